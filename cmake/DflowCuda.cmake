@@ -1,0 +1,46 @@
+# dflow::cuda, the kernels for NVIDIA GPUs: built when nvcc is there and src/kernels/cuda/ has files.
+
+set(DFLOW_HAS_CUDA FALSE)
+if(NOT DFLOW_COMPILED OR NOT DFLOW_WITH_CUDA)
+  return()
+endif()
+
+if(NOT CMAKE_CUDA_COMPILER)
+  find_program(DFLOW_NVCC nvcc PATHS /usr/local/cuda/bin)
+  mark_as_advanced(DFLOW_NVCC)
+  if(DFLOW_NVCC)
+    set(CMAKE_CUDA_COMPILER "${DFLOW_NVCC}")
+  endif()
+endif()
+if(NOT CMAKE_CUDA_COMPILER)
+  if(DFLOW_WITH_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "DFLOW_WITH_CUDA=ON and no nvcc was found; set CMAKE_CUDA_COMPILER")
+  endif()
+  return()
+endif()
+
+file(GLOB_RECURSE dflow_cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cu"
+     "${PROJECT_SOURCE_DIR}/src/kernels/cuda/*.cpp")
+if(NOT dflow_cuda_sources)
+  return()
+endif()
+
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90)
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+add_library(dflow_cuda ${dflow_cuda_sources})
+add_library(dflow::cuda ALIAS dflow_cuda)
+set_target_properties(
+  dflow_cuda
+  PROPERTIES EXPORT_NAME cuda
+             VERSION ${PROJECT_VERSION}
+             SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+             POSITION_INDEPENDENT_CODE ON
+             CUDA_STANDARD 20
+             CUDA_STANDARD_REQUIRED ON)
+target_link_libraries(dflow_cuda PUBLIC dflow CUDA::cudart)
+target_compile_options(dflow_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda>")
+set(DFLOW_HAS_CUDA TRUE)

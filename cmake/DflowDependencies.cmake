@@ -1,0 +1,25 @@
+# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal, Asio. Optional: oneDNN, zlib.
+
+find_package(Threads REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(cereal REQUIRED)
+find_package(asio 1.22 REQUIRED)
+
+# Finds `package` as the option DFLOW_WITH_<component> says; sets DFLOW_HAS_<component>.
+function(dflow_find_component component package)
+  set(found FALSE)
+  if(DFLOW_WITH_${component})
+    if(DFLOW_WITH_${component} STREQUAL "AUTO")
+      find_package(${package} QUIET)
+    else()
+      find_package(${package} REQUIRED)
+    endif()
+    if(${package}_FOUND)
+      set(found TRUE)
+    endif()
+  endif()
+  set(DFLOW_HAS_${component} ${found} PARENT_SCOPE)
+endfunction()
+
+dflow_find_component(ONEDNN dnnl)
+dflow_find_component(ZLIB ZLIB)

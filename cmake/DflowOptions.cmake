@@ -1,0 +1,45 @@
+# What a builder may choose. Everything that follows reads these and nothing else from the outside.
+
+option(DFLOW_COMPILED "Build the compiled library dflow::dflow (OFF leaves dflow::header_only alone)" ON)
+option(DFLOW_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(DFLOW_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(DFLOW_TOOLS "Build the programs under tools/" ${PROJECT_IS_TOP_LEVEL})
+option(DFLOW_BENCHMARKS "Build the benchmarks" OFF)
+option(DFLOW_INSTALL "Generate the install rules and the package files" ON)
+option(DFLOW_TEST_PER_CASE "Register each test case with CTest (OFF: each test program)" ON)
+option(DFLOW_LIBFUZZER "Build the fuzz targets as libFuzzer programs (needs clang)" OFF)
+set(DFLOW_TEST_FLOORS "" CACHE STRING "Folders of tests/ to build; empty means all")
+set(DFLOW_SANITIZE "" CACHE STRING "Value of -fsanitize= for everything that is built here")
+
+# Optional components: AUTO takes what is installed, ON insists, OFF leaves it out.
+foreach(component ONEDNN ZLIB CUDA)
+  set(DFLOW_WITH_${component} AUTO CACHE STRING "AUTO, ON or OFF")
+  set_property(CACHE DFLOW_WITH_${component} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+
+set(DFLOW_CPU_VARIANTS AUTO CACHE STRING "Also build the kernels for x86-64-v3 and AVX-512: AUTO, ON or OFF")
+set_property(CACHE DFLOW_CPU_VARIANTS PROPERTY STRINGS AUTO ON OFF)
+set(DFLOW_VARIANT_OPTIMIZATION "-O3" CACHE STRING "Optimisation of the kernels that exist in several variants")
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  endif()
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+  add_compile_options(-Wall -Wextra)
+
+  find_program(DFLOW_CCACHE ccache)
+  if(DFLOW_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+    # Precompiled headers are cached only with these relaxations.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${DFLOW_CCACHE}")
+  endif()
+endif()
+
+if(DFLOW_SANITIZE)
+  add_compile_options(-fsanitize=${DFLOW_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${DFLOW_SANITIZE})
+  if(DFLOW_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+endif()

@@ -1,0 +1,76 @@
+# dflow::dflow, the bodies compiled once, and dflow::header_only, the same code inline.
+
+include(GNUInstallDirs)
+
+function(dflow_public_usage target scope)
+  target_compile_features(${target} ${scope} cxx_std_20)
+  target_include_directories(
+    ${target} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+  target_link_libraries(${target} ${scope} Threads::Threads)
+endfunction()
+
+# ---- header-only -------------------------------------------------------------------------------------------------
+add_library(dflow_header_only INTERFACE)
+add_library(dflow::header_only ALIAS dflow_header_only)
+set_target_properties(dflow_header_only PROPERTIES EXPORT_NAME header_only)
+dflow_public_usage(dflow_header_only INTERFACE)
+target_compile_definitions(dflow_header_only INTERFACE DFLOW_HEADER_ONLY)
+target_link_libraries(dflow_header_only INTERFACE Eigen3::Eigen cereal::cereal)
+if(DFLOW_HAS_ONEDNN)
+  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_ONEDNN=1)
+  target_link_libraries(dflow_header_only INTERFACE DNNL::dnnl)
+endif()
+if(DFLOW_HAS_ZLIB)
+  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_ZLIB=1)
+  target_link_libraries(dflow_header_only INTERFACE ZLIB::ZLIB)
+endif()
+
+# ---- compiled ----------------------------------------------------------------------------------------------------
+# The library's own sources see the dependencies; its users see none of them, since no public header includes one.
+add_library(dflow_sources_usage INTERFACE)
+dflow_public_usage(dflow_sources_usage INTERFACE)
+target_link_libraries(dflow_sources_usage INTERFACE Eigen3::Eigen cereal::cereal asio::asio)
+target_compile_options(dflow_sources_usage INTERFACE -fno-math-errno)
+if(DFLOW_HAS_ONEDNN)
+  target_compile_definitions(dflow_sources_usage INTERFACE DFLOW_HAS_ONEDNN=1)
+  target_link_libraries(dflow_sources_usage INTERFACE DNNL::dnnl)
+endif()
+if(DFLOW_HAS_ZLIB)
+  target_compile_definitions(dflow_sources_usage INTERFACE DFLOW_HAS_ZLIB=1)
+  target_link_libraries(dflow_sources_usage INTERFACE ZLIB::ZLIB)
+endif()
+
+if(DFLOW_COMPILED)
+  file(GLOB_RECURSE dflow_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
+  list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cpu/variants/")
+  list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cuda/")
+
+  add_library(dflow ${dflow_sources})
+  add_library(dflow::dflow ALIAS dflow)
+  set_target_properties(
+    dflow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                     POSITION_INDEPENDENT_CODE ON)
+  dflow_public_usage(dflow PUBLIC)
+  target_link_libraries(dflow PRIVATE "$<BUILD_INTERFACE:dflow_sources_usage>")
+  if(DFLOW_HAS_ONEDNN)
+    target_link_libraries(dflow PRIVATE DNNL::dnnl)
+  endif()
+  if(DFLOW_HAS_ZLIB)
+    target_link_libraries(dflow PRIVATE ZLIB::ZLIB)
+  endif()
+
+  # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default.
+  foreach(source IN LISTS dflow_sources)
+    if(source MATCHES "/src/kernels/")
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Debug>:-O2>")
+    endif()
+  endforeach()
+endif()
+
+# What tests, examples and tools of this tree link.
+if(DFLOW_COMPILED)
+  set(DFLOW_LIBRARY dflow::dflow)
+else()
+  set(DFLOW_LIBRARY dflow::header_only)
+endif()
