@@ -1,0 +1,27 @@
+#pragma once
+
+/// One source, two modes: bodies in `.ipp` files are compiled once into the library, or are inline in every unit that
+/// includes them when DFLOW_HEADER_ONLY is defined. Every such body is marked DFLOW_INLINE.
+#if defined(DFLOW_HEADER_ONLY)
+#define DFLOW_INLINE inline
+#else
+#define DFLOW_INLINE
+#endif
+
+/// Marks a function that runs on the host and, under nvcc, on the GPU as well.
+#if defined(__CUDACC__)
+#define DFLOW_FN __host__ __device__
+#else
+#define DFLOW_FN
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define DFLOW_ALWAYS_INLINE inline __attribute__((always_inline))
+#define DFLOW_NOINLINE __attribute__((noinline))
+#elif defined(_MSC_VER)
+#define DFLOW_ALWAYS_INLINE __forceinline
+#define DFLOW_NOINLINE __declspec(noinline)
+#else
+#define DFLOW_ALWAYS_INLINE inline
+#define DFLOW_NOINLINE
+#endif

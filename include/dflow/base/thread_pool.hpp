@@ -1,0 +1,123 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/base/duration.hpp>
+#include <dflow/base/function_ref.hpp>
+#include <dflow/base/unique_function.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace dflow {
+
+/// A piece of work for a pool. It must not throw: an exception that leaves it ends the process.
+using Task = UniqueFunction<void()>;
+
+/// Runs `body(begin, end)` over disjoint ranges.
+using RangeBody = FunctionRef<void(std::int64_t begin, std::int64_t end)>;
+
+/// Where work runs. A session is given one and never makes threads of its own.
+///
+///     pool.parallel_for(rows, 50.0, [&](std::int64_t begin, std::int64_t end) { scale_rows(x, begin, end); });
+///
+/// Thread safety: all functions may be called from any thread, also from inside a task or a body.
+class ThreadPool {
+ public:
+  ThreadPool() = default;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+  virtual ~ThreadPool();
+
+  /// How many threads work at once at most, a caller inside parallel_for counted; at least 1.
+  virtual int num_threads() const noexcept = 0;
+
+  /// Queues `task`; never blocks. Tasks may run in any order and on any thread of the pool.
+  virtual void schedule(Task task) = 0;
+
+  /// Runs one queued task in the calling thread if there is one, and says whether it did; never blocks. Lets a thread
+  /// that waits for the pool's work take part in it.
+  virtual bool run_one() { return false; }
+
+  /// True in a thread that belongs to this pool.
+  virtual bool current_thread_is_worker() const noexcept = 0;
+
+  /// Covers [0, total) by calls of `body` on disjoint ranges, in the caller and in workers, and returns when all have
+  /// returned. `cost_ns_per_item` is an estimate of one item's time in nanoseconds: work under about 10 us stays one
+  /// call in the caller's thread. Inner boundaries of ranges are multiples of `align`. Allocates nothing.
+  /// The caller works too and waits only for ranges that others have already begun.
+  ///
+  /// Errors: if bodies throw, ranges not yet begun are skipped and the first exception is rethrown here.
+  void parallel_for(std::int64_t total, double cost_ns_per_item, RangeBody body, std::int64_t align = 1) {
+    if (total <= 0) return;
+    const double cost_ns = static_cast<double>(total) * cost_ns_per_item;
+    if (total <= align || !(cost_ns >= min_split_ns) || num_threads() == 1) {
+      body(0, total);
+      return;
+    }
+    split(total, cost_ns, body, align);
+  }
+
+  /// Work estimated below this is never split.
+  static constexpr double min_split_ns = 10'000;
+
+ protected:
+  /// Runs `body` over [0, total) in ranges of `shard` items (the last may be shorter) with up to `participants` threads,
+  /// the caller included. Called with participants >= 2 and more than one range. `cost_ns` estimates the whole.
+  /// The default runs the ranges one after the other in the caller.
+  virtual void run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns, RangeBody body);
+
+ private:
+  void split(std::int64_t total, double cost_ns, RangeBody body, std::int64_t align);
+};
+
+struct ThreadPoolOptions {
+  /// How long an idle worker looks for work before it parks. Waking a parked one costs 7 to 20 us.
+  Duration spin = std::chrono::microseconds(30);
+  /// Prefix of the threads' names, as debuggers show them (cut to 15 characters with the number).
+  std::string name = "dflow";
+};
+
+/// The pool of a session on all cores: `num_threads` workers with a deque each; an idle one takes from the queue of
+/// tasks that came from outside, then steals. An outside caller of parallel_for takes the place of one worker, so that
+/// no call keeps more than `num_threads` threads busy.
+///
+/// The destructor runs all queued tasks, then joins; it must not be called from a worker.
+/// Errors: the constructor throws invalid_argument if num_threads < 1, resource_exhausted if a thread cannot start.
+class WorkStealingPool final : public ThreadPool {
+ public:
+  explicit WorkStealingPool(int num_threads, ThreadPoolOptions options = {});
+  ~WorkStealingPool() override;
+
+  int num_threads() const noexcept override { return num_threads_; }
+  void schedule(Task task) override;
+  bool run_one() override;
+  bool current_thread_is_worker() const noexcept override;
+
+ private:
+  struct State;
+  void run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns, RangeBody body) override;
+
+  int num_threads_;
+  State* state_;
+};
+
+/// No threads at all: schedule() runs the task in the caller before it returns, and parallel_for is one call. A task
+/// scheduled from inside a task is queued and run by the outermost schedule(), so chains of any length use constant
+/// stack. Deterministic; what simulations and tests of "one thread" use.
+class InlinePool final : public ThreadPool {
+ public:
+  int num_threads() const noexcept override { return 1; }
+  void schedule(Task task) override;
+  bool run_one() override;
+  /// True inside a task that this pool runs in the calling thread.
+  bool current_thread_is_worker() const noexcept override;
+};
+
+/// The number of processors this process may run on (affinity respected); at least 1.
+int available_cores() noexcept;
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/thread_pool.ipp>
+#endif
