@@ -1,0 +1,49 @@
+"""Writes tests/oracle/*.json: expected values of ops, computed by TensorFlow, NumPy and SciPy in wide types.
+
+    python3 -m venv venv && venv/bin/pip install -r tools/oracle/requirements.txt
+    venv/bin/python tools/oracle/generate.py [--out tests/oracle] [--counts] [family ...]
+"""
+
+import argparse
+import collections
+import importlib
+import os
+import pathlib
+
+from case_file import CaseFile
+
+FAMILIES = ["array", "math_unary", "math_binary", "matmul", "reduce"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser.add_argument("--out", default=str(root / "tests" / "oracle"), help="folder of the JSON files")
+    parser.add_argument("--counts", action="store_true", help="print cases, checks and errors of each op")
+    parser.add_argument("families", nargs="*", default=[], help="families to write, default all")
+    arguments = parser.parse_args()
+    for family in arguments.families or FAMILIES:
+        cases = CaseFile(family)
+        importlib.import_module(family + "_cases").add(cases)
+        path = cases.write(arguments.out)
+        checks = sum(len(c["types"]) for c in cases.cases)
+        ops = {c["op"] for c in cases.cases + cases.errors}
+        print(f"{family}: {len(ops)} ops, {len(cases.cases)} cases, {checks} checks by element type, "
+              f"{len(cases.errors)} errors, {os.path.getsize(path) / 1024:.0f} KiB")
+        if arguments.counts:
+            _print_counts(cases)
+
+
+def _print_counts(cases):
+    count = collections.defaultdict(lambda: [0, 0, 0])
+    for case in cases.cases:
+        count[case["op"]][0] += 1
+        count[case["op"]][1] += len(case["types"])
+    for error in cases.errors:
+        count[error["op"]][2] += 1
+    for op, (number, checks, errors) in count.items():
+        print(f"  {op}: {number} cases, {checks} checks, {errors} errors")
+
+
+if __name__ == "__main__":
+    main()
