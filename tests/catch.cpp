@@ -1,0 +1,2 @@
+// The unit whose precompiled header all test programs share.
+#include "catch.hpp"

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Checks that each header of include/dflow/ compiles alone.
+
+Usage: tools/check_headers.py [--header-only] [--jobs N] [--compiler CXX] [HEADER...]
+--header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too.
+Headers of kernels/cuda/ are left out: they need nvcc.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include"
+OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h"}
+
+
+def eigen_flags():
+    """Where Eigen lies: pkg-config's word, or Debian's place."""
+    try:
+        output = subprocess.run(["pkg-config", "--cflags", "eigen3"], capture_output=True, text=True, check=True)
+        return output.stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        return ["-I/usr/include/eigen3"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("headers", nargs="*", type=Path)
+    parser.add_argument("--header-only", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
+    options = parser.parse_args()
+
+    # -Werror=unused would fire on a lone header's static functions; -Wall -Wextra are the library's own level.
+    command = [options.compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
+    command += ["-isystem" + flag[2:] if flag.startswith("-I") else flag for flag in eigen_flags()]
+    if options.header_only:
+        command.append("-DDFLOW_HEADER_ONLY")
+        command += [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
+    headers = [path.resolve() for path in options.headers] or sorted((INCLUDE / "dflow").rglob("*.hpp"))
+    headers = [path for path in headers if "kernels/cuda/" not in path.as_posix()]
+
+    def compiles(header):
+        name = header.relative_to(INCLUDE)
+        source = f"#include <{name}>\n#include <{name}>\n"
+        return header, subprocess.run(
+            [*command, "-x", "c++", "-"], input=source, capture_output=True, text=True, check=False)
+
+    failures = 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for header, result in pool.map(compiles, headers):
+            if result.returncode != 0:
+                failures += 1
+                print(f"{header.relative_to(ROOT)}: does not compile alone")
+                print("\n".join("    " + line for line in result.stderr.splitlines()[:12]))
+    print(f"headers{' with bodies' if options.header_only else ''}: {len(headers)} checked, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    if not shutil.which("g++") and "CXX" not in os.environ and "--compiler" not in sys.argv:
+        sys.exit("check_headers: no g++; set CXX")
+    sys.exit(main())

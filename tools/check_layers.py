@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Checks the rules that keep the folders of include/dflow/ floors.
+
+- a file includes its own floor and lower ones only; the umbrella dflow.hpp is never included inside;
+- train/ speaks graph and session only;
+- each heavy header has one door;
+- includes form no cycle, and what is included exists;
+- headers stay within 400 lines, every other file within 800.
+
+Usage: tools/check_layers.py [ROOT]
+Prints one line per violation as file:line: message; exits 1 if there is any.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+FLOORS = {
+    "base": 0, "core": 1, "graph": 2, "op": 3, "ops": 3, "autodiff": 4, "kernels": 5, "runtime": 6, "passes": 7,
+    "session": 8, "net": 9, "train": 10, "io": 10, "trace": 10, "c": 11,
+}  # fmt: skip
+
+# Folders that a folder must not include although they lie below it.
+FORBIDDEN = {"train": {"kernels", "runtime", "net"}}
+
+# (what is included, which files may include it, relative to include/dflow/ or src/)
+DOORS = [
+    (re.compile(r"^(unsupported/)?Eigen/"), re.compile(r"^kernels/cpu/")),
+    (re.compile(r"^(oneapi/)?dnnl"), re.compile(r"^kernels/cpu/")),
+    (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nccl|curand|nvtx)"), re.compile(r"^kernels/cuda/")),
+    (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/asio")),
+    (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_archive\.ipp$")),
+    (re.compile(r"^zlib\.h"), re.compile(r"^io/gzip\.ipp$")),
+    (re.compile(r"^(nlohmann/|CLI/|catch2/|benchmark/)"), re.compile(r"^$")),
+]
+
+MAX_HEADER_LINES = 400
+MAX_FILE_LINES = 800
+SOURCE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h", ".py", ".cmake", ".sh"}
+CODE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def includes_of(path):
+    """Yields (line number, quote, included name) of each include directive."""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def library_files(root):
+    """Yields (path, path relative to include/dflow or src) of the library's files."""
+    for folder in (root / "include" / "dflow", root / "src"):
+        for path in sorted(folder.rglob("*")):
+            if path.suffix in CODE_SUFFIXES:
+                yield path, path.relative_to(folder).as_posix()
+
+
+def floor_of(relative):
+    """The floor folder of a library file; src/ops_math.cpp and src/ops/math.cpp both stand on ops."""
+    parts = relative.split("/")
+    if len(parts) > 1:
+        return parts[0]
+    stem = re.split(r"[_.]", parts[0])[0]
+    return stem if stem in FLOORS else None
+
+
+def check_include(where, relative, folder, quote, name):
+    """Yields the messages about one include directive of one library file."""
+    for heavy, door in DOORS:
+        if heavy.match(name) and not door.match(relative):
+            yield f"{where}: {name} may be included by {door.pattern.strip('^') or 'no file of the library'} only"
+    if name == "dflow/dflow.hpp":
+        yield f"{where}: the umbrella dflow.hpp is never included inside"
+        return
+    if quote == '"':
+        yield f'{where}: "{name}" must be written <dflow/...>'
+    if not name.startswith("dflow/") or folder is None:
+        return
+    target = name.split("/")[1]
+    if target not in FLOORS:
+        yield f"{where}: {name} lies on no floor"
+    elif FLOORS[target] > FLOORS[folder]:
+        yield f"{where}: {folder}/ (floor {FLOORS[folder]}) must not include {target}/ (floor {FLOORS[target]})"
+    elif target in FORBIDDEN.get(folder, ()):
+        yield f"{where}: {folder}/ must not include {target}/"
+
+
+def check_library(root):
+    """Floors, doors and missing files; returns the messages and the include graph."""
+    problems, graph, lines = [], {}, {}
+    include = root / "include"
+    for path, relative in library_files(root):
+        folder = floor_of(relative)
+        is_umbrella = relative == "dflow.hpp" and path.is_relative_to(include)
+        if folder is None and not is_umbrella:
+            problems.append(f"{path.relative_to(root)}:1: belongs to no floor")
+        elif folder is not None and folder not in FLOORS:
+            problems.append(f"{path.relative_to(root)}:1: folder {folder}/ is no floor")
+            continue
+        node = "dflow/" + relative if path.is_relative_to(include) else None
+        if node:
+            graph[node] = []
+        for number, quote, name in includes_of(path):
+            where = f"{path.relative_to(root)}:{number}"
+            problems += check_include(where, relative, folder, quote, name)
+            if name.startswith("dflow/"):
+                if not (include / name).exists():
+                    problems.append(f"{where}: {name} does not exist")
+                elif node:
+                    graph[node].append(name)
+                    lines[node, name] = number
+    return problems, graph, lines
+
+
+def check_cycles(graph, lines):
+    """One message per include cycle between headers."""
+    edges, origin = {}, {}
+    for source, targets in graph.items():
+        edges.setdefault(source, set())
+        for target in targets:
+            # A body and what it includes lie behind its header's end, where nothing is missing any more.
+            if not source.endswith(".ipp") and not target.endswith(".ipp"):
+                edges[source].add(target)
+                origin[source, target] = f"include/{source}:{lines[source, target]}"
+    problems, state = [], {}
+    for start in sorted(edges):
+        if start in state:
+            continue
+        stack = [(start, iter(sorted(edges.get(start, ()))))]
+        state[start] = "open"
+        while stack:
+            node, targets = stack[-1]
+            target = next(targets, None)
+            if target is None:
+                state[node] = "done"
+                stack.pop()
+            elif state.get(target) == "open":
+                path = [entry[0] for entry in stack]
+                cycle = path[path.index(target):] + [target]
+                problems.append(f"{origin[node, target]}: include cycle {' -> '.join(cycle)}")
+            elif target not in state:
+                state[target] = "open"
+                stack.append((target, iter(sorted(edges.get(target, ())))))
+    return problems
+
+
+def check_sizes(root):
+    problems = []
+    for folder in ("include", "src", "tests", "examples", "benchmarks", "tools", "cmake", "scripts", "conan", "ports"):
+        for path in sorted((root / folder).rglob("*")):
+            if not path.is_file() or path.suffix not in SOURCE_SUFFIXES or "__pycache__" in path.parts:
+                continue
+            count = len(path.read_text(errors="replace").splitlines())
+            limit = MAX_HEADER_LINES if path.suffix in {".hpp", ".h", ".cuh"} else MAX_FILE_LINES
+            if count > limit:
+                problems.append(f"{path.relative_to(root)}:{limit + 1}: {count} lines, the limit is {limit}")
+    return problems
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent).resolve()
+    problems, graph, lines = check_library(root)
+    problems += check_cycles(graph, lines)
+    problems += check_sizes(root)
+    print("\n".join(problems + [f"layers: {len(graph)} headers and bodies, {len(problems)} violations"]))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
