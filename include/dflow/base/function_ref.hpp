@@ -5,20 +5,19 @@
 
 namespace dflow {
 
-template <class Signature>
-class FunctionRef;
+template <class Signature> class FunctionRef;
 
 /// A callable that is only borrowed for the duration of a call: two words, no allocation. It does not own: bind it to a
 /// parameter, never to a member that outlives the callable.
-template <class R, class... Args>
-class FunctionRef<R(Args...)> {
+template <class R, class... Args> class FunctionRef<R(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...> &&
-             !std::is_function_v<std::remove_reference_t<F>>)
-  FunctionRef(F&& f) noexcept
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...> &&
+           !std::is_function_v<std::remove_reference_t<F>>) FunctionRef(F&& f)
+  noexcept
       : target_(const_cast<void*>(static_cast<const volatile void*>(&f))), call_([](Target target, Args... args) -> R {
-          return static_cast<R>((*static_cast<std::remove_reference_t<F>*>(target.object))(std::forward<Args>(args)...));
+          return static_cast<R>(
+              (*static_cast<std::remove_reference_t<F>*>(target.object))(std::forward<Args>(args)...));
         }) {}
   FunctionRef(R (*f)(Args...)) noexcept
       : target_(f),

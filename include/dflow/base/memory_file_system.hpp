@@ -27,7 +27,7 @@ class MemoryFileSystem final : public FileSystem {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace dflow

@@ -17,7 +17,8 @@ struct PhiloxWords {
 };
 
 /// Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): a bijection of counters chosen
-/// by a key. The i-th group of four words needs no state but i, so any split over threads or devices gives the same bits.
+/// by a key. The i-th group of four words needs no state but i, so any split over threads or devices gives the same
+/// bits.
 struct Philox {
   std::uint32_t key[2];
 
@@ -27,10 +28,9 @@ struct Philox {
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t product0 = std::uint64_t{0xD2511F53u} * counter.word[0];
       const std::uint64_t product1 = std::uint64_t{0xCD9E8D57u} * counter.word[2];
-      counter = {{static_cast<std::uint32_t>(product1 >> 32) ^ counter.word[1] ^ key0,
-                  static_cast<std::uint32_t>(product1),
-                  static_cast<std::uint32_t>(product0 >> 32) ^ counter.word[3] ^ key1,
-                  static_cast<std::uint32_t>(product0)}};
+      counter = {
+          {static_cast<std::uint32_t>(product1 >> 32) ^ counter.word[1] ^ key0, static_cast<std::uint32_t>(product1),
+           static_cast<std::uint32_t>(product0 >> 32) ^ counter.word[3] ^ key1, static_cast<std::uint32_t>(product0)}};
       key0 += 0x9E3779B9u;
       key1 += 0xBB67AE85u;
     }
@@ -80,8 +80,7 @@ DFLOW_FN constexpr double uniform_double(std::uint32_t high, std::uint32_t low) 
   return static_cast<double>(static_cast<std::int64_t>(mantissa)) * (1.0 / 4503599627370496.0);
 }
 
-template <class T>
-struct NormalPair {
+template <class T> struct NormalPair {
   T first;
   T second;
 };

@@ -34,12 +34,36 @@ class ThreadPool {
   /// Queues `task`; never blocks. Tasks may run in any order and on any thread of the pool.
   virtual void schedule(Task task) = 0;
 
-  /// Runs one queued task in the calling thread if there is one, and says whether it did; never blocks. Lets a thread
-  /// that waits for the pool's work take part in it.
+  /// Runs one queued task, or helps one loop, in the calling thread, and says whether there was one; does not wait.
+  /// Lets a thread that waits for the pool's work take part in it.
   virtual bool run_one() { return false; }
 
   /// True in a thread that belongs to this pool.
   virtual bool current_thread_is_worker() const noexcept = 0;
+
+  /// What a thread was to its pools before it took a seat.
+  struct Membership {
+    /// The pool whose worker it is or in which it has a seat, null for none.
+    const void* pool = nullptr;
+    /// The worker's number, -1 for an outside thread.
+    int worker = -1;
+  };
+
+  /// While it lives, the calling thread counts as one of `num_threads`, and a pool that keeps workers lets one of them
+  /// sit out. For an outside thread that does a step's work itself; parallel_for and run_one take a seat on their own.
+  /// No effect in a worker or in a thread that has a seat. Taken and left in one thread, innermost first; not to be
+  /// held over a wait.
+  class [[nodiscard]] Seat {
+   public:
+    explicit Seat(ThreadPool& pool) noexcept : pool_(pool), outer_(pool.take_seat()) {}
+    Seat(const Seat&) = delete;
+    Seat& operator=(const Seat&) = delete;
+    ~Seat() { pool_.leave_seat(outer_); }
+
+   private:
+    ThreadPool& pool_;
+    Membership outer_;
+  };
 
   /// Covers [0, total) by calls of `body` on disjoint ranges, in the caller and in workers, and returns when all have
   /// returned. `cost_ns_per_item` is an estimate of one item's time in nanoseconds: work under about 10 us stays one
@@ -61,12 +85,14 @@ class ThreadPool {
   static constexpr double min_split_ns = 10'000;
 
  protected:
-  /// Runs `body` over [0, total) in ranges of `shard` items (the last may be shorter) with up to `participants` threads,
-  /// the caller included. Called with participants >= 2 and more than one range. `cost_ns` estimates the whole.
-  /// The default runs the ranges one after the other in the caller.
+  /// Runs `body` over [0, total) in ranges of `shard` items (the last may be shorter) with up to `participants`
+  /// threads, the caller included. Called with participants >= 2 and more than one range. `cost_ns` estimates the
+  /// whole. The default runs the ranges one after the other in the caller.
   virtual void run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns, RangeBody body);
 
  private:
+  virtual Membership take_seat() noexcept { return {}; }
+  virtual void leave_seat(Membership /*outer*/) noexcept {}
   void split(std::int64_t total, double cost_ns, RangeBody body, std::int64_t align);
 };
 
@@ -78,8 +104,9 @@ struct ThreadPoolOptions {
 };
 
 /// The pool of a session on all cores: `num_threads` workers with a deque each; an idle one takes from the queue of
-/// tasks that came from outside, then steals. An outside caller of parallel_for takes the place of one worker, so that
-/// no call keeps more than `num_threads` threads busy.
+/// tasks that came from outside, then steals. An outside thread with a Seat (parallel_for takes one) stands in for the
+/// last worker, which takes no new work meanwhile, so that a caller and the pool together keep `num_threads` threads
+/// busy. A pool of one has one worker beside its callers.
 ///
 /// The destructor runs all queued tasks, then joins; it must not be called from a worker.
 /// Errors: the constructor throws invalid_argument if num_threads < 1, resource_exhausted if a thread cannot start.
@@ -95,6 +122,8 @@ class WorkStealingPool final : public ThreadPool {
 
  private:
   struct State;
+  Membership take_seat() noexcept override;
+  void leave_seat(Membership outer) noexcept override;
   void run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns, RangeBody body) override;
 
   int num_threads_;

@@ -1,0 +1,186 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <new>
+
+namespace dflow {
+
+/// The shared record of an error: immutable but for the count of statuses that point to it.
+struct Status::Rep {
+  Code code = Code::unknown;
+  std::string message;
+  std::string op;
+  std::string node;
+  std::string device;
+  std::string task;
+  SourceLocation where = {};
+  mutable std::atomic<std::uint32_t> owners{1};
+
+  Rep(Code error_code, std::string text) : code(error_code), message(std::move(text)) {}
+  Rep(const Rep& other)
+      : code(other.code),
+        message(other.message),
+        op(other.op),
+        node(other.node),
+        device(other.device),
+        task(other.task),
+        where(other.where) {}
+};
+
+namespace detail {
+inline constexpr std::array<std::string_view, 17> code_names = {
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
+}  // namespace detail
+
+DFLOW_INLINE Code code_from_number(int number) noexcept {
+  return number >= 0 && number < static_cast<int>(detail::code_names.size()) ? static_cast<Code>(number)
+                                                                             : Code::unknown;
+}
+
+DFLOW_INLINE std::string_view code_name(Code code) noexcept {
+  return detail::code_names[static_cast<std::size_t>(code_from_number(static_cast<int>(code)))];
+}
+
+DFLOW_INLINE Status::Status(Code code, std::string message)
+    : rep_(code == Code::ok ? nullptr : new Rep(code, std::move(message))) {}
+
+DFLOW_INLINE void Status::acquire() const noexcept { rep_->owners.fetch_add(1, std::memory_order_relaxed); }
+
+DFLOW_INLINE void Status::release() noexcept {
+  if (rep_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete rep_;
+}
+
+DFLOW_INLINE Code Status::code() const noexcept { return rep_ == nullptr ? Code::ok : rep_->code; }
+
+DFLOW_INLINE std::string_view Status::message() const noexcept {
+  return rep_ == nullptr ? std::string_view() : std::string_view(rep_->message);
+}
+
+DFLOW_INLINE std::string_view Status::op() const noexcept {
+  return rep_ == nullptr ? std::string_view() : std::string_view(rep_->op);
+}
+
+DFLOW_INLINE std::string_view Status::node() const noexcept {
+  return rep_ == nullptr ? std::string_view() : std::string_view(rep_->node);
+}
+
+DFLOW_INLINE std::string_view Status::device() const noexcept {
+  return rep_ == nullptr ? std::string_view() : std::string_view(rep_->device);
+}
+
+DFLOW_INLINE std::string_view Status::task() const noexcept {
+  return rep_ == nullptr ? std::string_view() : std::string_view(rep_->task);
+}
+
+DFLOW_INLINE SourceLocation Status::where() const noexcept { return rep_ == nullptr ? SourceLocation() : rep_->where; }
+
+DFLOW_INLINE Status Status::with_node(std::string_view op, std::string_view node) const {
+  if (rep_ == nullptr || !rep_->op.empty() || !rep_->node.empty()) return *this;
+  Rep* rep = new Rep(*rep_);
+  Status result(rep);
+  rep->op = op;
+  rep->node = node;
+  return result;
+}
+
+DFLOW_INLINE Status Status::with_device(std::string_view device) const {
+  if (rep_ == nullptr || !rep_->device.empty()) return *this;
+  Rep* rep = new Rep(*rep_);
+  Status result(rep);
+  rep->device = device;
+  return result;
+}
+
+DFLOW_INLINE Status Status::with_task(std::string_view task) const {
+  if (rep_ == nullptr || !rep_->task.empty()) return *this;
+  Rep* rep = new Rep(*rep_);
+  Status result(rep);
+  rep->task = task;
+  return result;
+}
+
+DFLOW_INLINE Status Status::with_location(SourceLocation where) const {
+  if (rep_ == nullptr || rep_->where.line() != 0) return *this;
+  Rep* rep = new Rep(*rep_);
+  Status result(rep);
+  rep->where = where;
+  return result;
+}
+
+DFLOW_INLINE Status Status::with_prefix(std::string_view prefix) const {
+  if (rep_ == nullptr) return *this;
+  Rep* rep = new Rep(*rep_);
+  Status result(rep);
+  rep->message.insert(0, prefix);
+  return result;
+}
+
+DFLOW_INLINE std::string Status::to_string() const {
+  if (rep_ == nullptr) return "OK";
+  std::string context;
+  const auto add = [&context](const auto&... parts) { context += str_cat(context.empty() ? "" : ", ", parts...); };
+  if (!rep_->op.empty()) add("op ", rep_->op);
+  if (!rep_->node.empty()) add("node '", rep_->node, "'");
+  if (!rep_->device.empty()) add("device ", rep_->device);
+  if (!rep_->task.empty()) add("task ", rep_->task);
+  if (rep_->where.line() != 0) add("at ", rep_->where.file_name(), ":", rep_->where.line());
+  if (context.empty()) return str_cat(code_name(rep_->code), ": ", rep_->message);
+  return str_cat(code_name(rep_->code), ": ", rep_->message, " [", context, "]");
+}
+
+DFLOW_INLINE Status cancelled(std::string message) { return Status(Code::cancelled, std::move(message)); }
+DFLOW_INLINE Status unknown(std::string message) { return Status(Code::unknown, std::move(message)); }
+DFLOW_INLINE Status invalid_argument(std::string message) { return Status(Code::invalid_argument, std::move(message)); }
+DFLOW_INLINE Status deadline_exceeded(std::string message) {
+  return Status(Code::deadline_exceeded, std::move(message));
+}
+DFLOW_INLINE Status not_found(std::string message) { return Status(Code::not_found, std::move(message)); }
+DFLOW_INLINE Status already_exists(std::string message) { return Status(Code::already_exists, std::move(message)); }
+DFLOW_INLINE Status permission_denied(std::string message) {
+  return Status(Code::permission_denied, std::move(message));
+}
+DFLOW_INLINE Status resource_exhausted(std::string message) {
+  return Status(Code::resource_exhausted, std::move(message));
+}
+DFLOW_INLINE Status failed_precondition(std::string message) {
+  return Status(Code::failed_precondition, std::move(message));
+}
+DFLOW_INLINE Status aborted(std::string message) { return Status(Code::aborted, std::move(message)); }
+DFLOW_INLINE Status out_of_range(std::string message) { return Status(Code::out_of_range, std::move(message)); }
+DFLOW_INLINE Status unimplemented(std::string message) { return Status(Code::unimplemented, std::move(message)); }
+DFLOW_INLINE Status internal(std::string message) { return Status(Code::internal, std::move(message)); }
+DFLOW_INLINE Status unavailable(std::string message) { return Status(Code::unavailable, std::move(message)); }
+DFLOW_INLINE Status data_loss(std::string message) { return Status(Code::data_loss, std::move(message)); }
+DFLOW_INLINE Status unauthenticated(std::string message) { return Status(Code::unauthenticated, std::move(message)); }
+
+DFLOW_INLINE Error::Error(Status status) : std::runtime_error(status.to_string()), status_(std::move(status)) {}
+
+DFLOW_INLINE Error::~Error() = default;
+
+DFLOW_INLINE void throw_error(Status status) { throw Error(std::move(status)); }
+
+DFLOW_INLINE void throw_error(Code code, std::string message) { throw Error(Status(code, std::move(message))); }
+
+DFLOW_INLINE Status status_of_current_exception() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error.status();
+  } catch (const std::bad_alloc&) {
+    return resource_exhausted("out of memory");
+  } catch (const std::exception& error) {
+    return internal(error.what());
+  } catch (...) {
+    return unknown("an exception that is not a std::exception");
+  }
+}
+
+}  // namespace dflow

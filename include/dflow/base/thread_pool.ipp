@@ -1,0 +1,51 @@
+#pragma once
+
+#include <dflow/base/inline_pool.ipp>
+#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/work_stealing_pool.ipp>
+
+#include <algorithm>
+#include <thread>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace dflow {
+
+DFLOW_INLINE ThreadPool::~ThreadPool() = default;
+
+DFLOW_INLINE void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int /*participants*/,
+                                         double /*cost_ns*/, RangeBody body) {
+  for (std::int64_t begin = 0; begin < total; begin += std::min(shard, total - begin)) {
+    body(begin, begin + std::min(shard, total - begin));
+  }
+}
+
+DFLOW_INLINE void ThreadPool::split(std::int64_t total, double cost_ns, RangeBody body, std::int64_t align) {
+  // Several ranges for each thread even out their speeds; a range under 1.5 us would not pay for taking it.
+  constexpr double ranges_each = 4;
+  constexpr double min_range_ns = 1'500;
+  if (align < 1) align = 1;
+  const double threads = std::clamp(cost_ns * 2 / min_split_ns, 1.0, static_cast<double>(num_threads()));
+  const auto ranges = static_cast<std::int64_t>(std::clamp(cost_ns / min_range_ns, 1.0, threads * ranges_each));
+  const std::int64_t blocks = (total - 1) / align + 1;
+  const std::int64_t blocks_each = (blocks - 1) / ranges + 1;
+  const std::int64_t ranges_in_fact = (blocks - 1) / blocks_each + 1;
+  const auto participants = static_cast<int>(std::min(static_cast<std::int64_t>(threads), ranges_in_fact));
+  if (participants < 2) {
+    body(0, total);
+    return;
+  }
+  run_shards(total, blocks_each * align, participants, cost_ns, body);
+}
+
+DFLOW_INLINE int available_cores() noexcept {
+#if defined(__linux__)
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+#endif
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace dflow

@@ -1,0 +1,12 @@
+// The compiled form of base/.
+#include <dflow/base/byte_reader.ipp>
+#include <dflow/base/byte_writer.ipp>
+#include <dflow/base/checked.ipp>
+#include <dflow/base/clock.ipp>
+#include <dflow/base/cpu_features.ipp>
+#include <dflow/base/crc32c.ipp>
+#include <dflow/base/file_system.ipp>
+#include <dflow/base/memory_file_system.ipp>
+#include <dflow/base/status.ipp>
+#include <dflow/base/str_cat.ipp>
+#include <dflow/base/thread_pool.ipp>
