@@ -1,6 +1,7 @@
 """Records cases of one family of ops and writes them as a JSON file, one case a line.
 
-An argument of an op is `element(values)`, a tensor whose type is the element type under test ("role": "T"), or
+An argument of an op is `element(values)`, a tensor whose type is the element type under test ("role": "T"),
+`parameter(values)`, the same but float32 where that type is float16 or bfloat16 ("role": "param"), or
 `fixed(values, dtype)`, a tensor of one type whatever the type under test. Everything else is an attribute.
 """
 
@@ -30,6 +31,11 @@ SCIPY = f"scipy {scipy.__version__}"
 def element(values, wide="float64"):
     """A tensor of the type under test. `wide` is the type the reference computes in: float64, int64, complex128, ..."""
     return Argument(_as_array(values, wide), "T", wide)
+
+
+def parameter(values):
+    """A tensor of the type under test, or of float32 where that has fewer bits."""
+    return Argument(_as_array(values, "float64"), "param", "float64")
 
 
 def fixed(values, dtype="int32"):
@@ -63,9 +69,14 @@ class CaseFile:
         inputs, outputs, attrs = list(inputs), list(outputs), dict(attrs or {})
         under_test = [a for a in inputs + list(attrs.values()) if isinstance(a, Argument) and a.role == "T"]
         results = [a.array for a in outputs if a.role == "T"]
-        kept = [t for t in types
-                if all(element_types.holds_input(t, a.array) for a in under_test)
-                and all(element_types.holds_output(t, a) for a in results)]
+        parameters = [a.array for a in inputs if a.role == "param"]
+        kept = [
+            t
+            for t in types
+            if all(element_types.holds_input(t, a.array) for a in under_test)
+            and all(element_types.holds_input(element_types.wide_parameter(t), a) for a in parameters)
+            and all(element_types.holds_output(t, a) for a in results)
+        ]
         if not kept:
             raise ValueError(f"{op} '{name}': no element type can hold the numbers")
         record = {"op": op, "name": name}
@@ -143,8 +154,12 @@ def _line(record):
 
 def _tensor(argument):
     array = argument.array
-    return {"dtype": argument.dtype, "shape": list(array.shape), "values": [_number(v) for v in array.ravel().tolist()],
-            "role": argument.role}
+    return {
+        "dtype": argument.dtype,
+        "shape": list(array.shape),
+        "values": [_number(v) for v in array.ravel().tolist()],
+        "role": argument.role,
+    }
 
 
 def _number(value):

@@ -16,6 +16,11 @@ _FLOAT = {"float64": np.float64, "float32": np.float32, "float16": np.float16, "
 _COMPLEX_PART = {"complex128": "float64", "complex64": "float32"}
 
 
+def wide_parameter(name):
+    """The type of the per-channel parameters of an op on elements of type `name`."""
+    return "float32" if name in ("float16", "bfloat16") else name
+
+
 def round_to(name, values):
     """Rounds float64 `values` to the nearest number of type `name`, as float64."""
     with np.errstate(over="ignore"):
@@ -56,12 +61,12 @@ def holds_output(name, array):
         return False
     if name in INTS:
         return _holds_integers(name, array)
+    if name == "float64":
+        return True  # the type of the reference
     limits = ml_dtypes.finfo(_FLOAT[name])
     wide = np.abs(array.astype(np.float64))
     finite = wide[np.isfinite(wide) & (wide != 0)]
-    # float64 is the type of the reference, whose own extremes are exact.
-    margin = 1.0 if name == "float64" else 0.98
-    return bool(np.all(finite <= float(limits.max) * margin) and np.all(finite >= float(limits.smallest_normal)))
+    return bool(np.all(finite <= float(limits.max) * 0.98) and np.all(finite >= float(limits.smallest_normal)))
 
 
 def _fits_float64(array):

@@ -1,7 +1,7 @@
 """Writes tests/oracle/*.json: expected values of ops, computed by TensorFlow, NumPy and SciPy in wide types.
 
-    python3 -m venv venv && venv/bin/pip install -r tools/oracle/requirements.txt
-    venv/bin/python tools/oracle/generate.py [--out tests/oracle] [--counts] [family ...]
+python3 -m venv venv && venv/bin/pip install -r tools/oracle/requirements.txt
+venv/bin/python tools/oracle/generate.py [--out tests/oracle] [--counts] [family ...]
 """
 
 import argparse
@@ -12,7 +12,20 @@ import pathlib
 
 from case_file import CaseFile
 
-FAMILIES = ["array", "math_unary", "math_binary", "matmul", "reduce"]
+FAMILIES = [
+    "array",
+    "math_unary",
+    "math_binary",
+    "matmul",
+    "reduce",
+    "conv",
+    "pool",
+    "norm",
+    "activation",
+    "loss",
+    "update",
+    "check",
+]
 
 
 def main():
@@ -28,8 +41,10 @@ def main():
         path = cases.write(arguments.out)
         checks = sum(len(c["types"]) for c in cases.cases)
         ops = {c["op"] for c in cases.cases + cases.errors}
-        print(f"{family}: {len(ops)} ops, {len(cases.cases)} cases, {checks} checks by element type, "
-              f"{len(cases.errors)} errors, {os.path.getsize(path) / 1024:.0f} KiB")
+        print(
+            f"{family}: {len(ops)} ops, {len(cases.cases)} cases, {checks} checks by element type, "
+            f"{len(cases.errors)} errors, {os.path.getsize(path) / 1024:.0f} KiB"
+        )
         if arguments.counts:
             _print_counts(cases)
 

@@ -10,22 +10,38 @@ INF, NAN = np.inf, np.nan
 
 # (name, shape of x, shape of y)
 SHAPES = [
-    ("same shape", (2, 3), (2, 3)), ("rank 0 both", (), ()), ("x of rank 0", (), (2, 3)), ("y of rank 0", (2, 3), ()),
-    ("y is a row", (2, 3), (3,)), ("x is a row", (3,), (2, 3)), ("y is a column", (2, 3), (2, 1)), ("x is a column", (2, 1), (2, 3)),
-    ("outer", (3, 1), (1, 4)), ("outer, other way", (1, 4), (3, 1)), ("rank 3 by middle", (2, 3, 2), (2, 1, 2)),
-    ("rank 3 by first", (2, 1, 1), (2, 2, 3)), ("rank 4 interleaved", (2, 1, 3, 1), (1, 2, 1, 2)),
-    ("rank 1 of one element by rank 0", (1,), ()), ("empty same shape", (0, 3), (0, 3)), ("empty by row", (0, 3), (3,)),
-    ("rank 0 by empty", (), (2, 0)), ("one by empty", (1, 3), (0, 3)), ("more than a packet", (37,), (37,)),
-    ("long rows by a row", (2, 19), (19,)), ("long rows by a column", (3, 17), (3, 1)),
+    ("same shape", (2, 3), (2, 3)),
+    ("rank 0 both", (), ()),
+    ("x of rank 0", (), (2, 3)),
+    ("y of rank 0", (2, 3), ()),
+    ("y is a row", (2, 3), (3,)),
+    ("x is a row", (3,), (2, 3)),
+    ("y is a column", (2, 3), (2, 1)),
+    ("x is a column", (2, 1), (2, 3)),
+    ("outer", (3, 1), (1, 4)),
+    ("outer, other way", (1, 4), (3, 1)),
+    ("rank 3 by middle", (2, 3, 2), (2, 1, 2)),
+    ("rank 3 by first", (2, 1, 1), (2, 2, 3)),
+    ("rank 4 interleaved", (2, 1, 3, 1), (1, 2, 1, 2)),
+    ("rank 1 of one element by rank 0", (1,), ()),
+    ("empty same shape", (0, 3), (0, 3)),
+    ("empty by row", (0, 3), (3,)),
+    ("rank 0 by empty", (), (2, 0)),
+    ("one by empty", (1, 3), (0, 3)),
+    ("more than a packet", (37,), (37,)),
+    ("long rows by a row", (2, 19), (19,)),
+    ("long rows by a column", (3, 17), (3, 1)),
 ]
 
 
 def mixed(low, high):
     """Numbers of both signs, none of them near zero and no two alike."""
+
     def pool(count, phase):
         values = spread(low, high, count + 1)
         values = values[(np.arange(count) * 7 + phase) % (count + 1)] if (count + 1) % 7 else values[:count]
         return np.where((np.arange(count) + phase) % 3 == 1, -values, values)
+
     return pool
 
 
@@ -39,21 +55,32 @@ def whole(low, high):
 
 # op: pools for x and y, whether it is differentiable at these points, tolerance scale.
 FLOAT_OPS = {
-    "Add": (mixed(0.5, 8), mixed(0.25, 6), True), "Sub": (mixed(0.5, 8), mixed(0.25, 6), True), "Mul": (mixed(0.5, 8), mixed(0.25, 6), True),
-    "Div": (mixed(0.5, 8), mixed(0.75, 6), True), "Mod": (mixed(0.5, 9), mixed(0.75, 4), False),
-    "Pow": (positive(0.5, 4), mixed(0.25, 3), True), "Maximum": (mixed(0.5, 8), mixed(0.25, 6), True),
-    "Minimum": (mixed(0.5, 8), mixed(0.25, 6), True), "SquaredDifference": (mixed(0.5, 8), mixed(0.25, 6), True),
-    "Igamma": (positive(0.5, 6), positive(0.25, 8), True), "Igammac": (positive(0.5, 6), positive(0.25, 8), True),
-    "Less": (whole(-2, 2), whole(-2, 1), False), "LessEqual": (whole(-2, 2), whole(-2, 1), False),
-    "Greater": (whole(-2, 2), whole(-2, 1), False), "GreaterEqual": (whole(-2, 2), whole(-2, 1), False),
-    "Equal": (whole(-1, 1), whole(-1, 0), False), "NotEqual": (whole(-1, 1), whole(-1, 0), False),
+    "Add": (mixed(0.5, 8), mixed(0.25, 6), True),
+    "Sub": (mixed(0.5, 8), mixed(0.25, 6), True),
+    "Mul": (mixed(0.5, 8), mixed(0.25, 6), True),
+    "Div": (mixed(0.5, 8), mixed(0.75, 6), True),
+    "Mod": (mixed(0.5, 9), mixed(0.75, 4), False),
+    "Pow": (positive(0.5, 4), mixed(0.25, 3), True),
+    "Maximum": (mixed(0.5, 8), mixed(0.25, 6), True),
+    "Minimum": (mixed(0.5, 8), mixed(0.25, 6), True),
+    "SquaredDifference": (mixed(0.5, 8), mixed(0.25, 6), True),
+    "Igamma": (positive(0.5, 6), positive(0.25, 8), True),
+    "Igammac": (positive(0.5, 6), positive(0.25, 8), True),
+    "Less": (whole(-2, 2), whole(-2, 1), False),
+    "LessEqual": (whole(-2, 2), whole(-2, 1), False),
+    "Greater": (whole(-2, 2), whole(-2, 1), False),
+    "GreaterEqual": (whole(-2, 2), whole(-2, 1), False),
+    "Equal": (whole(-1, 1), whole(-1, 0), False),
+    "NotEqual": (whole(-1, 1), whole(-1, 0), False),
 }
 
 COMPARISONS = ["Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual"]
 INTEGER_OPS = ["Add", "Sub", "Mul", "Div", "Mod", "Maximum", "Minimum", "SquaredDifference", *COMPARISONS]
 COMPLEX_OPS = ["Add", "Sub", "Mul", "Div", "Pow", "SquaredDifference", "Equal", "NotEqual"]
 
-PAIRS = np.array([(x, y) for x in (-INF, -2.0, -1.0, -0.0, 0.0, 0.5, 2.0, INF, NAN) for y in (-INF, -2.0, -0.5, 0.0, 3.0, INF, NAN)])
+PAIRS = np.array(
+    [(x, y) for x in (-INF, -2.0, -1.0, -0.0, 0.0, 0.5, 2.0, INF, NAN) for y in (-INF, -2.0, -0.5, 0.0, 3.0, INF, NAN)]
+)
 
 
 def add(f):
@@ -67,8 +94,22 @@ def add(f):
     for op in ("LogicalAnd", "LogicalOr"):
         _logical_cases(f, op)
     for op in ("Equal", "NotEqual"):
-        raw(f, op, "bool", element([True, True, False, False], "bool"), element([True, False, True, False], "bool"), BOOL)
-        raw(f, op, "strings", element(["a", "b", "", "word"], "string"), element(["a", "c", "", "words"], "string"), STRING)
+        raw(
+            f,
+            op,
+            "bool",
+            element([True, True, False, False], "bool"),
+            element([True, False, True, False], "bool"),
+            BOOL,
+        )
+        raw(
+            f,
+            op,
+            "strings",
+            element(["a", "b", "", "word"], "string"),
+            element(["a", "c", "", "words"], "string"),
+            STRING,
+        )
     _gamma_by_scipy(f)
     _select(f)
     _errors(f)
@@ -93,19 +134,51 @@ def _float_cases(f, op, x_pool, y_pool, smooth):
     if op.startswith("Igamma"):
         raw(f, op, "edges", element([1, 2, 0.5, 3, 1, 4]), element([0, 0, 0, INF, 60, 0.5]), FLOATS)
         raw(f, op, "outside the domain", element([-1, 2, NAN, 1]), element([1, -1, 1, NAN]), FLOATS)
-        raw(f, op, "float64 extremes", element([1e-3, 50, 200, 1e3, 2]), element([1e-6, 80, 150, 1e3, 40]), ["float64"], tolerance_scale=1e4)
+        raw(
+            f,
+            op,
+            "float64 extremes",
+            element([1e-3, 50, 200, 1e3, 2]),
+            element([1e-6, 80, 150, 1e3, 40]),
+            ["float64"],
+            tolerance_scale=1e4,
+        )
         return
     pairs = PAIRS
     if op in ("Maximum", "Minimum"):
         pairs = PAIRS[~np.isnan(PAIRS).any(axis=1)]
         raw(f, op, "not a number stays", element([NAN, 1, NAN]), element([1, NAN, NAN]), FLOATS)
     raw(f, op, "infinities, zeros, not a number", element(pairs[:, 0]), element(pairs[:, 1]), FLOATS)
-    large = {"Add": (1e308, 1e308), "Sub": (-1e308, 1e308), "Mul": (1e200, 1e-200), "Div": (1e-300, 1e-200), "Mod": (1e17, 3.5), "Pow": (10.5, 290),
-             "SquaredDifference": (1e160, -1e100)}
+    large = {
+        "Add": (1e308, 1e308),
+        "Sub": (-1e308, 1e308),
+        "Mul": (1e200, 1e-200),
+        "Div": (1e-300, 1e-200),
+        "Mod": (1e17, 3.5),
+        "Pow": (10.5, 290),
+        "SquaredDifference": (1e160, -1e100),
+    }
     x, y = large.get(op, (1e308, 2.0**-1022))
-    raw(f, op, "float64 extremes", element([x, -y if op == "Pow" else y]), element([y, x]), ["float64"], relative=True, tolerance_scale=16)
+    raw(
+        f,
+        op,
+        "float64 extremes",
+        element([x, -y if op == "Pow" else y]),
+        element([y, x]),
+        ["float64"],
+        relative=True,
+        tolerance_scale=16,
+    )
     if op == "Pow":
-        raw(f, op, "negative base", element([-2, -2, -0.5, -3, -1.5]), element([3, 2, 2, -1, 0.5]), FLOATS, tolerance_scale=scale)
+        raw(
+            f,
+            op,
+            "negative base",
+            element([-2, -2, -0.5, -3, -1.5]),
+            element([3, 2, 2, -1, 0.5]),
+            FLOATS,
+            tolerance_scale=scale,
+        )
 
 
 def _integer_cases(f, op):
@@ -122,20 +195,60 @@ def _integer_cases(f, op):
         x, y = np.meshgrid([-9, -2, -1, 0, 1, 5], [-9, -1, 0, 2])
     raw(f, op, "negative integers", element(x.ravel(), "int64"), element(y.ravel(), "int64"), SIGNED)
     raw(f, op, "negative integers, rank 0", element(-7, "int64"), element(2, "int64"), SIGNED)
-    raw(f, op, "wide integers", element([2**40, -2**40 + 1, 123456789], "int64"), element([3, 1000, -4567], "int64"), ["int64"])
-    raw(f, op, "int32 limits", element([2**31 - 1, -2**31, 7], "int64"), element([1, 1, 3], "int64"), ["int64", "int32"])
-    raw(f, op, "high half of uint8", element([250, 200, 255], "int64"), element([5, 100, 1], "int64"), ["uint8", "uint16", "uint32", "int16", "int32"])
+    raw(
+        f,
+        op,
+        "wide integers",
+        element([2**40, -(2**40) + 1, 123456789], "int64"),
+        element([3, 1000, -4567], "int64"),
+        ["int64"],
+    )
+    raw(
+        f,
+        op,
+        "int32 limits",
+        element([2**31 - 1, -(2**31), 7], "int64"),
+        element([1, 1, 3], "int64"),
+        ["int64", "int32"],
+    )
+    raw(
+        f,
+        op,
+        "high half of uint8",
+        element([250, 200, 255], "int64"),
+        element([5, 100, 1], "int64"),
+        ["uint8", "uint16", "uint32", "int16", "int32"],
+    )
 
 
 def _integer_powers(f):
     for name, x_shape, y_shape in SHAPES:
         x, y = _shaped(whole(0, 3), x_shape, 1), _shaped(whole(0, 4), y_shape, 1)
-        f.case("Pow", f"integers, {name}", [element(x, "int64"), element(y, "int64")], [element(np.power(x, y), "int64")], INTS, f"{NUMPY} power int64")
+        f.case(
+            "Pow",
+            f"integers, {name}",
+            [element(x, "int64"), element(y, "int64")],
+            [element(np.power(x, y), "int64")],
+            INTS,
+            f"{NUMPY} power int64",
+        )
     x, y = np.meshgrid([-3, -2, -1, 0, 1, 2], [0, 1, 2, 3, 4])
-    f.case("Pow", "negative integers", [element(x.ravel(), "int64"), element(y.ravel(), "int64")], [element(np.power(x, y).ravel(), "int64")], SIGNED,
-           f"{NUMPY} power int64")
-    f.case("Pow", "wide integers", [element([7, -3, 2], "int64"), element([22, 39, 62], "int64")],
-           [element([7**22, (-3)**39, 2**62], "int64")], ["int64"], "Python's integers")
+    f.case(
+        "Pow",
+        "negative integers",
+        [element(x.ravel(), "int64"), element(y.ravel(), "int64")],
+        [element(np.power(x, y).ravel(), "int64")],
+        SIGNED,
+        f"{NUMPY} power int64",
+    )
+    f.case(
+        "Pow",
+        "wide integers",
+        [element([7, -3, 2], "int64"), element([22, 39, 62], "int64")],
+        [element([7**22, (-3) ** 39, 2**62], "int64")],
+        ["int64"],
+        "Python's integers",
+    )
 
 
 def _complex_cases(f, op):
@@ -152,14 +265,30 @@ def _logical_cases(f, op):
     for name, x_shape, y_shape in SHAPES:
         x, y = (element(_shaped(whole(0, 1), s, phase) > 0, "bool") for s, phase in ((x_shape, 0), (y_shape, 1)))
         raw(f, op, name, x, y, BOOL)
-    raw(f, op, "truth table", element([True, True, False, False], "bool"), element([True, False, True, False], "bool"), BOOL)
+    raw(
+        f,
+        op,
+        "truth table",
+        element([True, True, False, False], "bool"),
+        element([True, False, True, False], "bool"),
+        BOOL,
+    )
 
 
 def _gamma_by_scipy(f):
     a, x = np.meshgrid(spread(0.5, 8, 4), spread(0.25, 12, 5))
     for op, function in (("Igamma", special.gammainc), ("Igammac", special.gammaincc)):
-        f.case(op, "by another library", [element(a), element(x)], [element(function(a, x))], FLOATS, f"{SCIPY} special.{function.__name__} float64",
-               gradient=True, gradient_inputs=[1], tolerance_scale=4)
+        f.case(
+            op,
+            "by another library",
+            [element(a), element(x)],
+            [element(function(a, x))],
+            FLOATS,
+            f"{SCIPY} special.{function.__name__} float64",
+            gradient=True,
+            gradient_inputs=[1],
+            tolerance_scale=4,
+        )
 
 
 def _select(f):
@@ -171,9 +300,18 @@ def _select(f):
         return np.arange(1, count + 1).reshape(shape) * scale, (np.arange(count)[::-1] + 40).reshape(shape) * scale
 
     for name, condition_shape, shape in [
-            ("same shape", (2, 3), (2, 3)), ("rank 0", (), ()), ("vector", (5,), (5,)), ("rows by a vector", (3,), (3, 2)),
-            ("blocks by a vector", (2,), (2, 3, 2)), ("rank 0 condition", (), (2, 3)), ("empty", (0, 2), (0, 2)), ("empty rows by a vector", (2,), (2, 0)),
-            ("no rows by a vector", (0,), (0, 3)), ("rank 4", (1, 2, 2, 3), (1, 2, 2, 3)), ("more than a packet", (37,), (37,))]:
+        ("same shape", (2, 3), (2, 3)),
+        ("rank 0", (), ()),
+        ("vector", (5,), (5,)),
+        ("rows by a vector", (3,), (3, 2)),
+        ("blocks by a vector", (2,), (2, 3, 2)),
+        ("rank 0 condition", (), (2, 3)),
+        ("empty", (0, 2), (0, 2)),
+        ("empty rows by a vector", (2,), (2, 0)),
+        ("no rows by a vector", (0,), (0, 3)),
+        ("rank 4", (1, 2, 2, 3), (1, 2, 2, 3)),
+        ("more than a packet", (37,), (37,)),
+    ]:
         count = int(np.prod(condition_shape))
         condition = (np.arange(count) % 3 != 1).reshape(condition_shape)
         t, e = values(shape)
@@ -191,17 +329,29 @@ def _select(f):
     f.error("Select", "condition of another shape", [fixed([[True, False, True]], "bool"), t, e], "build")
     f.error("Select", "vector of another length", [fixed([True, False, True], "bool"), t, e], "build")
     f.error("Select", "condition is not bool", [fixed([[1, 0, 1], [0, 1, 0]]), t, e], "build")
-    f.error("Select", "branches of different types", [fixed(True, "bool"), fixed(1, "int32"), fixed(1.0, "float32")], "build")
+    f.error(
+        "Select",
+        "branches of different types",
+        [fixed(True, "bool"), fixed(1, "int32"), fixed(1.0, "float32")],
+        "build",
+    )
 
 
 def _errors(f):
     ops = list(FLOAT_OPS)
     for op in ops:
-        f.error(op, "shapes do not broadcast", [fixed(np.ones((2, 3)), "float32"), fixed(np.ones((2, 2)), "float32")], "build")
+        f.error(
+            op,
+            "shapes do not broadcast",
+            [fixed(np.ones((2, 3)), "float32"), fixed(np.ones((2, 2)), "float32")],
+            "build",
+        )
         f.error(op, "empty against two", [fixed(np.ones((0,)), "float32"), fixed(np.ones((2,)), "float32")], "build")
         f.error(op, "different element types", [fixed([1.0], "float32"), fixed([1.0], "float64")], "build")
     for op in ("LogicalAnd", "LogicalOr"):
-        f.error(op, "shapes do not broadcast", [fixed(np.ones((2, 3)), "bool"), fixed(np.ones((2, 2)), "bool")], "build")
+        f.error(
+            op, "shapes do not broadcast", [fixed(np.ones((2, 3)), "bool"), fixed(np.ones((2, 2)), "bool")], "build"
+        )
         f.error(op, "not bool", [fixed([1]), fixed([0])], "build")
     for op in ("Less", "Greater", "Maximum"):
         f.error(op, "complex", [fixed([1j], "complex64"), fixed([1], "complex64")], "build")

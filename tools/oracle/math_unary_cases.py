@@ -35,7 +35,10 @@ FLOAT_OPS = {
 }
 
 INTEGER_POINTS = {
-    "Abs": [-100, -1, 0, 1, 127], "Neg": [-100, -1, 0, 1, 127], "Square": [-11, -1, 0, 1, 3], "Sign": [-100, -1, 0, 1, 127],
+    "Abs": [-100, -1, 0, 1, 127],
+    "Neg": [-100, -1, 0, 1, 127],
+    "Square": [-11, -1, 0, 1, 3],
+    "Sign": [-100, -1, 0, 1, 127],
 }
 
 COMPLEX_POINTS = [0.5 + 0.25j, -1.5 + 1j, 2 - 0.75j, 1j, -0.25 - 2j, 3]
@@ -63,7 +66,13 @@ def add(f):
         alternating = np.where(np.arange(37) % 5 == 0, NAN, np.where(np.arange(37) % 3 == 0, -INF, np.arange(37)))
         raw(f, op, "more than a packet", element(alternating), FLOATS)
         raw(f, op, "subnormal and largest float64", element([5e-324, 1.7976931348623157e308]), FLOATS)
-    for name, shape in [("rank 0", ()), ("vector", (37,)), ("matrix", (2, 3)), ("empty", (0, 2)), ("rank 4", (1, 2, 1, 3))]:
+    for name, shape in [
+        ("rank 0", ()),
+        ("vector", (37,)),
+        ("matrix", (2, 3)),
+        ("empty", (0, 2)),
+        ("rank 4", (1, 2, 1, 3)),
+    ]:
         count = int(np.prod(shape))
         truth = (np.arange(count) * 5 % 7 % 2 == 0).reshape(shape)
         f.raw("LogicalNot", name, {"x": element(truth, "bool")}, BOOL)
@@ -106,11 +115,24 @@ def _float_cases(f, op, interval, points, extremes):
 def _wide_extremes(f, op):
     """Arguments where a careless formula loses all digits; compared by relative error."""
     points = {
-        "Log1p": [1e-10, -1e-10, 1e-300], "Tanh": [1e-10, -1e-8], "Sin": [1e-10, 1e5], "Erf": [1e-10, -1e-12], "Erfc": [6, 10, 20],
-        "Sigmoid": [-40, -700], "Lgamma": [1e-10, 1e10, 171.5, 1e300, 0.999999, 2.000001], "Digamma": [1e-10, 1e10, 1.4616321449683622 + 1e-3],
-        "Exp": [-700, 700], "Sqrt": [1e-300, 1e300], "Rsqrt": [1e-300, 1e300], "Inv": [1e-300, 1e300], "Log": [1e-300, 1e300, 1.0000001],
-        "Square": [1e-150, 1e150], "Cos": [1e5, 1.5707963267948966 - 1e-6], "Round": [4503599627370495.5, 4503599627370497.5, 0.49999999999999994],
-        "Floor": [4503599627370495.5, -1e-300, 1e300], "Ceil": [4503599627370495.5, 1e-300, -1e300],
+        "Log1p": [1e-10, -1e-10, 1e-300],
+        "Tanh": [1e-10, -1e-8],
+        "Sin": [1e-10, 1e5],
+        "Erf": [1e-10, -1e-12],
+        "Erfc": [6, 10, 20],
+        "Sigmoid": [-40, -700],
+        "Lgamma": [1e-10, 1e10, 171.5, 1e300, 0.999999, 2.000001],
+        "Digamma": [1e-10, 1e10, 1.4616321449683622 + 1e-3],
+        "Exp": [-700, 700],
+        "Sqrt": [1e-300, 1e300],
+        "Rsqrt": [1e-300, 1e300],
+        "Inv": [1e-300, 1e300],
+        "Log": [1e-300, 1e300, 1.0000001],
+        "Square": [1e-150, 1e150],
+        "Cos": [1e5, 1.5707963267948966 - 1e-6],
+        "Round": [4503599627370495.5, 4503599627370497.5, 0.49999999999999994],
+        "Floor": [4503599627370495.5, -1e-300, 1e300],
+        "Ceil": [4503599627370495.5, 1e-300, -1e300],
     }
     if op in points:
         raw(f, op, "float64 extremes", element(points[op]), ["float64"], relative=True, tolerance_scale=16)
@@ -121,18 +143,36 @@ def _wide_extremes(f, op):
         # A second, independent implementation at the points where TensorFlow's might share a weakness with ours.
         function = {"Erfc": special.erfc, "Lgamma": special.gammaln, "Digamma": special.digamma}[op]
         x = spread(0.5, 8, 9)
-        f.case(op, "by another library", [element(x)], [element(function(x))], FLOATS, f"{SCIPY} special.{function.__name__} float64",
-               gradient=True)
+        f.case(
+            op,
+            "by another library",
+            [element(x)],
+            [element(function(x))],
+            FLOATS,
+            f"{SCIPY} special.{function.__name__} float64",
+            gradient=True,
+        )
 
 
 def _integer_cases(f, op, points):
     raw(f, op, "integers", element(points, "int64"), SIGNED)
     natural = [abs(p) for p in points]
     if op == "Abs" or op == "Sign":
-        f.case(op, "numbers", [element(natural)], [element(natural if op == "Abs" else np.sign(natural))], REALS if op == "Sign" else REALS[:8],
-               "the definition")
+        f.case(
+            op,
+            "numbers",
+            [element(natural)],
+            [element(natural if op == "Abs" else np.sign(natural))],
+            REALS if op == "Sign" else REALS[:8],
+            "the definition",
+        )
     raw(f, op, "integers, rank 0", element(points[1], "int64"), SIGNED)
     raw(f, op, "integers, empty", element(np.zeros((0, 2)), "int64"), SIGNED)
     raw(f, op, "integers, more than a packet", element(np.arange(-18, 19) % 12 - 6, "int64"), SIGNED)
-    wide = {"Abs": [-2**40, 2**62], "Neg": [-2**40, 2**62], "Square": [-2**20, 2**31 - 1], "Sign": [-2**40, 2**62]}
+    wide = {
+        "Abs": [-(2**40), 2**62],
+        "Neg": [-(2**40), 2**62],
+        "Square": [-(2**20), 2**31 - 1],
+        "Sign": [-(2**40), 2**62],
+    }
     raw(f, op, "wide integers", element(wide[op], "int64"), SIGNED)

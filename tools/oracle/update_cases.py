@@ -1,0 +1,358 @@
+"""Ops that change variables, as functions: each input and the new value of each variable.
+
+The first inputs are the variables, and the outputs their new values in the same order.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from case_file import NUMPY, TENSORFLOW, element, fixed
+from element_types import COMPLEX, FLOATS, INTS, REALS, SIGNED, STRING, round_to
+
+SHAPES = [
+    ("matrix", (2, 3)),
+    ("rank 0", ()),
+    ("empty", (0, 3)),
+    ("more than a packet", (37,)),
+    ("rank 4", (1, 2, 2, 3)),
+]
+# (name, shape of the variable, indices)
+ROWS = [
+    ("some rows", (4, 3), [3, 1]),
+    ("duplicate rows", (4, 3), [2, 0, 2, 2]),
+    ("one row", (4, 3), [1]),
+    ("no rows", (4, 3), []),
+    ("vector", (6,), [5, 0, 3]),
+    ("vector with duplicates", (3,), [1, 1, 2, 1]),
+    ("rank 3", (3, 2, 2), [2, 0]),
+    ("odd width", (3, 17), [1, 2, 1]),
+    ("every row in reverse", (4, 2), [3, 2, 1, 0]),
+]
+
+
+def eighths(*shape, phase=0):
+    count = int(np.prod(shape))
+    return (((np.arange(count) * 7 + phase * 5) % 25 - 12) / 8).reshape(shape)
+
+
+def squares(*shape):
+    """Second moments: positive."""
+    return np.abs(eighths(*shape, phase=4)) / 4 + 0.125
+
+
+def add(f):
+    _gradient_descent(f)
+    _momentum(f)
+    _adam(f)
+    _assign(f)
+    _scatter(f)
+    _errors(f)
+
+
+def gradient_descent(var, lr, grad):
+    return (var - lr * grad,)
+
+
+def momentum(var, accum, lr, grad, factor, nesterov=False):
+    accum = accum * factor + grad
+    return var - lr * (grad + factor * accum if nesterov else accum), accum
+
+
+def adam(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad, nesterov=False):
+    rate = lr * np.sqrt(1 - beta2_power) / (1 - beta1_power)
+    m, v = m + (1 - beta1) * (grad - m), v + (1 - beta2) * (grad * grad - v)
+    return var - rate * (m * beta1 + (1 - beta1) * grad if nesterov else m) / (np.sqrt(v) + epsilon), m, v
+
+
+def by_tensorflow(op, variables, expected, **arguments):
+    """Runs a resource op of TensorFlow on copies of `variables`; the NumPy formula must agree with it."""
+    handles = [tf.Variable(v) for v in variables.values()]
+    passed = dict(zip(variables, (h.handle for h in handles)))
+    scalars = {k: tf.constant(v, tf.float64) if not isinstance(v, bool) else v for k, v in arguments.items()}
+    getattr(tf.raw_ops, op)(**passed, **scalars)
+    for handle, value in zip(handles, expected):
+        if not np.allclose(handle.numpy(), value, rtol=1e-13, atol=1e-15):
+            raise ValueError(f"{op}: {TENSORFLOW} computes {handle.numpy().tolist()}, expected {value.tolist()}")
+    return f"{TENSORFLOW} raw_ops.{op} float64"
+
+
+def _record(f, op, name, inputs, outputs, source, types=FLOATS, attrs=None):
+    f.case(
+        op,
+        name,
+        [a if hasattr(a, "role") else element(a) for a in inputs],
+        [element(o) for o in outputs],
+        types,
+        source,
+        attrs=attrs,
+        tolerance_scale=4,
+    )
+
+
+def summed(indices, grad):
+    """Distinct indices in order, and for each the sum of its rows of `grad`."""
+    rows = np.unique(np.array(indices, int))
+    return rows, np.array([grad[np.array(indices) == row].sum(0) for row in rows]).reshape(len(rows), *grad.shape[1:])
+
+
+def on_rows(function, variables, indices, grad):
+    """`function(rows of each variable, summed gradient)` gives the new rows; the other rows keep their values."""
+    rows, total = summed(indices, grad)
+    result = [v.copy() for v in variables]
+    for target, new in zip(result, function([v[rows] for v in variables], total)):
+        target[rows] = new
+    return result
+
+
+def _gradient_descent(f):
+    for name, shape in SHAPES:
+        var, grad = eighths(*shape), eighths(*shape, phase=1)
+        new = gradient_descent(var, 0.125, grad)
+        source = by_tensorflow("ResourceApplyGradientDescent", {"var": var}, new, alpha=0.125, delta=grad)
+        _record(f, "ApplyGradientDescent", name, [var, 0.125, grad], new, source)
+    var, grad = eighths(3), np.array([np.inf, -np.inf, np.nan])
+    _record(
+        f,
+        "ApplyGradientDescent",
+        "infinite gradient",
+        [var, 0.5, grad],
+        gradient_descent(var, 0.5, grad),
+        f"{NUMPY} float64",
+    )
+    for name, lr in [("rate 0", 0.0), ("negative rate", -0.5), ("rate 1", 1.0)]:
+        var, grad = eighths(2, 2), eighths(2, 2, phase=2)
+        _record(f, "ApplyGradientDescent", name, [var, lr, grad], gradient_descent(var, lr, grad), f"{NUMPY} float64")
+    _record(
+        f, "ApplyGradientDescent", "rate 0.1", [var, 0.1, grad], gradient_descent(var, 0.1, grad), f"{NUMPY} float64"
+    )
+    for name, shape, indices in ROWS:
+        var, grad = eighths(*shape), eighths(len(indices), *shape[1:], phase=1)
+        new = on_rows(lambda old, total: gradient_descent(*old, 0.25, total), [var], indices, grad)
+        _record(f, "SparseApplyGradientDescent", name, [var, 0.25, grad, fixed(indices)], new, f"{NUMPY} float64")
+    _record(
+        f,
+        "SparseApplyGradientDescent",
+        "int64 indices",
+        [eighths(3, 2), 0.25, eighths(1, 2, phase=1), fixed([2], "int64")],
+        on_rows(lambda old, total: gradient_descent(*old, 0.25, total), [eighths(3, 2)], [2], eighths(1, 2, phase=1)),
+        f"{NUMPY} float64",
+    )
+
+
+def _momentum(f):
+    for nesterov in (False, True):
+        attrs, suffix = ({"use_nesterov": True}, ", nesterov") if nesterov else ({}, "")
+        for name, shape in SHAPES:
+            var, accum, grad = eighths(*shape), eighths(*shape, phase=2), eighths(*shape, phase=1)
+            new = momentum(var, accum, 0.125, grad, 0.875, nesterov)
+            source = by_tensorflow(
+                "ResourceApplyMomentum",
+                {"var": var, "accum": accum},
+                new,
+                lr=0.125,
+                grad=grad,
+                momentum=0.875,
+                use_nesterov=nesterov,
+            )
+            _record(f, "ApplyMomentum", name + suffix, [var, accum, 0.125, grad, 0.875], new, source, attrs=attrs)
+        var, accum, grad = eighths(2, 2), np.zeros((2, 2)), eighths(2, 2, phase=1)
+        for name, lr, factor in [("first step, factor 0.9", 0.01, 0.9), ("factor 0", 0.5, 0.0), ("factor 1", 0.5, 1.0)]:
+            _record(
+                f,
+                "ApplyMomentum",
+                name + suffix,
+                [var, accum, lr, grad, factor],
+                momentum(var, accum, lr, grad, factor, nesterov),
+                f"{NUMPY} float64",
+                attrs=attrs,
+            )
+        for name, shape, indices in ROWS:
+            var, accum, grad = eighths(*shape), eighths(*shape, phase=2), eighths(len(indices), *shape[1:], phase=1)
+            new = on_rows(lambda old, total: momentum(*old, 0.25, total, 0.5, nesterov), [var, accum], indices, grad)
+            _record(
+                f,
+                "SparseApplyMomentum",
+                name + suffix,
+                [var, accum, 0.25, grad, fixed(indices), 0.5],
+                new,
+                f"{NUMPY} float64",
+                attrs=attrs,
+            )
+
+
+def _adam(f):
+    # beta1_power, beta2_power, lr, beta1, beta2, epsilon
+    short = (0.75, 0.875, 0.125, 0.75, 0.875, 0.0625)
+    usual = (0.9, 0.999, 1e-3, 0.9, 0.999, 1e-8)
+    third = (0.9**3, 0.999**3, 1e-3, 0.9, 0.999, 1e-8)
+    single = tuple(float(v) for v in round_to("float32", third))
+    names = ("beta1_power", "beta2_power", "lr", "beta1", "beta2", "epsilon")
+
+    def dense(name, shape, scalars, nesterov=False, first=False):
+        var, m, v, grad = eighths(*shape), eighths(*shape, phase=2), squares(*shape), eighths(*shape, phase=1)
+        if first:
+            m, v = np.zeros(shape), np.zeros(shape)
+        new = adam(var, m, v, *scalars, grad, nesterov)
+        source = by_tensorflow(
+            "ResourceApplyAdam",
+            {"var": var, "m": m, "v": v},
+            new,
+            **dict(zip(names, scalars)),
+            grad=grad,
+            use_nesterov=nesterov,
+        )
+        _record(
+            f,
+            "ApplyAdam",
+            name,
+            [var, m, v, *scalars, grad],
+            new,
+            source,
+            attrs={"use_nesterov": True} if nesterov else {},
+        )
+
+    for name, shape in SHAPES:
+        dense(name, shape, short)
+    dense("first step", (2, 3), usual, first=True)
+    dense("third step", (2, 3), third)
+    dense("third step, scalars of float32", (2, 3), single)
+    dense("nesterov", (2, 3), short, nesterov=True)
+    dense("nesterov, third step", (5,), third, nesterov=True)
+    zero = np.zeros(3)
+    _record(
+        f,
+        "ApplyAdam",
+        "gradient 0",
+        [eighths(3), zero, zero, *short, zero],
+        adam(eighths(3), zero, zero, *short, zero),
+        f"{NUMPY} float64",
+    )
+    for name, shape, indices in ROWS:
+        var, m, v, grad = (
+            eighths(*shape),
+            eighths(*shape, phase=2),
+            squares(*shape),
+            eighths(len(indices), *shape[1:], phase=1),
+        )
+        new = on_rows(lambda old, total: adam(*old, *short, total), [var, m, v], indices, grad)
+        _record(f, "SparseApplyAdam", name, [var, m, v, *short, grad, fixed(indices)], new, f"{NUMPY} float64")
+    var, m, v, grad = eighths(3, 2), np.zeros((3, 2)), np.zeros((3, 2)), eighths(2, 2, phase=1)
+    _record(
+        f,
+        "SparseApplyAdam",
+        "first step",
+        [var, m, v, *usual, grad, fixed([0, 0])],
+        on_rows(lambda old, total: adam(*old, *usual, total), [var, m, v], [0, 0], grad),
+        f"{NUMPY} float64",
+    )
+
+
+def _assign(f):
+    definition = "the definition"
+    for op, function in (("Assign", lambda ref, value: value), ("AssignAdd", np.add), ("AssignSub", np.subtract)):
+        for name, shape in SHAPES:
+            ref, value = eighths(*shape), eighths(*shape, phase=1)
+            _record(f, op, name, [ref, value], [function(ref, value)], definition)
+        ref, value = np.array([50, 60, 70]), np.array([1, 0, 50])
+        _record(f, op, "numbers", [ref, value], [function(ref, value)], definition, REALS)
+        _record(
+            f,
+            op,
+            "negative integers",
+            [element(ref - 60, "int64"), element(value - 20, "int64")],
+            [function(ref - 60, value - 20)],
+            definition,
+            SIGNED,
+        )
+        z = np.array([1 + 2j, -3j])
+        f.case(
+            op,
+            "complex",
+            [element(z, "complex128"), element(z[::-1], "complex128")],
+            [element(function(z, z[::-1]), "complex128")],
+            COMPLEX,
+            definition,
+        )
+    f.case(
+        "Assign",
+        "bool",
+        [element([True, False], "bool"), element([False, False], "bool")],
+        [element([False, False], "bool")],
+        ["bool"],
+        definition,
+    )
+    f.case(
+        "Assign",
+        "strings",
+        [element(["a", "b"], "string"), element(["", "longer"], "string")],
+        [element(["", "longer"], "string")],
+        STRING,
+        definition,
+    )
+
+
+def _scatter(f):
+    for op, function in (("ScatterAdd", np.add), ("ScatterSub", np.subtract)):
+
+        def scatter(name, ref, indices, updates, types, wide="float64", dtype="int32"):
+            new = np.array(ref)
+            function.at(new, np.array(indices, int), updates)
+            f.case(
+                op,
+                name,
+                [element(ref, wide), fixed(indices, dtype), element(updates, wide)],
+                [element(new, wide)],
+                types,
+                f"{NUMPY} {function.__name__}.at {wide}",
+                tolerance_scale=2,
+            )
+
+        for name, shape, indices in ROWS:
+            scatter(name, eighths(*shape), indices, eighths(len(indices), *shape[1:], phase=1), FLOATS)
+        scatter("one row by a rank 0 index", eighths(4, 3), 2, eighths(3, phase=1), FLOATS)
+        scatter("one element by a rank 0 index", eighths(4), 2, eighths(phase=1), FLOATS)
+        scatter("indices of rank 2", eighths(4, 3), [[0, 2], [2, 3]], eighths(2, 2, 3, phase=1), FLOATS)
+        scatter("int64 indices", eighths(4, 3), [3, 3], eighths(2, 3, phase=1), FLOATS, dtype="int64")
+        scatter("empty rows", eighths(3, 0), [2, 0], eighths(2, 0), FLOATS)
+        scatter("many duplicates", eighths(2), np.arange(64) % 2, np.arange(64) % 3 / 4, FLOATS)
+        small = np.arange(12).reshape(4, 3) + 40
+        scatter("integers", small, [1, 3, 1], np.arange(9).reshape(3, 3), INTS, "int64")
+        scatter("negative integers", small - 45, [0, 0], -np.arange(6).reshape(2, 3), SIGNED, "int64")
+        scatter("wide integers", np.array([2**40, -(2**40)]), [0, 1], np.array([2**50, 3]), ["int64"], "int64")
+        z = np.array([1 + 2j, -3j, 0.5])
+        scatter("complex", z, [2, 0, 2], z[::-1], COMPLEX, "complex128")
+
+
+def _errors(f):
+    one = lambda *shape: fixed(np.ones(shape), "float32")
+    rate = one()
+    for op in ("Assign", "AssignAdd", "AssignSub"):
+        f.error(op, "shapes differ", [one(2, 3), one(3, 2)], "build")
+        f.error(op, "element types differ", [one(2), fixed([1.0, 1.0], "float64")], "build")
+    f.error("ApplyGradientDescent", "shapes differ", [one(2, 3), rate, one(3, 2)], "build")
+    f.error("ApplyGradientDescent", "rate of rank 1", [one(2), one(1), one(2)], "build")
+    f.error("ApplyMomentum", "accumulator of another shape", [one(2), one(3), rate, one(2), rate], "build")
+    f.error("ApplyMomentum", "gradient of another shape", [one(2), one(2), rate, one(3), rate], "build")
+    f.error("ApplyMomentum", "momentum of rank 1", [one(2), one(2), rate, one(2), one(1)], "build")
+    f.error("ApplyAdam", "moment of another shape", [one(2), one(2), one(3), *[rate] * 6, one(2)], "build")
+    f.error("ApplyAdam", "gradient of another shape", [one(2), one(2), one(2), *[rate] * 6, one(3)], "build")
+    f.error(
+        "ApplyAdam", "rate of rank 1", [one(2), one(2), one(2), rate, rate, one(1), rate, rate, rate, one(2)], "build"
+    )
+    for name, indices, grad, when, match in [
+        ("index too large", [0, 3], one(2, 2), "run", "indices[1] = 3"),
+        ("index negative", [-1], one(1, 2), "run", "indices[0] = -1"),
+        ("one row per index", [0, 1], one(3, 2), "build", None),
+        ("rows of another width", [0], one(1, 3), "build", None),
+    ]:
+        var = one(3, 2)
+        f.error("SparseApplyGradientDescent", name, [var, rate, grad, fixed(indices)], when, match=match)
+        f.error("SparseApplyMomentum", name, [var, var, rate, grad, fixed(indices), rate], when, match=match)
+        f.error("SparseApplyAdam", name, [var, var, var, *[rate] * 6, grad, fixed(indices)], when, match=match)
+        for op in ("ScatterAdd", "ScatterSub"):
+            f.error(op, name, [var, fixed(indices), grad], when, match=match)
+    for op in ("ScatterAdd", "ScatterSub"):
+        f.error(op, "variable of rank 0", [one(), fixed([0]), one(1)], "build")
+        f.error(op, "element types differ", [one(3), fixed([0]), fixed([1.0], "float64")], "build")
+        f.error(op, "indices are floats", [one(3), one(1), one(1)], "build")
+        f.error(op, "index into nothing", [one(0, 2), fixed([0]), one(1, 2)], "run")
