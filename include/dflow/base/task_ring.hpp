@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/unique_function.hpp>
 
 #include <cstddef>
 #include <utility>

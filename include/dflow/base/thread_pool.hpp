@@ -10,9 +10,6 @@
 
 namespace dflow {
 
-/// A piece of work for a pool. It must not throw: an exception that leaves it ends the process.
-using Task = UniqueFunction<void()>;
-
 /// Runs `body(begin, end)` over disjoint ranges.
 using RangeBody = FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 

@@ -95,4 +95,7 @@ template <class R, class... Args> class UniqueFunction<R(Args...)> {
   void (*manage_)(void* from, void* to) noexcept = nullptr;
 };
 
+/// A piece of work for a pool. It must not throw: an exception that leaves it ends the process.
+using Task = UniqueFunction<void()>;
+
 }  // namespace dflow
