@@ -1,0 +1,79 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/base/unique_function.hpp>
+#include <dflow/core/any_tensor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// Names one tensor on its way from a Send to a Recv within a step: source device and its incarnation (which fences off
+/// a peer that was restarted), destination device, the edge's name, and the loop frame and iteration that it was made
+/// in. Both sides build equal keys on their own. The hash is computed once.
+///
+/// Thread safety: immutable.
+class RendezvousKey {
+ public:
+  RendezvousKey(std::string_view source_device, std::uint64_t source_incarnation, std::string_view destination_device,
+                std::string_view tensor_name, std::string_view frame = {}, std::int64_t iteration = 0);
+
+  /// Reads what `text()` gave. Errors: invalid_argument that quotes it.
+  static StatusOr<RendezvousKey> parse(std::string_view text);
+
+  /// "source;incarnation;destination;tensor;frame:iteration".
+  const std::string& text() const noexcept { return text_; }
+  std::uint64_t hash() const noexcept { return hash_; }
+
+  std::string_view source_device() const noexcept { return part(0); }
+  std::string_view destination_device() const noexcept { return part(2); }
+  std::string_view tensor_name() const noexcept { return part(3); }
+  std::uint64_t source_incarnation() const noexcept { return incarnation_; }
+
+  friend bool operator==(const RendezvousKey& a, const RendezvousKey& b) noexcept {
+    return a.hash_ == b.hash_ && a.text_ == b.text_;
+  }
+
+ private:
+  std::string_view part(int index) const noexcept;
+
+  std::string text_;
+  std::uint64_t hash_;
+  std::uint64_t incarnation_;
+};
+
+/// Where the Sends and Recvs of one step meet, in one process or across many.
+///
+/// - Never blocks: `send` hands over and returns, `recv_async` takes a completion.
+/// - For one key there is one send and one receive, in either order.
+/// - A tensor sent is shared with its receiver, not copied; the sender does not write it any more.
+/// - A dead tensor (from the untaken side of a branch) is sent as well, so that the receiver learns of it.
+/// - After `abort` every pending and later receive completes with the status, and every later send returns it.
+///
+/// Thread safety: all functions may be called from any thread.
+class Rendezvous {
+ public:
+  /// Called exactly once. Runs on the thread of `send`, `recv_async` or `abort`, so it must be short and must not
+  /// block; it may call the rendezvous again. `tensor` is uninitialised if `is_dead` or not ok.
+  using RecvDone = UniqueFunction<void(Status status, AnyTensor tensor, bool is_dead)>;
+
+  virtual ~Rendezvous();
+  Rendezvous() = default;
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
+
+  /// Errors: aborted's status; already_exists if the key was sent before.
+  virtual Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead) = 0;
+  /// Errors, given to `done`: aborted's status; already_exists if the key is being received already.
+  virtual void recv_async(const RendezvousKey& key, RecvDone done) = 0;
+  /// The first status stays. An ok status counts as cancelled.
+  virtual void abort(Status status) = 0;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/core/rendezvous.ipp>
+#endif

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+/// State that kernels own across steps: a variable, a queue, a table.
+class Resource {
+ public:
+  virtual ~Resource();
+  Resource() = default;
+  Resource(const Resource&) = delete;
+  Resource& operator=(const Resource&) = delete;
+
+  /// What it is, for messages: "Variable(float[784,10])". Callable from any thread.
+  virtual std::string debug_string() const = 0;
+};
+
+template <class R>
+concept ResourceType = std::derived_from<R, Resource>;
+
+namespace detail {
+/// "dflow::Variable", cut out of the compiler's name of this function.
+template <class T> constexpr std::string_view type_name() {
+  const std::string_view function = __PRETTY_FUNCTION__;
+  const std::size_t begin = function.find("T = ") + 4;
+  return function.substr(begin, function.find_first_of(";]", begin) - begin);
+}
+}  // namespace detail
+
+/// Resources by name. A container outlives the sessions that use it; a resource lives as long as the container or any
+/// holder of its pointer.
+///
+/// Thread safety: all functions may be called from any thread. They block only on each other, for the time of a lookup.
+class ResourceContainer {
+ public:
+  explicit ResourceContainer(std::string name = {});
+  ~ResourceContainer();
+  ResourceContainer(const ResourceContainer&) = delete;
+  ResourceContainer& operator=(const ResourceContainer&) = delete;
+
+  const std::string& name() const noexcept { return name_; }
+
+  /// Errors: not_found if there is none of that name; invalid_argument if it is no R, naming both types.
+  template <ResourceType R> std::shared_ptr<R> lookup(std::string_view name) const { return cast<R>(name, find(name)); }
+
+  /// Null if there is none of that name. Errors: invalid_argument as for `lookup`.
+  template <ResourceType R> std::shared_ptr<R> lookup_if_exists(std::string_view name) const {
+    std::shared_ptr<Resource> found = find_if_exists(name);
+    return found == nullptr ? nullptr : cast<R>(name, std::move(found));
+  }
+
+  /// What is there, or what `factory()` makes: a std::shared_ptr<R>. However many threads ask, it is called at most
+  /// once at a time and its first result stays. It runs under the container's lock and must not use the container.
+  template <ResourceType R, class Factory>
+  requires std::is_invocable_r_v<std::shared_ptr<R>, Factory&> std::shared_ptr<R> lookup_or_create(
+      std::string_view name, Factory&& factory) {
+    struct Call final : Make {
+      explicit Call(Factory& call) : call_(call) {}
+      std::shared_ptr<Resource> operator()() override { return std::shared_ptr<R>(call_()); }
+      Factory& call_;
+    } make(factory);
+    return cast<R>(name, find_or_make(name, make));
+  }
+
+  /// Errors: already_exists; invalid_argument for a null resource or an empty name.
+  void insert(std::string_view name, std::shared_ptr<Resource> resource);
+  /// False if there was none. Holders keep theirs.
+  bool remove(std::string_view name);
+  void clear();
+  std::size_t size() const;
+  /// The names, sorted.
+  std::vector<std::string> names() const;
+
+ private:
+  struct State;
+  struct Make {
+    virtual std::shared_ptr<Resource> operator()() = 0;
+
+   protected:
+    ~Make() = default;
+  };
+
+  template <class R> static std::shared_ptr<R> cast(std::string_view name, std::shared_ptr<Resource> resource) {
+    auto* wanted = dynamic_cast<R*>(resource.get());
+    if (wanted == nullptr) throw_wrong_type(name, *resource, detail::type_name<R>());
+    return std::shared_ptr<R>(std::move(resource), wanted);
+  }
+  [[noreturn]] static void throw_wrong_type(std::string_view name, const Resource& held, std::string_view wanted);
+
+  std::shared_ptr<Resource> find(std::string_view name) const;
+  std::shared_ptr<Resource> find_if_exists(std::string_view name) const;
+  std::shared_ptr<Resource> find_or_make(std::string_view name, Make& make);
+
+  std::string name_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/core/resource.ipp>
+#endif

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/base/status.hpp>
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace dflow {
+
+/// The highest rank of a tensor.
+inline constexpr int max_rank = 8;
+
+/// A dimension that is not known when the graph is built.
+inline constexpr std::int64_t dynamic = -1;
+
+/// The extents of a dense tensor, outermost dimension first. Rank 0, the default, is a scalar; a zero extent makes an
+/// empty tensor. Stored inline and trivially copyable; the number of elements is kept beside the extents.
+///
+/// Thread safety: a value type.
+/// Errors: every function that makes a shape throws Error(invalid_argument) that prints the extents, if one is
+/// negative, there are more than `max_rank`, or their product exceeds 2^63-1.
+class Shape {
+ public:
+  constexpr Shape() noexcept = default;
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  int rank() const noexcept { return rank_; }
+  std::int64_t num_elements() const noexcept { return num_elements_; }
+  bool is_scalar() const noexcept { return rank_ == 0; }
+
+  std::int64_t dim(int i) const noexcept {
+    assert(i >= 0 && i < rank_);
+    return dims_[static_cast<std::size_t>(i)];
+  }
+  std::int64_t operator[](int i) const noexcept { return dim(i); }
+  std::span<const std::int64_t> dims() const noexcept { return {dims_, static_cast<std::size_t>(rank_)}; }
+  const std::int64_t* begin() const noexcept { return dims_; }
+  const std::int64_t* end() const noexcept { return dims_ + rank_; }
+
+  /// The product of the extents of dimensions [first, last).
+  std::int64_t num_elements(int first, int last) const noexcept;
+
+  /// Copies of this shape with one dimension changed, put in before `i` (at the end for `i == rank()`), or taken out.
+  Shape with_dim(int i, std::int64_t extent) const;
+  Shape inserted(int i, std::int64_t extent) const;
+  Shape erased(int i) const;
+  Shape appended(std::int64_t extent) const { return inserted(rank_, extent); }
+  /// The dimensions [first, last).
+  Shape subshape(int first, int last) const;
+  Shape concatenated(const Shape& tail) const;
+
+  /// "[2,3]"; "[]" for a scalar.
+  std::string to_string() const;
+
+  friend bool operator==(const Shape& a, const Shape& b) noexcept {
+    if (a.rank_ != b.rank_ || a.num_elements_ != b.num_elements_) return false;
+    for (int i = 0; i < a.rank_; ++i) {
+      if (a.dims_[i] != b.dims_[i]) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::int64_t dims_[max_rank] = {};
+  std::int64_t num_elements_ = 1;
+  std::int8_t rank_ = 0;
+};
+
+/// Steps between neighbours along each dimension of a dense row-major tensor, in elements; entries past the rank are 0.
+std::array<std::int64_t, max_rank> row_major_strides(const Shape& shape) noexcept;
+
+namespace detail {
+/// "[2,?,3]": -1 prints as "?".
+std::string dims_to_string(std::span<const std::int64_t> dims);
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/core/shape.ipp>
+#endif

@@ -1,0 +1,211 @@
+#pragma once
+
+#include <dflow/core/any_tensor.hpp>
+#include <dflow/core/tensor_view.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <type_traits>
+
+namespace dflow {
+
+namespace detail {
+[[noreturn]] void throw_wrong_count(const Shape& shape, std::size_t count);
+[[noreturn]] void throw_not_scalar(const Shape& shape);
+[[noreturn]] void throw_wrong_rank(const Shape& shape, int wanted);
+
+/// Elements that can be assigned from a range's.
+template <class R, class T>
+concept RangeOf = requires(const R& range) {
+  std::begin(range);
+  std::end(range);
+  requires std::is_constructible_v<T, decltype(*std::begin(range))>;
+}
+&&!std::is_convertible_v<const R&, Shape> && !std::is_base_of_v<AnyTensor, R>;
+}  // namespace detail
+
+/// A dense row-major tensor of elements of type T.
+///
+/// ```cpp
+/// df::Tensor<float> t({2, 3}, {1, 2, 3, 4, 5, 6});
+/// t(1, 2) = 7;
+/// for (float x : t.span()) sum += x;
+/// ```
+///
+/// It is an AnyTensor whose element type the compiler knows, and has no members of its own: a copy is a handle to the
+/// same elements (`copy` makes new ones), and an AnyTensor of the right type can be looked at as a Tensor<T> in place
+/// (`Tensor<T>::of`), which is how kernels get their typed arguments at no cost.
+///
+/// Thread safety and errors: as for AnyTensor.
+template <Element T> class Tensor : public AnyTensor {
+ public:
+  using value_type = T;
+  static constexpr DType element_dtype = dtype_of<T>;
+
+  Tensor() noexcept = default;
+  /// Uninitialised numbers, empty strings.
+  explicit Tensor(const Shape& shape, Allocator& allocator = default_cpu_allocator())
+      : AnyTensor(dtype_of<T>, shape, allocator) {}
+  /// A scalar. Implicit, so that `run({{x, 3.0f}})` works, from what converts to T without narrowing.
+  template <class U>
+  requires(!std::is_base_of_v<AnyTensor, U> && !std::is_same_v<U, Shape> && requires(U u) { T{u}; }) Tensor(U value)
+      : Tensor(Shape()) {
+    *data() = T{std::move(value)};
+  }
+  /// Errors: invalid_argument if there are not as many values as the shape has elements.
+  Tensor(const Shape& shape, std::initializer_list<T> values)
+      : Tensor(shape, std::span<const T>(values.begin(), values.size())) {}
+  Tensor(const Shape& shape, std::span<const T> values) : Tensor(shape) {
+    if (values.size() != static_cast<std::size_t>(num_elements())) detail::throw_wrong_count(shape, values.size());
+    std::copy(values.begin(), values.end(), data());
+  }
+  template <detail::RangeOf<T> R>
+  requires(!std::is_convertible_v<const R&, std::span<const T>>) Tensor(const Shape& shape, const R& values)
+      : Tensor(shape) {
+    const auto count = static_cast<std::size_t>(std::distance(std::begin(values), std::end(values)));
+    if (count != static_cast<std::size_t>(num_elements())) detail::throw_wrong_count(shape, count);
+    T* to = data();
+    for (auto&& value : values) *to++ = T(value);
+  }
+  /// The elements of a strided view, copied.
+  template <MdspanLike M>
+  requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
+  static Tensor from_view(const M& view);
+
+  /// A view of the same elements. Errors: invalid_argument that names both types if `any` holds another one.
+  explicit Tensor(const AnyTensor& any) : AnyTensor(any) { require_dtype(dtype_of<T>); }
+  explicit Tensor(AnyTensor&& any) : AnyTensor((any.require_dtype(dtype_of<T>), std::move(any))) {}
+
+  static Tensor full(const Shape& shape, const T& value) {
+    Tensor tensor(shape);
+    std::fill(tensor.begin(), tensor.end(), value);
+    return tensor;
+  }
+  static Tensor zeros(const Shape& shape) { return full(shape, T()); }
+
+  /// `any` looked at as a Tensor<T>, without a check but an assertion. Sound because Tensor<T> adds nothing to
+  /// AnyTensor.
+  static const Tensor& of(const AnyTensor& any) noexcept {
+    assert(any.dtype() == dtype_of<T>);
+    return static_cast<const Tensor&>(any);
+  }
+  static Tensor& of(AnyTensor& any) noexcept {
+    assert(any.dtype() == dtype_of<T>);
+    return static_cast<Tensor&>(any);
+  }
+
+  const AnyTensor& any() const& noexcept { return *this; }
+  AnyTensor any() && noexcept { return std::move(*this); }
+
+  T* data() noexcept { return static_cast<T*>(raw_data()); }
+  const T* data() const noexcept { return static_cast<const T*>(raw_data()); }
+  std::span<T> span() noexcept { return {data(), static_cast<std::size_t>(num_elements())}; }
+  std::span<const T> span() const noexcept { return {data(), static_cast<std::size_t>(num_elements())}; }
+  T* begin() noexcept { return data(); }
+  T* end() noexcept { return data() + num_elements(); }
+  const T* begin() const noexcept { return data(); }
+  const T* end() const noexcept { return data() + num_elements(); }
+
+  /// The element at these indices; their number and range are asserted.
+  template <std::integral... Index> T& operator()(Index... index) noexcept { return data()[offset_of(index...)]; }
+  template <std::integral... Index> const T& operator()(Index... index) const noexcept {
+    return data()[offset_of(index...)];
+  }
+
+  /// The only element. Errors: invalid_argument if there is not exactly one.
+  const T& scalar() const {
+    if (num_elements() != 1 || raw_data() == nullptr) [[unlikely]]
+      detail::throw_not_scalar(shape());
+    return *data();
+  }
+
+  /// A view for `view(i, j)` and strided access. Errors: invalid_argument if the rank is another.
+  template <int Rank> TensorView<T, Rank> view() { return {data(), extents<Rank>()}; }
+  template <int Rank> TensorView<const T, Rank> view() const { return {data(), extents<Rank>()}; }
+
+  Tensor slice(std::int64_t begin, std::int64_t end) const { return Tensor(AnyTensor::slice(begin, end)); }
+  Tensor reshaped(const Shape& shape) const { return Tensor(AnyTensor::reshaped(shape)); }
+  Tensor deep_copy(Allocator& allocator = default_cpu_allocator()) const {
+    return Tensor(AnyTensor::deep_copy(allocator));
+  }
+  Tensor copy() const { return deep_copy(); }
+
+ private:
+  template <class... Index> std::int64_t offset_of(Index... index) const noexcept {
+    assert(static_cast<int>(sizeof...(Index)) == rank());
+    std::int64_t offset = 0;
+    [[maybe_unused]] int i = 0;
+    ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < dim(i)),
+      offset = offset * shape().begin()[i] + static_cast<std::int64_t>(index), ++i),
+     ...);
+    return offset;
+  }
+  template <int Rank> typename TensorView<T, Rank>::Extents extents() const {
+    if (rank() != Rank) detail::throw_wrong_rank(shape(), Rank);
+    typename TensorView<T, Rank>::Extents extents{};
+    std::copy(shape().begin(), shape().end(), extents.begin());
+    return extents;
+  }
+};
+
+template <Element T> template <MdspanLike M>
+requires std::is_same_v<std::remove_const_t<typename M::element_type>, T> Tensor<T> Tensor<T>::from_view(
+    const M& view) {
+  constexpr auto rank = static_cast<std::size_t>(M::rank());
+  std::array<std::int64_t, rank> extents{};
+  for (std::size_t i = 0; i < rank; ++i) extents[i] = static_cast<std::int64_t>(view.extent(i));
+  Tensor tensor{Shape(std::span<const std::int64_t>(extents))};
+  std::array<std::int64_t, rank> index{};
+  const T* from = view.data_handle();
+  for (T& to : tensor) {
+    to = *from;
+    for (std::size_t i = rank; i-- > 0;) {
+      const auto stride = static_cast<std::int64_t>(view.stride(i));
+      if (++index[i] < extents[i]) {
+        from += stride;
+        break;
+      }
+      from -= stride * (extents[i] - 1);
+      index[i] = 0;
+    }
+  }
+  return tensor;
+}
+
+template <Element T> Tensor<T> AnyTensor::as() const& { return Tensor<T>(*this); }
+template <Element T> Tensor<T> AnyTensor::as() && { return Tensor<T>(std::move(*this)); }
+
+/// A tensor over the caller's memory, without a copy. The caller keeps it alive until `release` is called, or, if that
+/// is empty, until every handle to the tensor is gone. Errors: invalid_argument if the sizes do not agree.
+template <Element T> Tensor<T> borrow(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
+  if (elements.size() != static_cast<std::size_t>(shape.num_elements()))
+    detail::throw_wrong_count(shape, elements.size());
+  return Tensor<T>(AnyTensor::adopt(dtype_of<T>, shape, elements.data(), elements.size_bytes(), std::move(release)));
+}
+
+/// The same for memory that must not be written: kernels never reuse it, and whoever holds the tensor must not write
+/// it.
+template <Element T>
+Tensor<T> borrow(std::span<const T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
+  if (elements.size() != static_cast<std::size_t>(shape.num_elements()))
+    detail::throw_wrong_count(shape, elements.size());
+  return Tensor<T>(AnyTensor::adopt(dtype_of<T>, shape, const_cast<T*>(elements.data()), elements.size_bytes(),
+                                    std::move(release), true));
+}
+
+/// From anything that is a contiguous range of elements: `borrow(vector, {2, 3})`.
+template <class R>
+requires requires(R& range) {
+  std::span(range);
+  requires Element<std::remove_const_t<typename decltype(std::span(range))::element_type>>;
+} &&(!std::is_rvalue_reference_v<R&&>)auto borrow(R&& elements, const Shape& shape,
+                                                  UniqueFunction<void()> release = {}) {
+  return borrow(std::span<typename decltype(std::span(elements))::element_type>(elements), shape, std::move(release));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/core/tensor.ipp>
+#endif
