@@ -10,24 +10,14 @@
 namespace dflow::cpu {
 
 /// Type of a layer's statistics and parameters: float for the 16-bit types.
-template <class T>
-struct BatchNormParam {
-  using type = T;
-};
-template <>
-struct BatchNormParam<Half> {
-  using type = float;
-};
-template <>
-struct BatchNormParam<BFloat16> {
-  using type = float;
-};
-template <class T>
-using batch_norm_param_t = typename BatchNormParam<T>::type;
+template <class T> struct BatchNormParam { using type = T; };
+template <> struct BatchNormParam<Half> { using type = float; };
+template <> struct BatchNormParam<BFloat16> { using type = float; };
+template <class T> using batch_norm_param_t = typename BatchNormParam<T>::type;
 
 /// Batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167) over all axes but the last: x, y [rows, channels],
-/// everything else [channels]. `variance` is the biased one (divided by rows); `inv_std` is 1 / sqrt(variance + epsilon).
-/// T: float, double, Half, BFloat16. The bits do not depend on the number of threads.
+/// everything else [channels]. `variance` is the biased one (divided by rows); `inv_std` is 1 / sqrt(variance +
+/// epsilon). T: float, double, Half, BFloat16. The bits do not depend on the number of threads.
 template <class T>
 void batch_norm_training(ThreadPool& pool, std::int64_t rows, std::int64_t channels, const T* x,
                          const batch_norm_param_t<T>* scale, const batch_norm_param_t<T>* offset,

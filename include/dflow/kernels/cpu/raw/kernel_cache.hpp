@@ -40,4 +40,5 @@ class KernelCache {
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/raw/kernel_cache.ipp>
+#include <dflow/kernels/cpu/raw/onednn.ipp>
 #endif

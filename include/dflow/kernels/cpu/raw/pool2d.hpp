@@ -30,13 +30,13 @@ struct Pool2dShape {
   }
 };
 
-/// Largest element of each window; padding never wins. A window that holds a NaN gives NaN. A window without any element
-/// of the input gives the lowest value. T: float, double, Half, BFloat16, int8 to int64, uint8, uint16.
+/// Largest element of each window; padding never wins. A window that holds a NaN gives NaN. A window without any
+/// element of the input gives the lowest value. T: float, double, Half, BFloat16, int8 to int64, uint8, uint16.
 template <class T>
 void max_pool(ThreadPool& pool, const Pool2dShape& shape, const T* input, T* output, const CpuOptions& options = {});
 
-/// grad_input = d loss / d input: each element of grad_output goes to the first maximum of its window, in row-major order.
-/// T: float, double, Half, BFloat16.
+/// grad_input = d loss / d input: each element of grad_output goes to the first maximum of its window, in row-major
+/// order. T: float, double, Half, BFloat16.
 template <class T>
 void max_pool_backward(ThreadPool& pool, const Pool2dShape& shape, const T* input, const T* grad_output, T* grad_input,
                        const CpuOptions& options = {});

@@ -9,8 +9,8 @@
 
 namespace dflow::cpu {
 
-/// Softmax and what comes with it, over rows of [rows, cols]; each row is shifted by its maximum. T: float, double, Half,
-/// BFloat16 (both computed in float). Outputs may be the inputs of the same size, except that of the labels.
+/// Softmax and what comes with it, over rows of [rows, cols]; each row is shifted by its maximum. T: float, double,
+/// Half, BFloat16 (both computed in float). Outputs may be the inputs of the same size, except that of the labels.
 template <class T>
 void softmax(ThreadPool& pool, std::int64_t rows, std::int64_t cols, const T* logits, T* y,
              const CpuOptions& options = {});
@@ -33,8 +33,8 @@ template <class T>
 void softmax_cross_entropy(ThreadPool& pool, std::int64_t rows, std::int64_t cols, const T* logits, const T* labels,
                            T* loss, T* backprop, const CpuOptions& options = {});
 
-/// The same with one class per row, labels[r] in [0, cols). Returns -1, or the first row whose label is out of range; the
-/// loss and backprop of such a row are NaN. Index: int32, int64.
+/// The same with one class per row, labels[r] in [0, cols). Returns -1, or the first row whose label is out of range;
+/// the loss and backprop of such a row are NaN. Index: int32, int64.
 template <class T, class Index>
 [[nodiscard]] std::int64_t sparse_softmax_cross_entropy(ThreadPool& pool, std::int64_t rows, std::int64_t cols,
                                                         const T* logits, const Index* labels, T* loss, T* backprop,

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <dflow/kernels/cpu/raw/gemm.hpp>
+#include <dflow/kernels/cpu/raw/gemm_builtin.hpp>
+#include <dflow/kernels/cpu/raw/loop_types.hpp>
+#include <dflow/kernels/cpu/raw/onednn.hpp>
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/raw/variants/cast_loops.hpp>
+#include <dflow/kernels/cpu/raw/variants/simple_gemm_loops.hpp>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+namespace dflow::cpu {
+
+/// bias and relu on rows of c, for backends that only multiply.
+template <class T>
+void finish_rows(std::int64_t rows, std::int64_t columns, T* c, std::int64_t ldc, const T* bias, bool relu) {
+  if (bias == nullptr && !relu) return;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    T* row = c + i * ldc;
+    if (bias != nullptr) {
+      for (std::int64_t j = 0; j < columns; ++j) row[j] += bias[j];
+    }
+    if (relu) {
+      for (std::int64_t j = 0; j < columns; ++j) row[j] = row[j] < T(0) ? T(0) : row[j];
+    }
+  }
+}
+
+/// True for sizes at which oneDNN measured faster than the loops here.
+constexpr bool onednn_wins(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return m >= 48 && n >= 48 && k >= 48 && m * n * k >= std::int64_t{256} * 256 * 256;
+}
+
+/// One sgemm of oneDNN per shard of the longer side of c.
+inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuOptions& options) {
+  const bool by_rows = p.m >= p.n;
+  const std::int64_t extent = by_rows ? p.m : p.n;
+  const std::int64_t wanted = options.reproducible ? 8 : pool.num_threads();
+  const std::int64_t shard = round_up((extent + wanted - 1) / wanted, 48);
+  const std::int64_t shards = (extent + shard - 1) / shard;
+  pool.parallel_for(shards, p.cost_ns() / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t s = begin; s < end; ++s) {
+      const std::int64_t first = s * shard;
+      const std::int64_t count = std::min(shard, extent - first);
+      const Product<float> part = by_rows ? p.rows(first, count) : p.columns(first, count);
+      const bool transpose_a = part.a_depth != 1;
+      const bool transpose_b = part.b_column != 1;
+      if (onednn_gemm(transpose_a, transpose_b, part.m, part.n, part.k, part.a, transpose_a ? part.a_depth : part.a_row,
+                      part.b, transpose_b ? part.b_column : part.b_depth, part.c, part.ldc, part.epilogue.accumulate)) {
+        finish_rows(part.m, part.n, part.c, part.ldc, part.epilogue.bias, part.epilogue.relu);
+      } else {
+        InlinePool serial;
+        gemm_builtin(serial, part, options);
+      }
+    }
+  });
+}
+
+template <class T> void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (has_onednn() && p.k > 0 && options.backend != CpuBackend::builtin &&
+        (options.backend == CpuBackend::onednn || onednn_wins(p.m, p.n, p.k))) {
+      return gemm_by_onednn(pool, p, options);
+    }
+  }
+  gemm_builtin(pool, p, options);
+}
+
+/// Half and BFloat16: operands widened to float, the float product rounded once.
+template <class T>
+void gemm_16_bit(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                 const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
+  const auto& casts = loops<CastLoops<loop_t<T>>>(options.max_level);
+  const std::int64_t sizes[4] = {m * k, k * n, m * n, epilogue.bias == nullptr ? 0 : n};
+  const Scratch scratch(options.cache,
+                        static_cast<std::size_t>(sizes[0] + sizes[1] + sizes[2] + sizes[3]) * sizeof(float));
+  float* wide_a = scratch.as<float>();
+  float* wide_b = wide_a + sizes[0];
+  float* wide_c = wide_b + sizes[1];
+  float* wide_bias = wide_c + sizes[2];
+  const auto widen = [&](std::int64_t size, const T* from, float* to) {
+    pool.parallel_for(size, 0.2, [&](std::int64_t begin, std::int64_t end) {
+      casts.widen(end - begin, as_loop(from) + begin, to + begin);
+    });
+  };
+  widen(sizes[0], a, wide_a);
+  widen(sizes[1], b, wide_b);
+  if (epilogue.accumulate) widen(sizes[2], c, wide_c);
+  widen(sizes[3], epilogue.bias, wide_bias);
+  const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : wide_bias, epilogue.relu};
+  gemm_real(pool,
+            make_product(transpose_a, transpose_b, m, n, k, static_cast<const float*>(wide_a),
+                         static_cast<const float*>(wide_b), wide_c, wide),
+            options);
+  pool.parallel_for(sizes[2], 0.3, [&](std::int64_t begin, std::int64_t end) {
+    casts.narrow(end - begin, wide_c + begin, as_loop(c) + begin);
+  });
+}
+
+/// Integers and complex numbers. b is brought into row order first where it lies transposed.
+template <class T>
+void gemm_simple(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                 const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
+  using L = wrapping_loop_t<T>;
+  const auto& table = loops<SimpleGemmLoops<L>>(options.max_level);
+  const Scratch rows_of_b(options.cache, transpose_b ? static_cast<std::size_t>(k * n) * sizeof(T) : 0);
+  if (transpose_b) {
+    T* to = rows_of_b.as<T>();
+    pool.parallel_for(k, static_cast<double>(n), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t q = begin; q < end; ++q) to[q * n + j] = b[j * k + q];
+      }
+    });
+    b = to;
+  }
+  const double cost_ns = static_cast<double>(n) * static_cast<double>(k) / 2;
+  pool.parallel_for(m, cost_ns, [&](std::int64_t begin, std::int64_t end) {
+    const L* left = as_wrapping_loop(a) + (transpose_a ? begin : begin * k);
+    table.direct(end - begin, n, k, left, transpose_a ? 1 : k, transpose_a ? m : 1, as_wrapping_loop(b), n,
+                 as_wrapping_loop(c) + begin * n, n, epilogue.accumulate);
+    if (epilogue.bias == nullptr && !epilogue.relu) return;
+    for (std::int64_t i = begin * n; i < end * n; ++i) {
+      if (epilogue.bias != nullptr) c[i] = static_cast<T>(c[i] + epilogue.bias[i % n]);
+      if constexpr (std::is_integral_v<T>) {
+        if (epilogue.relu && c[i] < T(0)) c[i] = T(0);
+      }
+    }
+  });
+}
+
+template <class T>
+void gemm(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+          const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
+  if (m <= 0 || n <= 0) return;
+  if constexpr (std::is_floating_point_v<T>) {
+    gemm_real(pool, make_product(transpose_a, transpose_b, m, n, k, a, b, c, epilogue), options);
+  } else if constexpr (is_16_bit_float<T>) {
+    gemm_16_bit(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
+  } else {
+    gemm_simple(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
+  }
+}
+
+template <class T>
+void batched_gemm(ThreadPool& pool, std::int64_t batch, const BatchStrides& strides, bool transpose_a, bool transpose_b,
+                  std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c,
+                  const Epilogue<T>& epilogue, const CpuOptions& options) {
+  if (m <= 0 || n <= 0) return;
+  const auto one = [&](ThreadPool& threads, std::int64_t i) {
+    gemm(threads, transpose_a, transpose_b, m, n, k, a + i * strides.a, b + i * strides.b, c + i * strides.c, epilogue,
+         options);
+  };
+  // Many products: one after the other in each thread. Few and large ones: each by all threads.
+  if (batch >= 2 * pool.num_threads()) {
+    const double cost_ns = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / 24.0 + 50;
+    pool.parallel_for(batch, cost_ns, [&](std::int64_t begin, std::int64_t end) {
+      InlinePool serial;
+      for (std::int64_t i = begin; i < end; ++i) one(serial, i);
+    });
+  } else {
+    for (std::int64_t i = 0; i < batch; ++i) one(pool, i);
+  }
+}
+
+}  // namespace dflow::cpu

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dflow::cpu {
+
+inline constexpr std::size_t scratch_alignment = 64;
+
+struct ScratchBlock {
+  void* pointer = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct KernelCache::State {
+  State() { idle.reserve(64); }
+
+  std::mutex mutex;
+  std::size_t max_idle_bytes = 0;
+  std::size_t idle_bytes = 0;
+  std::vector<ScratchBlock> idle;
+  /// Compiled primitives by kind and shape; the value's type is known to the code that made the key.
+  std::unordered_map<std::string, std::shared_ptr<const void>> primitives;
+};
+
+[[nodiscard]] ScratchBlock allocate_pages(std::size_t bytes);
+void release_pages(const ScratchBlock& block) noexcept;
+
+/// Memory for the duration of a call, aligned to 64 bytes, from a cache if there is one.
+///
+/// Thread safety: distinct objects may share a cache.
+class Scratch {
+ public:
+  Scratch(KernelCache* cache, std::size_t bytes);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  template <class T> [[nodiscard]] T* as() const { return static_cast<T*>(block_.pointer); }
+
+ private:
+  KernelCache* cache_;
+  ScratchBlock block_;
+};
+
+}  // namespace dflow::cpu

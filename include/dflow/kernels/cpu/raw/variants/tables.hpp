@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// The loops that exist once per CpuLevel, as tables of function pointers by family and element type. A table is a
+/// constant; `loops<Table>(max_level)` (dispatch.hpp) picks one. Nothing here is compiled into code.
+namespace dflow::cpu {
+
+/// Half and BFloat16 as the loops see them: storage that they widen to float.
+struct __attribute__((may_alias)) HalfBits {
+  std::uint16_t bits;
+};
+struct __attribute__((may_alias)) BFloat16Bits {
+  std::uint16_t bits;
+};
+
+/// A complex number as the loops see it.
+template <class T> struct __attribute__((may_alias)) ComplexParts { T re, im; };
+
+/// What happens to a block of a product's result when the last part of the inner dimension has been added.
+template <class T> struct GemmStore {
+  bool accumulate;  ///< starts from what c holds instead of 0
+  const T* bias;    ///< of the block's first column, or null
+  bool relu;
+};
+
+/// T: float, double.
+template <class T> struct GemmLoops {
+  std::int64_t rows;     ///< of a register tile; packed a comes in strips of so many rows
+  std::int64_t columns;  ///< of a register tile; packed b comes in strips of so many columns
+  std::int64_t depth;    ///< best inner dimension of packed operands
+  std::int64_t height;   ///< best number of rows of a packed block of a
+
+  /// Strips of `rows` rows (zero-padded) of a[m, k], whose element (i, p) is at i * row_stride + p * depth_stride.
+  void (*pack_a)(std::int64_t m, std::int64_t k, const T* a, std::int64_t row_stride, std::int64_t depth_stride, T* to);
+  /// Strips of `columns` columns (zero-padded) of b[k, n], whose element (p, j) is at p * depth_stride + j *
+  /// column_stride; one of the strides is 1.
+  void (*pack_b)(std::int64_t k, std::int64_t n, const T* b, std::int64_t depth_stride, std::int64_t column_stride,
+                 T* to);
+  /// c[m, n] (rows ldc apart) from packed operands.
+  void (*packed)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c, std::int64_t ldc,
+                 GemmStore<T> store);
+  /// c[m, n] from operands where they lie; rows of b are contiguous and ldb apart.
+  void (*direct)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row_stride,
+                 std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, GemmStore<T> store);
+  /// c[m, n] = dot products of rows of a[m, k] and rows of b[n, k].
+  void (*dots)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t lda, const T* b,
+               std::int64_t ldb, T* c, std::int64_t ldc, GemmStore<T> store);
+};
+
+/// Products of integers and complex numbers: c[m, n] from a (any strides) and b with contiguous rows.
+/// T: uint8 to uint64, ComplexParts.
+template <class T> struct SimpleGemmLoops {
+  void (*direct)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row_stride,
+                 std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, bool accumulate);
+};
+
+/// T: HalfBits, BFloat16Bits.
+template <class T> struct CastLoops {
+  void (*widen)(std::int64_t n, const T* x, float* y);
+  void (*narrow)(std::int64_t n, const float* x, T* y);
+};
+
+}  // namespace dflow::cpu

@@ -1,0 +1,166 @@
+#include <dflow/kernels/cpu/raw/gemm.hpp>
+
+#include "raw_checks.hpp"
+
+#include <array>
+
+namespace dflow::cpu {
+namespace {
+
+using namespace test;
+
+struct Case {
+  bool transpose_a, transpose_b;
+  std::int64_t m, n, k;
+};
+
+template <class T>
+std::vector<wide_t<T>> reference(const Case& s, const T* a, const T* b, const std::vector<T>& c,
+                                 const Epilogue<T>& epilogue) {
+  std::vector<wide_t<T>> out;
+  for (std::int64_t i = 0; i < s.m; ++i) {
+    for (std::int64_t j = 0; j < s.n; ++j) {
+      wide_t<T> sum{};
+      if (epilogue.accumulate) sum = wide(c[static_cast<std::size_t>(i * s.n + j)]);
+      for (std::int64_t p = 0; p < s.k; ++p) {
+        sum += wide(a[s.transpose_a ? p * s.m + i : i * s.k + p]) * wide(b[s.transpose_b ? j * s.k + p : p * s.n + j]);
+      }
+      if (epilogue.bias != nullptr) sum += wide(epilogue.bias[j]);
+      if constexpr (!is_complex<T>) {
+        if constexpr (std::is_integral_v<T>) {
+          if (epilogue.relu && static_cast<T>(sum) < T(0)) sum = 0;
+        } else {
+          if (epilogue.relu && sum < 0) sum = 0;
+        }
+      }
+      out.push_back(sum);
+    }
+  }
+  return out;
+}
+
+template <class T>
+void check_gemm(ThreadPool& pool, const Case& s, const CpuOptions& options, bool accumulate, bool bias, bool relu) {
+  const auto a = random_values<T>(s.m * s.k, 1);
+  const auto b = random_values<T>(s.k * s.n, 2);
+  const auto offsets = random_values<T>(s.n, 3);
+  const auto before = random_values<T>(s.m * s.n, 4);
+  const Epilogue<T> epilogue{accumulate, bias ? offsets.data() : nullptr, relu};
+  auto c = before;
+  gemm(pool, s.transpose_a, s.transpose_b, s.m, s.n, s.k, a.data(), b.data(), c.data(), epilogue, options);
+  // 16-bit types round once, after a float product.
+  const double scale = is_complex<T> || std::is_same_v<T, float> || std::is_same_v<T, double>
+                           ? 4.0 + 4.0 * static_cast<double>(s.k)
+                           : 1.0 + static_cast<double>(s.k) * 0x1p-12;
+  check_close(c, reference(s, a.data(), b.data(), before, epilogue), scale,
+              name_of(options) + " m " + std::to_string(s.m) + " n " + std::to_string(s.n) + " k " +
+                  std::to_string(s.k) + (s.transpose_a ? " TA" : "") + (s.transpose_b ? " TB" : "") +
+                  (accumulate ? " accumulate" : "") + (bias ? " bias" : "") + (relu ? " relu" : ""));
+}
+
+constexpr std::array<std::array<std::int64_t, 3>, 22> sizes = {{
+    {1, 1, 1},     {1, 7, 5},      {7, 1, 5},    {5, 7, 1},     {3, 5, 0},    {0, 5, 3},
+    {5, 0, 3},     {16, 16, 16},   {6, 16, 8},   {13, 17, 19},  {1, 64, 33},  {1, 200, 70},
+    {2, 131, 40},  {64, 1, 100},   {33, 10, 65}, {50, 48, 200}, {96, 80, 64}, {25, 33, 300},
+    {150, 40, 10}, {31, 257, 129}, {200, 33, 5}, {12, 12, 520},
+}};
+
+template <class T> void check_all_sizes(ThreadPool& pool, const CpuOptions& options) {
+  for (const auto& size : sizes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      const Case s{(transposes & 1) != 0, (transposes & 2) != 0, size[0], size[1], size[2]};
+      check_gemm<T>(pool, s, options, false, false, false);
+      check_gemm<T>(pool, s, options, true, true, !is_complex<T>);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, transposition and option", "[raw][gemm]",
+                   float, double, Half, BFloat16) {
+  KernelCache cache;
+  InlinePool serial;
+  WorkStealingPool threads(3);
+  for (const CpuOptions& options : all_options(&cache)) {
+    check_all_sizes<TestType>(serial, options);
+    check_all_sizes<TestType>(threads, options);
+  }
+}
+
+TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex numbers", "[raw][gemm]", std::int8_t,
+                   std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
+                   std::complex<float>, std::complex<double>) {
+  InlinePool serial;
+  for (CpuLevel level : levels_here()) check_all_sizes<TestType>(serial, {.max_level = level});
+}
+
+TEMPLATE_TEST_CASE("large products are right on several threads", "[raw][gemm]", float, double) {
+  KernelCache cache;
+  WorkStealingPool threads(4);
+  for (const CpuOptions& options : all_options(&cache)) {
+    for (const Case& s : {Case{false, false, 300, 270, 400}, Case{true, false, 130, 530, 390},
+                          Case{false, true, 515, 70, 800}, Case{true, true, 40, 700, 450}}) {
+      check_gemm<TestType>(threads, s, options, false, true, true);
+      check_gemm<TestType>(threads, s, options, true, false, false);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("the bits of a builtin product do not depend on the number of threads", "[raw][gemm]", float,
+                   double) {
+  for (const Case& s :
+       {Case{false, false, 300, 270, 400}, Case{false, true, 1, 5000, 300}, Case{true, true, 129, 65, 900},
+        Case{false, false, 3, 4000, 200}, Case{false, true, 100, 1000, 30}}) {
+    const auto a = random_values<TestType>(s.m * s.k, 5);
+    const auto b = random_values<TestType>(s.k * s.n, 6);
+    std::vector<TestType> first;
+    for (int count = 1; count <= 5; ++count) {
+      WorkStealingPool threads(count);
+      std::vector<TestType> c(static_cast<std::size_t>(s.m * s.n));
+      gemm(threads, s.transpose_a, s.transpose_b, s.m, s.n, s.k, a.data(), b.data(), c.data(), {},
+           {.backend = CpuBackend::builtin});
+      if (count == 1) first = c;
+      CHECK(same_bits(first, c));
+    }
+  }
+}
+
+TEST_CASE("a product with beta 0 does not read the result, and NaNs come through", "[raw][gemm]") {
+  InlinePool serial;
+  KernelCache cache;
+  for (const CpuOptions& options : all_options(&cache)) {
+    std::vector<float> a(64 * 64, 1.0f), b(64 * 64, 1.0f), c(64 * 64, std::nanf(""));
+    a[5] = std::nanf("");
+    gemm(serial, false, false, 64, 64, 64, a.data(), b.data(), c.data(), {}, options);
+    CHECK(std::isnan(c[0]));
+    CHECK(c[64] == 64.0f);
+    CHECK(c[64 * 64 - 1] == 64.0f);
+  }
+}
+
+TEMPLATE_TEST_CASE("a batch of products is each of its products, with shared operands where the stride is 0",
+                   "[raw][gemm]", float, double, Half, std::int32_t) {
+  KernelCache cache;
+  WorkStealingPool threads(2);
+  const std::int64_t m = 9, n = 11, k = 13;
+  for (std::int64_t batch : {0, 1, 3, 40}) {
+    for (bool shared : {false, true}) {
+      const auto a = random_values<TestType>(batch * m * k, 7);
+      const auto b = random_values<TestType>((shared ? 1 : batch) * n * k, 8);
+      std::vector<TestType> together(static_cast<std::size_t>(batch * m * n)), alone(together);
+      const BatchStrides strides{m * k, shared ? 0 : n * k, m * n};
+      batched_gemm(threads, batch, strides, false, true, m, n, k, a.data(), b.data(), together.data(), {},
+                   {.cache = &cache});
+      for (std::int64_t i = 0; i < batch; ++i) {
+        gemm(threads, false, true, m, n, k, a.data() + i * strides.a, b.data() + i * strides.b,
+             alone.data() + i * strides.c);
+      }
+      CHECK(same_bits(together, alone));
+    }
+  }
+  CHECK(cache.scratch_bytes() <= (std::size_t{256} << 20));
+  cache.clear();
+  CHECK(cache.scratch_bytes() == 0);
+}
+
+}  // namespace
+}  // namespace dflow::cpu
