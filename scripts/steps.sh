@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts: quiet steps with a name, a time and a verdict; the output of a failed one is shown.
 
 DFLOW_JOBS=${DFLOW_JOBS:-$(nproc)}
