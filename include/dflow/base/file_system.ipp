@@ -272,7 +272,8 @@ DFLOW_INLINE void PosixFileSystem::create_directories(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string prefix = path.substr(0, end);
     if (!prefix.empty() && ::mkdir(prefix.c_str(), 0777) != 0) {
-      const int error = errno;
+      int error = errno;
+      if (error == EEXIST && end != std::string::npos) error = ENOTDIR;
       if (!is_directory(prefix)) detail::fail_with_errno("create directory", prefix, error);
     }
     if (end == std::string::npos) return;

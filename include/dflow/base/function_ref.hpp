@@ -12,25 +12,29 @@ template <class Signature> class FunctionRef;
 template <class R, class... Args> class FunctionRef<R(Args...)> {
  public:
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...> &&
-           !std::is_function_v<std::remove_reference_t<F>>) FunctionRef(F&& f)
-  noexcept
-      : target_(const_cast<void*>(static_cast<const volatile void*>(&f))), call_([](Target target, Args... args) -> R {
-          return static_cast<R>(
-              (*static_cast<std::remove_reference_t<F>*>(target.object))(std::forward<Args>(args)...));
-        }) {}
-  FunctionRef(R (*f)(Args...)) noexcept
-      : target_(f),
-        call_([](Target target, Args... args) -> R { return target.function(std::forward<Args>(args)...); }) {}
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
+      FunctionRef(F&& f)
+  noexcept {
+    using Callable = std::remove_reference_t<F>;
+    if constexpr (std::is_function_v<Callable>) {
+      target_.function = reinterpret_cast<void (*)()>(&f);
+      call_ = [](Target target, Args... args) -> R {
+        return static_cast<R>(reinterpret_cast<Callable*>(target.function)(std::forward<Args>(args)...));
+      };
+    } else {
+      target_.object = const_cast<void*>(static_cast<const volatile void*>(&f));
+      call_ = [](Target target, Args... args) -> R {
+        return static_cast<R>((*static_cast<Callable*>(target.object))(std::forward<Args>(args)...));
+      };
+    }
+  }
 
   R operator()(Args... args) const { return call_(target_, std::forward<Args>(args)...); }
 
  private:
   union Target {
-    explicit Target(void* o) noexcept : object(o) {}
-    explicit Target(R (*f)(Args...)) noexcept : function(f) {}
     void* object;
-    R (*function)(Args...);
+    void (*function)();
   };
 
   Target target_;

@@ -1,0 +1,194 @@
+#include <dflow/base/file_system.hpp>
+#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/status.hpp>
+
+#include "catch.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+/// A file system and an empty directory in it.
+template <class FileSystemType> struct Place {
+  FileSystemType files;
+  std::string root;
+
+  Place() {
+    if constexpr (std::is_same_v<FileSystemType, PosixFileSystem>) {
+      std::string pattern = (std::filesystem::temp_directory_path() / "dflow_files_XXXXXX").string();
+      REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+      root = pattern;
+    } else {
+      root = "/root";
+      files.create_directories(root);
+    }
+  }
+  ~Place() {
+    std::error_code ignored;
+    if constexpr (std::is_same_v<FileSystemType, PosixFileSystem>) std::filesystem::remove_all(root, ignored);
+  }
+  std::string at(std::string_view name) const { return join_path(root, name); }
+};
+
+template <class F> Code code_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return Code::ok;
+}
+}  // namespace
+
+TEMPLATE_TEST_CASE("what is written is read", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  FileSystem& files = place.files;
+  const std::string path = place.at("a.txt");
+  CHECK_FALSE(files.exists(path));
+  files.write_file_atomically(path, "hello");
+  CHECK(files.exists(path));
+  CHECK_FALSE(files.is_directory(path));
+  CHECK(files.file_size(path) == 5);
+  CHECK(files.read_file(path) == "hello");
+  files.write_file_atomically(path, "");
+  CHECK(files.read_file(path).empty());
+  CHECK(files.list_directory(place.root) == std::vector<std::string>{"a.txt"});
+}
+
+TEMPLATE_TEST_CASE("a read is bounded", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  place.files.write_file_atomically(place.at("a"), "hello");
+  CHECK(place.files.read_file(place.at("a"), 5) == "hello");
+  CHECK(code_of([&] { place.files.read_file(place.at("a"), 4); }) == Code::resource_exhausted);
+}
+
+TEMPLATE_TEST_CASE("any part of a file is read", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  place.files.write_file_atomically(place.at("a"), "0123456789");
+  const auto file = place.files.open_for_reading(place.at("a"));
+  CHECK(file->size() == 10);
+  std::vector<std::byte> part(4);
+  CHECK(file->read_at(3, part) == 4);
+  CHECK(part[0] == std::byte{'3'});
+  CHECK(file->read_at(8, part) == 2);
+  CHECK(file->read_at(100, part) == 0);
+  CHECK(file->read_at(~std::uint64_t{0}, part) == 0);
+  CHECK_NOTHROW(file->read_exactly_at(6, part));
+  CHECK(code_of([&] { file->read_exactly_at(7, part); }) == Code::data_loss);
+}
+
+TEMPLATE_TEST_CASE("appending keeps what is there", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  {
+    const auto file = place.files.open_for_appending(place.at("log"));
+    file->append("one");
+    file->append("two");
+    file->sync();
+  }
+  place.files.open_for_appending(place.at("log"))->append("three");
+  CHECK(place.files.read_file(place.at("log")) == "onetwothree");
+}
+
+TEMPLATE_TEST_CASE("an open file outlives its name", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  place.files.write_file_atomically(place.at("a"), "old");
+  const auto file = place.files.open_for_reading(place.at("a"));
+  place.files.write_file_atomically(place.at("a"), "new!");
+  place.files.remove(place.at("a"));
+  std::vector<std::byte> content(3);
+  file->read_exactly_at(0, content);
+  CHECK(content[0] == std::byte{'o'});
+}
+
+TEMPLATE_TEST_CASE("directories are made, listed, moved and removed", "[file_system]", PosixFileSystem,
+                   MemoryFileSystem) {
+  Place<TestType> place;
+  FileSystem& files = place.files;
+  files.create_directories(place.at("x/y/z"));
+  files.create_directories(place.at("x/y/z"));
+  CHECK(files.is_directory(place.at("x/y")));
+  files.write_file_atomically(place.at("x/y/b"), "1");
+  files.write_file_atomically(place.at("x/y/a"), "2");
+  CHECK(files.list_directory(place.at("x/y")) == std::vector<std::string>{"a", "b", "z"});
+  CHECK(code_of([&] { files.remove(place.at("x/y")); }) == Code::failed_precondition);
+  files.rename(place.at("x"), place.at("w"));
+  CHECK_FALSE(files.exists(place.at("x")));
+  CHECK(files.read_file(place.at("w/y/a")) == "2");
+  CHECK(files.is_directory(place.at("w/y/z")));
+  files.rename(place.at("w/y/a"), place.at("w/y/b"));
+  CHECK(files.read_file(place.at("w/y/b")) == "2");
+  files.remove(place.at("w/y/b"));
+  files.remove(place.at("w/y/z"));
+  files.remove(place.at("w/y"));
+  CHECK(files.list_directory(place.at("w")).empty());
+}
+
+TEMPLATE_TEST_CASE("errors have a code and name the path", "[file_system]", PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  FileSystem& files = place.files;
+  const std::string missing = place.at("missing");
+  CHECK(code_of([&] { files.read_file(missing); }) == Code::not_found);
+  CHECK(code_of([&] { files.open_for_reading(missing); }) == Code::not_found);
+  CHECK(code_of([&] { files.file_size(missing); }) == Code::not_found);
+  CHECK(code_of([&] { files.list_directory(missing); }) == Code::not_found);
+  CHECK(code_of([&] { files.remove(missing); }) == Code::not_found);
+  CHECK(code_of([&] { files.rename(missing, place.at("b")); }) == Code::not_found);
+  CHECK(code_of([&] { files.write_file_atomically(place.at("no/such"), "x"); }) == Code::not_found);
+  CHECK(code_of([&] { files.open_for_appending(place.at("no/such")); }) == Code::not_found);
+  CHECK(code_of([&] { files.read_file(place.root); }) == Code::failed_precondition);
+  CHECK(code_of([&] { files.file_size(place.root); }) == Code::failed_precondition);
+  CHECK(code_of([&] { files.write_file_atomically(place.root, "x"); }) == Code::failed_precondition);
+  files.write_file_atomically(place.at("f"), "x");
+  CHECK(code_of([&] { files.list_directory(place.at("f")); }) == Code::failed_precondition);
+  CHECK(code_of([&] { files.create_directories(place.at("f")); }) == Code::already_exists);
+  CHECK(code_of([&] { files.create_directories(place.at("f/g")); }) == Code::failed_precondition);
+  CHECK_THROWS_WITH(files.read_file(missing),
+                    Catch::Matchers::Contains(missing) && Catch::Matchers::Contains("No such file or directory"));
+}
+
+TEST_CASE("a write that fails leaves the old file and nothing beside it", "[file_system]") {
+  Place<PosixFileSystem> place;
+  place.files.create_directories(place.at("d"));
+  place.files.write_file_atomically(place.at("d/keep"), "x");
+  CHECK(code_of([&] { place.files.write_file_atomically(place.at("d"), "y"); }) == Code::failed_precondition);
+  CHECK(place.files.list_directory(place.root) == std::vector<std::string>{"d"});
+}
+
+TEST_CASE("files without a size are read to their end", "[file_system]") {
+  PosixFileSystem files;
+  if (!files.exists("/proc/self/status")) return;
+  CHECK(files.read_file("/proc/self/status").size() > 100);
+  CHECK(code_of([&] { files.read_file("/dev/zero", 100000); }) == Code::resource_exhausted);
+}
+
+TEMPLATE_TEST_CASE("a reader sees whole contents while a writer replaces them", "[file_system]", PosixFileSystem,
+                   MemoryFileSystem) {
+  Place<TestType> place;
+  const std::string path = place.at("a");
+  place.files.write_file_atomically(path, std::string(4096, 'a'));
+  std::thread writer([&] {
+    for (int i = 0; i < 30; ++i)
+      place.files.write_file_atomically(path, std::string(4096, static_cast<char>('a' + i % 26)));
+  });
+  int torn = 0;
+  for (int i = 0; i < 200; ++i) {
+    const std::string content = place.files.read_file(path);
+    torn += content != std::string(4096, content.at(0));
+  }
+  writer.join();
+  CHECK(torn == 0);
+}
+
+TEST_CASE("paths are joined", "[file_system]") {
+  CHECK(join_path("a/b", "c") == "a/b/c");
+  CHECK(join_path("a/", "c") == "a/c");
+  CHECK(join_path("a", "/c") == "/c");
+  CHECK(join_path("", "c") == "c");
+}
