@@ -53,8 +53,10 @@ class CancellationToken {
   CancellationToken() noexcept = default;
 
   /// False for the default token, which nothing can cancel.
-  bool can_be_cancelled() const noexcept { return flag_ != nullptr; }
-  bool is_cancelled() const noexcept { return flag_ != nullptr && flag_->is_cancelled.load(std::memory_order_acquire); }
+  bool can_be_cancelled() const noexcept { return state_ != nullptr; }
+  bool is_cancelled() const noexcept {
+    return state_ != nullptr && state_->is_cancelled.load(std::memory_order_acquire);
+  }
   /// Why, or ok as long as it is not cancelled.
   Status status() const;
 
@@ -64,10 +66,10 @@ class CancellationToken {
 
  private:
   friend class CancellationSource;
-  explicit CancellationToken(std::shared_ptr<detail::CancellationState> state) noexcept;
+  explicit CancellationToken(const std::shared_ptr<detail::CancellationState>& state) noexcept;
+  detail::CancellationState& state() const noexcept;
 
-  std::shared_ptr<detail::CancellationState> state_;
-  const detail::CancellationFlag* flag_ = nullptr;
+  std::shared_ptr<detail::CancellationFlag> state_;
 };
 
 /// The end that cancels. Copies are the same source.
@@ -80,7 +82,7 @@ class CancellationSource {
   explicit CancellationSource(const CancellationToken& parent);
 
   CancellationToken token() const { return CancellationToken(state_); }
-  bool is_cancelled() const noexcept { return token().is_cancelled(); }
+  bool is_cancelled() const noexcept;
   /// Calls the registered callbacks, in the order of registration, then returns true. The first status stays: false if
   /// it was cancelled before. An ok status counts as Code::cancelled.
   bool cancel(Status status);

@@ -100,12 +100,13 @@ template <Element T> class Tensor : public AnyTensor {
 
   T* data() noexcept { return static_cast<T*>(raw_data()); }
   const T* data() const noexcept { return static_cast<const T*>(raw_data()); }
-  std::span<T> span() noexcept { return {data(), static_cast<std::size_t>(num_elements())}; }
-  std::span<const T> span() const noexcept { return {data(), static_cast<std::size_t>(num_elements())}; }
+  /// The elements in row-major order; none if uninitialised.
+  std::span<T> span() noexcept { return {data(), count()}; }
+  std::span<const T> span() const noexcept { return {data(), count()}; }
   T* begin() noexcept { return data(); }
-  T* end() noexcept { return data() + num_elements(); }
+  T* end() noexcept { return data() + count(); }
   const T* begin() const noexcept { return data(); }
-  const T* end() const noexcept { return data() + num_elements(); }
+  const T* end() const noexcept { return data() + count(); }
 
   /// The element at these indices; their number and range are asserted.
   template <std::integral... Index> T& operator()(Index... index) noexcept { return data()[offset_of(index...)]; }
@@ -132,6 +133,7 @@ template <Element T> class Tensor : public AnyTensor {
   Tensor copy() const { return deep_copy(); }
 
  private:
+  std::size_t count() const noexcept { return data() == nullptr ? 0 : static_cast<std::size_t>(num_elements()); }
   template <class... Index> std::int64_t offset_of(Index... index) const noexcept {
     assert(static_cast<int>(sizeof...(Index)) == rank());
     std::int64_t offset = 0;

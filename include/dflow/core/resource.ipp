@@ -1,0 +1,92 @@
+#pragma once
+
+#include <dflow/core/resource.hpp>
+
+#include <map>
+#include <mutex>
+
+namespace dflow {
+
+DFLOW_INLINE Resource::~Resource() = default;
+
+struct ResourceContainer::State {
+  mutable std::mutex mutex;
+  std::map<std::string, std::shared_ptr<Resource>, std::less<>> resources;
+};
+
+DFLOW_INLINE ResourceContainer::ResourceContainer(std::string name)
+    : name_(std::move(name)), state_(std::make_unique<State>()) {}
+DFLOW_INLINE ResourceContainer::~ResourceContainer() = default;
+
+DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find_if_exists(std::string_view name) const {
+  std::lock_guard lock(state_->mutex);
+  const auto at = state_->resources.find(name);
+  return at == state_->resources.end() ? nullptr : at->second;
+}
+
+DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find(std::string_view name) const {
+  std::shared_ptr<Resource> found = find_if_exists(name);
+  if (found == nullptr) {
+    throw_error(Code::not_found, str_cat("there is no resource '", name, "' in container '", name_, "'"));
+  }
+  return found;
+}
+
+DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::find_or_make(std::string_view name, Make& make) {
+  std::lock_guard lock(state_->mutex);
+  const auto at = state_->resources.lower_bound(name);
+  if (at != state_->resources.end() && at->first == name) return at->second;
+  if (name.empty()) throw_error(Code::invalid_argument, "a resource must have a name");
+  std::shared_ptr<Resource> made = make();
+  if (made == nullptr) throw_error(Code::internal, str_cat("the factory of resource '", name, "' made nothing"));
+  state_->resources.emplace_hint(at, std::string(name), made);
+  return made;
+}
+
+DFLOW_INLINE void ResourceContainer::insert(std::string_view name, std::shared_ptr<Resource> resource) {
+  if (name.empty()) throw_error(Code::invalid_argument, "a resource must have a name");
+  if (resource == nullptr) throw_error(Code::invalid_argument, str_cat("resource '", name, "' is null"));
+  std::lock_guard lock(state_->mutex);
+  if (!state_->resources.try_emplace(std::string(name), std::move(resource)).second) {
+    throw_error(Code::already_exists, str_cat("container '", name_, "' has a resource '", name, "' already"));
+  }
+}
+
+// A resource's destructor runs without the lock: it may take a while or use another container.
+
+DFLOW_INLINE bool ResourceContainer::remove(std::string_view name) {
+  std::shared_ptr<Resource> removed;
+  std::lock_guard lock(state_->mutex);
+  const auto at = state_->resources.find(name);
+  if (at == state_->resources.end()) return false;
+  removed = std::move(at->second);
+  state_->resources.erase(at);
+  return true;
+}
+
+DFLOW_INLINE void ResourceContainer::clear() {
+  decltype(state_->resources) removed;
+  std::lock_guard lock(state_->mutex);
+  removed.swap(state_->resources);
+}
+
+DFLOW_INLINE std::size_t ResourceContainer::size() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->resources.size();
+}
+
+DFLOW_INLINE std::vector<std::string> ResourceContainer::names() const {
+  std::vector<std::string> names;
+  std::lock_guard lock(state_->mutex);
+  names.reserve(state_->resources.size());
+  for (const auto& [name, resource] : state_->resources) names.push_back(name);
+  return names;
+}
+
+DFLOW_INLINE void ResourceContainer::throw_wrong_type(std::string_view name, const Resource& held,
+                                                      std::string_view wanted) {
+  throw_error(Code::invalid_argument,
+              str_cat("resource '", name, "' is ", held.debug_string(), ", ", wanted, " was asked for"));
+}
+
+}  // namespace dflow

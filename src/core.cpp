@@ -1,0 +1,13 @@
+#include <dflow/core/allocator.ipp>
+#include <dflow/core/any_tensor.ipp>
+#include <dflow/core/broadcast.ipp>
+#include <dflow/core/buffer.ipp>
+#include <dflow/core/cancellation.ipp>
+#include <dflow/core/device_name.ipp>
+#include <dflow/core/dtype.ipp>
+#include <dflow/core/partial_shape.ipp>
+#include <dflow/core/pool_allocator.ipp>
+#include <dflow/core/rendezvous.ipp>
+#include <dflow/core/resource.ipp>
+#include <dflow/core/shape.ipp>
+#include <dflow/core/tensor.ipp>
