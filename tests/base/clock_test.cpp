@@ -103,12 +103,15 @@ TEST_CASE("the real clock moves on and runs timers in order", "[clock]") {
   std::atomic<bool> done{false};
   RealClock clock;
   const auto start = clock.now();
-  clock.schedule_after(20ms, [&] {
-    order += 'b';
-    done.store(true);
-    done.notify_one();
+  // From a callback, so that both are there before the clock looks for the next.
+  clock.schedule_after(0ms, [&] {
+    clock.schedule_after(20ms, [&] {
+      order += 'b';
+      done.store(true);
+      done.notify_one();
+    });
+    clock.schedule_after(1ms, [&] { order += 'a'; });
   });
-  clock.schedule_after(1ms, [&] { order += 'a'; });
   clock.schedule_at(Clock::never, [&] { order += 'x'; });
   done.wait(false);
   CHECK(order == "ab");
