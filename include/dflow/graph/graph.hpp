@@ -1,0 +1,109 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/graph/node.hpp>
+#include <dflow/graph/output.hpp>
+#include <dflow/graph/scope.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+class GraphStore;
+
+struct GraphOptions {
+  /// Seed of every random op that is given none; 0 draws a different one for each op and run.
+  std::uint64_t seed = 0;
+};
+
+/// A dataflow graph: nodes joined by typed edges, built by the functions of `dflow/ops/`.
+///
+/// A graph is a value: copying copies its nodes, moving keeps every `Output` and `Operation` valid. It only grows; a
+/// session that runs it sees new nodes at the next step. Building instantiates no kernel.
+///
+/// Thread safety: building from several threads at once needs the caller's lock; building while sessions run steps of
+/// the same graph is safe.
+/// Errors: builders throw `Error` with InvalidArgument, naming op, shapes and the line of the user's program; the graph is
+/// unchanged then.
+///
+/// ```cpp
+/// df::Graph graph;
+/// auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+/// auto y = df::reduce_sum(x * 2.0f);
+/// ```
+class Graph {
+ public:
+  explicit Graph(GraphOptions options = {});
+  Graph(const Graph& other);
+  Graph(Graph&&) noexcept;
+  Graph& operator=(const Graph& other);
+  Graph& operator=(Graph&&) noexcept;
+  ~Graph();
+
+  std::size_t num_nodes() const noexcept;
+  /// Precondition: 0 <= id < num_nodes(). The reference stays valid while the graph lives.
+  const Node& node(NodeId id) const;
+  /// The node of that full name, or an invalid Operation.
+  Operation find(std::string_view name) const;
+  /// "name" or "name:index". Throws NotFound.
+  AnyOutput output(std::string_view name) const;
+
+  /// Nodes built while the guard lives are placed on this device; a partial name is merged with the surrounding one.
+  [[nodiscard]] ScopeGuard device(std::string_view name);
+  /// Nodes built while the guard lives are named "name/...".
+  [[nodiscard]] ScopeGuard name_scope(std::string_view name);
+  /// Nodes built while the guard lives run after these operations.
+  [[nodiscard]] ScopeGuard control_dependencies(std::span<const Operation> operations);
+  [[nodiscard]] ScopeGuard control_dependencies(std::initializer_list<Operation> operations);
+  /// Nodes built while the guard lives are placed where this one is.
+  [[nodiscard]] ScopeGuard colocate_with(const AnyOutput& output);
+  [[nodiscard]] ScopeGuard colocate_with(Operation operation);
+
+  /// Named lists of nodes, "trainable_variables" for example; in the order of insertion.
+  void add_to_collection(std::string_view collection, Operation operation);
+  std::vector<Operation> collection(std::string_view name) const;
+
+  std::uint64_t seed() const noexcept;
+
+  /// What Outputs of this graph point to; it does not move with the Graph object.
+  GraphStore* store() const noexcept { return store_.get(); }
+
+ private:
+  std::unique_ptr<GraphStore> store_;
+};
+
+/// Everything needed to append one node; filled by `op/build.hpp`.
+struct NodeRequest {
+  const OpDef* op = nullptr;
+  std::span<const AnyOutput> inputs;
+  /// One per type parameter; invalid entries are deduced from the inputs.
+  TypeArgs types;
+  std::shared_ptr<const void> attrs;
+  std::string_view name;
+  std::source_location where;
+};
+
+/// Appends a node to `graph` under its current scopes: checks the signature, infers shapes, makes the name unique.
+/// Throws InvalidArgument; nothing is appended then.
+NodeId append_node(GraphStore& graph, const NodeRequest& request);
+
+/// Runs the op's shape function on a node whose inputs are set and stores the output shapes in it.
+void infer_shapes(const GraphStore& graph, Node& node);
+
+void add_to_graph_collection(GraphStore& graph, std::string_view collection, NodeId node);
+
+/// A seed for the next random op: the given one, or derived from the graph's seed and the op's position, or 0 for
+/// "draw one at run time".
+std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/graph/graph.ipp>
+#endif

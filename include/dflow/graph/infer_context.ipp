@@ -1,0 +1,63 @@
+#pragma once
+
+#include <dflow/graph/infer_context.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE std::optional<std::vector<std::int64_t>> InferContext::value_as_integers(int i) const {
+  const AnyTensor* tensor = value(i);
+  if (tensor == nullptr) return std::nullopt;
+  std::vector<std::int64_t> integers;
+  integers.reserve(static_cast<std::size_t>(tensor->num_elements()));
+  if (tensor->dtype() == DType::int32) {
+    for (const std::int32_t v : tensor->span<std::int32_t>()) integers.push_back(v);
+  } else if (tensor->dtype() == DType::int64) {
+    for (const std::int64_t v : tensor->span<std::int64_t>()) integers.push_back(v);
+  } else {
+    return std::nullopt;
+  }
+  return integers;
+}
+
+DFLOW_INLINE PartialShape InferContext::with_rank(int i, int rank) const {
+  const PartialShape& shape = input(i);
+  if (!shape.has_rank()) return PartialShape::unknown(rank);
+  if (shape.rank() != rank) fail(str_cat("input ", i, " must have rank ", rank, ", got shape ", shape.to_string()));
+  return shape;
+}
+
+DFLOW_INLINE PartialShape InferContext::with_rank_at_least(int i, int rank) const {
+  const PartialShape& shape = input(i);
+  if (shape.has_rank() && shape.rank() < rank) {
+    fail(str_cat("input ", i, " must have rank ", rank, " or more, got shape ", shape.to_string()));
+  }
+  return shape;
+}
+
+DFLOW_INLINE PartialShape InferContext::merge(const PartialShape& a, const PartialShape& b) const {
+  if (!a.is_compatible_with(b)) fail(str_cat("shapes ", a.to_string(), " and ", b.to_string(), " do not agree"));
+  return a.merged_with(b);
+}
+
+DFLOW_INLINE std::int64_t InferContext::merge_dim(std::int64_t a, std::int64_t b) const {
+  if (a == dynamic) return b;
+  if (b != dynamic && a != b) fail(str_cat("dimensions ", a, " and ", b, " do not agree"));
+  return a;
+}
+
+DFLOW_INLINE int InferContext::normalize_axis(std::int64_t axis, int rank) const {
+  if (axis < -rank || axis >= rank) fail(str_cat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
+}
+
+DFLOW_INLINE void InferContext::fail(const std::string& message) const {
+  std::string text = message;
+  if (!inputs_.empty()) {
+    text += " (input shapes:";
+    for (const PartialShape& shape : inputs_) text += str_cat(" ", shape.to_string());
+    text += ")";
+  }
+  throw Error(invalid_argument(std::move(text)).with_node(node_.op->name, node_.name).with_location(node_.where));
+}
+
+}  // namespace dflow

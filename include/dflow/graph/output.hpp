@@ -1,0 +1,104 @@
+#pragma once
+
+#include <dflow/core/dtype.hpp>
+#include <dflow/core/partial_shape.hpp>
+#include <dflow/graph/node.hpp>
+
+#include <source_location>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+class GraphStore;
+
+/// A name for the node (made unique inside the current name scope when empty) and the place in the user's program; the
+/// last parameter of every builder: `matmul(x, w, {}, {.name = "logits"})`.
+struct At {
+  std::string_view name = {};
+  std::source_location where = std::source_location::current();
+};
+
+/// A handle to one node, for targets and control dependencies.
+///
+/// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
+class Operation {
+ public:
+  Operation() = default;
+  Operation(GraphStore* graph, NodeId node) : graph_(graph), node_(node) {}
+
+  GraphStore* graph() const noexcept { return graph_; }
+  NodeId node_id() const noexcept { return node_; }
+  bool is_valid() const noexcept { return graph_ != nullptr; }
+  const Node& node() const;
+  const std::string& name() const;
+
+  friend bool operator==(const Operation&, const Operation&) = default;
+
+ private:
+  GraphStore* graph_ = nullptr;
+  NodeId node_ = -1;
+};
+
+/// An edge of the graph whose element type is known at run time only.
+///
+/// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
+class AnyOutput {
+ public:
+  AnyOutput() = default;
+  AnyOutput(GraphStore* graph, Endpoint endpoint) : graph_(graph), endpoint_(endpoint) {}
+
+  GraphStore* graph() const noexcept { return graph_; }
+  Endpoint endpoint() const noexcept { return endpoint_; }
+  NodeId node_id() const noexcept { return endpoint_.node; }
+  bool is_valid() const noexcept { return graph_ != nullptr; }
+
+  const Node& node() const;
+  Operation operation() const noexcept { return {graph_, endpoint_.node}; }
+  DType dtype() const;
+  /// The shape inferred when the node was built; dimensions may be unknown.
+  const PartialShape& shape() const;
+  /// "name" for output 0, "name:1" for the others.
+  std::string name() const;
+
+  friend bool operator==(const AnyOutput&, const AnyOutput&) = default;
+
+ private:
+  GraphStore* graph_ = nullptr;
+  Endpoint endpoint_;
+};
+
+template <Element T>
+class Output;
+
+namespace detail {
+/// Throws InvalidArgument unless the edge has element type `dtype`.
+void require_dtype(const AnyOutput& output, DType dtype);
+}  // namespace detail
+
+/// An edge of the graph that carries tensors of element type `T`.
+///
+/// `ops/operators.hpp` gives it arithmetic. Equality of two edges as a node of the graph is `equal(a, b)`: `==` compares
+/// the handles.
+template <Element T>
+class Output : public AnyOutput {
+ public:
+  using element_type = T;
+
+  Output() = default;
+  /// Throws InvalidArgument if the edge has another element type.
+  explicit Output(const AnyOutput& output) : AnyOutput(output) { detail::require_dtype(output, dtype_of<T>); }
+
+  /// For builders that have checked the element type at compile time.
+  static Output unchecked(const AnyOutput& output) noexcept {
+    Output typed;
+    static_cast<AnyOutput&>(typed) = output;
+    return typed;
+  }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/graph/graph.ipp>
+#endif

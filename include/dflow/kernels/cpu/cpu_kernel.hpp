@@ -1,0 +1,21 @@
+#pragma once
+
+#include <dflow/kernels/cpu/raw/options.hpp>
+#include <dflow/kernels/typed_kernel.hpp>
+
+namespace dflow {
+
+/// How the CPU device that a kernel runs on computes: backend, instruction set, reproducibility, kernel cache.
+inline const cpu::CpuOptions& cpu_options(const KernelContext& context) {
+  return *static_cast<const cpu::CpuOptions*>(context.device().backend);
+}
+
+/// The number of elements of an edge as far as it is known when a kernel is made, else `guess`: for cost estimates.
+inline double estimated_elements(const OutputInfo& edge, double guess = 1000.0) {
+  if (!edge.shape.has_rank()) return guess;
+  double elements = 1;
+  for (const std::int64_t dim : edge.shape.dims()) elements *= dim == dynamic ? 32.0 : static_cast<double>(dim);
+  return elements;
+}
+
+}  // namespace dflow

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <dflow/kernels/kernel.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void AsyncKernel::run(KernelContext&) const {
+  throw Error(internal("an asynchronous kernel was run as a synchronous one"));
+}
+
+}  // namespace dflow

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <dflow/kernels/kernel_context.hpp>
+
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE AnyTensor& KernelContext::forward_or_allocate(int i, int o, const Shape& shape) {
+  const AnyTensor& x = input(i);
+  if (owns_input(i) && x.dtype() == output_dtype(o) && x.num_elements() == shape.num_elements()) {
+    AnyTensor& slot = output(o);
+    slot = x.reshaped(shape);
+    return slot;
+  }
+  return allocate_output(o, shape);
+}
+
+DFLOW_INLINE void KernelContext::fail(std::string message) const { throw Error(invalid_argument(std::move(message))); }
+
+// A handle is a scalar of element type `resource` whose bytes are a shared_ptr, owned by the buffer that borrows them.
+
+DFLOW_INLINE AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) {
+  auto* held = new std::shared_ptr<Resource>(std::move(resource));
+  return AnyTensor::adopt(DType::resource, Shape{}, held, sizeof *held, [held] { delete held; });
+}
+
+DFLOW_INLINE Resource* KernelContext::resource_of(int i) const noexcept {
+  const AnyTensor& handle = input(i);
+  if (handle.dtype() != DType::resource || handle.raw_data() == nullptr) return nullptr;
+  return static_cast<const std::shared_ptr<Resource>*>(handle.raw_data())->get();
+}
+
+DFLOW_INLINE void KernelContext::reject_resource(int i) const {
+  const Resource* found = resource_of(i);
+  fail(str_cat("input ", i, " is a handle to ", found == nullptr ? "nothing" : found->debug_string(),
+               ", which this op does not work on"));
+}
+
+}  // namespace dflow

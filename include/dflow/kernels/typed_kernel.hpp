@@ -1,0 +1,143 @@
+#pragma once
+
+#include <dflow/kernels/kernel.hpp>
+#include <dflow/op/op_table.hpp>
+
+#include <concepts>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace dflow {
+
+/// The computation of op `O` on device `Device` for element types `Ts`, one per type parameter: specialise it beside the
+/// op's other kernels. A specialisation is default constructible, or takes a `const KernelInit&`, and has one of
+///
+/// - `void operator()(KernelContext&) const`, which allocates its outputs itself;
+/// - `void operator()(KernelContext&, const Tensor<A>&..., Tensor<B>&...) const`, one argument per input and output, called with
+///   outputs allocated in the shapes that the op's `infer` gives for the step's input shapes;
+/// - `void run_async(KernelContext&, AsyncKernel::Done) const`.
+///
+/// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
+/// the time of a run.
+template <OpType O, class Device, class... Ts>
+struct Kernel;
+
+namespace detail {
+
+/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and values.
+void allocate_inferred_outputs(KernelContext& context);
+
+template <class Arg, class... Ts>
+struct ArgType {
+  using type = Arg;
+};
+template <std::uint8_t I, class... Ts>
+struct ArgType<TypeParam<I>, Ts...> {
+  using type = element_t<I, TypeList<Ts...>>;
+};
+
+template <class K, class Inputs, class Outputs, class... Ts>
+struct TypedCall;
+template <class K, class... Ins, class... Outs, class... Ts>
+struct TypedCall<K, In<Ins...>, Out<Outs...>, Ts...> {
+  template <std::size_t... I, std::size_t... O>
+  static void run(const K& kernel, KernelContext& context, std::index_sequence<I...>, std::index_sequence<O...>) {
+    kernel(context, Tensor<typename ArgType<Ins, Ts...>::type>::of(context.input(static_cast<int>(I)))...,
+           static_cast<Tensor<typename ArgType<Outs, Ts...>::type>&>(context.output(static_cast<int>(O)))...);
+  }
+  static void run(const K& kernel, KernelContext& context) {
+    allocate_inferred_outputs(context);
+    run(kernel, context, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
+  }
+};
+
+template <class O, class K>
+K make_typed(const KernelInit& init) {
+  if constexpr (std::constructible_from<K, const KernelInit&>) {
+    return K(init);
+  } else {
+    K kernel{};
+    if constexpr (requires { kernel.attrs = init.node.template attrs_as<O>(); }) {
+      kernel.attrs = init.node.template attrs_as<O>();
+    }
+    return kernel;
+  }
+}
+
+template <class O, class K, class... Ts>
+class SyncKernelOf final : public AnyKernel {
+ public:
+  explicit SyncKernelOf(const KernelInit& init) : kernel_(make_typed<O, K>(init)) {
+    if constexpr (requires { kernel_.cost_ns(init); }) cost_ns_ = kernel_.cost_ns(init);
+  }
+  void run(KernelContext& context) const override {
+    if constexpr (std::invocable<const K&, KernelContext&>) {
+      kernel_(context);
+    } else {
+      TypedCall<K, InputsOf<O>, OutputsOf<O>, Ts...>::run(kernel_, context);
+    }
+  }
+  double cost_ns() const noexcept override { return cost_ns_; }
+
+ private:
+  K kernel_;
+  double cost_ns_ = 1000.0;
+};
+
+template <class O, class K>
+class AsyncKernelOf final : public AsyncKernel {
+ public:
+  explicit AsyncKernelOf(const KernelInit& init) : kernel_(make_typed<O, K>(init)) {}
+  void run_async(KernelContext& context, Done done) const override { kernel_.run_async(context, std::move(done)); }
+
+ private:
+  K kernel_;
+};
+
+template <class O, class Device, class... Ts>
+std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
+  using K = Kernel<O, Device, Ts...>;
+  if constexpr (requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
+                  kernel.run_async(context, std::move(done));
+                }) {
+    return std::make_unique<AsyncKernelOf<O, K>>(init);
+  } else {
+    return std::make_unique<SyncKernelOf<O, K, Ts...>>(init);
+  }
+}
+
+/// Binds the type parameters one after the other to the node's element types.
+template <class O, class Device, class... Bound>
+std::unique_ptr<AnyKernel> bind_types(const KernelInit& init);
+
+template <class O, class Device, class... Bound, class... Allowed>
+std::unique_ptr<AnyKernel> bind_next(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
+  std::unique_ptr<AnyKernel> kernel;
+  const DType wanted = init.node.types[sizeof...(Bound)];
+  ((wanted == dtype_of<Allowed> && (kernel = bind_types<O, Device, Bound..., Allowed>(init), true)) || ...);
+  return kernel;
+}
+
+template <class O, class Device, class... Bound>
+std::unique_ptr<AnyKernel> bind_types(const KernelInit& init) {
+  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
+    return make_bound<O, Device, Bound...>(init);
+  } else {
+    return bind_next<O, Device>(init, TypeList<Bound...>{}, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  }
+}
+
+}  // namespace detail
+
+template <OpType O, class Device>
+std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init) {
+  return detail::bind_types<O, Device>(init);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/typed_kernel.ipp>
+#endif

@@ -1,0 +1,195 @@
+#pragma once
+
+#include <dflow/graph/graph.hpp>
+#include <dflow/op/op_def_of.hpp>
+
+#include <concepts>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+/// A node just built, read as its first output where an edge is wanted.
+class BuiltNode {
+ public:
+  BuiltNode(GraphStore* graph, NodeId node) : graph_(graph), node_(node) {}
+
+  AnyOutput output(int i) const noexcept { return {graph_, Endpoint{node_, i}}; }
+  Operation operation() const noexcept { return {graph_, node_}; }
+  operator AnyOutput() const noexcept { return output(0); }
+  operator Operation() const noexcept { return operation(); }
+
+ private:
+  GraphStore* graph_;
+  NodeId node_;
+};
+
+namespace detail {
+
+/// The graph that the inputs belong to. Throws InvalidArgument if there are none or the first one is empty.
+GraphStore& graph_of(std::span<const AnyOutput> inputs, const OpDef& op, const At& at);
+
+template <OpType O>
+std::shared_ptr<const void> share_attrs(typename O::Attrs&& attrs) {
+  if constexpr (reflect::num_fields<typename O::Attrs> == 0) {
+    return nullptr;
+  } else {
+    return std::make_shared<const typename O::Attrs>(std::move(attrs));
+  }
+}
+
+}  // namespace detail
+
+/// The element types of a node's type parameters.
+template <Element... Ts>
+TypeArgs type_args() {
+  TypeArgs types;
+  (types.push_back(dtype_of<Ts>), ...);
+  return types;
+}
+
+/// Builds a node from erased edges: what typed builders and gradient functions are made of. Element types are checked
+/// against the op's signature at run time; those that no input decides are given in `types`.
+///
+/// Errors: InvalidArgument with op, shapes and line.
+template <OpType O>
+BuiltNode build(GraphStore& graph, std::span<const AnyOutput> inputs, typename O::Attrs attrs = {}, const At& at = {},
+                const TypeArgs& types = {}) {
+  const NodeRequest request{&op_def<O>, inputs, types, detail::share_attrs<O>(std::move(attrs)), at.name, at.where};
+  return {&graph, append_node(graph, request)};
+}
+
+template <OpType O>
+BuiltNode build(std::initializer_list<AnyOutput> inputs, typename O::Attrs attrs = {}, const At& at = {},
+                const TypeArgs& types = {}) {
+  const std::span<const AnyOutput> edges(inputs.begin(), inputs.size());
+  return build<O>(detail::graph_of(edges, op_def<O>, at), edges, std::move(attrs), at, types);
+}
+
+template <OpType O>
+BuiltNode build(std::span<const AnyOutput> inputs, typename O::Attrs attrs = {}, const At& at = {},
+                const TypeArgs& types = {}) {
+  return build<O>(detail::graph_of(inputs, op_def<O>, at), inputs, std::move(attrs), at, types);
+}
+
+namespace detail {
+
+template <class Edge>
+struct EdgeElement;
+template <Element T>
+struct EdgeElement<Output<T>> {
+  using type = T;
+};
+
+/// The element type bound to type parameter 0 by the first edge whose argument is that parameter.
+template <class Args, class... Edges>
+struct Bind0;
+template <class... Edges>
+struct Bind0<In<>, Edges...> {
+  using type = void;
+};
+template <class Arg, class... Args, class Edge, class... Edges>
+struct Bind0<In<Arg, Args...>, Edge, Edges...> {
+  using type = typename Bind0<In<Args...>, Edges...>::type;
+};
+template <class... Args, class Edge, class... Edges>
+struct Bind0<In<TypeParam<0>, Args...>, Edge, Edges...> {
+  using type = typename EdgeElement<Edge>::type;
+};
+
+template <class Arg, class T, class Edge>
+inline constexpr bool fits = std::same_as<Edge, Output<Arg>>;
+template <class T, class Edge>
+inline constexpr bool fits<TypeParam<0>, T, Edge> = std::same_as<Edge, Output<T>>;
+template <std::uint8_t I, class T, class Edge>
+  requires(I > 0)
+inline constexpr bool fits<TypeParam<I>, T, Edge> = true;
+
+template <class O, class Args, class... Edges>
+inline constexpr bool accepts = false;
+template <class O, class... Args, class... Edges>
+  requires(sizeof...(Args) == sizeof...(Edges))
+inline constexpr bool accepts<O, In<Args...>, Edges...> =
+    AllowedFor<typename Bind0<In<Args...>, Edges...>::type, O> &&
+    (fits<Args, typename Bind0<In<Args...>, Edges...>::type, Edges> && ...);
+
+template <class Arg, class T>
+struct OutputFor {
+  using type = Output<Arg>;
+};
+template <class T>
+struct OutputFor<TypeParam<0>, T> {
+  using type = Output<T>;
+};
+
+template <class T, class Signature>
+struct Wrap;
+template <class T>
+struct Wrap<T, Out<>> {
+  static Operation of(const BuiltNode& node) { return node; }
+};
+template <class T, class Arg>
+struct Wrap<T, Out<Arg>> {
+  static auto of(const BuiltNode& node) { return OutputFor<Arg, T>::type::unchecked(node.output(0)); }
+};
+template <class T, class First, class Second, class... Rest>
+struct Wrap<T, Out<First, Second, Rest...>> {
+  template <std::size_t... I>
+  static auto of(const BuiltNode& node, std::index_sequence<I...>) {
+    return std::tuple{OutputFor<First, T>::type::unchecked(node.output(0)),
+                      OutputFor<Second, T>::type::unchecked(node.output(1)),
+                      OutputFor<Rest, T>::type::unchecked(node.output(static_cast<int>(I) + 2))...};
+  }
+  static auto of(const BuiltNode& node) { return of(node, std::index_sequence_for<Rest...>{}); }
+};
+
+template <OpType O, class... Edges>
+auto apply_to(typename O::Attrs&& attrs, const At& at, const Edges&... edges) {
+  using T = typename Bind0<InputsOf<O>, Edges...>::type;
+  return Wrap<T, OutputsOf<O>>::of(build<O>({static_cast<const AnyOutput&>(edges)...}, std::move(attrs), at));
+}
+
+}  // namespace detail
+
+/// The op's signature accepts these edges, each an `Output` of an element type that the op allows.
+template <class O, class... Edges>
+concept Accepts = OpType<O> && detail::accepts<O, InputsOf<O>, Edges...>;
+
+/// Applies an op to typed edges: the builder of every user-defined op.
+///
+/// ```cpp
+/// auto y = df::apply<Swish>(x);
+/// auto z = df::apply<RowNorm>(x, {.epsilon = 1e-3f});
+/// ```
+/// Returns an `Output`, a tuple of them, or an `Operation`, as the op has one, several or no outputs.
+/// Errors: does not compile for element types the op does not accept; InvalidArgument if the shapes do not fit.
+template <OpType O, class A>
+  requires Accepts<O, A>
+auto apply(const A& a, typename O::Attrs attrs = {}, At at = {}) {
+  return detail::apply_to<O>(std::move(attrs), at, a);
+}
+template <OpType O, class A, class B>
+  requires Accepts<O, A, B>
+auto apply(const A& a, const B& b, typename O::Attrs attrs = {}, At at = {}) {
+  return detail::apply_to<O>(std::move(attrs), at, a, b);
+}
+template <OpType O, class A, class B, class C>
+  requires Accepts<O, A, B, C>
+auto apply(const A& a, const B& b, const C& c, typename O::Attrs attrs = {}, At at = {}) {
+  return detail::apply_to<O>(std::move(attrs), at, a, b, c);
+}
+template <OpType O, class A, class B, class C, class D>
+  requires Accepts<O, A, B, C, D>
+auto apply(const A& a, const B& b, const C& c, const D& d, typename O::Attrs attrs = {}, At at = {}) {
+  return detail::apply_to<O>(std::move(attrs), at, a, b, c, d);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/op/build.ipp>
+#endif

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <dflow/graph/graph.hpp>
+#include <dflow/op/expr.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+/// The gradient of a gather: rows `indices` of a tensor of shape `dense_shape` have gradient `values`, all others zero.
+/// Rows may repeat; their values add up.
+///
+/// values: [n, ...], indices: int32 or int64 [n], dense_shape: int32 [rank].
+struct IndexedSlices {
+  AnyOutput values;
+  AnyOutput indices;
+  AnyOutput dense_shape;
+};
+
+/// The argument of an op's gradient function: the node, the gradients with respect to its outputs, and the place for those
+/// with respect to its inputs. An input left unset has no gradient (it is an integer, or the output does not
+/// depend on it).
+///
+/// Thread safety: used by one thread.
+class GradientContext {
+ public:
+  /// `output_gradients[i]` is invalid where nothing downstream depends on output `i`.
+  GradientContext(GraphStore& graph, NodeId node, std::span<const AnyOutput> output_gradients);
+
+  GraphStore& graph() const noexcept { return graph_; }
+  const Node& node() const;
+  template <class O>
+  const typename O::Attrs& attrs() const {
+    return node().template attrs_as<O>();
+  }
+
+  int num_inputs() const { return static_cast<int>(dense_.size()); }
+  int num_outputs() const { return static_cast<int>(output_gradients_.size()); }
+  Expr input(int i) const;
+  Expr output(int i) const;
+  bool has_dy(int i = 0) const { return output_gradients_[static_cast<std::size_t>(i)].is_valid(); }
+  /// The gradient with respect to output `i`; zeros where nothing depends on it.
+  Expr dy(int i = 0) const;
+
+  void set_dx(int i, const AnyOutput& gradient) { dense_[static_cast<std::size_t>(i)] = gradient; }
+  void set_dx(int i, const IndexedSlices& gradient) { sparse_[static_cast<std::size_t>(i)] = gradient; }
+
+  const AnyOutput& dense_dx(int i) const { return dense_[static_cast<std::size_t>(i)]; }
+  const std::optional<IndexedSlices>& sparse_dx(int i) const { return sparse_[static_cast<std::size_t>(i)]; }
+
+  /// Throws Unimplemented: the op cannot be differentiated for this node.
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  GraphStore& graph_;
+  NodeId node_;
+  std::span<const AnyOutput> output_gradients_;
+  std::vector<AnyOutput> dense_;
+  std::vector<std::optional<IndexedSlices>> sparse_;
+};
+
+/// What the typed gradient function of a user-defined op sees of the node: `node.input(0)`, `node.output()`, `node.attrs()`.
+template <class O, Element T>
+class NodeView {
+ public:
+  explicit NodeView(const GradientContext& context) : context_(context) {}
+
+  const typename O::Attrs& attrs() const { return context_.attrs<O>(); }
+  Output<T> input(int i = 0) const { return Output<T>(context_.input(i)); }
+  Output<T> output(int i = 0) const { return Output<T>(context_.output(i)); }
+
+ private:
+  const GradientContext& context_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/op/gradient_context.ipp>
+#endif

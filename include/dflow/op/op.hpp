@@ -1,0 +1,86 @@
+#pragma once
+
+#include <dflow/base/fixed_string.hpp>
+#include <dflow/base/type_list.hpp>
+#include <dflow/op/elementwise_math.hpp>
+#include <dflow/op/signature.hpp>
+
+#include <array>
+#include <concepts>
+#include <string_view>
+
+namespace dflow {
+
+/// What every op struct derives from: its run-time name and, per type parameter, the element types it allows. The struct
+/// adds what differs from the defaults below: signature, attributes, shape inference, gradient.
+///
+/// ```cpp
+/// struct RowNorm : df::Op<"RowNorm", df::FloatTypes> {
+///   struct Attrs { float epsilon = 1e-6f; };
+///   static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
+/// };
+/// ```
+///
+/// - `infer` is `PartialShape infer(const Attrs&, PartialShape...)`, one shape per input, or `void infer(InferContext&)`.
+/// - `gradient` is `void gradient(GradientContext&)`, or for one type parameter the typed
+///   `template <class T> Output<T> gradient(const NodeView<Op, T>&, Output<T> dy)`.
+template <FixedString Name, class... AllowedTypes>
+struct Op {
+  static constexpr std::string_view name = Name.view();
+  using TypeParams = TypeList<AllowedTypes...>;
+  using T = TypeParam<0>;
+  using U = TypeParam<1>;
+  using V = TypeParam<2>;
+
+  struct Attrs {};
+  using Inputs = In<T>;
+  using Outputs = Out<T>;
+
+  /// Attribute names of the type parameters in a GraphDef.
+  static constexpr std::array<std::string_view, 4> type_names{"T", "U", "V", "W"};
+  static constexpr bool gradient_stops = false;
+  static constexpr bool is_stateful = false;
+  /// False for what the runtime itself carries out (Placeholder, Const).
+  static constexpr bool has_kernel = true;
+  /// Kernels come from the compiled library instead of from specialisations the including file can see.
+  static constexpr bool in_library = false;
+};
+
+/// An op of dflow itself.
+template <FixedString Name, class... AllowedTypes>
+struct StandardOp : Op<Name, AllowedTypes...> {
+  static constexpr bool in_library = true;
+};
+
+/// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one, two or three arguments. Shapes
+/// broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is derived from
+/// the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).
+template <FixedString Name, class AllowedTypes>
+struct ElementwiseOp : Op<Name, AllowedTypes>, ElementwiseMath {
+  static constexpr bool is_elementwise = true;
+};
+
+template <FixedString Name, class AllowedTypes>
+struct StandardElementwiseOp : ElementwiseOp<Name, AllowedTypes> {
+  static constexpr bool in_library = true;
+};
+
+template <class O>
+concept OpType = requires {
+  { O::name } -> std::convertible_to<std::string_view>;
+  typename O::TypeParams;
+  typename O::Attrs;
+};
+
+template <class O>
+concept ElementwiseOpType = OpType<O> && requires { requires O::is_elementwise; };
+
+/// `T` is among the element types of the op's first type parameter.
+template <class T, class O>
+concept AllowedFor = Element<T> && contains_v<T, element_t<0, typename O::TypeParams>>;
+
+/// Reads as a sentence where an op cannot be applied to an element type.
+template <class T, class O, std::size_t I>
+concept AllowedForParam = Element<T> && contains_v<T, element_t<I, typename O::TypeParams>>;
+
+}  // namespace dflow

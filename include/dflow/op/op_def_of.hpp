@@ -1,0 +1,98 @@
+#pragma once
+
+#include <dflow/graph/infer_context.hpp>
+#include <dflow/graph/op_def.hpp>
+#include <dflow/op/attrs_reflection.hpp>
+#include <dflow/op/derivative.hpp>
+#include <dflow/op/elementwise.hpp>
+#include <dflow/op/gradient_context.hpp>
+
+#include <array>
+#include <concepts>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// Shapes of an elementwise op: all inputs broadcast together.
+void infer_elementwise(InferContext& context);
+
+template <class O, std::size_t... I>
+constexpr std::array<TypeParamDef, sizeof...(I)> type_params_of(std::index_sequence<I...>) {
+  return {TypeParamDef{O::type_names[I], dtype_mask<element_t<I, typename O::TypeParams>>}...};
+}
+
+template <class O>
+inline constexpr auto type_params = type_params_of<O>(std::make_index_sequence<O::TypeParams::size>{});
+
+template <class O>
+concept InfersByContext = requires(InferContext& context) { O::infer(context); };
+
+/// Calls `PartialShape infer(const Attrs&, PartialShape...)` with as many shapes as the op has inputs.
+template <class O, std::size_t... I>
+void infer_from_shapes(InferContext& context, std::index_sequence<I...>) {
+  context.set_output(0, O::infer(context.attrs<O>(), context.input(static_cast<int>(I))...));
+}
+
+template <class O>
+void infer_shape(InferContext& context) {
+  if constexpr (InfersByContext<O>) {
+    O::infer(context);
+  } else if constexpr (ElementwiseOpType<O>) {
+    infer_elementwise(context);
+  } else {
+    infer_from_shapes<O>(context, std::make_index_sequence<ArgsOf<InputsOf<O>>::value.size()>{});
+  }
+}
+
+template <class O>
+constexpr auto infer_of() -> void (*)(InferContext&) {
+  return &infer_shape<O>;
+}
+
+template <class O>
+constexpr auto output_list_size_of() -> std::int64_t (*)(const void*) {
+  if constexpr (requires(const typename O::Attrs& attrs) { O::output_list_size(attrs); }) {
+    return [](const void* attrs) -> std::int64_t {
+      return O::output_list_size(*static_cast<const typename O::Attrs*>(attrs));
+    };
+  } else {
+    return nullptr;
+  }
+}
+
+}  // namespace detail
+
+/// The op's definition, folded from its struct.
+template <OpType O>
+inline constexpr OpDef op_def{
+    .name = O::name,
+    .type_params = detail::type_params<O>,
+    .inputs = detail::ArgsOf<InputsOf<O>>::value,
+    .outputs = detail::ArgsOf<OutputsOf<O>>::value,
+    .attr_fields = reflect::fields_of<typename O::Attrs>,
+    .make_attrs = &reflect::make_default<typename O::Attrs>,
+    .output_list_size = detail::output_list_size_of<O>(),
+    .infer = detail::infer_of<O>(),
+    .gradient = detail::gradient_of<O>(),
+    .gradient_stops = detail::gradient_stops_of<O>(),
+    .is_stateful = O::is_stateful,
+};
+
+template <class O>
+const OpDef& detail::op_def_of() {
+  return op_def<O>;
+}
+
+template <class O>
+const typename O::Attrs& Node::attrs_as() const {
+  static const typename O::Attrs defaults{};
+  return attrs == nullptr ? defaults : *static_cast<const typename O::Attrs*>(attrs.get());
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/op/op_def_of.ipp>
+#endif

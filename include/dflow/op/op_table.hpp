@@ -1,0 +1,175 @@
+#pragma once
+
+#include <dflow/base/function_ref.hpp>
+#include <dflow/op/derivative.hpp>
+#include <dflow/op/op.hpp>
+#include <dflow/op/op_def_of.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace dflow {
+
+class AnyKernel;
+struct KernelInit;
+
+/// The host's processors.
+struct Cpu {
+  static constexpr std::string_view type = "CPU";
+};
+
+using KernelFactory = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
+
+/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations the including file can see.
+template <OpType O, class Device>
+std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
+
+/// The same for an op of the library: instantiated once, in the unit of the op's family. A missing one is a link error.
+template <OpType O, class Device>
+std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
+
+struct KernelEntry {
+  std::string_view op;
+  std::string_view device_type;
+  KernelFactory make;
+};
+
+/// The ops that a session or an import knows, and the kernels that go with them: a sorted table made by the compiler.
+///
+/// Thread safety: immutable.
+class OpTable {
+ public:
+  constexpr OpTable(std::span<const OpDef* const> ops, std::span<const KernelEntry> kernels, const OpTable* parent = nullptr)
+      : ops_(ops), kernels_(kernels), parent_(parent) {}
+
+  /// Null if the table has no such op.
+  const OpDef* find(std::string_view name) const noexcept;
+  /// Null if the op has no kernel for devices of that type.
+  KernelFactory find_kernel(std::string_view op, std::string_view device_type) const noexcept;
+  /// Calls `visit` for every op, parents' first, each part in order of names.
+  void for_each(FunctionRef<void(const OpDef&)> visit) const;
+  std::size_t size() const noexcept;
+  /// A hash of all names and signatures: two processes whose tables differ in it must not exchange graphs.
+  std::uint64_t fingerprint() const noexcept;
+
+ private:
+  std::span<const OpDef* const> ops_;
+  std::span<const KernelEntry> kernels_;
+  const OpTable* parent_;
+};
+
+/// The table of all ops of the library.
+const OpTable& standard_op_table() noexcept;
+
+namespace detail {
+
+/// An op with the derivatives that its gradient builds.
+template <class O, bool derives = derives_gradient<O>()>
+struct WithDerivatives {
+  using type = TypeList<O>;
+};
+template <class... Lists>
+struct Concatenated {
+  using type = decltype((TypeList<>{} + ... + Lists{}));
+};
+template <class O, class Indices>
+struct DerivativesOf;
+template <class O, std::size_t... I>
+struct DerivativesOf<O, std::index_sequence<I...>> {
+  using type = typename Concatenated<TypeList<O>, typename WithDerivatives<Derivative<O, static_cast<int>(I)>>::type...>::type;
+};
+template <class O>
+struct WithDerivatives<O, true> {
+  using type = typename DerivativesOf<O, std::make_index_sequence<elementwise_arity<O>>>::type;
+};
+
+template <class Entry, std::size_t n>
+constexpr void sort_by_name(std::array<Entry, n>& entries, auto name) {
+  for (std::size_t i = 1; i < n; ++i) {
+    const Entry entry = entries[i];
+    std::size_t j = i;
+    for (; j > 0 && name(entry) < name(entries[j - 1]); --j) entries[j] = entries[j - 1];
+    entries[j] = entry;
+  }
+}
+
+template <class O>
+constexpr KernelFactory factory_of() {
+  if constexpr (O::in_library) {
+    return &make_library_kernel<O, Cpu>;
+  } else {
+    return &make_kernel<O, Cpu>;
+  }
+}
+
+template <class List>
+struct SortedOps;
+template <class... Ops>
+struct SortedOps<TypeList<Ops...>> {
+  static constexpr auto ops = [] {
+    std::array<const OpDef*, sizeof...(Ops)> sorted{&op_def<Ops>...};
+    sort_by_name(sorted, [](const OpDef* op) { return op->name; });
+    return sorted;
+  }();
+  static constexpr bool has_duplicates = [] {
+    for (std::size_t i = 1; i < ops.size(); ++i) {
+      if (ops[i - 1]->name == ops[i]->name) return true;
+    }
+    return false;
+  }();
+  static_assert(!has_duplicates, "two ops of one table have the same name");
+
+  static constexpr std::size_t num_kernels = (std::size_t{Ops::has_kernel} + ... + 0);
+  static constexpr auto kernels = [] {
+    std::array<KernelEntry, num_kernels> sorted{};
+    std::size_t n = 0;
+    [[maybe_unused]] const auto add = [&]<class O>() {
+      if constexpr (O::has_kernel) sorted[n++] = {O::name, Cpu::type, factory_of<O>()};
+    };
+    (add.template operator()<Ops>(), ...);
+    sort_by_name(sorted, [](const KernelEntry& entry) { return entry.op; });
+    return sorted;
+  }();
+};
+
+}  // namespace detail
+
+/// A list of ops as a value: `df::ops<MatMul, Relu>` is a small table that links a small binary,
+/// `df::standard_ops + df::ops<Swish>` the library's ops and one more.
+template <bool with_standard, class... Ops>
+struct OpList {
+  // NOLINTNEXTLINE(google-explicit-constructor): a list of ops is a table
+  operator OpTable() const {
+    using Sorted = detail::SortedOps<typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
+    return {Sorted::ops, Sorted::kernels, with_standard ? standard_parent() : nullptr};
+  }
+
+ private:
+  static const OpTable* standard_parent() {
+    if constexpr (with_standard) {
+      return &standard_op_table();
+    } else {
+      return nullptr;
+    }
+  }
+};
+
+template <bool a, class... As, bool b, class... Bs>
+constexpr OpList<(a || b), As..., Bs...> operator+(OpList<a, As...>, OpList<b, Bs...>) {
+  return {};
+}
+
+template <OpType... Ops>
+inline constexpr OpList<false, Ops...> ops{};
+
+/// Every op of the library.
+inline constexpr OpList<true> standard_ops{};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/op/op_table.ipp>
+#endif

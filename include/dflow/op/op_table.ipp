@@ -1,0 +1,58 @@
+#pragma once
+
+#include <dflow/op/op_table.hpp>
+
+#include <algorithm>
+
+namespace dflow {
+
+DFLOW_INLINE const OpDef* OpTable::find(std::string_view name) const noexcept {
+  const auto found = std::lower_bound(ops_.begin(), ops_.end(), name,
+                                      [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
+  if (found != ops_.end() && (*found)->name == name) return *found;
+  return parent_ == nullptr ? nullptr : parent_->find(name);
+}
+
+DFLOW_INLINE KernelFactory OpTable::find_kernel(std::string_view op, std::string_view device_type) const noexcept {
+  auto found = std::lower_bound(kernels_.begin(), kernels_.end(), op,
+                                [](const KernelEntry& entry, std::string_view wanted) { return entry.op < wanted; });
+  for (; found != kernels_.end() && found->op == op; ++found) {
+    if (found->device_type == device_type) return found->make;
+  }
+  return parent_ == nullptr ? nullptr : parent_->find_kernel(op, device_type);
+}
+
+DFLOW_INLINE void OpTable::for_each(FunctionRef<void(const OpDef&)> visit) const {
+  if (parent_ != nullptr) parent_->for_each(visit);
+  for (const OpDef* op : ops_) visit(*op);
+}
+
+DFLOW_INLINE std::size_t OpTable::size() const noexcept {
+  return ops_.size() + (parent_ == nullptr ? 0 : parent_->size());
+}
+
+DFLOW_INLINE std::uint64_t OpTable::fingerprint() const noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  const auto mix = [&hash](std::string_view bytes) {
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    hash = (hash ^ 0xffu) * 0x100000001b3u;
+  };
+  const auto mix_number = [&hash](std::uint64_t number) { hash = (hash ^ number) * 0x100000001b3u; };
+  for_each([&](const OpDef& op) {
+    mix(op.name);
+    for (const TypeParamDef& param : op.type_params) mix_number(param.allowed);
+    for (const std::span<const ArgDef> args : {op.inputs, op.outputs}) {
+      mix_number(args.size());
+      for (const ArgDef& arg : args) {
+        mix_number(static_cast<std::uint64_t>(arg.kind) << 16 | static_cast<std::uint64_t>(arg.dtype) << 8 | arg.param);
+      }
+    }
+    for (const AttrField& field : op.attr_fields) {
+      mix(field.name);
+      mix_number(static_cast<std::uint64_t>(field.kind));
+    }
+  });
+  return hash;
+}
+
+}  // namespace dflow

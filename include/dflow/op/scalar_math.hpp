@@ -1,0 +1,185 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/core/bfloat16.hpp>
+#include <dflow/core/half.hpp>
+
+#include <cmath>
+#include <concepts>
+#include <type_traits>
+
+/// The functions that an elementwise expression may call, for every type it is evaluated on: float and double, half
+/// precision by way of float, integers where that makes sense, and dual numbers, which differentiate it.
+
+namespace dflow::math {
+
+template <class T>
+concept HalfPrecision = std::same_as<T, Half> || std::same_as<T, BFloat16>;
+
+/// `condition ? a : b` as a function: the form that vectorises and differentiates alike.
+template <class T>
+DFLOW_FN constexpr T select(bool condition, T a, std::type_identity_t<T> b) {
+  return condition ? a : b;
+}
+
+template <std::floating_point T>
+DFLOW_FN T exp(T x) {
+  return std::exp(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T exp(T x) {
+  return T(std::exp(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T log(T x) {
+  return std::log(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T log(T x) {
+  return T(std::log(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T log1p(T x) {
+  return std::log1p(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T log1p(T x) {
+  return T(std::log1p(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T expm1(T x) {
+  return std::expm1(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T expm1(T x) {
+  return T(std::expm1(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T sqrt(T x) {
+  return std::sqrt(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T sqrt(T x) {
+  return T(std::sqrt(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T sin(T x) {
+  return std::sin(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T sin(T x) {
+  return T(std::sin(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T cos(T x) {
+  return std::cos(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T cos(T x) {
+  return T(std::cos(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T tan(T x) {
+  return std::tan(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T tan(T x) {
+  return T(std::tan(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T tanh(T x) {
+  return std::tanh(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T tanh(T x) {
+  return T(std::tanh(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T sinh(T x) {
+  return std::sinh(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T sinh(T x) {
+  return T(std::sinh(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T cosh(T x) {
+  return std::cosh(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T cosh(T x) {
+  return T(std::cosh(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T atan(T x) {
+  return std::atan(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T atan(T x) {
+  return T(std::atan(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T erf(T x) {
+  return std::erf(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T erf(T x) {
+  return T(std::erf(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T erfc(T x) {
+  return std::erfc(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T erfc(T x) {
+  return T(std::erfc(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T floor(T x) {
+  return std::floor(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T floor(T x) {
+  return T(std::floor(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T ceil(T x) {
+  return std::ceil(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T ceil(T x) {
+  return T(std::ceil(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T lgamma(T x) {
+  return std::lgamma(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T lgamma(T x) {
+  return T(std::lgamma(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T pow(T x, T y) {
+  return std::pow(x, y);
+}
+template <HalfPrecision T>
+DFLOW_FN T pow(T x, T y) {
+  return T(std::pow(static_cast<float>(x), static_cast<float>(y)));
+}
+template <class T>
+  requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
+DFLOW_FN T abs(T x) {
+  return x < T(0) ? T(-x) : x;
+}
+template <class T>
+  requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
+DFLOW_FN T max(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+  requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
+DFLOW_FN T min(T a, T b) {
+  return b < a ? b : a;
+}
+
+}  // namespace dflow::math

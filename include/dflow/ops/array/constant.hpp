@@ -1,0 +1,77 @@
+#pragma once
+
+#include <dflow/core/tensor.hpp>
+#include <dflow/op/build.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace dflow {
+
+/// A tensor that is part of the graph.
+struct Const : StandardOp<"Const", AllTypes> {
+  struct Attrs {
+    AnyTensor value;
+  };
+  using Inputs = In<>;
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+/// A tensor that each step is fed.
+struct Placeholder : StandardOp<"Placeholder", AllTypes> {
+  struct Attrs {
+    PartialShape shape;
+  };
+  using Inputs = In<>;
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+namespace detail {
+AnyOutput any_constant(GraphStore& graph, AnyTensor value, const At& at);
+AnyOutput any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at);
+}  // namespace detail
+
+/// The edge that carries `value`; the graph shares the tensor's elements, which must not be written any more.
+///
+/// ```cpp
+/// auto three = df::constant(graph, 3.0f);
+/// auto matrix = df::constant<float>(graph, {{2, 2}, {1, 2, 3, 4}});
+/// ```
+template <Element T>
+Output<T> constant(Graph& graph, const Tensor<T>& value, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_constant(*graph.store(), value, at));
+}
+/// A scalar.
+template <Element T>
+Output<T> constant(Graph& graph, T value, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>(std::move(value)), at));
+}
+template <class V>
+  requires std::is_convertible_v<V, std::string_view>
+Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {
+  return Output<std::string>::unchecked(
+      detail::any_constant(*graph.store(), Tensor<std::string>(std::string(std::string_view(text))), at));
+}
+
+/// An edge that each step is fed a tensor for; `shape` may leave dimensions open: `{df::dynamic, 784}`.
+///
+/// Errors: InvalidArgument when a step runs without feeding it, or feeds a tensor that does not fit the shape.
+template <Element T>
+Output<T> placeholder(Graph& graph, const PartialShape& shape = PartialShape::unknown(), const At& at = {}) {
+  return Output<T>::unchecked(detail::any_placeholder(*graph.store(), dtype_of<T>, shape, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/array/constant.ipp>
+#endif

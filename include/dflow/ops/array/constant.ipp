@@ -1,0 +1,30 @@
+#pragma once
+
+#include <dflow/ops/array/constant.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void Const::infer(InferContext& context) {
+  const AnyTensor& value = context.attrs<Const>().value;
+  if (!value.is_initialized()) context.fail("a constant needs a value");
+  if (value.dtype() != context.type_arg(0)) {
+    context.fail(str_cat("the constant is declared ", dflow::name(context.type_arg(0)), " but holds ", dflow::name(value.dtype())));
+  }
+  context.set_output(0, value.shape());
+}
+
+DFLOW_INLINE void Placeholder::infer(InferContext& context) { context.set_output(0, context.attrs<Placeholder>().shape); }
+
+DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
+  TypeArgs types;
+  types.push_back(value.dtype());
+  return build<Const>(graph, {}, {.value = std::move(value)}, at, types);
+}
+
+DFLOW_INLINE AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at) {
+  TypeArgs types;
+  types.push_back(dtype);
+  return build<Placeholder>(graph, {}, {.shape = shape}, at, types);
+}
+
+}  // namespace dflow

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+/// Matrix product: a [m, k], b [k, n] gives [m, n]; an operand whose flag is set is transposed first.
+struct MatMul : StandardOp<"MatMul", NumberTypes> {
+  struct Attrs {
+    bool transpose_a = false;
+    bool transpose_b = false;
+  };
+  using Inputs = In<T, T>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// a [m, k] times b [k, n]: [m, n].
+///
+/// Errors: InvalidArgument unless both are matrices whose inner dimensions agree.
+template <AllowedFor<MatMul> T>
+Output<T> matmul(const Output<T>& a, const Output<T>& b, MatMul::Attrs attrs = {}, const At& at = {}) {
+  return apply<MatMul>(a, b, attrs, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/matmul.ipp>
+#endif

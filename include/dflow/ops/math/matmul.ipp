@@ -1,0 +1,28 @@
+#pragma once
+
+#include <dflow/ops/math/matmul.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void MatMul::infer(InferContext& context) {
+  const Attrs& attrs = context.attrs<MatMul>();
+  const PartialShape a = context.with_rank(0, 2), b = context.with_rank(1, 2);
+  const std::int64_t inner_a = a[attrs.transpose_a ? 0 : 1], inner_b = b[attrs.transpose_b ? 1 : 0];
+  if (inner_a != dynamic && inner_b != dynamic && inner_a != inner_b) {
+    context.fail(str_cat("inner dimensions ", inner_a, " and ", inner_b, " differ"));
+  }
+  context.set_output(0, {a[attrs.transpose_a ? 1 : 0], b[attrs.transpose_b ? 0 : 1]});
+}
+
+/// y = op(a) op(b): da = dy op(b)^T and db = op(a)^T dy, transposed back where the operand was.
+DFLOW_INLINE void MatMul::gradient(GradientContext& context) {
+  const auto [ta, tb] = context.attrs<MatMul>();
+  const Expr a = context.input(0), b = context.input(1), dy = context.dy();
+  const auto product = [](const Expr& x, const Expr& y, bool tx, bool ty) -> AnyOutput {
+    return build<MatMul>({x, y}, {.transpose_a = tx, .transpose_b = ty});
+  };
+  context.set_dx(0, ta ? product(b, dy, tb, true) : product(dy, b, false, !tb));
+  context.set_dx(1, tb ? product(dy, a, true, ta) : product(a, dy, !ta, false));
+}
+
+}  // namespace dflow

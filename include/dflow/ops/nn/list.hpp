@@ -1,0 +1,10 @@
+#pragma once
+
+#include <dflow/base/type_list.hpp>
+
+namespace dflow {
+
+/// The family's ops in the standard table.
+using NnOps = TypeList<>;
+
+}  // namespace dflow

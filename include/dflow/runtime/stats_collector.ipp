@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dflow/runtime/stats_collector.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE StatsCollector::StatsCollector(std::uint64_t step_id) : start_(std::chrono::steady_clock::now()) {
+  stats_.step_id = step_id;
+  stats_.wall_start_us = std::chrono::duration_cast<std::chrono::microseconds>(
+                             std::chrono::system_clock::now().time_since_epoch())
+                             .count();
+}
+
+DFLOW_INLINE std::int64_t StatsCollector::now_ns() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+}
+
+DFLOW_INLINE void StatsCollector::record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns) {
+  NodeStats node;
+  node.node = context.node().name;
+  node.op = context.node().op->name;
+  node.device = context.device().name;
+  node.start_ns = start_ns;
+  node.end_ns = end_ns;
+  for (int i = 0; i < context.num_outputs(); ++i) {
+    const AnyTensor& output = context.output(i);
+    if (!output.is_initialized()) continue;
+    node.output_bytes += static_cast<std::int64_t>(output.bytes());
+    node.output_shapes += (node.output_shapes.empty() ? "" : " ") + output.shape().to_string();
+  }
+  const std::lock_guard lock(mutex_);
+  node.thread = threads_.try_emplace(std::this_thread::get_id(), static_cast<int>(threads_.size())).first->second;
+  stats_.nodes.push_back(std::move(node));
+}
+
+DFLOW_INLINE StepStats StatsCollector::finish() {
+  const std::lock_guard lock(mutex_);
+  stats_.total_ns = now_ns();
+  return std::move(stats_);
+}
+
+}  // namespace dflow

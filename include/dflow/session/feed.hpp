@@ -1,0 +1,139 @@
+#pragma once
+
+#include <dflow/core/tensor.hpp>
+#include <dflow/graph/output.hpp>
+
+#include <array>
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace dflow {
+
+/// An edge and the tensor that a step puts on it instead of computing it: `{images, x}`. Feeding another element type than
+/// the edge's does not compile.
+struct Feed {
+  AnyOutput output;
+  AnyTensor tensor;
+
+  template <Element T>
+  Feed(const Output<T>& edge, const std::type_identity_t<Tensor<T>>& value) : output(edge), tensor(value) {}
+  /// The erased form; element types are compared when the step runs.
+  template <std::same_as<AnyOutput> O>
+  Feed(const O& edge, const AnyTensor& value) : output(edge), tensor(value) {}
+};
+
+namespace detail {
+
+/// How a thing named among the fetches is run and what `run` returns for it.
+struct TargetFetch {
+  Operation operation;
+};
+template <class Result>
+struct EdgeFetch {
+  using result_type = Result;
+  AnyOutput output;
+};
+
+template <Element T>
+EdgeFetch<Tensor<T>> as_fetch(const Output<T>& output) {
+  return {output};
+}
+inline EdgeFetch<AnyTensor> as_fetch(const AnyOutput& output) { return {output}; }
+inline TargetFetch as_fetch(const Operation& operation) { return {operation}; }
+
+}  // namespace detail
+
+/// What may be fetched: an Output<T> or AnyOutput (its tensor is returned), an Operation (it runs; nothing is returned), or
+/// something that converts to one of them through `as_fetch`, like a Variable.
+template <class F>
+concept Fetchable = requires(const F& fetch) { as_fetch(fetch); } || requires(const F& fetch) { detail::as_fetch(fetch); };
+
+namespace detail {
+
+template <class F>
+auto fetch_of(const F& fetch) {
+  if constexpr (requires { as_fetch(fetch); }) {
+    return as_fetch(fetch);
+  } else {
+    return detail::as_fetch(fetch);
+  }
+}
+
+template <class F>
+using FetchOf = decltype(fetch_of(std::declval<const F&>()));
+
+template <class F>
+inline constexpr bool is_edge = !std::same_as<FetchOf<F>, TargetFetch>;
+
+template <class F, bool edge = is_edge<F>>
+struct ResultTuple {
+  using type = std::tuple<>;
+};
+template <class F>
+struct ResultTuple<F, true> {
+  using type = std::tuple<typename FetchOf<F>::result_type>;
+};
+
+template <class Tuple>
+struct Unpacked {
+  using type = Tuple;
+};
+template <>
+struct Unpacked<std::tuple<>> {
+  using type = void;
+};
+template <class T>
+struct Unpacked<std::tuple<T>> {
+  using type = T;
+};
+
+/// All results of the fetches in order: std::tuple<Tensor<float>, ...>.
+template <class... Fs>
+using Results = decltype(std::tuple_cat(std::declval<typename ResultTuple<Fs>::type>()...));
+
+/// What `run` returns: nothing, one tensor, or a tuple.
+template <class... Fs>
+using RunResult = typename Unpacked<Results<Fs...>>::type;
+
+template <class... Fs>
+inline constexpr std::size_t num_edges = (std::size_t{is_edge<Fs>} + ... + 0);
+
+/// Fetches split into edges and targets, each in order.
+template <class... Fs>
+struct FetchLists {
+  std::array<AnyOutput, num_edges<Fs...>> edges;
+  std::array<Operation, sizeof...(Fs) - num_edges<Fs...>> targets;
+
+  explicit FetchLists(const Fs&... fetches) {
+    std::size_t e = 0, t = 0;
+    const auto add = [&](const auto& fetch) {
+      if constexpr (requires { fetch.operation; }) {
+        targets[t++] = fetch.operation;
+      } else {
+        edges[e++] = fetch.output;
+      }
+    };
+    (add(fetch_of(fetches)), ...);
+  }
+};
+
+template <class Tuple, std::size_t... I>
+Tuple typed_results(AnyTensor* tensors, std::index_sequence<I...>) {
+  return Tuple{std::tuple_element_t<I, Tuple>(std::move(tensors[I]))...};
+}
+
+template <class... Fs>
+RunResult<Fs...> unpack(AnyTensor* tensors) {
+  using Tuple = Results<Fs...>;
+  if constexpr (std::tuple_size_v<Tuple> == 1) {
+    return std::tuple_element_t<0, Tuple>(std::move(tensors[0]));
+  } else if constexpr (std::tuple_size_v<Tuple> > 1) {
+    return typed_results<Tuple>(tensors, std::make_index_sequence<std::tuple_size_v<Tuple>>{});
+  }
+}
+
+}  // namespace detail
+
+}  // namespace dflow

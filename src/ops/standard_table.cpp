@@ -1,0 +1,1 @@
+#include <dflow/ops/standard_ops.ipp>

@@ -1,0 +1,4 @@
+#include <dflow/passes/optimize.ipp>
+#include <dflow/passes/partition.ipp>
+#include <dflow/passes/place.ipp>
+#include <dflow/passes/prune.ipp>

@@ -1,0 +1,1 @@
+#include <dflow/session/session.ipp>
