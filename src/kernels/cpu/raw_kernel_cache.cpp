@@ -1,1 +1,2 @@
 #include <dflow/kernels/cpu/raw/kernel_cache.ipp>
+#include <dflow/kernels/cpu/raw/options.ipp>

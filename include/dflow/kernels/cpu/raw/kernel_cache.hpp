@@ -8,9 +8,6 @@
 
 namespace dflow::cpu {
 
-/// True when the library was compiled with oneDNN.
-[[nodiscard]] bool has_onednn() noexcept;
-
 /// What raw kernels keep between calls: blocks of scratch memory (products pack their operands, fresh pages cost more
 /// than the packing) and oneDNN's compiled primitives, one per shape. A device owns one and passes it to every kernel.
 ///
@@ -40,5 +37,4 @@ class KernelCache {
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/raw/kernel_cache.ipp>
-#include <dflow/kernels/cpu/raw/onednn.ipp>
 #endif

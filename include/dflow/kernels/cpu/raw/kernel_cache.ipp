@@ -25,7 +25,7 @@ DFLOW_INLINE std::size_t KernelCache::primitives() const {
 
 DFLOW_INLINE void KernelCache::clear() {
   std::vector<ScratchBlock> blocks;
-  std::unordered_map<std::string, std::shared_ptr<const void>> primitives;
+  Primitives primitives;
   {
     const std::lock_guard lock(state_->mutex);
     blocks.swap(state_->idle);

@@ -4,9 +4,11 @@
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +21,14 @@ struct ScratchBlock {
   std::size_t bytes = 0;
 };
 
+/// Looks keys up without a copy of them.
+struct PrimitiveKeyHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
+};
+/// Compiled primitives by kind and shape; the value's type is known to the code that made the key.
+using Primitives = std::unordered_map<std::string, std::shared_ptr<const void>, PrimitiveKeyHash, std::equal_to<>>;
+
 struct KernelCache::State {
   State() { idle.reserve(64); }
 
@@ -26,8 +36,7 @@ struct KernelCache::State {
   std::size_t max_idle_bytes = 0;
   std::size_t idle_bytes = 0;
   std::vector<ScratchBlock> idle;
-  /// Compiled primitives by kind and shape; the value's type is known to the code that made the key.
-  std::unordered_map<std::string, std::shared_ptr<const void>> primitives;
+  Primitives primitives;
 };
 
 [[nodiscard]] ScratchBlock allocate_pages(std::size_t bytes);

@@ -1,18 +1,32 @@
 #pragma once
 
+#include <dflow/base/thread_pool.hpp>
+#include <dflow/kernels/cpu/raw/conv2d.hpp>
 #include <dflow/kernels/cpu/raw/options.hpp>
 
 #include <cstdint>
 
-/// oneDNN behind plain functions. Each runs in the calling thread alone; the caller shards the work. Only declared for
-/// programs that have oneDNN (has_onednn()).
+/// oneDNN behind plain functions, which return false where it could not and nothing was written. It never starts
+/// threads of its own.
 namespace dflow::cpu {
 
-struct Conv2dShape;
-
-/// c[m, n] (+)= op(a) op(b), rows lda, ldb, ldc apart as they lie in memory. False if oneDNN could not.
+/// c[m, n] (+)= op(a) op(b), rows lda, ldb, ldc apart as they lie in memory; in the calling thread.
 [[nodiscard]] bool onednn_gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                                const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float* c,
                                std::int64_t ldc, bool accumulate);
 
+/// As conv2d and its gradients, sharded over the batch. bias may be null.
+[[nodiscard]] bool onednn_conv2d(ThreadPool& pool, const Conv2dShape& shape, const float* input, const float* filter,
+                                 const float* bias, bool relu, float* output, const CpuOptions& options);
+[[nodiscard]] bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const float* filter,
+                                                const float* grad_output, float* grad_input, const CpuOptions& options);
+[[nodiscard]] bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const float* input,
+                                                 const float* grad_output, float* grad_filter,
+                                                 const CpuOptions& options);
+
 }  // namespace dflow::cpu
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/raw/onednn.ipp>
+#include <dflow/kernels/cpu/raw/onednn_conv2d.ipp>
+#endif

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
-#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
 #include <dflow/kernels/cpu/raw/onednn.hpp>
 
 #if defined(DFLOW_HAS_ONEDNN)
@@ -14,8 +13,6 @@ namespace dflow::cpu {
 
 #if defined(DFLOW_HAS_ONEDNN)
 
-DFLOW_INLINE bool has_onednn() noexcept { return true; }
-
 DFLOW_INLINE bool onednn_gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                               const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float* c,
                               std::int64_t ldc, bool accumulate) {
@@ -25,8 +22,6 @@ DFLOW_INLINE bool onednn_gemm(bool transpose_a, bool transpose_b, std::int64_t m
 }
 
 #else
-
-DFLOW_INLINE bool has_onednn() noexcept { return false; }
 
 DFLOW_INLINE bool onednn_gemm(bool, bool, std::int64_t, std::int64_t, std::int64_t, const float*, std::int64_t,
                               const float*, std::int64_t, float*, std::int64_t, bool) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/config.hpp>
 #include <dflow/base/cpu_features.hpp>
 
 #include <cstdint>
@@ -15,6 +16,9 @@ enum class CpuBackend : std::uint8_t {
   onednn,     ///< oneDNN; the same as builtin where it is not compiled in or does not know the element type
 };
 
+/// True when the library was compiled with oneDNN.
+[[nodiscard]] bool has_onednn() noexcept;
+
 /// How a raw kernel computes; the defaults are the fastest.
 struct CpuOptions {
   CpuBackend backend = CpuBackend::automatic;
@@ -28,3 +32,7 @@ struct CpuOptions {
 };
 
 }  // namespace dflow::cpu
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/raw/options.ipp>
+#endif

@@ -56,6 +56,27 @@ template <class T> struct SimpleGemmLoops {
                  std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, bool accumulate);
 };
 
+/// Where the windows of an image [rows, cols, channels] lie: window (y, x) begins at row y * stride_rows - pad_top.
+struct Windows {
+  std::int64_t in_rows, in_cols, channels;
+  std::int64_t out_rows, out_cols;
+  std::int64_t window_rows, window_cols;
+  std::int64_t stride_rows, stride_cols;
+  std::int64_t dilation_rows, dilation_cols;
+  std::int64_t pad_top, pad_left;
+};
+
+/// T: float, double.
+template <class T> struct PatchLoops {
+  /// patches[count, window_rows * window_cols * channels] of the windows from `first` on, numbered through all images;
+  /// zeros where a window leaves its image.
+  void (*gather)(const Windows& windows, const T* images, std::int64_t first, std::int64_t count, T* patches);
+  /// Adds patches to the places of one image that gather takes them from.
+  void (*scatter_add)(const Windows& windows, const T* patches, std::int64_t first, std::int64_t count, T* image);
+  /// sum[n] = the sum of `parts` arrays that lie n apart, in order.
+  void (*sum_parts)(std::int64_t n, std::int64_t parts, const T* from, T* sum);
+};
+
 /// T: HalfBits, BFloat16Bits.
 template <class T> struct CastLoops {
   void (*widen)(std::int64_t n, const T* x, float* y);

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <dflow/kernels/cpu/raw/conv2d.hpp>
+#include <dflow/kernels/cpu/raw/conv2d_builtin.hpp>
+#include <dflow/kernels/cpu/raw/loop_types.hpp>
+#include <dflow/kernels/cpu/raw/onednn.hpp>
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/raw/variants/cast_loops.hpp>
+#endif
+
+#include <cstdint>
+#include <type_traits>
+
+namespace dflow::cpu {
+
+inline std::int64_t input_size(const Conv2dShape& s) { return s.batch * s.in_rows * s.in_cols * s.in_channels; }
+inline std::int64_t filter_size(const Conv2dShape& s) { return patch_size(s) * s.out_channels; }
+inline std::int64_t output_size(const Conv2dShape& s) { return s.batch * s.out_rows() * s.out_cols() * s.out_channels; }
+
+/// oneDNN if asked for, and by default where its primitives can be kept and the convolution is not tiny.
+inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options) {
+  if (!has_onednn() || options.backend == CpuBackend::builtin) return false;
+  if (input_size(s) == 0 || output_size(s) == 0 || filter_size(s) == 0) return false;
+  if (options.backend == CpuBackend::onednn) return true;
+  return options.cache != nullptr && output_size(s) * patch_size(s) >= std::int64_t{1} << 20;
+}
+
+/// Arrays of a 16-bit type as float, for the duration of a call.
+template <class T> class Widened {
+ public:
+  Widened(ThreadPool& pool, const CpuOptions& options, std::int64_t n, const T* from)
+      : pool_(pool),
+        casts_(loops<CastLoops<loop_t<T>>>(options.max_level)),
+        n_(n),
+        scratch_(options.cache, from == nullptr && n == 0 ? 0 : static_cast<std::size_t>(n) * sizeof(float)) {
+    if (from == nullptr) return;
+    pool_.parallel_for(n, 0.2, [&](std::int64_t begin, std::int64_t end) {
+      casts_.widen(end - begin, as_loop(from) + begin, get() + begin);
+    });
+  }
+  [[nodiscard]] float* get() const { return scratch_.template as<float>(); }
+  void narrow_to(T* to) const {
+    pool_.parallel_for(n_, 0.3, [&](std::int64_t begin, std::int64_t end) {
+      casts_.narrow(end - begin, get() + begin, as_loop(to) + begin);
+    });
+  }
+
+ private:
+  ThreadPool& pool_;
+  const CastLoops<loop_t<T>>& casts_;
+  std::int64_t n_;
+  Scratch scratch_;
+};
+
+template <class T>
+void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* filter, T* output,
+            const Epilogue<T>& epilogue, const CpuOptions& options) {
+  if (output_size(shape) == 0) return;
+  if constexpr (is_16_bit_float<T>) {
+    const Widened<T> x(pool, options, input_size(shape), input);
+    const Widened<T> w(pool, options, filter_size(shape), filter);
+    const Widened<T> bias(pool, options, epilogue.bias == nullptr ? 0 : shape.out_channels, epilogue.bias);
+    const Widened<T> y(pool, options, output_size(shape), epilogue.accumulate ? output : nullptr);
+    const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : bias.get(), epilogue.relu};
+    conv2d<float>(pool, shape, x.get(), w.get(), y.get(), wide, options);
+    y.narrow_to(output);
+  } else {
+    if constexpr (std::is_same_v<T, float>) {
+      if (wants_onednn(shape, options) && !epilogue.accumulate &&
+          onednn_conv2d(pool, shape, input, filter, epilogue.bias, epilogue.relu, output, options)) {
+        return;
+      }
+    }
+    conv2d_builtin(pool, shape, input, filter, output, epilogue, options);
+  }
+}
+
+template <class T>
+void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* filter, const T* grad_output,
+                           T* grad_input, const CpuOptions& options) {
+  if (input_size(shape) == 0) return;
+  if constexpr (is_16_bit_float<T>) {
+    const Widened<T> w(pool, options, filter_size(shape), filter);
+    const Widened<T> dy(pool, options, output_size(shape), grad_output);
+    const Widened<T> dx(pool, options, input_size(shape), nullptr);
+    conv2d_backward_input<float>(pool, shape, w.get(), dy.get(), dx.get(), options);
+    dx.narrow_to(grad_input);
+  } else {
+    if constexpr (std::is_same_v<T, float>) {
+      if (wants_onednn(shape, options) &&
+          onednn_conv2d_backward_input(pool, shape, filter, grad_output, grad_input, options)) {
+        return;
+      }
+    }
+    conv2d_backward_input_builtin(pool, shape, filter, grad_output, grad_input, options);
+  }
+}
+
+template <class T>
+void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* grad_output,
+                            T* grad_filter, const CpuOptions& options) {
+  if (filter_size(shape) == 0) return;
+  if constexpr (is_16_bit_float<T>) {
+    const Widened<T> x(pool, options, input_size(shape), input);
+    const Widened<T> dy(pool, options, output_size(shape), grad_output);
+    const Widened<T> dw(pool, options, filter_size(shape), nullptr);
+    conv2d_backward_filter<float>(pool, shape, x.get(), dy.get(), dw.get(), options);
+    dw.narrow_to(grad_filter);
+  } else {
+    if constexpr (std::is_same_v<T, float>) {
+      if (wants_onednn(shape, options) &&
+          onednn_conv2d_backward_filter(pool, shape, input, grad_output, grad_filter, options)) {
+        return;
+      }
+    }
+    conv2d_backward_filter_builtin(pool, shape, input, grad_output, grad_filter, options);
+  }
+}
+
+}  // namespace dflow::cpu

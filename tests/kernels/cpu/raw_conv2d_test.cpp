@@ -1,0 +1,184 @@
+#include <dflow/kernels/cpu/raw/conv2d.hpp>
+
+#include "raw_checks.hpp"
+
+namespace dflow::cpu {
+namespace {
+
+using namespace test;
+
+Conv2dShape make_shape(std::int64_t batch, std::int64_t rows, std::int64_t cols, std::int64_t in,
+                       std::int64_t filter_rows, std::int64_t filter_cols, std::int64_t out, std::int64_t stride,
+                       std::int64_t dilation, std::int64_t top, std::int64_t left, std::int64_t bottom,
+                       std::int64_t right) {
+  return {.batch = batch,
+          .in_rows = rows,
+          .in_cols = cols,
+          .in_channels = in,
+          .filter_rows = filter_rows,
+          .filter_cols = filter_cols,
+          .out_channels = out,
+          .stride_rows = stride,
+          .stride_cols = stride,
+          .dilation_rows = dilation,
+          .dilation_cols = dilation,
+          .pad_top = top,
+          .pad_left = left,
+          .pad_bottom = bottom,
+          .pad_right = right};
+}
+
+const std::vector<Conv2dShape>& shapes() {
+  static const std::vector<Conv2dShape> all = {
+      make_shape(2, 5, 6, 3, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // SAME
+      make_shape(3, 8, 8, 16, 3, 3, 16, 1, 1, 1, 1, 1, 1),    // channels oneDNN blocks by
+      make_shape(2, 9, 7, 5, 3, 2, 7, 2, 1, 1, 0, 1, 1),      // stride 2, odd sizes, uneven padding
+      make_shape(1, 12, 12, 1, 5, 5, 8, 1, 1, 2, 2, 2, 2),    // a first layer
+      make_shape(2, 7, 7, 8, 1, 1, 19, 1, 1, 0, 0, 0, 0),     // pointwise
+      make_shape(5, 7, 7, 8, 1, 1, 16, 2, 1, 0, 0, 0, 0),     // pointwise with stride
+      make_shape(2, 11, 10, 4, 3, 3, 5, 1, 2, 2, 2, 2, 2),    // dilation
+      make_shape(2, 11, 10, 4, 2, 3, 5, 2, 3, 0, 1, 2, 0),    // dilation and stride
+      make_shape(2, 4, 4, 3, 4, 4, 6, 1, 1, 0, 0, 0, 0),      // VALID, one window
+      make_shape(1, 3, 3, 2, 2, 2, 3, 1, 1, 3, 3, 3, 3),      // more padding than filter
+      make_shape(1, 30, 30, 24, 3, 3, 40, 1, 1, 1, 1, 1, 1),  // several blocks
+      make_shape(2, 6, 6, 3, 3, 3, 4, 3, 1, 0, 0, 0, 0),      // stride that leaves pixels out
+      make_shape(0, 5, 5, 3, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // nothing in the batch
+      make_shape(2, 2, 2, 3, 3, 3, 4, 1, 1, 0, 0, 0, 0),      // no window fits
+      make_shape(2, 4, 4, 0, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // no channels
+  };
+  return all;
+}
+
+struct Sizes {
+  std::int64_t input, filter, output;
+};
+Sizes sizes_of(const Conv2dShape& s) {
+  return {s.batch * s.in_rows * s.in_cols * s.in_channels,
+          s.filter_rows * s.filter_cols * s.in_channels * s.out_channels,
+          s.batch * s.out_rows() * s.out_cols() * s.out_channels};
+}
+
+std::string name_of(const Conv2dShape& s) {
+  return std::to_string(s.batch) + "x" + std::to_string(s.in_rows) + "x" + std::to_string(s.in_cols) + "x" +
+         std::to_string(s.in_channels) + " by " + std::to_string(s.filter_rows) + "x" + std::to_string(s.filter_cols) +
+         "x" + std::to_string(s.out_channels) + " stride " + std::to_string(s.stride_rows) + " dilation " +
+         std::to_string(s.dilation_rows);
+}
+
+/// Calls f(input index, filter index, output index) for each product of the convolution.
+template <class F> void each_product(const Conv2dShape& s, F&& f) {
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t oy = 0; oy < s.out_rows(); ++oy)
+      for (std::int64_t ox = 0; ox < s.out_cols(); ++ox)
+        for (std::int64_t fy = 0; fy < s.filter_rows; ++fy)
+          for (std::int64_t fx = 0; fx < s.filter_cols; ++fx) {
+            const std::int64_t y = oy * s.stride_rows - s.pad_top + fy * s.dilation_rows;
+            const std::int64_t x = ox * s.stride_cols - s.pad_left + fx * s.dilation_cols;
+            if (y < 0 || y >= s.in_rows || x < 0 || x >= s.in_cols) continue;
+            for (std::int64_t i = 0; i < s.in_channels; ++i)
+              for (std::int64_t o = 0; o < s.out_channels; ++o)
+                f(static_cast<std::size_t>(((b * s.in_rows + y) * s.in_cols + x) * s.in_channels + i),
+                  static_cast<std::size_t>(((fy * s.filter_cols + fx) * s.in_channels + i) * s.out_channels + o),
+                  static_cast<std::size_t>(((b * s.out_rows() + oy) * s.out_cols() + ox) * s.out_channels + o));
+          }
+}
+
+template <class T> double scale(std::int64_t products) {
+  return std::is_same_v<T, float> || std::is_same_v<T, double> ? 8.0 + 4.0 * static_cast<double>(products)
+                                                               : 2.0 + static_cast<double>(products) * 0x1p-10;
+}
+
+template <class T>
+void check_forward(ThreadPool& pool, const Conv2dShape& s, const CpuOptions& options, bool accumulate, bool with_bias,
+                   bool relu) {
+  const Sizes n = sizes_of(s);
+  const auto x = random_values<T>(n.input, 1), w = random_values<T>(n.filter, 2),
+             bias = random_values<T>(s.out_channels, 3);
+  auto y = random_values<T>(n.output, 4);
+  std::vector<double> expected(y.size(), 0.0);
+  if (accumulate) {
+    for (std::size_t i = 0; i < y.size(); ++i) expected[i] = wide(y[i]);
+  }
+  each_product(s, [&](std::size_t i, std::size_t f, std::size_t o) { expected[o] += wide(x[i]) * wide(w[f]); });
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (with_bias) expected[i] += wide(bias[i % static_cast<std::size_t>(s.out_channels)]);
+    if (relu && expected[i] < 0) expected[i] = 0;
+  }
+  conv2d(pool, s, x.data(), w.data(), y.data(), Epilogue<T>{accumulate, with_bias ? bias.data() : nullptr, relu},
+         options);
+  check_close(y, expected, scale<T>(s.filter_rows * s.filter_cols * s.in_channels),
+              test::name_of(options) + " forward " + name_of(s));
+}
+
+template <class T> void check_backward(ThreadPool& pool, const Conv2dShape& s, const CpuOptions& options) {
+  const Sizes n = sizes_of(s);
+  const auto x = random_values<T>(n.input, 5), w = random_values<T>(n.filter, 6), dy = random_values<T>(n.output, 7);
+  std::vector<double> dx_expected(x.size(), 0.0), dw_expected(w.size(), 0.0);
+  each_product(s, [&](std::size_t i, std::size_t f, std::size_t o) {
+    dx_expected[i] += wide(dy[o]) * wide(w[f]);
+    dw_expected[f] += wide(dy[o]) * wide(x[i]);
+  });
+  std::vector<T> dx(x.size(), T(7)), dw(w.size(), T(7));
+  conv2d_backward_input(pool, s, w.data(), dy.data(), dx.data(), options);
+  conv2d_backward_filter(pool, s, x.data(), dy.data(), dw.data(), options);
+  check_close(dx, dx_expected, scale<T>(s.filter_rows * s.filter_cols * s.out_channels),
+              test::name_of(options) + " backward input " + name_of(s));
+  check_close(dw, dw_expected, scale<T>(s.batch * s.out_rows() * s.out_cols()),
+              test::name_of(options) + " backward filter " + name_of(s));
+}
+
+TEMPLATE_TEST_CASE("a convolution and its gradients equal naive ones in double", "[raw][conv2d]", float, double, Half,
+                   BFloat16) {
+  KernelCache cache;
+  WorkStealingPool threads(2);
+  for (const CpuOptions& options : all_options(&cache)) {
+    for (const Conv2dShape& s : shapes()) {
+      check_forward<TestType>(threads, s, options, false, false, false);
+      check_forward<TestType>(threads, s, options, false, true, true);
+      check_forward<TestType>(threads, s, options, true, true, false);
+      check_backward<TestType>(threads, s, options);
+    }
+  }
+}
+
+TEST_CASE("the bits of a convolution do not depend on the number of threads where that was asked for",
+          "[raw][conv2d]") {
+  const Conv2dShape s = make_shape(10, 12, 12, 16, 3, 3, 24, 1, 1, 1, 1, 1, 1);
+  const Sizes n = sizes_of(s);
+  const auto x = random_values<float>(n.input, 1), w = random_values<float>(n.filter, 2),
+             dy = random_values<float>(n.output, 3);
+  KernelCache cache;
+  for (CpuBackend backend : {CpuBackend::builtin, CpuBackend::onednn}) {
+    const CpuOptions options{.backend = backend, .reproducible = true, .cache = &cache};
+    std::vector<float> first[3];
+    for (int count = 1; count <= 4; ++count) {
+      WorkStealingPool threads(count);
+      std::vector<float> y(dy.size()), dx(x.size()), dw(w.size());
+      conv2d(threads, s, x.data(), w.data(), y.data(), {}, options);
+      conv2d_backward_input(threads, s, w.data(), dy.data(), dx.data(), options);
+      conv2d_backward_filter(threads, s, x.data(), dy.data(), dw.data(), options);
+      if (count == 1) first[0] = y, first[1] = dx, first[2] = dw;
+      CHECK(same_bits(first[0], y));
+      CHECK(same_bits(first[1], dx));
+      CHECK(same_bits(first[2], dw));
+    }
+  }
+}
+
+TEST_CASE("oneDNN's primitives are kept per shape and released with the cache", "[raw][conv2d]") {
+  if (!has_onednn()) return;
+  KernelCache cache;
+  InlinePool serial;
+  const Conv2dShape s = make_shape(2, 8, 8, 16, 3, 3, 16, 1, 1, 1, 1, 1, 1);
+  const Sizes n = sizes_of(s);
+  const auto x = random_values<float>(n.input, 1), w = random_values<float>(n.filter, 2);
+  std::vector<float> y(static_cast<std::size_t>(n.output));
+  const CpuOptions options{.backend = CpuBackend::onednn, .cache = &cache};
+  for (int i = 0; i < 3; ++i) conv2d(serial, s, x.data(), w.data(), y.data(), {}, options);
+  CHECK(cache.primitives() == 1);
+  cache.clear();
+  CHECK(cache.primitives() == 0);
+}
+
+}  // namespace
+}  // namespace dflow::cpu
