@@ -1,11 +1,197 @@
 #pragma once
 
+#include <dflow/kernels/kernel.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/passes/optimize.hpp>
+#include <dflow/passes/prune.hpp>
 
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
-DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions&, const OpTable&, const Device&) { return graph; }
+namespace detail {
+
+DFLOW_INLINE bool is_constant(const Node& node) { return node.op->name == "Const" && !node.is_fed_only; }
+
+DFLOW_INLINE std::vector<bool> fed_nodes(const StepGraph& graph) {
+  std::vector<bool> is_fed(graph.nodes.size());
+  for (const Endpoint feed : graph.feeds) is_fed[static_cast<std::size_t>(feed.node)] = true;
+  return is_fed;
+}
+
+/// Runs one node on the host, outside any step. Empty if its kernel does not exist, is asynchronous or fails: the node
+/// then stays, and fails in the step that runs it.
+DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node, const OpTable& ops,
+                                                            const Device& host) {
+  const KernelFactory make = ops.find_kernel(node.op->name, host.type());
+  if (make == nullptr) return std::nullopt;
+  std::vector<AnyTensor> slots;
+  std::vector<OutputInfo> inputs;
+  std::vector<std::int32_t> input_slots;
+  for (const Endpoint input : node.inputs) {
+    input_slots.push_back(static_cast<std::int32_t>(slots.size()));
+    slots.push_back(graph.node(input.node).attrs_as<Const>().value);
+    inputs.push_back(graph.output(input));
+  }
+  KernelContext::Wiring wiring;
+  wiring.node = &node;
+  wiring.inputs = input_slots.data();
+  wiring.num_inputs = static_cast<std::int32_t>(input_slots.size());
+  wiring.first_output = static_cast<std::int32_t>(slots.size());
+  wiring.num_outputs = static_cast<std::int32_t>(node.outputs.size());
+  slots.resize(slots.size() + node.outputs.size());
+  try {
+    const std::unique_ptr<AnyKernel> kernel = make(KernelInit{node, inputs, host.context()});
+    if (kernel == nullptr || dynamic_cast<const AsyncKernel*>(kernel.get()) != nullptr) return std::nullopt;
+    const StepContext step;
+    KernelContext context(slots.data(), wiring, host.context(), step);
+    kernel->run(context);
+  } catch (...) {
+    return std::nullopt;
+  }
+  return std::vector<AnyTensor>(slots.begin() + wiring.first_output, slots.end());
+}
+
+/// The bytes of all outputs if their shapes are known.
+DFLOW_INLINE std::optional<std::size_t> known_output_bytes(const Node& node) {
+  std::size_t bytes = 0;
+  for (const OutputInfo& output : node.outputs) {
+    const std::optional<std::int64_t> elements = output.shape.num_elements();
+    if (!elements || !is_element(output.dtype)) return std::nullopt;
+    bytes += static_cast<std::size_t>(*elements) * size_of(output.dtype);
+  }
+  return bytes;
+}
+
+DFLOW_INLINE Node constant_like(const Node& node, std::size_t output, AnyTensor value) {
+  Node constant;
+  constant.op = &op_def<Const>;
+  constant.name = output == 0 ? node.name : str_cat(node.name, "/_folded_", output);
+  constant.types.push_back(value.dtype());
+  constant.outputs = {{value.dtype(), value.shape()}};
+  constant.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{std::move(value)});
+  constant.device = node.device;
+  constant.where = node.where;
+  return constant;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const OpTable& ops, const Device& host, std::size_t max_bytes) {
+  const std::vector<bool> is_fed = detail::fed_nodes(graph);
+  StepGraph folded;
+  folded.nodes.reserve(graph.nodes.size());
+  std::vector<std::vector<Endpoint>> moved(graph.nodes.size());  // new place of each output of a folded node
+  std::vector<NodeId> new_id(graph.nodes.size(), -1);
+  const auto place_of = [&](Endpoint edge) -> Endpoint {
+    const auto& outputs = moved[static_cast<std::size_t>(edge.node)];
+    return outputs.empty() ? Endpoint{new_id[static_cast<std::size_t>(edge.node)], edge.index}
+                           : outputs[static_cast<std::size_t>(edge.index)];
+  };
+  const std::vector<NodeId> targets = graph.targets;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node node = std::move(graph.nodes[i]);
+    for (Endpoint& input : node.inputs) input = place_of(input);
+    for (NodeId& control : node.control_inputs) control = new_id[static_cast<std::size_t>(control)];
+    if (node.colocated_with >= 0) node.colocated_with = new_id[static_cast<std::size_t>(node.colocated_with)];
+    const bool foldable =
+        !is_fed[i] && !node.is_fed_only && !node.op->is_stateful && !node.inputs.empty() && !node.outputs.empty() &&
+        node.control_inputs.empty() &&
+        std::find(targets.begin(), targets.end(), static_cast<NodeId>(i)) == targets.end() &&
+        std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return detail::is_constant(folded.node(input.node)); });
+    if (foldable) {
+      const std::optional<std::size_t> bytes = detail::known_output_bytes(node);
+      if (bytes && *bytes <= max_bytes) {
+        if (auto values = detail::evaluate(folded, node, ops, host)) {
+          for (std::size_t o = 0; o < values->size(); ++o) {
+            moved[i].push_back({static_cast<NodeId>(folded.nodes.size()), 0});
+            folded.nodes.push_back(detail::constant_like(node, o, std::move((*values)[o])));
+          }
+          new_id[i] = moved[i].front().node;
+          continue;
+        }
+      }
+    }
+    new_id[i] = static_cast<NodeId>(folded.nodes.size());
+    folded.nodes.push_back(std::move(node));
+  }
+  for (const Endpoint feed : graph.feeds) folded.feeds.push_back(place_of(feed));
+  for (const Endpoint fetch : graph.fetches) folded.fetches.push_back(place_of(fetch));
+  for (const NodeId target : graph.targets) folded.targets.push_back(new_id[static_cast<std::size_t>(target)]);
+  return folded;
+}
+
+namespace detail {
+
+DFLOW_INLINE std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
+  return hash * 0xff51afd7ed558ccdu;
+}
+
+DFLOW_INLINE std::uint64_t node_hash(const Node& node) {
+  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(node.op);
+  for (std::size_t t = 0; t < node.types.size; ++t) hash = mix(hash, static_cast<std::uint64_t>(node.types[t]));
+  for (const Endpoint input : node.inputs) {
+    hash = mix(hash, static_cast<std::uint64_t>(input.node) << 20 ^ static_cast<std::uint64_t>(input.index));
+  }
+  if (node.attrs != nullptr) {
+    for (const AttrField& field : node.op->attr_fields) hash = mix(hash, attr_hash(field.get(node.attrs.get())));
+  }
+  return hash;
+}
+
+DFLOW_INLINE bool computes_the_same(const Node& a, const Node& b) {
+  if (a.op != b.op || !(a.types == b.types) || a.inputs != b.inputs || a.control_inputs != b.control_inputs ||
+      a.device != b.device || a.colocated_with != b.colocated_with || a.outputs.size() != b.outputs.size()) {
+    return false;
+  }
+  if (a.attrs == b.attrs) return true;
+  return std::all_of(a.op->attr_fields.begin(), a.op->attr_fields.end(),
+                     [&](const AttrField& field) { return attr_equal(attr_of(a, field), attr_of(b, field)); });
+}
+
+/// Comparing large constants costs more than keeping both.
+DFLOW_INLINE bool is_worth_merging(const Node& node) {
+  if (!is_constant(node)) return true;
+  return node.attrs_as<Const>().value.bytes() <= 4096;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE StepGraph merge_common_subexpressions(StepGraph graph) {
+  const std::vector<bool> is_fed = detail::fed_nodes(graph);
+  std::vector<NodeId> same_as(graph.nodes.size());
+  std::unordered_multimap<std::uint64_t, NodeId> seen;
+  seen.reserve(graph.nodes.size());
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const auto id = static_cast<NodeId>(i);
+    Node& node = graph.nodes[i];
+    same_as[i] = id;
+    for (Endpoint& input : node.inputs) input.node = same_as[static_cast<std::size_t>(input.node)];
+    for (NodeId& control : node.control_inputs) control = same_as[static_cast<std::size_t>(control)];
+    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.outputs.empty() || !detail::is_worth_merging(node)) continue;
+    const std::uint64_t hash = detail::node_hash(node);
+    const auto [first, last] = seen.equal_range(hash);
+    const auto twin = std::find_if(first, last, [&](const auto& entry) { return detail::computes_the_same(graph.node(entry.second), node); });
+    if (twin == last) {
+      seen.emplace(hash, id);
+    } else {
+      same_as[i] = twin->second;
+    }
+  }
+  for (Endpoint& fetch : graph.fetches) fetch.node = same_as[static_cast<std::size_t>(fetch.node)];
+  return graph;
+}
+
+DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const OpTable& ops, const Device& host) {
+  if (options.constant_folding) graph = fold_constants(std::move(graph), ops, host);
+  if (options.common_subexpressions) graph = merge_common_subexpressions(std::move(graph));
+  if (options.constant_folding || options.common_subexpressions) graph = prune(std::move(graph));
+  return graph;
+}
 
 }  // namespace dflow

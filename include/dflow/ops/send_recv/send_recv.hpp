@@ -1,0 +1,44 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace dflow {
+
+/// Hands its input to the step's rendezvous; put in by `partition` where an edge leaves a device.
+struct Send : StandardOp<"_Send", AllTypes> {
+  struct Attrs {
+    std::string tensor_name;
+    std::string send_device;
+    std::string recv_device;
+    std::uint64_t send_device_incarnation = 0;
+  };
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Gives the tensor that the matching Send handed to the rendezvous, when it is there.
+struct Recv : StandardOp<"_Recv", AllTypes> {
+  struct Attrs {
+    std::string tensor_name;
+    std::string send_device;
+    std::string recv_device;
+    std::uint64_t send_device_incarnation = 0;
+    PartialShape shape;
+  };
+  using Inputs = In<>;
+  static constexpr std::array<std::string_view, 1> type_names{"tensor_type"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/send_recv/send_recv.ipp>
+#endif

@@ -1,0 +1,1 @@
+#include <dflow/ops/send_recv/send_recv.ipp>
