@@ -10,3 +10,4 @@
 #include <dflow/base/status.ipp>
 #include <dflow/base/str_cat.ipp>
 #include <dflow/base/thread_pool.ipp>
+#include <dflow/base/wait_word.ipp>

@@ -94,8 +94,8 @@ class ThreadPool {
 };
 
 struct ThreadPoolOptions {
-  /// How long an idle worker looks for work before it parks. Waking a parked one costs 7 to 20 us.
-  Duration spin = std::chrono::microseconds(30);
+  /// How long an idle worker looks for work before it parks. Waking a parked one costs 7 to 40 us.
+  Duration spin = std::chrono::microseconds(50);
   /// Prefix of the threads' names, as debuggers show them (cut to 15 characters with the number).
   std::string name = "dflow";
 };

@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/task_ring.hpp>
 #include <dflow/base/thread_pool.hpp>
+#include <dflow/base/wait_word.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -183,7 +184,7 @@ struct WorkStealingPool::State {
       if (workers[i].is_parked.load() == 0) continue;
       std::uint32_t parked = 1;
       if (workers[i].is_parked.compare_exchange_strong(parked, 0)) {
-        workers[i].is_parked.notify_one();
+        wake_one(workers[i].is_parked);
         --count;
       }
     }
@@ -253,7 +254,7 @@ struct WorkStealingPool::State {
   void leave_loop(detail::LoopJob& loop) noexcept {
     if (loop.inside.fetch_sub(1, std::memory_order_acq_rel) == (detail::LoopJob::caller_is_parked | 1)) {
       loops_left.fetch_add(1);
-      loops_left.notify_all();
+      wake_all(loops_left);
     }
   }
 
@@ -263,16 +264,13 @@ struct WorkStealingPool::State {
     for (int spins = 0;; ++spins) {
       if (loop.inside.load(std::memory_order_acquire) == 0) return;
       detail::relax_cpu();
-      if (spins % 32 != 31) continue;
-      const auto waited = std::chrono::steady_clock::now() - start;
-      if (waited > std::chrono::microseconds(60)) break;
-      if (waited > std::chrono::microseconds(10)) std::this_thread::yield();
+      if (spins % 32 == 31 && std::chrono::steady_clock::now() - start > std::chrono::microseconds(50)) break;
     }
     if (loop.inside.fetch_or(detail::LoopJob::caller_is_parked, std::memory_order_acq_rel) == 0) return;
     while (true) {
       const std::uint32_t seen = loops_left.load();
       if (loop.inside.load(std::memory_order_acquire) == detail::LoopJob::caller_is_parked) return;
-      loops_left.wait(seen);
+      wait_while_equal(loops_left, seen);
     }
   }
 
@@ -283,31 +281,33 @@ struct WorkStealingPool::State {
     ::pthread_setname_np(::pthread_self(),
                          (name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number).c_str());
 #endif
+    Duration patience = spin;
     while (true) {
       if (index < num_active() || is_stopping.load()) {
-        if (Work work = find(index)) {
+        Work work = find(index);
+        if (!work) work = spin_for_work(index, patience);
+        if (work) {
           run(std::move(work));
-          continue;
-        }
-        if (Work work = spin_for_work(index)) {
-          run(std::move(work));
+          patience = spin;
           continue;
         }
       }
       if (!park(workers[index], index)) return;
+      // Woken for work that others were quicker to take, it soon parks again: it may have pushed one of them aside.
+      patience = spin / 4;
     }
   }
 
   /// At most all but one spin: the last processor is left to whoever brings the work.
-  Work spin_for_work(int index) noexcept {
+  Work spin_for_work(int index, Duration patience) noexcept {
     Work work;
-    if (spin <= Duration::zero()) return work;
+    if (patience <= Duration::zero()) return work;
     if (spinning.fetch_add(1) < std::max(1, num_workers - 1)) {
       const auto start = std::chrono::steady_clock::now();
       for (int spins = 0; !is_stopping.load(std::memory_order_relaxed); ++spins) {
         for (int i = 0; i < 8; ++i) detail::relax_cpu();
         if (index >= num_active() || (work = find(index))) break;
-        if (spins % 8 == 7 && std::chrono::steady_clock::now() - start > spin) break;
+        if (spins % 8 == 7 && std::chrono::steady_clock::now() - start > patience) break;
       }
     }
     // Whoever added work while this one was the only spinner woke nobody and relied on it.
@@ -324,7 +324,7 @@ struct WorkStealingPool::State {
       worker.is_parked.store(0);
       return true;
     }
-    while (worker.is_parked.load() == 1) worker.is_parked.wait(1);
+    while (worker.is_parked.load() == 1) wait_while_equal(worker.is_parked, 1);
     return true;
   }
 
@@ -332,7 +332,7 @@ struct WorkStealingPool::State {
     is_stopping.store(true);
     for (int i = 0; i < num_workers; ++i) {
       workers[i].is_parked.store(0);
-      workers[i].is_parked.notify_one();
+      wake_one(workers[i].is_parked);
     }
     for (int i = 0; i < num_workers; ++i) {
       if (workers[i].thread.joinable()) workers[i].thread.join();
@@ -405,8 +405,9 @@ DFLOW_INLINE void WorkStealingPool::run_shards(std::int64_t total, std::int64_t 
   const Seat seat(*this);
   detail::LoopJob loop{body, total, shard, (total - 1) / shard + 1, participants - 1};
   state_->list_loop(loop);
-  // Spinning workers come by themselves. A parked one is woken only if 10 us of work are left for it when it comes.
-  const auto worth_waking = static_cast<int>(std::min(cost_ns / 10'000 - 1, static_cast<double>(participants - 1)));
+  // Spinning workers come by themselves. A parked one is woken only for a share of 20 us or more, about what that
+  // costs.
+  const auto worth_waking = static_cast<int>(std::min(cost_ns / 20'000 - 1, static_cast<double>(participants - 1)));
   state_->wake(worth_waking - state_->spinning.load());
   loop.work();
   state_->unlist_loop(loop);
