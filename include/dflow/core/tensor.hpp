@@ -58,7 +58,7 @@ template <Element T> class Tensor : public AnyTensor {
       : Tensor(shape, std::span<const T>(values.begin(), values.size())) {}
   Tensor(const Shape& shape, std::span<const T> values) : Tensor(shape) {
     if (values.size() != static_cast<std::size_t>(num_elements())) detail::throw_wrong_count(shape, values.size());
-    std::copy(values.begin(), values.end(), data());
+    if (!values.empty()) std::copy(values.begin(), values.end(), data());
   }
   template <detail::RangeOf<T> R>
   requires(!std::is_convertible_v<const R&, std::span<const T>>) Tensor(const Shape& shape, const R& values)

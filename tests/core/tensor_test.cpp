@@ -1,0 +1,132 @@
+#include <dflow/core/tensor.hpp>
+
+#include "catch.hpp"
+#include "core/status_of.hpp"
+
+#include <list>
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+using namespace dflow;
+
+static_assert(sizeof(Tensor<float>) == sizeof(AnyTensor));
+static_assert(std::is_nothrow_move_constructible_v<Tensor<float>> &&
+              std::is_nothrow_copy_constructible_v<Tensor<float>>);
+// A literal of the element type feeds a placeholder; one that would be narrowed, or another type's tensor, does not.
+static_assert(std::is_convertible_v<float, Tensor<float>> && std::is_convertible_v<const char*, Tensor<std::string>>);
+static_assert(!std::is_convertible_v<int, Tensor<float>> && !std::is_convertible_v<double, Tensor<float>>);
+static_assert(!std::is_constructible_v<Tensor<float>, Tensor<double>> ||
+              !std::is_convertible_v<Tensor<double>, Tensor<float>>);
+static_assert(std::is_convertible_v<Tensor<float>, AnyTensor> && !std::is_convertible_v<AnyTensor, Tensor<float>>);
+
+TEST_CASE("a tensor is made from a shape and values in row-major order", "[tensor]") {
+  Tensor<float> t({2, 3}, {1, 2, 3, 4, 5, 6});
+  CHECK(t.dtype() == DType::float32);
+  CHECK(t(1, 2) == 6);
+  t(1, 2) = 7;
+  CHECK(t.span()[5] == 7);
+  CHECK(std::accumulate(t.begin(), t.end(), 0.0f) == 22);
+  CHECK(Tensor<std::string>({2}, {"a", "b"})(1) == "b");
+  CHECK(Tensor<float>({2}).shape() == Shape{2});
+  CHECK(Tensor<float>({5}).num_elements() == 5);
+  CHECK(Tensor<float>({0}, {}).num_elements() == 0);
+  CHECK(Tensor<bool>({3}, std::vector<bool>{true, false, true})(2));
+}
+
+TEST_CASE("a tensor is made from ranges and fills", "[tensor]") {
+  const std::vector<float> floats{1, 2, 3, 4};
+  const std::list<int> ints{1, 2, 3, 4};
+  CHECK(Tensor<float>({2, 2}, floats)(1, 0) == 3);
+  CHECK(Tensor<double>({2, 2}, ints)(1, 1) == 4);
+  CHECK(Tensor<Half>({4}, floats)(2) == Half(3));
+  CHECK(Tensor<std::int32_t>::full({3}, 7)(2) == 7);
+  CHECK(Tensor<double>::zeros({3})(1) == 0);
+  const Status status = status_of([&] { return Tensor<float>({3}, floats).rank(); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(status.message() == "shape [3] has 3 elements, 4 values were given");
+  CHECK(status_of([&] { return Tensor<float>({2}, {1, 2, 3}).rank(); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return Tensor<double>({5}, ints).rank(); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("scalars", "[tensor]") {
+  const Tensor<float> t = 3.0f;
+  CHECK(t.rank() == 0);
+  CHECK(t.scalar() == 3.0f);
+  CHECK(t() == 3.0f);
+  const Tensor<std::int64_t> wide = 5;
+  CHECK(wide.scalar() == 5);
+  CHECK(Tensor<float>({1, 1}, {4}).scalar() == 4);
+  CHECK(status_of([] { return Tensor<float>({2}).scalar(); }).message() == "a tensor of shape [2] is not one element");
+  CHECK(status_of([] { return Tensor<float>({0}).scalar(); }).code() == Code::invalid_argument);
+  CHECK(status_of([] { return Tensor<float>().scalar(); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("typed and erased tensors are views of one another", "[tensor]") {
+  Tensor<float> t({2}, {1, 2});
+  AnyTensor any = t;
+  CHECK(any.shares_buffer_with(t));
+  const Tensor<float>& seen = Tensor<float>::of(std::as_const(any));
+  CHECK(&seen.any() == &any);
+  Tensor<float>::of(any)(0) = 9;
+  CHECK(t(0) == 9);
+  CHECK(Tensor<float>(any)(1) == 2);
+  CHECK(status_of([&] { return Tensor<std::int32_t>(any).rank(); }).message() ==
+        "the tensor's element type is float, int32 was asked for");
+  any.reset();
+  CHECK(t.buffer_is_unique());
+  AnyTensor moved = std::move(t).any();
+  CHECK(moved.buffer_is_unique());
+}
+
+TEST_CASE("copies share, copy() does not, slices and reshapes keep the type", "[tensor]") {
+  Tensor<std::int32_t> t({3, 2}, {1, 2, 3, 4, 5, 6});
+  Tensor<std::int32_t> same = t;
+  Tensor<std::int32_t> own = t.copy();
+  same(0, 0) = 10;
+  CHECK(t(0, 0) == 10);
+  CHECK(own(0, 0) == 1);
+  CHECK(t.slice(1, 3)(1, 1) == 6);
+  CHECK(t.reshaped({2, 3})(0, 0) == 10);
+}
+
+TEST_CASE("borrowed memory is used in place", "[tensor]") {
+  std::vector<float> values{1, 2, 3, 4};
+  {
+    Tensor<float> t = borrow(values, {2, 2});
+    CHECK(t.data() == values.data());
+    t(1, 1) = 8;
+    CHECK(t.buffer_is_unique());
+  }
+  CHECK(values[3] == 8);
+  bool is_released = false;
+  {
+    const Tensor<float> t = borrow(std::span(values), {4}, [&] { is_released = true; });
+  }
+  CHECK(is_released);
+  CHECK(status_of([&] { return borrow(values, {3}).rank(); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("borrowed const memory is never up for reuse", "[tensor]") {
+  const std::vector<float> values{1, 2, 3, 4};
+  const Tensor<float> t = borrow(values, {4});
+  CHECK(t.is_read_only());
+  CHECK_FALSE(t.buffer_is_unique());
+  CHECK_FALSE(t.slice(0, 2).buffer_is_unique());
+  CHECK(t.copy().buffer_is_unique());
+}
+
+TEST_CASE("strided views in and out", "[tensor]") {
+  Tensor<std::int32_t> t({2, 3}, {1, 2, 3, 4, 5, 6});
+  auto view = t.view<2>();
+  view(0, 1) = 20;
+  CHECK(t(0, 1) == 20);
+  const auto transposed = Tensor<std::int32_t>::from_view(std::as_const(t).view<2>().transposed(0, 1));
+  CHECK(transposed.shape() == Shape{3, 2});
+  CHECK(bitwise_equal(transposed, Tensor<std::int32_t>({3, 2}, {1, 4, 20, 5, 3, 6})));
+  CHECK(bitwise_equal(Tensor<std::int32_t>::from_view(view.slice(1, 0, 3, 2)),
+                      Tensor<std::int32_t>({2, 2}, {1, 3, 4, 6})));
+  CHECK(Tensor<std::int32_t>::from_view(view.slice(0, 1, 1)).num_elements() == 0);
+  CHECK(Tensor<std::int32_t>::from_view(Tensor<std::int32_t>(5).view<0>()).scalar() == 5);
+  CHECK(status_of([&] { return t.view<3>().size(); }).message() == "a tensor of shape [2,3] has no view of rank 3");
+}
