@@ -1,0 +1,55 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+/// Zeros (false, empty strings) in the shape of the input.
+struct ZerosLike : StandardOp<"ZerosLike", AllTypes> {
+  static constexpr bool gradient_stops = true;
+  static void infer(InferContext& context);
+};
+
+/// Ones (true) in the shape of the input.
+struct OnesLike : StandardOp<"OnesLike", PlainTypes> {
+  static constexpr bool gradient_stops = true;
+  static void infer(InferContext& context);
+};
+
+/// The input itself, its buffer shared.
+struct Identity : StandardOp<"Identity", AllTypes> {
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The input itself, as a constant to gradients.
+struct StopGradient : StandardOp<"StopGradient", AllTypes> {
+  static constexpr bool gradient_stops = true;
+  static void infer(InferContext& context);
+};
+
+/// A tensor of zeros (false, empty strings) with the shape of x.
+template <AllowedFor<ZerosLike> T> Output<T> zeros_like(const Output<T>& x, const At& at = {}) {
+  return apply<ZerosLike>(x, {}, at);
+}
+
+/// A tensor of ones (true) with the shape of x.
+template <AllowedFor<OnesLike> T> Output<T> ones_like(const Output<T>& x, const At& at = {}) {
+  return apply<OnesLike>(x, {}, at);
+}
+
+/// x under another name, or on another device; its elements are not copied.
+template <AllowedFor<Identity> T> Output<T> identity(const Output<T>& x, const At& at = {}) {
+  return apply<Identity>(x, {}, at);
+}
+
+/// x, for whose sake nothing is differentiated: `gradients` takes it for a constant.
+template <AllowedFor<StopGradient> T> Output<T> stop_gradient(const Output<T>& x, const At& at = {}) {
+  return apply<StopGradient>(x, {}, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/array/like.ipp>
+#endif

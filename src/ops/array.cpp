@@ -1,0 +1,3 @@
+#include <dflow/ops/array/constant.ipp>
+#include <dflow/ops/array/like.ipp>
+#include <dflow/ops/array/shape.ipp>
