@@ -258,13 +258,15 @@ struct WorkStealingPool::State {
     }
   }
 
-  void wait_until_left(detail::LoopJob& loop) noexcept {
+  /// Spins for `patience`, then parks: a helper that takes longer than its range should has lost its processor, perhaps
+  /// to this very thread.
+  void wait_until_left(detail::LoopJob& loop, Duration patience) noexcept {
     if (loop.inside.load(std::memory_order_acquire) == 0) return;
     const auto start = std::chrono::steady_clock::now();
     for (int spins = 0;; ++spins) {
       if (loop.inside.load(std::memory_order_acquire) == 0) return;
       detail::relax_cpu();
-      if (spins % 32 == 31 && std::chrono::steady_clock::now() - start > std::chrono::microseconds(50)) break;
+      if (spins % 32 == 31 && std::chrono::steady_clock::now() - start > patience) break;
     }
     if (loop.inside.fetch_or(detail::LoopJob::caller_is_parked, std::memory_order_acq_rel) == 0) return;
     while (true) {
@@ -411,7 +413,8 @@ DFLOW_INLINE void WorkStealingPool::run_shards(std::int64_t total, std::int64_t 
   state_->wake(worth_waking - state_->spinning.load());
   loop.work();
   state_->unlist_loop(loop);
-  state_->wait_until_left(loop);
+  const double patience_ns = std::clamp(2 * cost_ns / static_cast<double>(loop.num_shards), 5e3, 50e3);
+  state_->wait_until_left(loop, Duration(static_cast<std::int64_t>(patience_ns)));
   if (loop.error != nullptr) std::rethrow_exception(std::move(loop.error));
 }
 
