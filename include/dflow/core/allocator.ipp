@@ -15,6 +15,8 @@ namespace detail {
 
 inline constexpr std::size_t huge_page_bytes = std::size_t{2} << 20;
 inline constexpr std::size_t max_cpu_alignment = huge_page_bytes;
+/// Larger blocks are refused without asking malloc, which under a sanitizer would end the process.
+inline constexpr std::size_t max_cpu_block_bytes = std::size_t{1} << 39;
 
 [[noreturn]] DFLOW_INLINE void throw_out_of_memory(std::string_view allocator, std::size_t bytes) {
   throw_error(Code::resource_exhausted, str_cat("allocator ", allocator, " has no memory for ", bytes, " bytes"));
@@ -54,10 +56,9 @@ DFLOW_INLINE void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignme
   if ((alignment & (alignment - 1)) != 0 || alignment > detail::max_cpu_alignment) [[unlikely]] {
     detail::throw_bad_alignment(name(), alignment);
   }
-  std::size_t total = 0;
-  if (__builtin_add_overflow(bytes, alignment, &total)) [[unlikely]]
+  if (bytes > detail::max_cpu_block_bytes) [[unlikely]]
     detail::throw_out_of_memory(name(), bytes);
-  void* raw = std::malloc(total);
+  void* raw = std::malloc(bytes + alignment);
   if (raw == nullptr) [[unlikely]]
     detail::throw_out_of_memory(name(), bytes);
   // malloc aligns to 16, so the next boundary is at least that far and leaves room for the address.
