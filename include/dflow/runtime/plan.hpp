@@ -66,6 +66,8 @@ class Plan {
   std::span<const std::pair<std::int32_t, AnyTensor>> constants() const noexcept { return constants_; }
   std::span<const std::int32_t> feed_slots() const noexcept { return feed_slots_; }
   std::span<const std::int32_t> fetch_slots() const noexcept { return fetch_slots_; }
+  /// Slots that still hold a tensor after a run: what was fed and fetched, but for constants.
+  std::span<const std::int32_t> cleared_slots() const noexcept { return cleared_slots_; }
   std::int32_t num_slots() const noexcept { return num_slots_; }
   /// All nodes are synchronous and run in order in the calling thread.
   bool is_sequential() const noexcept { return is_sequential_; }
@@ -90,6 +92,7 @@ class Plan {
   std::vector<std::pair<std::int32_t, AnyTensor>> constants_;
   std::vector<std::int32_t> feed_slots_;
   std::vector<std::int32_t> fetch_slots_;
+  std::vector<std::int32_t> cleared_slots_;
   std::int32_t num_slots_ = 0;
   bool is_sequential_ = true;
   bool has_async_nodes_ = false;

@@ -24,6 +24,8 @@ class PlanCompiler {
     order_nodes();
     link_units();
     plan_releases();
+    if (plan_->is_sequential_) reuse_slots();
+    list_cleared_slots();
     return std::move(plan_);
   }
 
@@ -312,6 +314,55 @@ class PlanCompiler {
     }
     planned.release_end = static_cast<std::int32_t>(plan_->released_.size());
     planned.share_end = static_cast<std::int32_t>(plan_->shared_reads_.size());
+  }
+
+  /// In one frozen order a slot whose tensor has been let go can hold another output: few slots stay warm in the cache.
+  void reuse_slots() {
+    constexpr std::int32_t unassigned = -1;
+    std::vector<std::int32_t> new_slot(static_cast<std::size_t>(plan_->num_slots_), unassigned);
+    std::vector<std::int32_t> free;
+    std::int32_t next = 0;
+    const auto keep = [&](std::int32_t& slot) {
+      std::int32_t& renamed = new_slot[static_cast<std::size_t>(slot)];
+      if (renamed == unassigned) renamed = next++;
+      slot = renamed;
+    };
+    for (auto& [slot, tensor] : plan_->constants_) keep(slot);
+    for (std::int32_t& slot : plan_->feed_slots_) keep(slot);
+    // Fetched outputs keep a slot of their own, which stands in the run of their node's outputs.
+    std::vector<std::int32_t> released = plan_->released_;
+    for (Plan::PlanNode& node : plan_->nodes_) {
+      const std::int32_t first = node.wiring.first_output, count = node.wiring.num_outputs;
+      std::int32_t renamed = next;
+      if (count == 1 && !free.empty()) {
+        renamed = free.back();
+        free.pop_back();
+      } else {
+        next += count;
+      }
+      for (std::int32_t o = 0; o < count; ++o) new_slot[static_cast<std::size_t>(first + o)] = renamed + o;
+      node.wiring.first_output = renamed;
+      for (std::int32_t r = node.release_begin; r < node.release_end; ++r) {
+        std::int32_t& slot = released[static_cast<std::size_t>(r)];
+        slot = new_slot[static_cast<std::size_t>(slot)];
+        if (slot >= static_cast<std::int32_t>(plan_->constants_.size() + plan_->feed_slots_.size())) free.push_back(slot);
+      }
+    }
+    for (std::int32_t& slot : plan_->input_slots_) slot = new_slot[static_cast<std::size_t>(slot)];
+    for (std::int32_t& slot : plan_->fetch_slots_) slot = new_slot[static_cast<std::size_t>(slot)];
+    plan_->released_ = std::move(released);
+    plan_->shared_read_counts_.clear();
+    plan_->num_slots_ = next;
+  }
+
+  void list_cleared_slots() {
+    std::vector<bool> is_constant_slot(static_cast<std::size_t>(plan_->num_slots_));
+    for (const auto& [slot, tensor] : plan_->constants_) is_constant_slot[static_cast<std::size_t>(slot)] = true;
+    for (const std::vector<std::int32_t>* slots : {&plan_->feed_slots_, &plan_->fetch_slots_}) {
+      for (const std::int32_t slot : *slots) {
+        if (!is_constant_slot[static_cast<std::size_t>(slot)]) plan_->cleared_slots_.push_back(slot);
+      }
+    }
   }
 
   std::span<const std::int32_t> inputs_at(std::size_t p) const {

@@ -41,8 +41,8 @@ class Step : public std::enable_shared_from_this<Step> {
   /// Returns at once; calls `done` from a pool's thread, or from the thread of the last asynchronous kernel.
   void start(Done done);
 
-  /// Lets go of all tensors of the run but the plan's constants.
-  void reset() noexcept;
+  /// Lets go of all tensors of the run but the plan's constants. After a success only what was fed and fetched is left.
+  void reset(bool has_failed) noexcept;
 
  private:
   static std::size_t slot(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }

@@ -20,9 +20,14 @@ DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan
   }
 }
 
-DFLOW_INLINE void Step::reset() noexcept {
-  for (AnyTensor& tensor : slots_) tensor = AnyTensor();
-  for (const auto& [index, tensor] : plan_->constants()) slots_[slot(index)] = tensor;
+DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
+  if (has_failed) {
+    for (AnyTensor& tensor : slots_) tensor.reset();
+    for (const auto& [index, tensor] : plan_->constants()) slots_[slot(index)] = tensor;
+  } else {
+    // Every other tensor was let go by its last reader.
+    for (const std::int32_t index : plan_->cleared_slots()) slots_[slot(index)].reset();
+  }
   stats_ = nullptr;
   on_error_ = nullptr;
   context_ = StepContext{};
@@ -36,10 +41,10 @@ DFLOW_INLINE bool Step::must_stop() const noexcept {
 // ---- the loop over a stretch of nodes ----
 
 DFLOW_INLINE void Step::release_after(const Plan::PlanNode& node) noexcept {
-  for (std::int32_t r = node.release_begin; r < node.release_end; ++r) slots_[slot(plan_->released()[slot(r)])] = AnyTensor();
+  for (std::int32_t r = node.release_begin; r < node.release_end; ++r) slots_[slot(plan_->released()[slot(r)])].reset();
   for (std::int32_t r = node.share_begin; r < node.share_end; ++r) {
     const std::size_t s = slot(plan_->shared_reads()[slot(r)]);
-    if (shared_reads_[s].fetch_sub(1, std::memory_order_acq_rel) == 1) slots_[s] = AnyTensor();
+    if (shared_reads_[s].fetch_sub(1, std::memory_order_acq_rel) == 1) slots_[s].reset();
   }
 }
 

@@ -31,7 +31,7 @@ class CompiledStep {
   std::vector<Part> parts;
 
   std::unique_ptr<Memory> take_memory();
-  void give_back(std::unique_ptr<Memory> memory) noexcept;
+  void give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept;
 
   /// Throws InvalidArgument unless the tensors have the element types and fit the shapes of the fed edges.
   void check_feeds(std::span<const AnyTensor> tensors) const;

@@ -40,8 +40,8 @@ DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
   return memory;
 }
 
-DFLOW_INLINE void CompiledStep::give_back(std::unique_ptr<Memory> memory) noexcept {
-  for (const std::shared_ptr<Step>& step : memory->steps) step->reset();
+DFLOW_INLINE void CompiledStep::give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept {
+  for (const std::shared_ptr<Step>& step : memory->steps) step->reset(has_failed);
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(memory));
 }
@@ -188,7 +188,7 @@ struct AsyncRun {
     } else {
       results.clear();
     }
-    compiled->give_back(std::move(memory));
+    compiled->give_back(std::move(memory), !outcome.ok());
     std::exchange(done, nullptr)(outcome, std::move(results));
   }
 };
@@ -340,7 +340,7 @@ DFLOW_INLINE void Session::State::run(CompiledStep& compiled_step, const RunOpti
     }
   }
   if (metadata != nullptr && run_state && run_state->stats) metadata->stats = run_state->stats->finish();
-  compiled_step.give_back(std::move(memory));
+  compiled_step.give_back(std::move(memory), !status.ok());
   throw_if_error(status);
 }
 
