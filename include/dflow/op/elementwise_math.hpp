@@ -74,6 +74,14 @@ struct ElementwiseMath {
     return math::ceil(x);
   }
   template <class X>
+  DFLOW_FN static X rint(X x) {
+    return math::rint(x);
+  }
+  template <class X>
+  DFLOW_FN static X fmod(X a, std::type_identity_t<X> b) {
+    return math::fmod(a, b);
+  }
+  template <class X>
   DFLOW_FN static X lgamma(X x) {
     return math::lgamma(x);
   }

@@ -14,26 +14,37 @@ class Expr : public AnyOutput {
  public:
   Expr() = default;
   Expr(const AnyOutput& edge) : AnyOutput(edge) {}  // NOLINT(google-explicit-constructor): the same thing, with operators
-};
 
-Expr operator+(const Expr& a, const Expr& b);
-Expr operator-(const Expr& a, const Expr& b);
-Expr operator*(const Expr& a, const Expr& b);
-Expr operator/(const Expr& a, const Expr& b);
-Expr operator+(const Expr& a, double b);
-Expr operator-(const Expr& a, double b);
-Expr operator*(const Expr& a, double b);
-Expr operator/(const Expr& a, double b);
-Expr operator+(double a, const Expr& b);
-Expr operator-(double a, const Expr& b);
-Expr operator*(double a, const Expr& b);
-Expr operator/(double a, const Expr& b);
-Expr operator-(const Expr& x);
+  // Friends that only an Expr argument finds, so that typed edges have operators of their own.
+  friend Expr operator+(const Expr& a, const Expr& b) { return a.plus(b); }
+  friend Expr operator-(const Expr& a, const Expr& b) { return a.minus(b); }
+  friend Expr operator*(const Expr& a, const Expr& b) { return a.times(b); }
+  friend Expr operator/(const Expr& a, const Expr& b) { return a.over(b); }
+  friend Expr operator+(const Expr& a, double b) { return a.plus(a.scalar(b)); }
+  friend Expr operator-(const Expr& a, double b) { return a.minus(a.scalar(b)); }
+  friend Expr operator*(const Expr& a, double b) { return a.times(a.scalar(b)); }
+  friend Expr operator/(const Expr& a, double b) { return a.over(a.scalar(b)); }
+  friend Expr operator+(double a, const Expr& b) { return b.scalar(a).plus(b); }
+  friend Expr operator-(double a, const Expr& b) { return b.scalar(a).minus(b); }
+  friend Expr operator*(double a, const Expr& b) { return b.scalar(a).times(b); }
+  friend Expr operator/(double a, const Expr& b) { return b.scalar(a).over(b); }
+  friend Expr operator-(const Expr& x) { return x.negated(); }
+
+ private:
+  Expr plus(const Expr& b) const;
+  Expr minus(const Expr& b) const;
+  Expr times(const Expr& b) const;
+  Expr over(const Expr& b) const;
+  Expr negated() const;
+  Expr scalar(double value) const;
+};
 
 /// A scalar constant of `like`'s element type.
 Expr scalar_like(const Expr& like, double value);
 Expr zeros_like(const Expr& x);
 Expr ones_like(const Expr& x);
+/// The complex conjugate; x itself if its element type is real.
+Expr conj(const Expr& x);
 /// x's shape as an int32 vector; a constant if it is known.
 Expr shape_of(const Expr& x);
 /// Sums `gradient` over the dimensions along which `like` was broadcast, so that it has the shape of `like`.

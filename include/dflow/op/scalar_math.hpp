@@ -5,11 +5,13 @@
 #include <dflow/core/half.hpp>
 
 #include <cmath>
+#include <complex>
 #include <concepts>
 #include <type_traits>
 
 /// The functions that an elementwise expression may call, for every type it is evaluated on: float and double, half
-/// precision by way of float, integers where that makes sense, and dual numbers, which differentiate it.
+/// precision by way of float, integers and complex numbers where that makes sense, and dual numbers, which differentiate
+/// it.
 
 namespace dflow::math {
 
@@ -150,9 +152,36 @@ template <HalfPrecision T>
 DFLOW_FN T ceil(T x) {
   return T(std::ceil(static_cast<float>(x)));
 }
+/// To the nearest whole number, halves to the even one.
+template <std::floating_point T>
+DFLOW_FN T rint(T x) {
+  return std::nearbyint(x);
+}
+template <HalfPrecision T>
+DFLOW_FN T rint(T x) {
+  return T(std::nearbyint(static_cast<float>(x)));
+}
+template <std::floating_point T>
+DFLOW_FN T fmod(T x, T y) {
+  return std::fmod(x, y);
+}
+template <HalfPrecision T>
+DFLOW_FN T fmod(T x, T y) {
+  return T(std::fmod(static_cast<float>(x), static_cast<float>(y)));
+}
+/// Not std::lgamma, which writes the sign to a global variable.
 template <std::floating_point T>
 DFLOW_FN T lgamma(T x) {
+#if defined(__GLIBC__) && !defined(__CUDA_ARCH__)
+  int sign = 0;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return ::lgammaf_r(x, &sign);
+  } else {
+    return ::lgamma_r(x, &sign);
+  }
+#else
   return std::lgamma(x);
+#endif
 }
 template <HalfPrecision T>
 DFLOW_FN T lgamma(T x) {
@@ -180,6 +209,35 @@ template <class T>
   requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
 DFLOW_FN T min(T a, T b) {
   return b < a ? b : a;
+}
+
+template <class T>
+std::complex<T> exp(std::complex<T> x) {
+  return std::exp(x);
+}
+template <class T>
+std::complex<T> log(std::complex<T> x) {
+  return std::log(x);
+}
+template <class T>
+std::complex<T> sqrt(std::complex<T> x) {
+  return std::sqrt(x);
+}
+template <class T>
+std::complex<T> sin(std::complex<T> x) {
+  return std::sin(x);
+}
+template <class T>
+std::complex<T> cos(std::complex<T> x) {
+  return std::cos(x);
+}
+template <class T>
+std::complex<T> tanh(std::complex<T> x) {
+  return std::tanh(x);
+}
+template <class T>
+std::complex<T> pow(std::complex<T> x, std::complex<T> y) {
+  return std::pow(x, y);
 }
 
 }  // namespace dflow::math

@@ -1,0 +1,195 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+/// Unsigned arithmetic at least as wide as int, in which overflow wraps around instead of being undefined.
+template <std::integral T>
+using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
+
+/// Fails unless all inputs agree in shape, which is then the output's.
+void infer_same_shape(InferContext& context);
+
+}  // namespace detail
+
+// Everything in this file works element by element with NumPy broadcasting; integers wrap around.
+
+struct Add : StandardElementwiseOp<"Add", NumberTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(detail::Wrapping<T>(a) + detail::Wrapping<T>(b));
+    } else {
+      return a + b;
+    }
+  }
+  static void gradient(GradientContext& context);
+};
+
+struct Sub : StandardElementwiseOp<"Sub", NumberTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(detail::Wrapping<T>(a) - detail::Wrapping<T>(b));
+    } else {
+      return a - b;
+    }
+  }
+  static void gradient(GradientContext& context);
+};
+
+struct Mul : StandardElementwiseOp<"Mul", NumberTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(detail::Wrapping<T>(a) * detail::Wrapping<T>(b));
+    } else {
+      return a * b;
+    }
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// Integers are divided as in C: the quotient is rounded towards zero.
+struct Div : StandardElementwiseOp<"Div", NumberTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) {
+      if (b == T(-1)) return static_cast<T>(detail::Wrapping<T>(0) - detail::Wrapping<T>(a));
+    }
+    return static_cast<T>(a / b);
+  }
+  template <std::integral T>
+  DFLOW_FN static const char* check(T, T b) {
+    return b == 0 ? "integer division by zero" : nullptr;
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// The remainder of that division, with the sign of a; fmod for floats.
+struct Mod : StandardElementwiseOp<"Mod", RealTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      if constexpr (std::is_signed_v<T>) {
+        if (b == T(-1)) return T(0);
+      }
+      return static_cast<T>(a % b);
+    } else {
+      return fmod(a, b);
+    }
+  }
+  template <std::integral T>
+  DFLOW_FN static const char* check(T, T b) {
+    return b == 0 ? "integer division by zero" : nullptr;
+  }
+};
+
+struct Pow : StandardElementwiseOp<"Pow", NumberTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      detail::Wrapping<T> power = 1, base = static_cast<detail::Wrapping<T>>(a);
+      for (auto left = static_cast<detail::Wrapping<T>>(b); left != 0; left >>= 1, base *= base) {
+        if ((left & 1) != 0) power *= base;
+      }
+      return static_cast<T>(power);
+    } else {
+      return pow(a, b);
+    }
+  }
+  template <std::signed_integral T>
+  DFLOW_FN static const char* check(T, T b) {
+    return b < 0 ? "an integer to a negative power" : nullptr;
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// What is not a number stays so.
+struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return a < b || b != b ? b : a;
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// What is not a number stays so.
+struct Minimum : StandardElementwiseOp<"Minimum", RealTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// The square of the difference; of complex numbers, its squared absolute value.
+struct SquaredDifference : StandardElementwiseOp<"SquaredDifference", NumberTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    const T difference = Sub::apply<T>(a, b);
+    if constexpr (is_complex_element<T>) {
+      return T(difference.real() * difference.real() + difference.imag() * difference.imag());
+    } else {
+      return Mul::apply<T>(difference, difference);
+    }
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// a + b.
+///
+/// Errors of all builders of this file: InvalidArgument if the shapes do not broadcast together.
+template <AllowedFor<Add> T>
+Output<T> add(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Add>(a, b, {}, at);
+}
+/// a - b.
+template <AllowedFor<Sub> T>
+Output<T> sub(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Sub>(a, b, {}, at);
+}
+/// a * b.
+template <AllowedFor<Mul> T>
+Output<T> mul(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Mul>(a, b, {}, at);
+}
+/// a / b. An integer divisor of zero fails the step with InvalidArgument; the smallest integer by -1 is itself.
+template <AllowedFor<Div> T>
+Output<T> div(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Div>(a, b, {}, at);
+}
+/// The remainder of a / b, with the sign of a. An integer divisor of zero fails the step with InvalidArgument.
+template <AllowedFor<Mod> T>
+Output<T> mod(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Mod>(a, b, {}, at);
+}
+/// a to the power of b. A negative power of integers fails the step with InvalidArgument.
+template <AllowedFor<Pow> T>
+Output<T> pow(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Pow>(a, b, {}, at);
+}
+/// The larger of a and b; its gradient goes to a where they are equal.
+template <AllowedFor<Maximum> T>
+Output<T> maximum(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Maximum>(a, b, {}, at);
+}
+/// The smaller of a and b; its gradient goes to a where they are equal.
+template <AllowedFor<Minimum> T>
+Output<T> minimum(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Minimum>(a, b, {}, at);
+}
+/// (a - b)^2, in one pass.
+template <AllowedFor<SquaredDifference> T>
+Output<T> squared_difference(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<SquaredDifference>(a, b, {}, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/binary.ipp>
+#endif

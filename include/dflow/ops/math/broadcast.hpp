@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+/// Repeats the input along dimensions of extent 1 and missing leading ones until it has the given shape.
+struct BroadcastTo : StandardOp<"BroadcastTo", NumberTypes> {
+  using Inputs = In<T, std::int32_t>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The reverse: sums over the dimensions along which a tensor of the given shape would be repeated to have the shape of
+/// the input. What gradients of broadcasting ops end in.
+struct SumToShape : StandardOp<"SumToShape", NumberTypes> {
+  using Inputs = In<T, std::int32_t>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// x repeated by NumPy's broadcasting rule to `shape`, a vector of extents.
+///
+/// Errors: InvalidArgument if x does not broadcast to that shape; in the step, if the shape is known only there.
+template <AllowedFor<BroadcastTo> T>
+Output<T> broadcast_to(const Output<T>& x, const Output<std::int32_t>& shape, const At& at = {}) {
+  return apply<BroadcastTo>(x, shape, {}, at);
+}
+
+/// x summed to `shape`, a vector of extents that broadcasts to the shape of x.
+///
+/// Errors: InvalidArgument if it does not; in the step, if the shape is known only there.
+template <AllowedFor<SumToShape> T>
+Output<T> sum_to_shape(const Output<T>& x, const Output<std::int32_t>& shape, const At& at = {}) {
+  return apply<SumToShape>(x, shape, {}, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/broadcast.ipp>
+#endif

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+/// Converts between element types.
+struct Cast : StandardOp<"Cast", PlainTypes, PlainTypes> {
+  using Inputs = In<T>;
+  using Outputs = Out<U>;
+  static constexpr std::array<std::string_view, 2> type_names{"SrcT", "DstT"};
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// x with its elements converted to `To`. A float becomes an integer by dropping its fraction; what lies outside the
+/// range becomes the nearest integer of it, what is not a number 0. A complex number becomes its real part; bool is
+/// whether a number differs from 0. Casting to the type that x already has returns x.
+///
+/// ```cpp
+/// auto y = df::cast<float>(labels);
+/// ```
+template <Element To, AllowedFor<Cast> T>
+  requires AllowedForParam<To, Cast, 1>
+Output<To> cast(const Output<T>& x, const At& at = {}) {
+  if constexpr (std::same_as<To, T>) {
+    return x;
+  } else {
+    return Output<To>::unchecked(build<Cast>({x}, {}, at, type_args<T, To>()).output(0));
+  }
+}
+
+namespace detail {
+/// The same for erased edges.
+AnyOutput cast_to(const AnyOutput& x, DType to, const At& at = {});
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/cast.ipp>
+#endif

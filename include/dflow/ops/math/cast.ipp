@@ -1,0 +1,24 @@
+#pragma once
+
+#include <dflow/ops/math/cast.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void Cast::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+
+/// Only between floats and complex numbers does the output depend smoothly on the input.
+DFLOW_INLINE void Cast::gradient(GradientContext& context) {
+  const DType from = context.input(0).dtype(), to = context.output(0).dtype();
+  const auto is_smooth = [](DType dtype) { return is_floating(dtype) || is_complex(dtype); };
+  if (is_smooth(from) && is_smooth(to)) context.set_dx(0, detail::cast_to(context.dy(), from));
+}
+
+DFLOW_INLINE AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& at) {
+  if (x.dtype() == to) return x;
+  TypeArgs types;
+  types.push_back(x.dtype());
+  types.push_back(to);
+  return build<Cast>({x}, {}, at, types);
+}
+
+}  // namespace dflow

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+// Everything in this file works element by element with NumPy broadcasting and yields bool. What is not a number is
+// unequal to everything and not ordered.
+
+struct Less : StandardElementwiseOp<"Less", RealTypes> {
+  template <class T>
+  DFLOW_FN static bool apply(T a, T b) {
+    return a < b;
+  }
+};
+
+struct LessEqual : StandardElementwiseOp<"LessEqual", RealTypes> {
+  template <class T>
+  DFLOW_FN static bool apply(T a, T b) {
+    return a <= b;
+  }
+};
+
+struct Greater : StandardElementwiseOp<"Greater", RealTypes> {
+  template <class T>
+  DFLOW_FN static bool apply(T a, T b) {
+    return a > b;
+  }
+};
+
+struct GreaterEqual : StandardElementwiseOp<"GreaterEqual", RealTypes> {
+  template <class T>
+  DFLOW_FN static bool apply(T a, T b) {
+    return a >= b;
+  }
+};
+
+struct Equal : StandardElementwiseOp<"Equal", AllTypes> {
+  template <class T>
+  DFLOW_FN static bool apply(const T& a, const T& b) {
+    return a == b;
+  }
+};
+
+struct NotEqual : StandardElementwiseOp<"NotEqual", AllTypes> {
+  template <class T>
+  DFLOW_FN static bool apply(const T& a, const T& b) {
+    return a != b;
+  }
+};
+
+struct LogicalAnd : StandardElementwiseOp<"LogicalAnd", TypeList<bool>> {
+  static constexpr bool gradient_stops = true;
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return a && b;
+  }
+};
+
+struct LogicalOr : StandardElementwiseOp<"LogicalOr", TypeList<bool>> {
+  static constexpr bool gradient_stops = true;
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return a || b;
+  }
+};
+
+struct LogicalNot : StandardElementwiseOp<"LogicalNot", TypeList<bool>> {
+  static constexpr bool gradient_stops = true;
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return !x;
+  }
+};
+
+/// a < b.
+///
+/// Errors of all builders of this file: InvalidArgument if the shapes do not broadcast together.
+template <AllowedFor<Less> T>
+Output<bool> less(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Less>(a, b, {}, at);
+}
+/// a <= b.
+template <AllowedFor<LessEqual> T>
+Output<bool> less_equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<LessEqual>(a, b, {}, at);
+}
+/// a > b.
+template <AllowedFor<Greater> T>
+Output<bool> greater(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Greater>(a, b, {}, at);
+}
+/// a >= b.
+template <AllowedFor<GreaterEqual> T>
+Output<bool> greater_equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<GreaterEqual>(a, b, {}, at);
+}
+/// a == b; strings and bool as well.
+template <AllowedFor<Equal> T>
+Output<bool> equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<Equal>(a, b, {}, at);
+}
+/// a != b; strings and bool as well.
+template <AllowedFor<NotEqual> T>
+Output<bool> not_equal(const Output<T>& a, const Output<T>& b, const At& at = {}) {
+  return apply<NotEqual>(a, b, {}, at);
+}
+
+inline Output<bool> logical_and(const Output<bool>& a, const Output<bool>& b, const At& at = {}) {
+  return apply<LogicalAnd>(a, b, {}, at);
+}
+inline Output<bool> logical_or(const Output<bool>& a, const Output<bool>& b, const At& at = {}) {
+  return apply<LogicalOr>(a, b, {}, at);
+}
+inline Output<bool> logical_not(const Output<bool>& x, const At& at = {}) { return apply<LogicalNot>(x, {}, at); }
+
+}  // namespace dflow

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/special_functions.hpp>
+
+namespace dflow {
+
+/// The logarithm of the absolute value of the gamma function.
+struct Lgamma : StandardElementwiseOp<"Lgamma", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return lgamma(x);
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// The derivative of Lgamma.
+struct Digamma : StandardElementwiseOp<"Digamma", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return T(math::digamma(static_cast<double>(x)));
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// dy times the derivative of digamma at x.
+struct DigammaGrad : StandardElementwiseOp<"DigammaGrad", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x, T dy) {
+    return T(static_cast<double>(dy) * math::trigamma(static_cast<double>(x)));
+  }
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+  static void gradient(GradientContext& context);
+};
+
+/// The error function.
+struct Erf : StandardElementwiseOp<"Erf", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return erf(x);
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// 1 - Erf, exact also for large x.
+struct Erfc : StandardElementwiseOp<"Erfc", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return erfc(x);
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// The regularised lower incomplete gamma function P(a, x).
+struct Igamma : StandardElementwiseOp<"Igamma", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T x) {
+    return T(math::igamma(static_cast<double>(a), static_cast<double>(x)));
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// The regularised upper incomplete gamma function Q(a, x).
+struct Igammac : StandardElementwiseOp<"Igammac", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T x) {
+    return T(math::igammac(static_cast<double>(a), static_cast<double>(x)));
+  }
+  static void gradient(GradientContext& context);
+};
+
+/// log |gamma(x)|.
+template <AllowedFor<Lgamma> T>
+Output<T> lgamma(const Output<T>& x, const At& at = {}) {
+  return apply<Lgamma>(x, {}, at);
+}
+/// The derivative of lgamma(x); not a number at 0 and the negative whole numbers.
+template <AllowedFor<Digamma> T>
+Output<T> digamma(const Output<T>& x, const At& at = {}) {
+  return apply<Digamma>(x, {}, at);
+}
+/// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.
+template <AllowedFor<Erf> T>
+Output<T> erf(const Output<T>& x, const At& at = {}) {
+  return apply<Erf>(x, {}, at);
+}
+/// 1 - erf(x).
+template <AllowedFor<Erfc> T>
+Output<T> erfc(const Output<T>& x, const At& at = {}) {
+  return apply<Erfc>(x, {}, at);
+}
+/// P(a, x), with broadcasting; not a number unless a > 0 and x >= 0. Differentiable by x only.
+template <AllowedFor<Igamma> T>
+Output<T> igamma(const Output<T>& a, const Output<T>& x, const At& at = {}) {
+  return apply<Igamma>(a, x, {}, at);
+}
+/// Q(a, x) = 1 - P(a, x), with broadcasting; not a number unless a > 0 and x >= 0. Differentiable by x only.
+template <AllowedFor<Igammac> T>
+Output<T> igammac(const Output<T>& a, const Output<T>& x, const At& at = {}) {
+  return apply<Igammac>(a, x, {}, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/special.ipp>
+#endif

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/unary.hpp>
+
+namespace dflow {
+
+// Gradients of ops in one pass, from the op's output y (as in TensorFlow) and the gradient dy with respect to it. Both
+// have one shape.
+
+/// dy (1 - y^2), y = tanh(x).
+struct TanhGrad : StandardElementwiseOp<"TanhGrad", FloatOrComplexTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T y, T dy) {
+    return dy * (T(1) - y * y);
+  }
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+  static void gradient(GradientContext& context);
+};
+
+/// dy y (1 - y), y = sigmoid(x).
+struct SigmoidGrad : StandardElementwiseOp<"SigmoidGrad", FloatOrComplexTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T y, T dy) {
+    return dy * y * (T(1) - y);
+  }
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+  static void gradient(GradientContext& context);
+};
+
+/// -dy y^2, y = 1 / x.
+struct InvGrad : StandardElementwiseOp<"InvGrad", FloatOrComplexTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T y, T dy) {
+    return -dy * y * y;
+  }
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+  static void gradient(GradientContext& context);
+};
+
+/// dy / (2 y), y = sqrt(x).
+struct SqrtGrad : StandardElementwiseOp<"SqrtGrad", FloatOrComplexTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T y, T dy) {
+    return dy * T(0.5f) / y;
+  }
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+  static void gradient(GradientContext& context);
+};
+
+/// -dy y^3 / 2, y = 1 / sqrt(x).
+struct RsqrtGrad : StandardElementwiseOp<"RsqrtGrad", FloatOrComplexTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T y, T dy) {
+    return dy * T(-0.5f) * y * y * y;
+  }
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+  static void gradient(GradientContext& context);
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/unary_gradients.ipp>
+#endif

@@ -1,0 +1,191 @@
+#pragma once
+
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/unary.hpp>
+
+#include <concepts>
+#include <source_location>
+#include <type_traits>
+
+/// Arithmetic on typed edges: `x * 2.0f + 1.0f`, `-x`, `i + 1 < limit`. Shapes broadcast; a literal becomes a constant of
+/// the edge's element type. Edges of different element types do not mix: `cast` one of them. `==` compares handles; as
+/// a node of the graph it is `equal(a, b)`.
+
+namespace dflow {
+
+namespace detail {
+
+/// A number that may stand beside edges of element type T: not one with a fraction beside integers, and only bool
+/// beside bool.
+template <class V, class T>
+concept LiteralFor = std::same_as<V, T> || (std::is_arithmetic_v<V> && !std::same_as<V, bool> && !std::same_as<T, bool> &&
+                                            !std::same_as<T, std::string> && (std::integral<V> || !std::integral<T>));
+
+template <Element T, class V>
+constexpr T convert_literal(const V& value) {
+  if constexpr (is_complex_element<T> && !std::same_as<T, V>) {
+    return T(static_cast<typename T::value_type>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+}  // namespace detail
+
+/// A number beside an edge, with the line of the user's program that the operator between them stands on.
+template <Element T>
+class Literal {
+ public:
+  template <detail::LiteralFor<T> V>
+  Literal(const V& value, std::source_location where = std::source_location::current())  // NOLINT: meant to convert
+      : value_(detail::convert_literal<T>(value)), where_(where) {}
+
+  Output<T> constant_beside(const Output<T>& edge) const {
+    if (!edge.is_valid()) return edge;
+    return Output<T>::unchecked(detail::any_constant(*edge.graph(), Tensor<T>::full({}, value_), at()));
+  }
+  At at() const noexcept { return {.name = {}, .where = where_}; }
+
+ private:
+  T value_;
+  std::source_location where_;
+};
+
+/// The right side of an operator: an edge, or a literal.
+template <Element T>
+class Operand {
+ public:
+  Operand(const Output<T>& edge, std::source_location where = std::source_location::current())  // NOLINT: converts
+      : edge_(edge), literal_(T{}, where), is_literal_(false) {}
+  template <detail::LiteralFor<T> V>
+  Operand(const V& value, std::source_location where = std::source_location::current())  // NOLINT: meant to convert
+      : literal_(value, where), is_literal_(true) {}
+
+  Output<T> beside(const Output<T>& left) const { return is_literal_ ? literal_.constant_beside(left) : edge_; }
+  At at() const noexcept { return literal_.at(); }
+
+ private:
+  Output<T> edge_;
+  Literal<T> literal_;
+  bool is_literal_;
+};
+
+namespace detail {
+
+// Parameters of these types take no part in deduction, so that literals convert.
+template <class T>
+using RightOf = std::type_identity_t<Operand<T>>;
+template <class T>
+using LeftOf = std::type_identity_t<Literal<T>>;
+
+template <class O, Element T>
+auto combine(const Output<T>& a, const Operand<T>& b) {
+  return apply<O>(a, b.beside(a), {}, b.at());
+}
+template <class O, Element T>
+auto combine(const Literal<T>& a, const Output<T>& b) {
+  return apply<O>(a.constant_beside(b), b, {}, a.at());
+}
+
+}  // namespace detail
+
+template <AllowedFor<Add> T>
+Output<T> operator+(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Add, T>(a, b);
+}
+template <AllowedFor<Add> T>
+Output<T> operator+(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Add, T>(a, b);
+}
+template <AllowedFor<Sub> T>
+Output<T> operator-(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Sub, T>(a, b);
+}
+template <AllowedFor<Sub> T>
+Output<T> operator-(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Sub, T>(a, b);
+}
+template <AllowedFor<Mul> T>
+Output<T> operator*(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Mul, T>(a, b);
+}
+template <AllowedFor<Mul> T>
+Output<T> operator*(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Mul, T>(a, b);
+}
+/// Integers are divided as in C; see `div`.
+template <AllowedFor<Div> T>
+Output<T> operator/(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Div, T>(a, b);
+}
+template <AllowedFor<Div> T>
+Output<T> operator/(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Div, T>(a, b);
+}
+template <AllowedFor<Mod> T>
+Output<T> operator%(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Mod, T>(a, b);
+}
+template <AllowedFor<Mod> T>
+Output<T> operator%(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Mod, T>(a, b);
+}
+template <AllowedFor<Less> T>
+Output<bool> operator<(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Less, T>(a, b);
+}
+template <AllowedFor<Less> T>
+Output<bool> operator<(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Less, T>(a, b);
+}
+template <AllowedFor<LessEqual> T>
+Output<bool> operator<=(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<LessEqual, T>(a, b);
+}
+template <AllowedFor<LessEqual> T>
+Output<bool> operator<=(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<LessEqual, T>(a, b);
+}
+template <AllowedFor<Greater> T>
+Output<bool> operator>(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<Greater, T>(a, b);
+}
+template <AllowedFor<Greater> T>
+Output<bool> operator>(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<Greater, T>(a, b);
+}
+template <AllowedFor<GreaterEqual> T>
+Output<bool> operator>=(const Output<T>& a, const detail::RightOf<T>& b) {
+  return detail::combine<GreaterEqual, T>(a, b);
+}
+template <AllowedFor<GreaterEqual> T>
+Output<bool> operator>=(const detail::LeftOf<T>& a, const Output<T>& b) {
+  return detail::combine<GreaterEqual, T>(a, b);
+}
+
+// These operate on whole tensors: both sides are evaluated.
+inline Output<bool> operator&&(const Output<bool>& a, const Operand<bool>& b) {
+  return detail::combine<LogicalAnd, bool>(a, b);
+}
+inline Output<bool> operator&&(const Literal<bool>& a, const Output<bool>& b) {
+  return detail::combine<LogicalAnd, bool>(a, b);
+}
+inline Output<bool> operator||(const Output<bool>& a, const Operand<bool>& b) {
+  return detail::combine<LogicalOr, bool>(a, b);
+}
+inline Output<bool> operator||(const Literal<bool>& a, const Output<bool>& b) {
+  return detail::combine<LogicalOr, bool>(a, b);
+}
+
+// A unary operator has no parameter that could note its line; it takes the one its operand was built on.
+template <AllowedFor<Neg> T>
+Output<T> operator-(const Output<T>& x) {
+  return apply<Neg>(x, {}, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
+}
+inline Output<bool> operator!(const Output<bool>& x) {
+  return apply<LogicalNot>(x, {}, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
+}
+
+}  // namespace dflow

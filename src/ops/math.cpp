@@ -1,0 +1,1 @@
+#include <dflow/ops/math/matmul.ipp>
