@@ -84,7 +84,11 @@ void check_close(const std::vector<T>& got, const std::vector<wide_t<T>>& expect
       const auto g = wide(got[i]);
       const double error = std::abs(g - expected[i]);
       same = error <= unit_roundoff<T>() * (scale + 2 * std::abs(expected[i])) || g == expected[i];
-      if constexpr (!is_complex<T>) same = same || (std::isnan(g) && std::isnan(expected[i]));
+      if constexpr (is_complex<T>) {
+        same = same || (std::isnan(g.real()) && std::isnan(expected[i].real()));
+      } else {
+        same = same || (std::isnan(g) && std::isnan(expected[i]));
+      }
     }
     if (!same && wrong++ == 0) first = i;
   }

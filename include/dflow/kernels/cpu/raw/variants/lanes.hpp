@@ -17,6 +17,13 @@
 #define DFLOW_LANE inline __attribute__((always_inline))
 #define DFLOW_RESTRICT __restrict__
 
+/// Before a loop whose iterations do not depend on each other, though an output may be one of the inputs.
+#if defined(__clang__)
+#define DFLOW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define DFLOW_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 using std::int32_t;

@@ -83,4 +83,42 @@ template <class T> struct CastLoops {
   void (*narrow)(std::int64_t n, const float* x, T* y);
 };
 
+/// T: float, double. y may be x.
+template <class T> struct MathLoops {
+  using Map = void (*)(std::int64_t n, const T* x, T* y);
+  Map exp, expm1, log, log1p, tanh, sigmoid, sin, cos, erf;
+};
+
+/// What a reduction of elements of type T is summed up in between blocks.
+template <class T> struct TotalOf { using type = T; };
+template <> struct TotalOf<float> { using type = double; };
+template <> struct TotalOf<HalfBits> { using type = double; };
+template <> struct TotalOf<BFloat16Bits> { using type = double; };
+template <> struct TotalOf<ComplexParts<float>> { using type = ComplexParts<double>; };
+template <class T> using total_t = typename TotalOf<T>::type;
+
+/// One way to reduce. The parts of a long axis give totals, which are combined in order.
+template <class T> struct Reduction {
+  /// Totals of n contiguous elements.
+  void (*run)(std::int64_t n, const T* x, total_t<T>* total);
+  /// Totals of each column of x[rows, columns], rows `stride` apart.
+  void (*columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, total_t<T>* totals);
+  /// y[columns] = scale * the combination of the rows of totals[parts, columns].
+  void (*finish)(std::int64_t parts, std::int64_t columns, const total_t<T>* totals, double scale, T* y);
+};
+
+/// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts; squares not for the last.
+template <class T> struct SumLoops { Reduction<T> sum, product, squares; };
+
+/// T: every real type but bool.
+template <class T> struct OrderLoops {
+  Reduction<T> maximum, minimum;
+  /// First position of the maximum or minimum of n contiguous elements; NaNs are passed over.
+  std::int64_t (*argmax)(std::int64_t n, const T* x);
+  std::int64_t (*argmin)(std::int64_t n, const T* x);
+  /// The same for each column of x[rows, columns], rows `stride` apart.
+  void (*argmax_columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, std::int64_t* y);
+  void (*argmin_columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, std::int64_t* y);
+};
+
 }  // namespace dflow::cpu
