@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,12 @@ class alignas(64) Buffer {
   bool is_read_only() const noexcept { return is_read_only_; }
   /// Null for memory that the library does not own.
   Allocator* allocator() const noexcept { return allocator_; }
+  /// Keeps the allocator alive as long as this buffer: what a session does for tensors that may outlive it. Later calls
+  /// change nothing. Thread safety: may be called by any holder of a handle, at any time.
+  void keep_alive(const std::shared_ptr<Allocator>& owner) noexcept {
+    if (is_kept_.load(std::memory_order_relaxed) || is_kept_.exchange(true, std::memory_order_relaxed)) return;
+    keeper_ = owner;
+  }
 
  private:
   friend class BufferRef;
@@ -53,9 +60,11 @@ class alignas(64) Buffer {
   std::atomic<std::int32_t> refs_{1};
   Kind kind_;
   bool is_read_only_ = false;
+  std::atomic<bool> is_kept_{false};
   void* data_;
   std::size_t capacity_bytes_;
   Allocator* allocator_;
+  std::shared_ptr<Allocator> keeper_;
 };
 
 /// A handle to a Buffer: copies share it, the last one to go frees it. Null by default.

@@ -25,15 +25,18 @@ DFLOW_INLINE void Buffer::destroy(Buffer* buffer) noexcept {
       [[fallthrough]];
     case Kind::plain: {
       Allocator* allocator = buffer->allocator_;
+      const std::shared_ptr<Allocator> keeper = std::move(buffer->keeper_);  // released after the last use
       const std::size_t bytes = sizeof(Buffer) + buffer->capacity_bytes_;
       buffer->~Buffer();
       allocator->deallocate(buffer, bytes);
       return;
     }
-    case Kind::separate:
+    case Kind::separate: {
+      const std::shared_ptr<Allocator> keeper = std::move(buffer->keeper_);
       buffer->allocator_->deallocate(buffer->data_, buffer->capacity_bytes_);
       delete buffer;
       return;
+    }
     case Kind::external: {
       auto* external = static_cast<External*>(buffer);
       if (external->release) external->release();

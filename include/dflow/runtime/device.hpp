@@ -27,6 +27,9 @@ class Device {
   const std::string& type() const noexcept { return context_.type; }
   const DeviceContext& context() const noexcept { return context_; }
 
+  /// The device's allocator, to be kept by tensors that may outlive the device; null if it outlives everything.
+  virtual std::shared_ptr<Allocator> shared_allocator() const { return nullptr; }
+
   /// Brings a tensor from another device of this process here; the default shares the bytes, which is right where both
   /// devices address the same memory.
   virtual AnyTensor receive(const AnyTensor& tensor, const Device& source) {
@@ -49,6 +52,8 @@ class CpuDevice final : public Device {
  public:
   explicit CpuDevice(CpuDeviceOptions options);
   ~CpuDevice() override;
+
+  std::shared_ptr<Allocator> shared_allocator() const override { return options_.allocator; }
 
  private:
   CpuDeviceOptions options_;

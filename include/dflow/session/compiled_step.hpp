@@ -17,6 +17,7 @@ class CompiledStep {
  public:
   struct Part {
     Device* device = nullptr;
+    std::shared_ptr<Allocator> allocator;  ///< the device's, kept by what is fetched
     std::shared_ptr<const Plan> plan;
     std::vector<std::size_t> feeds;    ///< which of the step's feeds each feed of the plan is
     std::vector<std::size_t> fetches;  ///< which of the step's fetches each fetch of the plan is

@@ -141,7 +141,7 @@ class Session {
     }
   }
 
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;
 };
 
 /// A step compiled by `Session::prepare`.

@@ -64,7 +64,7 @@ DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) 
 
 // ---- Session ----
 
-struct Session::State {
+struct Session::State : std::enable_shared_from_this<Session::State> {
   State(const Graph& session_graph, SessionOptions session_options)
       : graph(session_graph.store()), options(std::move(session_options)) {}
 
@@ -87,6 +87,15 @@ struct Session::State {
 };
 
 namespace detail {
+
+/// Hands out what a part of a step fetched: tensors that may outlive the session, so they keep their allocator.
+DFLOW_INLINE void collect_fetches(const CompiledStep::Part& part, const Step& step, std::span<AnyTensor> results) {
+  for (std::size_t f = 0; f < part.fetches.size(); ++f) {
+    AnyTensor& result = results[part.fetches[f]];
+    result = step.fetch(f);
+    if (result.buffer() && result.buffer()->allocator() == part.allocator.get()) result.buffer()->keep_alive(part.allocator);
+  }
+}
 
 template <class Number>
 void append_bytes(std::string& key, Number number) {
@@ -168,6 +177,7 @@ DFLOW_INLINE Status run_parts(CompiledStep::Memory& memory, RunState& state) {
 
 /// The tensors, memory and end of a step that nobody waits for.
 struct AsyncRun {
+  std::shared_ptr<void> session;  ///< devices and clock live at least as long as the run
   RunState state;
   std::shared_ptr<CompiledStep> compiled;
   std::unique_ptr<CompiledStep::Memory> memory;
@@ -182,8 +192,7 @@ struct AsyncRun {
     const Status outcome = state.first_error();
     if (outcome.ok()) {
       for (std::size_t p = 0; p < memory->steps.size(); ++p) {
-        const CompiledStep::Part& part = compiled->parts[p];
-        for (std::size_t f = 0; f < part.fetches.size(); ++f) results[part.fetches[f]] = memory->steps[p]->fetch(f);
+        collect_fetches(compiled->parts[p], *memory->steps[p], results);
       }
     } else {
       results.clear();
@@ -196,7 +205,7 @@ struct AsyncRun {
 }  // namespace detail
 
 DFLOW_INLINE Session::Session(const Graph& graph, SessionOptions options)
-    : state_(std::make_unique<State>(graph, std::move(options))) {
+    : state_(std::make_shared<State>(graph, std::move(options))) {
   SessionOptions& o = state_->options;
   if (o.num_threads < 0) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
   if (o.num_cpu_devices < 1) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
@@ -289,7 +298,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(std::span<con
   placement = devices.size() > 1 ? placement_text(pruned) : std::string();
   for (Partition& part : partition(std::move(pruned), devices)) {
     Device& device = *devices[part.device];
-    step->parts.push_back({&device,
+    step->parts.push_back({&device, device.shared_allocator(),
                            Plan::compile(std::move(part.graph), options.ops, device.context(), &stateful, options.inter_op,
                                          options.passes.buffer_reuse),
                            std::move(part.feeds), std::move(part.fetches)});
@@ -335,8 +344,7 @@ DFLOW_INLINE void Session::State::run(CompiledStep& compiled_step, const RunOpti
   if (run_state) run_state->disarm();
   if (status.ok()) {
     for (std::size_t p = 0; p < memory->steps.size(); ++p) {
-      const CompiledStep::Part& part = compiled_step.parts[p];
-      for (std::size_t f = 0; f < part.fetches.size(); ++f) results[part.fetches[f]] = memory->steps[p]->fetch(f);
+      detail::collect_fetches(compiled_step.parts[p], *memory->steps[p], results);
     }
   }
   if (metadata != nullptr && run_state && run_state->stats) metadata->stats = run_state->stats->finish();
@@ -348,6 +356,7 @@ DFLOW_INLINE void Session::State::start(std::shared_ptr<CompiledStep> compiled_s
                                         std::span<AnyTensor> feed_tensors, std::size_t num_results, AnyDone done) {
   compiled_step->check_feeds(feed_tensors);
   const auto run = std::make_shared<detail::AsyncRun>();
+  run->session = shared_from_this();
   run->compiled = std::move(compiled_step);
   run->memory = run->compiled->take_memory();
   run->results.resize(num_results);
