@@ -38,6 +38,11 @@ class GraphInputValues final : public InputValues {
     return std::nullopt;
   }
 
+  DType variable_dtype(int i) const override {
+    const Node& source = graph_.node(inputs_[static_cast<std::size_t>(i)].node);
+    return source.op->name == "Variable" ? source.types[0] : DType::invalid;
+  }
+
  private:
   const GraphStore& graph_;
   std::span<const Endpoint> inputs_;
@@ -316,26 +321,41 @@ DFLOW_INLINE ScopeGuard Graph::device(std::string_view name) {
   return ScopeGuard(store_.get());
 }
 
-DFLOW_INLINE ScopeGuard Graph::name_scope(std::string_view name) {
-  check_node_name(name, "name_scope", std::source_location::current());
-  GraphStore::Scope scope = store_->scopes.back();
-  const std::string unique = store_->unique_name(name);
-  store_->next_suffix.try_emplace(unique, 0);
-  scope.name_prefix = unique + "/";
-  store_->scopes.push_back(std::move(scope));
-  return ScopeGuard(store_.get());
+DFLOW_INLINE ScopeGuard enter_scope(GraphStore& graph, GraphStore::Scope scope) {
+  graph.scopes.push_back(std::move(scope));
+  return ScopeGuard(&graph);
 }
 
-DFLOW_INLINE ScopeGuard Graph::control_dependencies(std::span<const Operation> operations) {
-  GraphStore::Scope scope = store_->scopes.back();
+DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name) {
+  check_node_name(name, "name_scope", std::source_location::current());
+  GraphStore::Scope scope = graph.scopes.back();
+  const std::string unique = graph.unique_name(name);
+  graph.next_suffix.try_emplace(unique, 0);
+  scope.name_prefix = unique + "/";
+  return enter_scope(graph, std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard enter_colocation(GraphStore& graph, NodeId node) {
+  GraphStore::Scope scope = graph.scopes.back();
+  scope.colocated_with = node;
+  return enter_scope(graph, std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations) {
+  GraphStore::Scope scope = graph.scopes.back();
   for (const Operation& operation : operations) {
-    if (operation.graph() != store_.get()) {
+    if (operation.graph() != &graph) {
       throw Error(invalid_argument("control_dependencies: an operation is empty or belongs to another graph"));
     }
     scope.control_inputs.push_back(operation.node_id());
   }
-  store_->scopes.push_back(std::move(scope));
-  return ScopeGuard(store_.get());
+  return enter_scope(graph, std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard Graph::name_scope(std::string_view name) { return enter_name_scope(*store_, name); }
+
+DFLOW_INLINE ScopeGuard Graph::control_dependencies(std::span<const Operation> operations) {
+  return enter_control_dependencies(*store_, operations);
 }
 
 DFLOW_INLINE ScopeGuard Graph::control_dependencies(std::initializer_list<Operation> operations) {
@@ -346,10 +366,7 @@ DFLOW_INLINE ScopeGuard Graph::colocate_with(Operation operation) {
   if (operation.graph() != store_.get()) {
     throw Error(invalid_argument("colocate_with: the operation is empty or belongs to another graph"));
   }
-  GraphStore::Scope scope = store_->scopes.back();
-  scope.colocated_with = operation.node_id();
-  store_->scopes.push_back(std::move(scope));
-  return ScopeGuard(store_.get());
+  return enter_colocation(*store_, operation.node_id());
 }
 
 DFLOW_INLINE ScopeGuard Graph::colocate_with(const AnyOutput& output) { return colocate_with(output.operation()); }

@@ -50,6 +50,13 @@ class GraphStore {
   std::string unique_name(std::string_view requested);
 };
 
+/// Makes `scope` the current one while the guard lives: for what builds nodes without a Graph at hand.
+[[nodiscard]] ScopeGuard enter_scope(GraphStore& graph, GraphStore::Scope scope);
+/// The same as the functions of Graph.
+[[nodiscard]] ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name);
+[[nodiscard]] ScopeGuard enter_colocation(GraphStore& graph, NodeId node);
+[[nodiscard]] ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations);
+
 /// Throws InvalidArgument unless `name` is a legal node name: letters, digits and "_./->", starting with a letter, digit, "."
 /// or "_" (TensorFlow's rule), at most 4096 bytes.
 void check_node_name(std::string_view name, std::string_view op, std::source_location where);

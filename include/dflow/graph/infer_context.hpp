@@ -20,6 +20,8 @@ class InputValues {
   virtual const AnyTensor* value(int i) const { return static_cast<void>(i), nullptr; }
   /// The one-dimensional integer tensor on input `i` read as a shape, as far as it is known.
   virtual std::optional<PartialShape> value_as_shape(int i) const { return static_cast<void>(i), std::nullopt; }
+  /// The element type of the variable that the handle on input `i` refers to, as far as it is known, else invalid.
+  virtual DType variable_dtype(int i) const { return static_cast<void>(i), DType::invalid; }
 };
 
 /// The argument of every shape function: checks the inputs, then sets one shape per output.
@@ -46,7 +48,10 @@ class InferContext {
   const AnyTensor* value(int i) const { return values_.value(i); }
   /// A known 1-D (or scalar) int32 or int64 input as integers; empty optional if it is not known yet.
   std::optional<std::vector<std::int64_t>> value_as_integers(int i) const;
-  std::optional<PartialShape> value_as_shape(int i) const { return values_.value_as_shape(i); }
+  /// A 1-D integer input read as a shape, as far as it is known; fails if it is known and no shape.
+  std::optional<PartialShape> value_as_shape(int i) const;
+  /// As in `InputValues`. A handle's shape is that of the variable's value.
+  DType variable_dtype(int i) const { return values_.variable_dtype(i); }
 
   void set_output(int i, PartialShape shape) { outputs_[static_cast<std::size_t>(i)] = std::move(shape); }
 

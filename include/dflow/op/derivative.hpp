@@ -70,7 +70,7 @@ template <class O>
 concept HasGradient = requires(GradientContext& context) { O::gradient(context); };
 
 template <class O>
-concept HasTypedGradient = requires(const NodeView<O, element_t<0, element_t<0, typename O::TypeParams>>>& view,
+concept HasTypedGradient = (O::TypeParams::size > 0) && requires(const NodeView<O, element_t<0, element_t<0, typename O::TypeParams>>>& view,
                                     Output<element_t<0, element_t<0, typename O::TypeParams>>> dy) {
   O::gradient(view, dy);
 };

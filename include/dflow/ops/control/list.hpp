@@ -1,10 +1,11 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/control/no_op.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ControlOps = TypeList<>;
+using ControlOps = TypeList<NoOp>;
 
 }  // namespace dflow

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <dflow/ops/state/variable.hpp>
+
+namespace dflow {
+
+/// A tensor that lives across steps, as one value: it is the edge that reads it, wherever an Output<T> is wanted, and
+/// has the operations that change it.
+///
+/// ```cpp
+/// df::Variable<float> w(graph, df::Tensor<float>::zeros({784, 10}), {.name = "w"});
+/// auto y = df::matmul(x, w);
+/// auto bump = w.assign_add(delta);
+/// ```
+///
+/// A read and an update of one step are ordered only by edges and control dependencies between them; without one the
+/// read sees the value from before or after the update, never from between. `read()` builds a new read, for after
+/// `graph.control_dependencies({bump})`.
+///
+/// Thread safety: a value type. Valid while the graph lives.
+/// Errors: InvalidArgument for shapes that differ from the variable's, when the update is built or, where they are not
+/// known then, when it runs. FailedPrecondition, naming the variable, in a step that uses it before it was initialised.
+template <Element T> class Variable : public Output<T> {
+ public:
+  Variable() = default;
+  Variable(Graph& graph, const Output<T>& initial_value, const VariableOptions& options = {}, const At& at = {})
+      : Variable(AnyVariable::make(*graph.store(), initial_value, options, at)) {}
+  Variable(Graph& graph, const Tensor<T>& initial_value, const VariableOptions& options = {}, const At& at = {})
+      : Variable(AnyVariable::make(
+            *graph.store(), detail::any_constant(*graph.store(), initial_value, {.where = at.where}), options, at)) {}
+  /// Throws InvalidArgument if it has another element type.
+  explicit Variable(const AnyVariable& variable) : Output<T>(variable.read_edge()), variable_(variable) {}
+
+  const AnyVariable& any_variable() const noexcept { return variable_; }
+  AnyOutput handle() const noexcept { return variable_.handle(); }
+  Operation initializer() const { return variable_.initializer(); }
+  /// The variable's name, without the "/read" of its edge.
+  const std::string& name() const { return variable_.name(); }
+
+  Output<T> read(const At& at = {}) const { return Output<T>::unchecked(variable_.read(at)); }
+  Operation assign(const Output<T>& value, const At& at = {}) const { return variable_.assign(value, at); }
+  Operation assign_add(const Output<T>& delta, const At& at = {}) const requires AllowedFor<T, AssignAdd> {
+    return variable_.assign_add(delta, at);
+  }
+  Operation assign_sub(const Output<T>& delta, const At& at = {}) const requires AllowedFor<T, AssignSub> {
+    return variable_.assign_sub(delta, at);
+  }
+  /// variable[ids[i]] += updates[i] over the leading dimension: ids [n...], updates [n..., row...]. Repeated ids add
+  /// up.
+  template <AllowedForParam<ScatterAdd, 1> Index>
+  requires AllowedFor<T, ScatterAdd> Operation scatter_add(const Output<Index>& ids, const Output<T>& updates,
+                                                           const At& at = {})
+  const { return variable_.scatter_add(ids, updates, at); }
+  template <AllowedForParam<ScatterSub, 1> Index>
+  requires AllowedFor<T, ScatterSub> Operation scatter_sub(const Output<Index>& ids, const Output<T>& updates,
+                                                           const At& at = {})
+  const { return variable_.scatter_sub(ids, updates, at); }
+  Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
+
+ private:
+  AnyVariable variable_;
+};
+
+}  // namespace dflow

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dflow/ops/state/update.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+/// Checks the inputs of an update op: the first `num_variables` are handles to variables of one shape and of the op's
+/// element type, `grad` is the gradient, `indices` its rows (or -1), and all others are scalars.
+DFLOW_INLINE void infer_apply(InferContext& context, int num_variables, int grad, int indices = -1) {
+  PartialShape variable = context.input(0);
+  for (int i = 0; i < num_variables; ++i) {
+    const DType held = context.variable_dtype(i);
+    if (held != DType::invalid && held != context.type_arg(0)) {
+      context.fail(str_cat("variable ", i, " holds ", dflow::name(held), ", not ", dflow::name(context.type_arg(0))));
+    }
+    variable = context.merge(variable, context.input(i));
+  }
+  for (int i = num_variables; i < context.num_inputs(); ++i) {
+    if (i != grad && i != indices) static_cast<void>(context.with_rank(i, 0));
+  }
+  if (indices < 0) {
+    static_cast<void>(context.merge(variable, context.input(grad)));
+    return;
+  }
+  const PartialShape rows = context.with_rank(indices, 1);
+  if (!variable.has_rank()) return;
+  if (variable.rank() == 0) context.fail("the variable is a scalar and has no rows");
+  static_cast<void>(context.merge(rows.concatenated(variable.subshape(1, variable.rank())), context.input(grad)));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void ApplyGradientDescent::infer(InferContext& context) { detail::infer_apply(context, 1, 2); }
+DFLOW_INLINE void ApplyMomentum::infer(InferContext& context) { detail::infer_apply(context, 2, 3); }
+DFLOW_INLINE void ApplyAdam::infer(InferContext& context) { detail::infer_apply(context, 3, 9); }
+DFLOW_INLINE void SparseApplyGradientDescent::infer(InferContext& context) { detail::infer_apply(context, 1, 2, 3); }
+DFLOW_INLINE void SparseApplyMomentum::infer(InferContext& context) { detail::infer_apply(context, 2, 3, 4); }
+DFLOW_INLINE void SparseApplyAdam::infer(InferContext& context) { detail::infer_apply(context, 3, 9, 10); }
+
+}  // namespace dflow

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <dflow/graph/graph.hpp>
+#include <dflow/op/build.hpp>
+#include <dflow/ops/array/constant.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+// The ops of variables. A handle's shape, as the graph infers it, is that of the variable's value.
+
+/// Holds a tensor across steps; gives a handle to it.
+struct VariableOp : StandardOp<"Variable", AllTypes> {
+  struct Attrs {
+    PartialShape shape;
+    std::string container;    ///< variables of different containers never meet
+    std::string shared_name;  ///< what it is kept under; the node's name where empty
+  };
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The value of a variable, from before or after an update that runs meanwhile, never from between.
+struct ReadVariable : StandardOp<"ReadVariable", AllTypes> {
+  using Inputs = In<ResourceHandle>;
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Gives a variable a new value.
+struct Assign : StandardOp<"Assign", AllTypes> {
+  struct Attrs {
+    bool validate_shape = true;  ///< false: the value may have another shape than the variable
+  };
+  using Inputs = In<ResourceHandle, T>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// variable += value, of the same shape.
+struct AssignAdd : StandardOp<"AssignAdd", NumberTypes> {
+  using Inputs = In<ResourceHandle, T>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// variable -= value, of the same shape.
+struct AssignSub : StandardOp<"AssignSub", NumberTypes> {
+  using Inputs = In<ResourceHandle, T>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// variable[indices[i]] += updates[i]; repeated indices add up.
+struct ScatterAdd : StandardOp<"ScatterAdd", NumberTypes, IndexTypes> {
+  using Inputs = In<ResourceHandle, U, T>;
+  using Outputs = Out<>;
+  static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// variable[indices[i]] -= updates[i]; repeated indices add up.
+struct ScatterSub : StandardOp<"ScatterSub", NumberTypes, IndexTypes> {
+  using Inputs = In<ResourceHandle, U, T>;
+  using Outputs = Out<>;
+  static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Whether a variable has been assigned a value.
+struct IsVariableInitialized : StandardOp<"IsVariableInitialized"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<bool>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+struct VariableOptions {
+  /// Name of the node, unique in its name scope; "Variable" and a number where empty.
+  std::string_view name = {};
+  /// In the collection "trainable_variables", which optimizers take their variables from.
+  bool trainable = true;
+  std::string_view container = {};
+  std::string_view shared_name = {};
+};
+
+/// A variable whose element type is known at run time only: the handle, the edge that reads it, and what gives it its
+/// initial value.
+///
+/// Thread safety: a value type.
+class AnyVariable {
+ public:
+  AnyVariable() = default;
+
+  /// Appends "name" (the handle), "name/read" and "name/Assign", and puts the handle in the collections "variables"
+  /// and, if asked, "trainable_variables". Handle and read have no control inputs, whatever the scope.
+  ///
+  /// Errors: InvalidArgument if a node of that name exists.
+  static AnyVariable make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
+                          const At& at = {});
+  /// The variable of a handle that `make` made. Errors: InvalidArgument if the operation is no such handle.
+  static AnyVariable of(const Operation& handle);
+  /// The variable that a read edge belongs to. Errors: InvalidArgument if the edge is no variable's.
+  static AnyVariable of_read(const AnyOutput& read);
+
+  const AnyOutput& handle() const noexcept { return handle_; }
+  const AnyOutput& read_edge() const noexcept { return read_; }
+  Operation initializer() const;
+  DType dtype() const { return read_.dtype(); }
+  const PartialShape& shape() const { return read_.shape(); }
+  const std::string& name() const { return handle_.node().name; }
+
+  /// A new read, ordered by the control dependencies of the current scope.
+  AnyOutput read(const At& at = {}) const;
+  Operation assign(const AnyOutput& value, const At& at = {}, bool validate_shape = true) const;
+  Operation assign_add(const AnyOutput& delta, const At& at = {}) const;
+  Operation assign_sub(const AnyOutput& delta, const At& at = {}) const;
+  Operation scatter_add(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  Operation scatter_sub(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  AnyOutput is_initialized(const At& at = {}) const;
+
+ private:
+  AnyOutput handle_;
+  AnyOutput read_;
+};
+
+/// An operation that gives every variable that the graph has now its initial value.
+Operation initialize_variables(Graph& graph, const At& at = {});
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/state/variable.ipp>
+#endif

@@ -1,0 +1,178 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/state/variable.hpp>
+
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+// ---- shapes ----
+
+namespace detail {
+
+/// Fails if the value's element type is known to differ from the variable's.
+DFLOW_INLINE void require_variable_dtype(InferContext& context, DType wanted, int handle = 0) {
+  const DType held = context.variable_dtype(handle);
+  if (held == DType::invalid || held == wanted) return;
+  context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(wanted)));
+}
+
+DFLOW_INLINE void infer_assign_update(InferContext& context) {
+  require_variable_dtype(context, context.type_arg(0));
+  static_cast<void>(context.merge(context.input(0), context.input(1)));
+}
+
+/// variable [limit, row...], indices of any shape, updates [indices..., row...].
+DFLOW_INLINE void infer_scatter(InferContext& context) {
+  require_variable_dtype(context, context.type_arg(0));
+  const PartialShape variable = context.with_rank_at_least(0, 1);
+  if (!variable.has_rank()) return;
+  const PartialShape wanted = context.input(1).concatenated(variable.subshape(1, variable.rank()));
+  static_cast<void>(context.merge(wanted, context.input(2)));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void VariableOp::infer(InferContext& context) { context.set_output(0, context.attrs<VariableOp>().shape); }
+DFLOW_INLINE void ReadVariable::infer(InferContext& context) {
+  detail::require_variable_dtype(context, context.type_arg(0));
+  context.set_output(0, context.input(0));
+}
+DFLOW_INLINE void Assign::infer(InferContext& context) {
+  detail::require_variable_dtype(context, context.type_arg(0));
+  if (context.attrs<Assign>().validate_shape) static_cast<void>(context.merge(context.input(0), context.input(1)));
+}
+DFLOW_INLINE void AssignAdd::infer(InferContext& context) { detail::infer_assign_update(context); }
+DFLOW_INLINE void AssignSub::infer(InferContext& context) { detail::infer_assign_update(context); }
+DFLOW_INLINE void ScatterAdd::infer(InferContext& context) { detail::infer_scatter(context); }
+DFLOW_INLINE void ScatterSub::infer(InferContext& context) { detail::infer_scatter(context); }
+DFLOW_INLINE void IsVariableInitialized::infer(InferContext& context) { context.set_output(0, Shape{}); }
+
+// ---- AnyVariable ----
+
+namespace detail {
+
+DFLOW_INLINE TypeArgs one_type(DType dtype) {
+  TypeArgs types;
+  types.push_back(dtype);
+  return types;
+}
+
+DFLOW_INLINE AnyOutput build_read(const AnyOutput& handle, DType dtype, const At& at) {
+  const ScopeGuard with = enter_colocation(*handle.graph(), handle.node_id());
+  return build<ReadVariable>({handle}, {}, at, one_type(dtype));
+}
+
+/// Builds an op on a variable where the variable is.
+template <class O>
+Operation build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inputs, typename O::Attrs attrs,
+                   const At& at) {
+  const ScopeGuard with = enter_colocation(*handle.graph(), handle.node_id());
+  return build<O>(inputs, std::move(attrs), at);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
+                                           const VariableOptions& options, const At& at) {
+  if (!initial_value.is_valid() || initial_value.graph() != &graph) {
+    throw Error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
+                    .with_node(VariableOp::name, options.name)
+                    .with_location(at.where));
+  }
+  GraphStore::Scope scope = graph.scopes.back();
+  scope.control_inputs.clear();
+  const ScopeGuard without_control_inputs = enter_scope(graph, scope);
+  AnyVariable variable;
+  variable.handle_ =
+      build<VariableOp>(graph, {},
+                        {.shape = initial_value.shape(),
+                         .container = std::string(options.container),
+                         .shared_name = std::string(options.shared_name)},
+                        {.name = options.name, .where = at.where}, detail::one_type(initial_value.dtype()));
+  const NodeId handle = variable.handle_.node_id();
+  scope.name_prefix = graph.node(handle).name + "/";
+  scope.colocated_with = handle;
+  const ScopeGuard beside_it = enter_scope(graph, scope);
+  variable.read_ = build<ReadVariable>({variable.handle_}, {}, {.name = "read", .where = at.where},
+                                       detail::one_type(initial_value.dtype()));
+  build<Assign>({variable.handle_, initial_value}, {}, {.name = "Assign", .where = at.where});
+  add_to_graph_collection(graph, "variables", handle);
+  if (options.trainable) add_to_graph_collection(graph, "trainable_variables", handle);
+  return variable;
+}
+
+namespace detail {
+
+DFLOW_INLINE Operation find_beside(const Operation& handle, std::string_view suffix) {
+  GraphStore& graph = *handle.graph();
+  const std::shared_lock lock(graph.mutex);
+  const auto found = graph.node_of_name.find(str_cat(handle.name(), "/", suffix));
+  return found == graph.node_of_name.end() ? Operation() : Operation(&graph, found->second);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
+  AnyVariable variable;
+  if (handle.is_valid() && handle.node().op->name == VariableOp::name) {
+    const Operation read = detail::find_beside(handle, "read");
+    if (read.is_valid() && read.node().op->name == ReadVariable::name &&
+        read.node().inputs[0].node == handle.node_id()) {
+      variable.handle_ = AnyOutput(handle.graph(), {handle.node_id(), 0});
+      variable.read_ = AnyOutput(handle.graph(), {read.node_id(), 0});
+      return variable;
+    }
+  }
+  throw Error(
+      invalid_argument(str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
+}
+
+DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
+  if (!read.is_valid() || read.node().op->name != ReadVariable::name) {
+    throw Error(invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
+  }
+  return of(Operation(read.graph(), read.node().inputs[0].node));
+}
+
+DFLOW_INLINE Operation AnyVariable::initializer() const {
+  const Operation assign = detail::find_beside(handle_.operation(), "Assign");
+  if (assign.is_valid()) return assign;
+  throw Error(invalid_argument(str_cat("variable '", name(), "' has no initial value")));
+}
+
+DFLOW_INLINE AnyOutput AnyVariable::read(const At& at) const { return detail::build_read(handle_, dtype(), at); }
+DFLOW_INLINE Operation AnyVariable::assign(const AnyOutput& value, const At& at, bool validate_shape) const {
+  return detail::build_on<Assign>(handle_, {handle_, value}, {.validate_shape = validate_shape}, at);
+}
+DFLOW_INLINE Operation AnyVariable::assign_add(const AnyOutput& delta, const At& at) const {
+  return detail::build_on<AssignAdd>(handle_, {handle_, delta}, {}, at);
+}
+DFLOW_INLINE Operation AnyVariable::assign_sub(const AnyOutput& delta, const At& at) const {
+  return detail::build_on<AssignSub>(handle_, {handle_, delta}, {}, at);
+}
+DFLOW_INLINE Operation AnyVariable::scatter_add(const AnyOutput& indices, const AnyOutput& updates,
+                                                const At& at) const {
+  return detail::build_on<ScatterAdd>(handle_, {handle_, indices, updates}, {}, at);
+}
+DFLOW_INLINE Operation AnyVariable::scatter_sub(const AnyOutput& indices, const AnyOutput& updates,
+                                                const At& at) const {
+  return detail::build_on<ScatterSub>(handle_, {handle_, indices, updates}, {}, at);
+}
+DFLOW_INLINE AnyOutput AnyVariable::is_initialized(const At& at) const {
+  const ScopeGuard with = enter_colocation(*handle_.graph(), handle_.node_id());
+  return build<IsVariableInitialized>({handle_}, {}, at);
+}
+
+DFLOW_INLINE Operation initialize_variables(Graph& graph, const At& at) {
+  std::vector<Operation> initializers;
+  for (const Operation& handle : graph.collection("variables")) {
+    initializers.push_back(AnyVariable::of(handle).initializer());
+  }
+  return detail::no_op_after(*graph.store(), initializers, at);
+}
+
+}  // namespace dflow

@@ -1,0 +1,1 @@
+#include <dflow/kernels/state/variable_state.ipp>

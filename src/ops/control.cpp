@@ -1,0 +1,1 @@
+#include <dflow/ops/control/no_op.ipp>

@@ -1,0 +1,2 @@
+#include <dflow/ops/state/update.ipp>
+#include <dflow/ops/state/variable.ipp>
