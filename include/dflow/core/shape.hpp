@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <type_traits>
 
 namespace dflow {
 
@@ -20,14 +21,25 @@ inline constexpr int max_rank = 8;
 inline constexpr std::int64_t dynamic = -1;
 
 /// The extents of a dense tensor, outermost dimension first. Rank 0, the default, is a scalar; a zero extent makes an
-/// empty tensor. Stored inline and trivially copyable; the number of elements is kept beside the extents.
+/// empty tensor. Stored inline; the number of elements is kept beside the extents.
 ///
 /// Thread safety: a value type.
 /// Errors: every function that makes a shape throws Error(invalid_argument) that prints the extents, if one is
 /// negative, there are more than `max_rank`, or their product exceeds 2^63-1.
 class Shape {
  public:
-  constexpr Shape() noexcept = default;
+  constexpr Shape() noexcept : num_elements_(1), rank_(0) {
+    for (int i = 0; i < (std::is_constant_evaluated() ? max_rank : usual_rank); ++i) dims_[i] = 0;
+  }
+  constexpr Shape(const Shape& other) noexcept : num_elements_(other.num_elements_), rank_(other.rank_) {
+    copy_dims(other);
+  }
+  constexpr Shape& operator=(const Shape& other) noexcept {
+    num_elements_ = other.num_elements_;
+    rank_ = other.rank_;
+    copy_dims(other);
+    return *this;
+  }
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const std::int64_t> dims);
 
@@ -68,9 +80,20 @@ class Shape {
   }
 
  private:
-  std::int64_t dims_[max_rank] = {};
-  std::int64_t num_elements_ = 1;
-  std::int8_t rank_ = 0;
+  /// Copied always; higher dimensions only if there are any. A tensor is copied on every edge, and the compiler's own
+  /// copy of the whole array is slower: it reads back what was just written in other widths.
+  static constexpr int usual_rank = 4;
+
+  constexpr void copy_dims(const Shape& other) noexcept {
+    for (int i = 0; i < usual_rank; ++i) dims_[i] = other.dims_[i];
+    if (other.rank_ > usual_rank) [[unlikely]] {
+      for (int i = usual_rank; i < max_rank; ++i) dims_[i] = other.dims_[i];
+    }
+  }
+
+  std::int64_t dims_[max_rank];
+  std::int64_t num_elements_;
+  std::int32_t rank_;
 };
 
 /// Steps between neighbours along each dimension of a dense row-major tensor, in elements; entries past the rank are 0.

@@ -34,20 +34,33 @@ DFLOW_INLINE std::string extents_to_string(std::span<const std::int64_t> dims) {
   throw_error(Code::invalid_argument, str_cat("shape ", extents_to_string(dims), " ", what));
 }
 
+/// The number of elements where the running product overflowed: a zero may follow.
+DFLOW_INLINE std::int64_t unusual_count(std::span<const std::int64_t> dims) {
+  const std::optional<std::int64_t> count = try_product(dims);
+  if (!count) {
+    const bool is_negative = std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 0; });
+    throw_bad_shape(dims, is_negative ? "has a negative dimension" : "has more than 2^63-1 elements");
+  }
+  return *count;
+}
+
 }  // namespace detail
 
 DFLOW_INLINE Shape::Shape(std::span<const std::int64_t> dims) {
   if (dims.size() > static_cast<std::size_t>(max_rank)) {
     detail::throw_bad_shape(dims, str_cat("has ", dims.size(), " dimensions, more than ", max_rank));
   }
-  const std::optional<std::int64_t> count = try_product(dims);
-  if (!count) {
-    const bool is_negative = std::any_of(dims.begin(), dims.end(), [](std::int64_t dim) { return dim < 0; });
-    detail::throw_bad_shape(dims, is_negative ? "has a negative dimension" : "has more than 2^63-1 elements");
+  std::int64_t count = 1;
+  bool is_usual = true;
+  std::size_t i = 0;
+  for (; i < dims.size(); ++i) {
+    dims_[i] = dims[i];
+    is_usual &= dims[i] >= 0 && !__builtin_mul_overflow(count, dims[i], &count);
   }
-  std::copy(dims.begin(), dims.end(), dims_);
-  num_elements_ = *count;
-  rank_ = static_cast<std::int8_t>(dims.size());
+  // Zeros behind the rank, so that copies read no uninitialised memory.
+  for (; i < static_cast<std::size_t>(max_rank); ++i) dims_[i] = 0;
+  num_elements_ = is_usual ? count : detail::unusual_count(dims);
+  rank_ = static_cast<std::int32_t>(dims.size());
 }
 
 DFLOW_INLINE std::int64_t Shape::num_elements(int first, int last) const noexcept {

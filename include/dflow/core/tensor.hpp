@@ -146,7 +146,7 @@ template <Element T> class Tensor : public AnyTensor {
   template <int Rank> typename TensorView<T, Rank>::Extents extents() const {
     if (rank() != Rank) detail::throw_wrong_rank(shape(), Rank);
     typename TensorView<T, Rank>::Extents extents{};
-    std::copy(shape().begin(), shape().end(), extents.begin());
+    for (int i = 0; i < Rank; ++i) extents[static_cast<std::size_t>(i)] = dim(i);
     return extents;
   }
 };
