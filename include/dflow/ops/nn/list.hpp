@@ -1,10 +1,17 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/nn/bias.hpp>
+#include <dflow/ops/nn/conv2d.hpp>
+#include <dflow/ops/nn/losses.hpp>
+#include <dflow/ops/nn/pool2d.hpp>
+#include <dflow/ops/nn/softmax.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table.
-using NnOps = TypeList<>;
+using NnOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad,
+                       SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, SigmoidCrossEntropyWithLogits,
+                       L2Loss>;
 
 }  // namespace dflow

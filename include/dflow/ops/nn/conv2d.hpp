@@ -1,0 +1,80 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/nn/window.hpp>
+
+#include <vector>
+
+namespace dflow {
+
+/// Attributes of a convolution and of its gradients. `strides` are those of the input's dimensions: [1, rows, columns, 1].
+struct Conv2DAttrs {
+  std::vector<std::int64_t> strides{1, 1, 1, 1};
+  Padding padding = Padding::valid;
+  DataFormat data_format = DataFormat::nhwc;
+};
+
+/// Two-dimensional convolution (cross-correlation) of images with a filter.
+struct Conv2D : StandardOp<"Conv2D", FloatTypes> {
+  using Attrs = Conv2DAttrs;
+  using Inputs = In<T, T>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The gradient of Conv2D with respect to its input: input_sizes [4], filter, out_backprop.
+struct Conv2DBackpropInput : StandardOp<"Conv2DBackpropInput", FloatTypes> {
+  using Attrs = Conv2DAttrs;
+  using Inputs = In<std::int32_t, T, T>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The gradient of Conv2D with respect to its filter: input, filter_sizes [4], out_backprop.
+struct Conv2DBackpropFilter : StandardOp<"Conv2DBackpropFilter", FloatTypes> {
+  using Attrs = Conv2DAttrs;
+  using Inputs = In<T, std::int32_t, T>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// y[b, i, j, k] = sum over di, dj, q of x[b, stride_rows * i + di, stride_columns * j + dj, q] filter[di, dj, q, k].
+///
+/// x: [batch, in_rows, in_columns, in_channels], filter: [rows, columns, in_channels, out_channels]; gives
+/// [batch, out_rows, out_columns, out_channels] with the extents of `Padding`.
+///
+/// ```cpp
+/// auto y = df::conv2d(images, filter, {.strides = {1, 2, 2, 1}, .padding = df::Padding::same});
+/// ```
+/// Errors: InvalidArgument unless both have rank 4, the channels agree, the strides are [1, rows, columns, 1] with positive
+/// rows and columns, the format is NHWC, and without padding the filter fits into x.
+template <AllowedFor<Conv2D> T>
+Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {
+  return apply<Conv2D>(x, filter, std::move(attrs), at);
+}
+
+/// The transpose of `conv2d` in its input: out_backprop [batch, out_rows, out_columns, out_channels] gives
+/// `input_sizes` [batch, in_rows, in_columns, in_channels]. Also called deconvolution.
+///
+/// Errors: InvalidArgument as for `conv2d`, and if out_backprop is not of the shape that `conv2d` gives; when the
+/// step runs if `input_sizes` is not known before.
+template <AllowedFor<Conv2D> T>
+Output<T> conv2d_backprop_input(const Output<std::int32_t>& input_sizes, const Output<T>& filter, const Output<T>& out_backprop,
+                                Conv2D::Attrs attrs = {}, const At& at = {}) {
+  return Output<T>::unchecked(build<Conv2DBackpropInput>({input_sizes, filter, out_backprop}, std::move(attrs), at));
+}
+
+/// The transpose of `conv2d` in its filter: gives `filter_sizes` [rows, columns, in_channels, out_channels].
+///
+/// Errors: as for `conv2d_backprop_input`.
+template <AllowedFor<Conv2D> T>
+Output<T> conv2d_backprop_filter(const Output<T>& x, const Output<std::int32_t>& filter_sizes, const Output<T>& out_backprop,
+                                 Conv2D::Attrs attrs = {}, const At& at = {}) {
+  return Output<T>::unchecked(build<Conv2DBackpropFilter>({x, filter_sizes, out_backprop}, std::move(attrs), at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/nn/conv2d.ipp>
+#endif

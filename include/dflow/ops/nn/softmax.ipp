@@ -1,0 +1,56 @@
+#pragma once
+
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/nn/softmax.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+/// Sums over the last dimension, which stays with extent 1.
+DFLOW_INLINE Expr row_sum(const Expr& x, const At& at) {
+  const Expr axis = int32_constant(*x.graph(), {{-1}}, at);
+  return AnyOutput(build<Sum>({x, axis}, {.keep_dims = true}, at));
+}
+
+/// Both inputs have one shape, of rank 1 or more, which is the output's.
+DFLOW_INLINE void infer_row_gradient(InferContext& context) {
+  context.set_output(0, context.merge(context.with_rank_at_least(0, 1), context.with_rank_at_least(1, 1)));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void Softmax::infer(InferContext& context) { context.set_output(0, context.with_rank_at_least(0, 1)); }
+DFLOW_INLINE void SoftmaxGrad::infer(InferContext& context) { detail::infer_row_gradient(context); }
+DFLOW_INLINE void LogSoftmax::infer(InferContext& context) { context.set_output(0, context.with_rank_at_least(0, 1)); }
+DFLOW_INLINE void LogSoftmaxGrad::infer(InferContext& context) { detail::infer_row_gradient(context); }
+
+DFLOW_INLINE void Softmax::gradient(GradientContext& context) {
+  context.set_dx(0, build<SoftmaxGrad>({context.output(0), context.dy()}, {}, {.where = context.node().where}));
+}
+
+/// g = (dy - sum(dy y)) y, linear and symmetric in dy.
+DFLOW_INLINE void SoftmaxGrad::gradient(GradientContext& context) {
+  const At at{.where = context.node().where};
+  const Expr y = context.input(0), dy = context.input(1), dg = context.dy();
+  context.set_dx(0, dg * (dy - detail::row_sum(dy * y, at)) - dy * detail::row_sum(dg * y, at));
+  context.set_dx(1, build<SoftmaxGrad>({y, dg}, {}, at));
+}
+
+DFLOW_INLINE void LogSoftmax::gradient(GradientContext& context) {
+  context.set_dx(0, build<LogSoftmaxGrad>({context.output(0), context.dy()}, {}, {.where = context.node().where}));
+}
+
+/// g = dy - exp(y) sum(dy).
+DFLOW_INLINE void LogSoftmaxGrad::gradient(GradientContext& context) {
+  const At at{.where = context.node().where};
+  const Expr y = context.input(0), dy = context.input(1), dg = context.dy();
+  const Expr weighted = dg * Expr(AnyOutput(build<Exp>({y}, {}, at)));
+  context.set_dx(0, -(weighted * detail::row_sum(dy, at)));
+  context.set_dx(1, dg - detail::row_sum(weighted, at));
+}
+
+}  // namespace dflow

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/graph/infer_context.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+/// Where a sliding window may stand. `valid`: inside the input. `same`: one position per `stride` elements of the input,
+/// which is extended by as little padding as that needs, the odd element at the end (bottom, right).
+enum class Padding : std::uint8_t { valid, same };
+
+constexpr std::array<std::string_view, 2> attr_enum_names(Padding) { return {"VALID", "SAME"}; }
+
+/// The order of an image tensor's dimensions. Convolution and pooling know NHWC; NCHW is named so that a graph that asks for
+/// it is refused with a clear message.
+enum class DataFormat : std::uint8_t { nhwc, nchw };
+
+constexpr std::array<std::string_view, 2> attr_enum_names(DataFormat) { return {"NHWC", "NCHW"}; }
+
+namespace detail {
+
+/// How a window moves along one dimension.
+struct WindowPlaces {
+  std::int64_t count = 0;       ///< positions, the output's extent
+  std::int64_t pad_before = 0;  ///< padding before the first element
+  std::int64_t pad_after = 0;
+};
+
+/// TensorFlow's rule: VALID has ceil((input - window + 1) / stride) positions, SAME ceil(input / stride), with the padding
+/// that the last one needs split in half. A window larger than the input has none under VALID.
+/// Precondition: input >= 0, window > 0, stride > 0.
+WindowPlaces window_places(std::int64_t input, std::int64_t window, std::int64_t stride, Padding padding);
+
+/// The output's extent of one dimension, `dynamic` if the input's or the window's is. Fails if a VALID window is larger than
+/// the input. `dimension` ("rows", "columns") is for the message.
+std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input, std::int64_t window,
+                          std::int64_t stride, Padding padding);
+
+/// Fails unless `values` (the attribute `name`) are [1, rows, columns, 1] with rows and columns in [1, 2^31).
+void require_spatial(const InferContext& context, std::string_view name, const std::vector<std::int64_t>& values);
+
+/// Fails unless the format is NHWC.
+void require_nhwc(const InferContext& context, DataFormat format);
+
+/// Input `i`, a vector of four extents of a tensor, as far as it is known. Fails if it is not of length 4 or if an
+/// extent is negative.
+PartialShape infer_sizes(const InferContext& context, int i);
+
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/nn/window.ipp>
+#endif

@@ -1,0 +1,6 @@
+#include <dflow/ops/nn/bias.ipp>
+#include <dflow/ops/nn/conv2d.ipp>
+#include <dflow/ops/nn/losses.ipp>
+#include <dflow/ops/nn/pool2d.ipp>
+#include <dflow/ops/nn/softmax.ipp>
+#include <dflow/ops/nn/window.ipp>
