@@ -17,7 +17,8 @@ namespace dflow {
 /// - `void operator()(KernelContext&) const`, which allocates its outputs itself;
 /// - `void operator()(KernelContext&, const Tensor<A>&..., Tensor<B>&...) const`, one argument per input and output, called with
 ///   outputs allocated in the shapes that the op's `infer` gives for the step's input shapes;
-/// - `void run_async(KernelContext&, AsyncKernel::Done) const`.
+/// - `void run_async(KernelContext&, AsyncKernel::Done) const`,
+/// - `static std::unique_ptr<AnyKernel> make(const KernelInit&)`, which returns a kernel of any class.
 ///
 /// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
 /// the time of a run.
@@ -99,7 +100,9 @@ class AsyncKernelOf final : public AsyncKernel {
 template <class O, class Device, class... Ts>
 std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
   using K = Kernel<O, Device, Ts...>;
-  if constexpr (requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
+  if constexpr (requires { K::make(init); }) {
+    return K::make(init);
+  } else if constexpr (requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
                   kernel.run_async(context, std::move(done));
                 }) {
     return std::make_unique<AsyncKernelOf<O, K>>(init);

@@ -55,6 +55,9 @@ struct StandardOp : Op<Name, AllowedTypes...> {
 /// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one, two or three arguments. Shapes
 /// broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is derived from
 /// the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).
+///
+/// An op that is undefined for some arguments adds `template <class T> static const char* check(T...)`, constrained to
+/// the types it concerns: null, or what is wrong, with which the step fails.
 template <FixedString Name, class AllowedTypes>
 struct ElementwiseOp : Op<Name, AllowedTypes>, ElementwiseMath {
   static constexpr bool is_elementwise = true;

@@ -15,6 +15,13 @@ void infer_same_shape(InferContext& context);
 
 }  // namespace detail
 
+/// An elementwise op of the library that does not broadcast: its inputs have one shape. What gradients in one pass are.
+template <FixedString Name, class AllowedTypes>
+struct SameShapeElementwiseOp : StandardElementwiseOp<Name, AllowedTypes> {
+  static constexpr bool broadcasts = false;
+  static void infer(InferContext& context) { detail::infer_same_shape(context); }
+};
+
 // Everything in this file works element by element with NumPy broadcasting; integers wrap around.
 
 struct Add : StandardElementwiseOp<"Add", NumberTypes> {

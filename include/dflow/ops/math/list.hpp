@@ -22,6 +22,6 @@ using ElementwiseMathOps =
              BroadcastTo, SumToShape>;
 
 /// The family's ops in the standard table.
-using MathOps = TypeList<MatMul>;
+using MathOps = concat_t<ElementwiseMathOps, TypeList<MatMul>>;
 
 }  // namespace dflow

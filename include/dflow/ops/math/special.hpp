@@ -24,12 +24,11 @@ struct Digamma : StandardElementwiseOp<"Digamma", FloatTypes> {
 };
 
 /// dy times the derivative of digamma at x.
-struct DigammaGrad : StandardElementwiseOp<"DigammaGrad", FloatTypes> {
+struct DigammaGrad : SameShapeElementwiseOp<"DigammaGrad", FloatTypes> {
   template <class T>
   DFLOW_FN static T apply(T x, T dy) {
     return T(static_cast<double>(dy) * math::trigamma(static_cast<double>(x)));
   }
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
   static void gradient(GradientContext& context);
 };
 

@@ -9,52 +9,47 @@ namespace dflow {
 // have one shape.
 
 /// dy (1 - y^2), y = tanh(x).
-struct TanhGrad : StandardElementwiseOp<"TanhGrad", FloatOrComplexTypes> {
+struct TanhGrad : SameShapeElementwiseOp<"TanhGrad", FloatOrComplexTypes> {
   template <class T>
   DFLOW_FN static T apply(T y, T dy) {
     return dy * (T(1) - y * y);
   }
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
   static void gradient(GradientContext& context);
 };
 
 /// dy y (1 - y), y = sigmoid(x).
-struct SigmoidGrad : StandardElementwiseOp<"SigmoidGrad", FloatOrComplexTypes> {
+struct SigmoidGrad : SameShapeElementwiseOp<"SigmoidGrad", FloatOrComplexTypes> {
   template <class T>
   DFLOW_FN static T apply(T y, T dy) {
     return dy * y * (T(1) - y);
   }
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
   static void gradient(GradientContext& context);
 };
 
 /// -dy y^2, y = 1 / x.
-struct InvGrad : StandardElementwiseOp<"InvGrad", FloatOrComplexTypes> {
+struct InvGrad : SameShapeElementwiseOp<"InvGrad", FloatOrComplexTypes> {
   template <class T>
   DFLOW_FN static T apply(T y, T dy) {
     return -dy * y * y;
   }
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
   static void gradient(GradientContext& context);
 };
 
 /// dy / (2 y), y = sqrt(x).
-struct SqrtGrad : StandardElementwiseOp<"SqrtGrad", FloatOrComplexTypes> {
+struct SqrtGrad : SameShapeElementwiseOp<"SqrtGrad", FloatOrComplexTypes> {
   template <class T>
   DFLOW_FN static T apply(T y, T dy) {
     return dy * T(0.5f) / y;
   }
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
   static void gradient(GradientContext& context);
 };
 
 /// -dy y^3 / 2, y = 1 / sqrt(x).
-struct RsqrtGrad : StandardElementwiseOp<"RsqrtGrad", FloatOrComplexTypes> {
+struct RsqrtGrad : SameShapeElementwiseOp<"RsqrtGrad", FloatOrComplexTypes> {
   template <class T>
   DFLOW_FN static T apply(T y, T dy) {
     return dy * T(-0.5f) * y * y * y;
   }
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
   static void gradient(GradientContext& context);
 };
 
