@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/nn/activation.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
 #include <dflow/ops/nn/losses.hpp>
@@ -9,9 +10,14 @@
 
 namespace dflow {
 
+using ActivationOps =
+    TypeList<Relu, ReluGrad, Relu6, Relu6Grad, Elu, EluGrad, Softplus, SoftplusGrad, Softsign, SoftsignGrad>;
+
 /// The family's ops in the standard table.
-using NnOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad,
-                       SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits, SigmoidCrossEntropyWithLogits,
-                       L2Loss>;
+using NnOps =
+    concat_t<ActivationOps,
+             TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, Softmax, SoftmaxGrad, LogSoftmax,
+                      LogSoftmaxGrad, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits,
+                      SigmoidCrossEntropyWithLogits, L2Loss>>;
 
 }  // namespace dflow
