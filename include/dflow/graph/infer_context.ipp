@@ -19,6 +19,16 @@ DFLOW_INLINE std::optional<std::vector<std::int64_t>> InferContext::value_as_int
   return integers;
 }
 
+DFLOW_INLINE std::optional<PartialShape> InferContext::value_as_shape(int i) const {
+  const std::optional<std::vector<std::int64_t>> integers = value_as_integers(i);
+  if (!integers) return values_.value_as_shape(i);
+  try {
+    return PartialShape(std::span<const std::int64_t>(*integers));
+  } catch (const Error& error) {
+    fail(str_cat("input ", i, " is no shape: ", error.status().message()));
+  }
+}
+
 DFLOW_INLINE PartialShape InferContext::with_rank(int i, int rank) const {
   const PartialShape& shape = input(i);
   if (!shape.has_rank()) return PartialShape::unknown(rank);
