@@ -1,13 +1,22 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/array/like.hpp>
+#include <dflow/ops/array/one_hot.hpp>
+#include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/array/transpose.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ArrayOps = TypeList<Const, Placeholder, ZerosLike, OnesLike, Identity, StopGradient, ShapeOf, RankOf, SizeOf>;
+using ArrayOps = TypeList<Const, Placeholder, ZerosLike, OnesLike, Identity, StopGradient, ShapeOf, RankOf, SizeOf,
+                          Reshape, ExpandDims, Squeeze, Fill, Range, OneHot, Slice, Pad, Concat, ConcatOffset, Split,
+                          Pack, Unpack, Transpose, InvertPermutation, Gather>;
 
 }  // namespace dflow

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/index_list.hpp>
+
+namespace dflow {
+
+/// A tensor of shape `dims` whose elements are all `value`.
+struct Fill : StandardOp<"Fill", AllTypes, IndexTypes> {
+  using Inputs = In<U, T>;
+  static constexpr std::array<std::string_view, 2> type_names{"T", "index_type"};
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// start, start + delta, start + 2 delta, ... as long as they lie before limit.
+struct Range : StandardOp<"Range", RealTypes> {
+  using Inputs = In<T, T, T>;
+  static constexpr std::array<std::string_view, 1> type_names{"Tidx"};
+  static constexpr bool gradient_stops = true;
+  static void infer(InferContext& context);
+};
+
+namespace detail {
+AnyOutput any_fill(GraphStore& graph, const IndexList& dims, AnyTensor value, const At& at);
+/// 0, 1, ..., n - 1 as int32, for an int32 scalar n.
+AnyOutput counting(const AnyOutput& n, const At& at = {});
+
+/// How many numbers a Range has. Throws InvalidArgument if delta is 0 or leads away from limit.
+std::int64_t range_size(const AnyTensor& start, const AnyTensor& limit, const AnyTensor& delta);
+}  // namespace detail
+
+/// A tensor of shape `dims` that holds `value` everywhere.
+///
+/// ```cpp
+/// auto halves = df::fill(graph, {2, 3}, 0.5f);
+/// ```
+/// Errors: InvalidArgument if a dimension is negative or there are more elements than can be counted.
+template <AllowedFor<Fill> T> Output<T> fill(Graph& graph, const IndexList& dims, T value, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_fill(*graph.store(), dims, Tensor<T>(std::move(value)), at));
+}
+template <AllowedFor<Fill> T> Output<T> fill(const IndexList& dims, const Output<T>& value, const At& at = {}) {
+  return Output<T>::unchecked(build<Fill>({dims.edge(*value.graph(), at), value}, {}, at));
+}
+
+/// A tensor of zeros (false, empty strings). Errors: as fill.
+template <AllowedFor<Fill> T> Output<T> zeros(Graph& graph, const IndexList& dims, const At& at = {}) {
+  return fill<T>(graph, dims, T(), at);
+}
+/// A tensor of ones (true). Errors: as fill.
+template <AllowedFor<Fill> T>
+requires contains_v<T, PlainTypes> Output<T> ones(Graph& graph, const IndexList& dims, const At& at = {}) {
+  return fill<T>(graph, dims, T(1), at);
+}
+
+/// start, start + delta, ... up to but without limit: a vector; all three are scalars.
+///
+/// Errors: InvalidArgument if delta is 0, or limit lies on the other side of start; at once if all are constants, else
+/// when the step runs.
+template <AllowedFor<Range> T>
+Output<T> range(const Output<T>& start, const Output<T>& limit, const Output<T>& delta, const At& at = {}) {
+  return apply<Range>(start, limit, delta, {}, at);
+}
+template <AllowedFor<Range> T> Output<T> range(Graph& graph, T start, T limit, T delta = T(1), const At& at = {}) {
+  const At here{.where = at.where};
+  return apply<Range>(constant(graph, start, here), constant(graph, limit, here), constant(graph, delta, here), {}, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/array/fill.ipp>
+#endif

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/math/reduce.hpp>
+
+#include <cmath>
+
+namespace dflow {
+
+DFLOW_INLINE void Fill::infer(InferContext& context) {
+  const PartialShape dims = context.with_rank(0, 1);
+  static_cast<void>(context.with_rank(1, 0));
+  if (const std::optional<detail::SmallIntegers> known = detail::known_integers(context, 0)) {
+    if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
+    for (const std::int64_t dim : *known) {
+      if (dim < 0) context.fail(str_cat("dimension ", dim, " is negative"));
+    }
+    if (!try_product(known->span())) context.fail("the tensor would have more elements than can be counted");
+    context.set_output(0, PartialShape(known->span()));
+  } else if (const std::optional<PartialShape> shape = context.value_as_shape(0)) {
+    context.set_output(0, *shape);
+  } else if (dims[0] != dynamic && dims[0] <= max_rank) {
+    context.set_output(0, PartialShape::unknown(static_cast<int>(dims[0])));
+  }
+}
+
+DFLOW_INLINE void Fill::gradient(GradientContext& context) { context.set_dx(1, detail::sum_of_all(context.dy())); }
+
+namespace detail {
+
+template <class T> std::int64_t count_range(T start, T limit, T delta) {
+  if constexpr (std::is_integral_v<T>) {
+    if (delta == 0) throw_error(Code::invalid_argument, "the range's delta is 0");
+    // Differences are taken without a sign, so that none overflows.
+    using Unsigned = std::uint64_t;
+    if (delta > 0 ? start > limit : start < limit) {
+      throw_error(Code::invalid_argument, str_cat("a range from ", start, " by ", delta, " does not reach ", limit));
+    }
+    const Unsigned distance = delta > 0 ? static_cast<Unsigned>(limit) - static_cast<Unsigned>(start)
+                                        : static_cast<Unsigned>(start) - static_cast<Unsigned>(limit);
+    const Unsigned step = delta > 0 ? static_cast<Unsigned>(delta) : Unsigned{0} - static_cast<Unsigned>(delta);
+    const Unsigned count = distance / step + (distance % step == 0 ? 0 : 1);
+    if (count > static_cast<Unsigned>(std::numeric_limits<std::int64_t>::max())) {
+      throw_error(Code::invalid_argument, "the range has more elements than can be counted");
+    }
+    return static_cast<std::int64_t>(count);
+  } else {
+    const auto from = static_cast<double>(start), to = static_cast<double>(limit), by = static_cast<double>(delta);
+    if (by == 0) throw_error(Code::invalid_argument, "the range's delta is 0");
+    if (!(by > 0 ? from <= to : from >= to)) {
+      throw_error(Code::invalid_argument, str_cat("a range from ", from, " by ", by, " does not reach ", to));
+    }
+    const double count = std::ceil((to - from) / by);
+    if (!(count < 0x1p53)) throw_error(Code::invalid_argument, str_cat("the range would have ", count, " elements"));
+    return static_cast<std::int64_t>(count);
+  }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::int64_t detail::range_size(const AnyTensor& start, const AnyTensor& limit, const AnyTensor& delta) {
+  return visit_dtype<RealTypes>(start.dtype(), [&]<class T>() {
+    return count_range(Tensor<T>::of(start).scalar(), Tensor<T>::of(limit).scalar(), Tensor<T>::of(delta).scalar());
+  });
+}
+
+DFLOW_INLINE void Range::infer(InferContext& context) {
+  for (int i = 0; i < 3; ++i) static_cast<void>(context.with_rank(i, 0));
+  const AnyTensor *start = context.value(0), *limit = context.value(1), *delta = context.value(2);
+  std::int64_t size = dynamic;
+  if (start != nullptr && limit != nullptr && delta != nullptr) {
+    try {
+      size = detail::range_size(*start, *limit, *delta);
+    } catch (const Error& error) {
+      context.fail(std::string(error.status().message()));
+    }
+  }
+  context.set_output(0, {size});
+}
+
+DFLOW_INLINE AnyOutput detail::any_fill(GraphStore& graph, const IndexList& dims, AnyTensor value, const At& at) {
+  const AnyOutput scalar = any_constant(graph, std::move(value), {.where = at.where});
+  return build<Fill>({dims.edge(graph, at), scalar}, {}, at);
+}
+
+DFLOW_INLINE AnyOutput detail::counting(const AnyOutput& n, const At& at) {
+  GraphStore& graph = *n.graph();
+  return build<Range>({int32_constant(graph, 0, at), n, int32_constant(graph, 1, at)}, {}, at);
+}
+
+}  // namespace dflow

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <dflow/core/tensor.hpp>
+#include <dflow/graph/infer_context.hpp>
+#include <dflow/op/build.hpp>
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace dflow {
+
+/// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers or as the edge itself:
+/// `reshape(x, {2, -1})`, `reshape(x, dims)`. A default-constructed one stands for what the builder says: all axes.
+///
+/// Thread safety: a value type.
+class IndexList {
+ public:
+  IndexList() = default;
+  IndexList(std::initializer_list<std::int64_t> values) : values_(values), is_given_(true) {}
+  IndexList(std::span<const std::int64_t> values) : values_(values.begin(), values.end()), is_given_(true) {}
+  IndexList(const std::vector<std::int64_t>& values) : values_(values), is_given_(true) {}
+  IndexList(const Shape& shape) : IndexList(shape.dims()) {}
+  IndexList(const Output<std::int32_t>& edge) : edge_(edge), is_given_(true) {}
+  IndexList(const Output<std::int64_t>& edge) : edge_(edge), is_given_(true) {}
+
+  bool is_given() const noexcept { return is_given_; }
+  bool is_edge() const noexcept { return edge_.is_valid(); }
+  /// int64 if the edge is, or if a number needs it; else int32.
+  DType dtype() const;
+  /// The edge, or a vector constant of that type.
+  AnyOutput edge(GraphStore& graph, DType dtype, const At& at) const;
+  AnyOutput edge(GraphStore& graph, const At& at) const { return edge(graph, dtype(), at); }
+
+ private:
+  std::vector<std::int64_t> values_;
+  AnyOutput edge_;
+  bool is_given_ = false;
+};
+
+namespace detail {
+
+/// The integers of a shape, of axes or of paddings, without an allocation.
+class SmallIntegers {
+ public:
+  static constexpr int max_size = 2 * max_rank;
+
+  SmallIntegers() = default;
+  /// Precondition: int32 or int64, at most max_size elements.
+  explicit SmallIntegers(const AnyTensor& integers);
+
+  int size() const noexcept { return size_; }
+  std::int64_t operator[](int i) const noexcept { return values_[static_cast<std::size_t>(i)]; }
+  std::int64_t& operator[](int i) noexcept { return values_[static_cast<std::size_t>(i)]; }
+  void push_back(std::int64_t value) noexcept { values_[static_cast<std::size_t>(size_++)] = value; }
+  const std::int64_t* begin() const noexcept { return values_.data(); }
+  const std::int64_t* end() const noexcept { return values_.data() + size_; }
+  std::span<const std::int64_t> span() const noexcept { return {begin(), end()}; }
+
+ private:
+  std::array<std::int64_t, max_size> values_{};
+  int size_ = 0;
+};
+
+/// The value of input `i` if it is known; fails if there are more integers than dimensions can need.
+std::optional<SmallIntegers> known_integers(const InferContext& context, int i);
+
+/// The tensor of an edge that comes from a constant, else null.
+const AnyTensor* constant_value(const AnyOutput& edge);
+/// Its integers, if there are few enough.
+std::optional<SmallIntegers> constant_integers(const AnyOutput& edge);
+
+AnyOutput int32_constant(GraphStore& graph, std::int32_t value, const At& at = {});
+AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values, const At& at = {});
+
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/array/index_list.ipp>
+#endif

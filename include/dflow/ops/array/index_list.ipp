@@ -1,0 +1,72 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/index_list.hpp>
+
+#include <limits>
+
+namespace dflow {
+
+DFLOW_INLINE DType IndexList::dtype() const {
+  if (edge_.is_valid()) return edge_.dtype();
+  for (const std::int64_t value : values_) {
+    if (!std::in_range<std::int32_t>(value)) return DType::int64;
+  }
+  return DType::int32;
+}
+
+DFLOW_INLINE AnyOutput IndexList::edge(GraphStore& graph, DType dtype, const At& at) const {
+  if (edge_.is_valid()) return edge_;
+  const Shape shape{static_cast<std::int64_t>(values_.size())};
+  const At here{.where = at.where};
+  if (dtype == DType::int64) return detail::any_constant(graph, Tensor<std::int64_t>(shape, values_), here);
+  return detail::int32_constant(graph, values_, here);
+}
+
+namespace detail {
+
+DFLOW_INLINE SmallIntegers::SmallIntegers(const AnyTensor& integers)
+    : size_(static_cast<int>(integers.num_elements())) {
+  if (integers.dtype() == DType::int64) {
+    std::copy_n(static_cast<const std::int64_t*>(integers.raw_data()), size_, values_.begin());
+  } else {
+    std::copy_n(static_cast<const std::int32_t*>(integers.raw_data()), size_, values_.begin());
+  }
+}
+
+DFLOW_INLINE std::optional<SmallIntegers> known_integers(const InferContext& context, int i) {
+  const AnyTensor* tensor = context.value(i);
+  if (tensor == nullptr) return std::nullopt;
+  if (tensor->num_elements() > SmallIntegers::max_size) {
+    context.fail(str_cat("input ", i, " holds ", tensor->num_elements(), " integers, more than a tensor of up to ",
+                         max_rank, " dimensions needs"));
+  }
+  return SmallIntegers(*tensor);
+}
+
+DFLOW_INLINE const AnyTensor* constant_value(const AnyOutput& edge) {
+  const Node& node = edge.node();
+  return node.op->name == Const::name ? &node.attrs_as<Const>().value : nullptr;
+}
+
+DFLOW_INLINE std::optional<SmallIntegers> constant_integers(const AnyOutput& edge) {
+  const AnyTensor* tensor = constant_value(edge);
+  if (tensor == nullptr || tensor->num_elements() > SmallIntegers::max_size) return std::nullopt;
+  return SmallIntegers(*tensor);
+}
+
+DFLOW_INLINE AnyOutput int32_constant(GraphStore& graph, std::int32_t value, const At& at) {
+  return any_constant(graph, Tensor<std::int32_t>(value), at);
+}
+
+DFLOW_INLINE AnyOutput int32_constant(GraphStore& graph, std::span<const std::int64_t> values, const At& at) {
+  Tensor<std::int32_t> tensor({static_cast<std::int64_t>(values.size())});
+  std::int32_t* to = tensor.data();
+  for (const std::int64_t value : values) *to++ = narrow<std::int32_t>(value);
+  return any_constant(graph, tensor, at);
+}
+
+}  // namespace detail
+
+}  // namespace dflow

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/ops/array/reshape.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+/// `dims` with its -1 replaced, as far as x is known.
+DFLOW_INLINE PartialShape reshaped_dims(const InferContext& context, SmallIntegers dims) {
+  const PartialShape& x = context.input(0);
+  const auto wanted = [&] { return dims_to_string(dims.span()); };
+  if (dims.size() > max_rank) context.fail(str_cat("the shape has ", dims.size(), " dimensions, more than ", max_rank));
+  int open = -1;
+  SmallIntegers known_dims;
+  for (int i = 0; i < dims.size(); ++i) {
+    if (dims[i] < -1) context.fail(str_cat("dimension ", i, " of the new shape is ", dims[i]));
+    if (dims[i] >= 0) {
+      known_dims.push_back(dims[i]);
+    } else if (open >= 0) {
+      context.fail(str_cat("the new shape ", wanted(), " leaves more than one dimension open"));
+    } else {
+      open = i;
+    }
+  }
+  const std::optional<std::int64_t> known = try_product(known_dims.span());
+  if (!known) context.fail("the new shape has more elements than can be counted");
+  const std::optional<std::int64_t> total = x.num_elements();
+  if (total && open >= 0) {
+    if (*known == 0 || *total % *known != 0) {
+      context.fail(str_cat("the ", *total, " elements of shape ", x.to_string(),
+                           " do not decide the open dimension of ", wanted()));
+    }
+    dims[open] = *total / *known;
+  } else if (total && *total != *known) {
+    context.fail(
+        str_cat("shape ", x.to_string(), " of ", *total, " elements cannot become ", wanted(), " of ", *known));
+  }
+  return PartialShape(dims.span());
+}
+
+/// x in its own shape again: what the gradients of all reshaping ops are.
+DFLOW_INLINE AnyOutput reshape_like(const Expr& dy, const Expr& x) { return build<Reshape>({dy, shape_of(x)}); }
+
+}  // namespace detail
+
+DFLOW_INLINE void Reshape::infer(InferContext& context) {
+  const PartialShape shape = context.with_rank(1, 1);
+  if (const std::optional<detail::SmallIntegers> dims = detail::known_integers(context, 1)) {
+    context.set_output(0, detail::reshaped_dims(context, *dims));
+  } else if (const std::optional<PartialShape> known = context.value_as_shape(1)) {
+    context.set_output(0, *known);
+  } else if (shape[0] != dynamic && shape[0] <= max_rank) {
+    context.set_output(0, PartialShape::unknown(static_cast<int>(shape[0])));
+  }
+}
+
+DFLOW_INLINE void Reshape::gradient(GradientContext& context) {
+  context.set_dx(0, detail::reshape_like(context.dy(), context.input(0)));
+}
+
+DFLOW_INLINE void ExpandDims::infer(InferContext& context) {
+  const PartialShape& dim = context.input(1);
+  if (dim.has_rank() && (dim.rank() > 1 || (dim.rank() == 1 && dim[0] != 1 && dim[0] != dynamic))) {
+    context.fail(str_cat("dim must be a scalar, got shape ", dim.to_string()));
+  }
+  const PartialShape& x = context.input(0);
+  if (!x.has_rank()) return;
+  if (x.rank() == max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
+  const std::optional<detail::SmallIntegers> value = detail::known_integers(context, 1);
+  if (!value || value->size() != 1) return context.set_output(0, PartialShape::unknown(x.rank() + 1));
+  context.set_output(0, x.inserted(context.normalize_axis((*value)[0], x.rank() + 1), 1));
+}
+
+DFLOW_INLINE void ExpandDims::gradient(GradientContext& context) {
+  context.set_dx(0, detail::reshape_like(context.dy(), context.input(0)));
+}
+
+DFLOW_INLINE void Squeeze::infer(InferContext& context) {
+  const PartialShape& x = context.input(0);
+  if (!x.has_rank()) return;
+  const std::vector<std::int64_t>& listed = context.attrs<Squeeze>().squeeze_dims;
+  std::uint32_t dropped = 0;
+  for (const std::int64_t axis : listed) dropped |= 1u << context.normalize_axis(axis, x.rank());
+  detail::SmallIntegers kept;
+  for (int i = 0; i < x.rank(); ++i) {
+    if ((dropped >> i & 1u) != 0 && x[i] != 1 && x[i] != dynamic) {
+      context.fail(str_cat("dimension ", i, " of shape ", x.to_string(), " is ", x[i], ", not 1"));
+    }
+    if (listed.empty() && x[i] == dynamic) return;  // it may be a 1
+    const bool drops = listed.empty() ? x[i] == 1 : (dropped >> i & 1u) != 0;
+    if (!drops) kept.push_back(x[i]);
+  }
+  context.set_output(0, PartialShape(kept.span()));
+}
+
+DFLOW_INLINE void Squeeze::gradient(GradientContext& context) {
+  context.set_dx(0, detail::reshape_like(context.dy(), context.input(0)));
+}
+
+DFLOW_INLINE AnyOutput detail::any_reshape(const AnyOutput& x, const IndexList& shape, const At& at) {
+  return build<Reshape>({x, shape.edge(graph_of({&x, 1}, op_def<Reshape>, at), at)}, {}, at);
+}
+
+DFLOW_INLINE AnyOutput detail::any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at) {
+  GraphStore& graph = graph_of({&x, 1}, op_def<ExpandDims>, at);
+  return build<ExpandDims>({x, int32_constant(graph, axis, {.where = at.where})}, {}, at);
+}
+
+}  // namespace dflow

@@ -1,0 +1,1 @@
+#include <dflow/kernels/inferred_shape.ipp>
