@@ -1,11 +1,15 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/math/add_n.hpp>
+#include <dflow/ops/math/batch_matmul.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/matmul.hpp>
+#include <dflow/ops/math/prod_gradient.hpp>
+#include <dflow/ops/math/reduce.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/special.hpp>
 #include <dflow/ops/math/unary.hpp>
@@ -21,7 +25,11 @@ using ElementwiseMathOps =
              LessEqual, Greater, GreaterEqual, Equal, NotEqual, LogicalAnd, LogicalOr, LogicalNot, Select, Cast,
              BroadcastTo, SumToShape>;
 
+/// Over axes.
+using ReductionOps =
+    TypeList<Sum, Mean, Prod, Max, Min, All, Any, ArgMax, ArgMin, ReducedShape, ExclusiveProd, ExclusiveProdGrad>;
+
 /// The family's ops in the standard table.
-using MathOps = concat_t<ElementwiseMathOps, TypeList<MatMul>>;
+using MathOps = concat_t<ElementwiseMathOps, ReductionOps, TypeList<MatMul, BatchMatMul, AddN>>;
 
 }  // namespace dflow

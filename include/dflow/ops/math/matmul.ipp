@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/math/matmul.hpp>
 
 namespace dflow {
@@ -14,10 +15,11 @@ DFLOW_INLINE void MatMul::infer(InferContext& context) {
   context.set_output(0, {a[attrs.transpose_a ? 1 : 0], b[attrs.transpose_b ? 0 : 1]});
 }
 
-/// y = op(a) op(b): da = dy op(b)^T and db = op(a)^T dy, transposed back where the operand was.
+/// y = op(a) op(b): da = dy op(b)^T and db = op(a)^T dy, transposed back where the operand was; complex operands are
+/// conjugated, as TensorFlow does.
 DFLOW_INLINE void MatMul::gradient(GradientContext& context) {
   const auto [ta, tb] = context.attrs<MatMul>();
-  const Expr a = context.input(0), b = context.input(1), dy = context.dy();
+  const Expr a = conj(context.input(0)), b = conj(context.input(1)), dy = context.dy();
   const auto product = [](const Expr& x, const Expr& y, bool tx, bool ty) -> AnyOutput {
     return build<MatMul>({x, y}, {.transpose_a = tx, .transpose_b = ty});
   };

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+/// Products of the matrices in two tensors of equal batch dimensions; an operand whose flag is set is transposed first,
+/// a complex one conjugated as well.
+struct BatchMatMul : StandardOp<"BatchMatMul", NumberTypes> {
+  struct Attrs {
+    bool adj_x = false;
+    bool adj_y = false;
+  };
+  using Inputs = In<T, T>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// x: [...batch, m, k], y: [...batch, k, n] gives [...batch, m, n].
+///
+/// Errors: InvalidArgument unless both have the same batch dimensions and the inner dimensions agree.
+template <AllowedFor<BatchMatMul> T>
+Output<T> batch_matmul(const Output<T>& x, const Output<T>& y, BatchMatMul::Attrs attrs = {}, const At& at = {}) {
+  return apply<BatchMatMul>(x, y, attrs, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/batch_matmul.ipp>
+#endif
