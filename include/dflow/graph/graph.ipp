@@ -175,7 +175,11 @@ DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
       detail::reject(request, str_cat("a node named '", node.name, "' exists already"));
     }
   }
-  infer_shapes(graph, node);
+  try {
+    infer_shapes(graph, node);
+  } catch (const Error& error) {
+    throw Error(detail::at_node(error.status(), request));
+  }
 
   const GraphStore::Scope& scope = graph.scopes.back();
   node.control_inputs = scope.control_inputs;
