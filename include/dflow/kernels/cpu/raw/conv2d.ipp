@@ -4,10 +4,7 @@
 #include <dflow/kernels/cpu/raw/conv2d_builtin.hpp>
 #include <dflow/kernels/cpu/raw/loop_types.hpp>
 #include <dflow/kernels/cpu/raw/onednn.hpp>
-
-#if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/raw/variants/cast_loops.hpp>
-#endif
+#include <dflow/kernels/cpu/raw/widened.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -25,33 +22,6 @@ inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options) {
   if (options.backend == CpuBackend::onednn) return true;
   return options.cache != nullptr && output_size(s) * patch_size(s) >= std::int64_t{1} << 20;
 }
-
-/// Arrays of a 16-bit type as float, for the duration of a call.
-template <class T> class Widened {
- public:
-  Widened(ThreadPool& pool, const CpuOptions& options, std::int64_t n, const T* from)
-      : pool_(pool),
-        casts_(loops<CastLoops<loop_t<T>>>(options.max_level)),
-        n_(n),
-        scratch_(options.cache, from == nullptr && n == 0 ? 0 : static_cast<std::size_t>(n) * sizeof(float)) {
-    if (from == nullptr) return;
-    pool_.parallel_for(n, 0.2, [&](std::int64_t begin, std::int64_t end) {
-      casts_.widen(end - begin, as_loop(from) + begin, get() + begin);
-    });
-  }
-  [[nodiscard]] float* get() const { return scratch_.template as<float>(); }
-  void narrow_to(T* to) const {
-    pool_.parallel_for(n_, 0.3, [&](std::int64_t begin, std::int64_t end) {
-      casts_.narrow(end - begin, get() + begin, as_loop(to) + begin);
-    });
-  }
-
- private:
-  ThreadPool& pool_;
-  const CastLoops<loop_t<T>>& casts_;
-  std::int64_t n_;
-  Scratch scratch_;
-};
 
 template <class T>
 void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* filter, T* output,

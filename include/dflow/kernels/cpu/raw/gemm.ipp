@@ -4,9 +4,9 @@
 #include <dflow/kernels/cpu/raw/gemm_builtin.hpp>
 #include <dflow/kernels/cpu/raw/loop_types.hpp>
 #include <dflow/kernels/cpu/raw/onednn.hpp>
+#include <dflow/kernels/cpu/raw/widened.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/raw/variants/cast_loops.hpp>
 #include <dflow/kernels/cpu/raw/variants/simple_gemm_loops.hpp>
 #endif
 
@@ -75,31 +75,15 @@ template <class T> void gemm_real(ThreadPool& pool, const Product<T>& p, const C
 template <class T>
 void gemm_16_bit(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                  const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
-  const auto& casts = loops<CastLoops<loop_t<T>>>(options.max_level);
-  const std::int64_t sizes[4] = {m * k, k * n, m * n, epilogue.bias == nullptr ? 0 : n};
-  const Scratch scratch(options.cache,
-                        static_cast<std::size_t>(sizes[0] + sizes[1] + sizes[2] + sizes[3]) * sizeof(float));
-  float* wide_a = scratch.as<float>();
-  float* wide_b = wide_a + sizes[0];
-  float* wide_c = wide_b + sizes[1];
-  float* wide_bias = wide_c + sizes[2];
-  const auto widen = [&](std::int64_t size, const T* from, float* to) {
-    pool.parallel_for(size, 0.2, [&](std::int64_t begin, std::int64_t end) {
-      casts.widen(end - begin, as_loop(from) + begin, to + begin);
-    });
-  };
-  widen(sizes[0], a, wide_a);
-  widen(sizes[1], b, wide_b);
-  if (epilogue.accumulate) widen(sizes[2], c, wide_c);
-  widen(sizes[3], epilogue.bias, wide_bias);
-  const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : wide_bias, epilogue.relu};
+  const Widened<T> wide_a(pool, options, m * k, a);
+  const Widened<T> wide_b(pool, options, k * n, b);
+  const Widened<T> wide_c(pool, options, m * n, epilogue.accumulate ? c : nullptr);
+  const Widened<T> wide_bias(pool, options, epilogue.bias == nullptr ? 0 : n, epilogue.bias);
+  const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : wide_bias.get(), epilogue.relu};
   gemm_real(pool,
-            make_product(transpose_a, transpose_b, m, n, k, static_cast<const float*>(wide_a),
-                         static_cast<const float*>(wide_b), wide_c, wide),
+            make_product<float>(transpose_a, transpose_b, m, n, k, wide_a.get(), wide_b.get(), wide_c.get(), wide),
             options);
-  pool.parallel_for(sizes[2], 0.3, [&](std::int64_t begin, std::int64_t end) {
-    casts.narrow(end - begin, wide_c + begin, as_loop(c) + begin);
-  });
+  wide_c.narrow_to(c);
 }
 
 /// Integers and complex numbers. b is brought into row order first where it lies transposed.

@@ -121,4 +121,74 @@ template <class T> struct OrderLoops {
   void (*argmin_columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, std::int64_t* y);
 };
 
+/// The type that T is computed in.
+template <class T> struct ComputeOf { using type = T; };
+template <> struct ComputeOf<HalfBits> { using type = float; };
+template <> struct ComputeOf<BFloat16Bits> { using type = float; };
+
+/// One row each. T: float, double, HalfBits, BFloat16Bits. Outputs may be inputs.
+template <class T> struct SoftmaxLoops {
+  void (*softmax)(std::int64_t n, const T* x, T* y);
+  void (*log_softmax)(std::int64_t n, const T* x, T* y);
+  void (*softmax_backward)(std::int64_t n, const T* y, const T* grad_y, T* grad_x);
+  void (*log_softmax_backward)(std::int64_t n, const T* y, const T* grad_y, T* grad_x);
+  /// loss and backprop may be null.
+  void (*cross_entropy)(std::int64_t n, const T* x, const T* labels, T* loss, T* backprop);
+  /// A label outside [0, n) makes NaNs.
+  void (*sparse_cross_entropy)(std::int64_t n, const T* x, std::int64_t label, T* loss, T* backprop);
+};
+
+/// x[rows, channels]. T: float, double, HalfBits, BFloat16Bits; C is what they are computed in.
+template <class T, class C = typename ComputeOf<T>::type> struct BatchNormLoops {
+  /// Mean and sum of squared distances from it.
+  void (*moments)(std::int64_t rows, std::int64_t channels, const T* x, double* mean, double* squares);
+  /// y = (x - mean) * factor + offset
+  void (*normalize)(std::int64_t rows, std::int64_t channels, const T* x, const C* mean, const C* factor,
+                    const C* offset, T* y);
+  /// Sums of grad_y and of grad_y (x - mean).
+  void (*grad_sums)(std::int64_t rows, std::int64_t channels, const T* x, const T* grad_y, const C* mean, double* plain,
+                    double* centered);
+  /// grad_x = (grad_y - shift - (x - mean) * slope) * factor
+  void (*grad_input)(std::int64_t rows, std::int64_t channels, const T* x, const T* grad_y, const C* mean,
+                     const C* factor, const C* shift, const C* slope, T* grad_x);
+};
+
+/// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts.
+template <class T> struct BiasLoops {
+  /// y[rows, channels] = x + bias; y may be x. relu: float types only.
+  void (*add)(std::int64_t rows, std::int64_t channels, const T* x, const T* bias, bool relu, T* y);
+};
+
+/// Channels [first, end) of one image. T: float, double; the others only maximum.
+template <class T> struct PoolLoops {
+  void (*maximum)(const Windows& windows, std::int64_t first, std::int64_t end, const T* x, T* y);
+  void (*maximum_backward)(const Windows& windows, std::int64_t first, std::int64_t end, const T* x, const T* grad_y,
+                           T* grad_x);
+  void (*average)(const Windows& windows, std::int64_t first, std::int64_t end, const T* x, T* y);
+  void (*average_backward)(const Windows& windows, std::int64_t first, std::int64_t end, const T* grad_y, T* grad_x);
+};
+
+/// T: float, double, HalfBits, BFloat16Bits; C is what they are computed in.
+template <class T, class C = typename ComputeOf<T>::type> struct UpdateLoops {
+  void (*gradient_descent)(std::int64_t n, T* var, C lr, const T* grad);
+  void (*momentum)(std::int64_t n, T* var, T* accum, C lr, const T* grad, C momentum, bool use_nesterov);
+  /// lr_t holds both powers of beta.
+  void (*adam)(std::int64_t n, T* var, T* m, T* v, C lr_t, C beta1, C beta2, C epsilon, bool use_nesterov,
+               const T* grad);
+};
+
+/// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts for the first four; all for the last two.
+template <class T> struct ScatterLoops {
+  using Apply = void (*)(std::int64_t n, T* to, const T* x);
+  Apply add, subtract, multiply, divide, minimum, maximum;
+};
+
+/// Elements of so many bytes. bytes: 1, 2, 4, 8, 16.
+template <int bytes> struct CopyLoops {
+  /// to[c, r] = from[r, c]; rows of both are strides of elements apart.
+  void (*transpose)(std::int64_t rows, std::int64_t columns, const void* from, std::int64_t from_stride, void* to,
+                    std::int64_t to_stride);
+  void (*strided)(std::int64_t n, const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride);
+};
+
 }  // namespace dflow::cpu

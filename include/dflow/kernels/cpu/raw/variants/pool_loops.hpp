@@ -1,0 +1,148 @@
+#pragma once
+
+#include <dflow/kernels/cpu/raw/variants/reduce_loops.hpp>
+
+/// Pooling over windows of NHWC images, vectorised over channels: one register of channels goes through its window.
+namespace dflow::cpu::DFLOW_CPU_VARIANT {
+
+/// The part of a window that is inside the image.
+struct WindowPart {
+  int64_t y_begin, y_end, x_begin, x_end;
+};
+DFLOW_LANE WindowPart window_part(const Windows& w, int64_t oy, int64_t ox) {
+  const int64_t y = oy * w.stride_rows - w.pad_top;
+  const int64_t x = ox * w.stride_cols - w.pad_left;
+  return {max_of<int64_t>(y, 0), min_of(y + w.window_rows, w.in_rows), max_of<int64_t>(x, 0),
+          min_of(x + w.window_cols, w.in_cols)};
+}
+
+/// `registers` registers of channels of one window.
+template <class Op, class T, int registers>
+DFLOW_LANE void pool_registers(const Windows& w, const WindowPart& part, const T* x, T factor, T* y) {
+  constexpr int width = lanes<T>;
+  Vec<T> best[registers];
+#pragma GCC unroll 4
+  for (int u = 0; u < registers; ++u) best[u] = splat(Op::identity(T{}));
+  for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+    const T* from = x + (iy * w.in_cols + part.x_begin) * w.channels;
+    for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, from += w.channels) {
+#pragma GCC unroll 4
+      for (int u = 0; u < registers; ++u) best[u] = Op::combine(best[u], load(from + u * width));
+    }
+  }
+#pragma GCC unroll 4
+  for (int u = 0; u < registers; ++u) {
+    if constexpr (__is_same(Op, Sum)) best[u] = best[u] * splat(factor);
+    store(y + u * width, best[u]);
+  }
+}
+
+template <class Op, class T> void pool_image(const Windows& w, int64_t first, int64_t end, const T* x, T* y) {
+  constexpr int64_t width = lanes<T>;
+  for (int64_t oy = 0; oy < w.out_rows; ++oy) {
+    for (int64_t ox = 0; ox < w.out_cols; ++ox) {
+      const WindowPart part = window_part(w, oy, ox);
+      T* to = y + (oy * w.out_cols + ox) * w.channels;
+      T factor{};
+      if constexpr (__is_same(Op, Sum)) {
+        const int64_t rows = max_of<int64_t>(0, part.y_end - part.y_begin);
+        const int64_t count = rows * max_of<int64_t>(0, part.x_end - part.x_begin);
+        factor = count == 0 ? T(0) : T(1) / static_cast<T>(count);
+      }
+      int64_t c = first;
+      for (; c + 4 * width <= end; c += 4 * width) pool_registers<Op, T, 4>(w, part, x + c, factor, to + c);
+      for (; c + width <= end; c += width) pool_registers<Op, T, 1>(w, part, x + c, factor, to + c);
+      for (; c < end; ++c) {
+        T best = Op::identity(T{});
+        for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+          for (int64_t ix = part.x_begin; ix < part.x_end; ++ix) {
+            best = Op::combine(best, x[(iy * w.in_cols + ix) * w.channels + c]);
+          }
+        }
+        if constexpr (__is_same(Op, Sum)) best *= factor;
+        to[c] = best;
+      }
+    }
+  }
+}
+
+template <class T> DFLOW_LANE void clear_channels(const Windows& w, int64_t first, int64_t end, T* x) {
+  for (int64_t p = 0; p < w.in_rows * w.in_cols; ++p) {
+    for (int64_t c = first; c < end; ++c) x[p * w.channels + c] = T(0);
+  }
+}
+
+/// The first maximum of each window gets the window's gradient; a NaN counts as larger than any number.
+template <class T>
+void maximum_backward_image(const Windows& w, int64_t first, int64_t end, const T* x, const T* DFLOW_RESTRICT grad_y,
+                            T* DFLOW_RESTRICT grad_x) {
+  constexpr int64_t tile = 256;
+  using Position = typename PositionOf<sizeof(T)>::type;
+  clear_channels(w, first, end, grad_x);
+  T best[tile];
+  Position where[tile];
+  for (int64_t oy = 0; oy < w.out_rows; ++oy) {
+    for (int64_t ox = 0; ox < w.out_cols; ++ox) {
+      const WindowPart part = window_part(w, oy, ox);
+      for (int64_t c0 = first; c0 < end; c0 += tile) {
+        const int64_t count = min_of(tile, end - c0);
+        const T* dy = grad_y + (oy * w.out_cols + ox) * w.channels + c0;
+        Position tap = 0;
+        for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+          for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, ++tap) {
+            const T* from = x + (iy * w.in_cols + ix) * w.channels + c0;
+            if (tap == 0) {
+              for (int64_t c = 0; c < count; ++c) best[c] = from[c];
+              for (int64_t c = 0; c < count; ++c) where[c] = 0;
+              continue;
+            }
+            for (int64_t c = 0; c < count; ++c) {
+              const T value = from[c];
+              const bool better = (value > best[c]) | ((value != value) & (best[c] == best[c]));
+              best[c] = better ? value : best[c];
+              where[c] = better ? tap : where[c];
+            }
+          }
+        }
+        tap = 0;
+        for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+          for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, ++tap) {
+            T* to = grad_x + (iy * w.in_cols + ix) * w.channels + c0;
+            for (int64_t c = 0; c < count; ++c) to[c] += where[c] == tap ? dy[c] : T(0);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void average_backward_image(const Windows& w, int64_t first, int64_t end, const T* DFLOW_RESTRICT grad_y,
+                            T* DFLOW_RESTRICT grad_x) {
+  clear_channels(w, first, end, grad_x);
+  for (int64_t oy = 0; oy < w.out_rows; ++oy) {
+    for (int64_t ox = 0; ox < w.out_cols; ++ox) {
+      const WindowPart part = window_part(w, oy, ox);
+      const T* dy = grad_y + (oy * w.out_cols + ox) * w.channels;
+      const T factor = T(1) / static_cast<T>((part.y_end - part.y_begin) * (part.x_end - part.x_begin));
+      for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+        for (int64_t ix = part.x_begin; ix < part.x_end; ++ix) {
+          T* to = grad_x + (iy * w.in_cols + ix) * w.channels;
+          for (int64_t c = first; c < end; ++c) to[c] += dy[c] * factor;
+        }
+      }
+    }
+  }
+}
+
+template <class T> constexpr PoolLoops<T> make_pool_loops() {
+  if constexpr (__is_same(T, float) || __is_same(T, double)) {
+    return {pool_image<Maximum, T>, maximum_backward_image<T>, pool_image<Sum, T>, average_backward_image<T>};
+  } else {
+    return {pool_image<Maximum, T>, nullptr, nullptr, nullptr};
+  }
+}
+template <class T> inline constexpr PoolLoops<T> pool_table = make_pool_loops<T>();
+template <class T> struct TableOf<PoolLoops<T>> { static constexpr const PoolLoops<T>& value = pool_table<T>; };
+
+}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,0 +1,6 @@
+#include <dflow/kernels/cpu/raw/variants/softmax_loops.hpp>
+
+namespace dflow::cpu::DFLOW_CPU_VARIANT {
+template const SoftmaxLoops<float>& table();
+template const SoftmaxLoops<double>& table();
+}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

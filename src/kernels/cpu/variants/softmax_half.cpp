@@ -1,0 +1,6 @@
+#include <dflow/kernels/cpu/raw/variants/softmax_loops.hpp>
+
+namespace dflow::cpu::DFLOW_CPU_VARIANT {
+template const SoftmaxLoops<HalfBits>& table();
+template const SoftmaxLoops<BFloat16Bits>& table();
+}  // namespace dflow::cpu::DFLOW_CPU_VARIANT
