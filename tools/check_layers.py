@@ -41,6 +41,14 @@ CODE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
+def header_only_tail(path):
+    """The number of the line from which a header includes bodies; what stands there closes no cycle."""
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        if re.match(r"#if(def| defined\()\s*DFLOW_HEADER_ONLY", line):
+            return number
+    return sys.maxsize
+
+
 def includes_of(path):
     """Yields (line number, quote, included name) of each include directive."""
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
@@ -100,6 +108,7 @@ def check_library(root):
             problems.append(f"{path.relative_to(root)}:1: folder {folder}/ is no floor")
             continue
         node = "dflow/" + relative if path.is_relative_to(include) else None
+        tail = header_only_tail(path)
         if node:
             graph[node] = []
         for number, quote, name in includes_of(path):
@@ -108,7 +117,7 @@ def check_library(root):
             if name.startswith("dflow/"):
                 if not (include / name).exists():
                     problems.append(f"{where}: {name} does not exist")
-                elif node:
+                elif node and number < tail:
                     graph[node].append(name)
                     lines[node, name] = number
     return problems, graph, lines
@@ -120,7 +129,7 @@ def check_cycles(graph, lines):
     for source, targets in graph.items():
         edges.setdefault(source, set())
         for target in targets:
-            # A body and what it includes lie behind its header's end, where nothing is missing any more.
+            # A body lies behind its header's end, where nothing is missing any more.
             if not source.endswith(".ipp") and not target.endswith(".ipp"):
                 edges[source].add(target)
                 origin[source, target] = f"include/{source}:{lines[source, target]}"

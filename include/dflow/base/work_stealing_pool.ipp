@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/spin_lock.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/task_ring.hpp>
 #include <dflow/base/thread_pool.hpp>
@@ -18,47 +19,9 @@
 #if defined(__linux__)
 #include <pthread.h>
 #endif
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace dflow {
 namespace detail {
-
-DFLOW_ALWAYS_INLINE void relax_cpu() noexcept {
-#if defined(__x86_64__)
-  _mm_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-/// Held for a few instructions at a time.
-class SpinLock {
- public:
-  void lock() noexcept {
-    while (held_.exchange(true, std::memory_order_acquire)) {
-      for (int spins = 0; held_.load(std::memory_order_relaxed); ++spins) {
-        spins < 100 ? relax_cpu() : std::this_thread::yield();
-      }
-    }
-  }
-  void unlock() noexcept { held_.store(false, std::memory_order_release); }
-
- private:
-  std::atomic<bool> held_{false};
-};
-
-class SpinGuard {
- public:
-  explicit SpinGuard(SpinLock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  SpinGuard(const SpinGuard&) = delete;
-  SpinGuard& operator=(const SpinGuard&) = delete;
-  ~SpinGuard() { lock_.unlock(); }
-
- private:
-  SpinLock& lock_;
-};
 
 /// The owner takes what it pushed last (its memory is warm), others what was pushed first (it is the largest piece).
 class TaskDeque {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/spin_lock.hpp>
 #include <dflow/core/pool_allocator.hpp>
 
 #include <algorithm>
@@ -20,38 +21,6 @@
 namespace dflow {
 
 namespace detail {
-
-/// Held for a few instructions and never across a call, so waiting spins.
-class SpinLock {
- public:
-  void lock() noexcept {
-    while (is_held_.exchange(true, std::memory_order_acquire)) {
-      while (is_held_.load(std::memory_order_relaxed)) pause();
-    }
-  }
-  void unlock() noexcept { is_held_.store(false, std::memory_order_release); }
-
- private:
-  static void pause() noexcept {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
-  std::atomic<bool> is_held_{false};
-};
-
-class SpinLockGuard {
- public:
-  explicit SpinLockGuard(SpinLock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  ~SpinLockGuard() { lock_.unlock(); }
-  SpinLockGuard(const SpinLockGuard&) = delete;
-  SpinLockGuard& operator=(const SpinLockGuard&) = delete;
-
- private:
-  SpinLock& lock_;
-};
 
 /// Sizes of cached blocks: multiples of 64 up to 256, then four per power of two.
 struct SizeClass {
@@ -230,10 +199,10 @@ DFLOW_INLINE void* PoolAllocator::State::allocate_inner(PoolAllocator& pool, std
 
 DFLOW_INLINE detail::FreeBlock* PoolAllocator::State::take_small(std::size_t size_class, std::size_t bytes) {
   Shard& shard = shards[detail::shard_of_this_thread(num_shards)];
-  detail::SpinLockGuard hold(shard.lock);
+  detail::SpinGuard hold(shard.lock);
   detail::FreeList& free = shard.free[size_class];
   if (free.first == nullptr) [[unlikely]] {
-    detail::SpinLockGuard hold_central(central.lock);
+    detail::SpinGuard hold_central(central.lock);
     free = take_central(size_class, detail::SizeClass::shard_capacity(size_class) / 2);
   }
   shard.counters.num_allocations += 1;
@@ -246,7 +215,7 @@ DFLOW_INLINE void PoolAllocator::State::give_small(detail::FreeBlock* block, std
   detail::FreeList excess;
   {
     Shard& shard = shards[detail::shard_of_this_thread(num_shards)];
-    detail::SpinLockGuard hold(shard.lock);
+    detail::SpinGuard hold(shard.lock);
     detail::FreeList& free = shard.free[size_class];
     free.push(block);
     shard.counters.bytes_in_use -= static_cast<std::int64_t>(bytes);
@@ -255,14 +224,14 @@ DFLOW_INLINE void PoolAllocator::State::give_small(detail::FreeBlock* block, std
     excess = free.split(free.count / 2);
   }
   {
-    detail::SpinLockGuard hold(central.lock);
+    detail::SpinGuard hold(central.lock);
     excess = give_central(excess, size_class);
   }
   if (excess.first != nullptr) return_to_inner(excess, size_class);
 }
 
 DFLOW_INLINE detail::FreeBlock* PoolAllocator::State::take_large(std::size_t size_class, std::size_t bytes) {
-  detail::SpinLockGuard hold(central.lock);
+  detail::SpinGuard hold(central.lock);
   central.counters.num_allocations += 1;
   central.counters.bytes_in_use += static_cast<std::int64_t>(bytes);
   return take_central(size_class, 1).first;
@@ -273,7 +242,7 @@ DFLOW_INLINE void PoolAllocator::State::give_large(detail::FreeBlock* block, std
   detail::FreeList excess;
   excess.push(block);
   {
-    detail::SpinLockGuard hold(central.lock);
+    detail::SpinGuard hold(central.lock);
     central.counters.bytes_in_use -= static_cast<std::int64_t>(bytes);
     excess = give_central(excess, size_class);
   }
@@ -296,7 +265,7 @@ DFLOW_INLINE void* PoolAllocator::allocate(std::size_t bytes, std::size_t alignm
   try {
     return state_->allocate_inner(*this, size_class);
   } catch (...) {
-    detail::SpinLockGuard hold(state_->central.lock);
+    detail::SpinGuard hold(state_->central.lock);
     state_->central.counters.num_allocations -= 1;
     state_->central.counters.bytes_in_use -= static_cast<std::int64_t>(bytes);
     throw;
@@ -319,14 +288,14 @@ DFLOW_INLINE AllocatorStats PoolAllocator::stats() const noexcept {
   State::Counters sum;
   std::size_t bytes_cached = 0;
   for (State::Shard& shard : state_->shards) {
-    detail::SpinLockGuard hold(shard.lock);
+    detail::SpinGuard hold(shard.lock);
     sum.num_allocations += shard.counters.num_allocations;
     sum.bytes_in_use += shard.counters.bytes_in_use;
     for (std::size_t i = 0; i < shard.free.size(); ++i)
       bytes_cached += shard.free[i].count * detail::SizeClass::bytes_of(i);
   }
   {
-    detail::SpinLockGuard hold(state_->central.lock);
+    detail::SpinGuard hold(state_->central.lock);
     sum.num_allocations += state_->central.counters.num_allocations;
     sum.bytes_in_use += state_->central.counters.bytes_in_use;
     bytes_cached += state_->central.bytes_cached;
@@ -345,7 +314,7 @@ DFLOW_INLINE void PoolAllocator::trim() noexcept {
     for (std::size_t i = 0; i < lists.size(); ++i) {
       detail::FreeList blocks;
       {
-        detail::SpinLockGuard hold(lock);
+        detail::SpinGuard hold(lock);
         blocks = std::exchange(lists[i], {});
         when_taken(blocks.count * detail::SizeClass::bytes_of(i));
       }

@@ -105,5 +105,5 @@ std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t requested);
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph.ipp>
+#include <dflow/graph/graph_store.hpp>
 #endif

@@ -100,5 +100,5 @@ class Output : public AnyOutput {
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/graph/graph.ipp>
+#include <dflow/graph/graph.hpp>
 #endif
