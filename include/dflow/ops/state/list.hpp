@@ -7,6 +7,8 @@
 namespace dflow {
 
 /// The family's ops in the standard table.
-using StateOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized>;
+using StateOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterSub, IsVariableInitialized,
+                          ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent, SparseApplyMomentum,
+                          SparseApplyAdam>;
 
 }  // namespace dflow

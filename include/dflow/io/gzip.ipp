@@ -1,0 +1,99 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/io/gzip.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#if defined(DFLOW_HAS_ZLIB)
+#include <zlib.h>
+#endif
+
+namespace dflow {
+
+DFLOW_INLINE bool is_gzip(std::string_view bytes) noexcept {
+  return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
+}
+
+#if defined(DFLOW_HAS_ZLIB)
+
+namespace detail {
+
+/// A zlib stream that reads gzip members from a view.
+class GzipReader {
+ public:
+  explicit GzipReader(std::string_view compressed) : left_(compressed) {
+    constexpr int gzip_only = 16;
+    if (inflateInit2(&stream_, gzip_only + MAX_WBITS) != Z_OK) throw Error(resource_exhausted("zlib has no memory"));
+  }
+  ~GzipReader() { inflateEnd(&stream_); }
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  /// Appends the next part of the content; false at the end of the last member.
+  bool read_some(std::string& content, std::uint64_t max_bytes) {
+    constexpr std::size_t part = std::size_t{1} << 18;
+    if (left_.empty() && stream_.avail_in == 0 && is_between_members_) return false;
+    is_between_members_ = false;
+    if (stream_.avail_in == 0) {
+      stream_.avail_in = static_cast<uInt>(std::min<std::size_t>(left_.size(), std::numeric_limits<uInt>::max()));
+      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(left_.data()));
+      left_.remove_prefix(stream_.avail_in);
+    }
+    const std::size_t old_size = content.size();
+    content.resize(old_size + part);
+    stream_.next_out = reinterpret_cast<Bytef*>(content.data() + old_size);
+    stream_.avail_out = static_cast<uInt>(part);
+    const int result = inflate(&stream_, Z_NO_FLUSH);
+    content.resize(old_size + part - stream_.avail_out);
+    if (content.size() > max_bytes)
+      throw Error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
+    if (result == Z_STREAM_END) {
+      is_between_members_ = true;
+      inflateReset(&stream_);
+    } else if (result == Z_BUF_ERROR ||
+               (result == Z_OK && stream_.avail_in == 0 && left_.empty() && stream_.avail_out != 0)) {
+      throw Error(data_loss("the gzip file is cut short"));
+    } else if (result != Z_OK) {
+      throw Error(
+          data_loss(str_cat("the gzip file is damaged: ", stream_.msg == nullptr ? "no gzip member" : stream_.msg)));
+    }
+    return true;
+  }
+
+ private:
+  z_stream stream_{};
+  std::string_view left_;
+  bool is_between_members_ = false;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE std::string gunzip(std::string_view compressed, std::uint64_t max_bytes) {
+  std::string content;
+  detail::GzipReader reader(compressed);
+  while (reader.read_some(content, max_bytes)) {
+  }
+  return content;
+}
+
+#else
+
+DFLOW_INLINE std::string gunzip(std::string_view, std::uint64_t) {
+  throw Error(unimplemented("this library was built without zlib and cannot read gzip files"));
+}
+
+#endif
+
+DFLOW_INLINE std::string read_maybe_gzip(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
+  std::string bytes = files.read_file(path, max_bytes);
+  if (!is_gzip(bytes)) return bytes;
+  try {
+    return gunzip(bytes, max_bytes);
+  } catch (const Error& error) {
+    throw Error(error.status().with_prefix(str_cat(path, ": ")));
+  }
+}
+
+}  // namespace dflow

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <dflow/base/file_system.hpp>
+#include <dflow/core/tensor.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace dflow {
+
+/// The tensor in an IDX file: two zero bytes, element type, rank, the extents as 32-bit numbers, then the elements in
+/// row-major order, all big-endian (LeCun, Cortes, Burges, "The MNIST database"). Elements are uint8, int8, int16,
+/// int32, float or double.
+///
+/// Errors: DataLoss if the magic number is another, the rank exceeds `max_rank`, the extents multiply past what the
+/// file can hold, or there are fewer or more bytes than they say; nothing is allocated before that is known.
+AnyTensor parse_idx(std::span<const std::byte> bytes);
+
+/// The same from a file, which may be gzip-compressed. Blocks.
+///
+/// Errors: also NotFound and the others of `FileSystem`; the message names the path.
+AnyTensor read_idx(FileSystem& files, const std::string& path);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/io/idx.ipp>
+#endif

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/runtime/step_stats.hpp>
+
+#include <string>
+
+namespace dflow {
+
+/// A step's statistics as text in the Trace Event Format, which chrome://tracing and Perfetto show: one process per
+/// device, one row per thread, one slice per run of a node, in microseconds since the step began.
+///
+/// Thread safety: safe.
+std::string chrome_trace(const StepStats& stats);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/trace/chrome_trace.ipp>
+#endif

@@ -1,0 +1,4 @@
+#include <dflow/io/csv.ipp>
+#include <dflow/io/gzip.ipp>
+#include <dflow/io/idx.ipp>
+#include <dflow/io/labelled_images.ipp>

@@ -1,0 +1,1 @@
+#include <dflow/trace/chrome_trace.ipp>
