@@ -1,1 +1,3 @@
+#include <dflow/ops/control/check.ipp>
+#include <dflow/ops/control/dependencies.ipp>
 #include <dflow/ops/control/no_op.ipp>

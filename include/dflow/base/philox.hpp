@@ -85,11 +85,12 @@ template <class T> struct NormalPair {
   T second;
 };
 
-/// Two independent standard normal values (Box and Muller 1958) in TensorFlow's order: sine, then cosine.
+/// Two independent standard normal values (Box and Muller 1958) in TensorFlow's order: sine, then cosine. The angle is
+/// rounded to float from the product with 2 pi in double, as there, which makes the bits agree.
 DFLOW_FN inline NormalPair<float> normal_pair(std::uint32_t word0, std::uint32_t word1) {
   float u = uniform_float(word0);
   if (u < 1.0e-7f) u = 1.0e-7f;
-  const float angle = 2.0f * 3.14159265358979323846f * uniform_float(word1);
+  const auto angle = static_cast<float>(2.0 * 3.14159265358979323846 * static_cast<double>(uniform_float(word1)));
   const float radius = std::sqrt(-2.0f * std::log(u));
   return {std::sin(angle) * radius, std::cos(angle) * radius};
 }

@@ -2,6 +2,7 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/nn/activation.hpp>
+#include <dflow/ops/nn/batch_norm.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
 #include <dflow/ops/nn/losses.hpp>
@@ -13,11 +14,14 @@ namespace dflow {
 using ActivationOps =
     TypeList<Relu, ReluGrad, Relu6, Relu6Grad, Elu, EluGrad, Softplus, SoftplusGrad, Softsign, SoftsignGrad>;
 
+using ConvolutionOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, AvgPool, AvgPoolGrad, MaxPool,
+                                MaxPoolGrad, MaxPoolGradGrad>;
+
+using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, SoftmaxCrossEntropyWithLogits,
+                         SparseSoftmaxCrossEntropyWithLogits, SigmoidCrossEntropyWithLogits, L2Loss>;
+
 /// The family's ops in the standard table.
-using NnOps =
-    concat_t<ActivationOps,
-             TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, Softmax, SoftmaxGrad, LogSoftmax,
-                      LogSoftmaxGrad, SoftmaxCrossEntropyWithLogits, SparseSoftmaxCrossEntropyWithLogits,
-                      SigmoidCrossEntropyWithLogits, L2Loss>>;
+using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps,
+                       TypeList<BiasAdd, BiasAddGrad, FusedBatchNorm, FusedBatchNormGrad>>;
 
 }  // namespace dflow

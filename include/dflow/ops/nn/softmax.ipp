@@ -12,7 +12,7 @@ namespace detail {
 
 /// Sums over the last dimension, which stays with extent 1.
 DFLOW_INLINE Expr row_sum(const Expr& x, const At& at) {
-  const Expr axis = int32_constant(*x.graph(), {{-1}}, at);
+  const Expr axis = int32_constant(*x.graph(), -1, at);
   return AnyOutput(build<Sum>({x, axis}, {.keep_dims = true}, at));
 }
 

@@ -7,4 +7,6 @@ template const PoolLoops<int32_t>& table();
 template const PoolLoops<int64_t>& table();
 template const PoolLoops<uint8_t>& table();
 template const PoolLoops<uint16_t>& table();
+template const PoolLoops<uint32_t>& table();
+template const PoolLoops<uint64_t>& table();
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -31,7 +31,7 @@ struct Pool2dShape {
 };
 
 /// Largest element of each window; padding never wins. A window that holds a NaN gives NaN. A window without any
-/// element of the input gives the lowest value. T: float, double, Half, BFloat16, int8 to int64, uint8, uint16.
+/// element of the input gives the lowest value. T: every real type.
 template <class T>
 void max_pool(ThreadPool& pool, const Pool2dShape& shape, const T* input, T* output, const CpuOptions& options = {});
 

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace dflow {
+
+/// Fails the step unless the condition holds; the error prints the first `summarize` elements of each of the other inputs.
+struct Assert : StandardOp<"Assert"> {
+  struct Attrs {
+    std::int64_t summarize = 3;
+  };
+  using Inputs = In<bool, AnyList>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The input itself, its buffer shared; fails the step if an element is not finite.
+struct CheckNumerics : StandardOp<"CheckNumerics", FloatTypes> {
+  struct Attrs {
+    std::string message;
+  };
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// condition: a scalar. Whatever is to wait for the check goes into a scope of
+/// `graph.control_dependencies({check})`, or through `with_dependencies`.
+///
+/// ```cpp
+/// auto positive = df::assert_that(df::reduce_min(x) > 0.0f, {x, df::constant(graph, "x must be positive")});
+/// auto y = df::with_dependencies({positive}, df::log(x));
+/// ```
+/// Errors: InvalidArgument if the condition is not a scalar; when the step runs if it is false, with the first elements of
+/// `data`.
+Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs = {},
+                      const At& at = {});
+inline Operation assert_that(const Output<bool>& condition, std::initializer_list<AnyOutput> data, Assert::Attrs attrs = {},
+                             const At& at = {}) {
+  return assert_that(condition, std::span<const AnyOutput>(data.begin(), data.size()), attrs, at);
+}
+
+/// x; its gradient is checked alike.
+///
+/// Errors: InvalidArgument when the step runs if x holds what is not a number or infinite; says which, after `message`.
+template <AllowedFor<CheckNumerics> T>
+Output<T> check_numerics(const Output<T>& x, std::string message, const At& at = {}) {
+  return apply<CheckNumerics>(x, {.message = std::move(message)}, at);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/control/check.ipp>
+#endif

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/control/dependencies.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE AnyOutput detail::any_with_dependencies(std::span<const Operation> operations, const AnyOutput& x, const At& at) {
+  GraphStore& graph = graph_of({&x, 1}, op_def<Identity>, at);
+  const ScopeGuard after = enter_control_dependencies(graph, operations);
+  return build<Identity>({x}, {}, at);
+}
+
+}  // namespace dflow

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/nn/window.hpp>
+
+#include <type_traits>
+
+namespace dflow {
+
+struct BatchNormAttrs {
+  float epsilon = 1e-4f;
+  bool is_training = true;
+  DataFormat data_format = DataFormat::nhwc;
+};
+
+/// Normalises each channel (Ioffe and Szegedy 2015, arXiv:1502.03167): x, scale, offset, mean, variance gives y, and the
+/// mean and variance that the channels have (training; mean and variance are not read) or were given.
+///
+/// U, the type of the parameters, is float where T is half, bfloat16 or float, and double where T is double. Outputs 1 and 2
+/// are for running averages: the variance is the unbiased one. Outputs 3 and 4 are for the gradient: the mean and
+/// the plain variance.
+struct FusedBatchNorm : StandardOp<"FusedBatchNorm", FloatTypes, TypeList<float, double>> {
+  using Attrs = BatchNormAttrs;
+  using Inputs = In<T, U, U, U, U>;
+  using Outputs = Out<T, U, U, U, U>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The gradient of FusedBatchNorm: y_backprop, x, scale and its outputs 3 and 4 give those by x, scale and offset.
+struct FusedBatchNormGrad : StandardOp<"FusedBatchNormGrad", FloatTypes, TypeList<float, double>> {
+  using Attrs = BatchNormAttrs;
+  using Inputs = In<T, T, U, U, U>;
+  using Outputs = Out<T, U, U>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The type of the parameters of batch normalisation over elements of type T.
+template <class T>
+using BatchNormParameter = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <Element T>
+struct BatchNormResult {
+  Output<T> y;                                    ///< the shape of x
+  Output<BatchNormParameter<T>> batch_mean;      ///< [channels]
+  Output<BatchNormParameter<T>> batch_variance;  ///< [channels], unbiased: for running averages
+};
+
+namespace detail {
+BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset, const AnyOutput& mean,
+                               const AnyOutput& variance, const BatchNormAttrs& attrs, const At& at);
+}  // namespace detail
+
+/// y = (x - mean) / sqrt(variance + epsilon) * scale + offset, with the mean and variance of x over all dimensions but
+/// the last.
+///
+/// x: [batch, rows, columns, channels], scale and offset: [channels].
+/// Errors: InvalidArgument if x has not rank 4 or a parameter not one element per channel.
+template <AllowedFor<FusedBatchNorm> T>
+BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
+                                    const Output<BatchNormParameter<T>>& offset, float epsilon = 1e-3f, const At& at = {}) {
+  using U = BatchNormParameter<T>;
+  const BuiltNode node = detail::any_fused_batch_norm(x, scale, offset, {}, {}, {.epsilon = epsilon}, at);
+  return {Output<T>::unchecked(node.output(0)), Output<U>::unchecked(node.output(1)), Output<U>::unchecked(node.output(2))};
+}
+
+/// The same with a given mean and variance, [channels] each: what a trained network uses.
+template <AllowedFor<FusedBatchNorm> T>
+Output<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
+                           const Output<BatchNormParameter<T>>& offset, const Output<BatchNormParameter<T>>& mean,
+                           const Output<BatchNormParameter<T>>& variance, float epsilon = 1e-3f, const At& at = {}) {
+  const BatchNormAttrs attrs{.epsilon = epsilon, .is_training = false};
+  return Output<T>::unchecked(detail::any_fused_batch_norm(x, scale, offset, mean, variance, attrs, at).output(0));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/nn/batch_norm.ipp>
+#endif

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/random/random.hpp>
+
+#include <cstdint>
+
+namespace dflow {
+
+struct DropoutOptions {
+  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one in each session
+};
+
+namespace detail {
+AnyOutput any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions& options, const At& at);
+AnyOutput any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, const DropoutOptions& options, const At& at);
+}  // namespace detail
+
+/// Each element of x is kept with probability `keep_prob`, and divided by it, so that its expectation stays; the others
+/// become 0 (Srivastava et al. 2014). Which ones is drawn anew in each step; the gradient passes where x did.
+///
+/// ```cpp
+/// auto thinned = df::dropout(hidden, 0.5f);
+/// ```
+/// Errors: InvalidArgument unless 0 < keep_prob <= 1.
+template <AllowedFor<RandomUniform> T>
+Output<T> dropout(const Output<T>& x, float keep_prob, const DropoutOptions& options = {}, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_dropout(x, keep_prob, options, at));
+}
+
+/// The same with a probability that each step is fed, a scalar: 1 when the network is not being trained.
+template <AllowedFor<RandomUniform> T>
+Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutOptions& options = {}, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_dropout(x, keep_prob, options, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/nn/dropout.ipp>
+#endif

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/random/random.hpp>
+
+
+namespace dflow {
+
+namespace detail {
+
+/// The output has the shape that input 0 holds.
+DFLOW_INLINE void infer_random(InferContext& context) {
+  const PartialShape dims = context.with_rank(0, 1);
+  if (const std::optional<SmallIntegers> known = known_integers(context, 0)) {
+    if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
+    for (const std::int64_t dim : *known) {
+      if (dim < 0) context.fail(str_cat("dimension ", dim, " is negative"));
+    }
+    if (!try_product(known->span())) context.fail("the tensor would have more elements than can be counted");
+    context.set_output(0, PartialShape(known->span()));
+  } else if (const std::optional<PartialShape> shape = context.value_as_shape(0)) {
+    context.set_output(0, *shape);
+  } else if (dims[0] != dynamic && dims[0] <= max_rank) {
+    context.set_output(0, PartialShape::unknown(static_cast<int>(dims[0])));
+  }
+}
+
+DFLOW_INLINE RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
+  return {.seed = static_cast<std::int64_t>(next_op_seed(graph, seed))};
+}
+
+[[noreturn]] DFLOW_INLINE void reject_random(std::string_view op, std::string message, const At& at) {
+  throw Error(invalid_argument(std::move(message)).with_node(op, at.name).with_location(at.where));
+}
+
+/// O's numbers times `scale` plus `shift`; the node at the end gets the name.
+template <class O>
+AnyOutput scaled_random(GraphStore& graph, DType dtype, const IndexList& shape, std::uint64_t seed, double scale, double shift,
+                        const At& at) {
+  TypeArgs types;
+  types.push_back(dtype);
+  const At unnamed{.where = at.where};
+  const bool scales = scale != 1, shifts = shift != 0;
+  const AnyOutput dims = shape.edge(graph, unnamed);
+  Expr x = AnyOutput(build<O>(graph, {&dims, 1}, random_attrs(graph, seed), scales || shifts ? unnamed : at, types));
+  if (scales) x = AnyOutput(build<Mul>({x, scalar_like(x, scale)}, {}, shifts ? unnamed : at));
+  if (shifts) x = AnyOutput(build<Add>({x, scalar_like(x, shift)}, {}, at));
+  return x;
+}
+
+template <class O>
+AnyOutput scaled_normal(GraphStore& graph, DType dtype, const IndexList& shape, const NormalOptions& options, const At& at) {
+  if (!(options.stddev >= 0)) reject_random(O::name, str_cat("the standard deviation ", options.stddev, " is negative"), at);
+  return scaled_random<O>(graph, dtype, shape, options.seed, options.stddev, options.mean, at);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void RandomUniform::infer(InferContext& context) { detail::infer_random(context); }
+DFLOW_INLINE void RandomStandardNormal::infer(InferContext& context) { detail::infer_random(context); }
+DFLOW_INLINE void TruncatedNormal::infer(InferContext& context) { detail::infer_random(context); }
+
+DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  static_cast<void>(context.with_rank(2, 0));
+  const auto low = context.value_as_integers(1), high = context.value_as_integers(2);
+  if (low && high && low->at(0) >= high->at(0)) {
+    context.fail(str_cat("there is no integer from ", low->at(0), " to below ", high->at(0)));
+  }
+  detail::infer_random(context);
+}
+
+DFLOW_INLINE AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype, const IndexList& shape,
+                                                  const UniformOptions& options, const At& at) {
+  if (!(options.minval <= options.maxval)) {
+    reject_random(RandomUniform::name, str_cat("minval ", options.minval, " is greater than maxval ", options.maxval), at);
+  }
+  return scaled_random<RandomUniform>(graph, dtype, shape, options.seed, options.maxval - options.minval, options.minval, at);
+}
+
+DFLOW_INLINE AnyOutput detail::any_random_uniform_int(GraphStore& graph, const IndexList& shape, AnyTensor minval,
+                                                      AnyTensor maxval, std::uint64_t seed, const At& at) {
+  const At unnamed{.where = at.where};
+  const AnyOutput dims = shape.edge(graph, unnamed);
+  const AnyOutput low = any_constant(graph, std::move(minval), unnamed);
+  const AnyOutput high = any_constant(graph, std::move(maxval), unnamed);
+  return build<RandomUniformInt>({dims, low, high}, random_attrs(graph, seed), at);
+}
+
+DFLOW_INLINE AnyOutput detail::any_random_normal(GraphStore& graph, DType dtype, const IndexList& shape,
+                                                 const NormalOptions& options, const At& at) {
+  return scaled_normal<RandomStandardNormal>(graph, dtype, shape, options, at);
+}
+
+DFLOW_INLINE AnyOutput detail::any_truncated_normal(GraphStore& graph, DType dtype, const IndexList& shape,
+                                                    const NormalOptions& options, const At& at) {
+  return scaled_normal<TruncatedNormal>(graph, dtype, shape, options, at);
+}
+
+}  // namespace dflow
