@@ -1,0 +1,47 @@
+#pragma once
+
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/train/optimizer.hpp>
+
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at);
+}  // namespace detail
+
+/// min(max(x, lowest), highest).
+template <AllowedFor<Maximum> T>
+Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std::type_identity_t<T> highest,
+                        const At& at = {}) {
+  const auto scalar = [&](T value) {
+    return Output<T>::unchecked(detail::any_constant(*x.graph(), Tensor<T>::full({}, value), {.where = at.where}));
+  };
+  return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);
+}
+
+/// x scaled down to an Euclidean norm of `max_norm` where it is longer.
+template <Element T>
+requires is_floating_element<T> Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_clip_by_norm(x, max_norm, at));
+}
+
+namespace train {
+
+/// All gradients scaled down together so that the norm over all of them is at most `max_norm` (Pascanu et al. 2012,
+/// arXiv:1211.5063). Gradients that do not exist stay so; the rows of sparse ones are scaled and count as they are.
+///
+/// Errors: InvalidArgument if there is no gradient.
+std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients, double max_norm);
+
+/// The Euclidean norm over all gradients, a scalar.
+AnyOutput global_norm(std::span<const GradientAndVariable> gradients);
+
+}  // namespace train
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/clip.ipp>
+#endif

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/nn/losses.hpp>
+#include <dflow/train/clip.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({x})); }
+DFLOW_INLINE Expr norm_from_half_square(const Expr& half) { return AnyOutput(build<Sqrt>({half * 2.0})); }
+
+/// max_norm / max(norm, max_norm): 1 where the norm is small enough.
+DFLOW_INLINE Expr shrinking_factor(const Expr& norm, double max_norm) {
+  const Expr limit = scalar_like(norm, max_norm);
+  return limit / Expr(AnyOutput(build<Maximum>({norm, limit})));
+}
+
+DFLOW_INLINE AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, const At& at) {
+  if (!(max_norm > 0))
+    throw Error(
+        invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm)).with_location(at.where));
+  return Expr(x) * shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients) {
+  Expr sum;
+  for (const GradientAndVariable& each : gradients) {
+    if (!each.gradient.exists()) continue;
+    const AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
+    const Expr half = dflow::detail::half_squared_norm(values);
+    sum = sum.is_valid() ? sum + Expr(dflow::detail::cast_to(half, sum.dtype())) : half;
+  }
+  if (!sum.is_valid()) throw Error(invalid_argument("global_norm: there is no gradient"));
+  return dflow::detail::norm_from_half_square(sum);
+}
+
+DFLOW_INLINE std::vector<train::GradientAndVariable> train::clip_by_global_norm(
+    std::vector<GradientAndVariable> gradients, double max_norm) {
+  if (!(max_norm > 0))
+    throw Error(invalid_argument(str_cat("clip_by_global_norm: the norm must be positive, is ", max_norm)));
+  const Expr factor = dflow::detail::shrinking_factor(global_norm(gradients), max_norm);
+  for (GradientAndVariable& each : gradients) {
+    if (!each.gradient.exists()) continue;
+    AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
+    values = Expr(values) * Expr(dflow::detail::cast_to(factor, values.dtype()));
+  }
+  return gradients;
+}
+
+}  // namespace dflow

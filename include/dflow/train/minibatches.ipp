@@ -1,0 +1,57 @@
+#pragma once
+
+#include <dflow/base/philox.hpp>
+#include <dflow/base/str_cat.hpp>
+#include <dflow/train/minibatches.hpp>
+
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace dflow::train {
+
+DFLOW_INLINE Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed)
+    : batch_(batch), seed_(seed) {
+  if (batch < 1 || batch > rows) {
+    throw Error(invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
+  }
+  order_.resize(static_cast<std::size_t>(rows));
+  std::iota(order_.begin(), order_.end(), 0);
+}
+
+DFLOW_INLINE std::span<const std::int64_t> Minibatches::next() {
+  if (position_ == 0) shuffle();
+  const std::span<const std::int64_t> rows(order_.data() + position_ * batch_, static_cast<std::size_t>(batch_));
+  position_ = (position_ + 1) % per_epoch();
+  return rows;
+}
+
+/// Fisher and Yates; the bias of 2^-32 per row that the product leaves is of no account here.
+DFLOW_INLINE void Minibatches::shuffle() {
+  PhiloxStream random = PhiloxStream::from_seeds(seed_, ++epoch_);
+  for (std::size_t i = order_.size(); i > 1; --i) {
+    const std::uint64_t pick = (static_cast<std::uint64_t>(random.next()[0]) * i) >> 32;
+    std::swap(order_[i - 1], order_[pick]);
+  }
+}
+
+DFLOW_INLINE AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
+  if (tensor.rank() < 1 || !is_plain(tensor.dtype())) {
+    throw Error(invalid_argument(
+        str_cat("rows_of: needs numbers of rank 1 or more, got ", name(tensor.dtype()), tensor.shape().to_string())));
+  }
+  AnyTensor result(tensor.dtype(), tensor.shape().with_dim(0, static_cast<std::int64_t>(rows.size())));
+  const std::size_t row_bytes = tensor.dim(0) == 0 ? 0 : tensor.bytes() / static_cast<std::size_t>(tensor.dim(0));
+  const auto* from = static_cast<const std::byte*>(tensor.raw_data());
+  auto* to = static_cast<std::byte*>(result.raw_data());
+  for (const std::int64_t row : rows) {
+    if (row < 0 || row >= tensor.dim(0)) {
+      throw Error(invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
+    }
+    if (row_bytes != 0) std::memcpy(to, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+  return result;
+}
+
+}  // namespace dflow::train

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <dflow/autodiff/gradients.hpp>
+#include <dflow/ops/state/typed_variable.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace dflow::train {
+
+/// A learning rate or another hyperparameter: a number, or an edge such as a schedule of the global step.
+///
+/// Thread safety: a value type.
+class Hyperparameter {
+ public:
+  Hyperparameter(float value) : value_(value) {}              // NOLINT(google-explicit-constructor)
+  Hyperparameter(const Output<float>& edge) : edge_(edge) {}  // NOLINT(google-explicit-constructor)
+
+  /// The scalar as an edge of element type `dtype`.
+  AnyOutput edge(GraphStore& graph, DType dtype) const;
+
+ private:
+  float value_ = 0;
+  AnyOutput edge_;
+};
+
+struct GradientAndVariable {
+  Gradient gradient;
+  AnyVariable variable;
+};
+
+struct MinimizeOptions {
+  /// What to train; the graph's collection "trainable_variables" where empty.
+  std::vector<AnyVariable> variables = {};
+  /// Incremented after each update.
+  std::optional<Variable<std::int64_t>> global_step = {};
+};
+
+/// Builds the nodes that make a loss smaller: gradients of the loss, and an update of each variable by its gradient.
+///
+/// ```cpp
+/// auto train = df::train::Adam(1e-3f).minimize(loss);
+/// session.run({{images, x}, {labels, y}}, train);
+/// ```
+///
+/// What an optimizer keeps per variable (a slot) is a variable named after it, "w/Adam" for example, and placed where
+/// it is.
+///
+/// Thread safety: const; builds, see Graph.
+/// Errors: InvalidArgument if there is no variable, or the loss depends on none.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// One step: returns when run the updates are done. The loss is summed if it is no scalar.
+  Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {}) const;
+
+  /// The two halves of `minimize`, to look at or change the gradients between them. Variables that the loss does not
+  /// depend on come with a gradient that does not exist.
+  std::vector<GradientAndVariable> compute_gradients(const AnyOutput& loss,
+                                                     std::vector<AnyVariable> variables = {}) const;
+  Operation apply_gradients(std::span<const GradientAndVariable> gradients,
+                            const std::optional<Variable<std::int64_t>>& global_step = {}, const At& at = {}) const;
+
+ protected:
+  /// What one call of apply_gradients builds: its updates share hyperparameters and state.
+  class Updates {
+   public:
+    virtual ~Updates() = default;
+    virtual Operation apply_dense(const AnyVariable& variable, const AnyOutput& gradient) = 0;
+    virtual Operation apply_sparse(const AnyVariable& variable, const IndexedSlices& gradient) = 0;
+    /// After all updates: what changes the shared state.
+    virtual std::vector<Operation> finish(std::span<const Operation> updates) {
+      return static_cast<void>(updates), std::vector<Operation>{};
+    }
+  };
+
+  Optimizer() = default;
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
+
+  virtual std::string_view name() const = 0;
+  virtual std::unique_ptr<Updates> start(GraphStore& graph) const = 0;
+};
+
+/// The variable "w/<name>" of zeros with the type, shape and place of `variable` "w".
+///
+/// Errors: InvalidArgument if the variable's shape is not known.
+AnyVariable make_slot(const AnyVariable& variable, std::string_view name);
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/optimizer.ipp>
+#endif

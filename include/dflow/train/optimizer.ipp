@@ -1,0 +1,102 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/train/optimizer.hpp>
+
+#include <algorithm>
+#include <shared_mutex>
+#include <string>
+#include <utility>
+
+namespace dflow::train {
+
+DFLOW_INLINE AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) const {
+  if (edge_.is_valid()) return dflow::detail::cast_to(edge_, dtype);
+  const AnyTensor value = visit_dtype<FloatTypes>(
+      dtype, [&]<class T>() -> AnyTensor { return Tensor<T>::full({}, static_cast<T>(value_)); });
+  return dflow::detail::any_constant(graph, value, {});
+}
+
+DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view name) {
+  GraphStore& graph = *variable.handle().graph();
+  if (!variable.shape().is_fully_defined()) {
+    throw Error(invalid_argument(str_cat("variable '", variable.name(), "' needs a known shape to be trained, has ",
+                                         variable.shape().to_string())));
+  }
+  GraphStore::Scope scope = graph.scopes.back();
+  scope.name_prefix = variable.name() + "/";
+  scope.colocated_with = variable.handle().node_id();
+  scope.control_inputs.clear();
+  const ScopeGuard beside_it = enter_scope(graph, scope);
+  const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
+  const AnyTensor zero = AnyTensor::zeros(variable.dtype(), {});
+  const AnyOutput zeros = dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), zero, {});
+  return AnyVariable::make(graph, zeros, {.name = unique, .trainable = false});
+}
+
+namespace detail {
+
+DFLOW_INLINE std::vector<AnyVariable> trainable_variables(GraphStore& graph) {
+  std::vector<NodeId> handles;
+  {
+    const std::shared_lock lock(graph.mutex);
+    const auto found = graph.collections.find("trainable_variables");
+    if (found != graph.collections.end()) handles = found->second;
+  }
+  std::vector<AnyVariable> variables;
+  for (const NodeId handle : handles) variables.push_back(AnyVariable::of(Operation(&graph, handle)));
+  return variables;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss,
+                                                                           std::vector<AnyVariable> variables) const {
+  if (!loss.is_valid()) throw Error(invalid_argument(str_cat(name(), ": the loss is an empty Output")));
+  if (variables.empty()) variables = detail::trainable_variables(*loss.graph());
+  if (variables.empty()) throw Error(invalid_argument(str_cat(name(), ": the graph has no trainable variables")));
+  std::vector<AnyOutput> reads;
+  for (const AnyVariable& variable : variables) reads.push_back(variable.read_edge());
+  std::vector<Gradient> gradients = dflow::gradients(std::span(&loss, 1), std::span<const AnyOutput>(reads));
+  std::vector<GradientAndVariable> result;
+  for (std::size_t i = 0; i < variables.size(); ++i) result.push_back({std::move(gradients[i]), variables[i]});
+  return result;
+}
+
+DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,
+                                                  const std::optional<Variable<std::int64_t>>& global_step,
+                                                  const At& at) const {
+  const auto trained = std::find_if(gradients.begin(), gradients.end(),
+                                    [](const GradientAndVariable& each) { return each.gradient.exists(); });
+  if (trained == gradients.end()) {
+    throw Error(
+        invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(at.where));
+  }
+  GraphStore& graph = *trained->variable.handle().graph();
+  const ScopeGuard scope = enter_name_scope(graph, name());
+  const std::unique_ptr<Updates> shared = start(graph);
+  std::vector<Operation> updates;
+  for (const GradientAndVariable& each : gradients) {
+    if (!each.gradient.exists()) continue;
+    const ScopeGuard with = enter_colocation(graph, each.variable.handle().node_id());
+    updates.push_back(each.gradient.slices ? shared->apply_sparse(each.variable, *each.gradient.slices)
+                                           : shared->apply_dense(each.variable, each.gradient.dense));
+  }
+  const std::vector<Operation> last = shared->finish(updates);
+  updates.insert(updates.end(), last.begin(), last.end());
+  if (global_step) {
+    const ScopeGuard after = enter_control_dependencies(graph, updates);
+    const AnyOutput one = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 1), {});
+    updates.push_back(global_step->any_variable().assign_add(one));
+  }
+  return group(updates, at);
+}
+
+DFLOW_INLINE Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
+  return apply_gradients(compute_gradients(loss, options.variables), options.global_step, at);
+}
+
+}  // namespace dflow::train

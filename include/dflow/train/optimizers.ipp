@@ -1,0 +1,140 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/state/update.hpp>
+#include <dflow/train/optimizers.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow::train {
+
+namespace detail {
+
+/// One edge per element type of a hyperparameter, shared by the updates of all variables of that type.
+class SharedScalar {
+ public:
+  SharedScalar(GraphStore& graph, Hyperparameter value) : graph_(graph), value_(value) {}
+
+  AnyOutput of(DType dtype) {
+    for (const AnyOutput& edge : edges_) {
+      if (edge.dtype() == dtype) return edge;
+    }
+    // It belongs to all variables, not to the one that asks first.
+    GraphStore::Scope scope = graph_.scopes.back();
+    scope.colocated_with = -1;
+    const ScopeGuard anywhere = enter_scope(graph_, std::move(scope));
+    return edges_.emplace_back(value_.edge(graph_, dtype));
+  }
+
+ private:
+  GraphStore& graph_;
+  Hyperparameter value_;
+  std::vector<AnyOutput> edges_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE std::unique_ptr<Optimizer::Updates> GradientDescent::start(GraphStore& graph) const {
+  class Descent final : public Updates {
+   public:
+    Descent(GraphStore& graph, Hyperparameter learning_rate) : learning_rate_(graph, learning_rate) {}
+    Operation apply_dense(const AnyVariable& variable, const AnyOutput& gradient) override {
+      return build<ApplyGradientDescent>({variable.handle(), learning_rate_.of(variable.dtype()), gradient});
+    }
+    Operation apply_sparse(const AnyVariable& variable, const IndexedSlices& gradient) override {
+      return build<SparseApplyGradientDescent>(
+          {variable.handle(), learning_rate_.of(variable.dtype()), gradient.values, gradient.indices});
+    }
+
+   private:
+    detail::SharedScalar learning_rate_;
+  };
+  return std::make_unique<Descent>(graph, learning_rate_);
+}
+
+DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& graph) const {
+  class Accumulated final : public Updates {
+   public:
+    Accumulated(GraphStore& graph, const Hyperparameter& learning_rate, const Hyperparameter& momentum, bool nesterov)
+        : learning_rate_(graph, learning_rate), momentum_(graph, momentum), nesterov_(nesterov) {}
+    Operation apply_dense(const AnyVariable& variable, const AnyOutput& gradient) override {
+      const DType dtype = variable.dtype();
+      const AnyVariable accum = make_slot(variable, "Momentum");
+      return build<ApplyMomentum>(
+          {variable.handle(), accum.handle(), learning_rate_.of(dtype), gradient, momentum_.of(dtype)},
+          {.use_nesterov = nesterov_});
+    }
+    Operation apply_sparse(const AnyVariable& variable, const IndexedSlices& gradient) override {
+      const DType dtype = variable.dtype();
+      const AnyVariable accum = make_slot(variable, "Momentum");
+      return build<SparseApplyMomentum>({variable.handle(), accum.handle(), learning_rate_.of(dtype), gradient.values,
+                                         gradient.indices, momentum_.of(dtype)},
+                                        {.use_nesterov = nesterov_});
+    }
+
+   private:
+    detail::SharedScalar learning_rate_, momentum_;
+    bool nesterov_;
+  };
+  return std::make_unique<Accumulated>(graph, learning_rate_, momentum_, options_.nesterov);
+}
+
+DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) const {
+  class Moments final : public Updates {
+   public:
+    Moments(GraphStore& graph, const Hyperparameter& learning_rate, float beta1, float beta2, float epsilon)
+        : graph_(graph),
+          beta1_power_variable_(make_power(graph, "beta1_power", beta1)),
+          beta2_power_variable_(make_power(graph, "beta2_power", beta2)),
+          beta1_power_(graph, Output<float>(beta1_power_variable_.read_edge())),
+          beta2_power_(graph, Output<float>(beta2_power_variable_.read_edge())),
+          learning_rate_(graph, learning_rate),
+          beta1_(graph, beta1),
+          beta2_(graph, beta2),
+          epsilon_(graph, epsilon) {}
+
+    Operation apply_dense(const AnyVariable& variable, const AnyOutput& gradient) override {
+      std::vector<AnyOutput> inputs = inputs_for(variable);
+      inputs.push_back(gradient);
+      return build<ApplyAdam>(std::span<const AnyOutput>(inputs));
+    }
+    Operation apply_sparse(const AnyVariable& variable, const IndexedSlices& gradient) override {
+      std::vector<AnyOutput> inputs = inputs_for(variable);
+      inputs.push_back(gradient.values);
+      inputs.push_back(gradient.indices);
+      return build<SparseApplyAdam>(std::span<const AnyOutput>(inputs));
+    }
+    std::vector<Operation> finish(std::span<const Operation> updates) override {
+      const ScopeGuard after = enter_control_dependencies(graph_, updates);
+      const auto raise = [](const AnyVariable& power, detail::SharedScalar& beta) {
+        return power.assign(build<Mul>({power.read_edge(), beta.of(DType::float32)}));
+      };
+      return {raise(beta1_power_variable_, beta1_), raise(beta2_power_variable_, beta2_)};
+    }
+
+   private:
+    /// beta to the power of the number of the step, which is beta in the first one.
+    static AnyVariable make_power(GraphStore& graph, const char* name, float beta) {
+      const AnyOutput initial = dflow::detail::any_constant(graph, Tensor<float>::full({}, beta), {});
+      return AnyVariable::make(graph, initial, {.name = name, .trainable = false});
+    }
+    std::vector<AnyOutput> inputs_for(const AnyVariable& variable) {
+      const DType dtype = variable.dtype();
+      const AnyVariable m = make_slot(variable, "Adam"), v = make_slot(variable, "Adam");
+      return {
+          variable.handle(),        m.handle(),       v.handle(),       beta1_power_.of(dtype), beta2_power_.of(dtype),
+          learning_rate_.of(dtype), beta1_.of(dtype), beta2_.of(dtype), epsilon_.of(dtype)};
+    }
+
+    GraphStore& graph_;
+    AnyVariable beta1_power_variable_, beta2_power_variable_;
+    detail::SharedScalar beta1_power_, beta2_power_, learning_rate_, beta1_, beta2_, epsilon_;
+  };
+  return std::make_unique<Moments>(graph, learning_rate_, beta1_, beta2_, epsilon_);
+}
+
+}  // namespace dflow::train

@@ -1,0 +1,12 @@
+#pragma once
+
+/// Optimizers, schedules, clipping, layers, metrics and what a training loop needs.
+
+#include <dflow/train/clip.hpp>
+#include <dflow/train/initializers.hpp>
+#include <dflow/train/layers.hpp>
+#include <dflow/train/metrics.hpp>
+#include <dflow/train/minibatches.hpp>
+#include <dflow/train/optimizers.hpp>
+#include <dflow/train/progress.hpp>
+#include <dflow/train/schedules.hpp>
