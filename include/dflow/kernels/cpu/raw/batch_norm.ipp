@@ -119,7 +119,7 @@ void batch_norm_backward(ThreadPool& pool, std::int64_t rows, std::int64_t chann
     }
     const double inv_std = 1 / std::sqrt(static_cast<double>(variance[c]) + static_cast<double>(epsilon));
     const double inv_rows = through_statistics ? 1 / static_cast<double>(rows) : 0;
-    grad_scale[c] = static_cast<P>(along * inv_std);
+    grad_scale[c] = static_cast<P>(rows == 0 ? 0 : along * inv_std);
     grad_offset[c] = static_cast<P>(sum);
     factor[c] = static_cast<P>(static_cast<double>(scale[c]) * inv_std);
     shift[c] = static_cast<P>(sum * inv_rows);

@@ -1,0 +1,8 @@
+#include <dflow/kernels/cpu/raw/variants/elementwise_loops.hpp>
+
+namespace dflow::cpu::DFLOW_CPU_VARIANT {
+template const FloatElementwiseLoops<HalfBits>& table();
+template const FloatElementwiseLoops<BFloat16Bits>& table();
+template const HalfMathLoops<HalfBits>& table();
+template const HalfMathLoops<BFloat16Bits>& table();
+}  // namespace dflow::cpu::DFLOW_CPU_VARIANT
