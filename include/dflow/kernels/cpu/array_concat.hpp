@@ -4,6 +4,8 @@
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/array/concat.hpp>
 
+#include <algorithm>
+
 namespace dflow {
 
 namespace detail {

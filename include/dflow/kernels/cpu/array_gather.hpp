@@ -5,6 +5,7 @@
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/array/gather.hpp>
 
+#include <array>
 #include <string>
 
 namespace dflow {

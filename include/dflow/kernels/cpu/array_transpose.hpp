@@ -6,6 +6,7 @@
 #include <dflow/ops/array/transpose.hpp>
 
 #include <algorithm>
+#include <array>
 
 namespace dflow {
 

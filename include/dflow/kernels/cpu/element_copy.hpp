@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 
 /// What kernels share that move elements without looking at them: one body for all element types, strings included.
 namespace dflow::detail {

@@ -6,6 +6,9 @@
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/slice.hpp>
 
+#include <optional>
+#include <vector>
+
 namespace dflow {
 
 namespace detail {

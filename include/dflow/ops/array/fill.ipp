@@ -7,6 +7,11 @@
 #include <dflow/ops/math/reduce.hpp>
 
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 namespace dflow {
 

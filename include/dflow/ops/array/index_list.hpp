@@ -5,6 +5,7 @@
 #include <dflow/op/build.hpp>
 
 #include <array>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <span>

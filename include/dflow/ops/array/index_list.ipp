@@ -4,7 +4,10 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace dflow {
 

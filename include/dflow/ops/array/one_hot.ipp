@@ -6,6 +6,9 @@
 #include <dflow/ops/array/one_hot.hpp>
 #include <dflow/ops/math/reduce.hpp>
 
+#include <optional>
+#include <utility>
+
 namespace dflow {
 
 DFLOW_INLINE void OneHot::infer(InferContext& context) {

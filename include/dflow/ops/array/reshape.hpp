@@ -3,6 +3,7 @@
 #include <dflow/op/build.hpp>
 #include <dflow/ops/array/index_list.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace dflow {

@@ -3,6 +3,9 @@
 #include <dflow/base/checked.hpp>
 #include <dflow/ops/array/reshape.hpp>
 
+#include <optional>
+#include <vector>
+
 namespace dflow {
 
 namespace detail {

@@ -7,6 +7,10 @@
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/math/cast.hpp>
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 namespace dflow {
 
 namespace detail {

@@ -5,6 +5,8 @@
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/transpose.hpp>
 
+#include <optional>
+
 namespace dflow {
 
 DFLOW_INLINE void Transpose::infer(InferContext& context) {

@@ -9,6 +9,10 @@
 #include <dflow/ops/math/prod_gradient.hpp>
 #include <dflow/ops/math/reduce.hpp>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+
 namespace dflow {
 
 namespace detail {
