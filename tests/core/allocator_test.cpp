@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "core/status_of.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>

@@ -2,6 +2,10 @@
 
 #include <dflow/core/allocator.hpp>
 
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
 namespace dflow {
 
 struct PoolAllocatorOptions {

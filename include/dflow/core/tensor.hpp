@@ -3,7 +3,6 @@
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/tensor_view.hpp>
 
-#include <algorithm>
 #include <initializer_list>
 #include <iterator>
 #include <type_traits>
@@ -58,7 +57,8 @@ template <Element T> class Tensor : public AnyTensor {
       : Tensor(shape, std::span<const T>(values.begin(), values.size())) {}
   Tensor(const Shape& shape, std::span<const T> values) : Tensor(shape) {
     if (values.size() != static_cast<std::size_t>(num_elements())) detail::throw_wrong_count(shape, values.size());
-    if (!values.empty()) std::copy(values.begin(), values.end(), data());
+    T* to = data();
+    for (const T& value : values) *to++ = value;
   }
   template <detail::RangeOf<T> R>
   requires(!std::is_convertible_v<const R&, std::span<const T>>) Tensor(const Shape& shape, const R& values)
@@ -79,7 +79,7 @@ template <Element T> class Tensor : public AnyTensor {
 
   static Tensor full(const Shape& shape, const T& value) {
     Tensor tensor(shape);
-    std::fill(tensor.begin(), tensor.end(), value);
+    for (T& element : tensor) element = value;
     return tensor;
   }
   static Tensor zeros(const Shape& shape) { return full(shape, T()); }
