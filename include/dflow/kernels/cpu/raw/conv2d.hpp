@@ -1,36 +1,13 @@
 #pragma once
 
 #include <dflow/base/thread_pool.hpp>
+#include <dflow/kernels/cpu/raw/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/raw/gemm.hpp>
 #include <dflow/kernels/cpu/raw/options.hpp>
 
 #include <cstdint>
 
 namespace dflow::cpu {
-
-/// Sizes of a 2-D convolution: input [batch, in_rows, in_cols, in_channels], filter [filter_rows, filter_cols,
-/// in_channels, out_channels], output [batch, out_rows(), out_cols(), out_channels].
-struct Conv2dShape {
-  std::int64_t batch = 0, in_rows = 0, in_cols = 0, in_channels = 0;
-  std::int64_t filter_rows = 0, filter_cols = 0, out_channels = 0;
-  std::int64_t stride_rows = 1, stride_cols = 1;
-  std::int64_t dilation_rows = 1, dilation_cols = 1;
-  std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
-
-  /// Rows and columns of the output; 0 where the dilated filter is larger than the padded input.
-  [[nodiscard]] constexpr std::int64_t out_rows() const {
-    return extent(in_rows + pad_top + pad_bottom, (filter_rows - 1) * dilation_rows + 1, stride_rows);
-  }
-  [[nodiscard]] constexpr std::int64_t out_cols() const {
-    return extent(in_cols + pad_left + pad_right, (filter_cols - 1) * dilation_cols + 1, stride_cols);
-  }
-  friend constexpr bool operator==(const Conv2dShape&, const Conv2dShape&) = default;
-
- private:
-  static constexpr std::int64_t extent(std::int64_t padded, std::int64_t window, std::int64_t stride) {
-    return padded < window ? 0 : (padded - window) / stride + 1;
-  }
-};
 
 /// output = relu(conv(input, filter) + bias); `epilogue.accumulate` adds to what output holds.
 /// T: float, double, Half, BFloat16 (both through float).

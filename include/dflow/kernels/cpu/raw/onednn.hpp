@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/thread_pool.hpp>
-#include <dflow/kernels/cpu/raw/conv2d.hpp>
+#include <dflow/kernels/cpu/raw/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/raw/options.hpp>
 
 #include <cstdint>
