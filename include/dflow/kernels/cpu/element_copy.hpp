@@ -42,14 +42,14 @@ inline double move_cost_ns(const KernelInit& init) {
   return 300 + estimated_elements(y) * copy_cost_ns(y.dtype);
 }
 
-/// cpu::strided_copy for elements of any type.
+/// cpu::strided_copy for elements of any type; strides past the last dimension are ignored.
 inline void strided_copy(const KernelContext& context, DType dtype, std::span<const std::int64_t> dims,
                          const void* from, std::span<const std::int64_t> from_strides, void* to,
                          std::span<const std::int64_t> to_strides) {
   if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return;
   if (dtype != DType::string) {
-    return cpu::strided_copy(context.pool(), size_of(dtype), dims, from, from_strides, to, to_strides,
-                             cpu_options(context));
+    return cpu::strided_copy(context.pool(), size_of(dtype), dims, from, from_strides.first(dims.size()), to,
+                             to_strides.first(dims.size()), cpu_options(context));
   }
   const auto* source = static_cast<const std::string*>(from);
   auto* target = static_cast<std::string*>(to);
