@@ -176,15 +176,15 @@ def _arg(f, op):
         ("empty result, rank 3", (2, 3, 0), 1),
     ]:
         f.raw(op, name, {"input": eighths(shape), "dimension": fixed(dimension)}, FLOATS)
-        f.raw(op, f"integers, {name}", {"input": small(shape, 0, 6), "dimension": fixed(dimension)}, INTS)
+        arguments = {"input": small(shape, 0, 6), "dimension": fixed(dimension)}
+        f.raw(op, f"integers, {name}", arguments, INTS, output_roles=["fixed"])
     ties = np.array([[1, 3, 3, 0], [0, 0, 2, 2], [1, 1, 1, 1]])
     f.raw(op, "first of equals", {"input": element(ties), "dimension": fixed(1)}, REALS)
     long_ties = np.zeros(100)
     long_ties[[41, 77]] = 1 if op == "ArgMax" else -1
     f.raw(op, "first of equals, far apart", {"input": element(long_ties), "dimension": fixed(0)}, FLOATS)
-    f.raw(
-        op, "negative integers", {"input": element([[-5, -3, -9], [7, -8, 0]], "int64"), "dimension": fixed(1)}, SIGNED
-    )
+    arguments = {"input": element([[-5, -3, -9], [7, -8, 0]], "int64"), "dimension": fixed(1)}
+    f.raw(op, "negative integers", arguments, SIGNED, output_roles=["fixed"])
     f.raw(
         op,
         "infinities",
