@@ -1,1 +1,2 @@
 #include <dflow/ops/math/matmul.ipp>
+#include <dflow/ops/math/segment.ipp>

@@ -4,6 +4,7 @@
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/op/op_table.hpp>
+#include <dflow/runtime/inter_op.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -17,13 +18,6 @@ namespace dflow {
 
 /// Kernels of stateful nodes by node name: they keep what they own (a random stream's position) across plans.
 using StatefulKernels = std::unordered_map<std::string, std::shared_ptr<AnyKernel>>;
-
-/// How the units of a plan are scheduled.
-enum class InterOp : std::uint8_t {
-  automatic,   ///< sequential where the graph offers no parallel work worth another thread
-  sequential,  ///< one frozen order in the thread that runs the step; kernels still split their work
-  parallel,    ///< independent units at once
-};
 
 /// A graph on one device, compiled for running: nodes in dense arrays in a frozen order, edges as slot numbers, kernels
 /// made, counts of pending inputs and of readers precomputed.

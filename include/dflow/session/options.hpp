@@ -5,6 +5,7 @@
 #include <dflow/kernels/cpu/raw/options.hpp>
 #include <dflow/op/op_table.hpp>
 #include <dflow/passes/options.hpp>
+#include <dflow/runtime/inter_op.hpp>
 #include <dflow/runtime/step_stats.hpp>
 
 #include <cstddef>
@@ -19,7 +20,6 @@ class Allocator;
 class Clock;
 class Device;
 class ThreadPool;
-enum class InterOp : std::uint8_t;
 
 /// What a session is made with. Whatever is left null the session makes for itself; nothing is shared between sessions that
 /// was not given to both.
@@ -36,7 +36,7 @@ struct SessionOptions {
   /// Tensors of the session take at most so many bytes at once; 0 for no limit. Beyond it: ResourceExhausted.
   std::size_t memory_limit_bytes = 0;
   PassOptions passes = {};
-  InterOp inter_op = {};
+  InterOp inter_op = InterOp::automatic;
   /// The kernels' backend and instruction set.
   cpu::CpuOptions cpu = {};
   /// The same bits for the same seed, whatever the number of threads.

@@ -10,6 +10,7 @@
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/math/prod_gradient.hpp>
 #include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/math/segment.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/special.hpp>
 #include <dflow/ops/math/unary.hpp>
@@ -30,6 +31,6 @@ using ReductionOps =
     TypeList<Sum, Mean, Prod, Max, Min, All, Any, ArgMax, ArgMin, ReducedShape, ExclusiveProd, ExclusiveProdGrad>;
 
 /// The family's ops in the standard table.
-using MathOps = concat_t<ElementwiseMathOps, ReductionOps, TypeList<MatMul, BatchMatMul, AddN>>;
+using MathOps = concat_t<ElementwiseMathOps, ReductionOps, TypeList<MatMul, BatchMatMul, AddN, UnsortedSegmentSum>>;
 
 }  // namespace dflow

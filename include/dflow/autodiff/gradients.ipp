@@ -1,0 +1,191 @@
+#pragma once
+
+#include <dflow/autodiff/gradients.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/concat.hpp>
+#include <dflow/ops/math/add_n.hpp>
+#include <dflow/ops/math/segment.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// Reverse accumulation over one graph. Node ids are a topological order, so the sweeps are loops over ids.
+class GradientBuilder {
+ public:
+  GradientBuilder(GraphStore& graph, std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                  const GradientOptions& options)
+      : graph_(graph), ys_(ys), xs_(xs), options_(options) {}
+
+  std::vector<Gradient> build() {
+    mark_dependents();
+    seed();
+    for (NodeId id = last_; id >= first_; --id) {
+      if (depends_[index(id)]) differentiate(id);
+    }
+    std::vector<Gradient> result;
+    for (const AnyOutput& x : xs_) result.push_back(collect(x.endpoint()));
+    return result;
+  }
+
+ private:
+  using Contributions = std::vector<Gradient>;
+
+  static std::uint64_t key(Endpoint edge) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(edge.node)) << 32 | static_cast<std::uint32_t>(edge.index);
+  }
+  std::size_t index(NodeId id) const { return static_cast<std::size_t>(id - first_); }
+  bool is_x(Endpoint edge) const {
+    return std::any_of(xs_.begin(), xs_.end(), [&](const AnyOutput& x) { return x.endpoint() == edge; });
+  }
+  bool is_stopped(Endpoint edge) const {
+    return std::any_of(options_.stop_gradients.begin(), options_.stop_gradients.end(),
+                       [&](const AnyOutput& stop) { return stop.endpoint() == edge; });
+  }
+  /// Something flows back along this edge to an x.
+  bool leads_to_x(Endpoint edge) const {
+    if (edge.node < first_ || edge.node > last_ || is_stopped(edge)) return false;
+    return depends_[index(edge.node)] || (has_x_[index(edge.node)] && is_x(edge));
+  }
+
+  /// Marks the nodes between the xs and the ys: those with an input that leads back to an x.
+  void mark_dependents() {
+    first_ = xs_.front().node_id();
+    last_ = first_;
+    for (const AnyOutput& x : xs_) first_ = std::min(first_, x.node_id());
+    for (const AnyOutput& y : ys_) last_ = std::max(last_, y.node_id());
+    last_ = std::max(last_, first_);
+    for (const AnyOutput& x : xs_) last_ = std::max(last_, x.node_id());
+    depends_.resize(index(last_) + 1);
+    has_x_.resize(index(last_) + 1);
+    for (const AnyOutput& x : xs_) has_x_[index(x.node_id())] = true;
+    for (NodeId id = first_; id <= last_; ++id) {
+      const Node& node = graph_.node(id);
+      if (node.op->gradient_stops) continue;
+      depends_[index(id)] =
+          std::any_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return leads_to_x(input); });
+    }
+  }
+
+  void seed() {
+    for (std::size_t i = 0; i < ys_.size(); ++i) {
+      AnyOutput dy = i < options_.grad_ys.size() ? options_.grad_ys[i] : AnyOutput();
+      const AnyOutput& y = ys_[i];
+      if (!dy.is_valid()) {
+        dy = ones_like(y);
+      } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
+        throw Error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()), " ",
+                                             dy.shape().to_string(), ", not ", dflow::name(y.dtype()), " ",
+                                             y.shape().to_string()))
+                        .with_node(y.node().op->name, y.node().name)
+                        .with_location(y.node().where));
+      }
+      contributions_[key(y.endpoint())].push_back({dy, std::nullopt});
+    }
+  }
+
+  void differentiate(NodeId id) {
+    const std::size_t num_outputs = graph_.node(id).outputs.size();
+    std::vector<AnyOutput> dys(num_outputs);
+    bool any = false;
+    for (std::size_t o = 0; o < num_outputs; ++o) {
+      const Endpoint edge{id, static_cast<std::int32_t>(o)};
+      const Gradient gradient = is_stopped(edge) ? Gradient{} : collect(edge);
+      if (!gradient.exists()) continue;
+      dys[o] = densify(gradient, AnyOutput(&graph_, edge));
+      any = true;
+    }
+    if (!any) return;
+    const Node& node = graph_.node(id);
+    if (node.op->gradient == nullptr) {
+      throw Error(unimplemented(str_cat("op ", node.op->name, " has no gradient"))
+                      .with_node(node.op->name, node.name)
+                      .with_location(node.where));
+    }
+    // Gradient nodes go where the node they differentiate was asked to be.
+    GraphStore::Scope scope = graph_.scopes.back();
+    scope.device = node.device;
+    graph_.scopes.push_back(std::move(scope));
+    const ScopeGuard guard(&graph_);
+    GradientContext context(graph_, id, dys);
+    node.op->gradient(context);
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      const Endpoint input = graph_.node(id).inputs[static_cast<std::size_t>(i)];
+      if (!leads_to_x(input)) continue;
+      if (context.sparse_dx(i)) {
+        contributions_[key(input)].push_back({AnyOutput(), context.sparse_dx(i)});
+      } else if (context.dense_dx(i).is_valid()) {
+        contributions_[key(input)].push_back({context.dense_dx(i), std::nullopt});
+      }
+    }
+  }
+
+  /// The sum of what has flowed into an edge: dense if any part is, else all rows together.
+  Gradient collect(Endpoint edge) {
+    const auto found = contributions_.find(key(edge));
+    if (found == contributions_.end()) return {};
+    Contributions& parts = found->second;
+    if (parts.size() > 1) parts = {sum(parts, AnyOutput(&graph_, edge))};
+    return parts.front();
+  }
+
+  Gradient sum(const Contributions& parts, const AnyOutput& x) {
+    const bool all_sparse = std::all_of(parts.begin(), parts.end(), [](const Gradient& part) { return part.slices.has_value(); });
+    std::vector<AnyOutput> values, indices;
+    if (!all_sparse) {
+      for (const Gradient& part : parts) values.push_back(densify(part, x));
+      return {dflow::build<AddN>(graph_, values), std::nullopt};
+    }
+    for (const Gradient& part : parts) {
+      values.push_back(part.slices->values);
+      indices.push_back(part.slices->indices);
+    }
+    return {AnyOutput(), IndexedSlices{any_concat(0, values), any_concat(0, indices), parts.front().slices->dense_shape}};
+  }
+
+  GraphStore& graph_;
+  std::span<const AnyOutput> ys_;
+  std::span<const AnyOutput> xs_;
+  const GradientOptions& options_;
+  NodeId first_ = 0;
+  NodeId last_ = 0;
+  std::vector<bool> depends_;
+  std::vector<bool> has_x_;
+  std::unordered_map<std::uint64_t, Contributions> contributions_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
+  if (gradient.dense.is_valid()) return gradient.dense;
+  if (!gradient.slices) return zeros_like(x);
+  return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape, x.shape());
+}
+
+DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                             const GradientOptions& options) {
+  if (xs.empty()) return {};
+  if (ys.empty()) throw Error(invalid_argument("gradients: there is nothing to differentiate"));
+  GraphStore* const graph = xs.front().graph();
+  for (const std::span<const AnyOutput> edges : {ys, xs, options.grad_ys, options.stop_gradients}) {
+    for (const AnyOutput& edge : edges) {
+      const bool may_be_empty = edges.data() == options.grad_ys.data();
+      if (edge.graph() == graph && graph != nullptr) continue;
+      if (!edge.is_valid() && may_be_empty) continue;
+      throw Error(invalid_argument("gradients: an edge is empty or belongs to another graph"));
+    }
+  }
+  GraphStore::Scope scope = graph->scopes.back();
+  const std::string unique = graph->unique_name("gradients");
+  graph->next_suffix.try_emplace(unique, 0);
+  scope.name_prefix = unique + "/";
+  graph->scopes.push_back(std::move(scope));
+  const ScopeGuard guard(graph);
+  return detail::GradientBuilder(*graph, ys, xs, options).build();
+}
+
+}  // namespace dflow

@@ -1,0 +1,16 @@
+#pragma once
+
+/// Everything an application needs to build, differentiate, train and run typed dataflow graphs. Nothing inside the library
+/// includes this header.
+
+#include <dflow/autodiff/gradients.hpp>
+#include <dflow/graph/graph.hpp>
+#include <dflow/kernels/cpu/elementwise.hpp>
+#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/op/build.hpp>
+#include <dflow/op/op_table.hpp>
+#include <dflow/ops/ops.hpp>
+#include <dflow/session/session.hpp>
+#include <dflow/train/train.hpp>
+#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/version.hpp>

@@ -1,0 +1,7 @@
+#pragma once
+
+/// The builders of every op.
+
+#include <dflow/ops/operators.hpp>
+#include <dflow/ops/standard_ops.hpp>
+#include <dflow/ops/state/typed_variable.hpp>

@@ -1,0 +1,1 @@
+#include <dflow/autodiff/gradients.ipp>

@@ -1,0 +1,151 @@
+#include <dflow/autodiff/gradients.hpp>
+
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+
+using namespace dflow;
+
+namespace {
+
+struct NoGradient : Op<"NoGradient", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+};
+
+struct Cube : ElementwiseOp<"Cube", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return x * x * x;
+  }
+};
+
+struct Blend : ElementwiseOp<"Blend", FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return a * exp(b);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the gradient of a product, through both factors") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+  auto [gx, gy] = gradients(x * y + x, x, y);
+  Session session(graph);
+  const auto [dx, dy] = session.run({{x, 3.0f}, {y, 4.0f}}, gx, gy);
+  CHECK(dx.scalar() == 5);
+  CHECK(dy.scalar() == 3);
+}
+
+TEST_CASE("contributions of several paths are added") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto gx = gradients(x * x + x * 3.0f + x, x);
+  Session session(graph);
+  CHECK(session.run({{x, 2.0f}}, gx).scalar() == 8);
+}
+
+TEST_CASE("what y does not depend on has gradient zero, and is missing in the erased form") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {2}), z = placeholder<float>(graph, {2});
+  auto y = reduce_sum(x);
+  const AnyOutput ys[] = {y}, xs[] = {z};
+  CHECK_FALSE(gradients(std::span(ys), std::span(xs))[0].exists());
+  Session session(graph);
+  CHECK(session.run({{z, Tensor<float>({2}, {1, 2})}}, gradients(y, z))(1) == 0);
+}
+
+TEST_CASE("stop_gradients and stop_gradient block the flow") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto h = x * x;
+  auto y = h * x;
+  const AnyOutput ys[] = {y}, xs[] = {x}, stops[] = {h};
+  const Gradient gradient = gradients(std::span(ys), std::span(xs), {.stop_gradients = stops})[0];
+  Session session(graph);
+  CHECK(session.run({{x, 3.0f}}, Output<float>(gradient.dense)).scalar() == 9);
+  CHECK(session.run({{x, 3.0f}}, gradients(stop_gradient(h) * x, x)).scalar() == 9);
+}
+
+TEST_CASE("grad_ys weigh the outputs") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {2});
+  auto y = x * x;
+  const AnyOutput ys[] = {y}, xs[] = {x}, weights[] = {constant<float>(graph, {{2}, {10, 100}})};
+  const Gradient gradient = gradients(std::span(ys), std::span(xs), {.grad_ys = weights})[0];
+  Session session(graph);
+  const Tensor<float> value = session.run({{x, Tensor<float>({2}, {1, 2})}}, Output<float>(gradient.dense));
+  CHECK(value(0) == 20);
+  CHECK(value(1) == 400);
+  const AnyOutput wrong[] = {constant(graph, 1)};
+  CHECK_THROWS_AS(gradients(std::span(ys), std::span(xs), {.grad_ys = wrong}), Error);
+}
+
+TEST_CASE("a gather's gradient is rows; two gathers join; densified they are added") {
+  Graph graph;
+  auto table = placeholder<float>(graph, {4, 2});
+  auto ids = constant<std::int32_t>(graph, {{3}, {1, 3, 1}});
+  auto more = constant<std::int32_t>(graph, {{1}, {0}});
+  auto y = reduce_sum(gather(table, ids)) + reduce_sum(gather(table, more) * 5.0f);
+  const AnyOutput ys[] = {y}, xs[] = {table};
+  const Gradient gradient = gradients(std::span(ys), std::span(xs))[0];
+  REQUIRE(gradient.slices.has_value());
+  Session session(graph);
+  const Tensor<float> in({4, 2}, std::vector<float>(8, 1.0f));
+  const Tensor<float> dense = session.run({{table, in}}, Output<float>(densify(gradient, table)));
+  CHECK(dense(0, 0) == 5);
+  CHECK(dense(1, 1) == 2);
+  CHECK(dense(2, 0) == 0);
+  CHECK(dense(3, 0) == 1);
+}
+
+TEST_CASE("an op without gradient is an error that names it, unless nothing flows through it") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto y = apply<NoGradient>(x, {}, {.name = "opaque"});
+  try {
+    gradients(y, x);
+    FAIL("it was differentiated");
+  } catch (const Error& error) {
+    CHECK(error.code() == Code::unimplemented);
+    CHECK(std::string(error.what()).find("opaque") != std::string::npos);
+    CHECK(std::string(error.what()).find("gradients_test.cpp") != std::string::npos);
+  }
+  auto z = placeholder<float>(graph, {});
+  CHECK_NOTHROW(gradients(y * z, z));
+}
+
+TEST_CASE("an elementwise op's gradient is derived from its expression, to second order") {
+  Graph graph;
+  auto x = placeholder<double>(graph, {});
+  auto y = apply<Cube>(x);
+  auto g = gradients(y, x);
+  auto h = gradients(g, x);
+  Session session(graph, {.ops = standard_ops + ops<Cube, Blend>});
+  const auto [g2, h2] = session.run({{x, 2.0}}, g, h);
+  CHECK(g2.scalar() == 12);
+  CHECK(h2.scalar() == 12);
+  try {
+    gradients(h, x);
+    FAIL("a third order was derived");
+  } catch (const Error& error) {
+    CHECK(error.code() == Code::unimplemented);
+  }
+  auto a = placeholder<double>(graph, {2, 1}), b = placeholder<double>(graph, {3});
+  auto [ga, gb] = gradients(apply<Blend>(a, b), a, b);
+  const auto [da, db] = session.run({{a, Tensor<double>({2, 1}, {1, 2})}, {b, Tensor<double>({3}, {0, 0, 0})}}, ga, gb);
+  CHECK(da.shape() == Shape{2, 1});
+  CHECK(da(0, 0) == 3);
+  CHECK(db.shape() == Shape{3});
+  CHECK(db(2) == 3);
+}
+
+TEST_CASE("a 100,000-deep chain is differentiated without recursion") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Output<float> y = x;
+  for (int i = 0; i < 100'000; ++i) y = -y;
+  Session session(graph);
+  CHECK(session.run({{x, 1.0f}}, gradients(y, x)).scalar() == 1);
+}

@@ -1,0 +1,253 @@
+#include <dflow/ops/nn/list.hpp>
+
+#include <dflow/autodiff/gradients.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/nn/dropout.hpp>
+#include <dflow/session/session.hpp>
+
+#include "catch.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+/// "INVALID_ARGUMENT: ..." of what `f` throws, empty if nothing.
+std::string error_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool is_invalid(auto&& f, std::string_view part) {
+  const std::string error = error_of(f);
+  INFO(error);
+  const bool fits = error.find("INVALID_ARGUMENT") != std::string::npos && error.find(part) != std::string::npos;
+  CHECK(fits);
+  return fits;
+}
+
+template <class T> Tensor<T> iota(const Shape& shape, T scale = T(1)) {
+  Tensor<T> tensor(shape);
+  T next{};
+  for (T& x : tensor) x = (next += T(1)) * scale;
+  return tensor;
+}
+
+}  // namespace
+
+TEST_CASE("a window has TensorFlow's places") {
+  using detail::window_places;
+  const auto places = [](std::int64_t input, std::int64_t window, std::int64_t stride, Padding padding) {
+    const detail::WindowPlaces p = window_places(input, window, stride, padding);
+    return std::vector<std::int64_t>{p.count, p.pad_before, p.pad_after};
+  };
+  CHECK(places(5, 3, 1, Padding::valid) == std::vector<std::int64_t>{3, 0, 0});
+  CHECK(places(6, 3, 2, Padding::valid) == std::vector<std::int64_t>{2, 0, 0});
+  CHECK(places(3, 3, 7, Padding::valid) == std::vector<std::int64_t>{1, 0, 0});
+  CHECK(places(2, 3, 1, Padding::valid) == std::vector<std::int64_t>{0, 0, 0});
+  CHECK(places(5, 3, 1, Padding::same) == std::vector<std::int64_t>{5, 1, 1});
+  CHECK(places(5, 2, 1, Padding::same) == std::vector<std::int64_t>{5, 0, 1});
+  CHECK(places(6, 3, 2, Padding::same) == std::vector<std::int64_t>{3, 0, 1});
+  CHECK(places(7, 2, 3, Padding::same) == std::vector<std::int64_t>{3, 0, 1});
+  CHECK(places(7, 1, 3, Padding::same) == std::vector<std::int64_t>{3, 0, 0});
+  CHECK(places(0, 3, 2, Padding::same) == std::vector<std::int64_t>{0, 0, 0});
+}
+
+TEST_CASE("attributes of windows have TensorFlow's names") {
+  CHECK(reflect::field_name<Conv2DAttrs, 0> == "strides");
+  CHECK(reflect::field_name<Conv2DAttrs, 1> == "padding");
+  CHECK(reflect::field_name<Conv2DAttrs, 2> == "data_format");
+  CHECK(reflect::field_name<Pool2DAttrs, 0> == "ksize");
+  Conv2DAttrs attrs;
+  op_def<Conv2D>.attr_fields[1].set(&attrs, std::string("SAME"));
+  CHECK(attrs.padding == Padding::same);
+  CHECK(std::get<std::string>(op_def<Conv2D>.attr_fields[1].get(&attrs)) == "SAME");
+  is_invalid([&] { op_def<Conv2D>.attr_fields[1].set(&attrs, std::string("FULL")); }, "FULL");
+}
+
+TEST_CASE("shapes of convolution and pooling are inferred with an open batch") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 28, 28, 1});
+  const auto filter = placeholder<float>(graph, {5, 5, 1, 32});
+  const auto y = conv2d(x, filter, {.padding = Padding::same});
+  CHECK(y.shape() == PartialShape{dynamic, 28, 28, 32});
+  CHECK(conv2d(x, filter, {.strides = {1, 2, 3, 1}}).shape() == PartialShape{dynamic, 12, 8, 32});
+  const auto pooled = max_pool(y, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = Padding::same});
+  CHECK(pooled.shape() == PartialShape{dynamic, 14, 14, 32});
+  CHECK(avg_pool(y, {.ksize = {1, 28, 28, 1}}).shape() == PartialShape{dynamic, 1, 1, 32});
+  CHECK(conv2d(placeholder<float>(graph), filter).shape() == PartialShape{dynamic, dynamic, dynamic, 32});
+  const auto open = placeholder<float>(graph, {2, dynamic, 9, 3});
+  CHECK(max_pool(open, {.ksize = {1, 3, 3, 1}}).shape() == PartialShape{2, dynamic, 7, 3});
+}
+
+TEST_CASE("gradients of convolution have the shapes that their sizes say") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 6, 5, 2});
+  const auto filter = placeholder<float>(graph, {3, 3, 2, 4});
+  const auto dy = placeholder<float>(graph, {dynamic, 6, 5, 4});
+  const Conv2DAttrs same{.padding = Padding::same};
+  const auto known = constant<std::int32_t>(graph, Tensor<std::int32_t>({4}, {7, 6, 5, 2}));
+  CHECK(conv2d_backprop_input(known, filter, dy, same).shape() == PartialShape{7, 6, 5, 2});
+  CHECK(conv2d_backprop_input(shape(x), filter, dy, same).shape() == PartialShape{dynamic, 6, 5, 2});
+  const auto fed = placeholder<std::int32_t>(graph, {4});
+  CHECK(conv2d_backprop_input(fed, filter, dy, same).shape() == PartialShape{dynamic, dynamic, dynamic, 2});
+  CHECK(conv2d_backprop_filter(x, shape(filter), dy, same).shape() == PartialShape{3, 3, 2, 4});
+  is_invalid([&] { conv2d_backprop_input(known, filter, placeholder<float>(graph, {7, 6, 4, 4}), same); }, "[7,6,4,4]");
+}
+
+TEST_CASE("convolutions that cannot be are refused when they are built") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 4, 4, 2});
+  const auto filter = placeholder<float>(graph, {3, 3, 2, 8});
+  const std::size_t before = graph.num_nodes();
+  is_invalid([&] { conv2d(x, filter, {.strides = {1, 0, 1, 1}}); }, "strides must be positive");
+  is_invalid([&] { conv2d(x, filter, {.strides = {1, 1, 1}}); }, "4 elements");
+  is_invalid([&] { conv2d(x, filter, {.strides = {2, 1, 1, 1}}); }, "batch and channels");
+  is_invalid([&] { conv2d(x, filter, {.data_format = DataFormat::nchw}); }, "NCHW");
+  CHECK(graph.num_nodes() == before);
+  const auto large = placeholder<float>(graph, {5, 3, 2, 8});
+  is_invalid([&] { conv2d(x, large); }, "do not fit");
+  is_invalid([&] { conv2d(x, large); }, "Conv2D");
+  is_invalid([&] { conv2d(x, large); }, "[?,4,4,2] [5,3,2,8]");
+  is_invalid([&] { conv2d(x, placeholder<float>(graph, {3, 3, 3, 8})); }, "2 channels");
+  is_invalid([&] { conv2d(placeholder<float>(graph, {4, 4, 2}), filter); }, "rank 4");
+  is_invalid([&] { conv2d(x, placeholder<float>(graph, {0, 3, 2, 8})); }, "0 rows");
+  is_invalid([&] { max_pool(x, {.ksize = {1, 5, 5, 1}}); }, "do not fit");
+  is_invalid([&] { max_pool(x, {.ksize = {1, 0, 2, 1}}); }, "ksize must be positive");
+  is_invalid([&] { avg_pool(x, {.ksize = {1, 2, 2, 1}, .strides = {1, std::int64_t{1} << 40, 1, 1}}); }, "2^31");
+}
+
+TEST_CASE("biases, softmax and losses are checked when they are built") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 10});
+  CHECK(bias_add(x, placeholder<float>(graph, {10})).shape() == PartialShape{dynamic, 10});
+  CHECK(bias_add(placeholder<float>(graph, {3, dynamic}), placeholder<float>(graph, {10})).shape() ==
+        PartialShape{3, 10});
+  is_invalid([&] { bias_add(x, placeholder<float>(graph, {9})); }, "9 elements for 10 channels");
+  is_invalid([&] { bias_add(placeholder<float>(graph, {10}), placeholder<float>(graph, {10})); }, "rank 2 or more");
+  is_invalid([&] { softmax(placeholder<float>(graph, {})); }, "rank 1");
+  CHECK(softmax_cross_entropy(x, placeholder<float>(graph, {7, 10})).shape() == PartialShape{7});
+  is_invalid([&] { softmax_cross_entropy(x, placeholder<float>(graph, {7, 9})); }, "do not agree");
+  CHECK(sparse_softmax_cross_entropy(x, placeholder<std::int64_t>(graph, {7})).shape() == PartialShape{7});
+  const auto rows = placeholder<double>(graph, {7, 10});
+  is_invalid([&] { sparse_softmax_cross_entropy(rows, placeholder<std::int32_t>(graph, {6})); }, "one label per row");
+  CHECK(l2_loss(x).shape() == PartialShape{});
+  CHECK(sigmoid_cross_entropy(rows, rows).shape() == PartialShape{7, 10});
+}
+
+TEST_CASE("batch normalisation checks its parameters when it is built") {
+  Graph graph;
+  const auto x = placeholder<Half>(graph, {dynamic, 4, 4, 3});
+  const auto three = placeholder<float>(graph, {3});
+  const auto result = fused_batch_norm(x, three, three);
+  CHECK(result.y.shape() == PartialShape{dynamic, 4, 4, 3});
+  CHECK(result.batch_mean.shape() == PartialShape{3});
+  CHECK(fused_batch_norm(x, three, three, three, three).shape() == PartialShape{dynamic, 4, 4, 3});
+  is_invalid([&] { fused_batch_norm(x, placeholder<float>(graph, {2}), three); }, "3 channels");
+  is_invalid([&] { fused_batch_norm(x, three, three, three, placeholder<float>(graph, {4})); }, "3 channels");
+  const auto wide = placeholder<double>(graph, {3});
+  is_invalid([&] { build<FusedBatchNorm>({x, wide, wide, wide, wide}); }, "must be float");
+}
+
+TEST_CASE("a label out of range fails the step and says where") {
+  Graph graph;
+  const auto logits = placeholder<float>(graph, {dynamic, 3});
+  const auto labels = placeholder<std::int32_t>(graph, {dynamic});
+  const auto loss = sparse_softmax_cross_entropy(logits, labels);
+  Session session(graph, {.num_threads = 2});
+  const Tensor<float> rows({3, 3}, {0, 0, 0, 1, 1, 1, 2, 2, 2});
+  const auto run = [&](std::initializer_list<std::int32_t> values) {
+    return session.run({{logits, rows}, {labels, Tensor<std::int32_t>({3}, values)}}, loss);
+  };
+  is_invalid([&] { run({0, 2, 3}); }, "labels[2] = 3 is outside [0, 3)");
+  is_invalid([&] { run({-1, 2, 0}); }, "labels[0] = -1");
+  CHECK(run({0, 1, 2})(1) == Catch::Approx(std::log(3.0)));
+}
+
+TEST_CASE("sizes that only the step knows are checked there") {
+  Graph graph;
+  const auto sizes = placeholder<std::int32_t>(graph);
+  const auto filter = placeholder<float>(graph);
+  const auto dy = placeholder<float>(graph);
+  const auto dx = conv2d_backprop_input(sizes, filter, dy);
+  Session session(graph, {.num_threads = 1});
+  const auto run = [&](std::vector<std::int32_t> values) {
+    return session.run({{sizes, Tensor<std::int32_t>({static_cast<std::int64_t>(values.size())}, values)},
+                        {filter, iota<float>({2, 2, 1, 1})},
+                        {dy, iota<float>({1, 2, 2, 1})}},
+                       dx);
+  };
+  CHECK(run({1, 3, 3, 1}).shape() == Shape{1, 3, 3, 1});
+  CHECK(run({1, 3, 3, 1})(0, 1, 1, 0) == 1 * 4 + 2 * 3 + 3 * 2 + 4 * 1);
+  is_invalid([&] { run({1, 4, 3, 1}); }, "out_backprop");
+  is_invalid([&] { run({1, -3, 3, 1}); }, "negative size");
+  is_invalid([&] { run({3, 3, 1}); }, "4 elements");
+}
+
+TEST_CASE("what the second derivative of max pooling picks stands where the maxima do") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {1, 4, 4, 1});
+  const auto values = placeholder<float>(graph, {1, 4, 4, 1});
+  const Pool2DAttrs attrs{.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}};
+  const auto y = max_pool(x, attrs);
+  const Output<float> picked(build<MaxPoolGradGrad>({x, y, values}, attrs).output(0));
+  Session session(graph, {.num_threads = 1});
+  Tensor<float> images({1, 4, 4, 1}, {5, 1, 2, 2, 3, 4, 2, 2, 0, 0, 9, 8, 0, 7, 6, 9});
+  const Tensor<float> result = session.run({{x, images}, {values, iota<float>({1, 4, 4, 1})}}, picked);
+  CHECK(std::vector<float>(result.begin(), result.end()) == std::vector<float>{1, 3, 14, 11});
+}
+
+TEST_CASE("dropout keeps the expectation, scales what it keeps, and lets the gradient through where it kept") {
+  Graph graph({.seed = 11});
+  const auto x = placeholder<float>(graph, {dynamic, 100});
+  const auto y = dropout(x, 0.25f);
+  const auto dx = gradients(y, x);
+  Session session(graph, {.num_threads = 2});
+  const auto [values, slopes] = session.run({{x, Tensor<float>::full({400, 100}, 3.0f)}}, y, dx);
+  double sum = 0;
+  for (std::size_t i = 0; i < values.span().size(); ++i) {
+    REQUIRE((values.span()[i] == 0.0f || values.span()[i] == 12.0f));
+    REQUIRE(slopes.span()[i] * 3.0f == values.span()[i]);
+    sum += values.span()[i];
+  }
+  CHECK(sum / 40000 == Catch::Approx(3).margin(0.15));
+  is_invalid([&] { dropout(x, 0.0f); }, "keep_prob");
+  is_invalid([&] { dropout(x, 1.5f); }, "keep_prob");
+  CHECK(dropout(x, 1.0f) == x);
+}
+
+TEST_CASE("a fed keep_prob of 1 keeps everything") {
+  Graph graph({.seed = 3});
+  const auto x = placeholder<double>(graph, {8});
+  const auto keep = placeholder<double>(graph, {});
+  const auto y = dropout(x, keep);
+  Session session(graph, {.num_threads = 1});
+  const Tensor<double> result = session.run({{x, iota<double>({8})}, {keep, 1.0}}, y);
+  CHECK(bitwise_equal(result, iota<double>({8})));
+}
+
+TEST_CASE("batch normalisation in training and with given statistics agree when the statistics do") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 2, 2, 2});
+  const auto scale = placeholder<float>(graph, {2}), offset = placeholder<float>(graph, {2});
+  const auto mean = placeholder<float>(graph, {2}), variance = placeholder<float>(graph, {2});
+  const auto trained = fused_batch_norm(x, scale, offset, 0.5f);
+  const auto given = fused_batch_norm(x, scale, offset, mean, variance, 0.5f);
+  Session session(graph, {.num_threads = 2});
+  const Tensor<float> images = iota<float>({3, 2, 2, 2}, 0.25f), s({2}, {2, 3}), o({2}, {-1, 1});
+  const auto [y, m, v] =
+      session.run({{x, images}, {scale, s}, {offset, o}}, trained.y, trained.batch_mean, trained.batch_variance);
+  CHECK(m(0) == Catch::Approx(3.0));
+  const float plain = v(0) * 11 / 12;
+  const Tensor<float> z = session.run(
+      {{x, images}, {scale, s}, {offset, o}, {mean, m}, {variance, Tensor<float>({2}, {plain, plain})}}, given);
+  for (std::size_t i = 0; i < y.span().size(); ++i) REQUIRE(z.span()[i] == Catch::Approx(y.span()[i]).margin(1e-5));
+}

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "oracle.hpp"
+
+#include <dflow/graph/graph.hpp>
+#include <dflow/session/session.hpp>
+
+#include <memory>
+#include <vector>
+
+namespace dflow::testing {
+
+enum class InputsAs {
+  feeds,      ///< placeholders of unknown shape: everything is checked when the step runs
+  known_feeds,  ///< placeholders of the tensors' shapes
+  constants,  ///< constants: everything may be checked and folded early
+};
+
+/// A case's op in a graph of its own, ready to run.
+struct BuiltCase {
+  Graph graph;
+  std::vector<Feed> feeds;
+  std::vector<AnyOutput> inputs;   ///< edges of the case's inputs; for a variable, the edge that reads it
+  std::vector<AnyOutput> outputs;  ///< what to compare; for an update op the reads of its variables, after it ran
+  std::vector<Operation> before;   ///< initialisers of variables, to be run first
+  std::vector<Operation> updates;  ///< the update itself, to be run before the outputs are read
+
+  BuiltCase() : graph(GraphOptions{.seed = 7}) {}
+  BuiltCase(const BuiltCase&) = delete;
+};
+
+/// Builds the case's op for element type `t`; throws what the builder throws.
+std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, InputsAs inputs_as,
+                                      const std::vector<std::string>& device_of_input = {});
+
+/// Runs a built case in `session` and returns its outputs.
+std::vector<AnyTensor> run_case(const BuiltCase& built, Session& session);
+
+/// The op exists and allows the element type for the case's tensors under test.
+bool allows(const OracleCase& oracle_case, DType t);
+
+}  // namespace dflow::testing

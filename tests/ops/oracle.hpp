@@ -1,0 +1,60 @@
+#pragma once
+
+#include <dflow/core/tensor.hpp>
+#include <dflow/graph/attr_value.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace dflow::testing {
+
+/// A tensor of an oracle file; see tests/oracle/README.md.
+struct OracleTensor {
+  enum class Role { under_test, param, fixed };
+  Role role = Role::fixed;
+  DType dtype = DType::invalid;  ///< what the reference computed in
+  Shape shape;
+  nlohmann::json values;
+
+  /// The element type of this tensor when the case runs for element type `t`.
+  DType dtype_for(DType t) const;
+  /// The values converted to `dtype`.
+  AnyTensor make(DType dtype) const;
+};
+
+struct OracleCase {
+  std::string file, op, name, source;
+  nlohmann::json attrs;
+  std::vector<OracleTensor> inputs, outputs;
+  std::vector<DType> types;
+  bool gradient = false;
+  std::vector<int> gradient_inputs, gradient_outputs;  ///< empty: all tensors under test
+  double tolerance_scale = 1;
+  bool relative = false;
+
+  // Of cases that must fail.
+  std::string code, match, when;
+
+  std::string title(DType t) const;
+};
+
+/// All cases (or errors) of all files of the oracle directory. Throws if it cannot be read.
+const std::vector<OracleCase>& oracle_cases();
+const std::vector<OracleCase>& oracle_errors();
+
+DType dtype_from_oracle_name(const std::string& name);
+OracleTensor parse_oracle_tensor(const nlohmann::json& json);
+
+/// Elements as doubles (real part; the imaginary part with `imaginary`), for comparison.
+double element_as_double(const AnyTensor& tensor, std::int64_t i, bool imaginary = false);
+
+/// Compares element by element: exactly for integers, bool and strings; within the element type's tolerance else. Returns a
+/// description of the first difference, or nothing.
+std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype, double scale, bool relative);
+
+/// The comparison tolerance of an element type.
+double tolerance_of(DType dtype);
+
+}  // namespace dflow::testing

@@ -1,0 +1,63 @@
+#include <dflow/passes/optimize.hpp>
+
+#include <dflow/dflow.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/passes/prune.hpp>
+
+#include "catch.hpp"
+
+using namespace dflow;
+
+namespace {
+
+StepGraph step_graph(const Graph& graph, const AnyOutput& fetch) {
+  const Endpoint fetches[] = {fetch.endpoint()};
+  return prune(*graph.store(), {}, fetches, {});
+}
+
+
+std::size_t count(const StepGraph& graph, std::string_view op) {
+  std::size_t n = 0;
+  for (const Node& node : graph.nodes) n += node.op->name == op ? 1 : 0;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("prune keeps what the fetch needs and stops at feeds") {
+  Graph graph;
+  auto a = constant(graph, 1.0f), b = constant(graph, 2.0f);
+  auto c = a + b;
+  auto d = c * b;
+  static_cast<void>(d * d);
+  CHECK(step_graph(graph, d).nodes.size() == 4);
+  const Endpoint feeds[] = {c.endpoint()}, fetches[] = {d.endpoint()};
+  const StepGraph fed = prune(*graph.store(), feeds, fetches, {});
+  CHECK(fed.nodes.size() == 3);
+  CHECK(count(fed, "Const") == 1);
+}
+
+TEST_CASE("nodes on constants are folded, stateful ones stay") {
+  Graph graph;
+  auto a = constant(graph, 1.0f), b = constant(graph, 2.0f);
+  auto y = (a + b) * random_uniform<float>(graph, {2});
+  const CpuDevice device({.pool = std::make_shared<InlinePool>()});
+  const StepGraph folded = optimize(step_graph(graph, y), {}, standard_ops, device);
+  CHECK(count(folded, "Add") == 0);
+  CHECK(count(folded, "RandomUniform") == 1);
+  CHECK(count(folded, "Mul") == 1);
+}
+
+TEST_CASE("equal nodes are merged, random ones are not") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {2});
+  auto y = tanh(x) + tanh(x);
+  const StepGraph merged = merge_common_subexpressions(step_graph(graph, y));
+  CHECK(count(prune(merged), "Tanh") == 1);
+  auto r = random_uniform<float>(graph, {2}) + random_uniform<float>(graph, {2});
+  CHECK(count(prune(merge_common_subexpressions(step_graph(graph, r))), "RandomUniform") == 2);
+  auto m = matmul(reshape(x, {1, 2}), reshape(x, {1, 2}), {.transpose_b = true});
+  auto n = matmul(reshape(x, {1, 2}), reshape(x, {1, 2}), {.transpose_a = true});
+  auto both = reduce_sum(m) + reduce_sum(n);
+  CHECK(count(prune(merge_common_subexpressions(step_graph(graph, both))), "MatMul") == 2);
+}

@@ -1,0 +1,340 @@
+#include <dflow/session/session.hpp>
+
+#include <dflow/core/stop_token.hpp>
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+
+#include <atomic>
+#include <future>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+/// Throws on a negative input; else passes it on.
+struct FailOnNegative : Op<"FailOnNegative", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+};
+
+/// Runs until the step is cancelled.
+struct UntilCancelled : Op<"UntilCancelled", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+  static constexpr bool is_stateful = true;
+};
+
+constexpr auto test_ops = standard_ops + ops<FailOnNegative, UntilCancelled>;
+
+Code code_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return Code::ok;
+}
+
+std::string message_of(auto&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<FailOnNegative, Cpu, float> {
+  void operator()(KernelContext& context, const Tensor<float>& x, Tensor<float>& y) const {
+    for (std::size_t i = 0; i < x.span().size(); ++i) {
+      if (x.span()[i] < 0) context.fail(str_cat("element ", i, " is negative"));
+      y.span()[i] = x.span()[i];
+    }
+  }
+};
+
+template <>
+struct dflow::Kernel<UntilCancelled, Cpu, float> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    // The registration lives as long as the callback that owns it.
+    auto registration = std::make_shared<CancellationRegistration>();
+    *registration = context.step().cancellation.on_cancel(
+        [done = std::move(done)](const Status& status) mutable { done(status); });
+    kept.push(registration);
+  }
+  struct Kept {
+    void push(std::shared_ptr<CancellationRegistration> registration) const {
+      const std::lock_guard lock(*mutex);
+      all->push_back(std::move(registration));
+    }
+    std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();
+    std::shared_ptr<std::vector<std::shared_ptr<CancellationRegistration>>> all =
+        std::make_shared<std::vector<std::shared_ptr<CancellationRegistration>>>();
+  };
+  Kept kept;
+};
+
+TEST_CASE("run returns what was fetched: nothing, one tensor, a tuple") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {dynamic});
+  auto y = x * 2.0f + 1.0f;
+  auto n = size(x);
+  Session session(graph);
+  static_assert(std::is_void_v<decltype(session.run({}, y.operation()))>);
+  const Tensor<float> in({3}, {1, 2, 3});
+  const Tensor<float> doubled = session.run({{x, in}}, y);
+  CHECK(doubled(2) == 7);
+  const auto [sum, count] = session.run({{x, in}}, reduce_sum(y), n);
+  CHECK(sum.scalar() == 15);
+  CHECK(count.scalar() == 3);
+  CHECK(session.run({{x, in}}, x)(1) == 2);
+}
+
+TEST_CASE("a feed that does not fit is refused with the place it was built") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {dynamic, 2}, {.name = "images"});
+  auto y = reduce_sum(x);
+  Session session(graph);
+  CHECK(code_of([&] { session.run({{x, Tensor<float>({3}, {1, 2, 3})}}, y); }) == Code::invalid_argument);
+  const std::string message = message_of([&] { session.run({{x, Tensor<float>({1, 3}, {1, 2, 3})}}, y); });
+  CHECK(message.find("images") != std::string::npos);
+  CHECK(message.find("[?,2]") != std::string::npos);
+  CHECK(message.find("[1,3]") != std::string::npos);
+  CHECK(message.find("session_test.cpp") != std::string::npos);
+  const AnyOutput erased = x;
+  CHECK(code_of([&] { session.run({{erased, AnyTensor(Tensor<int>({1, 2}, {1, 2}))}}, y); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.run(y); }) == Code::invalid_argument);
+  CHECK(session.run({{x, Tensor<float>({1, 2}, {1, 2})}}, y).scalar() == 3);
+}
+
+TEST_CASE("fetching from another graph, an empty edge or feeding twice is an error") {
+  Graph graph, other;
+  auto x = placeholder<float>(graph);
+  auto foreign = constant(other, 1.0f);
+  Session session(graph);
+  CHECK(code_of([&] { session.run(foreign); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.run(Output<float>()); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.run({{x, 1.0f}, {x, 2.0f}}, x); }) == Code::invalid_argument);
+}
+
+TEST_CASE("a kernel's error names op, node, device and line, and the session goes on") {
+  Graph graph;
+  auto x = placeholder<float>(graph);
+  auto y = apply<FailOnNegative>(x, {}, {.name = "guard"});
+  Session session(graph, {.ops = test_ops});
+  const std::string message = message_of([&] { session.run({{x, Tensor<float>({2}, {1, -1})}}, y); });
+  for (const char* part : {"INVALID_ARGUMENT", "element 1 is negative", "FailOnNegative", "guard", "CPU:0", "session_test.cpp"}) {
+    INFO(message);
+    CHECK(message.find(part) != std::string::npos);
+  }
+  CHECK(session.run({{x, 4.0f}}, y).scalar() == 4);
+}
+
+TEST_CASE("an op outside the session's table has no kernel there") {
+  Graph graph;
+  auto y = apply<FailOnNegative>(constant(graph, 1.0f));
+  Session session(graph);
+  CHECK(code_of([&] { session.run(y); }) == Code::not_found);
+}
+
+TEST_CASE("a graph may grow while its session lives") {
+  Graph graph;
+  auto x = constant(graph, 2.0f);
+  Session session(graph);
+  CHECK(session.run(x).scalar() == 2);
+  auto y = x * x;
+  CHECK(session.run(y).scalar() == 4);
+}
+
+TEST_CASE("a prepared step runs again and again") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto y = x * 3.0f;
+  Session session(graph);
+  auto step = session.prepare(feeds(x), fetches(y));
+  for (int i = 0; i < 100; ++i) CHECK(step(static_cast<float>(i)).scalar() == 3.0f * static_cast<float>(i));
+}
+
+TEST_CASE("steps run concurrently from many threads") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {dynamic});
+  auto y = reduce_sum(x * x);
+  Session session(graph, {.num_threads = 2});
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const auto v = static_cast<float>(t * 1000 + i);
+        if (session.run({{x, Tensor<float>({2}, {v, 1})}}, y).scalar() != v * v + 1) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("updates and reads from many threads leave a variable whole") {
+  Graph graph;
+  Variable<float> w(graph, zeros<float>(graph, {1000}), {.name = "w"});
+  auto bump = w.assign_add(ones<float>(graph, {1000}));
+  Session session(graph, {.num_threads = 2});
+  session.run(initialize_variables(graph));
+  std::atomic<int> torn{0};
+  std::thread writer([&] {
+    for (int i = 0; i < 300; ++i) session.run(bump);
+  });
+  for (int i = 0; i < 300; ++i) {
+    const Tensor<float> value = session.run(w);
+    for (const float v : value) torn += v != value(0) ? 1 : 0;
+  }
+  writer.join();
+  CHECK(torn == 0);
+  CHECK(session.run(w)(999) == 300);
+}
+
+TEST_CASE("an asynchronous run delivers its results or its error") {
+  Graph graph;
+  auto x = placeholder<float>(graph);
+  auto y = apply<FailOnNegative>(x) + 1.0f;
+  for (const int threads : {1, 2}) {
+    Session session(graph, {.ops = test_ops, .num_threads = threads});
+    std::promise<float> value;
+    session.run_async({{x, 2.0f}}, [&](const Status& status, const Tensor<float>& r) {
+      value.set_value(status.ok() ? r.scalar() : -1);
+    }, y);
+    CHECK(value.get_future().get() == 3);
+    std::promise<Code> code;
+    session.run_async({{x, -2.0f}}, [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); }, y);
+    CHECK(code.get_future().get() == Code::invalid_argument);
+  }
+}
+
+TEST_CASE("a passed deadline and a stop request end a step that waits") {
+  Graph graph;
+  auto y = apply<UntilCancelled>(constant(graph, 1.0f));
+  for (const int threads : {1, 2}) {
+    Session session(graph, {.ops = test_ops, .num_threads = threads});
+    CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {}, y); }) == Code::deadline_exceeded);
+    std::stop_source stop;
+    stop.request_stop();
+    CHECK(code_of([&] { session.run({.stop = stop.get_token()}, {}, y); }) == Code::cancelled);
+    CHECK(session.run(constant(graph, 3.0f)).scalar() == 3);
+  }
+}
+
+TEST_CASE("memory beyond the limit is ResourceExhausted and the session goes on") {
+  Graph graph;
+  auto n = placeholder<std::int32_t>(graph, {1});
+  auto y = reduce_sum(fill(n, constant(graph, 1.0f)));
+  Session session(graph, {.memory_limit_bytes = 1 << 20});
+  CHECK(code_of([&] { session.run({{n, Tensor<std::int32_t>({1}, {1 << 22})}}, y); }) == Code::resource_exhausted);
+  CHECK(session.run({{n, Tensor<std::int32_t>({1}, {100})}}, y).scalar() == 100);
+}
+
+TEST_CASE("fetched tensors outlive their session") {
+  Tensor<float> kept;
+  {
+    Graph graph;
+    Session session(graph);
+    kept = session.run(fill(graph, {1000}, 2.0f) * 2.0f);
+  }
+  CHECK(kept(999) == 4);
+}
+
+TEST_CASE("a 100,000-deep chain and a 200,000-node graph run") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Output<float> y = x;
+  const auto one = constant(graph, 1.0f);
+  for (int i = 0; i < 100'000; ++i) y = y + one;
+  std::vector<Output<float>> wide;
+  for (int i = 0; i < 100'000; ++i) wide.push_back(x * one);
+  for (const int threads : {1, 2}) {
+    Session session(graph, {.num_threads = threads, .passes = PassOptions::none()});
+    CHECK(session.run({{x, 0.0f}}, y).scalar() == 100'000);
+    CHECK(session.run({{x, 1.0f}}, add_n(wide)).scalar() == 100'000);
+  }
+}
+
+TEST_CASE("a step over two devices gives what one device gives") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {dynamic});
+  Output<float> a, b;
+  Operation after;
+  {
+    auto on = graph.device("/cpu:0");
+    a = x * 2.0f;
+    after = a.operation();
+  }
+  {
+    auto on = graph.device("/cpu:1");
+    auto wait = graph.control_dependencies({after});
+    b = a + x;
+  }
+  Output<float> c;
+  {
+    auto on = graph.device("/cpu:0");
+    c = reduce_sum(b * a);
+  }
+  for (const int threads : {1, 2}) {
+    Session two(graph, {.num_threads = threads, .num_cpu_devices = 2});
+    CHECK(two.run({{x, Tensor<float>({2}, {1, 2})}}, c).scalar() == 30);
+    CHECK(two.placement_log().find("CPU:1") != std::string::npos);
+    auto step = two.prepare(feeds(x), fetches(c, b));
+    for (int i = 0; i < 100; ++i) CHECK(std::get<0>(step(Tensor<float>({1}, {1.0f}))).scalar() == 6);
+  }
+  Session one(graph);
+  CHECK(code_of([&] { one.run({{x, Tensor<float>({2}, {1, 2})}}, c); }) == Code::invalid_argument);
+  Session soft(graph, {.soft_placement = true});
+  CHECK(soft.run({{x, Tensor<float>({2}, {1, 2})}}, c).scalar() == 30);
+}
+
+TEST_CASE("an error on one device ends the step on the other") {
+  Graph graph;
+  auto x = placeholder<float>(graph);
+  Output<float> y;
+  {
+    auto on = graph.device("/cpu:1");
+    y = apply<FailOnNegative>(x);
+  }
+  Output<float> z;
+  {
+    auto on = graph.device("/cpu:0");
+    z = y + 1.0f;
+  }
+  for (const int threads : {1, 2}) {
+    Session session(graph, {.ops = test_ops, .num_threads = threads, .num_cpu_devices = 2});
+    const std::string message = message_of([&] { session.run({{x, -1.0f}}, z); });
+    CHECK(message.find("FailOnNegative") != std::string::npos);
+    CHECK(session.run({{x, 1.0f}}, z).scalar() == 2);
+  }
+}
+
+TEST_CASE("a traced step tells what ran where") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto y = x * 2.0f;
+  Session session(graph);
+  RunMetadata metadata;
+  session.run({.trace = true}, &metadata, {{x, 1.0f}}, y);
+  REQUIRE(metadata.stats.nodes.size() == 1);
+  CHECK(metadata.stats.nodes[0].op == "Mul");
+  CHECK(metadata.stats.nodes[0].output_bytes == 4);
+  CHECK(metadata.stats.nodes[0].end_ns >= metadata.stats.nodes[0].start_ns);
+}
+
+TEST_CASE("two sessions share state only through devices given to both") {
+  Graph graph;
+  Variable<float> w(graph, constant(graph, 1.0f), {.name = "w"});
+  Session a(graph), b(graph);
+  a.run(initialize_variables(graph));
+  CHECK(a.run(w).scalar() == 1);
+  CHECK(code_of([&] { b.run(w); }) == Code::failed_precondition);
+  Session c(graph, {.devices = a.devices()});
+  CHECK(c.run(w).scalar() == 1);
+}
