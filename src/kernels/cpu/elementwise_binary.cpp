@@ -1,6 +1,5 @@
-#include <dflow/kernels/cpu/elementwise.hpp>
+#include <dflow/kernels/cpu/elementwise_library.hpp>
 #include <dflow/kernels/library_kernel.hpp>
-#include <dflow/ops/math/binary.hpp>
 
 namespace dflow {
 

@@ -1,8 +1,5 @@
-#include <dflow/kernels/cpu/elementwise.hpp>
+#include <dflow/kernels/cpu/elementwise_library.hpp>
 #include <dflow/kernels/library_kernel.hpp>
-#include <dflow/ops/math/special.hpp>
-#include <dflow/ops/math/unary.hpp>
-#include <dflow/ops/math/unary_gradients.hpp>
 
 namespace dflow {
 

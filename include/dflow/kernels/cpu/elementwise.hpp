@@ -121,13 +121,23 @@ const char* quaternary_loop(std::int64_t n, const void* const* inputs, void* out
   return nullptr;
 }
 
+/// All about the op's code but the loops.
+template <class O, class T>
+constexpr ElementwiseCode layout_of() {
+  ElementwiseCode code;
+  code.num_inputs = elementwise_arity<O>;
+  code.input_bytes = sizeof(T);
+  code.output_bytes = sizeof(StoredResult<O, T>);
+  code.copies_as_bytes = std::is_trivially_copyable_v<T>;
+  if constexpr (requires { O::broadcasts; }) code.broadcasts = O::broadcasts;
+  return code;
+}
+
 template <class O, class T>
 constexpr ElementwiseCode expression_code() {
   constexpr int arity = elementwise_arity<O>;
-  ElementwiseCode code{.num_inputs = arity, .input_bytes = sizeof(T), .output_bytes = sizeof(StoredResult<O, T>)};
-  code.copies_as_bytes = std::is_trivially_copyable_v<T>;
+  ElementwiseCode code = layout_of<O, T>();
   code.ns_per_element = 2;
-  if constexpr (requires { O::broadcasts; }) code.broadcasts = O::broadcasts;
   if constexpr (arity == 1) {
     code.dense = &unary_loop<O, T>;
   } else if constexpr (arity == 2) {

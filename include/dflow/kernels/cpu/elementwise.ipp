@@ -287,7 +287,7 @@ class ElementwiseKernel final : public AnyKernel {
   void run(KernelContext& context) const override {
     if (all_scalars(context)) return run_scalars(context);
     const AnyTensor* tensors[max_elementwise_inputs];
-    for (int i = 0; i < code_.num_inputs; ++i) tensors[i] = &context.input(i);
+    for (int i = 0; i < code_.num_inputs; ++i) tensors[i] = &context.input(i ^ int{code_.swaps_inputs});
     const std::span<const AnyTensor* const> inputs(tensors, code_.num_inputs);
     const bool one_shape = have_one_shape(inputs);
     AnyTensor& y = one_shape ? make_output(context, tensors[0]->shape()) : make_output(context, broadcast_shape(context));
@@ -309,7 +309,7 @@ class ElementwiseKernel final : public AnyKernel {
 
   void run_scalars(KernelContext& context) const {
     const void* inputs[max_elementwise_inputs];
-    for (int i = 0; i < code_.num_inputs; ++i) inputs[i] = context.input(i).raw_data();
+    for (int i = 0; i < code_.num_inputs; ++i) inputs[i] = context.input(i ^ int{code_.swaps_inputs}).raw_data();
     const char* wrong = code_.dense(1, inputs, make_output(context, Shape()).raw_data(), code_.max_level);
     if (wrong != nullptr) [[unlikely]] context.fail(wrong);
   }

@@ -31,6 +31,7 @@ struct ElementwiseCode {
   std::uint8_t input_bytes = 0;              ///< of one element; the same for all inputs
   std::uint8_t output_bytes = 0;
   bool copies_as_bytes = true;  ///< inputs may be copied by their bytes
+  bool swaps_inputs = false;    ///< the loops take the op's two inputs in reverse order
   bool broadcasts = true;       ///< else all inputs must have one shape
   float ns_per_element = 1;     ///< an estimate of one element's time
 };
