@@ -1,0 +1,125 @@
+#include <dflow/ops/array/list.hpp>
+
+#include <dflow/graph/graph.hpp>
+
+#include "catch.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace df = dflow;
+
+namespace {
+
+/// The text of the error that `build` throws.
+template <class Build> std::string error_of(const Build& build) {
+  try {
+    build();
+  } catch (const df::Error& error) {
+    CHECK(error.code() == df::Code::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
+
+}  // namespace
+
+TEST_CASE("reshape infers the open dimension where the elements decide it") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {4, 3});
+  CHECK(shape_text(df::reshape(x, {2, -1})) == "[2,6]");
+  CHECK(shape_text(df::reshape(x, df::Shape{12})) == "[12]");
+  CHECK(shape_text(df::reshape(x, df::shape(df::placeholder<float>(graph, {df::dynamic, 2})))) == "[?,2]");
+  CHECK(shape_text(df::reshape(x, df::placeholder<std::int32_t>(graph, {3}))) == "[?,?,?]");
+  const auto batch = df::placeholder<float>(graph, {df::dynamic, 3});
+  CHECK(shape_text(df::reshape(batch, {-1, 1, 3})) == "[?,1,3]");
+  CHECK(shape_text(df::expand_dims(x, -1)) == "[4,3,1]");
+  CHECK(shape_text(df::squeeze(df::placeholder<float>(graph, {1, 4, 1}))) == "[4]");
+  CHECK(shape_text(df::squeeze(df::placeholder<float>(graph, {1, 4, 1}), {-1})) == "[1,4]");
+  CHECK(shape_text(df::squeeze(batch)) == "<unknown>");
+}
+
+TEST_CASE("an error at building names op, shapes and the line of the program") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 3});
+  const std::string text = error_of([&] { df::reshape(x, {4}, {.name = "flat"}); });
+  CHECK(contains(text, "Reshape"));
+  CHECK(contains(text, "[2,3]"));
+  CHECK(contains(text, "[4]"));
+  CHECK(contains(text, "flat"));
+  CHECK(contains(text, "array_test.cpp:"));
+}
+
+TEST_CASE("impossible shapes are refused when they are built") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 3});
+  CHECK(contains(error_of([&] { df::reshape(x, {-1, -1}); }), "more than one dimension open"));
+  CHECK(contains(error_of([&] { df::reshape(x, {-2, 3}); }), "is -2"));
+  CHECK(contains(error_of([&] { df::reshape(x, {1, 1, 1, 1, 1, 1, 1, 2, 3}); }), "more than 8"));
+  CHECK(contains(error_of([&] { df::expand_dims(x, 4); }), "ExpandDims"));
+  CHECK(contains(error_of([&] { df::squeeze(x, {1}); }), "is 3, not 1"));
+  CHECK(contains(error_of([&] { df::fill(graph, {2, -1}, 1.0f); }), "negative"));
+  CHECK(contains(error_of([&] { df::zeros<float>(graph, {INT64_MAX, 2}); }), "more elements than can be counted"));
+  CHECK(contains(error_of([&] { df::slice(x, {0, 2}, {1, 2}); }), "past dimension 1"));
+  CHECK(contains(error_of([&] { df::slice(x, {0}, {1}); }), "rank"));
+  CHECK(contains(error_of([&] { df::pad(x, {{1, 1}}); }), "Pad"));
+  CHECK(contains(error_of([&] { df::pad(x, {{-1, 1}, {0, 0}}); }), "negative"));
+  CHECK(contains(error_of([&] { df::concat(2, {x, x}); }), "axis 2"));
+  CHECK(contains(error_of([&] { df::concat(0, {x, df::placeholder<float>(graph, {2, 4})}); }), "Concat"));
+  CHECK(contains(error_of([&] { df::split(1, 2, x); }), "does not divide"));
+  CHECK(contains(error_of([&] { df::split(1, 0, x); }), "Split"));
+  CHECK(contains(error_of([&] { df::transpose(x, {0, 0}); }), "repeats dimension 0"));
+  CHECK(contains(error_of([&] { df::transpose(x, {0, 2}); }), "names dimension 2"));
+  CHECK(contains(error_of([&] { df::range(graph, 0, 5, -1); }), "does not reach"));
+  CHECK(contains(error_of([&] { df::range(graph, 0.0f, 5.0f, 0.0f); }), "delta is 0"));
+  CHECK(contains(error_of([&] { df::unpack(x, 3); }), "not num = 3"));
+  const auto scalar = df::placeholder<float>(graph, {});
+  CHECK(contains(error_of([&] { df::gather(scalar, df::placeholder<std::int32_t>(graph, {1})); }), "Gather"));
+  CHECK(contains(error_of([&] { df::one_hot<float>(df::placeholder<std::int32_t>(graph, {2}), 3, {.axis = 2}); }),
+                 "axis 2"));
+}
+
+TEST_CASE("slices, pads and joins know their shapes as far as their inputs do") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 4});
+  CHECK(shape_text(df::slice(x, {1, 1}, {-1, 2})) == "[?,2]");
+  CHECK(shape_text(df::slice(x, {1, 1}, {3, -1})) == "[3,3]");
+  CHECK(shape_text(df::pad(x, {{1, 1}, {2, 0}})) == "[?,6]");
+  CHECK(shape_text(df::concat(0, {x, x})) == "[?,4]");
+  CHECK(shape_text(df::concat(-1, {x, df::placeholder<float>(graph, {5, 2})})) == "[5,6]");
+  CHECK(shape_text(df::pack({x, x}, {.axis = 1})) == "[?,2,4]");
+  const auto parts = df::split(1, 2, x);
+  REQUIRE(parts.size() == 2);
+  CHECK(shape_text(parts[1]) == "[?,2]");
+  CHECK(shape_text(df::unpack(x, 4, -1)[3]) == "[?]");
+}
+
+TEST_CASE("gathered and reordered tensors know their shapes") {
+  df::Graph graph;
+  const auto table = df::placeholder<float>(graph, {100, 16});
+  const auto ids = df::placeholder<std::int64_t>(graph, {df::dynamic, 7});
+  CHECK(shape_text(df::embedding_lookup(table, ids)) == "[?,7,16]");
+  CHECK(shape_text(df::one_hot<float>(ids, 5)) == "[?,7,5]");
+  CHECK(shape_text(df::one_hot<float>(ids, 5, {.axis = 0})) == "[5,?,7]");
+  CHECK(shape_text(df::transpose(table)) == "[16,100]");
+  CHECK(shape_text(df::transpose(df::placeholder<float>(graph, {1, 2, 3, 4}), {0, 3, 1, 2})) == "[1,4,2,3]");
+  CHECK(shape_text(df::transpose(df::placeholder<float>(graph))) == "<unknown>");
+  CHECK(shape_text(df::range(graph, 3, 18, 4)) == "[4]");
+  CHECK(shape_text(df::fill(graph, {2, 0, 3}, true)) == "[2,0,3]");
+  CHECK(shape_text(df::shape(table)) == "[2]");
+  CHECK(shape_text(df::rank(table)) == "[]");
+  CHECK(shape_text(df::zeros_like(ids)) == "[?,7]");
+}
+
+TEST_CASE("a tensor of strings may be filled and gathered, but not padded") {
+  df::Graph graph;
+  CHECK(df::fill<std::string>(graph, {2}, "word").dtype() == df::DType::string);
+  const auto words = df::placeholder<std::string>(graph, {3});
+  CHECK(df::gather(words, df::placeholder<std::int32_t>(graph, {2})).dtype() == df::DType::string);
+  const df::AnyOutput paddings = df::placeholder<std::int32_t>(graph, {1, 2});
+  CHECK(contains(error_of([&] { df::build<df::Pad>({words, paddings}); }), "not defined for T = string"));
+}

@@ -1,0 +1,76 @@
+#include <dflow/ops/math/reduce.hpp>
+
+#include <dflow/graph/graph.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/math/add_n.hpp>
+#include <dflow/ops/math/batch_matmul.hpp>
+
+#include "catch.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace df = dflow;
+
+namespace {
+
+template <class Build> std::string error_of(const Build& build) {
+  try {
+    build();
+  } catch (const df::Error& error) {
+    CHECK(error.code() == df::Code::invalid_argument);
+    return error.what();
+  }
+  return "no error";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
+
+}  // namespace
+
+TEST_CASE("a reduction drops its axes, or keeps them as 1") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 3, 4});
+  CHECK(shape_text(df::reduce_sum(x)) == "[]");
+  CHECK(shape_text(df::reduce_mean(x, {0, -1})) == "[3]");
+  CHECK(shape_text(df::reduce_max(x, {1}, {.keep_dims = true})) == "[?,1,4]");
+  CHECK(shape_text(df::reduce_prod(x, {}, {.keep_dims = true})) == "[1,1,1]");
+  CHECK(shape_text(df::reduce_min(x, df::placeholder<std::int32_t>(graph, {2}), {.keep_dims = true})) == "[?,?,?]");
+  CHECK(shape_text(df::argmax(x, -1)) == "[?,3]");
+  CHECK(df::argmin(x, 0).dtype() == df::DType::int64);
+  CHECK(shape_text(df::reduce_all(df::placeholder<bool>(graph, {2, 3}), {0})) == "[3]");
+}
+
+TEST_CASE("reducing all of a tensor of unknown rank gives a scalar") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph);
+  CHECK(shape_text(df::reduce_sum(x)) == "[]");
+  CHECK(shape_text(df::reduce_sum(x, {}, {.keep_dims = true})) == "<unknown>");
+}
+
+TEST_CASE("axes that do not exist or repeat are refused when they are built") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 3});
+  const std::string text = error_of([&] { df::reduce_sum(x, {2}); });
+  CHECK(contains(text, "Sum"));
+  CHECK(contains(text, "axis 2"));
+  CHECK(contains(text, "[2,3]"));
+  CHECK(contains(text, "reduce_test.cpp:"));
+  CHECK(contains(error_of([&] { df::reduce_mean(x, {0, -2}); }), "named twice"));
+  CHECK(contains(error_of([&] { df::argmax(x, 2); }), "ArgMax"));
+  CHECK(contains(error_of([&] { df::argmax(df::placeholder<float>(graph, {}), 0); }), "scalar"));
+  CHECK(contains(error_of([&] { df::argmin(df::placeholder<float>(graph, {0, 3}), 0); }), "no elements to search"));
+}
+
+TEST_CASE("batches of products and sums of lists need shapes that agree") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {5, 2, 3});
+  const auto y = df::placeholder<float>(graph, {df::dynamic, 4, 3});
+  CHECK(shape_text(df::batch_matmul(x, y, {.adj_y = true})) == "[5,2,4]");
+  CHECK(contains(error_of([&] { df::batch_matmul(x, y); }), "inner dimensions 3 and 4 differ"));
+  CHECK(contains(error_of([&] { df::batch_matmul(x, df::placeholder<float>(graph, {4, 3, 2})); }), "BatchMatMul"));
+  CHECK(shape_text(df::add_n({x, x, df::placeholder<float>(graph)})) == "[5,2,3]");
+  CHECK(contains(error_of([&] { df::add_n({x, y}); }), "AddN"));
+}
