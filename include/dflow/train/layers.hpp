@@ -2,6 +2,7 @@
 
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
+#include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/initializers.hpp>
@@ -21,8 +22,8 @@ enum class Activation : std::uint8_t { none, relu, relu6, elu, softplus, tanh, s
 /// Thread safety: a value type.
 class Training {
  public:
-  Training(bool is_training) : is_training_(is_training) {}  // NOLINT(google-explicit-constructor)
-  Training(const Output<bool>& edge) : edge_(edge) {}        // NOLINT(google-explicit-constructor)
+  explicit Training(bool is_training) : is_training_(is_training) {}
+  Training(const Output<bool>& edge) : edge_(edge) {}  // NOLINT(google-explicit-constructor)
 
   bool is_edge() const noexcept { return edge_.is_valid(); }
   bool is_always() const noexcept { return !is_edge() && is_training_; }
@@ -52,15 +53,10 @@ struct Conv2DOptions {
 };
 
 struct BatchNormalizationOptions {
-  Training training = true;
+  Training training = Training(true);
   double momentum = 0.99;  ///< of the moving averages
   double epsilon = 1e-3;
   std::string_view name = "batch_normalization";
-};
-
-struct DropoutOptions {
-  Training training = true;
-  std::uint64_t seed = 0;  ///< 0: from the graph's seed
 };
 
 struct EmbeddingOptions {
@@ -73,7 +69,8 @@ AnyOutput any_dense(const AnyOutput& x, std::int64_t units, const DenseOptions& 
 AnyOutput any_conv2d_layer(const AnyOutput& x, std::int64_t filters, std::int64_t window, const Conv2DOptions& options,
                            const At& at);
 AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNormalizationOptions& options, const At& at);
-AnyOutput any_dropout(const AnyOutput& x, double rate, const DropoutOptions& options, const At& at);
+AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
+                               const DropoutOptions& options, const At& at);
 AnyOutput any_flatten(const AnyOutput& x, const At& at);
 AnyVariable layer_variable(GraphStore& graph, std::string_view name, DType dtype, const Shape& shape,
                            const Initializer& initializer, bool trainable, const At& at);
@@ -133,12 +130,17 @@ Output<T> batch_normalization(const Output<T>& x, const BatchNormalizationOption
   return Output<T>::unchecked(detail::any_batch_normalization(x, options, at));
 }
 
-/// In training each element becomes 0 with probability `rate`, else x / (1 - rate) (Srivastava et al. 2014); else x.
+/// `dropout` in training; x itself else.
 ///
-/// Errors: InvalidArgument unless 0 <= rate < 1.
+/// ```cpp
+/// auto training = df::placeholder<bool>(graph, {});
+/// auto thinned = df::dropout(hidden, 0.5f, df::Training(training));
+/// ```
+/// Errors: InvalidArgument unless 0 < keep_prob <= 1.
 template <AllowedFor<Conv2D> T>
-Output<T> dropout(const Output<T>& x, double rate, const DropoutOptions& options = {}, const At& at = {}) {
-  return Output<T>::unchecked(detail::any_dropout(x, rate, options, at));
+Output<T> dropout(const Output<T>& x, float keep_prob, const Training& training, const DropoutOptions& options = {},
+                  const At& at = {}) {
+  return Output<T>::unchecked(detail::any_switched_dropout(x, keep_prob, training, options, at));
 }
 
 /// [batch, ...] to [batch, product of the others].

@@ -9,6 +9,7 @@
 #include <dflow/ops/math/reduce.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/activation.hpp>
+#include <dflow/ops/nn/batch_norm.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/random/random.hpp>
 #include <dflow/train/layers.hpp>
@@ -138,17 +139,25 @@ DFLOW_INLINE AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNo
                                       {});
   const auto mean_of = [&](const AnyOutput& values) -> Expr { return AnyOutput(build<Mean>({values, axes})); };
 
+  const auto move = [&](const AnyVariable& average, const Expr& value) {
+    Expr step = (Expr(average.read_edge()) - value) * (1.0 - options.momentum);
+    if (options.training.is_edge()) step = step * Expr(options.training.as_number(graph, dtype));
+    add_to_graph_collection(graph, "update_ops", average.assign_sub(step).node_id());
+  };
+  if (options.training.is_always() && x.shape().rank() == 4 && dtype != DType::float16 && dtype != DType::bfloat16) {
+    const BuiltNode fused = any_fused_batch_norm(x, gamma.read_edge(), beta.read_edge(), {}, {},
+                                                 {.epsilon = static_cast<float>(options.epsilon)}, {.where = at.where});
+    move(moving_mean, fused.output(1));
+    move(moving_variance, fused.output(2));
+    return fused;
+  }
   Expr mean = moving_mean.read_edge(), variance = moving_variance.read_edge();
   if (!options.training.is_never()) {
     const Expr batch_mean = mean_of(x);
     const Expr batch_variance = mean_of(build<SquaredDifference>({x, batch_mean}));
-    const Expr training = options.training.as_number(graph, dtype);
-    const auto move = [&](const AnyVariable& average, const Expr& value) {
-      const Expr step = (Expr(average.read_edge()) - value) * ((1.0 - options.momentum) * training);
-      add_to_graph_collection(graph, "update_ops", average.assign_sub(step).node_id());
-    };
     move(moving_mean, batch_mean);
     move(moving_variance, batch_variance);
+    const Expr training = options.training.as_number(graph, dtype);
     mean = options.training.is_always() ? batch_mean : mean + training * (batch_mean - mean);
     variance = options.training.is_always() ? batch_variance : variance + training * (batch_variance - variance);
   }
@@ -156,17 +165,16 @@ DFLOW_INLINE AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNo
   return Expr(x) * scale + (Expr(beta.read_edge()) - mean * scale);
 }
 
-DFLOW_INLINE AnyOutput any_dropout(const AnyOutput& x, double rate, const DropoutOptions& options, const At& at) {
+DFLOW_INLINE AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
+                                            const DropoutOptions& options, const At& at) {
+  if (training.is_always()) return any_dropout(x, static_cast<double>(keep_prob), options, at);
   if (!x.is_valid()) reject_layer("dropout", "the input is an empty Output", at);
-  if (!(rate >= 0 && rate < 1)) reject_layer("dropout", str_cat("the rate must be in [0, 1), is ", rate), at);
-  if (options.training.is_never() || rate == 0) return x;
-  GraphStore& graph = *x.graph();
-  const ScopeGuard scope = enter_name_scope(graph, "dropout");
-  const Output<std::int32_t> shape = Output<std::int32_t>::unchecked(shape_of(x));
-  const Expr uniform = any_random_uniform(graph, x.dtype(), IndexList(shape), {.seed = options.seed}, at);
-  const Expr keep = 1.0 - rate * Expr(options.training.as_number(graph, x.dtype()));
-  const Expr mask = AnyOutput(build<Floor>({uniform + keep}));
-  return Expr(x) / keep * mask;
+  if (!(keep_prob > 0 && keep_prob <= 1)) {
+    reject_layer("dropout", str_cat("the probability to keep must be in (0, 1], is ", keep_prob), at);
+  }
+  if (training.is_never()) return x;
+  const Expr switched = training.as_number(*x.graph(), x.dtype());
+  return any_dropout(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
 }
 
 DFLOW_INLINE AnyOutput any_flatten(const AnyOutput& x, const At& at) {
