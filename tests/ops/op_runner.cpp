@@ -41,7 +41,11 @@ NodeId append(Graph& graph, const OpDef& op, std::span<const AnyOutput> inputs, 
     bool known = false;
     for (const AttrField& field : op.attr_fields) {
       if (field.name != name) continue;
-      field.set(values.get(), attr_from_json(value, field.kind, t));
+      try {
+        field.set(values.get(), attr_from_json(value, field.kind, t));
+      } catch (const Error& error) {
+        throw Error(error.status().with_node(op.name, ""));  // as an import does
+      }
       known = true;
     }
     for (std::size_t p = 0; p < op.type_params.size(); ++p) {

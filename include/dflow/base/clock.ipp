@@ -70,6 +70,7 @@ struct RealClock::State {
   std::condition_variable changed;
   detail::TimerQueue timers;
   bool stopping = false;
+  bool is_orphaned = false;  ///< destroyed by one of its own callbacks: the timer thread deletes this state
   std::thread thread;
 
   void run() {
@@ -97,9 +98,15 @@ struct RealClock::State {
 DFLOW_INLINE RealClock::RealClock() : state_(new State) {}
 
 DFLOW_INLINE RealClock::~RealClock() {
+  const bool in_callback = state_->thread.get_id() == std::this_thread::get_id();
   {
     std::lock_guard lock(state_->mutex);
     state_->stopping = true;
+    state_->is_orphaned = in_callback;
+  }
+  if (in_callback) {
+    state_->thread.detach();
+    return;
   }
   state_->changed.notify_one();
   if (state_->thread.joinable()) state_->thread.join();
@@ -121,7 +128,12 @@ DFLOW_INLINE TimerId RealClock::schedule_at(time_point time, UniqueFunction<void
     std::lock_guard lock(state_->mutex);
     id = state_->timers.add(time, std::move(callback));
     is_first = state_->timers.next() == time;
-    if (!state_->thread.joinable()) state_->thread = std::thread([state = state_] { state->run(); });
+    if (!state_->thread.joinable()) {
+      state_->thread = std::thread([state = state_] {
+        state->run();
+        if (state->is_orphaned) delete state;
+      });
+    }
   }
   if (is_first) state_->changed.notify_one();
   return id;

@@ -105,7 +105,8 @@ struct ThreadPoolOptions {
 /// last worker, which takes no new work meanwhile, so that a caller and the pool together keep `num_threads` threads
 /// busy. A pool of one has one worker beside its callers.
 ///
-/// The destructor runs all queued tasks, then joins; it must not be called from a worker.
+/// The destructor runs all queued tasks, then joins. Called by a worker's task it joins the others, and that worker ends
+/// when the task has returned.
 /// Errors: the constructor throws invalid_argument if num_threads < 1, resource_exhausted if a thread cannot start.
 class WorkStealingPool final : public ThreadPool {
  public:

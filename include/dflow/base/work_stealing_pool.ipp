@@ -99,6 +99,9 @@ DFLOW_INLINE ThreadPool::Membership& pool_member() noexcept {
 /// first says so, then looks for work once more. Both in sequentially consistent order, so one of the two sees the
 /// other.
 struct WorkStealingPool::State {
+  /// The worker in whose task the pool was destroyed; it deletes this state. Written and read by that thread alone, or
+  /// before and after the threads run.
+  int heir = -1;
   struct alignas(64) Worker {
     detail::TaskDeque tasks;
     /// 1 from when the worker says that it parks until someone (or the worker itself) takes that back.
@@ -311,7 +314,10 @@ DFLOW_INLINE WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptio
   auto state = std::make_unique<State>(num_threads, options);
   try {
     for (int i = 0; i < num_threads; ++i) {
-      state->workers[i].thread = std::thread([s = state.get(), i, name = options.name] { s->run_worker(i, name); });
+      state->workers[i].thread = std::thread([s = state.get(), i, name = options.name] {
+        s->run_worker(i, name);
+        if (s->heir == i) delete s;
+      });
     }
   } catch (const std::system_error& error) {
     state->stop();
@@ -321,8 +327,16 @@ DFLOW_INLINE WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptio
 }
 
 DFLOW_INLINE WorkStealingPool::~WorkStealingPool() {
+  const Membership& member = detail::pool_member();
+  if (member.pool != state_ || member.worker < 0) {
+    state_->stop();
+    delete state_;
+    return;
+  }
+  // A task let go of the last handle: its own worker cannot be joined here, so it cleans up when the task has returned.
+  state_->heir = member.worker;
+  state_->workers[member.worker].thread.detach();
   state_->stop();
-  delete state_;
 }
 
 DFLOW_INLINE void WorkStealingPool::schedule(Task task) {

@@ -35,7 +35,8 @@ DFLOW_INLINE void detail::allocate_inferred_outputs(KernelContext& context) {
   }
   shapes.resize(num_inputs + num_outputs, PartialShape::unknown());
   const std::span<PartialShape> all(shapes);
-  InferContext infer(node, all.first(num_inputs), dtypes, StepInputValues(context), all.subspan(num_inputs));
+  const StepInputValues values(context);
+  InferContext infer(node, all.first(num_inputs), dtypes, values, all.subspan(num_inputs));
   node.op->infer(infer);
   for (std::size_t i = 0; i < num_outputs; ++i) {
     const PartialShape& shape = shapes[num_inputs + i];

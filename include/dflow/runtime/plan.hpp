@@ -47,9 +47,11 @@ class Plan {
     bool is_expensive = false; ///< worth waking another thread for
   };
 
+  /// `device_owner` keeps the device (and with it the allocator of folded constants) alive as long as the plan.
   /// Errors: NotFound if an op has no kernel for the device; whatever making a kernel throws, with the node added.
   static std::shared_ptr<const Plan> compile(StepGraph graph, const OpTable& table, const DeviceContext& device,
-                                             StatefulKernels* stateful, InterOp inter_op, bool reuse_buffers);
+                                             StatefulKernels* stateful, InterOp inter_op, bool reuse_buffers,
+                                             std::shared_ptr<const void> device_owner = nullptr);
 
   std::span<const PlanNode> nodes() const noexcept { return nodes_; }
   std::span<const Unit> units() const noexcept { return units_; }
@@ -73,6 +75,7 @@ class Plan {
   friend class PlanCompiler;
   Plan() = default;
 
+  std::shared_ptr<const void> device_owner_;  // first, so destroyed last
   StepGraph graph_;
   const DeviceContext* device_ = nullptr;
   std::vector<std::shared_ptr<AnyKernel>> kernels_;

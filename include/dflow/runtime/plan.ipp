@@ -11,8 +11,9 @@ namespace dflow {
 class PlanCompiler {
  public:
   PlanCompiler(StepGraph graph, const OpTable& table, const DeviceContext& device, StatefulKernels* stateful,
-               InterOp inter_op, bool reuse_buffers)
+               InterOp inter_op, bool reuse_buffers, std::shared_ptr<const void> device_owner)
       : table_(table), stateful_(stateful), inter_op_(inter_op), reuse_buffers_(reuse_buffers), plan_(new Plan) {
+    plan_->device_owner_ = std::move(device_owner);
     plan_->graph_ = std::move(graph);
     plan_->device_ = &device;
   }
@@ -389,8 +390,8 @@ class PlanCompiler {
 
 DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const OpTable& table, const DeviceContext& device,
                                                        StatefulKernels* stateful, InterOp inter_op,
-                                                       bool reuse_buffers) {
-  return PlanCompiler(std::move(graph), table, device, stateful, inter_op, reuse_buffers).compile();
+                                                       bool reuse_buffers, std::shared_ptr<const void> device_owner) {
+  return PlanCompiler(std::move(graph), table, device, stateful, inter_op, reuse_buffers, std::move(device_owner)).compile();
 }
 
 }  // namespace dflow

@@ -102,8 +102,9 @@ void append_bytes(std::string& key, Number number) {
   key.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-/// What one run needs besides its memory; shared by its parts, its deadline timer and its stop callback.
-struct RunState {
+/// What one run needs besides its memory; shared by its parts, its deadline timer and its stop callback, which may still
+/// be at work when the run has ended.
+struct RunState : std::enable_shared_from_this<RunState> {
   CancellationSource cancellation;
   LocalRendezvous rendezvous;
   std::optional<StatsCollector> stats;
@@ -130,9 +131,9 @@ struct RunState {
     clock = session_clock;
     if (options.deadline) {
       timer = clock->schedule_at(clock->now() + *options.deadline,
-                                 [this] { cancel(deadline_exceeded("the step's deadline has passed")); });
+                                 [self = shared_from_this()] { self->cancel(deadline_exceeded("the step's deadline has passed")); });
     }
-    if (options.stop.stop_possible()) stop.emplace(options.stop, [this] { cancel(cancelled("stop was requested")); });
+    if (options.stop.stop_possible()) stop.emplace(options.stop, [self = shared_from_this()] { self->cancel(cancelled("stop was requested")); });
   }
   /// After it neither timer nor stop callback can fire any more.
   void disarm() {
@@ -178,7 +179,7 @@ DFLOW_INLINE Status run_parts(CompiledStep::Memory& memory, RunState& state) {
 /// The tensors, memory and end of a step that nobody waits for.
 struct AsyncRun {
   std::shared_ptr<void> session;  ///< devices and clock live at least as long as the run
-  RunState state;
+  std::shared_ptr<RunState> state = std::make_shared<RunState>();
   std::shared_ptr<CompiledStep> compiled;
   std::unique_ptr<CompiledStep::Memory> memory;
   std::vector<AnyTensor> results;
@@ -186,10 +187,10 @@ struct AsyncRun {
   std::atomic<std::size_t> remaining{0};
 
   void finish_part(const Status& status) {
-    if (!status.ok()) state.cancel(status);
+    if (!status.ok()) state->cancel(status);
     if (remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-    state.disarm();
-    const Status outcome = state.first_error();
+    state->disarm();
+    const Status outcome = state->first_error();
     if (outcome.ok()) {
       for (std::size_t p = 0; p < memory->steps.size(); ++p) {
         collect_fetches(compiled->parts[p], *memory->steps[p], results);
@@ -300,7 +301,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(std::span<con
     Device& device = *devices[part.device];
     step->parts.push_back({&device, device.shared_allocator(),
                            Plan::compile(std::move(part.graph), options.ops, device.context(), &stateful, options.inter_op,
-                                         options.passes.buffer_reuse),
+                                         options.passes.buffer_reuse, devices[part.device]),
                            std::move(part.feeds), std::move(part.fetches)});
   }
   compiled.emplace(std::move(key), step);
@@ -315,9 +316,9 @@ DFLOW_INLINE void Session::State::run(CompiledStep& compiled_step, const RunOpti
   const bool is_plain = compiled_step.parts.size() == 1 && !compiled_step.parts[0].plan->has_async_nodes() &&
                         !run_options.deadline && !run_options.trace &&
                         !run_options.stop.stop_possible();
-  std::optional<detail::RunState> run_state;
+  std::shared_ptr<detail::RunState> run_state;
   if (!is_plain) {
-    run_state.emplace();
+    run_state = std::make_shared<detail::RunState>();
     if (run_options.trace) run_state->stats.emplace(step_id);
   }
   for (std::size_t p = 0; p < memory->steps.size(); ++p) {
@@ -368,11 +369,11 @@ DFLOW_INLINE void Session::State::start(std::shared_ptr<CompiledStep> compiled_s
     const CompiledStep::Part& part = run->compiled->parts[p];
     for (std::size_t f = 0; f < part.feeds.size(); ++f) step.feed(f, feed_tensors[part.feeds[f]]);
     step.context().step_id = step_id;
-    step.context().rendezvous = &run->state.rendezvous;
-    step.context().cancellation = run->state.cancellation.token();
-    step.set_on_error([state = &run->state](const Status& status) { state->cancel(status); });
+    step.context().rendezvous = &run->state->rendezvous;
+    step.context().cancellation = run->state->cancellation.token();
+    step.set_on_error([state = run->state.get()](const Status& status) { state->cancel(status); });
   }
-  run->state.arm(run_options, options.clock.get());
+  run->state->arm(run_options, options.clock.get());
   // The last part to finish gives the steps back; hold them until all have been started.
   const std::vector<std::shared_ptr<Step>> steps = run->memory->steps;
   for (const std::shared_ptr<Step>& step : steps) {
