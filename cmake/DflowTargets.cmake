@@ -51,7 +51,7 @@ if(DFLOW_COMPILED)
   add_library(dflow::dflow ALIAS dflow)
   set_target_properties(
     dflow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
-                     POSITION_INDEPENDENT_CODE ON)
+                     POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL "")
   dflow_public_usage(dflow PUBLIC)
   target_link_libraries(dflow PRIVATE "$<BUILD_INTERFACE:dflow_sources_usage>")
   if(DFLOW_HAS_ONEDNN)
