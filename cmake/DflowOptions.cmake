@@ -30,10 +30,9 @@ if(PROJECT_IS_TOP_LEVEL)
 
   find_program(DFLOW_CCACHE ccache)
   if(DFLOW_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
-    # Precompiled headers are cached only with these relaxations; relative paths let one checkout's cache serve another.
+    # Precompiled headers are cached only with these relaxations.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
-        "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${DFLOW_CCACHE}")
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;${DFLOW_CCACHE}")
   endif()
 endif()
 
