@@ -19,6 +19,7 @@ endforeach()
 
 set(DFLOW_CPU_VARIANTS AUTO CACHE STRING "Also build the kernels for x86-64-v3 and AVX-512: AUTO, ON or OFF")
 set_property(CACHE DFLOW_CPU_VARIANTS PROPERTY STRINGS AUTO ON OFF)
+set(DFLOW_DEBUG_KERNEL_OPTIMIZATION "-O2" CACHE STRING "Optimisation of the other kernels in debug builds")
 set(DFLOW_VARIANT_OPTIMIZATION "-O3" CACHE STRING "Optimisation of the kernels that exist in several variants")
 
 if(PROJECT_IS_TOP_LEVEL)

@@ -64,7 +64,7 @@ if(DFLOW_COMPILED)
   # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default.
   foreach(source IN LISTS dflow_sources)
     if(source MATCHES "/src/kernels/")
-      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Debug>:-O2>")
+      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
     endif()
   endforeach()
 endif()
