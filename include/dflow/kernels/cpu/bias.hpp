@@ -6,9 +6,10 @@
 
 namespace dflow {
 
-template <class T>
-struct Kernel<BiasAdd, Cpu, T> {
-  double cost_ns(const KernelInit& init) const { return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.1; }
+template <class T> struct Kernel<BiasAdd, Cpu, T> {
+  double cost_ns(const KernelInit& init) const {
+    return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.1;
+  }
 
   void operator()(KernelContext& context) const {
     const Tensor<T>& x = context.input<T>(0);
@@ -26,13 +27,13 @@ struct Kernel<BiasAdd, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<BiasAddGrad, Cpu, T> {
+template <class T> struct Kernel<BiasAddGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 200 + estimated_elements(init.inputs[0]) * sizeof(T) * 0.1; }
 
   void operator()(KernelContext& context) const {
     const Tensor<T>& dy = context.input<T>(0);
-    if (dy.rank() < 2) context.fail(str_cat("out_backprop must have rank 2 or more, got shape ", dy.shape().to_string()));
+    if (dy.rank() < 2)
+      context.fail(str_cat("out_backprop must have rank 2 or more, got shape ", dy.shape().to_string()));
     const std::int64_t channels = dy.dim(dy.rank() - 1);
     Tensor<T>& dbias = context.allocate_output<T>(0, {channels});
     if (channels == 0) return;

@@ -38,8 +38,7 @@ inline double conv2d_cost_ns(const OutputInfo& filter, const OutputInfo& out) {
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<Conv2D, Cpu, T> {
+template <class T> struct Kernel<Conv2D, Cpu, T> {
   Conv2D::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.inputs[1], init.node.outputs[0]); }
@@ -47,34 +46,32 @@ struct Kernel<Conv2D, Cpu, T> {
   void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>& filter, Tensor<T>& y) const {
     if (y.num_elements() == 0) return;
     if (x.num_elements() == 0) return static_cast<void>(std::fill(y.begin(), y.end(), T(0.0f)));
-    cpu::conv2d<T>(context.pool(), detail::conv2d_shape(attrs, x.shape(), filter.shape()), x.data(), filter.data(), y.data(),
-                   {}, cpu_options(context));
+    cpu::conv2d<T>(context.pool(), detail::conv2d_shape(attrs, x.shape(), filter.shape()), x.data(), filter.data(),
+                   y.data(), {}, cpu_options(context));
   }
 };
 
-template <class T>
-struct Kernel<Conv2DBackpropInput, Cpu, T> {
+template <class T> struct Kernel<Conv2DBackpropInput, Cpu, T> {
   Conv2D::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.inputs[1], init.inputs[2]); }
 
-  void operator()(KernelContext& context, const Tensor<std::int32_t>&, const Tensor<T>& filter, const Tensor<T>& out_backprop,
-                  Tensor<T>& dx) const {
+  void operator()(KernelContext& context, const Tensor<std::int32_t>&, const Tensor<T>& filter,
+                  const Tensor<T>& out_backprop, Tensor<T>& dx) const {
     if (dx.num_elements() == 0) return;
     if (out_backprop.num_elements() == 0) return static_cast<void>(std::fill(dx.begin(), dx.end(), T(0.0f)));
-    cpu::conv2d_backward_input<T>(context.pool(), detail::conv2d_shape(attrs, dx.shape(), filter.shape()), filter.data(),
-                                  out_backprop.data(), dx.data(), cpu_options(context));
+    cpu::conv2d_backward_input<T>(context.pool(), detail::conv2d_shape(attrs, dx.shape(), filter.shape()),
+                                  filter.data(), out_backprop.data(), dx.data(), cpu_options(context));
   }
 };
 
-template <class T>
-struct Kernel<Conv2DBackpropFilter, Cpu, T> {
+template <class T> struct Kernel<Conv2DBackpropFilter, Cpu, T> {
   Conv2D::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.node.outputs[0], init.inputs[2]); }
 
-  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<std::int32_t>&, const Tensor<T>& out_backprop,
-                  Tensor<T>& dfilter) const {
+  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<std::int32_t>&,
+                  const Tensor<T>& out_backprop, Tensor<T>& dfilter) const {
     if (dfilter.num_elements() == 0) return;
     if (out_backprop.num_elements() == 0) return static_cast<void>(std::fill(dfilter.begin(), dfilter.end(), T(0.0f)));
     cpu::conv2d_backward_filter<T>(context.pool(), detail::conv2d_shape(attrs, x.shape(), dfilter.shape()), x.data(),

@@ -15,8 +15,7 @@ inline double cross_entropy_cost_ns(const KernelInit& init) { return 300 + 2 * e
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
+template <class T> struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::cross_entropy_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -37,40 +36,40 @@ struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
   }
 };
 
-template <class T, class Index>
-struct Kernel<SparseSoftmaxCrossEntropyWithLogits, Cpu, T, Index> {
+template <class T, class Index> struct Kernel<SparseSoftmaxCrossEntropyWithLogits, Cpu, T, Index> {
   double cost_ns(const KernelInit& init) const { return detail::cross_entropy_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
     const Tensor<T>& logits = context.input<T>(0);
     const Tensor<Index>& labels = context.input<Index>(1);
     if (logits.rank() != 2 || labels.rank() != 1 || logits.dim(0) != labels.dim(0)) {
-      context.fail(str_cat("logits must be a matrix with one label per row, got shapes ", logits.shape().to_string(), " and ",
-                           labels.shape().to_string()));
+      context.fail(str_cat("logits must be a matrix with one label per row, got shapes ", logits.shape().to_string(),
+                           " and ", labels.shape().to_string()));
     }
     const Shape shape = logits.shape();
     const T* from = logits.data();
     Tensor<T>& loss = context.allocate_output<T>(0, {shape[0]});
     Tensor<T>& backprop = context.forward_or_allocate<T>(0, 1, shape);
     if (shape[0] == 0) return;
-    const std::int64_t bad = shape[1] == 0 ? 0 : cpu::sparse_softmax_cross_entropy<T, Index>(
-                                                     context.pool(), shape[0], shape[1], from, labels.data(), loss.data(),
-                                                     backprop.data(), cpu_options(context));
+    const std::int64_t bad = shape[1] == 0 ? 0
+                                           : cpu::sparse_softmax_cross_entropy<T, Index>(
+                                                 context.pool(), shape[0], shape[1], from, labels.data(), loss.data(),
+                                                 backprop.data(), cpu_options(context));
     if (bad >= 0) {
-      context.fail(str_cat("labels[", bad, "] = ", static_cast<std::int64_t>(labels.data()[bad]), " is outside [0, ", shape[1],
-                           ")"));
+      context.fail(str_cat("labels[", bad, "] = ", static_cast<std::int64_t>(labels.data()[bad]), " is outside [0, ",
+                           shape[1], ")"));
     }
   }
 };
 
-template <class T>
-struct Kernel<L2Loss, Cpu, T> {
+template <class T> struct Kernel<L2Loss, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 200 + 0.2 * estimated_elements(init.inputs[0]); }
 
   void operator()(KernelContext& context) const {
     const Tensor<T>& x = context.input<T>(0);
-    const T sum = x.num_elements() == 0 ? T(0.0f)
-                                        : cpu::sum_of_squares<T>(context.pool(), x.num_elements(), x.data(), cpu_options(context));
+    const T sum = x.num_elements() == 0
+                      ? T(0.0f)
+                      : cpu::sum_of_squares<T>(context.pool(), x.num_elements(), x.data(), cpu_options(context));
     *context.allocate_output<T>(0, {}).data() = static_cast<T>(sum * T(0.5f));
   }
 };

@@ -30,17 +30,19 @@ inline cpu::Pool2dShape pool2d_shape(const Pool2DAttrs& attrs, const Shape& inpu
 
 /// One comparison or addition per element of each window.
 inline double pool2d_cost_ns(const Pool2DAttrs& attrs, const OutputInfo& out) {
-  return 500 + estimated_elements(out) * static_cast<double>(attrs.ksize[1]) * static_cast<double>(attrs.ksize[2]) * 0.3;
+  return 500 +
+         estimated_elements(out) * static_cast<double>(attrs.ksize[1]) * static_cast<double>(attrs.ksize[2]) * 0.3;
 }
 
-/// y[b, i, j, c] = values[b, p, q, c], where (p, q) is the place of the first maximum of x in the window; a NaN counts as
-/// one. A window without elements gives 0.
+/// y[b, i, j, c] = values[b, p, q, c], where (p, q) is the place of the first maximum of x in the window; a NaN counts
+/// as one. A window without elements gives 0.
 template <class T>
 void gather_at_maxima(ThreadPool& pool, const cpu::Pool2dShape& s, const T* x, const T* values, T* y) {
   const std::int64_t out_rows = s.out_rows(), out_cols = s.out_cols(), row = s.in_cols * s.channels;
   const auto window = [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t c) {
     const std::int64_t top = i * s.stride_rows - s.pad_top, left = j * s.stride_cols - s.pad_left;
-    const std::int64_t bottom = std::min(top + s.window_rows, s.in_rows), right = std::min(left + s.window_cols, s.in_cols);
+    const std::int64_t bottom = std::min(top + s.window_rows, s.in_rows),
+                       right = std::min(left + s.window_cols, s.in_cols);
     std::int64_t best = -1;
     for (std::int64_t p = std::max<std::int64_t>(top, 0); p < bottom; ++p) {
       for (std::int64_t q = std::max<std::int64_t>(left, 0); q < right; ++q) {
@@ -55,7 +57,8 @@ void gather_at_maxima(ThreadPool& pool, const cpu::Pool2dShape& s, const T* x, c
     for (std::int64_t r = begin; r < end; ++r) {
       T* to = y + r * out_cols * s.channels;
       for (std::int64_t j = 0; j < out_cols; ++j) {
-        for (std::int64_t c = 0; c < s.channels; ++c) *to++ = window(r / out_rows * s.in_rows * row, r % out_rows, j, c);
+        for (std::int64_t c = 0; c < s.channels; ++c)
+          *to++ = window(r / out_rows * s.in_rows * row, r % out_rows, j, c);
       }
     }
   });
@@ -63,8 +66,7 @@ void gather_at_maxima(ThreadPool& pool, const cpu::Pool2dShape& s, const T* x, c
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<AvgPool, Cpu, T> {
+template <class T> struct Kernel<AvgPool, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }
@@ -75,8 +77,7 @@ struct Kernel<AvgPool, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<AvgPoolGrad, Cpu, T> {
+template <class T> struct Kernel<AvgPoolGrad, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::pool2d_cost_ns(attrs, init.inputs[1]); }
@@ -88,8 +89,7 @@ struct Kernel<AvgPoolGrad, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<MaxPool, Cpu, T> {
+template <class T> struct Kernel<MaxPool, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }
@@ -100,28 +100,29 @@ struct Kernel<MaxPool, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<MaxPoolGrad, Cpu, T> {
+template <class T> struct Kernel<MaxPoolGrad, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 2 * detail::pool2d_cost_ns(attrs, init.inputs[2]); }
 
-  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>&, const Tensor<T>& grad, Tensor<T>& dx) const {
+  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>&, const Tensor<T>& grad,
+                  Tensor<T>& dx) const {
     if (dx.num_elements() == 0) return;
     cpu::max_pool_backward<T>(context.pool(), detail::pool2d_shape(attrs, x.shape()), x.data(), grad.data(), dx.data(),
                               cpu_options(context));
   }
 };
 
-template <class T>
-struct Kernel<MaxPoolGradGrad, Cpu, T> {
+template <class T> struct Kernel<MaxPoolGradGrad, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 3 * detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }
 
-  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>&, const Tensor<T>& values, Tensor<T>& y) const {
+  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>&, const Tensor<T>& values,
+                  Tensor<T>& y) const {
     if (y.num_elements() == 0) return;
-    detail::gather_at_maxima<T>(context.pool(), detail::pool2d_shape(attrs, x.shape()), x.data(), values.data(), y.data());
+    detail::gather_at_maxima<T>(context.pool(), detail::pool2d_shape(attrs, x.shape()), x.data(), values.data(),
+                                y.data());
   }
 };
 

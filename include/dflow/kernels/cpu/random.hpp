@@ -16,14 +16,12 @@ namespace dflow {
 namespace cpu {
 
 /// What an element type is computed in.
-template <class T>
-using RandomCompute = std::conditional_t<sizeof(T) == 8, double, float>;
+template <class T> using RandomCompute = std::conditional_t<sizeof(T) == 8, double, float>;
 
-// A distribution makes `values_per_group` values from the stream, each group's part of which begins `groups_apart` groups
-// of words after the one before. The rules are TensorFlow's (random_distributions.h), so that the bits are.
+// A distribution makes `values_per_group` values from the stream, each group's part of which begins `groups_apart`
+// groups of words after the one before. The rules are TensorFlow's (random_distributions.h), so that the bits are.
 
-template <class T>
-struct UniformDistribution {
+template <class T> struct UniformDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   static constexpr std::uint64_t groups_apart = 1;
   static constexpr double cost_ns = 15;
@@ -45,8 +43,7 @@ struct UniformDistribution {
 };
 
 /// low + bits mod range; T is int32 or int64.
-template <class T>
-struct UniformIntDistribution {
+template <class T> struct UniformIntDistribution {
   using Bits = std::make_unsigned_t<T>;
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   static constexpr std::uint64_t groups_apart = 1;
@@ -69,8 +66,7 @@ struct UniformIntDistribution {
   }
 };
 
-template <class T>
-struct NormalDistribution {
+template <class T> struct NormalDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   static constexpr std::uint64_t groups_apart = 1;
   static constexpr double cost_ns = 80;
@@ -91,8 +87,7 @@ struct NormalDistribution {
   }
 };
 
-template <class T>
-struct TruncatedNormalDistribution {
+template <class T> struct TruncatedNormalDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   /// Room for 256 words for each value of float and double alike: what a group does not use is skipped.
   static constexpr std::uint64_t groups_apart = values_per_group * 256 / 4;
@@ -172,8 +167,7 @@ class RunStreams {
 namespace detail {
 
 /// A random op without parameters.
-template <class O, class T, class Distribution>
-class RandomKernel {
+template <class O, class T, class Distribution> class RandomKernel {
  public:
   explicit RandomKernel(const KernelInit& init) : streams_(init.node.attrs_as<O>()) {}
 
@@ -184,7 +178,8 @@ class RandomKernel {
   void operator()(KernelContext& context) const {
     const Shape shape = inferred_shape(context);
     Tensor<T>& y = context.allocate_output<T>(0, shape);
-    cpu::fill_random(context.pool(), streams_.reserve(shape.num_elements()), Distribution{}, shape.num_elements(), y.data());
+    cpu::fill_random(context.pool(), streams_.reserve(shape.num_elements()), Distribution{}, shape.num_elements(),
+                     y.data());
   }
 
  private:
@@ -199,17 +194,18 @@ struct Kernel<RandomUniform, Cpu, T, I> : detail::RandomKernel<RandomUniform, T,
 };
 
 template <class T, class I>
-struct Kernel<RandomStandardNormal, Cpu, T, I> : detail::RandomKernel<RandomStandardNormal, T, cpu::NormalDistribution<T>> {
+struct Kernel<RandomStandardNormal, Cpu, T, I>
+    : detail::RandomKernel<RandomStandardNormal, T, cpu::NormalDistribution<T>> {
   using detail::RandomKernel<RandomStandardNormal, T, cpu::NormalDistribution<T>>::RandomKernel;
 };
 
 template <class T, class I>
-struct Kernel<TruncatedNormal, Cpu, T, I> : detail::RandomKernel<TruncatedNormal, T, cpu::TruncatedNormalDistribution<T>> {
+struct Kernel<TruncatedNormal, Cpu, T, I>
+    : detail::RandomKernel<TruncatedNormal, T, cpu::TruncatedNormalDistribution<T>> {
   using detail::RandomKernel<TruncatedNormal, T, cpu::TruncatedNormalDistribution<T>>::RandomKernel;
 };
 
-template <class T, class I>
-struct Kernel<RandomUniformInt, Cpu, T, I> {
+template <class T, class I> struct Kernel<RandomUniformInt, Cpu, T, I> {
  public:
   explicit Kernel(const KernelInit& init) : streams_(init.node.attrs_as<RandomUniformInt>()) {}
 
@@ -219,9 +215,11 @@ struct Kernel<RandomUniformInt, Cpu, T, I> {
     const Shape shape = detail::inferred_shape(context);
     const T low = context.input<T>(1).scalar(), high = context.input<T>(2).scalar();
     using Bits = std::make_unsigned_t<T>;
-    const cpu::UniformIntDistribution<T> distribution{low, static_cast<Bits>(static_cast<Bits>(high) - static_cast<Bits>(low))};
+    const cpu::UniformIntDistribution<T> distribution{
+        low, static_cast<Bits>(static_cast<Bits>(high) - static_cast<Bits>(low))};
     Tensor<T>& y = context.allocate_output<T>(0, shape);
-    cpu::fill_random(context.pool(), streams_.reserve(shape.num_elements()), distribution, shape.num_elements(), y.data());
+    cpu::fill_random(context.pool(), streams_.reserve(shape.num_elements()), distribution, shape.num_elements(),
+                     y.data());
   }
 
  private:

@@ -9,8 +9,7 @@ namespace dflow {
 namespace detail {
 
 /// Runs `body(rows, columns, x, y)` over the rows of input 0, in place if nobody else reads it.
-template <class T, class Body>
-void map_rows(KernelContext& context, const Body& body) {
+template <class T, class Body> void map_rows(KernelContext& context, const Body& body) {
   const Tensor<T>& x = context.input<T>(0);
   if (x.rank() < 1) context.fail("a scalar has no rows");
   const std::int64_t columns = x.dim(x.rank() - 1);
@@ -21,12 +20,12 @@ void map_rows(KernelContext& context, const Body& body) {
 }
 
 /// The same for two inputs of one shape, the second of which may be overwritten.
-template <class T, class Body>
-void map_row_gradients(KernelContext& context, const Body& body) {
+template <class T, class Body> void map_row_gradients(KernelContext& context, const Body& body) {
   const Tensor<T>& y = context.input<T>(0);
   const Tensor<T>& dy = context.input<T>(1);
   if (y.rank() < 1 || y.shape() != dy.shape()) {
-    context.fail(str_cat("expected two shapes that are equal, got ", y.shape().to_string(), " and ", dy.shape().to_string()));
+    context.fail(
+        str_cat("expected two shapes that are equal, got ", y.shape().to_string(), " and ", dy.shape().to_string()));
   }
   const std::int64_t columns = y.dim(y.rank() - 1);
   const T* from = dy.data();
@@ -39,8 +38,7 @@ inline double softmax_cost_ns(const KernelInit& init) { return 300 + 1.5 * estim
 
 }  // namespace detail
 
-template <class T>
-struct Kernel<Softmax, Cpu, T> {
+template <class T> struct Kernel<Softmax, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -50,8 +48,7 @@ struct Kernel<Softmax, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<LogSoftmax, Cpu, T> {
+template <class T> struct Kernel<LogSoftmax, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -61,8 +58,7 @@ struct Kernel<LogSoftmax, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<SoftmaxGrad, Cpu, T> {
+template <class T> struct Kernel<SoftmaxGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -72,8 +68,7 @@ struct Kernel<SoftmaxGrad, Cpu, T> {
   }
 };
 
-template <class T>
-struct Kernel<LogSoftmaxGrad, Cpu, T> {
+template <class T> struct Kernel<LogSoftmaxGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {

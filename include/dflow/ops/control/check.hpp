@@ -8,7 +8,8 @@
 
 namespace dflow {
 
-/// Fails the step unless the condition holds; the error prints the first `summarize` elements of each of the other inputs.
+/// Fails the step unless the condition holds; the error prints the first `summarize` elements of each of the other
+/// inputs.
 struct Assert : StandardOp<"Assert"> {
   struct Attrs {
     std::int64_t summarize = 3;
@@ -36,12 +37,12 @@ struct CheckNumerics : StandardOp<"CheckNumerics", FloatTypes> {
 /// auto positive = df::assert_that(df::reduce_min(x) > 0.0f, {x, df::constant(graph, "x must be positive")});
 /// auto y = df::with_dependencies({positive}, df::log(x));
 /// ```
-/// Errors: InvalidArgument if the condition is not a scalar; when the step runs if it is false, with the first elements of
-/// `data`.
+/// Errors: InvalidArgument if the condition is not a scalar; when the step runs if it is false, with the first elements
+/// of `data`.
 Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs = {},
                       const At& at = {});
-inline Operation assert_that(const Output<bool>& condition, std::initializer_list<AnyOutput> data, Assert::Attrs attrs = {},
-                             const At& at = {}) {
+inline Operation assert_that(const Output<bool>& condition, std::initializer_list<AnyOutput> data,
+                             Assert::Attrs attrs = {}, const At& at = {}) {
   return assert_that(condition, std::span<const AnyOutput>(data.begin(), data.size()), attrs, at);
 }
 

@@ -13,11 +13,11 @@ struct BatchNormAttrs {
   DataFormat data_format = DataFormat::nhwc;
 };
 
-/// Normalises each channel (Ioffe and Szegedy 2015, arXiv:1502.03167): x, scale, offset, mean, variance gives y, and the
-/// mean and variance that the channels have (training; mean and variance are not read) or were given.
+/// Normalises each channel (Ioffe and Szegedy 2015, arXiv:1502.03167): x, scale, offset, mean, variance gives y, and
+/// the mean and variance that the channels have (training; mean and variance are not read) or were given.
 ///
-/// U, the type of the parameters, is float where T is half, bfloat16 or float, and double where T is double. Outputs 1 and 2
-/// are for running averages: the variance is the unbiased one. Outputs 3 and 4 are for the gradient: the mean and
+/// U, the type of the parameters, is float where T is half, bfloat16 or float, and double where T is double. Outputs 1
+/// and 2 are for running averages: the variance is the unbiased one. Outputs 3 and 4 are for the gradient: the mean and
 /// the plain variance.
 struct FusedBatchNorm : StandardOp<"FusedBatchNorm", FloatTypes, TypeList<float, double>> {
   using Attrs = BatchNormAttrs;
@@ -37,19 +37,18 @@ struct FusedBatchNormGrad : StandardOp<"FusedBatchNormGrad", FloatTypes, TypeLis
 };
 
 /// The type of the parameters of batch normalisation over elements of type T.
-template <class T>
-using BatchNormParameter = std::conditional_t<std::is_same_v<T, double>, double, float>;
+template <class T> using BatchNormParameter = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-template <Element T>
-struct BatchNormResult {
-  Output<T> y;                                    ///< the shape of x
+template <Element T> struct BatchNormResult {
+  Output<T> y;                                   ///< the shape of x
   Output<BatchNormParameter<T>> batch_mean;      ///< [channels]
   Output<BatchNormParameter<T>> batch_variance;  ///< [channels], unbiased: for running averages
 };
 
 namespace detail {
-BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset, const AnyOutput& mean,
-                               const AnyOutput& variance, const BatchNormAttrs& attrs, const At& at);
+BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset,
+                               const AnyOutput& mean, const AnyOutput& variance, const BatchNormAttrs& attrs,
+                               const At& at);
 }  // namespace detail
 
 /// y = (x - mean) / sqrt(variance + epsilon) * scale + offset, with the mean and variance of x over all dimensions but
@@ -59,10 +58,12 @@ BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const
 /// Errors: InvalidArgument if x has not rank 4 or a parameter not one element per channel.
 template <AllowedFor<FusedBatchNorm> T>
 BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
-                                    const Output<BatchNormParameter<T>>& offset, float epsilon = 1e-3f, const At& at = {}) {
+                                    const Output<BatchNormParameter<T>>& offset, float epsilon = 1e-3f,
+                                    const At& at = {}) {
   using U = BatchNormParameter<T>;
   const BuiltNode node = detail::any_fused_batch_norm(x, scale, offset, {}, {}, {.epsilon = epsilon}, at);
-  return {Output<T>::unchecked(node.output(0)), Output<U>::unchecked(node.output(1)), Output<U>::unchecked(node.output(2))};
+  return {Output<T>::unchecked(node.output(0)), Output<U>::unchecked(node.output(1)),
+          Output<U>::unchecked(node.output(2))};
 }
 
 /// The same with a given mean and variance, [channels] each: what a trained network uses.

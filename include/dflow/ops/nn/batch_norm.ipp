@@ -16,8 +16,8 @@ namespace detail {
 DFLOW_INLINE void require_parameter_type(const InferContext& context) {
   const DType wanted = context.type_arg(0) == DType::float64 ? DType::float64 : DType::float32;
   if (context.type_arg(1) == wanted) return;
-  context.fail(str_cat("parameters of ", dflow::name(context.type_arg(0)), " images must be ", dflow::name(wanted), ", got ",
-                       dflow::name(context.type_arg(1))));
+  context.fail(str_cat("parameters of ", dflow::name(context.type_arg(0)), " images must be ", dflow::name(wanted),
+                       ", got ", dflow::name(context.type_arg(1))));
 }
 
 /// `channels` and the length of the vector on input `i` as one; fails if they differ.
@@ -34,10 +34,14 @@ DFLOW_INLINE std::int64_t merge_channels(const InferContext& context, std::int64
 class BatchNormAlgebra {
  public:
   BatchNormAlgebra(GradientContext& context, DType parameter, const At& at)
-      : parameter_(parameter), at_(at), axes_(int32_constant(context.graph(), std::vector<std::int64_t>{0, 1, 2}, at)) {}
+      : parameter_(parameter),
+        at_(at),
+        axes_(int32_constant(context.graph(), std::vector<std::int64_t>{0, 1, 2}, at)) {}
 
   Expr wide(const Expr& x) const { return x.dtype() == parameter_ ? x : Expr(cast_to(x, parameter_, at_)); }
-  Expr like(const Expr& x, const Expr& input) const { return x.dtype() == input.dtype() ? x : Expr(cast_to(x, input.dtype(), at_)); }
+  Expr like(const Expr& x, const Expr& input) const {
+    return x.dtype() == input.dtype() ? x : Expr(cast_to(x, input.dtype(), at_));
+  }
   Expr mean(const Expr& x) const { return AnyOutput(build<Mean>({x, axes_}, {.keep_dims = true}, at_)); }
   Expr sum_to_channels(const Expr& x) const { return AnyOutput(build<Sum>({x, axes_}, {}, at_)); }
 
@@ -75,7 +79,8 @@ DFLOW_INLINE void FusedBatchNormGrad::infer(InferContext& context) {
 DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNorm>();
   for (int i = 1; i < 5; ++i) {
-    if (context.has_dy(i)) context.fail("batch normalisation cannot be differentiated through the statistics it returns");
+    if (context.has_dy(i))
+      context.fail("batch normalisation cannot be differentiated through the statistics it returns");
   }
   const BuiltNode gradients = build<FusedBatchNormGrad>(
       {context.dy(), context.input(0), context.input(1), context.output(3), context.output(4)}, attrs,
@@ -89,13 +94,13 @@ DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
   context.set_dx(4, dscale * scale * factor * factor * -0.5);
 }
 
-/// With c = x - mean, r = 1 / sqrt(variance + epsilon), h = c r and the projection P(v) = v - mean(v) - h mean(v h), the
-/// node computes dx = scale r P(dy), dscale = sum(dy h), doffset = sum(dy). For the gradients (a, b, c) by these three,
+/// With c = x - mean, r = 1 / sqrt(variance + epsilon), h = c r and the projection P(v) = v - mean(v) - h mean(v h),
+/// the node computes dx = scale r P(dy), dscale = sum(dy h), doffset = sum(dy). Gradients (a, b, c) by these three give
 ///   by dy:     scale r P(a) + b h + c
 ///   by scale:  sum(a r P(dy))
 ///   by x:      r P(g) - scale r^2 h mean(a P(dy)),  g = b dy - scale r (a mean(dy h) + dy mean(a h))
-/// where the last term is by the variance inside r, of which h is 2 / n times the derivative. With given statistics P is the
-/// identity and the last term is 0, as is the second one of g.
+/// where the last term is by the variance inside r, of which h is 2 / n times the derivative. With given statistics P
+/// is the identity and the last term is 0, as is the second one of g.
 DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNormGrad>();
   const At at{.where = context.node().where};

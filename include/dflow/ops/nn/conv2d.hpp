@@ -7,7 +7,8 @@
 
 namespace dflow {
 
-/// Attributes of a convolution and of its gradients. `strides` are those of the input's dimensions: [1, rows, columns, 1].
+/// Attributes of a convolution and of its gradients. `strides` are those of the input's dimensions: [1, rows, columns,
+/// 1].
 struct Conv2DAttrs {
   std::vector<std::int64_t> strides{1, 1, 1, 1};
   Padding padding = Padding::valid;
@@ -46,8 +47,8 @@ struct Conv2DBackpropFilter : StandardOp<"Conv2DBackpropFilter", FloatTypes> {
 /// ```cpp
 /// auto y = df::conv2d(images, filter, {.strides = {1, 2, 2, 1}, .padding = df::Padding::same});
 /// ```
-/// Errors: InvalidArgument unless both have rank 4, the channels agree, the strides are [1, rows, columns, 1] with positive
-/// rows and columns, the format is NHWC, and without padding the filter fits into x.
+/// Errors: InvalidArgument unless both have rank 4, the channels agree, the strides are [1, rows, columns, 1] with
+/// positive rows and columns, the format is NHWC, and without padding the filter fits into x.
 template <AllowedFor<Conv2D> T>
 Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {
   return apply<Conv2D>(x, filter, std::move(attrs), at);
@@ -59,8 +60,8 @@ Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attr
 /// Errors: InvalidArgument as for `conv2d`, and if out_backprop is not of the shape that `conv2d` gives; when the
 /// step runs if `input_sizes` is not known before.
 template <AllowedFor<Conv2D> T>
-Output<T> conv2d_backprop_input(const Output<std::int32_t>& input_sizes, const Output<T>& filter, const Output<T>& out_backprop,
-                                Conv2D::Attrs attrs = {}, const At& at = {}) {
+Output<T> conv2d_backprop_input(const Output<std::int32_t>& input_sizes, const Output<T>& filter,
+                                const Output<T>& out_backprop, Conv2D::Attrs attrs = {}, const At& at = {}) {
   return Output<T>::unchecked(build<Conv2DBackpropInput>({input_sizes, filter, out_backprop}, std::move(attrs), at));
 }
 
@@ -68,8 +69,8 @@ Output<T> conv2d_backprop_input(const Output<std::int32_t>& input_sizes, const O
 ///
 /// Errors: as for `conv2d_backprop_input`.
 template <AllowedFor<Conv2D> T>
-Output<T> conv2d_backprop_filter(const Output<T>& x, const Output<std::int32_t>& filter_sizes, const Output<T>& out_backprop,
-                                 Conv2D::Attrs attrs = {}, const At& at = {}) {
+Output<T> conv2d_backprop_filter(const Output<T>& x, const Output<std::int32_t>& filter_sizes,
+                                 const Output<T>& out_backprop, Conv2D::Attrs attrs = {}, const At& at = {}) {
   return Output<T>::unchecked(build<Conv2DBackpropFilter>({x, filter_sizes, out_backprop}, std::move(attrs), at));
 }
 

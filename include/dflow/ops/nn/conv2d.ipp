@@ -23,19 +23,22 @@ DFLOW_INLINE PartialShape infer_conv2d(const InferContext& context, const Conv2D
 DFLOW_INLINE void require_out_backprop(const InferContext& context, int i, const PartialShape& output) {
   const PartialShape got = context.with_rank(i, 4);
   if (got.is_compatible_with(output)) return;
-  context.fail(str_cat("out_backprop must have the shape ", output.to_string(), " of the convolution, got ", got.to_string()));
+  context.fail(
+      str_cat("out_backprop must have the shape ", output.to_string(), " of the convolution, got ", got.to_string()));
 }
 
 }  // namespace detail
 
 DFLOW_INLINE void Conv2D::infer(InferContext& context) {
-  context.set_output(0, detail::infer_conv2d(context, context.attrs<Conv2D>(), context.with_rank(0, 4), context.with_rank(1, 4)));
+  context.set_output(
+      0, detail::infer_conv2d(context, context.attrs<Conv2D>(), context.with_rank(0, 4), context.with_rank(1, 4)));
 }
 
 DFLOW_INLINE void Conv2DBackpropInput::infer(InferContext& context) {
   const PartialShape filter = context.with_rank(1, 4), out_backprop = context.with_rank(2, 4);
   PartialShape input = detail::infer_sizes(context, 0);
-  detail::require_out_backprop(context, 2, detail::infer_conv2d(context, context.attrs<Conv2DBackpropInput>(), input, filter));
+  detail::require_out_backprop(context, 2,
+                               detail::infer_conv2d(context, context.attrs<Conv2DBackpropInput>(), input, filter));
   if (input[0] == dynamic) input = input.with_dim(0, out_backprop[0]);
   if (input[3] == dynamic) input = input.with_dim(3, filter[2]);
   context.set_output(0, std::move(input));
@@ -44,7 +47,8 @@ DFLOW_INLINE void Conv2DBackpropInput::infer(InferContext& context) {
 DFLOW_INLINE void Conv2DBackpropFilter::infer(InferContext& context) {
   const PartialShape input = context.with_rank(0, 4), out_backprop = context.with_rank(2, 4);
   PartialShape filter = detail::infer_sizes(context, 1);
-  detail::require_out_backprop(context, 2, detail::infer_conv2d(context, context.attrs<Conv2DBackpropFilter>(), input, filter));
+  detail::require_out_backprop(context, 2,
+                               detail::infer_conv2d(context, context.attrs<Conv2DBackpropFilter>(), input, filter));
   if (filter[2] == dynamic) filter = filter.with_dim(2, input[3]);
   if (filter[3] == dynamic) filter = filter.with_dim(3, out_backprop[3]);
   context.set_output(0, std::move(filter));

@@ -30,7 +30,8 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const DropoutOptions& opt
 
 /// The same with a probability that each step is fed, a scalar: 1 when the network is not being trained.
 template <AllowedFor<RandomUniform> T>
-Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutOptions& options = {}, const At& at = {}) {
+Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutOptions& options = {},
+                  const At& at = {}) {
   return Output<T>::unchecked(detail::any_dropout(x, keep_prob, options, at));
 }
 

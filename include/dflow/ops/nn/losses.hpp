@@ -24,10 +24,7 @@ struct SparseSoftmaxCrossEntropyWithLogits : StandardOp<"SparseSoftmaxCrossEntro
 /// Cross entropy of independent probabilities sigmoid(logits) with `targets`, in the form that does not overflow:
 /// max(x, 0) - x z + log(1 + exp(-|x|)).
 struct SigmoidCrossEntropyWithLogits : StandardElementwiseOp<"SigmoidCrossEntropyWithLogits", FloatTypes> {
-  template <class T>
-  DFLOW_FN static T apply(T x, T z) {
-    return max(x, T(0)) - x * z + log1p(exp(-abs(x)));
-  }
+  template <class T> DFLOW_FN static T apply(T x, T z) { return max(x, T(0)) - x * z + log1p(exp(-abs(x))); }
   static void gradient(GradientContext& context);
 };
 
@@ -48,9 +45,10 @@ Output<T> softmax_cross_entropy(const Output<T>& logits, const Output<T>& labels
 
 /// logits: [batch, classes], labels: int32 or int64 [batch], each in [0, classes); gives the loss of each row: [batch].
 ///
-/// Errors: InvalidArgument unless logits is a matrix and labels a vector of its rows, and when the step runs for a label out
-/// of range, with its position.
-template <AllowedFor<SparseSoftmaxCrossEntropyWithLogits> T, AllowedForParam<SparseSoftmaxCrossEntropyWithLogits, 1> Index>
+/// Errors: InvalidArgument unless logits is a matrix and labels a vector of its rows, and when the step runs for a
+/// label out of range, with its position.
+template <AllowedFor<SparseSoftmaxCrossEntropyWithLogits> T,
+          AllowedForParam<SparseSoftmaxCrossEntropyWithLogits, 1> Index>
 Output<T> sparse_softmax_cross_entropy(const Output<T>& logits, const Output<Index>& labels, const At& at = {}) {
   return Output<T>::unchecked(build<SparseSoftmaxCrossEntropyWithLogits>({logits, labels}, {}, at));
 }
@@ -64,8 +62,7 @@ Output<T> sigmoid_cross_entropy(const Output<T>& logits, const Output<T>& labels
 }
 
 /// x: any shape; gives sum(x^2) / 2, a scalar.
-template <AllowedFor<L2Loss> T>
-Output<T> l2_loss(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<L2Loss> T> Output<T> l2_loss(const Output<T>& x, const At& at = {}) {
   return apply<L2Loss>(x, {}, at);
 }
 

@@ -46,8 +46,8 @@ struct MaxPoolGrad : StandardOp<"MaxPoolGrad", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// The gradient of MaxPoolGrad with respect to grad: orig_input, orig_output, and for each window the element of the third
-/// input, of the shape of orig_input, that stands where the maximum is.
+/// The gradient of MaxPoolGrad with respect to grad: orig_input, orig_output, and for each window the element of the
+/// third input, of the shape of orig_input, that stands where the maximum is.
 struct MaxPoolGradGrad : StandardOp<"MaxPoolGradGrad", FloatTypes> {
   using Attrs = Pool2DAttrs;
   using Inputs = In<T, T, T>;
@@ -55,22 +55,20 @@ struct MaxPoolGradGrad : StandardOp<"MaxPoolGradGrad", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// x: [batch, in_rows, in_columns, channels] gives [batch, out_rows, out_columns, channels] with the extents of `Padding`.
-/// Padding is not counted: a window at the border has the mean of what lies in x.
+/// x: [batch, in_rows, in_columns, channels] gives [batch, out_rows, out_columns, channels] with the extents of
+/// `Padding`. Padding is not counted: a window at the border has the mean of what lies in x.
 ///
 /// ```cpp
 /// auto y = df::avg_pool(x, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = df::Padding::same});
 /// ```
-/// Errors: InvalidArgument unless x has rank 4, window and strides are [1, rows, columns, 1] with positive rows and columns,
-/// the format is NHWC, and without padding the window fits into x.
-template <AllowedFor<AvgPool> T>
-Output<T> avg_pool(const Output<T>& x, AvgPool::Attrs attrs, const At& at = {}) {
+/// Errors: InvalidArgument unless x has rank 4, window and strides are [1, rows, columns, 1] with positive rows and
+/// columns, the format is NHWC, and without padding the window fits into x.
+template <AllowedFor<AvgPool> T> Output<T> avg_pool(const Output<T>& x, AvgPool::Attrs attrs, const At& at = {}) {
   return apply<AvgPool>(x, std::move(attrs), at);
 }
 
 /// As `avg_pool`, with the largest element of each window; padding never wins, and what is not a number stays so.
-template <AllowedFor<MaxPool> T>
-Output<T> max_pool(const Output<T>& x, MaxPool::Attrs attrs, const At& at = {}) {
+template <AllowedFor<MaxPool> T> Output<T> max_pool(const Output<T>& x, MaxPool::Attrs attrs, const At& at = {}) {
   return apply<MaxPool>(x, std::move(attrs), at);
 }
 

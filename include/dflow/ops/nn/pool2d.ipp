@@ -8,7 +8,8 @@ namespace dflow {
 namespace detail {
 
 /// The output's shape for an input of rank 4; checks window, strides and format.
-DFLOW_INLINE PartialShape infer_pool2d(const InferContext& context, const Pool2DAttrs& attrs, const PartialShape& input) {
+DFLOW_INLINE PartialShape infer_pool2d(const InferContext& context, const Pool2DAttrs& attrs,
+                                       const PartialShape& input) {
   require_spatial(context, "ksize", attrs.ksize);
   require_spatial(context, "strides", attrs.strides);
   require_nhwc(context, attrs.data_format);
@@ -20,7 +21,8 @@ DFLOW_INLINE PartialShape infer_pool2d(const InferContext& context, const Pool2D
 DFLOW_INLINE void require_pooled(const InferContext& context, int i, const PartialShape& output) {
   const PartialShape got = context.with_rank(i, 4);
   if (got.is_compatible_with(output)) return;
-  context.fail(str_cat("input ", i, " must have the shape ", output.to_string(), " of the pooled input, got ", got.to_string()));
+  context.fail(
+      str_cat("input ", i, " must have the shape ", output.to_string(), " of the pooled input, got ", got.to_string()));
 }
 
 }  // namespace detail
@@ -74,13 +76,13 @@ DFLOW_INLINE void MaxPool::gradient(GradientContext& context) {
 // Where the maxima stand does not change with the input's values but in jumps: the gradient flows through grad alone.
 
 DFLOW_INLINE void MaxPoolGrad::gradient(GradientContext& context) {
-  context.set_dx(2, build<MaxPoolGradGrad>({context.input(0), context.input(1), context.dy()}, context.attrs<MaxPoolGrad>(),
-                                           {.where = context.node().where}));
+  context.set_dx(2, build<MaxPoolGradGrad>({context.input(0), context.input(1), context.dy()},
+                                           context.attrs<MaxPoolGrad>(), {.where = context.node().where}));
 }
 
 DFLOW_INLINE void MaxPoolGradGrad::gradient(GradientContext& context) {
-  context.set_dx(2, build<MaxPoolGrad>({context.input(0), context.input(1), context.dy()}, context.attrs<MaxPoolGradGrad>(),
-                                       {.where = context.node().where}));
+  context.set_dx(2, build<MaxPoolGrad>({context.input(0), context.input(1), context.dy()},
+                                       context.attrs<MaxPoolGradGrad>(), {.where = context.node().where}));
 }
 
 }  // namespace dflow

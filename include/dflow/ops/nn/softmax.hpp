@@ -30,20 +30,18 @@ struct LogSoftmaxGrad : StandardOp<"LogSoftmaxGrad", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// logits: [..., classes]; gives probabilities of the same shape, each row of which sums to 1. Rows are shifted by their
-/// maximum, so large logits do not overflow.
+/// logits: [..., classes]; gives probabilities of the same shape, each row of which sums to 1. Rows are shifted by
+/// their maximum, so large logits do not overflow.
 ///
 /// Errors: InvalidArgument if logits is a scalar.
-template <AllowedFor<Softmax> T>
-Output<T> softmax(const Output<T>& logits, const At& at = {}) {
+template <AllowedFor<Softmax> T> Output<T> softmax(const Output<T>& logits, const At& at = {}) {
   return apply<Softmax>(logits, {}, at);
 }
 
 /// The logarithms of `softmax(logits)`, exact where those underflow.
 ///
 /// Errors: InvalidArgument if logits is a scalar.
-template <AllowedFor<LogSoftmax> T>
-Output<T> log_softmax(const Output<T>& logits, const At& at = {}) {
+template <AllowedFor<LogSoftmax> T> Output<T> log_softmax(const Output<T>& logits, const At& at = {}) {
   return apply<LogSoftmax>(logits, {}, at);
 }
 

@@ -11,14 +11,14 @@
 
 namespace dflow {
 
-/// Where a sliding window may stand. `valid`: inside the input. `same`: one position per `stride` elements of the input,
-/// which is extended by as little padding as that needs, the odd element at the end (bottom, right).
+/// Where a sliding window may stand. `valid`: inside the input. `same`: one position per `stride` elements of the
+/// input, which is extended by as little padding as that needs, the odd element at the end (bottom, right).
 enum class Padding : std::uint8_t { valid, same };
 
 constexpr std::array<std::string_view, 2> attr_enum_names(Padding) { return {"VALID", "SAME"}; }
 
-/// The order of an image tensor's dimensions. Convolution and pooling know NHWC; NCHW is named so that a graph that asks for
-/// it is refused with a clear message.
+/// The order of an image tensor's dimensions. Convolution and pooling know NHWC; NCHW is named so that a graph that
+/// asks for it is refused with a clear message.
 enum class DataFormat : std::uint8_t { nhwc, nchw };
 
 constexpr std::array<std::string_view, 2> attr_enum_names(DataFormat) { return {"NHWC", "NCHW"}; }
@@ -32,15 +32,16 @@ struct WindowPlaces {
   std::int64_t pad_after = 0;
 };
 
-/// TensorFlow's rule: VALID has ceil((input - window + 1) / stride) positions, SAME ceil(input / stride), with the padding
-/// that the last one needs split in half. A window larger than the input has none under VALID.
+/// TensorFlow's rule: VALID has ceil((input - window + 1) / stride) positions, SAME ceil(input / stride), with the
+/// padding that the last one needs split in half. A window larger than the input has none under VALID.
+///
 /// Precondition: input >= 0, window > 0, stride > 0.
 WindowPlaces window_places(std::int64_t input, std::int64_t window, std::int64_t stride, Padding padding);
 
-/// The output's extent of one dimension, `dynamic` if the input's or the window's is. Fails if a VALID window is larger than
-/// the input. `dimension` ("rows", "columns") is for the message.
-std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input, std::int64_t window,
-                          std::int64_t stride, Padding padding);
+/// The output's extent of one dimension, `dynamic` if the input's or the window's is. Fails if a VALID window is larger
+/// than the input. `dimension` ("rows", "columns") is for the message.
+std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input,
+                          std::int64_t window, std::int64_t stride, Padding padding);
 
 /// Fails unless `values` (the attribute `name`) are [1, rows, columns, 1] with rows and columns in [1, 2^31).
 void require_spatial(const InferContext& context, std::string_view name, const std::vector<std::int64_t>& values);

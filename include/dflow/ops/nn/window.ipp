@@ -21,13 +21,14 @@ DFLOW_INLINE std::int64_t infer_window(const InferContext& context, std::string_
   if (window == 0) context.fail(str_cat("the window has 0 ", dimension));
   if (input == dynamic || (window == dynamic && padding == Padding::valid)) return dynamic;
   if (padding == Padding::valid && window > input) {
-    context.fail(str_cat("the window's ", window, " ", dimension, " do not fit into the input's ", input,
-                         " without padding"));
+    context.fail(
+        str_cat("the window's ", window, " ", dimension, " do not fit into the input's ", input, " without padding"));
   }
   return window_places(input, window == dynamic ? 1 : window, stride, padding).count;
 }
 
-DFLOW_INLINE void require_spatial(const InferContext& context, std::string_view name, const std::vector<std::int64_t>& values) {
+DFLOW_INLINE void require_spatial(const InferContext& context, std::string_view name,
+                                  const std::vector<std::int64_t>& values) {
   const auto list = [&] {
     std::string text;
     for (const std::int64_t value : values) text += str_cat(text.empty() ? "" : ", ", value);
@@ -53,13 +54,12 @@ DFLOW_INLINE PartialShape infer_sizes(const InferContext& context, int i) {
   if (vector.dim(0) != dynamic && vector.dim(0) != 4) {
     context.fail(str_cat("input ", i, " must have 4 elements, got shape ", vector.to_string()));
   }
-  if (std::optional<PartialShape> shape = context.value_as_shape(i)) return *std::move(shape);
-  const std::optional<std::vector<std::int64_t>> sizes = context.value_as_integers(i);
-  if (!sizes) return PartialShape::unknown(4);
-  for (const std::int64_t size : *sizes) {
-    if (size < 0) context.fail(str_cat("input ", i, " has the negative size ", size));
+  if (const std::optional<std::vector<std::int64_t>> sizes = context.value_as_integers(i)) {
+    for (const std::int64_t size : *sizes) {
+      if (size < 0) context.fail(str_cat("input ", i, " has the negative size ", size));
+    }
   }
-  return PartialShape(std::span<const std::int64_t>(*sizes));
+  return context.value_as_shape(i).value_or(PartialShape::unknown(4));
 }
 
 }  // namespace dflow::detail

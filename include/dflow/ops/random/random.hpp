@@ -14,8 +14,8 @@ struct RandomAttrs {
 
 /// Numbers from [0, 1), of a given shape.
 ///
-/// Like the other ops of this file: element i of the k-th run depends on the seeds, k, i and the number of elements of the
-/// runs before, so any number of threads gives the same bits, which are TensorFlow's for the same two seeds.
+/// Like the other ops of this file: element i of the k-th run depends on the seeds, k, i and the number of elements of
+/// the runs before, so any number of threads gives the same bits, which are TensorFlow's for the same two seeds.
 struct RandomUniform : StandardOp<"RandomUniform", FloatTypes, IndexTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<U>;
@@ -25,8 +25,8 @@ struct RandomUniform : StandardOp<"RandomUniform", FloatTypes, IndexTypes> {
   static void infer(InferContext& context);
 };
 
-/// Integers from [minval, maxval): shape, minval, maxval. Of a range that does not divide 2^32 (int32) or 2^64 (int64) the
-/// lower numbers are more likely, by one part in 2^32 / (maxval - minval) at most.
+/// Integers from [minval, maxval): shape, minval, maxval. Of a range that does not divide 2^32 (int32) or 2^64 (int64)
+/// the lower numbers are more likely, by one part in 2^32 / (maxval - minval) at most.
 struct RandomUniformInt : StandardOp<"RandomUniformInt", IndexTypes, IndexTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<U, T, T>;
@@ -62,8 +62,7 @@ struct UniformOptions {
   std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one in each session
 };
 
-template <class T>
-struct UniformIntOptions {
+template <class T> struct UniformIntOptions {
   T minval = 0;
   T maxval = 0;
   std::uint64_t seed = 0;  ///< as in UniformOptions
@@ -101,7 +100,8 @@ Output<T> random_uniform(Graph& graph, const IndexList& shape, const UniformOpti
 ///
 /// Errors: InvalidArgument if a dimension is negative, or maxval is not greater than minval.
 template <AllowedFor<RandomUniformInt> T>
-Output<T> random_uniform_int(Graph& graph, const IndexList& shape, const UniformIntOptions<T>& options, const At& at = {}) {
+Output<T> random_uniform_int(Graph& graph, const IndexList& shape, const UniformIntOptions<T>& options,
+                             const At& at = {}) {
   return Output<T>::unchecked(detail::any_random_uniform_int(*graph.store(), shape, Tensor<T>(options.minval),
                                                              Tensor<T>(options.maxval), options.seed, at));
 }

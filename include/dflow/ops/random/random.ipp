@@ -6,7 +6,6 @@
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/random/random.hpp>
 
-
 namespace dflow {
 
 namespace detail {
@@ -38,8 +37,8 @@ DFLOW_INLINE RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
 
 /// O's numbers times `scale` plus `shift`; the node at the end gets the name.
 template <class O>
-AnyOutput scaled_random(GraphStore& graph, DType dtype, const IndexList& shape, std::uint64_t seed, double scale, double shift,
-                        const At& at) {
+AnyOutput scaled_random(GraphStore& graph, DType dtype, const IndexList& shape, std::uint64_t seed, double scale,
+                        double shift, const At& at) {
   TypeArgs types;
   types.push_back(dtype);
   const At unnamed{.where = at.where};
@@ -52,8 +51,10 @@ AnyOutput scaled_random(GraphStore& graph, DType dtype, const IndexList& shape, 
 }
 
 template <class O>
-AnyOutput scaled_normal(GraphStore& graph, DType dtype, const IndexList& shape, const NormalOptions& options, const At& at) {
-  if (!(options.stddev >= 0)) reject_random(O::name, str_cat("the standard deviation ", options.stddev, " is negative"), at);
+AnyOutput scaled_normal(GraphStore& graph, DType dtype, const IndexList& shape, const NormalOptions& options,
+                        const At& at) {
+  if (!(options.stddev >= 0))
+    reject_random(O::name, str_cat("the standard deviation ", options.stddev, " is negative"), at);
   return scaled_random<O>(graph, dtype, shape, options.seed, options.stddev, options.mean, at);
 }
 
@@ -76,9 +77,11 @@ DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
 DFLOW_INLINE AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype, const IndexList& shape,
                                                   const UniformOptions& options, const At& at) {
   if (!(options.minval <= options.maxval)) {
-    reject_random(RandomUniform::name, str_cat("minval ", options.minval, " is greater than maxval ", options.maxval), at);
+    reject_random(RandomUniform::name, str_cat("minval ", options.minval, " is greater than maxval ", options.maxval),
+                  at);
   }
-  return scaled_random<RandomUniform>(graph, dtype, shape, options.seed, options.maxval - options.minval, options.minval, at);
+  return scaled_random<RandomUniform>(graph, dtype, shape, options.seed, options.maxval - options.minval,
+                                      options.minval, at);
 }
 
 DFLOW_INLINE AnyOutput detail::any_random_uniform_int(GraphStore& graph, const IndexList& shape, AnyTensor minval,
