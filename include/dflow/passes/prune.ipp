@@ -32,6 +32,10 @@ StepGraph prune_nodes(Nodes& nodes, std::span<const Endpoint> feeds, std::span<c
     if (is_fed[at(edge.node)] && std::find(feeds.begin(), feeds.end(), edge) != feeds.end()) return;
     need(edge.node);
   };
+  // What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
+  const auto need_control = [&](NodeId id) {
+    if (!is_fed[at(id)] || nodes[at(id)].op->name != "Placeholder") need(id);
+  };
   for (const Endpoint feed : feeds) {
     check(feed.node);
     is_fed[at(feed.node)] = true;
@@ -48,7 +52,7 @@ StepGraph prune_nodes(Nodes& nodes, std::span<const Endpoint> feeds, std::span<c
     const NodeId id = stack.back();
     stack.pop_back();
     for (const Endpoint input : nodes[at(id)].inputs) need_edge(input);
-    for (const NodeId control : nodes[at(id)].control_inputs) need(control);
+    for (const NodeId control : nodes[at(id)].control_inputs) need_control(control);
   }
 
   // A fed node whose kernel need not run stays as a bare placeholder of its edge: without inputs, so without needs.
