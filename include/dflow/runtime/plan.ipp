@@ -295,18 +295,18 @@ class PlanCompiler {
     planned.release_begin = static_cast<std::int32_t>(plan_->released_.size());
     planned.share_begin = static_cast<std::int32_t>(plan_->shared_reads_.size());
     const std::span<const std::int32_t> inputs = inputs_at(p);
+    times_read_.resize(reader_unit.size());
+    for (const std::int32_t slot : inputs) ++times_read_[static_cast<std::size_t>(slot)];
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       const std::int32_t slot = inputs[k];
       const auto s = static_cast<std::size_t>(slot);
-      if (reader_unit[s] == kept) continue;
-      const auto read_before = std::find(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(k), slot);
-      if (read_before != inputs.begin() + static_cast<std::ptrdiff_t>(k)) continue;
+      const std::int32_t times_read = std::exchange(times_read_[s], 0);  // at its later positions: 0
+      if (times_read == 0 || reader_unit[s] == kept) continue;
       if (reader_unit[s] == shared) {
         plan_->shared_reads_.push_back(slot);
       } else if (last_reader[s] == static_cast<std::int32_t>(p)) {
         plan_->released_.push_back(slot);
-        const bool reads_it_twice = std::count(inputs.begin(), inputs.end(), slot) > 1;
-        if (reuse_buffers_ && k < 64 && !reads_it_twice) planned.wiring.forwardable |= std::uint64_t{1} << k;
+        if (reuse_buffers_ && k < 64 && times_read == 1) planned.wiring.forwardable |= std::uint64_t{1} << k;
       }
     }
     for (std::int32_t o = 0; o < planned.wiring.num_outputs; ++o) {
@@ -386,6 +386,7 @@ class PlanCompiler {
   std::vector<double> unit_cost_;
   std::vector<std::int32_t> position_;
   std::vector<NodeId> node_at_;
+  std::vector<std::int32_t> times_read_;  ///< by the node being looked at, per slot
 };
 
 DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const OpTable& table, const DeviceContext& device,
