@@ -1,0 +1,115 @@
+// What docs/adding-an-op.md and docs/architecture.md show: ops as a user of the library, and as the library, defines them.
+
+#include <dflow/dflow.hpp>
+
+#include <cmath>
+#include <cstdio>
+
+namespace df = dflow;
+
+// How the library declares an op of its own; never linked here.
+namespace dflow::sketch {
+// [matmul]
+struct MatMul : StandardOp<"MatMul", NumberTypes> {          // run-time name, element types of type parameter T
+  struct Attrs { bool transpose_a = false, transpose_b = false; };
+  using Inputs = In<T, T>;                                     // Outputs defaults to Out<T>
+  static void infer(InferContext&);                            // shapes, when the node is built
+  static void gradient(GradientContext&);                      // edges, when it is differentiated
+};
+// [matmul]
+}  // namespace dflow::sketch
+
+// [swish]
+struct Swish : df::ElementwiseOp<"Swish", df::FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return x / (T(1) + exp(-x));
+  }
+};
+// [swish]
+
+// [gap]
+/// max(|a - b| - T(1), 0).
+struct Gap : df::ElementwiseOp<"Gap", df::FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return max(abs(a - b) - T(1), T(0));
+  }
+};
+// [gap]
+
+// [weighted_rows]
+/// Each row multiplied by its weight: x [rows, columns], weights [rows].
+struct WeightedRows : df::Op<"WeightedRows", df::TypeList<float, double>> {
+  struct Attrs {
+    float scale = 1.0f;
+  };
+  using Inputs = df::In<T, T>;
+
+  static df::PartialShape infer(const Attrs&, df::PartialShape x, const df::PartialShape& weights) {
+    if (x.has_rank() && x.rank() != 2) df::throw_error(df::invalid_argument("x must be a matrix"));
+    return x.has_rank() && weights.has_rank() ? x.with_dim(0, x.merged_with({weights[0], df::dynamic})[0]) : x;
+  }
+
+  static void gradient(df::GradientContext& context) {
+    const auto& attrs = context.attrs<WeightedRows>();
+    const df::Expr x = context.input(0), weights = context.input(1), dy = context.dy();
+    const df::Expr column = df::detail::any_constant(context.graph(), df::Tensor<std::int32_t>(1), {});
+    context.set_dx(0, df::build<WeightedRows>({dy, weights}, attrs));
+    context.set_dx(1, df::build<df::Sum>({dy * x * attrs.scale, column}));
+  }
+};
+// [weighted_rows]
+
+// [weighted_rows_kernel]
+template <class T>
+struct dflow::Kernel<WeightedRows, dflow::Cpu, T> {
+  WeightedRows::Attrs attrs;
+
+  void operator()(df::KernelContext& context, const df::Tensor<T>& x, const df::Tensor<T>& weights,
+                  df::Tensor<T>& y) const {
+    if (weights.rank() != 1 || weights.dim(0) != x.dim(0)) context.fail("there must be one weight per row");
+    const std::int64_t columns = x.dim(1);
+    context.pool().parallel_for(x.dim(0), static_cast<double>(columns), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t row = begin; row < end; ++row) {
+        const T factor = weights(row) * static_cast<T>(attrs.scale);
+        for (std::int64_t i = 0; i < columns; ++i) y(row, i) = x(row, i) * factor;
+      }
+    });
+  }
+};
+// [weighted_rows_kernel]
+
+namespace {
+
+bool is_close(double a, double b) { return std::abs(a - b) < 1e-6; }
+
+int run() {
+  // [use]
+  df::Graph graph;
+  auto x = df::placeholder<double>(graph, {df::dynamic, 2});
+  auto weights = df::placeholder<double>(graph, {df::dynamic});
+  auto y = df::apply<WeightedRows>(df::apply<Swish>(x), weights, {.scale = 2.0f}, {.name = "y"});
+  auto [dx, dw] = df::gradients(df::reduce_sum(y), x, weights);
+
+  constexpr auto ops = df::standard_ops + df::ops<Swish, Gap, WeightedRows>;
+  df::Session session(graph, {.ops = ops});
+  df::Tensor<double> at({1, 2}, {0, 1}), weight({1}, {3});
+  auto [value, slope, by_weight] = session.run({{x, at}, {weights, weight}}, y, dx, dw);
+  // [use]
+  const double swish = 1 / (1 + std::exp(-1.0));
+  if (!is_close(value(0, 1), 6 * swish) || !is_close(slope(0, 0), 3) || !is_close(by_weight(0), 2 * swish)) return 1;
+  auto gap = df::apply<Gap>(df::constant(graph, 5.0f), df::constant(graph, 2.0f));
+  return session.run(gap).scalar() == 2 ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+  try {
+    return run();
+  } catch (const std::exception& error) {
+    std::printf("failed: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,279 @@
+// What docs/graph.md shows, one function per section.
+
+#include <dflow/dflow.hpp>
+#include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/op/import.hpp>
+#include <dflow/trace/chrome_trace.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw df::Error(df::internal(what));
+}
+
+void tensors() {
+  // [tensors]
+  df::Tensor<float> t({2, 3}, {1, 2, 3, 4, 5, 6});
+  t(1, 2) = 7;
+  df::Tensor<float> same = t;                            // a handle to the same elements
+  df::Tensor<float> own = t.copy();                      // elements of its own
+  df::Tensor<float> first_row = t.slice(0, 1);           // [1, 3], shares t's elements
+  df::Tensor<float> column = t.reshaped({6, 1});         // shares them as well
+  std::vector<float> numbers(6, 0.5f);
+  df::Tensor<float> view = df::borrow(numbers, {2, 3});  // no copy: `numbers` must outlive every handle
+  df::AnyTensor any = t;                                 // element type known at run time only
+  df::Tensor<float> typed_again(any);                    // throws InvalidArgument if it were another type
+  // [tensors]
+  require(own(1, 2) == 7 && first_row.dim(0) == 1 && column.rank() == 2 && view(1, 1) == 0.5f, "tensors");
+  require(same(0, 1) == 2 && typed_again(1, 2) == 7, "handles");
+}
+
+void outputs() {
+  // [outputs]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});          // Output<float>, shape [?,3]
+  auto w = df::constant<float>(graph, {{3, 2}, {1, 2, 3, 4, 5, 6}});
+  auto y = df::relu(df::matmul(x, w)) * 2.0f + 1.0f;                 // literals take the edge's element type
+  auto is_large = y > 10.0f;                                         // Output<bool>
+  auto count = df::reduce_sum(df::cast<std::int32_t>(is_large));     // types never mix by themselves
+  auto logits = df::matmul(x, w, {.transpose_a = false}, {.name = "logits"});
+  // [outputs]
+
+  // [erased]
+  df::AnyOutput edge = graph.output("logits");     // by name, with the index of the output as in "name:1"
+  std::printf("%s is a %s of shape %s\n", edge.name().c_str(), std::string(df::name(edge.dtype())).c_str(),
+              edge.shape().to_string().c_str());   // logits is a float of shape [?,2]
+  df::Output<float> typed(edge);                   // throws InvalidArgument if it were another type
+  // [erased]
+  df::Session session(graph);
+  require(session.run({{x, df::Tensor<float>({1, 3}, {1, 1, 1})}}, count).scalar() == 2, "count");
+  require(typed == logits, "the edge found by name");
+}
+
+void build_errors() {
+  // [build_errors]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  auto w = df::placeholder<float>(graph, {4, 2});
+  try {
+    df::matmul(x, w);
+  } catch (const df::Error& error) {
+    // error.code() is Code::invalid_argument, error.status().op() "MatMul", and error.status().where() the line of
+    // the call above; what() has it all, with the shapes.
+    std::puts(error.what());
+  }
+  // [build_errors]
+  require(graph.num_nodes() == 2, "a failed builder appends nothing");
+}
+
+void scopes() {
+  // [scopes]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 4}, {.name = "x"});
+  df::Output<float> hidden;
+  {
+    auto in = graph.name_scope("encoder");   // names become "encoder/..."
+    auto on = graph.device("/cpu:0");        // and these nodes are placed there
+    hidden = df::dense(x, 8);                // "encoder/dense/kernel", "encoder/dense/bias", ...
+  }
+  auto checked = df::check_numerics(hidden, "the encoder's output");
+  {
+    auto after = graph.control_dependencies({checked.operation()});
+    hidden = df::tanh(hidden);               // runs after the check, although it does not read its output
+  }
+  // [scopes]
+  require(graph.find("encoder/dense/kernel").is_valid(), "scoped names");
+}
+
+void devices() {
+  // [devices]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic});
+  df::Output<float> scaled, shifted;
+  {
+    auto on = graph.device("/cpu:0");
+    scaled = x * 2.0f;
+  }
+  {
+    auto on = graph.device("/cpu:1");
+    shifted = scaled + 1.0f;                 // the tensor is sent from one to the other
+  }
+  df::Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
+  auto value = session.run({{x, df::Tensor<float>({2}, {1, 2})}}, shifted);
+  std::puts(session.placement_log().c_str());
+  // [devices]
+  require(value(1) == 5, "two devices");
+}
+
+void variables() {
+  // [variables]
+  df::Graph graph({.seed = 1});
+  df::Variable<float> w(graph, df::truncated_normal<float>(graph, {4, 2}, {.stddev = 0.1f}), {.name = "w"});
+  df::Variable<float> total(graph, 0.0f, {.name = "total", .trainable = false});
+  auto x = df::placeholder<float>(graph, {df::dynamic, 4});
+  auto sum = df::reduce_sum(df::matmul(x, w));   // a variable is the edge that reads it
+  df::Operation add = total.assign_add(sum);
+  df::Output<float> after_add;
+  {
+    auto after = graph.control_dependencies({add});
+    after_add = total.read();                    // a read that sees the update
+  }
+
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run({{x, df::Tensor<float>::zeros({1, 4})}}, add);   // an operation is run, nothing comes back
+  auto [value, weights] = session.run({{x, df::Tensor<float>::zeros({1, 4})}}, after_add, w);
+  // [variables]
+  require(value.scalar() == 0 && weights.dim(0) == 4, "variables");
+}
+
+void running() {
+  // [running]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic});
+  auto y = x * x;
+  auto z = df::reduce_sum(y);
+  df::Session session(graph);
+  df::Tensor<float> at({3}, {1, 2, 3});
+
+  df::Tensor<float> squares = session.run({{x, at}}, y);   // one fetch: its tensor
+  auto [all, sum] = session.run({{x, at}}, y, z);          // several: a tuple
+  auto from_y = session.run({{y, at}}, z);                 // any edge can be fed: x is not needed then
+  // [running]
+  require(squares(2) == 9 && all(1) == 4 && sum.scalar() == 14 && from_y.scalar() == 6, "run");
+
+  // [prepared]
+  auto step = session.prepare(df::feeds(x), df::fetches(z));
+  for (int i = 0; i < 3; ++i) std::printf("%g\n", static_cast<double>(step(at).scalar()));
+  // [prepared]
+
+  // [asynchronous]
+  std::promise<float> promise;
+  session.run_async(
+      {{x, at}},
+      [&promise](const df::Status& status, const df::Tensor<float>& value) {   // called by another thread
+        promise.set_value(status.ok() ? value.scalar() : -1.0f);
+      },
+      z);
+  float result = promise.get_future().get();
+  // [asynchronous]
+  require(result == 14, "run_async");
+
+  // [options]
+  using namespace std::chrono_literals;
+  df::RunMetadata metadata;
+  auto traced = session.run({.deadline = 2s, .trace = true}, &metadata, {{x, at}}, z);
+  std::string trace = df::chrome_trace(metadata.stats);   // for chrome://tracing or Perfetto
+  // [options]
+  require(traced.scalar() == 14 && !trace.empty(), "trace");
+}
+
+void run_errors() {
+  // [run_errors]
+  df::Graph graph;
+  auto rows = df::constant<float>(graph, {{2, 2}, {1, 2, 3, 4}});
+  auto ids = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  auto picked = df::gather(rows, ids);
+  df::Session session(graph);
+  try {
+    session.run({{ids, df::Tensor<std::int32_t>({1}, {7})}}, picked);
+  } catch (const df::Error& error) {
+    std::puts(error.what());   // which id, which range, which node, which line
+  }
+  auto value = session.run({{ids, df::Tensor<std::int32_t>({1}, {1})}}, picked);   // the session goes on
+  // [run_errors]
+  require(value(0, 1) == 4, "after an error");
+}
+
+void gradients() {
+  // [gradients]
+  df::Graph graph;
+  auto x = df::placeholder<double>(graph, {});
+  auto w = df::placeholder<double>(graph, {});
+  auto y = x * x * w;
+  auto dx = df::gradients(y, x);               // 2 x w
+  auto [gx, gw] = df::gradients(y, x, w);
+  auto second = df::gradients(dx, x);          // 2 w: a gradient is an edge like any other
+  auto held = df::gradients(df::stop_gradient(x * x) * w, x);   // 0
+  // [gradients]
+  df::Session session(graph);
+  auto [a, b, c, d, e] = session.run({{x, 3.0}, {w, 5.0}}, dx, gx, gw, second, held);
+  require(a.scalar() == 30 && b.scalar() == 30 && c.scalar() == 9 && d.scalar() == 10 && e.scalar() == 0, "gradients");
+}
+
+void clipped_training() {
+  // [clipped]
+  df::Graph graph({.seed = 1});
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  auto loss = df::reduce_mean(df::square(df::dense(x, 1) - 1.0f));
+  df::train::Momentum optimizer(0.1f, 0.9f);
+  auto gradients = df::train::clip_by_global_norm(optimizer.compute_gradients(loss), 1.0);
+  df::Operation train = optimizer.apply_gradients(gradients);
+  // [clipped]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  df::Tensor<float> at({2, 3}, {1, 0, 0, 0, 1, 0});
+  const float before = session.run({{x, at}}, loss).scalar();
+  for (int i = 0; i < 20; ++i) session.run({{x, at}}, train);
+  require(session.run({{x, at}}, loss).scalar() < before, "training");
+}
+
+void saving() {
+  // [saving]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic}, {.name = "x"});
+  auto y = df::add(x, x, {.name = "y"});
+
+  std::string text = df::to_json(df::to_graph_def(graph));   // df::to_binary for the compact form
+  df::Graph copy = df::import_graph(df::from_json(text), df::standard_op_table());
+  df::Session session(copy);
+  df::Output<float> fed(copy.output("x")), fetched(copy.output("y"));
+  auto value = session.run({{fed, df::Tensor<float>({1}, {2})}}, fetched);
+  // [saving]
+  require(value(0) == 4 && y.is_valid(), "an imported graph");
+}
+
+void pieces() {
+  // [selective]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 2});
+  auto y = df::relu(df::matmul(x, df::constant<float>(graph, {{2, 1}, {1, -1}})));
+
+  // The program links the kernels of these ops and no others.
+  constexpr auto few = df::ops<df::Placeholder, df::Const, df::Identity, df::MatMul, df::Relu>;
+  df::Session session(graph, {.ops = few, .pool = std::make_shared<df::InlinePool>()});
+  auto value = session.run({{x, df::Tensor<float>({1, 2}, {3, 1})}}, y);
+  // [selective]
+  require(value(0, 0) == 2, "a selective table");
+}
+
+}  // namespace
+
+int main() {
+  try {
+    tensors();
+    outputs();
+    build_errors();
+    scopes();
+    devices();
+    variables();
+    running();
+    run_errors();
+    gradients();
+    clipped_training();
+    saving();
+    pieces();
+  } catch (const std::exception& error) {
+    std::printf("failed: %s\n", error.what());
+    return 1;
+  }
+}
