@@ -146,7 +146,7 @@ DFLOW_INLINE AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNo
   };
   if (options.training.is_always() && x.shape().rank() == 4 && dtype != DType::float16 && dtype != DType::bfloat16) {
     const BuiltNode fused = any_fused_batch_norm(x, gamma.read_edge(), beta.read_edge(), {}, {},
-                                                 {.epsilon = static_cast<float>(options.epsilon)}, {.where = at.where});
+                                                 {.epsilon = options.epsilon}, {.where = at.where});
     move(moving_mean, fused.output(1));
     move(moving_variance, fused.output(2));
     return fused;

@@ -8,7 +8,7 @@
 namespace dflow {
 
 struct BatchNormAttrs {
-  float epsilon = 1e-4f;
+  double epsilon = 1e-4;
   bool is_training = true;
   DataFormat data_format = DataFormat::nhwc;
 };
@@ -58,7 +58,7 @@ BuiltNode any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const
 /// Errors: InvalidArgument if x has not rank 4 or a parameter not one element per channel.
 template <AllowedFor<FusedBatchNorm> T>
 BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
-                                    const Output<BatchNormParameter<T>>& offset, float epsilon = 1e-3f,
+                                    const Output<BatchNormParameter<T>>& offset, double epsilon = 1e-3,
                                     const At& at = {}) {
   using U = BatchNormParameter<T>;
   const BuiltNode node = detail::any_fused_batch_norm(x, scale, offset, {}, {}, {.epsilon = epsilon}, at);
@@ -70,7 +70,7 @@ BatchNormResult<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormPa
 template <AllowedFor<FusedBatchNorm> T>
 Output<T> fused_batch_norm(const Output<T>& x, const Output<BatchNormParameter<T>>& scale,
                            const Output<BatchNormParameter<T>>& offset, const Output<BatchNormParameter<T>>& mean,
-                           const Output<BatchNormParameter<T>>& variance, float epsilon = 1e-3f, const At& at = {}) {
+                           const Output<BatchNormParameter<T>>& variance, double epsilon = 1e-3, const At& at = {}) {
   const BatchNormAttrs attrs{.epsilon = epsilon, .is_training = false};
   return Output<T>::unchecked(detail::any_fused_batch_norm(x, scale, offset, mean, variance, attrs, at).output(0));
 }
