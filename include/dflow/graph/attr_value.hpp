@@ -43,7 +43,7 @@ inline AttrKind kind_of(const AttrValue& value) noexcept { return static_cast<At
 /// "int", "list(shape)", ... as error messages print it.
 std::string_view attr_kind_name(AttrKind kind) noexcept;
 
-/// Equality by value; tensors compare by type, shape and bytes.
+/// Equality by value; tensors compare by type, shape and bytes, reals bit by bit.
 bool attr_equal(const AttrValue& a, const AttrValue& b);
 
 /// A hash that agrees with `attr_equal`.

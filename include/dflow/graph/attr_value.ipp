@@ -3,6 +3,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/attr_value.hpp>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -19,8 +20,11 @@ DFLOW_INLINE std::string_view attr_kind_name(AttrKind kind) noexcept {
 DFLOW_INLINE bool attr_equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
   if (const auto* tensor = std::get_if<AnyTensor>(&a)) return bitwise_equal(*tensor, std::get<AnyTensor>(b));
-  if (const auto* real = std::get_if<double>(&a)) {
-    return std::bit_cast<std::uint64_t>(*real) == std::bit_cast<std::uint64_t>(std::get<double>(b));
+  const auto same_bits = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
+  if (const auto* real = std::get_if<double>(&a)) return same_bits(*real, std::get<double>(b));
+  if (const auto* reals = std::get_if<std::vector<double>>(&a)) {
+    const auto& others = std::get<std::vector<double>>(b);
+    return std::equal(reals->begin(), reals->end(), others.begin(), others.end(), same_bits);
   }
   return std::visit(
       [&b]<class T>(const T& value) {

@@ -171,6 +171,7 @@ DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
   if (!request.name.empty()) {
     check_node_name(request.name, request.op->name, request.where);
     node.name = graph.scopes.back().name_prefix + std::string(request.name);
+    check_node_name(node.name, request.op->name, request.where);
     if (graph.node_of_name.find(node.name) != graph.node_of_name.end()) {
       detail::reject(request, str_cat("a node named '", node.name, "' exists already"));
     }
@@ -300,6 +301,7 @@ DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
   std::string_view node_name = name;
   if (colon != std::string_view::npos) {
     node_name = name.substr(0, colon);
+    if (colon + 1 == name.size()) throw Error(invalid_argument(str_cat("'", name, "' is not an edge name")));
     for (const char c : name.substr(colon + 1)) {
       if (c < '0' || c > '9' || index > 1'000'000) throw Error(invalid_argument(str_cat("'", name, "' is not an edge name")));
       index = index * 10 + (c - '0');
@@ -376,6 +378,9 @@ DFLOW_INLINE ScopeGuard Graph::colocate_with(Operation operation) {
 DFLOW_INLINE ScopeGuard Graph::colocate_with(const AnyOutput& output) { return colocate_with(output.operation()); }
 
 DFLOW_INLINE void Graph::add_to_collection(std::string_view collection, Operation operation) {
+  if (operation.graph() != store_.get()) {
+    throw Error(invalid_argument("add_to_collection: the operation is empty or belongs to another graph"));
+  }
   add_to_graph_collection(*store_, collection, operation.node_id());
 }
 

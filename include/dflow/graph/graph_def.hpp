@@ -1,0 +1,62 @@
+#pragma once
+
+#include <dflow/core/dtype.hpp>
+#include <dflow/graph/attr_value.hpp>
+#include <dflow/graph/graph.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+/// One node as it stands in a file or goes to a peer: everything by name, nothing checked.
+struct NodeDef {
+  std::string name;
+  std::string op;
+  std::string device;  ///< a full or partial device name, empty for no constraint
+  /// Element types by the names of the op's type parameters ("T"). Those that the inputs decide may be left out.
+  std::vector<std::pair<std::string, DType>> types;
+  /// "node" or "node:1" for data, "^node" for control, in any order.
+  std::vector<std::string> inputs;
+  /// Those that are not here have the op's defaults.
+  std::vector<std::pair<std::string, AttrValue>> attrs;
+  std::string colocated_with;  ///< a node's name, or empty
+  std::string file;            ///< where in a program the node was built; an import mentions it in errors
+  std::uint32_t line = 0;
+
+  /// By value; tensors and reals bit by bit.
+  friend bool operator==(const NodeDef& a, const NodeDef& b);
+};
+
+/// A graph as data: what is saved, sent, merged and compared. `to_graph_def` makes one, `import_graph` (op/import.hpp)
+/// checks one and builds the graph.
+///
+/// Thread safety: a value type.
+struct GraphDef {
+  /// The version that this library writes, and the newest that it reads.
+  static constexpr std::uint32_t current_version = 1;
+  static constexpr std::size_t max_nodes = 10'000'000;
+
+  std::uint32_t version = current_version;
+  std::uint64_t seed = 0;  ///< GraphOptions::seed
+  std::vector<NodeDef> nodes;
+  /// Named lists of nodes.
+  std::vector<std::pair<std::string, std::vector<std::string>>> collections;
+
+  friend bool operator==(const GraphDef&, const GraphDef&) = default;
+};
+
+/// The graph as data. Nodes stand in the order of their ids, so inputs come first; attributes equal to their op's
+/// defaults are left out. Tensors share their elements with the graph's.
+///
+/// Thread safety: locks the graph for reading.
+GraphDef to_graph_def(const Graph& graph);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/graph/graph_def.ipp>
+#endif

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_def.hpp>
+#include <dflow/graph/graph_store.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace dflow {
+
+DFLOW_INLINE bool operator==(const NodeDef& a, const NodeDef& b) {
+  return a.name == b.name && a.op == b.op && a.device == b.device && a.types == b.types && a.inputs == b.inputs &&
+         a.colocated_with == b.colocated_with && a.file == b.file && a.line == b.line &&
+         std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first && attr_equal(x.second, y.second); });
+}
+
+namespace detail {
+
+/// Writes the nodes of one graph; keeps the default attributes of each op that it has met.
+class GraphDefBuilder {
+ public:
+  explicit GraphDefBuilder(const GraphStore& graph) : graph_(graph) {}
+
+  GraphDef build() {
+    GraphDef def;
+    def.seed = graph_.options.seed;
+    def.nodes.reserve(graph_.nodes.size());
+    for (const Node& node : graph_.nodes) def.nodes.push_back(build_node(node));
+    for (const auto& [name, ids] : graph_.collections) {
+      std::vector<std::string>& members = def.collections.emplace_back(name, std::vector<std::string>()).second;
+      for (const NodeId id : ids) members.push_back(graph_.node(id).name);
+    }
+    return def;
+  }
+
+ private:
+  NodeDef build_node(const Node& node) {
+    NodeDef def;
+    def.name = node.name;
+    def.op = node.op->name;
+    def.device = node.device;
+    for (std::size_t i = 0; i < node.op->type_params.size(); ++i) {
+      def.types.emplace_back(node.op->type_params[i].name, node.types[i]);
+    }
+    def.inputs.reserve(node.inputs.size() + node.control_inputs.size());
+    for (const Endpoint input : node.inputs) {
+      const std::string& source = graph_.node(input.node).name;
+      def.inputs.push_back(input.index == 0 ? source : str_cat(source, ":", input.index));
+    }
+    for (const NodeId input : node.control_inputs) def.inputs.push_back("^" + graph_.node(input).name);
+    if (node.attrs != nullptr) add_attrs(node, def);
+    if (node.colocated_with >= 0) def.colocated_with = graph_.node(node.colocated_with).name;
+    if (node.where.line() != 0) {
+      def.file = node.where.file_name();
+      def.line = node.where.line();
+    }
+    return def;
+  }
+
+  void add_attrs(const Node& node, NodeDef& def) {
+    const std::vector<AttrValue>& defaults = defaults_of(*node.op);
+    for (std::size_t i = 0; i < defaults.size(); ++i) {
+      const AttrField& field = node.op->attr_fields[i];
+      AttrValue value = field.get(node.attrs.get());
+      if (!attr_equal(value, defaults[i])) def.attrs.emplace_back(field.name, std::move(value));
+    }
+  }
+
+  const std::vector<AttrValue>& defaults_of(const OpDef& op) {
+    const auto [found, is_new] = defaults_.try_emplace(&op);
+    if (is_new && !op.attr_fields.empty()) {
+      const std::shared_ptr<void> attrs = op.make_attrs();
+      for (const AttrField& field : op.attr_fields) found->second.push_back(field.get(attrs.get()));
+    }
+    return found->second;
+  }
+
+  const GraphStore& graph_;
+  std::unordered_map<const OpDef*, std::vector<AttrValue>> defaults_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) {
+  const GraphStore& store = *graph.store();
+  const std::shared_lock lock(store.mutex);
+  return detail::GraphDefBuilder(store).build();
+}
+
+}  // namespace dflow

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <dflow/base/file_system.hpp>
+#include <dflow/graph/graph_def.hpp>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// The binary form: magic, CRC-32C of the rest, version, then the fields in order, little-endian, lengths as varints.
+///
+/// Errors: InvalidArgument for a tensor that cannot be saved (resource handles, quantised elements).
+std::string to_binary(const GraphDef& def);
+
+/// Reads what `to_binary` wrote. Every length is checked against what remains before anything is allocated.
+///
+/// Errors: DataLoss for bytes that are cut short or damaged; InvalidArgument for what is no graph, or one of a newer
+/// version; OutOfRange past the limits of a ByteReader.
+GraphDef from_binary(std::span<const std::byte> bytes);
+inline GraphDef from_binary(std::string_view bytes) {
+  return from_binary(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+/// The JSON form, for people: names of element types, attributes by kind, tensors with their values (base64 when they
+/// are large), 64-bit integers exact.
+///
+/// ```json
+/// {"name": "y", "op": "MatMul", "types": {"T": "float"}, "inputs": ["x", "w"], "attrs": {"transpose_b": {"bool":
+/// true}}}
+/// ```
+/// Text that is not valid UTF-8, or begins with "base64:", is written as "base64:..."; reals that are not finite stand
+/// as text under "float_text". Errors: as `to_binary`.
+std::string to_json(const GraphDef& def);
+
+/// Reads what `to_json` wrote or a person edited. Unknown members are errors, so that a misspelt one is noticed.
+///
+/// Errors: InvalidArgument that names the line, or the node; nesting is limited before the text is parsed.
+GraphDef from_json(std::string_view text);
+
+/// Write and read files: JSON where the path ends in ".json", else binary. They block.
+///
+/// Errors: as above, and those of the file system.
+void save_graph(FileSystem& files, const std::string& path, const GraphDef& def);
+GraphDef load_graph(FileSystem& files, const std::string& path);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/graph/graph_def_archive.ipp>
+#endif

@@ -1,0 +1,733 @@
+#pragma once
+
+#include <dflow/base/byte_reader.hpp>
+#include <dflow/base/byte_writer.hpp>
+#include <dflow/base/checked.hpp>
+#include <dflow/base/crc32c.hpp>
+#include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/graph/json_text.hpp>
+
+#include <cereal/archives/json.hpp>
+#include <cereal/cereal.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <type_traits>
+
+namespace dflow::detail {
+
+/// A cereal archive over a ByteWriter: fixed numbers little-endian, sizes as varints.
+class GraphDefWriter : public cereal::OutputArchive<GraphDefWriter, cereal::AllowEmptyClassElision> {
+ public:
+  explicit GraphDefWriter(std::string& out) : OutputArchive(this), writer(out) {}
+  ByteWriter writer;
+};
+
+/// A cereal archive over a ByteReader: a size is believed only if as many bytes remain.
+class GraphDefReader : public cereal::InputArchive<GraphDefReader, cereal::AllowEmptyClassElision> {
+ public:
+  explicit GraphDefReader(std::span<const std::byte> bytes) : InputArchive(this), reader(bytes) {}
+  ByteReader reader;
+};
+
+// ---- what both directions of the binary form consist of; cereal finds these by the archive's namespace ----
+
+template <class T>
+requires std::is_arithmetic_v<T>
+void save(GraphDefWriter& archive, const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    archive.writer.boolean(value);
+  } else {
+    archive.writer.fixed(value);
+  }
+}
+template <class T>
+requires std::is_arithmetic_v<T>
+void load(GraphDefReader& archive, T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    value = archive.reader.boolean();
+  } else {
+    value = archive.reader.fixed<T>();
+  }
+}
+
+template <class T> void save(GraphDefWriter& archive, const cereal::SizeTag<T>& tag) {
+  archive.writer.count(static_cast<std::size_t>(tag.size));
+}
+template <class T> void load(GraphDefReader& archive, cereal::SizeTag<T>& tag) { tag.size = archive.reader.count(1); }
+
+inline void save(GraphDefWriter& archive, const std::string& text) { archive.writer.string(text); }
+inline void load(GraphDefReader& archive, std::string& text) { text = archive.reader.string(); }
+
+/// A list grows as its items arrive, so that a count without items allocates nothing.
+template <class T> void save(GraphDefWriter& archive, const std::vector<T>& items) {
+  archive(cereal::make_size_tag(static_cast<cereal::size_type>(items.size())));
+  for (const auto& item : items) archive(static_cast<const T&>(item));
+}
+template <class T> void load(GraphDefReader& archive, std::vector<T>& items) {
+  cereal::size_type size = 0;
+  archive(cereal::make_size_tag(size));
+  for (; size > 0; --size) {
+    T item{};
+    archive(item);
+    items.push_back(std::move(item));
+  }
+}
+
+template <class A, class B> void save(GraphDefWriter& archive, const std::pair<A, B>& pair) {
+  archive(pair.first, pair.second);
+}
+template <class A, class B> void load(GraphDefReader& archive, std::pair<A, B>& pair) {
+  archive(pair.first, pair.second);
+}
+
+/// An element type as cereal sees it: it has an opinion of its own about enumerations.
+struct SavedDType {
+  DType value = DType::invalid;
+};
+inline void save(GraphDefWriter& archive, const SavedDType& dtype) {
+  archive.writer.u8(static_cast<std::uint8_t>(dtype.value));
+}
+inline void load(GraphDefReader& archive, SavedDType& dtype) {
+  const std::uint8_t number = archive.reader.u8();
+  if (number != 0 && !dtype_from_number(number)) throw_error(Code::data_loss, str_cat(number, " is no element type"));
+  dtype.value = static_cast<DType>(number);
+}
+
+inline std::vector<SavedDType> to_saved(const std::vector<DType>& dtypes) {
+  std::vector<SavedDType> saved;
+  for (const DType dtype : dtypes) saved.push_back({dtype});
+  return saved;
+}
+
+inline void save(GraphDefWriter& archive, const PartialShape& shape) {
+  archive.writer.signed_varint(shape.rank());
+  for (const std::int64_t dim : shape.dims()) archive.writer.signed_varint(dim);
+}
+
+template <class ShapeType> ShapeType read_dims(GraphDefReader& archive, std::int64_t rank) {
+  if (rank < 0 || rank > max_rank) throw_error(Code::data_loss, str_cat("a shape of rank ", rank));
+  std::array<std::int64_t, max_rank> dims{};
+  for (std::int64_t i = 0; i < rank; ++i) dims[static_cast<std::size_t>(i)] = archive.reader.signed_varint();
+  try {
+    return ShapeType(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank)));
+  } catch (const Error& error) {
+    throw_error(Code::data_loss, std::string(error.status().message()));
+  }
+}
+
+inline void load(GraphDefReader& archive, PartialShape& shape) {
+  const std::int64_t rank = archive.reader.signed_varint();
+  shape = rank == -1 ? PartialShape::unknown() : read_dims<PartialShape>(archive, rank);
+}
+
+inline void require_savable(const AnyTensor& tensor) {
+  if (tensor.is_initialized() && !is_element(tensor.dtype())) {
+    throw_error(Code::invalid_argument, str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved"));
+  }
+}
+
+inline std::span<const std::byte> bytes_of(const AnyTensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.raw_data()), tensor.raw_data() == nullptr ? 0 : tensor.bytes()};
+}
+
+inline void save(GraphDefWriter& archive, const AnyTensor& tensor) {
+  require_savable(tensor);
+  archive(SavedDType{tensor.dtype()});
+  if (!tensor.is_initialized()) return;
+  archive(PartialShape(tensor.shape()));
+  if (tensor.dtype() != DType::string) return archive.writer.blob(bytes_of(tensor));
+  for (const std::string& text : tensor.span<std::string>()) archive(text);
+}
+
+/// A tensor of numbers from as many bytes as it has; throws with `code` where they do not fit.
+inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<const std::byte> bytes, Code code) {
+  std::size_t size = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &size) ||
+      size != bytes.size()) {
+    throw_error(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string()));
+  }
+  if (dtype == DType::boolean &&
+      std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
+    throw_error(code, "a boolean that is neither 0 nor 1");
+  }
+  AnyTensor tensor(dtype, shape);
+  if (size != 0) std::memcpy(tensor.raw_data(), bytes.data(), size);
+  return tensor;
+}
+
+inline void load(GraphDefReader& archive, AnyTensor& tensor) {
+  SavedDType dtype;
+  archive(dtype);
+  if (dtype.value == DType::invalid) return tensor.reset();
+  if (!is_element(dtype.value)) throw_error(Code::data_loss, str_cat("a tensor of ", name(dtype.value)));
+  const auto shape = read_dims<Shape>(archive, archive.reader.signed_varint());
+  if (dtype.value != DType::string) {
+    tensor = tensor_of_bytes(dtype.value, shape, archive.reader.blob(), Code::data_loss);
+    return;
+  }
+  if (static_cast<std::uint64_t>(shape.num_elements()) > archive.reader.remaining()) {
+    throw_error(Code::data_loss, str_cat("input ends early: ", shape.num_elements(), " strings announced, ",
+                                         archive.reader.remaining(), " bytes left"));
+  }
+  tensor = AnyTensor(DType::string, shape);
+  for (std::string& text : tensor.span<std::string>()) archive(text);
+}
+
+inline void save(GraphDefWriter& archive, const AttrValue& value) {
+  archive(static_cast<std::uint8_t>(value.index()));
+  std::visit(
+      [&archive]<class T>(const T& held) {
+        if constexpr (std::is_same_v<T, DType>) {
+          archive(SavedDType{held});
+        } else if constexpr (std::is_same_v<T, std::vector<DType>>) {
+          archive(to_saved(held));
+        } else if constexpr (!std::is_same_v<T, std::monostate>) {
+          archive(held);
+        }
+      },
+      value);
+}
+
+/// Calls `f.template operator()<T>()` for the alternative of an AttrValue with that index.
+template <class F, std::size_t... I> void with_attr_type(std::size_t index, F&& f, std::index_sequence<I...>) {
+  static_cast<void>(((index == I && (f.template operator()<std::variant_alternative_t<I, AttrValue>>(), true)) || ...));
+}
+
+inline void load(GraphDefReader& archive, AttrValue& value) {
+  std::uint8_t index = 0;
+  archive(index);
+  constexpr std::size_t count = std::variant_size_v<AttrValue>;
+  if (index >= count) throw_error(Code::data_loss, str_cat(index, " is no kind of attribute"));
+  const auto read = [&]<class T>() {
+    if constexpr (std::is_same_v<T, DType>) {
+      SavedDType dtype;
+      archive(dtype);
+      value = dtype.value;
+    } else if constexpr (std::is_same_v<T, std::vector<DType>>) {
+      std::vector<SavedDType> saved;
+      archive(saved);
+      auto& dtypes = value.emplace<T>();
+      for (const SavedDType dtype : saved) dtypes.push_back(dtype.value);
+    } else if constexpr (!std::is_same_v<T, std::monostate>) {
+      archive(value.emplace<T>());
+    } else {
+      value = std::monostate();
+    }
+  };
+  with_attr_type(index, read, std::make_index_sequence<count>{});
+}
+
+inline void save(GraphDefWriter& archive, const NodeDef& node) {
+  archive(node.name, node.op, node.device);
+  archive.writer.count(node.types.size());
+  for (const auto& [param, dtype] : node.types) archive(param, SavedDType{dtype});
+  archive(node.inputs, node.attrs, node.colocated_with, node.file);
+  archive.writer.varint(node.line);
+}
+inline void load(GraphDefReader& archive, NodeDef& node) {
+  archive(node.name, node.op, node.device);
+  for (std::size_t count = archive.reader.count(2); count > 0; --count) {
+    std::string param;
+    SavedDType dtype;
+    archive(param, dtype);
+    node.types.emplace_back(std::move(param), dtype.value);
+  }
+  archive(node.inputs, node.attrs, node.colocated_with, node.file);
+  const std::uint64_t line = archive.reader.varint();
+  if (line > std::numeric_limits<std::uint32_t>::max())
+    throw_error(Code::data_loss, "a line number of more than 32 bits");
+  node.line = static_cast<std::uint32_t>(line);
+}
+
+inline constexpr std::string_view graph_magic{"dfGRAPH\n", 8};
+
+}  // namespace dflow::detail
+
+CEREAL_SETUP_ARCHIVE_TRAITS(dflow::detail::GraphDefReader, dflow::detail::GraphDefWriter)
+
+namespace dflow {
+
+DFLOW_INLINE std::string to_binary(const GraphDef& def) {
+  std::string out(detail::graph_magic);
+  detail::GraphDefWriter archive(out);
+  archive.writer.u32(0);  // the checksum of what follows
+  archive(def.version, def.seed, def.nodes, def.collections);
+  const std::size_t body = detail::graph_magic.size() + sizeof(std::uint32_t);
+  archive.writer.patch_u32(detail::graph_magic.size(), mask_crc32c(crc32c(std::string_view(out).substr(body))));
+  return out;
+}
+
+DFLOW_INLINE GraphDef from_binary(std::span<const std::byte> bytes) {
+  detail::GraphDefReader archive(bytes);
+  const std::span<const std::byte> magic = archive.reader.bytes(std::min(bytes.size(), detail::graph_magic.size()));
+  if (!std::equal(magic.begin(), magic.end(), std::as_bytes(std::span(detail::graph_magic)).begin())) {
+    throw_error(Code::invalid_argument, "these bytes are no saved graph");
+  }
+  const std::uint32_t checksum = archive.reader.u32();
+  const std::uint32_t computed = mask_crc32c(crc32c(bytes.subspan(archive.reader.position())));
+  if (checksum != computed) throw_error(Code::data_loss, "the saved graph is damaged: its checksum does not match");
+  GraphDef def;
+  archive(def.version);
+  if (def.version == 0 || def.version > GraphDef::current_version) {
+    throw_error(Code::invalid_argument, str_cat("the saved graph has version ", def.version,
+                                                "; this library reads versions 1 to ", GraphDef::current_version));
+  }
+  archive(def.seed, def.nodes, def.collections);
+  archive.reader.expect_end();
+  return def;
+}
+
+// ---- JSON ----
+
+namespace detail {
+
+inline constexpr int json_depth = 12;                      // a graph's own nesting is 8
+inline constexpr std::int64_t most_values_as_text = 1024;  // a larger tensor is written as base64
+
+/// The member that holds an attribute's value, by kind.
+inline constexpr std::array<std::string_view, 14> json_kinds{
+    "none",   "bool",       "int",       "float",       "string",       "type",       "shape",
+    "tensor", "list(bool)", "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)"};
+inline constexpr std::string_view json_real_text = "float_text", json_real_list_text = "list(float_text)";
+
+/// Writes a graph with cereal's JSON archive, member by member.
+class GraphJsonWriter {
+ public:
+  static std::string write(const GraphDef& def) {
+    std::ostringstream out;
+    {
+      GraphJsonWriter writer(out);
+      writer.graph(def);
+    }
+    return json::join_short_lines(out.str()) + "\n";
+  }
+
+ private:
+  using Options = cereal::JSONOutputArchive::Options;
+
+  explicit GraphJsonWriter(std::ostream& out) : archive_(out, Options(324, Options::IndentChar::space, 2)) {}
+
+  void key(const std::string& text) {
+    key_ = json::quote(text);
+    archive_.setNextName(key_.c_str());
+  }
+  template <class V> void value(const V& value) {
+    archive_.writeName();
+    archive_.saveValue(value);
+  }
+  void text(std::string_view bytes) { value(json::quote(bytes)); }
+  template <class V> void member(const char* name, const V& held) {
+    archive_.setNextName(name);
+    value(held);
+  }
+  void text_member(const char* name, std::string_view bytes) {
+    archive_.setNextName(name);
+    text(bytes);
+  }
+  template <class Items, class Write> void list(const Items& items, Write&& write) {
+    archive_.startNode();
+    archive_.makeArray();
+    for (const auto& item : items) write(item);
+    archive_.finishNode();
+  }
+  template <class Items, class Write> void object(const Items& items, Write&& write) {
+    archive_.startNode();
+    for (const auto& [name, held] : items) {
+      key(name);
+      write(held);
+    }
+    archive_.finishNode();
+  }
+
+  void graph(const GraphDef& def) {
+    member("version", def.version);
+    member("seed", def.seed);
+    archive_.setNextName("nodes");
+    list(def.nodes, [&](const NodeDef& def_of_node) { node(def_of_node); });
+    archive_.setNextName("collections");
+    list(def.collections, [&](const auto& collection) {
+      archive_.startNode();
+      text_member("name", collection.first);
+      archive_.setNextName("nodes");
+      list(collection.second, [&](const std::string& name) { text(name); });
+      archive_.finishNode();
+    });
+  }
+
+  void node(const NodeDef& node) {
+    archive_.startNode();
+    text_member("name", node.name);
+    text_member("op", node.op);
+    if (!node.device.empty()) text_member("device", node.device);
+    if (!node.types.empty()) {
+      archive_.setNextName("types");
+      object(node.types, [&](DType dtype) { text(name(dtype)); });
+    }
+    if (!node.inputs.empty()) {
+      archive_.setNextName("inputs");
+      list(node.inputs, [&](const std::string& input) { text(input); });
+    }
+    if (!node.attrs.empty()) {
+      archive_.setNextName("attrs");
+      object(node.attrs, [&](const AttrValue& value) { attr(value); });
+    }
+    if (!node.colocated_with.empty()) text_member("colocated_with", node.colocated_with);
+    if (!node.file.empty()) text_member("file", node.file);
+    if (node.line != 0) member("line", node.line);
+    archive_.finishNode();
+  }
+
+  void attr(const AttrValue& value) {
+    archive_.startNode();
+    const bool is_text = needs_text(value);
+    const std::string_view kind = !is_text                           ? json_kinds[value.index()]
+                                  : kind_of(value) == AttrKind::real ? json_real_text
+                                                                     : json_real_list_text;
+    key(std::string(kind));
+    std::visit([&](const auto& held) { attr_value(held, is_text); }, value);
+    archive_.finishNode();
+  }
+
+  static bool needs_text(const AttrValue& value) {
+    if (const auto* real = std::get_if<double>(&value)) return !std::isfinite(*real);
+    const auto* list = std::get_if<std::vector<double>>(&value);
+    return list != nullptr && !std::all_of(list->begin(), list->end(), [](double real) { return std::isfinite(real); });
+  }
+
+  void attr_value(std::monostate, bool) { value(true); }
+  void attr_value(bool held, bool) { value(held); }
+  void attr_value(std::int64_t held, bool) { value(held); }
+  void attr_value(double held, bool is_text) {
+    if (is_text) return text(json::real_to_text(held));
+    value(held);
+  }
+  void attr_value(const std::string& held, bool) { text(held); }
+  void attr_value(DType held, bool) { text(name(held)); }
+  void attr_value(const PartialShape& held, bool) { text(held.to_string()); }
+  void attr_value(const AnyTensor& held, bool) { tensor(held); }
+  template <class T> void attr_value(const std::vector<T>& held, bool is_text) {
+    list(held, [&](const auto& item) { attr_value(static_cast<const T&>(item), is_text); });
+  }
+
+  void tensor(const AnyTensor& tensor) {
+    require_savable(tensor);
+    archive_.startNode();
+    text_member("dtype", name(tensor.dtype()));
+    if (tensor.is_initialized()) {
+      text_member("shape", tensor.shape().to_string());
+      if (tensor.dtype() == DType::string) {
+        archive_.setNextName("values");
+        list(tensor.span<std::string>(), [&](const std::string& item) { text(item); });
+      } else if (tensor.num_elements() > most_values_as_text) {
+        member("base64", json::to_base64(bytes_of(tensor)));
+      } else {
+        for_each_type<PlainTypes>([&]<class T>() {
+          if (tensor.dtype() == dtype_of<T>) values(tensor.span<T>());
+        });
+      }
+    }
+    archive_.finishNode();
+  }
+
+  template <class T> void values(std::span<const T> items) {
+    if constexpr (is_complex_element<T>) {
+      // A complex number is its two parts, one after the other.
+      using Part = typename T::value_type;
+      values(std::span(reinterpret_cast<const Part*>(items.data()), 2 * items.size()));
+    } else if constexpr (is_floating_element<T>) {
+      const auto is_finite = [](T item) { return std::isfinite(static_cast<double>(item)); };
+      const bool is_plain = std::all_of(items.begin(), items.end(), is_finite);
+      // Text keeps the bits of every double, and of a narrower type all but the unusual NaNs'.
+      const auto keeps_bits = [](T item) {
+        const T nan = std::numeric_limits<T>::quiet_NaN();
+        return std::is_same_v<T, double> || !std::isnan(static_cast<double>(item)) ||
+               std::memcmp(&item, &nan, sizeof(T)) == 0;
+      };
+      if (!is_plain && !std::all_of(items.begin(), items.end(), keeps_bits)) {
+        member("base64", json::to_base64(std::as_bytes(items)));
+        return;
+      }
+      archive_.setNextName(is_plain ? "values" : "values_text");
+      list(items, [&](T item) { attr_value(static_cast<double>(item), !is_plain); });
+    } else {
+      archive_.setNextName("values");
+      list(items, [&](T item) {
+        if constexpr (std::is_same_v<T, bool>) {
+          value(item);
+        } else if constexpr (std::is_signed_v<T>) {
+          value(static_cast<std::int64_t>(item));
+        } else {
+          value(static_cast<std::uint64_t>(item));
+        }
+      });
+    }
+  }
+
+  cereal::JSONOutputArchive archive_;
+  std::string key_;
+};
+
+/// Reads what GraphJsonWriter writes. cereal's archive walks the parsed text; a value of another type than is asked for
+/// is one of its exceptions.
+class GraphJsonReader {
+ public:
+  static GraphDef read(std::string_view text) {
+    json::check(text, json_depth);
+    GraphDef def;
+    std::string place = "the graph";
+    try {
+      std::istringstream in{std::string(text)};
+      GraphJsonReader reader(in, place);
+      reader.graph(def);
+    } catch (const cereal::Exception& error) {
+      throw_error(Code::invalid_argument, str_cat("malformed JSON graph, in ", place, ": ", error.what()));
+    } catch (const Error& error) {
+      throw_error(Code::invalid_argument, str_cat("malformed JSON graph, in ", place, ": ", error.status().message()));
+    }
+    return def;
+  }
+
+ private:
+  GraphJsonReader(std::istream& in, std::string& place) : archive_(in), place_(place) {}
+
+  [[noreturn]] static void fail(std::string message) { throw_error(Code::invalid_argument, std::move(message)); }
+
+  template <class V> V value() {
+    V read{};
+    archive_.loadValue(read);
+    return read;
+  }
+  std::string text() { return json::unquote(value<std::string>()); }
+  template <class V> V member(const char* name) {
+    archive_.setNextName(name);
+    return value<V>();
+  }
+
+  /// Calls `read` once per item of the list that comes next.
+  template <class Read> void list(Read&& read) {
+    archive_.startNode();
+    for (cereal::size_type size = this->size(); size > 0; --size) read();
+    archive_.finishNode();
+  }
+  /// The items of the list just entered.
+  cereal::size_type size() {
+    cereal::size_type size = 0;
+    archive_.loadSize(size);
+    return size;
+  }
+  /// Calls `read(name)` once per member of the object that comes next; it must read the member's value.
+  template <class Read> void object(Read&& read) {
+    archive_.startNode();
+    bool is_empty = true;
+    for (const char* name = archive_.getNodeName(); name != nullptr; name = archive_.getNodeName(), is_empty = false) {
+      read(json::unquote(name));
+    }
+    // To the archive a list is an object without members.
+    if (is_empty && is_list()) fail("a list stands where an object is due");
+    archive_.finishNode();
+  }
+  bool is_list() {
+    try {
+      static_cast<void>(size());
+      return true;
+    } catch (const cereal::Exception&) {
+      return false;
+    }
+  }
+
+  void graph(GraphDef& def) {
+    def.version = member<std::uint32_t>("version");
+    if (def.version == 0 || def.version > GraphDef::current_version) {
+      fail(str_cat("version ", def.version, "; this library reads versions 1 to ", GraphDef::current_version));
+    }
+    def.seed = member<std::uint64_t>("seed");
+    archive_.setNextName("nodes");
+    list([&] {
+      place_ = str_cat("node ", def.nodes.size());
+      node(def.nodes.emplace_back());
+    });
+    place_ = "the collections";
+    archive_.setNextName("collections");
+    list([&] {
+      auto& collection = def.collections.emplace_back();
+      object([&](const std::string& name) {
+        if (name == "name") {
+          collection.first = text();
+        } else if (name == "nodes") {
+          texts(collection.second);
+        } else {
+          fail(str_cat("a collection has no '", name, "'"));
+        }
+      });
+    });
+  }
+
+  void texts(std::vector<std::string>& into) {
+    list([&] { into.push_back(text()); });
+  }
+
+  void node(NodeDef& node) {
+    object([&](const std::string& name) {
+      if (name == "name") {
+        node.name = text();
+        place_ += str_cat(" '", node.name, "'");
+      } else if (name == "op") {
+        node.op = text();
+      } else if (name == "device") {
+        node.device = text();
+      } else if (name == "types") {
+        object([&](const std::string& param) { node.types.emplace_back(param, dtype()); });
+      } else if (name == "inputs") {
+        texts(node.inputs);
+      } else if (name == "attrs") {
+        object([&](const std::string& key) { attr(node.attrs.emplace_back(key, AttrValue()).second); });
+      } else if (name == "colocated_with") {
+        node.colocated_with = text();
+      } else if (name == "file") {
+        node.file = text();
+      } else if (name == "line") {
+        node.line = value<std::uint32_t>();
+      } else {
+        fail(str_cat("a node has no '", name, "'"));
+      }
+    });
+  }
+
+  DType dtype() {
+    const std::string text = this->text();
+    if (text == name(DType::invalid)) return DType::invalid;
+    const std::optional<DType> parsed = parse_dtype(text);
+    if (!parsed) fail(str_cat("'", text, "' is no element type"));
+    return *parsed;
+  }
+
+  void attr(AttrValue& attr) {
+    int members = 0;
+    object([&](const std::string& kind) {
+      if (++members > 1) fail("an attribute has one value");
+      if (kind == json_real_text) return void(attr = json::real_from_text(text()));
+      if (kind == json_real_list_text) {
+        auto& reals = attr.emplace<std::vector<double>>();
+        return list([&] { reals.push_back(json::real_from_text(text())); });
+      }
+      const auto found = std::find(json_kinds.begin(), json_kinds.end(), kind);
+      if (found == json_kinds.end()) fail(str_cat("'", kind, "' is no kind of attribute"));
+      const auto read = [&]<class T>() { attr_value(attr.emplace<T>()); };
+      with_attr_type(static_cast<std::size_t>(found - json_kinds.begin()), read,
+                     std::make_index_sequence<std::variant_size_v<AttrValue>>{});
+    });
+    if (members == 0) fail("an attribute has no value");
+  }
+
+  void attr_value(std::monostate&) { static_cast<void>(value<bool>()); }
+  void attr_value(bool& into) { into = value<bool>(); }
+  void attr_value(std::int64_t& into) { into = value<std::int64_t>(); }
+  void attr_value(double& into) { into = value<double>(); }
+  void attr_value(std::string& into) { into = text(); }
+  void attr_value(DType& into) { into = dtype(); }
+  void attr_value(PartialShape& into) { into = json::shape_from_text(text()); }
+  void attr_value(AnyTensor& into) { tensor(into); }
+  template <class T> void attr_value(std::vector<T>& into) {
+    list([&] {
+      T item{};
+      attr_value(item);
+      into.push_back(std::move(item));
+    });
+  }
+
+  void tensor(AnyTensor& tensor) {
+    DType dtype = DType::invalid;
+    std::optional<Shape> shape;
+    bool has_values = false;
+    object([&](const std::string& name) {
+      if (name == "dtype") {
+        dtype = this->dtype();
+      } else if (name == "shape") {
+        shape = json::shape_from_text(text()).to_shape();
+      } else if (std::exchange(has_values, true)) {
+        fail("a tensor has its values once");
+      } else if (!shape || !is_element(dtype)) {
+        fail(str_cat("a tensor needs its element type and shape before '", name, "'"));
+      } else if (name == "values" || name == "values_text") {
+        list_values(tensor, dtype, *shape, name != "values");
+      } else if (name == "base64" && dtype != DType::string) {
+        const std::optional<std::string> bytes = json::from_base64(value<std::string>());
+        if (!bytes) fail("a tensor's base64 is malformed");
+        tensor = tensor_of_bytes(dtype, *shape, std::as_bytes(std::span(*bytes)), Code::invalid_argument);
+      } else {
+        fail(str_cat("a tensor of ", dflow::name(dtype), " has no '", name, "'"));
+      }
+    });
+    if (!has_values && (shape || dtype != DType::invalid)) fail("a tensor has no values");
+  }
+
+  void list_values(AnyTensor& tensor, DType dtype, const Shape& shape, bool is_text) {
+    archive_.startNode();
+    const cereal::size_type parts = is_complex(dtype) ? 2 : 1;
+    if (size() % parts != 0 || size() / parts != static_cast<cereal::size_type>(shape.num_elements())) {
+      fail(str_cat(size(), " values for a tensor of ", name(dtype), shape.to_string()));
+    }
+    tensor = AnyTensor(dtype, shape);
+    for_each_type<AllTypes>([&]<class T>() {
+      if (dtype != dtype_of<T>) return;
+      for (T& item : tensor.span<T>()) element(item, is_text);
+    });
+    archive_.finishNode();
+  }
+
+  template <class T> void element(T& into, bool is_text) {
+    if constexpr (is_complex_element<T>) {
+      typename T::value_type real{}, imaginary{};
+      element(real, is_text);
+      element(imaginary, is_text);
+      into = T(real, imaginary);
+    } else if constexpr (is_floating_element<T>) {
+      const double wide = is_text ? json::real_from_text(text()) : value<double>();
+      into = static_cast<T>(wide);
+      if (std::isfinite(wide) && !std::isfinite(static_cast<double>(into))) {
+        fail(str_cat(wide, " is outside the range of ", name(dtype_of<T>)));
+      }
+    } else if (is_text) {
+      fail("only reals have values as text");
+    } else if constexpr (is_integer_element<T>) {
+      const auto wide = value<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>();
+      into = narrow<T>(wide);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      into = value<bool>();
+    } else {
+      into = text();
+    }
+  }
+
+  cereal::JSONInputArchive archive_;
+  std::string& place_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE std::string to_json(const GraphDef& def) { return detail::GraphJsonWriter::write(def); }
+DFLOW_INLINE GraphDef from_json(std::string_view text) { return detail::GraphJsonReader::read(text); }
+
+// ---- files ----
+
+DFLOW_INLINE void save_graph(FileSystem& files, const std::string& path, const GraphDef& def) {
+  files.write_file_atomically(path, std::string_view(path.ends_with(".json") ? to_json(def) : to_binary(def)));
+}
+
+DFLOW_INLINE GraphDef load_graph(FileSystem& files, const std::string& path) {
+  const std::string content = files.read_file(path);
+  try {
+    return path.ends_with(".json") ? from_json(content) : from_binary(content);
+  } catch (const Error& error) {
+    throw Error(error.status().with_prefix(str_cat(path, ": ")));
+  }
+}
+
+}  // namespace dflow

@@ -1,0 +1,224 @@
+#include <dflow/graph/graph.hpp>
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/matmul.hpp>
+#include <dflow/ops/operators.hpp>
+
+#include "catch.hpp"
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+template <class F> Status status_of(F&& f) {
+  try {
+    static_cast<void>(f());
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return {};
+}
+
+bool mentions(const Status& status, std::string_view text) {
+  return status.to_string().find(text) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("nodes are named after their op, made unique, or as asked", "[graph]") {
+  Graph graph;
+  CHECK(no_op(graph).name() == "NoOp");
+  CHECK(no_op(graph).name() == "NoOp_1");
+  CHECK(no_op(graph).name() == "NoOp_2");
+  CHECK(no_op(graph, {.name = "init"}).name() == "init");
+  CHECK(no_op(graph, {.name = "NoOp_3"}).name() == "NoOp_3");
+  CHECK(no_op(graph).name() == "NoOp_4");
+  CHECK(graph.num_nodes() == 6);
+  CHECK(graph.find("init") == graph.find("init"));
+  CHECK_FALSE(graph.find("nobody").is_valid());
+}
+
+TEST_CASE("a name that exists or is not legal is refused, and nothing is built", "[graph]") {
+  Graph graph;
+  static_cast<void>(no_op(graph, {.name = "a"}));
+  for (const std::string& name :
+       {std::string("a"), std::string("a b"), std::string("/a"), std::string("-a"), std::string("a:0"),
+        std::string("^a"), std::string("\xc3\xa9"), std::string(4097, 'n')}) {
+    const Status status = status_of([&] { return no_op(graph, {.name = name}); });
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(status.op() == "NoOp");
+  }
+  CHECK(graph.num_nodes() == 1);
+  CHECK(no_op(graph, {.name = "A.b_c/d-e>f9"}).name() == "A.b_c/d-e>f9");
+}
+
+TEST_CASE("name scopes nest and are made unique", "[graph]") {
+  Graph graph;
+  for (const char* expected : {"layer/NoOp", "layer_1/NoOp"}) {
+    const auto scope = graph.name_scope("layer");
+    CHECK(no_op(graph).name() == expected);
+    const auto inner = graph.name_scope("cell");
+    CHECK(no_op(graph, {.name = "x"}).name() ==
+          std::string(expected).substr(0, std::string(expected).find('/')) + "/cell/x");
+  }
+  CHECK(no_op(graph).name() == "NoOp");
+  CHECK(status_of([&] {
+          static_cast<void>(graph.name_scope("not legal"));
+          return 0;
+        }).code() == Code::invalid_argument);
+  CHECK(status_of([&] {
+          static_cast<void>(graph.name_scope(""));
+          return 0;
+        }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("a full name is limited like a single one", "[graph]") {
+  Graph graph;
+  const auto outer = graph.name_scope(std::string(4000, 'a'));
+  const auto inner = graph.name_scope(std::string(4000, 'b'));
+  CHECK(status_of([&] { return no_op(graph, {.name = "c"}); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("device scopes refine each other", "[graph]") {
+  Graph graph;
+  const auto outer = graph.device("/job:ps/task:1");
+  {
+    const auto inner = graph.device("/cpu:0");
+    CHECK(no_op(graph).node().device == "/job:ps/task:1/device:CPU:0");
+    const auto innermost = graph.device("/task:2");
+    CHECK(no_op(graph).node().device == "/job:ps/task:2/device:CPU:0");
+  }
+  CHECK(no_op(graph).node().device == "/job:ps/task:1");
+  CHECK(status_of([&] {
+          static_cast<void>(graph.device("cpu"));
+          return 0;
+        }).code() == Code::invalid_argument);
+  CHECK(no_op(graph).node().device == "/job:ps/task:1");
+}
+
+TEST_CASE("control dependencies and colocation hold for what is built inside", "[graph]") {
+  Graph graph, other;
+  const Operation a = no_op(graph), b = no_op(graph);
+  {
+    const auto after_a = graph.control_dependencies({a});
+    const auto after_b = graph.control_dependencies({b});
+    const auto beside = graph.colocate_with(a);
+    const Node& node = no_op(graph).node();
+    CHECK(node.control_inputs == std::vector<NodeId>{a.node_id(), b.node_id()});
+    CHECK(node.colocated_with == a.node_id());
+  }
+  CHECK(no_op(graph).node().control_inputs.empty());
+  CHECK(no_op(graph).node().colocated_with == -1);
+  const Operation stranger = no_op(other);
+  CHECK(status_of([&] {
+          static_cast<void>(graph.control_dependencies({stranger}));
+          return 0;
+        }).code() == Code::invalid_argument);
+  CHECK(status_of([&] {
+          static_cast<void>(graph.control_dependencies({Operation()}));
+          return 0;
+        }).code() == Code::invalid_argument);
+  CHECK(status_of([&] {
+          static_cast<void>(graph.colocate_with(stranger));
+          return 0;
+        }).code() == Code::invalid_argument);
+  CHECK(status_of([&] {
+          static_cast<void>(graph.add_to_collection("c", stranger));
+          return 0;
+        }).code() == Code::invalid_argument);
+  CHECK(graph.collection("c").empty());
+}
+
+TEST_CASE("errors of builders carry op, node and the line of the program", "[graph]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2, 3}), y = placeholder<float>(graph, {2, 3});
+  const int line = __LINE__ + 1;
+  const Status status = status_of([&] { return matmul(x, y, {}, {.name = "bad"}); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(status.op() == "MatMul");
+  CHECK(status.node() == "bad");
+  CHECK(status.where().line() == static_cast<unsigned>(line));
+  CHECK(mentions(status, "graph_test.cpp"));
+  CHECK(mentions(status, "[2,3]"));
+  CHECK(graph.num_nodes() == 2);
+}
+
+TEST_CASE("edges of different graphs and empty edges do not mix", "[graph]") {
+  Graph graph, other;
+  const auto x = placeholder<float>(graph), y = placeholder<float>(other);
+  CHECK(status_of([&] { return add(x, y); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return add(x, Output<float>()); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return add(Output<float>(), Output<float>()); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return Output<int>(x); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return Output<float>(AnyOutput()); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("edges are found by name", "[graph]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}, {.name = "x"});
+  CHECK(graph.output("x") == x);
+  CHECK(graph.output("x:0") == x);
+  CHECK(x.name() == "x");
+  CHECK(AnyOutput(graph.store(), Endpoint{0, 1}).name() == "x:1");
+  for (const char* missing : {"y", "x:1", "y:0", ""})
+    CHECK(status_of([&] { return graph.output(missing); }).code() == Code::not_found);
+  for (const char* malformed : {"x:", "x:-1", "x:a", "x:99999999999999999999"}) {
+    CHECK(status_of([&] { return graph.output(malformed); }).code() == Code::invalid_argument);
+  }
+}
+
+TEST_CASE("handles stay valid when the graph moves", "[graph]") {
+  Graph graph({.seed = 5});
+  const auto x = placeholder<float>(graph, {2}, {.name = "x"});
+  Graph moved = std::move(graph);
+  CHECK(x.name() == "x");
+  const auto y = x + x;
+  CHECK(moved.num_nodes() == 2);
+  CHECK(moved.output(y.name()) == y);
+  Graph assigned;
+  assigned = std::move(moved);
+  CHECK((y + x).graph() == assigned.store());
+  CHECK(assigned.num_nodes() == 3);
+  CHECK(assigned.seed() == 5);
+}
+
+TEST_CASE("a copy is a graph of its own", "[graph]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2}, {.name = "x"});
+  graph.add_to_collection("inputs", x.operation());
+  Graph copy = graph;
+  static_cast<void>(no_op(copy));
+  CHECK(graph.num_nodes() == 1);
+  CHECK(copy.num_nodes() == 2);
+  CHECK(copy.collection("inputs").at(0) == copy.find("x"));
+  CHECK_FALSE(copy.output("x") == x);
+  CHECK(status_of([&] { return x + Output<float>(copy.output("x")); }).code() == Code::invalid_argument);
+  copy = graph;
+  CHECK(copy.num_nodes() == 1);
+  Graph& alias = copy;
+  copy = alias;
+  CHECK(copy.find("x").is_valid());
+}
+
+TEST_CASE("attributes are equal by their bits", "[graph]") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::pair<AttrValue, AttrValue>> equal{{nan, nan},
+                                                           {std::vector<double>{nan}, std::vector<double>{nan}}};
+  const std::vector<std::pair<AttrValue, AttrValue>> different{{0.0, -0.0},
+                                                               {std::vector<double>{0.0}, std::vector<double>{-0.0}},
+                                                               {std::int64_t{1}, true},
+                                                               {1.0, std::int64_t{1}}};
+  for (const auto& [a, b] : equal) {
+    CHECK(attr_equal(a, b));
+    CHECK(attr_hash(a) == attr_hash(b));
+  }
+  for (const auto& [a, b] : different) CHECK_FALSE(attr_equal(a, b));
+}
