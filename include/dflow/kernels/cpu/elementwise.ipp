@@ -112,22 +112,32 @@ DFLOW_INLINE void fill_elements(std::size_t bytes, std::int64_t n, const void* f
 }
 
 template <std::size_t bytes>
-void gather_cells(const BroadcastWalk& walk, int input, std::int64_t n, WalkPosition position, const void* from, void* to) {
-  const auto* source = static_cast<const Cell<bytes>*>(from);
+void gather_cells(const BroadcastWalk& walk, int input, std::int64_t n, const WalkPosition& position, const void* from,
+                  void* to) {
+  const Cell<bytes>* source = static_cast<const Cell<bytes>*>(from) + position.offset[input];
   auto* target = static_cast<Cell<bytes>*>(to);
   const int last = walk.rank - 1;
-  const bool repeated = walk.strides[input][last] == 0;
+  const std::int64_t* strides = walk.strides[input];
+  const bool repeated = strides[last] == 0;
+  std::int64_t index[max_rank];
+  std::copy_n(position.index, walk.rank, index);
+  source -= index[last] * strides[last];  // to the start of the run
+  std::int64_t skipped = index[last];
   while (n > 0) {
-    const std::int64_t run = std::min(n, walk.inner - position.index[last]);
-    const Cell<bytes>* start = source + position.offset[input];
+    const std::int64_t end = std::min(n + skipped, walk.inner);
     if (repeated) {
-      for (std::int64_t k = 0; k < run; ++k) target[k] = *start;
+      for (std::int64_t k = skipped; k < end; ++k) *target++ = *source;
     } else {
-      for (std::int64_t k = 0; k < run; ++k) target[k] = start[k];
+      for (std::int64_t k = skipped; k < end; ++k) *target++ = source[k];
     }
-    target += run;
-    n -= run;
-    position.advance(walk, input + 1, run);
+    n -= end - skipped;
+    skipped = 0;
+    for (int d = last - 1; d >= 0; --d) {
+      source += strides[d];
+      if (++index[d] < walk.extents[d]) break;
+      source -= strides[d] * walk.extents[d];
+      index[d] = 0;
+    }
   }
 }
 

@@ -15,13 +15,89 @@ template <class T> DFLOW_LANE compute_t<T> widened(T x) {
   }
 }
 
+#if defined(__F16C__)
+inline constexpr bool converts_half_in_hardware = true;
+
+typedef float Floats8 __attribute__((vector_size(32)));
+typedef short Shorts8 __attribute__((vector_size(16)));
+
+/// n is a multiple of 8.
+DFLOW_LANE void widen_tile(int64_t n, const HalfBits* x, float* y) {
+  for (int64_t i = 0; i < n; i += 8) {
+    Shorts8 bits;
+    __builtin_memcpy(&bits, x + i, sizeof bits);
+    const Floats8 wide = __builtin_ia32_vcvtph2ps256(bits);
+    __builtin_memcpy(y + i, &wide, sizeof wide);
+  }
+}
+DFLOW_LANE void narrow_tile(int64_t n, const float* x, HalfBits* y) {
+  for (int64_t i = 0; i < n; i += 8) {
+    Floats8 wide;
+    __builtin_memcpy(&wide, x + i, sizeof wide);
+    const Shorts8 bits = __builtin_ia32_vcvtps2ph256(wide, 0);
+    __builtin_memcpy(y + i, &bits, sizeof bits);
+  }
+}
+#else
+inline constexpr bool converts_half_in_hardware = false;
+#endif
+
+template <class T> struct IsHalfBits { static constexpr bool value = false; };
+template <> struct IsHalfBits<HalfBits> { static constexpr bool value = converts_half_in_hardware; };
+
+/// Elements that are converted, computed and converted back at a time.
+inline constexpr int64_t half_tile = 256;
+
+/// The loops below in tiles, with the processor's own conversions; returns how many elements are done, a multiple of 8.
+/// With no b the op has one argument.
+template <class F, class R, bool first_moves, bool second_moves, bool has_second>
+int64_t half_tiles([[maybe_unused]] int64_t n, [[maybe_unused]] const HalfBits* a, [[maybe_unused]] const HalfBits* b,
+                   [[maybe_unused]] R* y) {
+#if defined(__F16C__)
+  float left[half_tile], right[half_tile], result[half_tile];
+  if (!first_moves) {
+    for (int64_t i = 0; i < half_tile; ++i) left[i] = widen(a[0]);
+  }
+  if (has_second && !second_moves) {
+    for (int64_t i = 0; i < half_tile; ++i) right[i] = widen(b[0]);
+  }
+  int64_t begin = 0;
+  for (int64_t count; (count = min_of<int64_t>(half_tile, n - begin) & ~int64_t{7}) > 0; begin += count) {
+    if (first_moves) widen_tile(count, a + begin, left);
+    if (has_second && second_moves) widen_tile(count, b + begin, right);
+    if constexpr (sizeof(R) == sizeof(HalfBits)) {
+      for (int64_t i = 0; i < count; ++i) {
+        if constexpr (has_second) {
+          result[i] = F::run(left[i], right[i]);
+        } else {
+          result[i] = F::run(left[i]);
+        }
+      }
+      narrow_tile(count, result, y + begin);
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        if constexpr (has_second) {
+          y[begin + i] = F::run(left[i], right[i]);
+        } else {
+          y[begin + i] = F::run(left[i]);
+        }
+      }
+    }
+  }
+  return begin;
+#else
+  return 0;
+#endif
+}
+
 /// R: the element type of the result; uint8_t for predicates.
-template <class F, class T, class R>
-const char* unary_loop(int64_t n, const void* const* inputs, void* output, CpuLevel) {
+template <class F, class T, class R> const char* unary_loop(int64_t n, const void* const* inputs, void* output, CpuLevel) {
   const T* x = static_cast<const T*>(inputs[0]);
   R* y = static_cast<R*>(output);
+  int64_t begin = 0;
+  if constexpr (IsHalfBits<T>::value) begin = half_tiles<F, R, true, true, false>(n, x, x, y);
   DFLOW_INDEPENDENT
-  for (int64_t i = 0; i < n; ++i) y[i] = Element<R>::narrow(F::run(widened(x[i])));
+  for (int64_t i = begin; i < n; ++i) y[i] = Element<R>::narrow(F::run(widened(x[i])));
   return nullptr;
 }
 
@@ -33,8 +109,10 @@ const char* binary_loop(int64_t n, const void* const* inputs, void* output, CpuL
   R* y = static_cast<R*>(output);
   if (n == 0) return nullptr;
   const compute_t<T> first_a = widened(a[0]), first_b = widened(b[0]);
+  int64_t begin = 0;
+  if constexpr (IsHalfBits<T>::value) begin = half_tiles<F, R, first_moves, second_moves, true>(n, a, b, y);
   DFLOW_INDEPENDENT
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = begin; i < n; ++i) {
     const compute_t<T> left = first_moves ? widened(a[i]) : first_a, right = second_moves ? widened(b[i]) : first_b;
     y[i] = Element<R>::narrow(F::run(left, right));
   }
