@@ -1,0 +1,190 @@
+#include <dflow/ops/state/typed_variable.hpp>
+
+#include "catch.hpp"
+
+#include <dflow/base/thread_pool.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/matmul.hpp>
+#include <dflow/ops/operators.hpp>
+#include <dflow/session/session.hpp>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+df::Code code_of(const auto& action) {
+  try {
+    action();
+  } catch (const df::Error& error) {
+    return error.code();
+  }
+  return df::Code::ok;
+}
+
+}  // namespace
+
+TEST_CASE("A variable is its read edge, and has the names that TensorFlow gives") {
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}), {.name = "w"});
+  CHECK(w.handle().name() == "w");
+  CHECK(w.operation().name() == "w/read");
+  CHECK(w.initializer().name() == "w/Assign");
+  CHECK(w.shape() == df::PartialShape{2, 2});
+  CHECK(w.operation().node().colocated_with == w.handle().node_id());
+  CHECK(graph.collection("variables").size() == 1);
+  CHECK(graph.collection("trainable_variables").size() == 1);
+  df::Variable<float> second(graph, 1.0f, {.trainable = false});
+  CHECK(second.name() == "Variable");
+  CHECK(graph.collection("trainable_variables").size() == 1);
+
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto product = session.run(df::matmul(w, w) + 1.0f);
+  CHECK(product(1, 1) == 23.0f);
+}
+
+TEST_CASE("Steps change a variable, and the next one sees it") {
+  df::Graph graph;
+  df::Variable<std::int64_t> count(graph, std::int64_t{0}, {.name = "count"});
+  auto bump = count.assign_add(df::constant(graph, std::int64_t{5}));
+  auto drop = count.assign_sub(df::constant(graph, std::int64_t{2}));
+  auto reset = count.assign(df::constant(graph, std::int64_t{100}));
+  df::Session session(graph);
+  CHECK(session.run(count.is_initialized()).scalar() == false);
+  CHECK(code_of([&] { session.run(count); }) == df::Code::failed_precondition);
+  CHECK_THROWS_WITH(session.run(bump), Catch::Matchers::Contains("'count' has not been initialized"));
+  session.run(df::initialize_variables(graph));
+  CHECK(session.run(count.is_initialized()).scalar() == true);
+  session.run(bump);
+  session.run(bump);
+  session.run(drop);
+  CHECK(session.run(count).scalar() == 8);
+  session.run(reset);
+  CHECK(session.run(count).scalar() == 100);
+}
+
+TEST_CASE("A read after a control dependency sees the update") {
+  df::Graph graph;
+  df::Variable<float> w(graph, 1.0f, {.name = "w"});
+  const auto bump = w.assign_add(df::constant(graph, 1.0f));
+  df::Output<float> after;
+  {
+    const auto scope = graph.control_dependencies({bump});
+    after = w.read();
+  }
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  CHECK(session.run(after).scalar() == 2.0f);
+  CHECK(session.run(after).scalar() == 3.0f);
+}
+
+TEST_CASE("What was fetched or fed is not written by later updates") {
+  df::Graph graph;
+  auto value = df::placeholder<float>(graph, {3});
+  df::Variable<float> w(graph, df::Tensor<float>({3}, {1, 2, 3}), {.name = "w"});
+  auto assign = w.assign(value);
+  auto bump = w.assign_add(value);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto before = session.run(w);
+  df::Tensor<float> fed({3}, {10, 20, 30});
+  session.run({{value, fed}}, bump);
+  CHECK(before(0) == 1.0f);
+  session.run({{value, fed}}, assign);
+  session.run({{value, fed}}, bump);
+  CHECK(fed(2) == 30.0f);
+  CHECK(session.run(w)(2) == 60.0f);
+  fed(2) = -1.0f;
+  CHECK(session.run(w)(2) == 60.0f);
+}
+
+TEST_CASE("Rows are scattered with repeated ids added up") {
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>::zeros({3, 2}), {.name = "w"});
+  auto ids = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  auto rows = df::placeholder<float>(graph, {df::dynamic, 2});
+  auto add = w.scatter_add(ids, rows);
+  auto subtract = w.scatter_sub(ids, rows);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const df::Tensor<std::int32_t> twice({2}, {1, 1});
+  const df::Tensor<float> ones({2, 2}, {1, 2, 3, 4});
+  session.run({{ids, twice}, {rows, ones}}, add);
+  auto value = session.run(w);
+  CHECK(value(1, 0) == 4.0f);
+  CHECK(value(1, 1) == 6.0f);
+  CHECK(value(0, 0) == 0.0f);
+  session.run({{ids, df::Tensor<std::int32_t>({2}, {0, 1})}, {rows, ones}}, subtract);
+  value = session.run(w);
+  CHECK(value(0, 1) == -2.0f);
+  CHECK(value(1, 1) == 2.0f);
+
+  const df::Tensor<std::int32_t> outside({2}, {0, 3});
+  CHECK(code_of([&] { session.run({{ids, outside}, {rows, ones}}, add); }) == df::Code::invalid_argument);
+  CHECK_THROWS_WITH(session.run({{ids, outside}, {rows, ones}}, add), Catch::Matchers::Contains("indices[1] = 3"));
+  CHECK(df::bitwise_equal(session.run(w), value));
+}
+
+TEST_CASE("Shapes and types that do not fit are refused where they are known") {
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>::zeros({3, 2}), {.name = "w"});
+  const auto wide = df::constant<float>(graph, {{2, 3}, {1, 2, 3, 4, 5, 6}});
+  CHECK(code_of([&] { w.assign(wide); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { w.assign_add(wide); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { df::Variable<float> other(graph, 1.0f, {.name = "w"}); }) == df::Code::invalid_argument);
+  const df::AnyOutput doubles = df::constant(graph, 1.0);
+  CHECK(code_of([&] { w.any_variable().assign(doubles); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { df::AnyVariable::of(doubles.operation()); }) == df::Code::invalid_argument);
+
+  auto open = df::placeholder<float>(graph);
+  auto assign = w.assign(open);
+  auto add = w.assign_add(open);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const df::Tensor<float> vector({2}, {1, 2});
+  CHECK(code_of([&] { session.run({{open, vector}}, assign); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { session.run({{open, vector}}, add); }) == df::Code::invalid_argument);
+  CHECK(session.run(w).shape() == df::Shape{3, 2});
+}
+
+TEST_CASE("Variables of one shared name are one, of two containers two") {
+  df::Graph graph;
+  df::Variable<float> a(graph, 1.0f, {.name = "a", .shared_name = "same"});
+  df::Variable<float> b(graph, 2.0f, {.name = "b", .shared_name = "same"});
+  df::Variable<float> c(graph, 3.0f, {.name = "c", .container = "other", .shared_name = "same"});
+  df::Session session(graph);
+  session.run(a.initializer());
+  CHECK(session.run(b).scalar() == 1.0f);
+  session.run(c.initializer());
+  session.run(b.initializer());
+  CHECK(session.run(a).scalar() == 2.0f);
+  CHECK(session.run(c).scalar() == 3.0f);
+}
+
+TEST_CASE("Concurrent steps leave a variable whole", "[stress]") {
+  constexpr int threads_count = 4, steps = 200;
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>::zeros({301}), {.name = "w"});
+  auto bump = w.assign_add(df::constant(graph, df::Tensor<float>::full({301}, 1.0f)));
+  df::Session session(graph, {.num_threads = 2});
+  session.run(df::initialize_variables(graph));
+  std::vector<std::thread> threads;
+  std::vector<int> torn(threads_count, 0);
+  for (int t = 0; t < threads_count; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < steps; ++i) {
+        session.run(bump);
+        const auto value = session.run(w);
+        for (const float element : value) torn[static_cast<std::size_t>(t)] += element != value(0) ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(torn == std::vector<int>(threads_count, 0));
+  CHECK(session.run(w)(300) == static_cast<float>(threads_count * steps));
+}
