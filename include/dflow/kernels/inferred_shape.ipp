@@ -4,6 +4,7 @@
 #include <dflow/kernels/inferred_shape.hpp>
 
 #include <array>
+#include <span>
 #include <vector>
 
 namespace dflow::detail {
