@@ -197,7 +197,7 @@ def table(costs):
     version = run([costs.compiler, "-dumpfullversion", "-dumpversion"]).stdout.strip()
     lines = ["| what | cost |", "|---|---|", *(f"| {what} | {value} |" for what, value in costs.rows), "",
              f"Measured with {Path(costs.compiler).name} {version} on {processor()}, {os.cpu_count()} threads; times are the best "
-             f"of {costs.repeats} runs or more."]
+             f"of at least {costs.repeats} runs."]
     return "\n".join(lines)
 
 
