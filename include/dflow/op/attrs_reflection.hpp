@@ -128,6 +128,7 @@ concept NamedEnum = std::is_enum_v<E> && !std::same_as<E, DType> && requires(E e
 
 [[noreturn]] void reject_attr(std::string_view field, AttrKind want, const AttrValue& got);
 [[noreturn]] void reject_attr_range(std::string_view field, std::int64_t value);
+[[noreturn]] void reject_attr_range(std::string_view field, double value);
 std::int64_t enum_from_name(std::string_view field, std::span<const std::string_view> names, std::string_view name);
 
 template <class F>
@@ -159,7 +160,12 @@ struct Codec<F> {
   static constexpr AttrKind kind = AttrKind::real;
   using stored = double;
   static AttrValue get(F value) { return static_cast<double>(value); }
-  static F set(std::string_view, double value) { return static_cast<F>(value); }
+  static F set(std::string_view field, double value) {
+    // Infinities and NaNs pass.
+    if (value > std::numeric_limits<F>::max() && value <= std::numeric_limits<double>::max()) reject_attr_range(field, value);
+    if (value < std::numeric_limits<F>::lowest() && value >= std::numeric_limits<double>::lowest()) reject_attr_range(field, value);
+    return static_cast<F>(value);
+  }
 };
 template <NamedEnum E>
 struct Codec<E> {

@@ -13,6 +13,10 @@ DFLOW_INLINE void reject_attr_range(std::string_view field, std::int64_t value) 
   throw Error(invalid_argument(str_cat("attribute '", field, "' cannot hold ", value)));
 }
 
+DFLOW_INLINE void reject_attr_range(std::string_view field, double value) {
+  throw Error(invalid_argument(str_cat("attribute '", field, "' cannot hold ", value)));
+}
+
 DFLOW_INLINE std::int64_t enum_from_name(std::string_view field, std::span<const std::string_view> names,
                                          std::string_view name) {
   std::string known;

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <dflow/graph/graph_def.hpp>
+#include <dflow/op/op_table.hpp>
+
+#include <cstddef>
+#include <source_location>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+struct ImportOptions {
+  /// Names of the imported nodes become "prefix/name"; the prefix is made unique. Empty: names stay as they are.
+  std::string prefix;
+  /// Edges of the GraphDef ("x", "x:1", or "^x" for control) and what takes their place in the graph.
+  std::vector<std::pair<std::string, AnyOutput>> input_map;
+  /// Bounds on what a GraphDef may ask for.
+  std::size_t max_nodes = GraphDef::max_nodes;
+  /// Outputs of all nodes together, beyond one per output of an op's signature: some ops have as many as an attribute
+  /// says.
+  std::size_t max_list_outputs = std::size_t{1} << 20;
+};
+
+/// Builds the graph that `def` describes, with ops from `table`. Every check of the builders is made: op, names,
+/// inputs, element types, attributes, shapes, devices, colocation. Nodes may stand in any order.
+///
+/// Errors: InvalidArgument with node, op and, in the message, the line where the node was built, for whatever is wrong
+/// with the def, a version newer than `GraphDef::current_version` and a cycle among them.
+Graph import_graph(const GraphDef& def, const OpTable& table, const ImportOptions& options = {},
+                   std::source_location where = std::source_location::current());
+
+/// Appends the nodes of `def` to a graph, inside its current scopes, and joins them to its edges by
+/// `ImportOptions::input_map`. Returns the new operations in the order of `def.nodes`.
+///
+/// ```cpp
+/// df::import_graph_into(graph, trained, df::standard_op_table(), {.prefix = "encoder", .input_map = {{"x", images}}});
+/// ```
+/// Errors: as `import_graph`; also for a key of the input map that no node asks for. The graph is unchanged then.
+std::vector<Operation> import_graph_into(Graph& graph, const GraphDef& def, const OpTable& table,
+                                         const ImportOptions& options = {},
+                                         std::source_location where = std::source_location::current());
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/op/import.ipp>
+#endif

@@ -1,0 +1,411 @@
+#pragma once
+
+#include <dflow/core/device_name.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/op/import.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+
+namespace dflow {
+
+namespace detail {
+
+/// An input of a NodeDef taken apart: "node", "node:1" or "^node".
+struct EdgeName {
+  std::string_view node;
+  std::int32_t index = 0;
+  bool is_control = false;
+
+  /// Nothing if the text is no edge.
+  static std::optional<EdgeName> parse(std::string_view text) {
+    EdgeName edge;
+    edge.is_control = !text.empty() && text.front() == '^';
+    if (edge.is_control) text.remove_prefix(1);
+    const std::size_t colon = edge.is_control ? std::string_view::npos : text.rfind(':');
+    edge.node = text.substr(0, colon);
+    if (edge.node.empty()) return std::nullopt;
+    if (colon == std::string_view::npos) return edge;
+    const std::string_view digits = text.substr(colon + 1);
+    if (digits.empty() || digits.size() > 9) return std::nullopt;
+    for (const char c : digits) {
+      if (c < '0' || c > '9') return std::nullopt;
+      edge.index = edge.index * 10 + (c - '0');
+    }
+    return edge;
+  }
+
+  friend bool operator==(const EdgeName&, const EdgeName&) = default;
+};
+
+struct EdgeNameHash {
+  std::size_t operator()(const EdgeName& edge) const noexcept {
+    return std::hash<std::string_view>{}(edge.node) * 31 + static_cast<std::size_t>(edge.index) * 2 + edge.is_control;
+  }
+};
+
+/// Drops the nodes that were appended to a graph, unless it is told to keep them.
+class AppendedNodes {
+ public:
+  explicit AppendedNodes(GraphStore& graph) : graph_(graph), first_(graph.nodes.size()) {}
+  AppendedNodes(const AppendedNodes&) = delete;
+  AppendedNodes& operator=(const AppendedNodes&) = delete;
+  ~AppendedNodes() {
+    if (is_kept_) return;
+    const std::unique_lock lock(graph_.mutex);
+    while (graph_.nodes.size() > first_) {
+      graph_.node_of_name.erase(graph_.nodes.back().name);
+      graph_.nodes.pop_back();
+    }
+  }
+  void keep() noexcept { is_kept_ = true; }
+
+ private:
+  GraphStore& graph_;
+  std::size_t first_;
+  bool is_kept_ = false;
+};
+
+/// Imports one GraphDef: names first, then the order, then node by node through `append_node`.
+class GraphImporter {
+ public:
+  GraphImporter(GraphStore& graph, const GraphDef& def, const OpTable& table, const ImportOptions& options,
+                std::source_location where)
+      : graph_(graph), def_(def), table_(table), options_(options), where_(where), outer_(graph.scopes.back()) {}
+
+  std::vector<Operation> import() {
+    check_size();
+    index_input_map();
+    index_names();
+    index_edges();
+    AppendedNodes appended(graph_);
+    enter_prefix();
+    append_in_order();
+    check_input_map_was_used();
+    check_collections();
+    appended.keep();
+    return finish();
+  }
+
+ private:
+  using Index = std::uint32_t;
+  static constexpr NodeId not_built = -1;
+
+  [[noreturn]] void fail(const NodeDef& node, const std::string& message) const {
+    throw Error(at(node, invalid_argument(message)));
+  }
+
+  [[noreturn]] void fail_graph(std::string message) const {
+    throw Error(invalid_argument(std::move(message)).with_location(where_));
+  }
+
+  /// `status` as an InvalidArgument of `node`.
+  Status at(const NodeDef& node, const Status& status) const {
+    std::string message(status.message());
+    if (!node.file.empty()) message += str_cat(" (built at ", node.file, ":", node.line, ")");
+    const Code code = status.code() == Code::resource_exhausted ? status.code() : Code::invalid_argument;
+    return Status(code, std::move(message)).with_node(node.op, node.name).with_location(where_);
+  }
+
+  void check_size() const {
+    if (def_.version == 0 || def_.version > GraphDef::current_version) {
+      fail_graph(str_cat("the graph has version ", def_.version, "; this library reads versions 1 to ",
+                         GraphDef::current_version));
+    }
+    const std::size_t room = static_cast<std::size_t>(std::numeric_limits<NodeId>::max()) - graph_.nodes.size();
+    const std::size_t most = std::min(options_.max_nodes, room);
+    if (def_.nodes.size() > most) {
+      fail_graph(str_cat("the graph has ", def_.nodes.size(), " nodes, more than the limit of ", most));
+    }
+  }
+
+  void index_input_map() {
+    for (const auto& [key, edge] : options_.input_map) {
+      const std::optional<EdgeName> name = EdgeName::parse(key);
+      if (!name) fail_graph(str_cat("input_map: '", key, "' is no edge"));
+      if (edge.graph() != &graph_) fail_graph(str_cat("input_map: '", key, "' is mapped to another graph"));
+      if (!mapped_.try_emplace(*name, Mapped{edge}).second) {
+        fail_graph(str_cat("input_map: '", key, "' is mapped twice"));
+      }
+    }
+  }
+
+  void index_names() {
+    index_of_.reserve(def_.nodes.size());
+    for (Index i = 0; i < def_.nodes.size(); ++i) {
+      const NodeDef& node = def_.nodes[i];
+      try {
+        check_node_name(node.name, node.op, where_);
+      } catch (const Error& error) {
+        throw Error(at(node, error.status()));
+      }
+      if (!index_of_.emplace(node.name, i).second) fail(node, str_cat("two nodes are named '", node.name, "'"));
+    }
+  }
+
+  Index index_of(const NodeDef& node, std::string_view name, std::string_view role) const {
+    const auto found = index_of_.find(name);
+    if (found == index_of_.end()) fail(node, str_cat(role, " '", name, "' is not in the graph"));
+    return found->second;
+  }
+
+  /// Calls `visit(predecessor)` for each node of the def that `node` needs to be built first.
+  template <class Visit> void for_each_predecessor(const NodeDef& node, Visit&& visit) {
+    for (const std::string& input : node.inputs) {
+      const std::optional<EdgeName> edge = EdgeName::parse(input);
+      if (!edge) fail(node, str_cat("'", input, "' is no edge: 'node', 'node:1' or '^node' is"));
+      if (const auto mapped = mapped_.find(*edge); mapped != mapped_.end()) {
+        mapped->second.is_used = true;
+      } else {
+        visit(index_of(node, edge->node, edge->is_control ? "control input" : "input"));
+      }
+    }
+    if (!node.colocated_with.empty()) visit(index_of(node, node.colocated_with, "the node to colocate with,"));
+  }
+
+  /// Successors of all nodes in one list, and how many predecessors each node waits for.
+  void index_edges() {
+    const std::size_t count = def_.nodes.size();
+    pending_.assign(count, 0);
+    first_successor_.assign(count + 1, 0);
+    for (Index i = 0; i < count; ++i) {
+      for_each_predecessor(def_.nodes[i], [&](Index from) {
+        ++pending_[i];
+        ++first_successor_[from + 1];
+      });
+    }
+    for (std::size_t i = 0; i < count; ++i) first_successor_[i + 1] += first_successor_[i];
+    successors_.resize(first_successor_[count]);
+    std::vector<std::size_t> next(first_successor_.begin(), first_successor_.end() - 1);
+    for (Index i = 0; i < count; ++i) {
+      for_each_predecessor(def_.nodes[i], [&](Index from) { successors_[next[from]++] = i; });
+    }
+  }
+
+  void enter_prefix() {
+    if (options_.prefix.empty()) return;
+    check_node_name(options_.prefix, "import", where_);
+    prefix_ = graph_.unique_name(options_.prefix);
+    outer_.name_prefix = prefix_ + "/";
+  }
+
+  /// Kahn's algorithm (1962); of the nodes that are ready, the first one in the def goes first, so a def in topological
+  /// order keeps it.
+  void append_in_order() {
+    std::priority_queue<Index, std::vector<Index>, std::greater<>> ready;
+    for (Index i = 0; i < pending_.size(); ++i) {
+      if (pending_[i] == 0) ready.push(i);
+    }
+    built_.assign(def_.nodes.size(), not_built);
+    std::size_t num_built = 0;
+    for (; !ready.empty(); ++num_built) {
+      const Index i = ready.top();
+      ready.pop();
+      append(i);
+      for (std::size_t s = first_successor_[i]; s < first_successor_[i + 1]; ++s) {
+        if (--pending_[successors_[s]] == 0) ready.push(successors_[s]);
+      }
+    }
+    if (num_built < def_.nodes.size()) fail_cycle();
+  }
+
+  /// From any node left over, back along predecessors left over: that walk meets a node twice, which is on a cycle.
+  [[noreturn]] void fail_cycle() {
+    std::vector<bool> is_seen(def_.nodes.size());
+    Index i = 0;
+    while (built_[i] != not_built) ++i;
+    while (!is_seen[i]) {
+      is_seen[i] = true;
+      Index before = i;
+      for_each_predecessor(def_.nodes[i], [&](Index from) {
+        if (built_[from] == not_built) before = from;
+      });
+      i = before;
+    }
+    fail(def_.nodes[i], str_cat("node '", def_.nodes[i].name, "' is on a cycle"));
+  }
+
+  void append(Index i) {
+    const NodeDef& node = def_.nodes[i];
+    const OpDef* op = table_.find(node.op);
+    if (op == nullptr) fail(node, str_cat("the op table has no op '", node.op, "'"));
+    try {
+      NodeRequest request;
+      request.op = op;
+      request.types = types_of(node, *op);
+      request.attrs = attrs_of(node, *op);
+      request.name = node.name;
+      request.where = where_;
+      check_list_outputs(*op, request.attrs.get());
+      GraphStore::Scope scope = scope_of(node);
+      std::vector<AnyOutput> inputs;
+      for (const std::string& input : node.inputs) add_input(*EdgeName::parse(input), inputs, scope);
+      request.inputs = inputs;
+      const ScopeGuard guard = enter_scope(graph_, std::move(scope));
+      built_[i] = append_node(graph_, request);
+    } catch (const Error& error) {
+      throw Error(at(node, error.status()));
+    }
+  }
+
+  TypeArgs types_of(const NodeDef& node, const OpDef& op) const {
+    TypeArgs types;
+    for (const auto& [name, dtype] : node.types) {
+      const auto param = std::find_if(op.type_params.begin(), op.type_params.end(),
+                                      [&name = name](const TypeParamDef& candidate) { return candidate.name == name; });
+      if (param == op.type_params.end())
+        throw Error(invalid_argument(str_cat(op.name, " has no type parameter '", name, "'")));
+      if (!dtype_from_number(static_cast<std::uint64_t>(dtype))) {
+        throw Error(invalid_argument(str_cat("type parameter '", name, "' has no element type's number")));
+      }
+      DType& value = types.values[param - op.type_params.begin()];
+      if (value != DType::invalid) throw Error(invalid_argument(str_cat("type parameter '", name, "' is given twice")));
+      value = dtype;
+    }
+    types.size = static_cast<std::uint8_t>(op.type_params.size());
+    return types;
+  }
+
+  std::shared_ptr<const void> attrs_of(const NodeDef& node, const OpDef& op) const {
+    if (op.attr_fields.empty() && node.attrs.empty()) return nullptr;
+    std::shared_ptr<void> attrs = op.make_attrs();
+    std::vector<bool> is_set(op.attr_fields.size());
+    for (const auto& [name, value] : node.attrs) {
+      const auto field = std::find_if(op.attr_fields.begin(), op.attr_fields.end(),
+                                      [&name = name](const AttrField& candidate) { return candidate.name == name; });
+      if (field == op.attr_fields.end())
+        throw Error(invalid_argument(str_cat(op.name, " has no attribute '", name, "'")));
+      const auto position = static_cast<std::size_t>(field - op.attr_fields.begin());
+      if (is_set[position]) throw Error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
+      is_set[position] = true;
+      check_dtypes(name, value);
+      field->set(attrs.get(), value);
+    }
+    return attrs;
+  }
+
+  static void check_dtypes(std::string_view name, const AttrValue& value) {
+    const auto check = [name](DType dtype) {
+      if (dtype == DType::invalid || dtype_from_number(static_cast<std::uint64_t>(dtype))) return;
+      throw Error(invalid_argument(str_cat("attribute '", name, "' has no element type's number")));
+    };
+    if (const auto* one = std::get_if<DType>(&value)) check(*one);
+    if (const auto* list = std::get_if<std::vector<DType>>(&value)) {
+      for (const DType dtype : *list) check(dtype);
+    }
+  }
+
+  void check_list_outputs(const OpDef& op, const void* attrs) {
+    for (const ArgDef& arg : op.outputs) {
+      if (!arg.is_list()) continue;
+      const std::int64_t count = op.output_list_size(attrs != nullptr ? attrs : op.make_attrs().get());
+      if (count < 0) continue;  // append_node says so
+      list_outputs_ += std::min(static_cast<std::size_t>(count), options_.max_list_outputs + 1);
+      if (list_outputs_ > options_.max_list_outputs) {
+        throw Error(
+            invalid_argument(str_cat("the graph has more than ", options_.max_list_outputs, " outputs in lists")));
+      }
+    }
+  }
+
+  GraphStore::Scope scope_of(const NodeDef& node) const {
+    GraphStore::Scope scope = outer_;
+    if (!node.device.empty()) {
+      const DeviceName device = DeviceName::parse(node.device);
+      scope.device =
+          (outer_.device.empty() ? device : DeviceName::parse(outer_.device).merged_with(device)).to_string();
+    }
+    if (!node.colocated_with.empty()) scope.colocated_with = built_[index_of(node, node.colocated_with, "the node")];
+    return scope;
+  }
+
+  void add_input(const EdgeName& edge, std::vector<AnyOutput>& inputs, GraphStore::Scope& scope) const {
+    const auto mapped = mapped_.find(edge);
+    const bool is_mapped = mapped != mapped_.end();
+    const NodeId source = is_mapped ? mapped->second.edge.node_id() : built_[index_of_.find(edge.node)->second];
+    if (edge.is_control) return scope.control_inputs.push_back(source);
+    const Endpoint endpoint = is_mapped ? mapped->second.edge.endpoint() : Endpoint{source, edge.index};
+    const std::size_t num_outputs = graph_.node(source).outputs.size();
+    if (endpoint.index < 0 || static_cast<std::size_t>(endpoint.index) >= num_outputs) {
+      throw Error(invalid_argument(str_cat("input '", edge.node, ":", endpoint.index,
+                                           "' does not exist: that node has ", num_outputs, " outputs")));
+    }
+    inputs.emplace_back(&graph_, endpoint);
+  }
+
+  void check_input_map_was_used() const {
+    for (const auto& [key, mapped] : mapped_) {
+      if (!mapped.is_used) {
+        fail_graph(str_cat("input_map: no node has the input '", key.is_control ? "^" : "", key.node,
+                           key.index == 0 ? std::string() : str_cat(":", key.index), "'"));
+      }
+    }
+  }
+
+  void check_collections() const {
+    for (const auto& [name, members] : def_.collections) {
+      for (const std::string& member : members) {
+        if (index_of_.find(member) == index_of_.end()) {
+          fail_graph(str_cat("collection '", name, "' has the node '", member, "', which is not in the graph"));
+        }
+      }
+    }
+  }
+
+  /// What cannot fail for a reason of the def's.
+  std::vector<Operation> finish() {
+    if (!prefix_.empty()) graph_.next_suffix.try_emplace(prefix_, 0);
+    for (const auto& [name, members] : def_.collections) {
+      for (const std::string& member : members) {
+        add_to_graph_collection(graph_, name, built_[index_of_.find(member)->second]);
+      }
+    }
+    // Random ops built from now on must not draw a seed that one of the imported ops already has.
+    graph_.random_ops += def_.nodes.size();
+    std::vector<Operation> operations;
+    operations.reserve(built_.size());
+    for (const NodeId id : built_) operations.emplace_back(&graph_, id);
+    return operations;
+  }
+
+  struct Mapped {
+    AnyOutput edge;
+    bool is_used = false;
+  };
+
+  GraphStore& graph_;
+  const GraphDef& def_;
+  const OpTable& table_;
+  const ImportOptions& options_;
+  std::source_location where_;
+  GraphStore::Scope outer_;
+  std::string prefix_;
+  std::unordered_map<EdgeName, Mapped, EdgeNameHash> mapped_;
+  std::unordered_map<std::string_view, Index> index_of_;
+  std::vector<Index> pending_;
+  std::vector<std::size_t> first_successor_;
+  std::vector<Index> successors_;
+  std::vector<NodeId> built_;
+  std::size_t list_outputs_ = 0;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<Operation> import_graph_into(Graph& graph, const GraphDef& def, const OpTable& table,
+                                                      const ImportOptions& options, std::source_location where) {
+  return detail::GraphImporter(*graph.store(), def, table, options, where).import();
+}
+
+DFLOW_INLINE Graph import_graph(const GraphDef& def, const OpTable& table, const ImportOptions& options,
+                                std::source_location where) {
+  Graph graph({.seed = def.seed});
+  static_cast<void>(import_graph_into(graph, def, table, options, where));
+  return graph;
+}
+
+}  // namespace dflow

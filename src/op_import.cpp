@@ -1,0 +1,1 @@
+#include <dflow/op/import.ipp>

@@ -1,0 +1,40 @@
+// Reads bytes as a saved graph, once as they are and once with the checksum made right, and imports what it reads.
+#include <dflow/base/crc32c.hpp>
+
+#include "graph_def_fuzz.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace {
+
+void read(std::string_view bytes) {
+  dflow::GraphDef def;
+  try {
+    def = dflow::from_binary(bytes);
+  } catch (const dflow::Error& error) {
+    const dflow::Code code = error.code();
+    dflow::fuzz::require(code == dflow::Code::data_loss || code == dflow::Code::invalid_argument ||
+                         code == dflow::Code::out_of_range);
+    return;
+  }
+  dflow::fuzz::require(dflow::from_binary(dflow::to_binary(def)) == def);
+  dflow::fuzz::import(def);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string bytes;
+  if (size != 0) bytes.assign(reinterpret_cast<const char*>(data), size);
+  read(bytes);
+  constexpr std::size_t body = 12;
+  if (size <= body) return 0;
+  const std::uint32_t crc = dflow::mask_crc32c(dflow::crc32c(std::string_view(bytes).substr(body)));
+  if (std::memcmp(bytes.data() + 8, &crc, sizeof crc) == 0) return 0;
+  std::memcpy(bytes.data(), "dfGRAPH\n", 8);
+  std::memcpy(bytes.data() + 8, &crc, sizeof crc);
+  read(bytes);
+  return 0;
+}

@@ -1,0 +1,20 @@
+// Reads text as a JSON graph and imports what it reads.
+#include "graph_def_fuzz.hpp"
+
+#include <cstdint>
+#include <string>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  std::string text;
+  if (size != 0) text.assign(reinterpret_cast<const char*>(data), size);
+  dflow::GraphDef def;
+  try {
+    def = dflow::from_json(text);
+  } catch (const dflow::Error& error) {
+    dflow::fuzz::require(error.code() == dflow::Code::invalid_argument);
+    return 0;
+  }
+  dflow::fuzz::require(dflow::from_json(dflow::to_json(def)) == def);
+  dflow::fuzz::import(def);
+  return 0;
+}
