@@ -14,3 +14,7 @@
 #include <dflow/train/train.hpp>
 #include <dflow/base/thread_pool.hpp>
 #include <dflow/base/version.hpp>
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/all.hpp>
+#endif

@@ -7,7 +7,7 @@
 /// Elementwise ops as vector code. 16-bit floats are computed in float and rounded once.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> DFLOW_LANE compute_t<T> widened(T x) {
+template <class T> DFLOW_LANE compute_t<T> computed(T x) {
   if constexpr (sizeof(compute_t<T>) != sizeof(T)) {
     return widen(x);
   } else {
@@ -97,7 +97,7 @@ template <class F, class T, class R> const char* unary_loop(int64_t n, const voi
   int64_t begin = 0;
   if constexpr (IsHalfBits<T>::value) begin = half_tiles<F, R, true, true, false>(n, x, x, y);
   DFLOW_INDEPENDENT
-  for (int64_t i = begin; i < n; ++i) y[i] = Element<R>::narrow(F::run(widened(x[i])));
+  for (int64_t i = begin; i < n; ++i) y[i] = Element<R>::narrow(F::run(computed(x[i])));
   return nullptr;
 }
 
@@ -108,12 +108,12 @@ const char* binary_loop(int64_t n, const void* const* inputs, void* output, CpuL
   const T* b = static_cast<const T*>(inputs[1]);
   R* y = static_cast<R*>(output);
   if (n == 0) return nullptr;
-  const compute_t<T> first_a = widened(a[0]), first_b = widened(b[0]);
+  const compute_t<T> first_a = computed(a[0]), first_b = computed(b[0]);
   int64_t begin = 0;
   if constexpr (IsHalfBits<T>::value) begin = half_tiles<F, R, first_moves, second_moves, true>(n, a, b, y);
   DFLOW_INDEPENDENT
   for (int64_t i = begin; i < n; ++i) {
-    const compute_t<T> left = first_moves ? widened(a[i]) : first_a, right = second_moves ? widened(b[i]) : first_b;
+    const compute_t<T> left = first_moves ? computed(a[i]) : first_a, right = second_moves ? computed(b[i]) : first_b;
     y[i] = Element<R>::narrow(F::run(left, right));
   }
   return nullptr;
@@ -149,10 +149,10 @@ struct Times {
 struct Over {
   template <class C> static DFLOW_LANE C run(C a, C b) { return a / b; }
 };
-struct Larger {
+struct LargerOfTwo {
   template <class C> static DFLOW_LANE C run(C a, C b) { return (a < b) | (b != b) ? b : a; }
 };
-struct Smaller {
+struct SmallerOfTwo {
   template <class C> static DFLOW_LANE C run(C a, C b) { return (b < a) | (b != b) ? b : a; }
 };
 struct DifferenceSquared {
@@ -297,8 +297,8 @@ inline constexpr FloatElementwiseLoops<T> float_elementwise_table = {
     .subtract = broadcast_loops<Minus, T>,
     .multiply = broadcast_loops<Times, T>,
     .divide = broadcast_loops<Over, T>,
-    .maximum = broadcast_loops<Larger, T>,
-    .minimum = broadcast_loops<Smaller, T>,
+    .maximum = broadcast_loops<LargerOfTwo, T>,
+    .minimum = broadcast_loops<SmallerOfTwo, T>,
     .squared_difference = broadcast_loops<DifferenceSquared, T>,
     .less = broadcast_loops<IsLess, T, uint8_t>,
     .less_equal = broadcast_loops<IsLessOrEqual, T, uint8_t>,
@@ -367,8 +367,8 @@ template <class T> struct TableOf<WrappingElementwiseLoops<T>> {
 
 template <class T>
 inline constexpr OrderedElementwiseLoops<T> ordered_elementwise_table = {
-    .maximum = broadcast_loops<Larger, T>,
-    .minimum = broadcast_loops<Smaller, T>,
+    .maximum = broadcast_loops<LargerOfTwo, T>,
+    .minimum = broadcast_loops<SmallerOfTwo, T>,
     .less = broadcast_loops<IsLess, T, uint8_t>,
     .less_equal = broadcast_loops<IsLessOrEqual, T, uint8_t>,
     .relu = unary_loop<Rectified, T, T>,

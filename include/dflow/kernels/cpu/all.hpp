@@ -1,0 +1,40 @@
+#pragma once
+
+/// Every CPU kernel, for programs that compile the library themselves.
+
+#include <dflow/kernels/cpu/add_n.hpp>
+#include <dflow/kernels/cpu/array_concat.hpp>
+#include <dflow/kernels/cpu/array_fill.hpp>
+#include <dflow/kernels/cpu/array_gather.hpp>
+#include <dflow/kernels/cpu/array_like.hpp>
+#include <dflow/kernels/cpu/array_one_hot.hpp>
+#include <dflow/kernels/cpu/array_reshape.hpp>
+#include <dflow/kernels/cpu/array_shape.hpp>
+#include <dflow/kernels/cpu/array_slice.hpp>
+#include <dflow/kernels/cpu/array_transpose.hpp>
+#include <dflow/kernels/cpu/batch_matmul.hpp>
+#include <dflow/kernels/cpu/batch_norm.hpp>
+#include <dflow/kernels/cpu/bias.hpp>
+#include <dflow/kernels/cpu/broadcast.hpp>
+#include <dflow/kernels/cpu/cast.hpp>
+#include <dflow/kernels/cpu/check.hpp>
+#include <dflow/kernels/cpu/conv2d.hpp>
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/cpu/element_copy.hpp>
+#include <dflow/kernels/cpu/elementwise.hpp>
+#include <dflow/kernels/cpu/elementwise_code.hpp>
+#include <dflow/kernels/cpu/elementwise_library.hpp>
+#include <dflow/kernels/cpu/losses.hpp>
+#include <dflow/kernels/cpu/matmul.hpp>
+#include <dflow/kernels/cpu/no_op.hpp>
+#include <dflow/kernels/cpu/pool2d.hpp>
+#include <dflow/kernels/cpu/prod_gradient.hpp>
+#include <dflow/kernels/cpu/random.hpp>
+#include <dflow/kernels/cpu/reduce.hpp>
+#include <dflow/kernels/cpu/segment.hpp>
+#include <dflow/kernels/cpu/select.hpp>
+#include <dflow/kernels/cpu/send_recv.hpp>
+#include <dflow/kernels/cpu/softmax.hpp>
+#include <dflow/kernels/cpu/update.hpp>
+#include <dflow/kernels/cpu/variable.hpp>
+#include <dflow/kernels/library_kernel.hpp>
