@@ -1,0 +1,175 @@
+#include <dflow/train/optimizers.hpp>
+
+#include "catch.hpp"
+
+#include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/operators.hpp>
+#include <dflow/session/session.hpp>
+#include <dflow/train/clip.hpp>
+#include <dflow/train/schedules.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+/// Values of w after so many steps on the loss sum(c w), whose gradient is c.
+template <class Step>
+void run_steps(df::Graph& graph, const df::Operation& train, int steps, const df::Variable<float>& w,
+               const Step& check) {
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  for (int i = 1; i <= steps; ++i) {
+    session.run(train);
+    check(i, session.run(w));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("Gradient descent moves a variable against its gradient") {
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>({2}, {1, 2}), {.name = "w"});
+  df::Variable<float> idle(graph, 7.0f, {.name = "idle"});
+  auto loss = df::reduce_sum(w * df::constant<float>(graph, {{2}, {1, -2}}));
+  auto train = df::train::GradientDescent(0.5f).minimize(loss);
+  run_steps(graph, train, 2, w, [](int step, const df::Tensor<float>& value) {
+    CHECK(value(0) == 1.0f - 0.5f * static_cast<float>(step));
+    CHECK(value(1) == 2.0f + 1.0f * static_cast<float>(step));
+  });
+}
+
+TEST_CASE("Momentum follows its recursion, with and without Nesterov") {
+  for (const bool nesterov : {false, true}) {
+    df::Graph graph;
+    df::Variable<float> w(graph, 1.0f, {.name = "w"});
+    auto train = df::train::Momentum(0.25f, 0.5f, {.nesterov = nesterov}).minimize(w * w);
+    CHECK(graph.find("w/Momentum").is_valid());
+    double expected = 1, accum = 0;
+    run_steps(graph, train, 5, w, [&](int, const df::Tensor<float>& value) {
+      const double gradient = 2 * expected;
+      accum = 0.5 * accum + gradient;
+      expected -= 0.25 * (nesterov ? gradient + 0.5 * accum : accum);
+      CHECK(value.scalar() == Catch::Approx(expected).epsilon(1e-5));
+    });
+  }
+}
+
+TEST_CASE("Adam follows the paper's algorithm step by step") {
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>({2}, {1, -3}), {.name = "w"});
+  auto train = df::train::Adam(0.1f, 0.75f, 0.875f, 1e-6f).minimize(df::reduce_sum(w * w));
+  CHECK(graph.find("w/Adam").is_valid());
+  CHECK(graph.find("w/Adam_1").is_valid());
+  CHECK(graph.find("w/Adam").node().colocated_with == w.handle().node_id());
+  CHECK(graph.collection("trainable_variables").size() == 1);
+  std::vector<double> expected{1, -3}, m{0, 0}, v{0, 0};
+  run_steps(graph, train, 6, w, [&](int step, const df::Tensor<float>& value) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const double gradient = 2 * expected[i];
+      m[i] = 0.75 * m[i] + 0.25 * gradient;
+      v[i] = 0.875 * v[i] + 0.125 * gradient * gradient;
+      const double rate = 0.1 * std::sqrt(1 - std::pow(0.875, step)) / (1 - std::pow(0.75, step));
+      expected[i] -= rate * m[i] / (std::sqrt(v[i]) + 1e-6);
+      CHECK(value(static_cast<std::int64_t>(i)) == Catch::Approx(expected[i]).epsilon(1e-4));
+    }
+  });
+}
+
+TEST_CASE("The gradient of a gather moves the gathered rows alone") {
+  for (const int which : {0, 1, 2}) {
+    df::Graph graph;
+    df::Variable<float> table(graph, df::Tensor<float>::full({4, 2}, 1.0f), {.name = "table"});
+    auto ids = df::constant<std::int32_t>(graph, {{3}, {2, 0, 2}});
+    auto loss = df::reduce_sum(df::embedding_lookup(table, ids));
+    df::Operation train;
+    if (which == 0) train = df::train::GradientDescent(0.5f).minimize(loss);
+    if (which == 1) train = df::train::Momentum(0.5f).minimize(loss);
+    if (which == 2) train = df::train::Adam(0.5f).minimize(loss);
+    const std::string update =
+        train.node().control_inputs.empty() ? "" : graph.node(train.node().control_inputs[0]).op->name.data();
+    CHECK(update.substr(0, 11) == "SparseApply");
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    session.run(train);
+    const auto value = session.run(table);
+    CHECK(value(1, 0) == 1.0f);
+    CHECK(value(3, 1) == 1.0f);
+    CHECK(value(0, 0) == Catch::Approx(0.5f).epsilon(1e-5));
+    CHECK(value(2, 1) == Catch::Approx(which == 2 ? 0.5f : 0.0f).margin(1e-5));
+  }
+}
+
+TEST_CASE("A global step counts the updates and drives the learning rate") {
+  df::Graph graph;
+  df::Variable<float> w(graph, 0.0f, {.name = "w"});
+  df::Variable<std::int64_t> step(graph, std::int64_t{0}, {.name = "global_step", .trainable = false});
+  auto rate = df::train::piecewise_constant(step, {0, 1}, {1.0f, 10.0f, 100.0f});
+  auto train = df::train::GradientDescent(rate).minimize(-w, {.global_step = step});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  for (const float expected : {1.0f, 11.0f, 111.0f, 211.0f}) {
+    session.run(train);
+    CHECK(session.run(w).scalar() == Catch::Approx(expected));
+  }
+  CHECK(session.run(step).scalar() == 4);
+}
+
+TEST_CASE("Schedules have their published values") {
+  df::Graph graph;
+  auto step = df::placeholder<std::int64_t>(graph, df::Shape{});
+  auto smooth = df::train::exponential_decay(0.5f, step, {.decay_steps = 10, .decay_rate = 0.25f});
+  auto stairs = df::train::exponential_decay(0.5f, step, {.decay_steps = 10, .decay_rate = 0.25f, .staircase = true});
+  auto line = df::train::polynomial_decay(1.0f, step, {.decay_steps = 10, .end_rate = 0.5f});
+  auto wave = df::train::cosine_decay(2.0f, step, 10);
+  df::Session session(graph);
+  const auto at = [&](std::int64_t value) { return session.run({{step, value}}, smooth, stairs, line, wave); };
+  {
+    auto [a, b, c, d] = at(5);
+    CHECK(a.scalar() == Catch::Approx(0.25));
+    CHECK(b.scalar() == Catch::Approx(0.5));
+    CHECK(c.scalar() == Catch::Approx(0.75));
+    CHECK(d.scalar() == Catch::Approx(1.0));
+  }
+  {
+    auto [a, b, c, d] = at(20);
+    CHECK(a.scalar() == Catch::Approx(0.03125));
+    CHECK(b.scalar() == Catch::Approx(0.03125));
+    CHECK(c.scalar() == Catch::Approx(0.5));
+    CHECK(d.scalar() == Catch::Approx(0.0).margin(1e-6));
+  }
+}
+
+TEST_CASE("Clipping bounds values, one norm, and the norm of all gradients") {
+  df::Graph graph;
+  df::Variable<float> a(graph, df::Tensor<float>({2}, {3, 0}), {.name = "a"});
+  df::Variable<float> b(graph, df::Tensor<float>({1}, {4}), {.name = "b"});
+  auto clipped = df::clip_by_value(a, 0.5f, 2.0f);
+  auto shorter = df::clip_by_norm(a, 1.5), same = df::clip_by_norm(a, 10.0);
+  const df::train::GradientDescent descent(1.0f);
+  auto gradients = descent.compute_gradients(df::reduce_sum(df::square(a)) + df::reduce_sum(df::square(b)));
+  const df::Output<float> norm(df::train::global_norm(gradients));
+  auto train = descent.apply_gradients(df::train::clip_by_global_norm(gradients, 5.0));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  CHECK(session.run(clipped)(0) == 2.0f);
+  CHECK(session.run(clipped)(1) == 0.5f);
+  CHECK(session.run(shorter)(0) == Catch::Approx(1.5));
+  CHECK(session.run(same)(0) == Catch::Approx(3.0));
+  CHECK(session.run(norm).scalar() == Catch::Approx(10.0));
+  session.run(train);
+  CHECK(session.run(a)(0) == Catch::Approx(0.0).margin(1e-5));
+  CHECK(session.run(b)(0) == Catch::Approx(0.0).margin(1e-5));
+}
+
+TEST_CASE("A loss that depends on no variable is refused") {
+  df::Graph graph;
+  auto loss = df::constant(graph, 1.0f);
+  CHECK_THROWS_WITH(df::train::Adam().minimize(loss), Catch::Matchers::Contains("no trainable variables"));
+  df::Variable<float> w(graph, 1.0f);
+  CHECK_THROWS_WITH(df::train::Adam().minimize(loss), Catch::Matchers::Contains("none of the variables"));
+}

@@ -1,0 +1,58 @@
+#include <dflow/train/progress.hpp>
+
+#include "catch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+using namespace std::chrono_literals;
+using dflow::train::Progress;
+using dflow::train::ProgressOptions;
+
+namespace {
+
+std::string content_of(std::FILE* file) {
+  std::string text;
+  std::rewind(file);
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("A file gets one line per so many steps, with rate, time left and loss") {
+  dflow::VirtualClock clock;
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(10, {.out = file, .every = 4, .clock = &clock});
+    for (int i = 0; i < 10; ++i) {
+      clock.advance(500ms);
+      progress.step(0.25);
+    }
+    CHECK(progress.rate() == Catch::Approx(2.0));
+  }
+  const std::string text = content_of(file);
+  std::fclose(file);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3);
+  CHECK(text.find("4/10 [#########...............]") != std::string::npos);
+  CHECK(text.find("2.0 steps/s  ETA 0:03  loss 0.2500") != std::string::npos);
+  CHECK(text.find('\r') == std::string::npos);
+}
+
+TEST_CASE("A terminal gets one line that is rewritten, and ends it") {
+  dflow::VirtualClock clock;
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(100, {.out = file, .style = ProgressOptions::Style::bar, .clock = &clock});
+    for (int i = 0; i < 50; ++i) {
+      clock.advance(10ms);
+      progress.step(1.0);
+    }
+  }
+  const std::string text = content_of(file);
+  std::fclose(file);
+  CHECK(std::count(text.begin(), text.end(), '\r') == 5);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+}
