@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -15,10 +15,20 @@ struct Comparison {
   double ratio;  ///< median over the pairs of peer / ours; above 1 ours is faster
 };
 
-template <class F> double time_ns(F&& f, int repeats) {
-  const auto start = std::chrono::steady_clock::now();
+/// Work in one thread may be measured by the time that the thread itself ran, which leaves out the time it waited for a
+/// core; work of several threads takes the clock on the wall.
+enum class Clock { wall, thread };
+
+inline double now_ns(Clock clock) {
+  timespec now{};
+  clock_gettime(clock == Clock::thread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+template <class F> double time_ns(F&& f, int repeats, Clock clock) {
+  const double start = now_ns(clock);
   for (int i = 0; i < repeats; ++i) f();
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count() / repeats;
+  return (now_ns(clock) - start) / repeats;
 }
 
 inline double median(std::vector<double> values) {
@@ -27,16 +37,17 @@ inline double median(std::vector<double> values) {
 }
 
 /// Peer, ours, peer, ours, ...; each turn lasts about `turn_ms`.
-template <class Ours, class Peer> Comparison compare(Ours&& ours, Peer&& peer, int pairs = 9, double turn_ms = 10) {
+template <class Ours, class Peer>
+Comparison compare(Ours&& ours, Peer&& peer, Clock clock, int pairs = 9, double turn_ms = 8) {
   peer();
   ours();
   const auto repeats = [&](double ns) { return std::max(1, static_cast<int>(turn_ms * 1e6 / ns)); };
-  const int peer_repeats = repeats(time_ns(peer, 1));
-  const int our_repeats = repeats(time_ns(ours, 1));
+  const int peer_repeats = repeats(time_ns(peer, 1, clock));
+  const int our_repeats = repeats(time_ns(ours, 1, clock));
   std::vector<double> ours_ns, peer_ns, ratios;
   for (int i = 0; i < pairs; ++i) {
-    peer_ns.push_back(time_ns(peer, peer_repeats));
-    ours_ns.push_back(time_ns(ours, our_repeats));
+    peer_ns.push_back(time_ns(peer, peer_repeats, clock));
+    ours_ns.push_back(time_ns(ours, our_repeats, clock));
     ratios.push_back(peer_ns.back() / ours_ns.back());
   }
   return {median(ours_ns), median(peer_ns), median(ratios)};

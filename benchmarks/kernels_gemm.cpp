@@ -62,13 +62,14 @@ void run(dflow::ThreadPool& pool, const Size& s, const dflow::cpu::CpuOptions& o
   const auto ours = [&] {
     dflow::cpu::gemm(pool, s.transpose_a, s.transpose_b, s.m, s.n, s.k, a.data(), b.data(), c.data(), {}, options);
   };
+  const auto clock = pool.num_threads() == 1 ? dflow::bench::Clock::thread : dflow::bench::Clock::wall;
   const double flops = 2.0 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
 #if defined(DFLOW_HAS_ONEDNN)
   const auto onednn = [&] {
     dnnl_sgemm(s.transpose_a ? 'T' : 'N', s.transpose_b ? 'T' : 'N', s.m, s.n, s.k, 1.0f, a.data(),
                s.transpose_a ? s.m : s.k, b.data(), s.transpose_b ? s.k : s.n, 0.0f, c.data(), s.n);
   };
-  const auto against = dflow::bench::compare(ours, onednn);
+  const auto against = dflow::bench::compare(ours, onednn, clock);
   dflow::bench::print(
       std::string(s.name) + "  " + std::to_string(static_cast<int>(flops / against.ours_ns)) + " GFLOP/s", "onednn",
       against);
@@ -85,7 +86,7 @@ void run(dflow::ThreadPool& pool, const Size& s, const dflow::cpu::CpuOptions& o
       out.noalias() = left * right;
     }
   };
-  if (pool.num_threads() == 1) dflow::bench::print(s.name, "eigen", dflow::bench::compare(ours, eigen, 7, 5));
+  if (pool.num_threads() == 1) dflow::bench::print(s.name, "eigen", dflow::bench::compare(ours, eigen, clock, 7, 5));
 }
 
 }  // namespace

@@ -31,9 +31,14 @@ void finish_rows(std::int64_t rows, std::int64_t columns, T* c, std::int64_t ldc
   }
 }
 
-/// True for sizes at which oneDNN measured faster than the loops here.
-constexpr bool onednn_wins(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return m >= 48 && n >= 48 && k >= 48 && m * n * k >= std::int64_t{256} * 256 * 256;
+/// True for products at which oneDNN measured faster than the loops here: with AVX2 large ones alone, and those whose b
+/// lies transposed.
+inline bool onednn_wins(const Product<float>& p, CpuLevel max_level) {
+  static const CpuLevel detected = detect_cpu_level();
+  if (p.m < 48 || p.n < 48 || p.k < 48) return false;
+  const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (detected >= CpuLevel::x86_64_v4 && max_level >= CpuLevel::x86_64_v4) return products >= 128.0 * 128 * 128;
+  return products >= (p.b_column == 1 ? 800.0 * 800 * 800 : 256.0 * 256 * 256);
 }
 
 /// One sgemm of oneDNN per shard of the longer side of c.
@@ -64,7 +69,7 @@ inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuO
 template <class T> void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   if constexpr (std::is_same_v<T, float>) {
     if (has_onednn() && p.k > 0 && options.backend != CpuBackend::builtin &&
-        (options.backend == CpuBackend::onednn || onednn_wins(p.m, p.n, p.k))) {
+        (options.backend == CpuBackend::onednn || onednn_wins(p, options.max_level))) {
       return gemm_by_onednn(pool, p, options);
     }
   }

@@ -36,5 +36,5 @@ class KernelCache {
 }  // namespace dflow::cpu
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/raw/kernel_cache.ipp>
+#include <dflow/kernels/cpu/raw/kernel_cache_state.hpp>
 #endif

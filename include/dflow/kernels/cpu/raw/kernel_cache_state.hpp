@@ -60,3 +60,7 @@ class Scratch {
 };
 
 }  // namespace dflow::cpu
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/raw/kernel_cache.ipp>
+#endif

@@ -91,7 +91,8 @@ int64_t half_tiles([[maybe_unused]] int64_t n, [[maybe_unused]] const HalfBits* 
 }
 
 /// R: the element type of the result; uint8_t for predicates.
-template <class F, class T, class R> const char* unary_loop(int64_t n, const void* const* inputs, void* output, CpuLevel) {
+template <class F, class T, class R>
+const char* unary_loop(int64_t n, const void* const* inputs, void* output, CpuLevel) {
   const T* x = static_cast<const T*>(inputs[0]);
   R* y = static_cast<R*>(output);
   int64_t begin = 0;

@@ -20,6 +20,7 @@
 /// Before a loop whose iterations do not depend on each other, though an output may be one of the inputs.
 #if defined(__clang__)
 #define DFLOW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed"
 #else
 #define DFLOW_INDEPENDENT _Pragma("GCC ivdep")
 #endif

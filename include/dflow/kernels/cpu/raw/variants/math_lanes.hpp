@@ -64,6 +64,22 @@ DFLOW_LANE float exp_lane(float x) {
   return e * power_of_two(half) * power_of_two(n - half);
 }
 
+/// exp of x <= 0, in one step; results that would be denormal are 0.
+DFLOW_LANE float exp_nonpositive(float x) {
+  constexpr float lowest = -87.33f;
+  const float y = x < lowest ? lowest : x;
+  const float shifted = y * 1.44269504088896341f + FloatTraits<float>::magic;
+  const float n = shifted - FloatTraits<float>::magic;
+  const float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
+  constexpr float c[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
+                         4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
+  const float e = polynomial(r, c) * (r * r) + r + 1.0f;
+  const float scale = from_bits<float>(static_cast<uint32_t>((bits_of(shifted) + 127u) << 23));
+  return x < lowest ? 0.0f : e * scale;
+}
+DFLOW_LANE double exp_lane(double x);
+DFLOW_LANE double exp_nonpositive(double x) { return exp_lane(x); }
+
 /// The Taylor series: its remainder is below 2^-57 for |r| <= ln 2 / 2.
 DFLOW_LANE double exp_lane(double x) {
   const double low = x < -746.0 ? -746.0 : x;
@@ -186,6 +202,19 @@ DFLOW_LANE double tanh_lane(double x) {
 template <class T> DFLOW_LANE T sigmoid_lane(T x) {
   const T e = exp_lane(-abs_lane(x));
   return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
+/// A rational approximation of degrees 9 and 10 (Eigen's) whose error is absolute: for arguments
+/// above -2.5 a few units in the last place. It is 1 from 15.6 on.
+DFLOW_LANE float sigmoid_moderate(float x) {
+  constexpr float limit = 15.6437711715698242f;
+  const float y = x > limit ? limit : x;
+  const float z = y * y;
+  constexpr float p[] = {4.37031012579801e-11f, 1.15627324459942e-07f, 6.08574864600143e-05f, 8.51377133304701e-03f,
+                         2.48287947061529e-01f};
+  constexpr float q[] = {6.10247389755681e-13f, 5.76102136993427e-09f, 6.29106785017040e-06f,
+                         1.70198817374094e-03f, 1.16817656904453e-01f, 9.93151921023180e-01f};
+  return y * polynomial(z, p) / polynomial(z, q) + 0.5f;
 }
 
 /// A rational approximation of degrees 13 and 8 (Eigen's), beyond whose range erf is 1 in float.

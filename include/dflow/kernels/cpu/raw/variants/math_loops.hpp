@@ -33,6 +33,23 @@ template <class T, class F> void map_array(int64_t n, const T* x, T* y) {
   for (int64_t i = 0; i < n; ++i) y[i] = F::of(x[i]);
 }
 
+/// Tiles of moderate numbers do without exp.
+inline void sigmoid_array(int64_t n, const float* x, float* y) {
+  constexpr int64_t tile = 256;
+  for (int64_t begin = 0; begin < n; begin += tile) {
+    const int64_t count = min_of<int64_t>(tile, n - begin);
+    int below = 0;
+    for (int64_t i = begin; i < begin + count; ++i) below |= x[i] > -2.5f ? 0 : 1;
+    if (below != 0) {
+      map_array<float, SigmoidOf>(count, x + begin, y + begin);
+      continue;
+    }
+    DFLOW_INDEPENDENT
+    for (int64_t i = begin; i < begin + count; ++i) y[i] = sigmoid_moderate(x[i]);
+  }
+}
+inline void sigmoid_array(int64_t n, const double* x, double* y) { map_array<double, SigmoidOf>(n, x, y); }
+
 DFLOW_LANE float libm_sin(float x, bool cosine) { return cosine ? __builtin_cosf(x) : __builtin_sinf(x); }
 DFLOW_LANE double libm_sin(double x, bool cosine) { return cosine ? __builtin_cos(x) : __builtin_sin(x); }
 

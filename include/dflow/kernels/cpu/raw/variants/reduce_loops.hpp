@@ -208,12 +208,12 @@ template <class T> struct TableOf<SumLoops<T>> { static constexpr const SumLoops
 /// For positions: the larger one, a NaN never.
 struct Larger {
   template <class V> static DFLOW_LANE V combine(V best, V x) { return x > best ? x : best; }
-  template <class C> static DFLOW_LANE bool better(C x, C best) { return x > best; }
+  template <class C> static DFLOW_LANE auto better(C x, C best) { return x > best; }
   template <class C> static DFLOW_LANE C worst(C) { return Limits<C>::lowest; }
 };
 struct Smaller {
   template <class V> static DFLOW_LANE V combine(V best, V x) { return x < best ? x : best; }
-  template <class C> static DFLOW_LANE bool better(C x, C best) { return x < best; }
+  template <class C> static DFLOW_LANE auto better(C x, C best) { return x < best; }
   template <class C> static DFLOW_LANE C worst(C) { return Limits<C>::highest; }
 };
 
@@ -278,7 +278,30 @@ void find_best_columns(int64_t rows, int64_t columns, int64_t stride, const T* x
     for (int64_t r0 = 0; r0 < rows; r0 += most_rows) {
       const int64_t some = min_of(most_rows, rows - r0);
       for (int64_t j = 0; j < count; ++j) where[j] = -1;
-      for (int64_t r = 0; r < some; ++r) {
+      int64_t r = 0;
+      if constexpr (sizeof(C) == sizeof(T) && sizeof(C) == sizeof(Position)) {
+        // Several rows for each time that the best ones so far are loaded and stored.
+        constexpr int64_t width = lanes<C>;
+        constexpr int64_t together = 8;
+        const int64_t whole = count / width * width;
+        for (; whole == count && r + together <= some; r += together) {
+          const T* row = x + (r0 + r) * stride + j0;
+          for (int64_t j = 0; j < count; j += width) {
+            Vec<C> top = load(best + j);
+            Vec<Position> at = load(where + j);
+#pragma GCC unroll 8
+            for (int q = 0; q < together; ++q) {
+              const Vec<C> value = load(row + q * stride + j);
+              const auto better = Op::better(value, top);
+              top = better ? value : top;
+              at = better ? splat(static_cast<Position>(r + q)) : at;
+            }
+            store(best + j, top);
+            store(where + j, at);
+          }
+        }
+      }
+      for (; r < some; ++r) {
         const T* row = x + (r0 + r) * stride + j0;
         const Position position = static_cast<Position>(r);
         for (int64_t j = 0; j < count; ++j) {

@@ -22,19 +22,24 @@ template <class T, class C> DFLOW_LANE void store_tile(int64_t n, const C* DFLOW
   for (int64_t i = 0; i < n; ++i) to[i] = Element<T>::narrow(from[i]);
 }
 
+/// The larger number; a NaN may get lost, since the exponentials bring it back.
+struct LargerNumber : Maximum {
+  template <class V> static DFLOW_LANE V combine(V best, V x) { return x > best ? x : best; }
+};
+
 template <class T> DFLOW_LANE compute_t<T> largest(int64_t n, const T* x) {
   using C = compute_t<T>;
-  alignas(64) C tile[softmax_tile];
   C best = -infinity<C>;
-  for (int64_t begin = 0; begin < n; begin += softmax_tile) {
-    if constexpr (sizeof(C) == sizeof(T)) {
-      best = Maximum::combine(best, reduce_block<Maximum>(min_of(softmax_tile, n - begin), x + begin));
-    } else {
+  if constexpr (sizeof(C) == sizeof(T)) {
+    return reduce_block<LargerNumber, C>(n, x);
+  } else {
+    alignas(64) C tile[softmax_tile];
+    for (int64_t begin = 0; begin < n; begin += softmax_tile) {
       const int64_t padded = load_tile(min_of(softmax_tile, n - begin), x + begin, -infinity<C>, tile);
-      best = Maximum::combine(best, reduce_block<Maximum, C>(padded, tile));
+      best = LargerNumber::combine(best, reduce_block<LargerNumber, C>(padded, tile));
     }
+    return best;
   }
-  return best;
 }
 
 /// Sum of exp(x - shift); `y`, if there is one, gets the terms.
@@ -44,8 +49,17 @@ template <class T> DFLOW_LANE double sum_of_exponentials(int64_t n, const T* x, 
   double sum = 0;
   for (int64_t begin = 0; begin < n; begin += softmax_tile) {
     const int64_t count = min_of(softmax_tile, n - begin);
+    if constexpr (sizeof(C) == sizeof(T)) {
+      if (count >= 64) {
+        T* to = y != nullptr ? y + begin : tile;
+        DFLOW_INDEPENDENT
+        for (int64_t i = 0; i < count; ++i) to[i] = exp_nonpositive(x[begin + i] - shift);
+        sum += static_cast<double>(reduce_block<Sum, C>(count, to));
+        continue;
+      }
+    }
     const int64_t padded = load_tile(count, x + begin, -infinity<C>, tile);
-    for (int64_t i = 0; i < padded; ++i) tile[i] = exp_lane(tile[i] - shift);
+    for (int64_t i = 0; i < padded; ++i) tile[i] = exp_nonpositive(tile[i] - shift);
     sum += static_cast<double>(reduce_block<Sum, C>(count, tile));
     if (y != nullptr) store_tile(count, tile, y + begin);
   }
@@ -74,7 +88,7 @@ template <class T> void softmax_row(int64_t n, const T* x, T* y) {
   } else {
     const C factor = static_cast<C>(1.0 / sum_of_exponentials(n, x, shift, static_cast<T*>(nullptr)));
     map_row(
-        n, x, y, [=](C v) __attribute__((always_inline)) { return exp_lane(v - shift) * factor; });
+        n, x, y, [=](C v) __attribute__((always_inline)) { return exp_nonpositive(v - shift) * factor; });
   }
 }
 
@@ -135,7 +149,7 @@ template <class T> void cross_entropy_row(int64_t n, const T* x, const T* labels
     const int64_t count = min_of(softmax_tile, n - begin);
     load_tile(count, x + begin, -infinity<C>, a);
     const int64_t padded = load_tile(count, labels + begin, C(0), b);
-    for (int64_t i = 0; i < padded; ++i) e[i] = exp_lane(a[i] - shift);
+    for (int64_t i = 0; i < padded; ++i) e[i] = exp_nonpositive(a[i] - shift);
     sum += static_cast<double>(reduce_block<Sum, C>(count, e));
     if constexpr (sizeof(C) == sizeof(T)) {
       if (backprop != nullptr && backprop != x && backprop != labels) store_tile(count, e, backprop + begin);
@@ -159,7 +173,7 @@ template <class T> void cross_entropy_row(int64_t n, const T* x, const T* labels
     const int64_t count = min_of(softmax_tile, n - begin);
     load_tile(count, x + begin, -infinity<C>, a);
     const int64_t padded = load_tile(count, labels + begin, C(0), b);
-    for (int64_t i = 0; i < padded; ++i) a[i] = exp_lane(a[i] - shift) * factor - b[i];
+    for (int64_t i = 0; i < padded; ++i) a[i] = exp_nonpositive(a[i] - shift) * factor - b[i];
     store_tile(count, a, backprop + begin);
   }
 }
@@ -179,12 +193,12 @@ template <class T> void sparse_cross_entropy_row(int64_t n, const T* x, int64_t 
   if (loss != nullptr) *loss = Element<T>::narrow(static_cast<C>(log_of_sum(sum) - static_cast<double>(at_label)));
   if (backprop == nullptr) return;
   const C factor = static_cast<C>(1.0 / sum);
-  const T gradient_of_label = Element<T>::narrow(static_cast<C>(exp_lane(at_label) * factor) - C(1));
+  const T gradient_of_label = Element<T>::narrow(static_cast<C>(exp_nonpositive(at_label) * factor) - C(1));
   if constexpr (in_place) {
     for (int64_t i = 0; i < n; ++i) backprop[i] *= factor;
   } else {
     map_row(
-        n, x, backprop, [=](C v) __attribute__((always_inline)) { return exp_lane(v - shift) * factor; });
+        n, x, backprop, [=](C v) __attribute__((always_inline)) { return exp_nonpositive(v - shift) * factor; });
   }
   backprop[label] = gradient_of_label;
 }

@@ -117,10 +117,10 @@ struct DivideBy {
   }
 };
 struct MinimumWith {
-  template <class C> static DFLOW_LANE C of(C a, C b) { return (a < b) | (a != a) ? a : b; }
+  template <class C> static DFLOW_LANE C of(C a, C b) { return ((a < b) | (a != a)) ? a : b; }
 };
 struct MaximumWith {
-  template <class C> static DFLOW_LANE C of(C a, C b) { return (a > b) | (a != a) ? a : b; }
+  template <class C> static DFLOW_LANE C of(C a, C b) { return ((a > b) | (a != a)) ? a : b; }
 };
 
 template <class F, class T> void apply_row(int64_t n, T* DFLOW_RESTRICT to, const T* DFLOW_RESTRICT x) {
