@@ -19,6 +19,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <source_location>
 
 /// Imports a graph that a fuzz target has read; a graph that imports must come back unchanged.
 namespace dflow::fuzz {
@@ -47,14 +48,15 @@ inline const OpTable& table() {
 inline void import(const GraphDef& def) {
   ImportOptions options;
   options.max_list_outputs = 1 << 12;
+  const auto here = std::source_location::current();  // one place for both imports, which note it in their nodes
   GraphDef once;
   try {
-    once = to_graph_def(import_graph(def, table(), options));
+    once = to_graph_def(import_graph(def, table(), options, here));
   } catch (const Error& error) {
     require(error.code() == Code::invalid_argument);
     return;
   }
-  require(to_graph_def(import_graph(once, table(), options)) == once);
+  require(to_graph_def(import_graph(once, table(), options, here)) == once);
 }
 
 }  // namespace dflow::fuzz
