@@ -338,3 +338,18 @@ TEST_CASE("two sessions share state only through devices given to both") {
   Session c(graph, {.devices = a.devices()});
   CHECK(c.run(w).scalar() == 1);
 }
+
+TEST_CASE("steps over two devices follow each other without losing a wake-up") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Output<float> y = x;
+  for (int i = 0; i < 6; ++i) {
+    auto on = graph.device(i % 2 == 0 ? "/cpu:1" : "/cpu:0");
+    y = y + 1.0f;
+  }
+  Session session(graph, {.num_threads = 4, .num_cpu_devices = 2});
+  auto step = session.prepare(feeds(x), fetches(y));
+  float sum = 0;
+  for (int i = 0; i < 3000; ++i) sum += step(0.0f).scalar();
+  CHECK(sum == 18000);
+}

@@ -133,7 +133,7 @@ DFLOW_INLINE Status Step::run_blocking() {
     const std::lock_guard lock(mutex_);
     has_caller_ = true;
     begin();
-    drainers_ = 1;
+    ++drainers_;  // not set: a drainer of the run before may be on its way out
     help = wants_help();
   }
   if (help) schedule_drain();
@@ -167,7 +167,7 @@ DFLOW_INLINE void Step::start(Done done) {
   {
     const std::lock_guard lock(mutex_);
     begin();
-    drainers_ = 1;
+    ++drainers_;  // not set: a drainer of the run before may be on its way out
   }
   schedule_drain();
 }
