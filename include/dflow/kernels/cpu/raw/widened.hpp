@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/thread_pool.hpp>
+#include <dflow/kernels/cpu/raw/options.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/raw/loop_types.hpp>
 #include <dflow/kernels/cpu/raw/variants/dispatch.hpp>
