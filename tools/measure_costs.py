@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Measures what dflow costs a program that uses it, and prints the table of the README.
 
-    compile    CPU time and memory to compile a hello file with <dflow/dflow.hpp>, -O0 and -O2
-    library    bytes of libdflow.a, and of its sections that are loaded
-    binary     bytes of a stripped static program with a table of ten ops, and with all ops
-    memory     peak resident memory of a tiny model and of an MLP in training
-    start      process start to the end of the first step
+    compile       CPU time and memory to compile a hello file with <dflow/dflow.hpp>, -O0 and -O2
+    header_only   the same file in header-only mode with all ops, -O0
+    library       bytes of libdflow.a
+    binary        bytes of a stripped static program with a table of ten ops, and with all ops
+    memory        peak resident memory of small models in training
+    start         process start to the end of the first step
+    build         time to build the library and all tests from nothing, without a compiler cache, on all cores
 
 Usage: tools/measure_costs.py [--build DIR] [--compiler CXX] [--only ROW,ROW...] [--repeats N] [--write]
 The library is taken from DIR (default build/release, made by `cmake --preset release && cmake --build --preset release`);
-without it only `compile` is measured. Times are the best of N runs (default 3). --write puts the table between the marks
-`costs: begin` and `costs: end` of README.md; rows that were not measured are left out.
+without it only `compile` and `header_only` are measured. `build` takes many minutes and is measured only where it is named.
+Times are the best of N runs (default 3). --write puts the table between the marks `costs: begin` and `costs: end` of
+README.md: rows that were measured replace those there, others stay.
 """
 
 import argparse
@@ -65,26 +68,53 @@ TRAINING = """
 #include <dflow/dflow.hpp>
 #include <cstdio>
 namespace df = dflow;
+using Images = df::Output<float>;
+constexpr auto relu = df::Activation::relu;
+
+[[maybe_unused]] Images tiny(const Images& x) { return df::dense(df::dense(x, 16, {.activation = relu}), 10); }
+
+[[maybe_unused]] Images mlp(const Images& x) {
+  return df::dense(df::dense(df::dense(x, 512, {.activation = relu}), 512, {.activation = relu}), 10);
+}
+
+Images conv(const Images& x, std::int64_t filters, std::int64_t window, std::int64_t stride) {
+  return df::batch_normalization(df::conv2d(x, filters, window, {.use_bias = false, .stride = stride}));
+}
+
+[[maybe_unused]] Images resnet20(const Images& x) {
+  auto y = df::relu(conv(x, 16, 3, 1));
+  for (std::int64_t filters : {16, 32, 64}) {
+    for (int block = 0; block < 3; ++block) {
+      const std::int64_t stride = filters > 16 && block == 0 ? 2 : 1;
+      auto z = conv(df::relu(conv(y, filters, 3, stride)), filters, 3, 1);
+      y = df::relu(z + (stride == 2 ? conv(y, filters, 1, 2) : y));
+    }
+  }
+  return df::dense(df::reduce_mean(y, {1, 2}), 10);
+}
+
 int main() {
-  constexpr std::int64_t batch = BATCH, inputs = INPUTS, hidden = HIDDEN, classes = 10;
+  const df::Shape shape SHAPE;
   df::Graph graph({.seed = 1});
-  auto x = df::placeholder<float>(graph, {df::dynamic, inputs});
-  auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
-  auto logits = df::dense(df::dense(x, hidden, {.activation = df::Activation::relu}), classes);
-  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(logits, labels));
-  auto train = df::train::Adam(1e-3f).minimize(loss);
+  auto x = df::placeholder<float>(graph, shape);
+  auto labels = df::placeholder<std::int32_t>(graph, {shape[0]});
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(MODEL(x), labels));
+  auto train = df::train::GradientDescent(1e-3f).minimize(loss);
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
   auto step = session.prepare(df::feeds(x, labels), df::fetches(loss, train));
-  const auto images = df::Tensor<float>::full({batch, inputs}, 0.5f);
-  const auto numbers = df::Tensor<std::int32_t>::full({batch}, 1);
+  const auto images = df::Tensor<float>::full(shape, 0.5f);
+  const auto numbers = df::Tensor<std::int32_t>::full({shape[0]}, 1);
   float value = 0;
   for (int i = 0; i < STEPS; ++i) value = step(images, numbers).scalar();
   std::printf("%g\\n", static_cast<double>(value));
 }
 """
-TINY = {"BATCH": 8, "INPUTS": 16, "HIDDEN": 16}
-MLP = {"BATCH": 128, "INPUTS": 784, "HIDDEN": 512}
+MODELS = (
+    ("tiny", "{8,16}", "tiny model 16-16-10", "20 / 8 MB"),
+    ("mlp", "{128,784}", "MLP 784-512-512-10, batch 128", "40 / 20 MB"),
+    ("resnet20", "{64,32,32,3}", "ResNet-20, batch 64", "250 / 180 MB"),
+)
 
 
 def run(command, **options):
@@ -132,8 +162,9 @@ class Costs:
         self.folder = folder
         self.rows = []
 
-    def row(self, what, value):
-        self.rows.append((what, value))
+    def row(self, what, value, goal):
+        """`goal`: what a release holds and what is aimed at."""
+        self.rows.append((what, value, goal))
         print(f"{what}: {value}", file=sys.stderr)
 
     def source(self, name, text):
@@ -149,38 +180,53 @@ class Costs:
              "-static-libgcc", *link_flags(self.build)])
         return target
 
+    def compile_hello(self, what, flags, goal, repeats):
+        command = [self.compiler, "-std=c++20", *flags, f"-I{ROOT}/include", "-I/usr/include/eigen3", "-c",
+                   self.source("hello", HELLO), "-o", self.folder / "hello.o"]
+        _, seconds, memory = best(command, repeats)
+        self.row(what, f"{seconds:.2f} s of CPU time, {megabytes(memory)}", goal)
+
     def compile(self):
-        source = self.source("hello", HELLO)
         for level in ("-O0", "-O2"):
-            command = [self.compiler, "-std=c++20", level, f"-I{ROOT}/include", "-c", source, "-o", self.folder / "hello.o"]
-            _, seconds, memory = best(command, self.repeats)
-            self.row(f"compile a hello file with `<dflow/dflow.hpp>`, {level}", f"{seconds:.2f} s of CPU time, {megabytes(memory)}")
+            self.compile_hello(f"compile a hello file with `<dflow/dflow.hpp>`, {level}", [level], "3 / 1.5 s", self.repeats)
+
+    def header_only(self):
+        self.compile_hello("the same in header-only mode, all ops, -O0", ["-O0", "-DDFLOW_HEADER_ONLY"], "90 / 30 s", 1)
 
     def library(self):
         archive = self.build / "libdflow.a"
         stripped = self.folder / "libdflow.a"
         shutil.copy(archive, stripped)
         run(["strip", "--strip-debug", stripped])
-        self.row("library, all ops, without debug information", megabytes(stripped.stat().st_size))
+        self.row("library, all ops, without debug information", megabytes(stripped.stat().st_size), "")
 
     def binary(self):
-        for name, flags in (("a table of 10 ops", ["-DFEW_OPS"]), ("all ops", [])):
+        for name, flags, goal in (("a table of 10 ops", ["-DFEW_OPS"], "3 / 1 MB"), ("all ops", [], "15 / 8 MB")):
             target = self.program("few" if flags else "all", TABLE, flags)
             run(["strip", target])
-            self.row(f"stripped program, library linked statically, {name}", megabytes(target.stat().st_size))
+            self.row(f"stripped program, library linked statically, {name}", megabytes(target.stat().st_size), goal)
 
-    def training(self, name, sizes, steps):
-        return self.program(name, TRAINING, [f"-D{k}={v}" for k, v in {**sizes, "STEPS": steps}.items()])
+    def training(self, model, shape, steps):
+        return self.program(model, TRAINING, [f"-DMODEL={model}", f"-DSHAPE={shape}", f"-DSTEPS={steps}"])
 
     def memory(self):
-        for name, sizes in (("tiny model", TINY), ("MLP 784-512-10, batch 128", MLP)):
-            _, _, memory = best([self.training("memory", sizes, 50)], self.repeats)
-            self.row(f"peak resident memory, {name} in training", megabytes(memory))
+        for model, shape, name, goal in MODELS:
+            _, _, memory = best([self.training(model, shape, 50)], self.repeats)
+            self.row(f"peak resident memory in training, {name}", megabytes(memory), goal)
 
     def start(self):
-        target = self.training("start", TINY, 1)
+        target = self.training("tiny", "{8,16}", 1)
         seconds, _, _ = best([target], max(self.repeats, 10))
-        self.row("process start to the end of the first training step, tiny model", f"{seconds * 1e3:.1f} ms")
+        self.row("process start to the end of the first training step, tiny model", f"{seconds * 1e3:.1f} ms", "20 / 5 ms")
+
+    def build_all(self):
+        environment = {**os.environ, "CCACHE_DISABLE": "1"}
+        start = time.perf_counter()
+        run(["cmake", "-S", ROOT, "-B", self.folder / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
+             "-DCMAKE_CXX_FLAGS_DEBUG=-g1"], env=environment)
+        run(["cmake", "--build", self.folder / "build"], env=environment)
+        minutes = (time.perf_counter() - start) / 60
+        self.row(f"build of the library and all tests, {os.cpu_count()} cores", f"{minutes:.1f} min", "15 / 8 min")
 
 
 def processor():
@@ -193,28 +239,44 @@ def processor():
     return platform.machine()
 
 
-def table(costs):
+HEAD = "| what | cost | must / aim |\n|---|---|---|\n"
+
+
+def table(costs, old):
+    """The rows measured now, and those of the page that were not."""
     version = run([costs.compiler, "-dumpfullversion", "-dumpversion"]).stdout.strip()
-    lines = ["| what | cost |", "|---|---|", *(f"| {what} | {value} |" for what, value in costs.rows), "",
-             f"Measured with {Path(costs.compiler).name} {version} on {processor()}, {os.cpu_count()} threads; times are the best "
-             f"of at least {costs.repeats} runs."]
-    return "\n".join(lines)
+    lines = {}
+    for line in old.splitlines():
+        if line.startswith("| ") and not HEAD.startswith(line):
+            lines[line.split(" | ")[0]] = line
+    for what, value, goal in costs.rows:
+        lines[f"| {what}"] = f"| {what} | {value} | {goal} |"
+    return (HEAD + "\n".join(lines.values()) +
+            f"\n\nMeasured with {Path(costs.compiler).name} {version} on {processor()}, {os.cpu_count()} cores; times are the best "
+            f"of at least {costs.repeats} runs.")
+
+
+BEGIN, END = "<!-- costs: begin -->\n", "<!-- costs: end -->"
+PAGE = ROOT / "README.md"
+
+
+def old_table():
+    return PAGE.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0]
 
 
 def write(text):
-    page = ROOT / "README.md"
-    begin, end = "<!-- costs: begin -->\n", "<!-- costs: end -->"
-    old = page.read_text(encoding="utf-8")
-    head, rest = old.split(begin)
-    page.write_text(head + begin + text + "\n" + end + rest.split(end)[1], encoding="utf-8")
+    head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    PAGE.write_text(head + BEGIN + text + "\n" + END + rest.split(END)[1], encoding="utf-8")
 
 
 def main():
-    rows = ["compile", "library", "binary", "memory", "start"]
+    rows = {"compile": Costs.compile, "header_only": Costs.header_only, "library": Costs.library, "binary": Costs.binary,
+            "memory": Costs.memory, "start": Costs.start, "build": Costs.build_all}
+    without_library = ("compile", "header_only", "build")
     parser = argparse.ArgumentParser(description="Measures what dflow costs a program that uses it.")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
-    parser.add_argument("--only", type=lambda text: text.split(","), default=rows)
+    parser.add_argument("--only", type=lambda text: text.split(","), default=[row for row in rows if row != "build"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--write", action="store_true", help="put the table into README.md")
     options = parser.parse_args()
@@ -225,11 +287,11 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         costs = Costs(options, Path(folder))
         for name in options.only:
-            if name != "compile" and not (options.build / "libdflow.a").is_file():
+            if name not in without_library and not (options.build / "libdflow.a").is_file():
                 print(f"{name}: left out, there is no {options.build / 'libdflow.a'}", file=sys.stderr)
                 continue
-            getattr(costs, name)()
-        text = table(costs)
+            rows[name](costs)
+        text = table(costs, old_table() if options.write else "")
     print(text)
     if options.write:
         write(text)

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -78,12 +79,11 @@ BuiltNode build(std::span<const AnyOutput> inputs, typename O::Attrs attrs = {},
 
 namespace detail {
 
-template <class Edge>
-struct EdgeElement;
+/// The element type of an edge: an Output, or what derives from one like a Variable.
 template <Element T>
-struct EdgeElement<Output<T>> {
-  using type = T;
-};
+std::type_identity<T> edge_element(const Output<T>& edge);
+template <class Edge>
+using EdgeElement = typename decltype(edge_element(std::declval<const Edge&>()))::type;
 
 /// The element type bound to type parameter 0 by the first edge whose argument is that parameter.
 template <class Args, class... Edges>
@@ -98,13 +98,13 @@ struct Bind0<In<Arg, Args...>, Edge, Edges...> {
 };
 template <class... Args, class Edge, class... Edges>
 struct Bind0<In<TypeParam<0>, Args...>, Edge, Edges...> {
-  using type = typename EdgeElement<Edge>::type;
+  using type = EdgeElement<Edge>;
 };
 
 template <class Arg, class T, class Edge>
-inline constexpr bool fits = std::same_as<Edge, Output<Arg>>;
+inline constexpr bool fits = std::derived_from<Edge, Output<Arg>>;
 template <class T, class Edge>
-inline constexpr bool fits<TypeParam<0>, T, Edge> = std::same_as<Edge, Output<T>>;
+inline constexpr bool fits<TypeParam<0>, T, Edge> = std::derived_from<Edge, Output<T>>;
 template <std::uint8_t I, class T, class Edge>
   requires(I > 0)
 inline constexpr bool fits<TypeParam<I>, T, Edge> = true;

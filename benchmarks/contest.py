@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Measures dflow beside other libraries, in turn, each in a process of its own, and prints the ratios.
+
+usage: benchmarks/contest.py dispatch|training|kernels [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
+         [--build DIR] [--tensorflow PYTHON] [--jax PYTHON] [--torch PYTHON]
+
+DIR is a build with -DDFLOW_BENCHMARKS=ON (default build/release). PYTHON is an interpreter that can import the library,
+such as that of a virtual environment; a peer whose interpreter is not given, or lacks the library, sits out. Debian's oneTBB
+(libtbb-dev) takes part in `dispatch` where the build found it.
+
+Turns go round: peers, dflow, peers, dflow, ...; a ratio is the median over the rounds of peer / dflow, so above 1 dflow is
+faster. "best" is the ratio to the peer that was fastest; must and aim are the project's targets for that ratio.
+"""
+import argparse
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+# Row, what one iteration is divided by and the unit of the quotient, then must and aim as a ratio to the best peer.
+# Where a target is an absolute figure the line below the table gives it.
+SUITES = {
+    "dispatch": [
+        ("chain 10000", 1e4, "ns/node", 1.2, 4),
+        ("chain 100000", 1e5, "ns/node", 1.2, 4),
+        ("fan-out 10000", 1e4, "ns/node", 1.2, 4),
+        ("fan-out 100000", 1e5, "ns/node", 1.2, 4),
+        ("random 10000", 1e4, "ns/node", 1.2, 4),
+        ("random 100000", 1e5, "ns/node", 1.2, 4),
+        ("scalar additions 10000", 1e4, "ns/op", 1.5, 4),
+        ("step of one addition", 1e3, "us", None, None),
+        ("first run 10000", 1e6, "ms", 5, 20),
+        ("first run 100000", 1e6, "ms", 5, 20),
+    ],
+    "training": [
+        ("tiny sgd", 1e6, "ms", 3, 10),
+        ("mlp sgd", 1e6, "ms", 1.0, (1.1, 1.35)),
+        ("mlp adam", 1e6, "ms", 1.0, (1.15, 1.3)),
+        ("lenet sgd", 1e6, "ms", 0.9, (1.15, 1.35)),
+    ],
+    "kernels": [
+        ("exp 100000", 1e3, "us", 1, 1),
+        ("tanh 100000", 1e3, "us", 1, 1),
+        ("sigmoid 100000", 1e3, "us", 1, 1),
+        ("max pool 2x2 [32,56,56,64]", 1e3, "us", 10, None),
+        ("batch norm [32,56,56,64]", 1e3, "us", 2, None),
+        ("softmax cross entropy, both ways [512,32000]", 1e3, "us", 3, None),
+        ("row sums [4096,1024]", 1e3, "us", 0.95, None),
+        ("column sums [4096,1024]", 1e3, "us", 0.95, None),
+        ("row argmax [4096,1024]", 1e3, "us", 0.95, None),
+        ("column argmax [4096,1024]", 1e3, "us", 0.95, None),
+        ("transpose [4096,4096]", 1e3, "us", 2.5, 5),
+        ("NHWC to NCHW [32,56,56,64]", 1e3, "us", 1.2, 1.6),
+        ("gather 4096 of [250000,64]", 1e3, "us", 1.1, 1.4),
+        ("scatter add 4096 to [250000,64]", 1e3, "us", 2, 3),
+        ("addition 1000000", 1e3, "us", 0.95, None),
+        ("addition 10000000", 1e3, "us", 0.95, None),
+        ("square of a difference 1000000", 1e3, "us", 0.95, None),
+        ("square of a difference 10000000", 1e3, "us", 0.95, None),
+    ],
+}
+NOTES = {
+    "dispatch": "step of one addition: must 1 us, aim 0.2 us. The peers' steps go through Python; a step of 10,000 nodes "
+                "hides that.",
+    "training": "",
+    "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory.",
+}
+PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["torch"]}
+
+
+class Side:
+    """A process that answers the commands of benchmarks/contestant.hpp."""
+
+    def __init__(self, name, command, cores):
+        def pin():
+            os.sched_setaffinity(0, cores)
+        self.name = name
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        preexec_fn=pin)
+        self.rows = self.ask("rows").rstrip("\n").split("\t")
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.name} ended at: {command}")
+        return answer
+
+    def run(self, row, milliseconds):
+        return float(self.ask(f"run {milliseconds} {row}"))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def sides_of(arguments):
+    """dflow first."""
+    cores = set(sorted(os.sched_getaffinity(0))[:arguments.threads])
+    threads = str(arguments.threads)
+    build = pathlib.Path(arguments.build) / "benchmarks"
+    sides = [Side("dflow", [str(build / f"bench_contest_{arguments.suite}"), threads], cores)]
+    for peer in PEERS[arguments.suite]:
+        library, *options = peer.split()
+        interpreter = getattr(arguments, library)
+        if not interpreter:
+            print(f"{peer}: sits out, give --{library} PYTHON")
+            continue
+        command = [interpreter, str(HERE / "peers" / f"{library}_peer.py"), arguments.suite, threads, *options]
+        try:
+            sides.append(Side(peer, command, cores))
+        except RuntimeError:
+            print(f"{peer}: sits out, {interpreter} did not start it")
+    tbb = build / "bench_peer_tbb"
+    if arguments.suite == "dispatch" and tbb.exists():
+        sides.append(Side("tbb", [str(tbb), threads], cores))
+    return sides
+
+
+def measure(sides, row, arguments):
+    """Nanoseconds of each side in each round."""
+    taking_part = [side for side in sides if row in side.rows]
+    for side in taking_part:
+        side.run(row, 1)
+    rounds = [{side.name: side.run(row, arguments.turn) for side in reversed(taking_part)}
+              for _ in range(arguments.pairs)]
+    for side in taking_part:
+        side.ask(f"drop {row}")
+    return rounds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rows", default="")
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--turn", type=float, default=100, help="milliseconds")
+    parser.add_argument("--build", default="build/release")
+    for library in ("tensorflow", "jax", "torch"):
+        parser.add_argument(f"--{library}")
+    arguments = parser.parse_args()
+
+    sides = sides_of(arguments)
+    print(f"{arguments.suite}, threads: {arguments.threads}, rounds: {arguments.pairs} of {arguments.turn:g} ms")
+    missed = 0
+    for row, divisor, unit, must, aim in SUITES[arguments.suite]:
+        if not re.search(arguments.rows, row):
+            continue
+        rounds = measure(sides, row, arguments)
+        median = {name: statistics.median(r[name] for r in rounds) for name in rounds[0]}
+        line = f"{row:46s} dflow {median['dflow'] / divisor:10.3f} {unit:8s}"
+        ratios = {name: statistics.median(r[name] / r["dflow"] for r in rounds) for name in rounds[0] if name != "dflow"}
+        for name in ratios:
+            line += f" {name} {median[name] / divisor:.3f} ({ratios[name]:.2f})"
+        if ratios:
+            best = min(ratios.values())
+            line += f"  best {best:.2f}"
+            if must is not None:
+                missed += best < must
+                line += f"  must {must:g}{'' if best >= must else ' MISSED'}"
+            if aim is not None:
+                goal = aim[min(arguments.threads, len(aim)) - 1] if isinstance(aim, tuple) else aim
+                line += f"  aim {goal:g}{'' if best >= goal else f' ({best / goal:.2f} of it)'}"
+        print(line, flush=True)
+    if NOTES[arguments.suite]:
+        print(NOTES[arguments.suite])
+    for side in sides:
+        side.close()
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+// Kernels that other libraries have too; a side of `benchmarks/contest.py kernels`.
+// usage: bench_contest_kernels THREADS
+#include <dflow/dflow.hpp>
+#include <dflow/kernels/cpu/raw/batch_norm.hpp>
+#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
+#include <dflow/kernels/cpu/raw/pool2d.hpp>
+#include <dflow/kernels/cpu/raw/reduce.hpp>
+#include <dflow/kernels/cpu/raw/rows.hpp>
+#include <dflow/kernels/cpu/raw/softmax.hpp>
+#include <dflow/kernels/cpu/raw/transpose.hpp>
+#include <dflow/kernels/cpu/raw/vector_math.hpp>
+
+#include "contestant.hpp"
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+
+namespace {
+
+using namespace dflow;
+using namespace dflow::cpu;
+
+using Floats = std::shared_ptr<std::vector<float>>;
+
+Floats normals(std::int64_t n) {
+  auto x = std::make_shared<std::vector<float>>(static_cast<std::size_t>(n));
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (float& value : *x) value = normal(random);
+  return x;
+}
+
+Floats zeros(std::int64_t n) { return std::make_shared<std::vector<float>>(static_cast<std::size_t>(n)); }
+
+std::shared_ptr<std::vector<std::int64_t>> integers(std::int64_t n, std::int64_t limit) {
+  auto x = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(n));
+  std::mt19937_64 random(1);
+  for (auto& value : *x) value = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  return x;
+}
+
+struct Steps {
+  Graph graph;
+  std::unique_ptr<Session> session;
+};
+
+constexpr std::int64_t num_pixels = 32 * 56 * 56, channels = 64;
+constexpr std::int64_t num_rows = 4096, num_columns = 1024;
+constexpr std::int64_t num_labels = 32000, batch = 512;
+constexpr std::int64_t table_rows = 250'000, width = 64, num_indices = 4096;
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  InlinePool serial;
+  WorkStealingPool parallel(threads);
+  ThreadPool& pool = threads == 1 ? static_cast<ThreadPool&>(serial) : parallel;
+  KernelCache cache;
+  const CpuOptions options{.cache = &cache};
+  bench::Contestant rows;
+
+  const auto elementary = [&](const char* name, auto f) {
+    rows.row(name, [f] {
+      auto x = normals(100'000), y = zeros(100'000);
+      return [=] { f(100'000, x->data(), y->data()); };
+    });
+  };
+  elementary("exp 100000", [](std::int64_t n, const float* x, float* y) { vexp(n, x, y); });
+  elementary("tanh 100000", [](std::int64_t n, const float* x, float* y) { vtanh(n, x, y); });
+  elementary("sigmoid 100000", [](std::int64_t n, const float* x, float* y) { vsigmoid(n, x, y); });
+
+  rows.row("max pool 2x2 [32,56,56,64]", [&] {
+    auto x = normals(num_pixels * channels), y = zeros(num_pixels * channels / 4);
+    const Pool2dShape shape{.batch = 32,
+                            .in_rows = 56,
+                            .in_cols = 56,
+                            .channels = 64,
+                            .window_rows = 2,
+                            .window_cols = 2,
+                            .stride_rows = 2,
+                            .stride_cols = 2};
+    return [=, &pool] { max_pool(pool, shape, x->data(), y->data(), options); };
+  });
+  rows.row("batch norm [32,56,56,64]", [&] {
+    auto x = normals(num_pixels * channels), y = zeros(num_pixels * channels), scale = normals(channels),
+         offset = normals(channels), mean = zeros(channels), variance = zeros(channels);
+    return [=, &pool] {
+      batch_norm_training(pool, num_pixels, channels, x->data(), scale->data(), offset->data(), 1e-3f, y->data(),
+                          mean->data(), variance->data(), options);
+    };
+  });
+  rows.row("softmax cross entropy, both ways [512,32000]", [&] {
+    auto x = normals(batch * num_labels), gradient = zeros(batch * num_labels), loss = zeros(batch);
+    auto labels = integers(batch, num_labels);
+    return [=, &pool] {
+      sparse_softmax_cross_entropy(pool, batch, num_labels, x->data(), labels->data(), loss->data(), gradient->data(),
+                                   options);
+    };
+  });
+  const auto reduction = [&](const char* name, auto f) {
+    rows.row(name, [&pool, options, f] {
+      auto x = normals(num_rows * num_columns), y = zeros(num_rows);
+      auto at = integers(num_rows, 1);
+      return [=, &pool] { f(pool, x->data(), y->data(), at->data(), options); };
+    });
+  };
+  using Positions = std::int64_t*;
+  reduction("row sums [4096,1024]", [](auto& p, const float* x, float* y, Positions, const auto& o) {
+    reduce_sum(p, {num_rows, num_columns, 1}, x, y, o);
+  });
+  reduction("column sums [4096,1024]", [](auto& p, const float* x, float* y, Positions, const auto& o) {
+    reduce_sum(p, {1, num_rows, num_columns}, x, y, o);
+  });
+  reduction("row argmax [4096,1024]", [](auto& p, const float* x, float*, Positions at, const auto& o) {
+    argmax(p, {num_rows, num_columns, 1}, x, at, o);
+  });
+  reduction("column argmax [4096,1024]", [](auto& p, const float* x, float*, Positions at, const auto& o) {
+    argmax(p, {1, num_rows, num_columns}, x, at, o);
+  });
+  rows.row("transpose [4096,4096]", [&] {
+    auto x = normals(num_rows * num_rows), y = zeros(num_rows * num_rows);
+    return [=, &pool] {
+      const std::int64_t dims[] = {num_rows, num_rows};
+      const std::int32_t permutation[] = {1, 0};
+      transpose(pool, 4, dims, permutation, x->data(), y->data(), options);
+    };
+  });
+  rows.row("NHWC to NCHW [32,56,56,64]", [&] {
+    auto x = normals(num_pixels * channels), y = zeros(num_pixels * channels);
+    return [=, &pool] {
+      const std::int64_t dims[] = {32, 56, 56, 64};
+      const std::int32_t permutation[] = {0, 3, 1, 2};
+      transpose(pool, 4, dims, permutation, x->data(), y->data(), options);
+    };
+  });
+  rows.row("gather 4096 of [250000,64]", [&] {
+    auto table = normals(table_rows * width), y = zeros(num_indices * width);
+    auto indices = integers(num_indices, table_rows);
+    return [=, &pool] {
+      gather_rows(pool, 1, table_rows, num_indices, width * 4, table->data(), indices->data(), y->data(), options);
+    };
+  });
+  rows.row("scatter add 4096 to [250000,64]", [&] {
+    auto table = normals(table_rows * width), x = normals(num_indices * width);
+    auto indices = integers(num_indices, table_rows);
+    return [=, &pool] {
+      scatter_rows(pool, ScatterOp::add, table_rows, num_indices, width, indices->data(), x->data(), table->data(),
+                   options);
+    };
+  });
+  for (const std::int64_t n : {1'000'000, 10'000'000}) {
+    const auto step = [&](const char* name, auto build) {
+      rows.row(name + (" " + std::to_string(n)), [=] {
+        auto side = std::make_shared<Steps>();
+        const auto a = placeholder<float>(side->graph, {n}), b = placeholder<float>(side->graph, {n});
+        const auto y = build(a, b);
+        side->session = std::make_unique<Session>(side->graph, SessionOptions{.num_threads = threads});
+        using Step = decltype(side->session->prepare(feeds(a, b), fetches(y)));
+        auto prepared = std::make_shared<Step>(side->session->prepare(feeds(a, b), fetches(y)));
+        Tensor<float> x({n}, std::span<const float>(*normals(n)));
+        return [=] { (*prepared)(x, x); };
+      });
+    };
+    step("addition", [](const auto& a, const auto& b) { return a + b; });
+    step("square of a difference", [](const auto& a, const auto& b) { return squared_difference(a, b); });
+  }
+  return rows.serve();
+}

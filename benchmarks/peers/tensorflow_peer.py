@@ -1,0 +1,172 @@
+"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training THREADS [xla]"""
+import os
+import sys
+
+suite, threads = sys.argv[1], int(sys.argv[2])
+xla = sys.argv[3:] == ["xla"]
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
+for name in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+    os.environ[name] = str(threads)
+if threads == 1:
+    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+
+import random  # noqa: E402
+import time  # noqa: E402
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+from contestant import Contestant  # noqa: E402
+
+tf1 = tf.compat.v1
+side = Contestant()
+
+
+def null_graph(kind, size):
+    chooser = random.Random(1)
+    nodes = []
+    for i in range(size):
+        after = []
+        if kind == "chain":
+            after = nodes[-1:]
+        elif kind == "fan-out":
+            after = nodes[:1]
+        elif i > 0:
+            after = [nodes[chooser.randrange(max(0, i - 1000), i)] for _ in range(min(2, i))]
+        with tf1.control_dependencies(after):
+            nodes.append(tf.raw_ops.NoOp())
+    with tf1.control_dependencies(nodes[1:] if kind == "fan-out" else nodes[-1000:]):
+        return tf.raw_ops.NoOp()
+
+
+def session(graph):
+    config = tf1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
+    return tf1.Session(graph=graph, config=config)
+
+
+def null_steps(kind, size):
+    def prepare():
+        graph = tf1.Graph()
+        with graph.as_default():
+            last = null_graph(kind, size)
+        return session(graph).make_callable(last)
+    return prepare
+
+
+def first_run(size):
+    graph = tf1.Graph()
+    with graph.as_default():
+        last = null_graph("random", size)
+
+    def measure():
+        with session(graph) as fresh:
+            start = time.perf_counter()
+            fresh.run(last)
+            return time.perf_counter() - start
+    return measure
+
+
+def additions(count):
+    def prepare():
+        graph = tf1.Graph()
+        with graph.as_default():
+            x = tf1.placeholder(tf.float32, [])
+            total = x
+            for _ in range(count):
+                total = tf.raw_ops.Add(x=total, y=x)
+        call = session(graph).make_callable(total, [x])
+        return lambda: call(1.0)
+    return prepare
+
+
+def dispatch():
+    tf1.disable_eager_execution()
+    for size in (10_000, 100_000):
+        for kind in ("chain", "fan-out", "random"):
+            side.row(f"{kind} {size}", null_steps(kind, size))
+        made = []
+
+        def measure(size=size, made=made):
+            if not made:
+                made.append(first_run(size))
+            return made[0]()
+        side.timed(f"first run {size}", measure)
+    side.row("scalar additions 10000", additions(10_000))
+    side.row("step of one addition", additions(1))
+
+
+def model(name):
+    weights = []
+
+    def variable(*shape):
+        fan_in = max(1, int(np.prod(shape[:-1])))
+        weights.append(tf.Variable(tf.random.normal(shape, stddev=(2 / fan_in) ** 0.5)))
+        return weights[-1]
+
+    def zeros(size):
+        weights.append(tf.Variable(tf.zeros([size])))
+        return weights[-1]
+
+    def dense(inputs, outputs):
+        w, b = variable(inputs, outputs), zeros(outputs)
+        return lambda v: tf.nn.bias_add(tf.matmul(v, w), b)
+
+    def conv(window, inputs, outputs):
+        w, b = variable(window, window, inputs, outputs), zeros(outputs)
+        return lambda v: tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(v, w, 1, "SAME"), b))
+
+    def pool(v):
+        return tf.nn.max_pool2d(v, 2, 2, "SAME")
+
+    if name == "tiny":
+        a, b = dense(16, 16), dense(16, 10)
+        return weights, (8, 16), lambda v: b(tf.nn.relu(a(v)))
+    if name == "mlp":
+        a, b, c = dense(784, 512), dense(512, 512), dense(512, 10)
+        return weights, (128, 784), lambda v: c(tf.nn.relu(b(tf.nn.relu(a(v)))))
+    a, b, c, d = conv(5, 1, 32), conv(5, 32, 64), dense(3136, 512), dense(512, 10)
+    return (weights, (64, 28, 28, 1),
+            lambda v: d(tf.nn.relu(c(tf.reshape(pool(b(pool(a(v)))), [-1, 3136])))))
+
+
+def training_step(name, optimizer):
+    def prepare():
+        weights, shape, forward = model(name)
+        rng = np.random.default_rng(1)
+        x = tf.constant(rng.standard_normal(shape, dtype=np.float32))
+        y = tf.constant(rng.integers(0, 10, shape[0]).astype(np.int64))
+        m = [tf.Variable(tf.zeros_like(w)) for w in weights]
+        v = [tf.Variable(tf.zeros_like(w)) for w in weights]
+
+        @tf.function(jit_compile=xla)
+        def step():
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, forward(x)))
+            for i, (w, g) in enumerate(zip(weights, tape.gradient(loss, weights))):
+                if optimizer == "sgd":
+                    w.assign_sub(0.01 * g)
+                elif xla:
+                    m[i].assign(0.9 * m[i] + 0.1 * g)
+                    v[i].assign(0.999 * v[i] + 0.001 * g * g)
+                    w.assign_sub(1e-4 * m[i] / (tf.sqrt(v[i]) + 1e-8))
+                else:
+                    tf.raw_ops.ResourceApplyAdam(var=w.handle, m=m[i].handle, v=v[i].handle, beta1_power=0.9,
+                                                 beta2_power=0.999, lr=1e-4, beta1=0.9, beta2=0.999, epsilon=1e-8,
+                                                 grad=g)
+            return loss
+        return lambda: step().numpy()
+    return prepare
+
+
+def training():
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    for row in ("tiny sgd", "mlp sgd", "mlp adam", "lenet sgd"):
+        side.row(row, training_step(*row.split()))
+
+
+{"dispatch": dispatch, "training": training}[suite]()
+side.serve()
