@@ -23,22 +23,27 @@ namespace {
 using namespace dflow;
 using namespace dflow::cpu;
 
-using Floats = std::shared_ptr<std::vector<float>>;
+/// Memory as tensors have it, shared by the copies of a row's lambda.
+template <class T> struct Numbers {
+  std::shared_ptr<Tensor<T>> tensor;
+  explicit Numbers(std::int64_t n) : tensor(std::make_shared<Tensor<T>>(Tensor<T>::zeros({n}))) {}
+  T* data() const { return tensor->data(); }
+};
 
-Floats normals(std::int64_t n) {
-  auto x = std::make_shared<std::vector<float>>(static_cast<std::size_t>(n));
+Numbers<float> zeros(std::int64_t n) { return Numbers<float>(n); }
+
+Numbers<float> normals(std::int64_t n) {
+  Numbers<float> x(n);
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
-  for (float& value : *x) value = normal(random);
+  for (float& value : x.tensor->span()) value = normal(random);
   return x;
 }
 
-Floats zeros(std::int64_t n) { return std::make_shared<std::vector<float>>(static_cast<std::size_t>(n)); }
-
-std::shared_ptr<std::vector<std::int64_t>> integers(std::int64_t n, std::int64_t limit) {
-  auto x = std::make_shared<std::vector<std::int64_t>>(static_cast<std::size_t>(n));
+Numbers<std::int64_t> integers(std::int64_t n, std::int64_t limit) {
+  Numbers<std::int64_t> x(n);
   std::mt19937_64 random(1);
-  for (auto& value : *x) value = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+  for (auto& value : x.tensor->span()) value = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
   return x;
 }
 
@@ -66,7 +71,7 @@ int main(int argc, char** argv) {
   const auto elementary = [&](const char* name, auto f) {
     rows.row(name, [f] {
       auto x = normals(100'000), y = zeros(100'000);
-      return [=] { f(100'000, x->data(), y->data()); };
+      return [=] { f(100'000, x.data(), y.data()); };
     });
   };
   elementary("exp 100000", [](std::int64_t n, const float* x, float* y) { vexp(n, x, y); });
@@ -83,29 +88,29 @@ int main(int argc, char** argv) {
                             .window_cols = 2,
                             .stride_rows = 2,
                             .stride_cols = 2};
-    return [=, &pool] { max_pool(pool, shape, x->data(), y->data(), options); };
+    return [=, &pool] { max_pool(pool, shape, x.data(), y.data(), options); };
   });
   rows.row("batch norm [32,56,56,64]", [&] {
     auto x = normals(num_pixels * channels), y = zeros(num_pixels * channels), scale = normals(channels),
          offset = normals(channels), mean = zeros(channels), variance = zeros(channels);
     return [=, &pool] {
-      batch_norm_training(pool, num_pixels, channels, x->data(), scale->data(), offset->data(), 1e-3f, y->data(),
-                          mean->data(), variance->data(), options);
+      batch_norm_training(pool, num_pixels, channels, x.data(), scale.data(), offset.data(), 1e-3f, y.data(),
+                          mean.data(), variance.data(), options);
     };
   });
   rows.row("softmax cross entropy, both ways [512,32000]", [&] {
     auto x = normals(batch * num_labels), gradient = zeros(batch * num_labels), loss = zeros(batch);
     auto labels = integers(batch, num_labels);
     return [=, &pool] {
-      sparse_softmax_cross_entropy(pool, batch, num_labels, x->data(), labels->data(), loss->data(), gradient->data(),
-                                   options);
+      static_cast<void>(sparse_softmax_cross_entropy(pool, batch, num_labels, x.data(), labels.data(), loss.data(), gradient.data(),
+                                   options));
     };
   });
   const auto reduction = [&](const char* name, auto f) {
     rows.row(name, [&pool, options, f] {
       auto x = normals(num_rows * num_columns), y = zeros(num_rows);
       auto at = integers(num_rows, 1);
-      return [=, &pool] { f(pool, x->data(), y->data(), at->data(), options); };
+      return [=, &pool] { f(pool, x.data(), y.data(), at.data(), options); };
     });
   };
   using Positions = std::int64_t*;
@@ -126,7 +131,7 @@ int main(int argc, char** argv) {
     return [=, &pool] {
       const std::int64_t dims[] = {num_rows, num_rows};
       const std::int32_t permutation[] = {1, 0};
-      transpose(pool, 4, dims, permutation, x->data(), y->data(), options);
+      transpose(pool, 4, dims, permutation, x.data(), y.data(), options);
     };
   });
   rows.row("NHWC to NCHW [32,56,56,64]", [&] {
@@ -134,22 +139,22 @@ int main(int argc, char** argv) {
     return [=, &pool] {
       const std::int64_t dims[] = {32, 56, 56, 64};
       const std::int32_t permutation[] = {0, 3, 1, 2};
-      transpose(pool, 4, dims, permutation, x->data(), y->data(), options);
+      transpose(pool, 4, dims, permutation, x.data(), y.data(), options);
     };
   });
   rows.row("gather 4096 of [250000,64]", [&] {
     auto table = normals(table_rows * width), y = zeros(num_indices * width);
     auto indices = integers(num_indices, table_rows);
     return [=, &pool] {
-      gather_rows(pool, 1, table_rows, num_indices, width * 4, table->data(), indices->data(), y->data(), options);
+      static_cast<void>(gather_rows(pool, 1, table_rows, num_indices, width * 4, table.data(), indices.data(), y.data(), options));
     };
   });
   rows.row("scatter add 4096 to [250000,64]", [&] {
     auto table = normals(table_rows * width), x = normals(num_indices * width);
     auto indices = integers(num_indices, table_rows);
     return [=, &pool] {
-      scatter_rows(pool, ScatterOp::add, table_rows, num_indices, width, indices->data(), x->data(), table->data(),
-                   options);
+      static_cast<void>(scatter_rows(pool, ScatterOp::add, table_rows, num_indices, width, indices.data(), x.data(), table.data(),
+                   options));
     };
   });
   for (const std::int64_t n : {1'000'000, 10'000'000}) {
@@ -161,8 +166,8 @@ int main(int argc, char** argv) {
         side->session = std::make_unique<Session>(side->graph, SessionOptions{.num_threads = threads});
         using Step = decltype(side->session->prepare(feeds(a, b), fetches(y)));
         auto prepared = std::make_shared<Step>(side->session->prepare(feeds(a, b), fetches(y)));
-        Tensor<float> x({n}, std::span<const float>(*normals(n)));
-        return [=] { (*prepared)(x, x); };
+        const Tensor<float> x = *normals(n).tensor;
+        return [side, prepared, x] { (*prepared)(x, x); };
       });
     };
     step("addition", [](const auto& a, const auto& b) { return a + b; });

@@ -5,6 +5,7 @@
 #include <dflow/core/cancellation.ipp>
 #include <dflow/core/device_name.ipp>
 #include <dflow/core/dtype.ipp>
+#include <dflow/core/huge_page_allocator.ipp>
 #include <dflow/core/partial_shape.ipp>
 #include <dflow/core/pool_allocator.ipp>
 #include <dflow/core/rendezvous.ipp>

@@ -85,12 +85,13 @@ class LimitAllocator final : public Allocator {
   std::atomic<std::size_t> peak_bytes_in_use_{0};
 };
 
-/// The allocator of tensors that are made without naming one: a CpuAllocator, one per process, whose only state is its
-/// statistics. Sessions are given their own allocators and do not use it.
+/// The allocator of tensors that are made without naming one, and what sessions' own allocators take their memory from:
+/// a HugePageAllocator on the process's heap, one per process.
 Allocator& default_cpu_allocator() noexcept;
 
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/core/allocator.ipp>
+#include <dflow/core/huge_page_allocator.ipp>
 #endif

@@ -2,6 +2,7 @@
 
 #include <dflow/core/allocator.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -52,13 +53,19 @@ DFLOW_INLINE Allocator::~Allocator() = default;
 DFLOW_INLINE void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   if (alignment < default_alignment) alignment = default_alignment;
   // Only address space is lost by that, and all of the block can lie in huge pages.
-  if (bytes >= detail::huge_page_bytes && alignment < detail::huge_page_bytes) alignment = detail::huge_page_bytes;
+  std::size_t taken = bytes;
+  if (bytes >= detail::huge_page_bytes) {
+    alignment = std::max(alignment, detail::huge_page_bytes);
+    // An end that fills most of a page gets a whole one.
+    const std::size_t end = bytes % detail::huge_page_bytes;
+    if (end > detail::huge_page_bytes * 5 / 8) taken += detail::huge_page_bytes - end;
+  }
   if ((alignment & (alignment - 1)) != 0 || alignment > detail::max_cpu_alignment) [[unlikely]] {
     detail::throw_bad_alignment(name(), alignment);
   }
   if (bytes > detail::max_cpu_block_bytes) [[unlikely]]
     detail::throw_out_of_memory(name(), bytes);
-  void* raw = std::malloc(bytes + alignment);
+  void* raw = std::malloc(taken + alignment);
   if (raw == nullptr) [[unlikely]]
     detail::throw_out_of_memory(name(), bytes);
   // malloc aligns to 16, so the next boundary is at least that far and leaves room for the address.
@@ -66,7 +73,7 @@ DFLOW_INLINE void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignme
   static_assert(alignof(std::max_align_t) >= sizeof(void*));
   void* block = reinterpret_cast<void*>(aligned);
   std::memcpy(static_cast<std::byte*>(block) - sizeof raw, &raw, sizeof raw);
-  if (bytes >= detail::huge_page_bytes) detail::advise_huge_pages(block, bytes);
+  if (bytes >= detail::huge_page_bytes) detail::advise_huge_pages(block, taken);
 
   num_allocations_.fetch_add(1, std::memory_order_relaxed);
   const std::size_t in_use = bytes_in_use_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -126,13 +133,6 @@ DFLOW_INLINE AllocatorStats LimitAllocator::stats() const noexcept {
   stats.peak_bytes_in_use = peak_bytes_in_use_.load(std::memory_order_relaxed);
   stats.limit_bytes = limit_bytes_;
   return stats;
-}
-
-DFLOW_INLINE Allocator& default_cpu_allocator() noexcept {
-  // Never destroyed: tensors of static storage may outlive any order of destruction.
-  alignas(CpuAllocator) static std::byte storage[sizeof(CpuAllocator)];
-  static Allocator& allocator = *::new (static_cast<void*>(storage)) CpuAllocator;
-  return allocator;
 }
 
 }  // namespace dflow

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <dflow/core/allocator.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache_state.hpp>
-
-#include <new>
 
 namespace dflow::cpu {
 
@@ -36,11 +35,11 @@ DFLOW_INLINE void KernelCache::clear() {
 }
 
 DFLOW_INLINE ScratchBlock allocate_pages(std::size_t bytes) {
-  return {::operator new (bytes, std::align_val_t{scratch_alignment}), bytes};
+  return {default_cpu_allocator().allocate(bytes, scratch_alignment), bytes};
 }
 
 DFLOW_INLINE void release_pages(const ScratchBlock& block) noexcept {
-  ::operator delete (block.pointer, std::align_val_t{scratch_alignment});
+  default_cpu_allocator().deallocate(block.pointer, block.bytes);
 }
 
 DFLOW_INLINE Scratch::Scratch(KernelCache* cache, std::size_t bytes) : cache_(cache) {
