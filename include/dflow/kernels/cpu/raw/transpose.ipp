@@ -39,6 +39,13 @@ struct CopyNest {
     for (std::size_t i = loop; i + 1 < rank; ++i) dims[i] = dims[i + 1], from[i] = from[i + 1], to[i] = to[i + 1];
     --rank;
   }
+  /// Every iteration begins to write at a multiple of `elements`.
+  [[nodiscard]] bool starts_lines(std::int64_t elements) const {
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (to[i] % elements != 0) return false;
+    }
+    return true;
+  }
   /// Number of iterations of the loops outside the innermost `inner` ones.
   [[nodiscard]] std::int64_t outer_count(std::size_t inner) const {
     std::int64_t count = 1;
@@ -46,6 +53,9 @@ struct CopyNest {
     return count;
   }
 };
+
+/// A result of so many bytes is written past the caches: it is larger than what a core has for itself.
+inline constexpr std::int64_t streamed_bytes = std::int64_t{4} << 20;
 
 /// A position in the outer loops of a nest.
 struct CopyPosition {
@@ -63,7 +73,7 @@ struct CopyPosition {
 
 /// Type-erased CopyLoops of one element size.
 struct SizedCopy {
-  void (*transpose)(std::int64_t, std::int64_t, const void*, std::int64_t, void*, std::int64_t);
+  void (*transpose)(std::int64_t, std::int64_t, const void*, std::int64_t, void*, std::int64_t, bool);
   void (*strided)(std::int64_t, const void*, std::int64_t, void*, std::int64_t);
 };
 template <int bytes> SizedCopy sized_copy(CpuLevel level) {
@@ -139,12 +149,15 @@ inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const c
   }
   if (reads_on < nest.rank && writes_on < nest.rank && reads_on != writes_on && nest.dims[reads_on] > 1 &&
       nest.from[writes_on] > 1 && nest.to[reads_on] > 1) {
+    const std::int64_t count = nest.outer_count(0);
     const std::int64_t columns = nest.dims[reads_on], rows = nest.dims[writes_on];
     const std::int64_t from_stride = nest.from[writes_on], to_stride = nest.to[reads_on];
     nest.erase(std::max(reads_on, writes_on));
     nest.erase(std::min(reads_on, writes_on));
-    const std::int64_t tile_columns = std::min<std::int64_t>(columns, 256 / size * 4);
-    const std::int64_t tile_rows = std::min<std::int64_t>(rows, 1024 / size * 4);
+    const std::int64_t tile_columns = std::min<std::int64_t>(columns, 1024 / size);
+    const std::int64_t tile_rows = std::min<std::int64_t>(rows, 1024 / size);
+    const bool stream = count * size >= streamed_bytes && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
+                        to_stride * size % 64 == 0 && nest.starts_lines(64 / size);
     const std::int64_t across = (columns + tile_columns - 1) / tile_columns;
     const std::int64_t down = (rows + tile_rows - 1) / tile_rows;
     pool.parallel_for(nest.outer_count(0) * across * down,
@@ -156,7 +169,7 @@ inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const c
                           const std::int64_t c = i % across * tile_columns;
                           copy.transpose(std::min(tile_rows, rows - r), std::min(tile_columns, columns - c),
                                          from + (at.from + r * from_stride + c) * size, from_stride,
-                                         to + (at.to + c * to_stride + r) * size, to_stride);
+                                         to + (at.to + c * to_stride + r) * size, to_stride, stream);
                         }
                       });
     return;

@@ -16,9 +16,38 @@ struct __attribute__((may_alias)) SixteenBytes {
 };
 template <> struct Piece<16> { using type = SixteenBytes; };
 
+/// Writes a cache line past the caches, which then need not read it first; `to` is at a multiple of 64 bytes.
+DFLOW_LANE void stream_line(void* to, const void* from) {
+#if defined(__clang__)
+  using Line = VecOf<float, 64>::type;
+  __builtin_nontemporal_store(*static_cast<const Line*>(from), static_cast<Line*>(to));
+#elif defined(__AVX512F__)
+  using Words = VecOf<long long, 64>::type;
+  __builtin_ia32_movntdq512(static_cast<Words*>(to), *static_cast<const Words*>(from));
+#elif defined(__AVX__)
+  using Words = VecOf<long long, 32>::type;
+  __builtin_ia32_movntdq256(static_cast<Words*>(to), static_cast<const Words*>(from)[0]);
+  __builtin_ia32_movntdq256(static_cast<Words*>(to) + 1, static_cast<const Words*>(from)[1]);
+#elif defined(__SSE2__)
+  using Words = VecOf<long long, 16>::type;
+  for (int i = 0; i < 4; ++i) {
+    __builtin_ia32_movntdq(static_cast<Words*>(to) + i, static_cast<const Words*>(from)[i]);
+  }
+#else
+  __builtin_memcpy(to, from, 64);
+#endif
+}
+
+/// Makes streamed lines visible in order with later writes.
+DFLOW_LANE void end_of_stream() {
+#if defined(__SSE2__)
+  __builtin_ia32_sfence();
+#endif
+}
+
 template <int bytes>
 void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t from_stride, void* to,
-                      int64_t to_stride) {
+                      int64_t to_stride, bool stream) {
   using T = typename Piece<bytes>::type;
   const T* x = static_cast<const T*>(from);
   T* y = static_cast<T*>(to);
@@ -26,16 +55,33 @@ void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t f
     for (int64_t c = 0; c < columns; ++c) {
       for (int64_t r = 0; r < rows; ++r) y[c * to_stride + r] = x[r * from_stride + c];
     }
+  } else if (rows * columns * bytes <= 32768) {
+    transpose_matrix<T>(rows, columns, x, from_stride, y, to_stride);
   } else {
-    // Squares whose sides are whole cache lines: each line is read and written once, also where strides are powers of
-    // two.
-    constexpr int64_t side = 64 / bytes < 16 ? 16 : 64 / bytes;
-    for (int64_t c = 0; c < columns; c += side) {
-      for (int64_t r = 0; r < rows; r += side) {
-        transpose_matrix<T>(min_of(side, rows - r), min_of(side, columns - c), x + r * from_stride + c, from_stride,
-                            y + c * to_stride + r, to_stride);
+    // Squares by way of a buffer, whose rows are whole cache lines of the result: each line is read and written once,
+    // also where strides are powers of two and the lines of a square fall into one set of the cache.
+    constexpr int64_t line = 64 / bytes;
+    constexpr int64_t side = line < 32 ? 32 : line;
+    alignas(64) T square[side * side];
+    for (int64_t r = 0; r < rows; r += side) {
+      const int64_t height = min_of(side, rows - r);
+      for (int64_t c = 0; c < columns; c += side) {
+        const int64_t width = min_of(side, columns - c);
+        transpose_matrix<T>(height, width, x + r * from_stride + c, from_stride, square, side);
+        for (int64_t i = 0; i < width; ++i) {
+          T* row = y + (c + i) * to_stride + r;
+          const T* filled = square + i * side;
+          if (stream && height == side) {
+            for (int64_t j = 0; j < side; j += line) stream_line(row + j, filled + j);
+          } else if (height == side) {
+            __builtin_memcpy(row, filled, static_cast<size_t>(side * bytes));
+          } else {
+            for (int64_t j = 0; j < height; ++j) row[j] = filled[j];
+          }
+        }
       }
     }
+    if (stream) end_of_stream();
   }
 }
 

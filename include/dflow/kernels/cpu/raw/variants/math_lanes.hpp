@@ -64,6 +64,22 @@ DFLOW_LANE float exp_lane(float x) {
   return e * power_of_two(half) * power_of_two(n - half);
 }
 
+/// exp of |x| < 86.5, whose results are normal numbers: the power of two is added to the exponent. F is float and U
+/// uint32_t, or both are registers of them. The bits are those of exp_lane.
+template <class F, class U> DFLOW_LANE F exp_moderate(F x) {
+  const F shifted = x * 1.44269504088896341f + FloatTraits<float>::magic;
+  const F n = shifted - FloatTraits<float>::magic;
+  const F r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  F p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const F e = p * (r * r) + r + 1.0f;
+  return __builtin_bit_cast(F, static_cast<U>(__builtin_bit_cast(U, e) + (__builtin_bit_cast(U, shifted) << 23)));
+}
+inline constexpr float moderate_limit = 86.5f;
+
 /// exp of x <= 0, in one step; results that would be denormal are 0.
 DFLOW_LANE float exp_nonpositive(float x) {
   constexpr float lowest = -87.33f;
@@ -202,19 +218,6 @@ DFLOW_LANE double tanh_lane(double x) {
 template <class T> DFLOW_LANE T sigmoid_lane(T x) {
   const T e = exp_lane(-abs_lane(x));
   return (x < T(0) ? e : T(1)) / (T(1) + e);
-}
-
-/// A rational approximation of degrees 9 and 10 (Eigen's) whose error is absolute: for arguments
-/// above -2.5 a few units in the last place. It is 1 from 15.6 on.
-DFLOW_LANE float sigmoid_moderate(float x) {
-  constexpr float limit = 15.6437711715698242f;
-  const float y = x > limit ? limit : x;
-  const float z = y * y;
-  constexpr float p[] = {4.37031012579801e-11f, 1.15627324459942e-07f, 6.08574864600143e-05f, 8.51377133304701e-03f,
-                         2.48287947061529e-01f};
-  constexpr float q[] = {6.10247389755681e-13f, 5.76102136993427e-09f, 6.29106785017040e-06f,
-                         1.70198817374094e-03f, 1.16817656904453e-01f, 9.93151921023180e-01f};
-  return y * polynomial(z, p) / polynomial(z, q) + 0.5f;
 }
 
 /// A rational approximation of degrees 13 and 8 (Eigen's), beyond whose range erf is 1 in float.

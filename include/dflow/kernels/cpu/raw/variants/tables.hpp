@@ -185,9 +185,10 @@ template <class T> struct ScatterLoops {
 
 /// Elements of so many bytes. bytes: 1, 2, 4, 8, 16.
 template <int bytes> struct CopyLoops {
-  /// to[c, r] = from[r, c]; rows of both are strides of elements apart.
+  /// to[c, r] = from[r, c]; rows of both are strides of elements apart. `stream`: past the caches, for results that they
+  /// would not hold; then rows of `to` begin at multiples of 64 bytes.
   void (*transpose)(std::int64_t rows, std::int64_t columns, const void* from, std::int64_t from_stride, void* to,
-                    std::int64_t to_stride);
+                    std::int64_t to_stride, bool stream);
   void (*strided)(std::int64_t n, const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride);
 };
 
