@@ -1,6 +1,7 @@
 // Kernels that go through memory, in one thread: against memcpy of as many bytes, and elementary functions against
 // Eigen's packet math with this program's flags. usage: bench_kernels_memory [THREADS]
 #include <dflow/base/thread_pool.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/kernels/cpu/raw/batch_norm.hpp>
 #include <dflow/kernels/cpu/raw/bias.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
@@ -15,6 +16,7 @@
 #include "interleaved.hpp"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -27,17 +29,30 @@ using namespace dflow::cpu;
 
 bench::Clock clock_used = bench::Clock::thread;
 
-std::vector<float> numbers(std::int64_t n) {
-  std::vector<float> x(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 1000) * 0.004f - 2.0f;
+/// An array in memory as tensors have it; copies are copies of the numbers.
+template <class T> class Array {
+ public:
+  explicit Array(std::int64_t n) : numbers_(Tensor<T>::zeros({n})) {}
+  Array(const Array& other) : numbers_(other.numbers_.deep_copy()) {}
+  T* data() { return numbers_.data(); }
+  const T* data() const { return numbers_.data(); }
+  std::int64_t size() const { return numbers_.num_elements(); }
+
+ private:
+  Tensor<T> numbers_;
+};
+
+Array<float> numbers(std::int64_t n) {
+  Array<float> x(n);
+  for (std::int64_t i = 0; i < n; ++i) x.data()[i] = static_cast<float>(i * 7919 % 1000) * 0.004f - 2.0f;
   return x;
 }
 
 /// A copy that moves as many bytes, half of them in and half out.
 struct Copy {
-  std::vector<char> from, to;
-  explicit Copy(std::int64_t moved_bytes) : from(static_cast<std::size_t>(moved_bytes / 2), 1), to(from.size()) {}
-  void operator()() { std::memcpy(to.data(), from.data(), from.size()); }
+  Array<std::uint8_t> from, to;
+  explicit Copy(std::int64_t moved_bytes) : from(moved_bytes / 2), to(moved_bytes / 2) {}
+  void operator()() { std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.size())); }
 };
 
 template <class F> void against_copy(const char* name, std::int64_t moved_floats, F&& ours) {
@@ -48,10 +63,8 @@ template <class F> void against_copy(const char* name, std::int64_t moved_floats
 void elementary(std::int64_t n) {
   const auto x = numbers(n);
   auto y = x;
-  using Array = Eigen::Map<Eigen::ArrayXf>;
-  using ConstArray = Eigen::Map<const Eigen::ArrayXf>;
-  const ConstArray in(x.data(), n);
-  Array out(y.data(), n);
+  const Eigen::Map<const Eigen::ArrayXf> in(x.data(), n);
+  Eigen::Map<Eigen::ArrayXf> out(y.data(), n);
   const auto row = [&](const char* name, auto&& ours, auto&& peer) {
     bench::print(std::string(name) + " " + std::to_string(n), "eigen", bench::compare(ours, peer, clock_used));
   };
@@ -65,7 +78,8 @@ void elementary(std::int64_t n) {
       "sigmoid", [&] { vsigmoid(n, x.data(), y.data()); }, [&] { out = in.logistic(); });
   row(
       "sin", [&] { vsin(n, x.data(), y.data()); }, [&] { out = in.sin(); });
-  std::vector<double> dx(x.begin(), x.end()), dy(x.size());
+  Array<double> dx(n), dy(n);
+  std::copy_n(x.data(), n, dx.data());
   const Eigen::Map<const Eigen::ArrayXd> din(dx.data(), n);
   Eigen::Map<Eigen::ArrayXd> dout(dy.data(), n);
   row(
@@ -179,7 +193,7 @@ int main(int argc, char** argv) {
                         .stride_cols = 2};
     against_copy("max pool 2x2 [32,56,56,64]", rows * channels * 5 / 4,
                  [&] { max_pool(pool, s, x.data(), y.data(), options); });
-    std::vector<float> dx(x.size());
+    Array<float> dx(x.size());
     against_copy("max pool 2x2 gradient", rows * channels * 9 / 4,
                  [&] { max_pool_backward(pool, s, x.data(), dy.data(), dx.data(), options); });
     Pool2dShape wide = s;
@@ -192,7 +206,7 @@ int main(int argc, char** argv) {
   {
     const std::int64_t limit = 1'000'000, count = 4096;
     const auto table = numbers(limit * 64);
-    std::vector<float> rows(static_cast<std::size_t>(count * 64));
+    Array<float> rows(count * 64);
     auto to = table;
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 0; i < count; ++i) indices.push_back(i * 7919 * 131 % limit);
@@ -206,7 +220,7 @@ int main(int argc, char** argv) {
         std::abort();
     });
     std::vector<std::int64_t> unique(indices.size());
-    std::vector<float> summed(rows.size());
+    Array<float> summed(rows.size());
     against_copy("sum of duplicate rows 4096 x 16", 2 * count * 16, [&] {
       if (sum_duplicate_rows(pool, count, std::int64_t{16}, indices.data(), rows.data(), unique.data(), summed.data(),
                              options) < 0)
