@@ -56,7 +56,7 @@ struct TypedCall<K, In<Ins...>, Out<Outs...>, Ts...> {
 
 template <class O, class K>
 K make_typed(const KernelInit& init) {
-  if constexpr (std::constructible_from<K, const KernelInit&>) {
+  if constexpr (requires { K(init); }) {
     return K(init);
   } else {
     K kernel{};
@@ -74,7 +74,7 @@ class SyncKernelOf final : public AnyKernel {
     if constexpr (requires { kernel_.cost_ns(init); }) cost_ns_ = kernel_.cost_ns(init);
   }
   void run(KernelContext& context) const override {
-    if constexpr (std::invocable<const K&, KernelContext&>) {
+    if constexpr (requires { kernel_(context); }) {
       kernel_(context);
     } else {
       TypedCall<K, InputsOf<O>, OutputsOf<O>, Ts...>::run(kernel_, context);
@@ -97,6 +97,8 @@ class AsyncKernelOf final : public AsyncKernel {
   K kernel_;
 };
 
+/// Pointers are made to the base class, not by make_unique: a unique_ptr of each of some thousand kernels was half of what
+/// a header-only program took to compile.
 template <class O, class Device, class... Ts>
 std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
   using K = Kernel<O, Device, Ts...>;
@@ -105,9 +107,9 @@ std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
   } else if constexpr (requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
                   kernel.run_async(context, std::move(done));
                 }) {
-    return std::make_unique<AsyncKernelOf<O, K>>(init);
+    return std::unique_ptr<AnyKernel>(new AsyncKernelOf<O, K>(init));
   } else {
-    return std::make_unique<SyncKernelOf<O, K, Ts...>>(init);
+    return std::unique_ptr<AnyKernel>(new SyncKernelOf<O, K, Ts...>(init));
   }
 }
 
