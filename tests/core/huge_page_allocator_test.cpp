@@ -71,7 +71,7 @@ TEST_CASE("an alignment beyond a part of a chunk is kept", "[huge_page_allocator
     CHECK(reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
     allocator.deallocate(block, 200 * kib);
   }
-  CHECK(status_of([&] { return allocator.allocate(200 * kib, 3); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return allocator.allocate(200 * kib, 96); }).code() == Code::invalid_argument);
 }
 
 TEST_CASE("a heap that is full is an error and nothing is lost", "[huge_page_allocator]") {
