@@ -31,13 +31,15 @@ void finish_rows(std::int64_t rows, std::int64_t columns, T* c, std::int64_t ldc
   }
 }
 
-/// True for products at which oneDNN measured faster than the loops here: with AVX2 large ones alone, and those whose b
-/// lies transposed.
+/// True for products at which oneDNN measured faster than the loops here: with AVX-512 all but small ones, with AVX2 large
+/// ones alone, and those whose b lies transposed.
 inline bool onednn_wins(const Product<float>& p, CpuLevel max_level) {
   static const CpuLevel detected = detect_cpu_level();
-  if (p.m < 48 || p.n < 48 || p.k < 48) return false;
   const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  if (detected >= CpuLevel::x86_64_v4 && max_level >= CpuLevel::x86_64_v4) return products >= 128.0 * 128 * 128;
+  if (detected >= CpuLevel::x86_64_v4 && max_level >= CpuLevel::x86_64_v4) {
+    return std::min({p.m, p.n, p.k}) >= 8 && products >= 80.0 * 80 * 80;
+  }
+  if (p.m < 48 || p.n < 48 || p.k < 48) return false;
   return products >= (p.b_column == 1 ? 800.0 * 800 * 800 : 256.0 * 256 * 256);
 }
 
@@ -46,7 +48,9 @@ inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuO
   const bool by_rows = p.m >= p.n;
   const std::int64_t extent = by_rows ? p.m : p.n;
   const std::int64_t wanted = options.reproducible ? 8 : pool.num_threads();
-  const std::int64_t shard = round_up((extent + wanted - 1) / wanted, 48);
+  // Multiples of oneDNN's blocks of 8 rows, and of vectors in a row; blocks are 48 columns wide, but with those as unit
+  // one of two shards of 512 would be a quarter larger.
+  const std::int64_t shard = round_up((extent + wanted - 1) / wanted, by_rows ? 8 : 16);
   const std::int64_t shards = (extent + shard - 1) / shard;
   pool.parallel_for(shards, p.cost_ns() / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t s = begin; s < end; ++s) {
