@@ -33,6 +33,7 @@ class PlanCompiler {
  private:
   static constexpr double cheap_ns = 5'000;        ///< below this a node joins the unit of its producers
   static constexpr double worth_a_thread_ns = 20'000;  ///< waking a parked thread costs 7 to 20 us
+  static constexpr double splits_well_ns = 50'000;  ///< a kernel with so much for each thread keeps them all busy itself
 
   const StepGraph& graph() const { return plan_->graph_; }
   std::size_t num_nodes() const { return graph().nodes.size(); }
@@ -144,15 +145,21 @@ class PlanCompiler {
     unit_of_.assign(num_nodes(), -1);
     bool any_async = false;
     int expensive = 0;
+    const int num_threads = plan_->device_->pool->num_threads();
+    double split_ns = 0, whole_ns = 0;  // in kernels that keep all threads busy, and in those that do not
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       if (!runs(static_cast<NodeId>(i))) continue;
       any_async |= is_async_[i];
-      expensive += kernels_[i]->cost_ns() >= worth_a_thread_ns ? 1 : 0;
+      const double cost_ns = kernels_[i]->cost_ns();
+      if (cost_ns < worth_a_thread_ns) continue;
+      ++expensive;
+      (cost_ns >= splits_well_ns * num_threads ? split_ns : whole_ns) += cost_ns;
     }
     plan_->has_async_nodes_ = any_async;
-    const bool one_thread = plan_->device_->pool->num_threads() == 1;
-    plan_->is_sequential_ = !any_async && (inter_op_ == InterOp::sequential ||
-                                           (inter_op_ == InterOp::automatic && (one_thread || expensive < 2)));
+    // Kernels side by side get in each other's caches, so one that can use all threads has them for itself.
+    const bool units_gain = num_threads > 1 && expensive >= 2 && whole_ns > split_ns;
+    plan_->is_sequential_ =
+        !any_async && (inter_op_ == InterOp::sequential || (inter_op_ == InterOp::automatic && !units_gain));
     if (plan_->is_sequential_) return form_one_unit();
 
     constexpr std::int32_t none = -1, several = -2;
