@@ -48,8 +48,11 @@ SUITES = {
         ("exp 100000", 1e3, "us", 1, 1),
         ("tanh 100000", 1e3, "us", 1, 1),
         ("sigmoid 100000", 1e3, "us", 1, 1),
+        # PyTorch in its own layout, as the targets have it, then in ours.
         ("max pool 2x2 [32,56,56,64]", 1e3, "us", 10, None),
+        ("max pool 2x2 [32,56,56,64], channels last", 1e3, "us", None, None),
         ("batch norm [32,56,56,64]", 1e3, "us", 2, None),
+        ("batch norm [32,56,56,64], channels last", 1e3, "us", None, None),
         ("softmax cross entropy, both ways [512,32000]", 1e3, "us", 3, None),
         ("row sums [4096,1024]", 1e3, "us", 0.95, None),
         ("column sums [4096,1024]", 1e3, "us", 0.95, None),

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   elementary("tanh 100000", [](std::int64_t n, const float* x, float* y) { vtanh(n, x, y); });
   elementary("sigmoid 100000", [](std::int64_t n, const float* x, float* y) { vsigmoid(n, x, y); });
 
-  rows.row("max pool 2x2 [32,56,56,64]", [&] {
+  const auto max_pool_row = [&] {
     auto x = normals(num_pixels * channels), y = zeros(num_pixels * channels / 4);
     const Pool2dShape shape{.batch = 32,
                             .in_rows = 56,
@@ -89,15 +89,19 @@ int main(int argc, char** argv) {
                             .stride_rows = 2,
                             .stride_cols = 2};
     return [=, &pool] { max_pool(pool, shape, x.data(), y.data(), options); };
-  });
-  rows.row("batch norm [32,56,56,64]", [&] {
+  };
+  const auto batch_norm_row = [&] {
     auto x = normals(num_pixels * channels), y = zeros(num_pixels * channels), scale = normals(channels),
          offset = normals(channels), mean = zeros(channels), variance = zeros(channels);
     return [=, &pool] {
       batch_norm_training(pool, num_pixels, channels, x.data(), scale.data(), offset.data(), 1e-3f, y.data(),
                           mean.data(), variance.data(), options);
     };
-  });
+  };
+  for (const char* layout : {"", ", channels last"}) {
+    rows.row(std::string("max pool 2x2 [32,56,56,64]") + layout, max_pool_row);
+    rows.row(std::string("batch norm [32,56,56,64]") + layout, batch_norm_row);
+  }
   rows.row("softmax cross entropy, both ways [512,32000]", [&] {
     auto x = normals(batch * num_labels), gradient = zeros(batch * num_labels), loss = zeros(batch);
     auto labels = integers(batch, num_labels);

@@ -4,6 +4,7 @@
 #include <dflow/kernels/cpu/raw/conv2d.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
 
+#include "array.hpp"
 #include "interleaved.hpp"
 
 #include <cstdio>
@@ -35,9 +36,9 @@ constexpr Layer layers[] = {
     {"1x1 256-64 56", 4, 256, 64, 56, 1, 1, 0},    {"3x3 256-256 14", 4, 256, 256, 14, 3, 1, 1},
 };
 
-std::vector<float> numbers(std::int64_t n) {
-  std::vector<float> x(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 13) * 0.01f;
+bench::Array<float> numbers(std::int64_t n) {
+  bench::Array<float> x(n);
+  for (std::int64_t i = 0; i < n; ++i) x.data()[i] = static_cast<float>(i * 7919 % 13) * 0.01f;
   return x;
 }
 
@@ -46,6 +47,7 @@ std::vector<float> numbers(std::int64_t n) {
 class Peer {
  public:
   explicit Peer(const Layer& l) : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    arrays_.reserve(9);
     using namespace dnnl;
     const std::int64_t side = (l.side + 2 * l.pad - l.filter) / l.stride + 1;
     const auto any = [](memory::dims d) { return memory::desc(d, memory::data_type::f32, memory::format_tag::any); };
@@ -78,11 +80,10 @@ class Peer {
 
  private:
   dnnl::memory make(const dnnl::memory::desc& desc) {
-    dnnl::memory m(desc, engine_);
-    auto* values = static_cast<float*>(m.get_data_handle());
-    for (std::size_t i = 0; i < desc.get_size() / sizeof(float); ++i) values[i] = static_cast<float>(i % 13) * 0.01f;
-    return m;
+    arrays_.push_back(numbers(static_cast<std::int64_t>(desc.get_size() / sizeof(float))));
+    return dnnl::memory(desc, engine_, arrays_.back().data());
   }
+  std::vector<bench::Array<float>> arrays_;
   dnnl::engine engine_;
   dnnl::stream stream_;
   dnnl::primitive primitives_[3];

@@ -4,6 +4,7 @@
 #include <dflow/kernels/cpu/raw/gemm.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
 
+#include "array.hpp"
 #include "interleaved.hpp"
 
 #include <Eigen/Core>
@@ -55,10 +56,9 @@ constexpr Size sizes[] = {
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 void run(dflow::ThreadPool& pool, const Size& s, const dflow::cpu::CpuOptions& options) {
-  std::vector<float> a(static_cast<std::size_t>(s.m * s.k)), b(static_cast<std::size_t>(s.k * s.n));
-  std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i % 13) * 0.01f;
-  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i % 17) * 0.01f;
+  dflow::bench::Array<float> a(s.m * s.k), b(s.k * s.n), c(s.m * s.n);
+  for (std::int64_t i = 0; i < a.size(); ++i) a.data()[i] = static_cast<float>(i % 13) * 0.01f;
+  for (std::int64_t i = 0; i < b.size(); ++i) b.data()[i] = static_cast<float>(i % 17) * 0.01f;
   const auto ours = [&] {
     dflow::cpu::gemm(pool, s.transpose_a, s.transpose_b, s.m, s.n, s.k, a.data(), b.data(), c.data(), {}, options);
   };

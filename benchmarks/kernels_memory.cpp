@@ -1,7 +1,6 @@
 // Kernels that go through memory, in one thread: against memcpy of as many bytes, and elementary functions against
 // Eigen's packet math with this program's flags. usage: bench_kernels_memory [THREADS]
 #include <dflow/base/thread_pool.hpp>
-#include <dflow/core/tensor.hpp>
 #include <dflow/kernels/cpu/raw/batch_norm.hpp>
 #include <dflow/kernels/cpu/raw/bias.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
@@ -13,6 +12,7 @@
 #include <dflow/kernels/cpu/raw/transpose.hpp>
 #include <dflow/kernels/cpu/raw/vector_math.hpp>
 
+#include "array.hpp"
 #include "interleaved.hpp"
 
 #include <Eigen/Core>
@@ -29,28 +29,15 @@ using namespace dflow::cpu;
 
 bench::Clock clock_used = bench::Clock::thread;
 
-/// An array in memory as tensors have it; copies are copies of the numbers.
-template <class T> class Array {
- public:
-  explicit Array(std::int64_t n) : numbers_(Tensor<T>::zeros({n})) {}
-  Array(const Array& other) : numbers_(other.numbers_.deep_copy()) {}
-  T* data() { return numbers_.data(); }
-  const T* data() const { return numbers_.data(); }
-  std::int64_t size() const { return numbers_.num_elements(); }
-
- private:
-  Tensor<T> numbers_;
-};
-
-Array<float> numbers(std::int64_t n) {
-  Array<float> x(n);
+bench::Array<float> numbers(std::int64_t n) {
+  bench::Array<float> x(n);
   for (std::int64_t i = 0; i < n; ++i) x.data()[i] = static_cast<float>(i * 7919 % 1000) * 0.004f - 2.0f;
   return x;
 }
 
 /// A copy that moves as many bytes, half of them in and half out.
 struct Copy {
-  Array<std::uint8_t> from, to;
+  bench::Array<std::uint8_t> from, to;
   explicit Copy(std::int64_t moved_bytes) : from(moved_bytes / 2), to(moved_bytes / 2) {}
   void operator()() { std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.size())); }
 };
@@ -78,7 +65,7 @@ void elementary(std::int64_t n) {
       "sigmoid", [&] { vsigmoid(n, x.data(), y.data()); }, [&] { out = in.logistic(); });
   row(
       "sin", [&] { vsin(n, x.data(), y.data()); }, [&] { out = in.sin(); });
-  Array<double> dx(n), dy(n);
+  bench::Array<double> dx(n), dy(n);
   std::copy_n(x.data(), n, dx.data());
   const Eigen::Map<const Eigen::ArrayXd> din(dx.data(), n);
   Eigen::Map<Eigen::ArrayXd> dout(dy.data(), n);
@@ -193,7 +180,7 @@ int main(int argc, char** argv) {
                         .stride_cols = 2};
     against_copy("max pool 2x2 [32,56,56,64]", rows * channels * 5 / 4,
                  [&] { max_pool(pool, s, x.data(), y.data(), options); });
-    Array<float> dx(x.size());
+    bench::Array<float> dx(x.size());
     against_copy("max pool 2x2 gradient", rows * channels * 9 / 4,
                  [&] { max_pool_backward(pool, s, x.data(), dy.data(), dx.data(), options); });
     Pool2dShape wide = s;
@@ -206,7 +193,7 @@ int main(int argc, char** argv) {
   {
     const std::int64_t limit = 1'000'000, count = 4096;
     const auto table = numbers(limit * 64);
-    Array<float> rows(count * 64);
+    bench::Array<float> rows(count * 64);
     auto to = table;
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 0; i < count; ++i) indices.push_back(i * 7919 * 131 % limit);
@@ -220,7 +207,7 @@ int main(int argc, char** argv) {
         std::abort();
     });
     std::vector<std::int64_t> unique(indices.size());
-    Array<float> summed(rows.size());
+    bench::Array<float> summed(rows.size());
     against_copy("sum of duplicate rows 4096 x 16", 2 * count * 16, [&] {
       if (sum_duplicate_rows(pool, count, std::int64_t{16}, indices.data(), rows.data(), unique.data(), summed.data(),
                              options) < 0)

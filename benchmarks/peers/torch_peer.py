@@ -57,19 +57,21 @@ def kernels():
                 return lambda: f(x, out=y)
             side.row(f"{name} {n}", elementary)
 
-    def images():
-        return torch.randn(32, 64, 56, 56).contiguous(memory_format=torch.channels_last)
+    def images(channels_last=True):
+        x = torch.randn(32, 64, 56, 56)
+        return x.contiguous(memory_format=torch.channels_last) if channels_last else x
 
-    def max_pool():
-        x = images()
-        return lambda: F.max_pool2d(x, 2)
-    side.row("max pool 2x2 [32,56,56,64]", max_pool)
+    for suffix, channels_last in ((", channels last", True), ("", False)):
+        def max_pool(channels_last=channels_last):
+            x = images(channels_last)
+            return lambda: F.max_pool2d(x, 2)
+        side.row("max pool 2x2 [32,56,56,64]" + suffix, max_pool)
 
-    def batch_norm():
-        x = images()
-        scale, offset, mean, variance = torch.ones(64), torch.zeros(64), torch.zeros(64), torch.ones(64)
-        return lambda: torch.native_batch_norm(x, scale, offset, mean, variance, True, 0.1, 1e-3)
-    side.row("batch norm [32,56,56,64]", batch_norm)
+        def batch_norm(channels_last=channels_last):
+            x = images(channels_last)
+            scale, offset, mean, variance = torch.ones(64), torch.zeros(64), torch.zeros(64), torch.ones(64)
+            return lambda: torch.native_batch_norm(x, scale, offset, mean, variance, True, 0.1, 1e-3)
+        side.row("batch norm [32,56,56,64]" + suffix, batch_norm)
 
     def cross_entropy():
         x, y = torch.randn(512, 32000), torch.randint(0, 32000, (512,))
