@@ -98,16 +98,18 @@ struct TablesOf {
 };
 template <std::floating_point T>
 struct TablesOf<T> {
-  using type = TypeList<FloatElementwiseLoops<T>>;
+  using type = TypeList<FloatElementwiseLoops<T>, OrderComparisonLoops<T>, EqualityComparisonLoops<T>>;
 };
 template <math::HalfPrecision T>
 struct TablesOf<T> {
-  using type = TypeList<FloatElementwiseLoops<loop_t<T>>, HalfMathLoops<loop_t<T>>>;
+  using type = TypeList<FloatElementwiseLoops<loop_t<T>>, HalfMathLoops<loop_t<T>>, OrderComparisonLoops<loop_t<T>>,
+                        EqualityComparisonLoops<loop_t<T>>>;
 };
 template <std::integral T>
   requires(!std::same_as<T, bool>)
 struct TablesOf<T> {
-  using type = TypeList<WrappingElementwiseLoops<wrapping_loop_t<T>>, OrderedElementwiseLoops<T>>;
+  using type = TypeList<WrappingElementwiseLoops<wrapping_loop_t<T>>, OrderedElementwiseLoops<T>, OrderComparisonLoops<T>,
+                        EqualityComparisonLoops<wrapping_loop_t<T>>>;
 };
 
 template <class O, class List>

@@ -13,4 +13,16 @@ template const OrderedElementwiseLoops<uint8_t>& table();
 template const OrderedElementwiseLoops<uint16_t>& table();
 template const OrderedElementwiseLoops<uint32_t>& table();
 template const OrderedElementwiseLoops<uint64_t>& table();
+template const OrderComparisonLoops<signed char>& table();
+template const OrderComparisonLoops<short>& table();
+template const OrderComparisonLoops<int32_t>& table();
+template const OrderComparisonLoops<int64_t>& table();
+template const OrderComparisonLoops<uint8_t>& table();
+template const OrderComparisonLoops<uint16_t>& table();
+template const OrderComparisonLoops<uint32_t>& table();
+template const OrderComparisonLoops<uint64_t>& table();
+template const EqualityComparisonLoops<uint8_t>& table();
+template const EqualityComparisonLoops<uint16_t>& table();
+template const EqualityComparisonLoops<uint32_t>& table();
+template const EqualityComparisonLoops<uint64_t>& table();
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

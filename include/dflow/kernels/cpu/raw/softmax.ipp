@@ -57,7 +57,7 @@ void log_softmax_backward(ThreadPool& pool, std::int64_t rows, std::int64_t cols
 template <class T>
 void softmax_cross_entropy(ThreadPool& pool, std::int64_t rows, std::int64_t cols, const T* logits, const T* labels,
                            T* loss, T* backprop, const CpuOptions& options) {
-  const auto& table = loops<SoftmaxLoops<loop_t<T>>>(options.max_level);
+  const auto& table = loops<CrossEntropyLoops<loop_t<T>>>(options.max_level);
   for_each_row(pool, rows, cols, 1.5, [&](std::int64_t r) {
     table.cross_entropy(cols, as_loop(logits) + r * cols, as_loop(labels) + r * cols,
                         loss == nullptr ? nullptr : as_loop(loss) + r,
@@ -68,7 +68,7 @@ void softmax_cross_entropy(ThreadPool& pool, std::int64_t rows, std::int64_t col
 template <class T, class Index>
 std::int64_t sparse_softmax_cross_entropy(ThreadPool& pool, std::int64_t rows, std::int64_t cols, const T* logits,
                                           const Index* labels, T* loss, T* backprop, const CpuOptions& options) {
-  const auto& table = loops<SoftmaxLoops<loop_t<T>>>(options.max_level);
+  const auto& table = loops<CrossEntropyLoops<loop_t<T>>>(options.max_level);
   std::atomic<bool> all_in_range{true};
   for_each_row(pool, rows, cols, 1.2, [&](std::int64_t r) {
     const auto label = static_cast<std::int64_t>(labels[r]);

@@ -301,10 +301,6 @@ inline constexpr FloatElementwiseLoops<T> float_elementwise_table = {
     .maximum = broadcast_loops<LargerOfTwo, T>,
     .minimum = broadcast_loops<SmallerOfTwo, T>,
     .squared_difference = broadcast_loops<DifferenceSquared, T>,
-    .less = broadcast_loops<IsLess, T, uint8_t>,
-    .less_equal = broadcast_loops<IsLessOrEqual, T, uint8_t>,
-    .equal = broadcast_loops<IsEqual, T, uint8_t>,
-    .not_equal = broadcast_loops<IsUnequal, T, uint8_t>,
     .negate = unary_loop<Negative, T, T>,
     .absolute = unary_loop<Magnitude, T, T>,
     .invert = unary_loop<Inverse, T, T>,
@@ -357,8 +353,6 @@ inline constexpr WrappingElementwiseLoops<T> wrapping_elementwise_table = {
     .subtract = broadcast_loops<Minus, T>,
     .multiply = broadcast_loops<Times, T>,
     .squared_difference = broadcast_loops<DifferenceSquared, T>,
-    .equal = broadcast_loops<IsEqual, T, uint8_t>,
-    .not_equal = broadcast_loops<IsUnequal, T, uint8_t>,
     .negate = unary_loop<Negative, T, T>,
     .square = unary_loop<Squared, T, T>,
 };
@@ -370,13 +364,29 @@ template <class T>
 inline constexpr OrderedElementwiseLoops<T> ordered_elementwise_table = {
     .maximum = broadcast_loops<LargerOfTwo, T>,
     .minimum = broadcast_loops<SmallerOfTwo, T>,
-    .less = broadcast_loops<IsLess, T, uint8_t>,
-    .less_equal = broadcast_loops<IsLessOrEqual, T, uint8_t>,
     .relu = unary_loop<Rectified, T, T>,
     .relu_grad = same_shape_loop<ReluSlope, T>,
 };
 template <class T> struct TableOf<OrderedElementwiseLoops<T>> {
   static constexpr const OrderedElementwiseLoops<T>& value = ordered_elementwise_table<T>;
+};
+
+template <class T>
+inline constexpr OrderComparisonLoops<T> order_comparison_table = {
+    .less = broadcast_loops<IsLess, T, uint8_t>,
+    .less_equal = broadcast_loops<IsLessOrEqual, T, uint8_t>,
+};
+template <class T> struct TableOf<OrderComparisonLoops<T>> {
+  static constexpr const OrderComparisonLoops<T>& value = order_comparison_table<T>;
+};
+
+template <class T>
+inline constexpr EqualityComparisonLoops<T> equality_comparison_table = {
+    .equal = broadcast_loops<IsEqual, T, uint8_t>,
+    .not_equal = broadcast_loops<IsUnequal, T, uint8_t>,
+};
+template <class T> struct TableOf<EqualityComparisonLoops<T>> {
+  static constexpr const EqualityComparisonLoops<T>& value = equality_comparison_table<T>;
 };
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

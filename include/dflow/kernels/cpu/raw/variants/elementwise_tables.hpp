@@ -13,7 +13,6 @@ struct BroadcastLoops {
 /// T: float, double, HalfBits, BFloat16Bits.
 template <class T> struct FloatElementwiseLoops {
   BroadcastLoops add, subtract, multiply, divide, maximum, minimum, squared_difference;
-  BroadcastLoops less, less_equal, equal, not_equal;
   ElementwiseLoop negate, absolute, invert, square, sqrt, rsqrt, sign, floor, ceil, round;
   ElementwiseLoop is_nan, is_inf, is_finite;
   ElementwiseLoop tanh_grad, sigmoid_grad, invert_grad, sqrt_grad, rsqrt_grad;
@@ -26,14 +25,19 @@ template <class T> struct HalfMathLoops { ElementwiseLoop exp, log, log1p, tanh,
 
 /// What signed and unsigned integers have in common. T: uint8 to uint64.
 template <class T> struct WrappingElementwiseLoops {
-  BroadcastLoops add, subtract, multiply, squared_difference, equal, not_equal;
+  BroadcastLoops add, subtract, multiply, squared_difference;
   ElementwiseLoop negate, square;
 };
 
 /// What depends on the sign. T: every integer type.
 template <class T> struct OrderedElementwiseLoops {
-  BroadcastLoops maximum, minimum, less, less_equal;
+  BroadcastLoops maximum, minimum;
   ElementwiseLoop relu, relu_grad;
 };
+
+/// Comparisons, in tables of their own since few programs of a selective op table have them. T: the floating-point types,
+/// and for order every integer type, for equality the unsigned ones.
+template <class T> struct OrderComparisonLoops { BroadcastLoops less, less_equal; };
+template <class T> struct EqualityComparisonLoops { BroadcastLoops equal, not_equal; };
 
 }  // namespace dflow::cpu

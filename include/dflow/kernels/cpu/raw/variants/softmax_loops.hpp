@@ -205,11 +205,19 @@ template <class T> void sparse_cross_entropy_row(int64_t n, const T* x, int64_t 
 
 template <class T>
 inline constexpr SoftmaxLoops<T> softmax_table = {
-    softmax_row<T>,       log_softmax_row<T>,          softmax_backward_row<T>, log_softmax_backward_row<T>,
-    cross_entropy_row<T>, sparse_cross_entropy_row<T>,
+    softmax_row<T>,
+    log_softmax_row<T>,
+    softmax_backward_row<T>,
+    log_softmax_backward_row<T>,
 };
 template <class T> struct TableOf<SoftmaxLoops<T>> {
   static constexpr const SoftmaxLoops<T>& value = softmax_table<T>;
+};
+
+template <class T>
+inline constexpr CrossEntropyLoops<T> cross_entropy_table = {cross_entropy_row<T>, sparse_cross_entropy_row<T>};
+template <class T> struct TableOf<CrossEntropyLoops<T>> {
+  static constexpr const CrossEntropyLoops<T>& value = cross_entropy_table<T>;
 };
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -132,6 +132,8 @@ template <class T> struct SoftmaxLoops {
   void (*log_softmax)(std::int64_t n, const T* x, T* y);
   void (*softmax_backward)(std::int64_t n, const T* y, const T* grad_y, T* grad_x);
   void (*log_softmax_backward)(std::int64_t n, const T* y, const T* grad_y, T* grad_x);
+};
+template <class T> struct CrossEntropyLoops {
   /// loss and backprop may be null.
   void (*cross_entropy)(std::int64_t n, const T* x, const T* labels, T* loss, T* backprop);
   /// A label outside [0, n) makes NaNs.
