@@ -217,7 +217,8 @@ TEST_CASE("gradients agree with finite differences, first and second order", "[o
   }
   int failed = 0;
   for (const auto& [op, count] : failures) failed += count;
-  std::cout << ops.size() << " ops, " << first << " first-order and " << second << " second-order gradient checks, " << failed
+  std::cout << "count: " << ops.size() << " ops, " << first << " first-order and " << second << " second-order gradient checks, "
+            << failed
             << " failed\n";
   for (const std::string& op : without_second) std::cout << "  no second order: " << op << '\n';
   CHECK(failed == 0);

@@ -96,7 +96,9 @@ TEST_CASE("threads, devices, passes and backends do not change results", "[ops]"
       }
     }
   }
-  for (const auto& [mode, count] : checks) std::cout << count << " checks: " << mode << ", " << failures[mode] << " failed\n";
+  for (const auto& [mode, count] : checks) {
+    std::cout << "count: " << count << " checks: " << mode << ", " << failures[mode] << " failed\n";
+  }
   int failed = 0;
   for (const auto& [mode, count] : failures) failed += count;
   CHECK(failed == 0);

@@ -76,7 +76,7 @@ void check_values(InputsAs inputs_as, Tally& tally) {
 TEST_CASE("every op agrees with its oracle for every element type, fed", "[ops]") {
   Tally tally;
   check_values(InputsAs::feeds, tally);
-  std::cout << tally.ops.size() << " ops, " << tally.checks << " value checks fed (" << tally.skipped_types
+  std::cout << "count: " << tally.ops.size() << " ops, " << tally.checks << " value checks fed (" << tally.skipped_types
             << " case and type pairs are outside an op's element types), " << tally.num_failures() << " failed\n";
   for (const auto& [op, count] : tally.failures) std::cout << "  " << op << ": " << count << " failed\n";
   CHECK(tally.num_failures() == 0);
@@ -86,7 +86,8 @@ TEST_CASE("every op agrees with its oracle for every element type, fed", "[ops]"
 TEST_CASE("every op agrees with its oracle for every element type, on constants", "[ops]") {
   Tally tally;
   check_values(InputsAs::constants, tally);
-  std::cout << tally.ops.size() << " ops, " << tally.checks << " value checks on constants, " << tally.num_failures()
+  std::cout << "count: " << tally.ops.size() << " ops, " << tally.checks << " value checks on constants, "
+            << tally.num_failures()
             << " failed\n";
   for (const auto& [op, count] : tally.failures) std::cout << "  " << op << ": " << count << " failed\n";
   CHECK(tally.num_failures() == 0);
@@ -121,7 +122,7 @@ TEST_CASE("bad input to an op is an error with the right code", "[ops]") {
       }
     }
   }
-  std::cout << tally.ops.size() << " ops, " << tally.checks << " checks of bad input, " << tally.num_failures()
+  std::cout << "count: " << tally.ops.size() << " ops, " << tally.checks << " checks of bad input, " << tally.num_failures()
             << " failed\n";
   for (const auto& [op, count] : tally.failures) std::cout << "  " << op << ": " << count << " failed\n";
   CHECK(tally.num_failures() == 0);
