@@ -70,6 +70,37 @@ DFLOW_LANE Vec<float> reciprocal(Vec<float> x) {
 #endif
 }
 
+/// The same rational approximation as tanh_lane.
+DFLOW_LANE Vec<float> tanh_register(Vec<float> x) {
+  constexpr float limit = 7.90531110763549805f;
+  const Vec<float> low = x < -limit ? splat(-limit) : x;
+  const Vec<float> y = low > limit ? splat(limit) : low;
+  const Vec<float> z = y * y;
+  Vec<float> p = z * -2.76076847742355e-16f + 2.00018790482477e-13f;
+  p = p * z + -8.60467152213735e-11f;
+  p = p * z + 5.12229709037114e-08f;
+  p = p * z + 1.48572235717979e-05f;
+  p = p * z + 6.37261928875436e-04f;
+  p = p * z + 4.89352455891786e-03f;
+  Vec<float> q = z * 1.19825839466702e-06f + 1.18534705686654e-04f;
+  q = q * z + 2.26843463243900e-03f;
+  q = q * z + 4.89352518554385e-03f;
+  const Vec<uint32_t> magnitude = __builtin_bit_cast(Vec<uint32_t>, x) & 0x7fffffffu;
+  return magnitude < bits_of(0.0004f) ? x : y * p * reciprocal(q);
+}
+
+/// What is left over goes through a whole register too, so that the bits do not depend on the place.
+inline void tanh_array(int64_t n, const float* x, float* y) {
+  int64_t i = 0;
+  for (; i + lanes<float> <= n; i += lanes<float>) store(y + i, tanh_register(load(x + i)));
+  if (i == n) return;
+  float rest[lanes<float>] = {};
+  for (int64_t j = i; j < n; ++j) rest[j - i] = x[j];
+  store(rest, tanh_register(load(rest)));
+  for (int64_t j = i; j < n; ++j) y[j] = rest[j - i];
+}
+inline void tanh_array(int64_t n, const double* x, double* y) { map_array<double, TanhOf>(n, x, y); }
+
 /// 1 / (1 + exp(-x)) of moderate numbers, whole registers of them.
 DFLOW_LANE void sigmoid_moderate(int64_t n, const float* x, float* y) {
   for (int64_t i = 0; i < n; i += lanes<float>) {
@@ -124,7 +155,7 @@ template <class T, bool cosine> void sin_array(int64_t n, const T* x, T* y) {
 
 template <class T>
 inline constexpr MathLoops<T> math_table = {
-    exp_array,               map_array<T, Expm1Of>, map_array<T, LogOf>, map_array<T, Log1pOf>, map_array<T, TanhOf>,
+    exp_array,               map_array<T, Expm1Of>, map_array<T, LogOf>, map_array<T, Log1pOf>, tanh_array,
     sigmoid_array,           sin_array<T, false>,   sin_array<T, true>,  map_array<T, ErfOf>,
 };
 template <class T> struct TableOf<MathLoops<T>> { static constexpr const MathLoops<T>& value = math_table<T>; };
