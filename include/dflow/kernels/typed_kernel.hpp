@@ -121,7 +121,8 @@ template <class O, class Device, class... Bound, class... Allowed>
 std::unique_ptr<AnyKernel> bind_next(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
   std::unique_ptr<AnyKernel> kernel;
   const DType wanted = init.node.types[sizeof...(Bound)];
-  ((wanted == dtype_of<Allowed> && (kernel = bind_types<O, Device, Bound..., Allowed>(init), true)) || ...);
+  static_cast<void>(
+      ((wanted == dtype_of<Allowed> && (kernel = bind_types<O, Device, Bound..., Allowed>(init), true)) || ...));
   return kernel;
 }
 

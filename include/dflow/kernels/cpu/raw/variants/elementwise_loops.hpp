@@ -151,10 +151,10 @@ struct Over {
   template <class C> static DFLOW_LANE C run(C a, C b) { return a / b; }
 };
 struct LargerOfTwo {
-  template <class C> static DFLOW_LANE C run(C a, C b) { return (a < b) | (b != b) ? b : a; }
+  template <class C> static DFLOW_LANE C run(C a, C b) { return ((a < b) | (b != b)) ? b : a; }
 };
 struct SmallerOfTwo {
-  template <class C> static DFLOW_LANE C run(C a, C b) { return (b < a) | (b != b) ? b : a; }
+  template <class C> static DFLOW_LANE C run(C a, C b) { return ((b < a) | (b != b)) ? b : a; }
 };
 struct DifferenceSquared {
   template <class C> static DFLOW_LANE C run(C a, C b) { return Times::run(Minus::run(a, b), Minus::run(a, b)); }
@@ -272,7 +272,7 @@ struct ReluSlope {
   template <class C> static DFLOW_LANE C run(C dy, C x) { return x > C(0) ? dy : C(0); }
 };
 struct Relu6Slope {
-  template <class C> static DFLOW_LANE C run(C dy, C x) { return (x > C(0)) & (x < C(6)) ? dy : C(0); }
+  template <class C> static DFLOW_LANE C run(C dy, C x) { return ((x > C(0)) & (x < C(6))) ? dy : C(0); }
 };
 struct EluSlope {
   template <class C> static DFLOW_LANE C run(C dy, C y) {
