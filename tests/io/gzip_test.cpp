@@ -39,6 +39,16 @@ TEST_CASE("A library without zlib says so, one with it unpacks", "[gzip]") {
   CHECK(dflow::gunzip(packed) == text);
   CHECK(dflow::gunzip(std::string(packed) + std::string(packed)) == std::string(text) + std::string(text));
 
+  SECTION("content far larger than the file is whole, and bounded") {
+    // head -c 20000 /dev/zero | tr '\0' a | gzip -9n
+    constexpr std::string_view many =
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xed\xc1\x31\x01\x00\x00\x00\xc2\xa0\xac\xeb\x5f\xc2\x1a\x1e"
+        "\x40\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf0\x60\x31\x87\xbd"
+        "\xca\x20\x4e\x00\x00"sv;
+    CHECK(dflow::gunzip(many) == std::string(20000, 'a'));
+    CHECK(code_of(many, 19999) == dflow::Code::resource_exhausted);
+    CHECK(code_of(many, 20000) == dflow::Code::ok);
+  }
   SECTION("cut short at any byte it is DataLoss") {
     for (std::size_t length = 0; length < packed.size(); ++length) {
       CHECK(code_of(packed.substr(0, length)) == dflow::Code::data_loss);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
+#include <span>
 
 #if defined(DFLOW_HAS_ZLIB)
 #include <zlib.h>
@@ -31,24 +33,21 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  /// Appends the next part of the content; false at the end of the last member.
-  bool read_some(std::string& content, std::uint64_t max_bytes) {
-    constexpr std::size_t part = std::size_t{1} << 18;
-    if (left_.empty() && stream_.avail_in == 0 && is_between_members_) return false;
+  /// Unpacks into `room`, which is not empty, the next part of the content, and says how many bytes that is; nothing at
+  /// the end of the last member.
+  std::optional<std::size_t> read_some(std::span<char> room) {
+    constexpr std::size_t most = std::numeric_limits<uInt>::max();
+    if (left_.empty() && stream_.avail_in == 0 && is_between_members_) return std::nullopt;
     is_between_members_ = false;
     if (stream_.avail_in == 0) {
-      stream_.avail_in = static_cast<uInt>(std::min<std::size_t>(left_.size(), std::numeric_limits<uInt>::max()));
+      stream_.avail_in = static_cast<uInt>(std::min(left_.size(), most));
       stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(left_.data()));
       left_.remove_prefix(stream_.avail_in);
     }
-    const std::size_t old_size = content.size();
-    content.resize(old_size + part);
-    stream_.next_out = reinterpret_cast<Bytef*>(content.data() + old_size);
-    stream_.avail_out = static_cast<uInt>(part);
+    const auto wanted = static_cast<uInt>(std::min(room.size(), most));
+    stream_.next_out = reinterpret_cast<Bytef*>(room.data());
+    stream_.avail_out = wanted;
     const int result = inflate(&stream_, Z_NO_FLUSH);
-    content.resize(old_size + part - stream_.avail_out);
-    if (content.size() > max_bytes)
-      throw Error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
     if (result == Z_STREAM_END) {
       is_between_members_ = true;
       inflateReset(&stream_);
@@ -59,7 +58,7 @@ class GzipReader {
       throw Error(
           data_loss(str_cat("the gzip file is damaged: ", stream_.msg == nullptr ? "no gzip member" : stream_.msg)));
     }
-    return true;
+    return wanted - stream_.avail_out;
   }
 
  private:
@@ -71,10 +70,21 @@ class GzipReader {
 }  // namespace detail
 
 DFLOW_INLINE std::string gunzip(std::string_view compressed, std::uint64_t max_bytes) {
-  std::string content;
+  // A first guess of the size, doubled whenever it is full: a file of many small members grows no more than they need.
+  constexpr std::uint64_t least = 1 << 12, most = 1 << 18, usual_ratio = 4;
+  const std::uint64_t guess = std::clamp<std::uint64_t>(usual_ratio * compressed.size(), least, most);
+  std::string content(static_cast<std::size_t>(std::min(guess, std::max<std::uint64_t>(max_bytes, 1))), '\0');
+  std::size_t size = 0;
   detail::GzipReader reader(compressed);
-  while (reader.read_some(content, max_bytes)) {
+  while (const auto more = reader.read_some(std::span(content).subspan(size))) {
+    size += *more;
+    if (size > max_bytes)
+      throw Error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
+    if (size == content.size()) {
+      content.resize(size + static_cast<std::size_t>(std::clamp<std::uint64_t>(max_bytes - size, 1, size)));
+    }
   }
+  content.resize(size);
   return content;
 }
 
