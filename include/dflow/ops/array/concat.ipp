@@ -5,6 +5,7 @@
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/expr.hpp>
 
 #include <optional>
 #include <vector>

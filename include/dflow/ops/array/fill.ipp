@@ -4,6 +4,7 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/reduce.hpp>
 
 #include <cmath>

@@ -7,6 +7,7 @@
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/expr.hpp>
 
 namespace dflow {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/ops/array/like.hpp>
+#include <dflow/ops/expr.hpp>
 
 namespace dflow {
 

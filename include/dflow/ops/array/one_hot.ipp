@@ -4,6 +4,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/one_hot.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/reduce.hpp>
 
 #include <optional>

@@ -2,6 +2,7 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/expr.hpp>
 
 #include <optional>
 #include <vector>

@@ -5,6 +5,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/array/transpose.hpp>
+#include <dflow/ops/expr.hpp>
 
 #include <optional>
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/ops/control/check.hpp>
+#include <dflow/ops/expr.hpp>
 
 #include <vector>
 

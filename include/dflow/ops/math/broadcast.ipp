@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/broadcast.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 
 namespace dflow {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 
 namespace dflow {

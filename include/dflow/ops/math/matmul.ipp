@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/matmul.hpp>
 
 namespace dflow {

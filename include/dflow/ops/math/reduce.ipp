@@ -3,6 +3,7 @@
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>

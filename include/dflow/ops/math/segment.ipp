@@ -2,6 +2,7 @@
 
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/segment.hpp>
 
 namespace dflow {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/unary.hpp>

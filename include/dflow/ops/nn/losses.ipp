@@ -2,6 +2,7 @@
 
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/softmax.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 
 namespace dflow {

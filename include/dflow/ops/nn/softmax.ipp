@@ -2,6 +2,7 @@
 
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/reduce.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/softmax.hpp>
