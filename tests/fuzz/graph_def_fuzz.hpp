@@ -13,7 +13,6 @@
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/array/transpose.hpp>
 #include <dflow/ops/control/no_op.hpp>
-#include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>

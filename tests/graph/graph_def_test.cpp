@@ -111,6 +111,19 @@ TEST_CASE("a person's JSON may leave out what is empty and order members freely"
   CHECK(std::get<std::int64_t>(def.nodes[1].attrs.at(0).second) == std::numeric_limits<std::int64_t>::min());
 }
 
+TEST_CASE("a zero in a JSON graph is zero whatever its decimals and exponent", "[graph_def]") {
+  const std::string decimals(40, '0');
+  for (const std::string& zero : {std::string("0e-30"), std::string("0E+400"), "0." + decimals, "0." + decimals + "e9"}) {
+    CAPTURE(zero);
+    const std::string head = R"json({"nodes": [{"op": "NoOp", "name": "\\\"0e-30", "attrs": {"x": {"list(float)": [)json";
+    const GraphDef def = from_json(head + zero + ",-" + zero + R"json(, 0.5]}}}], "collections": [], "seed": 0, "version": 1})json");
+    const auto& reals = std::get<std::vector<double>>(def.nodes.at(0).attrs.at(0).second);
+    CHECK(reals == std::vector<double>{0.0, -0.0, 0.5});
+    CHECK(std::signbit(reals.at(1)));
+    CHECK(def.nodes[0].name == "\\\"0e-30");
+  }
+}
+
 TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]") {
   struct Case {
     std::string text;

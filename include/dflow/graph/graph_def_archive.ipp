@@ -483,7 +483,7 @@ class GraphJsonReader {
     GraphDef def;
     std::string place = "the graph";
     try {
-      std::istringstream in{std::string(text)};
+      std::istringstream in{json::with_plain_zeros(text)};
       GraphJsonReader reader(in, place);
       reader.graph(def);
     } catch (const cereal::Exception& error) {

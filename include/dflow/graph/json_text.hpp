@@ -16,6 +16,10 @@ namespace dflow::json {
 /// most `max_depth` deep and has no zero character in a string. Uses no recursion.
 void check(std::string_view text, int max_depth);
 
+/// The checked text with each zero that has a fraction or an exponent spelled 0.0: rapidjson 1.1 reads "0e-30" and a zero
+/// of more than 22 decimals as whatever number the shift by clz(0) leaves.
+std::string with_plain_zeros(std::string_view text);
+
 /// The text with its innermost lists and objects joined to one line each: what a pretty printer spreads over many.
 std::string join_short_lines(std::string_view pretty);
 

@@ -155,6 +155,26 @@ DFLOW_INLINE void check(std::string_view text, int max_depth) {
   detail::Checker(text, max_depth).check();
 }
 
+DFLOW_INLINE std::string with_plain_zeros(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (in_string || !detail::is_digit(text[i])) {
+      if (text[i] == '"') in_string = !in_string;
+      if (in_string && text[i] == '\\') out += text[i++];
+      out += text[i++];
+      continue;
+    }
+    const std::size_t end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
+    const std::string_view number = text.substr(i, end - i);
+    const bool is_zero = number.substr(0, number.find_first_of("eE")).find_first_of("123456789") == std::string_view::npos;
+    out += is_zero && number.size() > 1 ? "0.0" : number;
+    i = end;
+  }
+  return out;
+}
+
 DFLOW_INLINE std::string join_short_lines(std::string_view pretty) {
   std::string out;
   out.reserve(pretty.size());
