@@ -52,6 +52,10 @@ if(DFLOW_COMPILED)
   set_target_properties(
     dflow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                      POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL "")
+  # Most of the time of a unit goes into the headers that all share.
+  if(DFLOW_UNITY_SOURCES)
+    set_target_properties(dflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DFLOW_UNITY_SOURCES})
+  endif()
   dflow_public_usage(dflow PUBLIC)
   target_link_libraries(dflow PRIVATE "$<BUILD_INTERFACE:dflow_sources_usage>")
   if(DFLOW_HAS_ONEDNN)
@@ -61,9 +65,10 @@ if(DFLOW_COMPILED)
     target_link_libraries(dflow PRIVATE ZLIB::ZLIB)
   endif()
 
-  # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default.
+  # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default. A source
+  # with options of its own takes no part in a unity build, so an empty value sets none.
   foreach(source IN LISTS dflow_sources)
-    if(source MATCHES "/src/kernels/")
+    if(DFLOW_DEBUG_KERNEL_OPTIMIZATION AND source MATCHES "/src/kernels/")
       set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
     endif()
   endforeach()
