@@ -56,6 +56,10 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
     const Widened<T> dx(pool, options, input_size(shape), nullptr);
     conv2d_backward_input<float>(pool, shape, w.get(), dy.get(), dx.get(), options);
     dx.narrow_to(grad_input);
+  } else if (is_pointwise(shape)) {
+    // Pixels [batch rows columns, out_channels] times the transposed filter: the product is faster than the primitive.
+    gemm(pool, false, true, shape.batch * shape.in_rows * shape.in_cols, shape.in_channels, shape.out_channels,
+         grad_output, filter, grad_input, {}, options);
   } else {
     if constexpr (std::is_same_v<T, float>) {
       if (wants_onednn(shape, options) &&
