@@ -21,7 +21,11 @@ set(DFLOW_CPU_VARIANTS AUTO CACHE STRING "Also build the kernels for x86-64-v3 a
 set_property(CACHE DFLOW_CPU_VARIANTS PROPERTY STRINGS AUTO ON OFF)
 set(DFLOW_DEBUG_KERNEL_OPTIMIZATION "-O2" CACHE STRING "Optimisation of the other kernels in debug builds")
 set(DFLOW_VARIANT_OPTIMIZATION "-O3" CACHE STRING "Optimisation of the kernels that exist in several variants")
-set(DFLOW_UNITY_SOURCES 0 CACHE STRING "Sources of the library compiled as one unit; 0: each alone")
+set(unity_sources 0)
+if(DEFINED ENV{DFLOW_UNITY_SOURCES})
+  set(unity_sources "$ENV{DFLOW_UNITY_SOURCES}")
+endif()
+set(DFLOW_UNITY_SOURCES "${unity_sources}" CACHE STRING "Sources of the library compiled as one unit; 0: each alone")
 
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -66,12 +66,19 @@ if(DFLOW_COMPILED)
   endif()
 
   # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default. A source
-  # with options of its own takes no part in a unity build, so an empty value sets none.
-  foreach(source IN LISTS dflow_sources)
-    if(DFLOW_DEBUG_KERNEL_OPTIMIZATION AND source MATCHES "/src/kernels/")
-      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
+  # with options of its own takes no part in a unity build, where all sources get them.
+  if(DFLOW_DEBUG_KERNEL_OPTIMIZATION)
+    set(debug_option "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
+    if(DFLOW_UNITY_SOURCES)
+      target_compile_options(dflow PRIVATE "${debug_option}")
+    else()
+      foreach(source IN LISTS dflow_sources)
+        if(source MATCHES "/src/kernels/")
+          set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "${debug_option}")
+        endif()
+      endforeach()
     endif()
-  endforeach()
+  endif()
 endif()
 
 # What tests, examples and tools of this tree link.
