@@ -76,7 +76,7 @@ TEST_CASE("an alignment beyond a part of a chunk is kept", "[huge_page_allocator
 
 TEST_CASE("a heap that is full is an error and nothing is lost", "[huge_page_allocator]") {
   CpuAllocator heap;
-  LimitAllocator inner(heap, 3 * mib);
+  LimitAllocator inner(heap, 2560 * kib);
   HugePageAllocator allocator(inner);
   Filled first(allocator, 1500 * kib, 1);
   CHECK(status_of([&] { return allocator.allocate(1500 * kib); }).code() == Code::resource_exhausted);

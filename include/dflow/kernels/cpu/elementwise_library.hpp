@@ -17,6 +17,7 @@
 #endif
 
 #include <concepts>
+#include <cstddef>
 #include <type_traits>
 
 /// Which of the loops compiled per CpuLevel computes which op. Ops and element types that have none there (complex
@@ -134,7 +135,7 @@ const char* math_loop(std::int64_t n, const void* const* inputs, void* y, CpuLev
 }
 
 template <class O, class T>
-inline constexpr ElementwiseLoop math_loop_of = nullptr;
+inline constexpr std::nullptr_t math_loop_of = nullptr;
 template <std::floating_point T>
 inline constexpr ElementwiseLoop math_loop_of<Exp, T> = &math_loop<T, &vexp<T>>;
 template <std::floating_point T>
@@ -151,6 +152,10 @@ template <std::floating_point T>
 inline constexpr ElementwiseLoop math_loop_of<Cos, T> = &math_loop<T, &vcos<T>>;
 template <std::floating_point T>
 inline constexpr ElementwiseLoop math_loop_of<Erf, T> = &math_loop<T, &verf<T>>;
+
+/// By type: to UBSan the address of a function is not a constant that differs from null.
+template <class O, class T>
+concept HasMathLoop = std::same_as<decltype(math_loop_of<O, T>), const ElementwiseLoop>;
 
 }  // namespace detail
 
@@ -175,7 +180,7 @@ struct ElementwiseCodeOf<O, T> {
 };
 
 template <class O, std::floating_point T>
-  requires(detail::math_loop_of<O, T> != nullptr)
+  requires detail::HasMathLoop<O, T>
 struct ElementwiseCodeOf<O, T> {
   static ElementwiseCode get(CpuLevel) {
     ElementwiseCode code = detail::layout_of<O, T>();

@@ -59,14 +59,14 @@ inline void exp_array(int64_t n, const float* x, float* y) {
 }
 inline void exp_array(int64_t n, const double* x, double* y) { map_array<double, ExpOf>(n, x, y); }
 
-/// 1 / x for normal numbers, to a unit in the last place.
-DFLOW_LANE Vec<float> reciprocal(Vec<float> x) {
+/// a / b for normal numbers, to a unit in the last place.
+DFLOW_LANE Vec<float> quotient(Vec<float> a, Vec<float> b) {
 #if defined(__AVX512F__)
   // 14 bits, doubled by a step of Newton's method; a division takes several times as long.
-  const Vec<float> r = __builtin_ia32_rcp14ps512_mask(x, Vec<float>{}, static_cast<unsigned short>(-1));
-  return r + r * (1.0f - x * r);
+  const Vec<float> r = __builtin_ia32_rcp14ps512_mask(b, Vec<float>{}, static_cast<unsigned short>(-1));
+  return a * (r + r * (1.0f - b * r));
 #else
-  return 1.0f / x;
+  return a / b;
 #endif
 }
 
@@ -86,7 +86,7 @@ DFLOW_LANE Vec<float> tanh_register(Vec<float> x) {
   q = q * z + 2.26843463243900e-03f;
   q = q * z + 4.89352518554385e-03f;
   const Vec<uint32_t> magnitude = __builtin_bit_cast(Vec<uint32_t>, x) & 0x7fffffffu;
-  return magnitude < bits_of(0.0004f) ? x : y * p * reciprocal(q);
+  return magnitude < bits_of(0.0004f) ? x : quotient(y * p, q);
 }
 
 /// What is left over goes through a whole register too, so that the bits do not depend on the place.
@@ -104,7 +104,7 @@ inline void tanh_array(int64_t n, const double* x, double* y) { map_array<double
 /// 1 / (1 + exp(-x)) of moderate numbers, whole registers of them.
 DFLOW_LANE void sigmoid_moderate(int64_t n, const float* x, float* y) {
   for (int64_t i = 0; i < n; i += lanes<float>) {
-    store(y + i, reciprocal(1.0f + exp_moderate<Vec<float>, Vec<uint32_t>>(-load(x + i))));
+    store(y + i, quotient(splat(1.0f), 1.0f + exp_moderate<Vec<float>, Vec<uint32_t>>(-load(x + i))));
   }
 }
 
