@@ -93,5 +93,5 @@ Allocator& default_cpu_allocator() noexcept;
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/core/allocator.ipp>
-#include <dflow/core/huge_page_allocator.ipp>
+#include <dflow/core/huge_page_allocator.hpp>
 #endif
