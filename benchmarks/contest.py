@@ -113,6 +113,8 @@ def sides_of(arguments):
     cores = set(all_cores[:arguments.threads])
     threads = str(arguments.threads)
     build = pathlib.Path(arguments.build) / "benchmarks"
+    if not (build / f"bench_contest_{arguments.suite}").exists():
+        sys.exit(f"{build} holds no bench_contest_{arguments.suite}: build with -DDFLOW_BENCHMARKS=ON, or name the build by --build")
     sides = [Side("dflow", [str(build / f"bench_contest_{arguments.suite}"), threads], cores)]
     if arguments.threads > 1:
         sides.append(Side(ONE_THREAD, [str(build / f"bench_contest_{arguments.suite}"), "1"], {all_cores[0]}))
@@ -125,7 +127,7 @@ def sides_of(arguments):
         command = [interpreter, str(HERE / "peers" / f"{library}_peer.py"), arguments.suite, threads, *options]
         try:
             sides.append(Side(peer, command, cores))
-        except RuntimeError:
+        except (OSError, RuntimeError):
             print(f"{peer}: sits out, {interpreter} did not start it")
     tbb = build / "bench_peer_tbb"
     if arguments.suite == "dispatch" and tbb.exists():

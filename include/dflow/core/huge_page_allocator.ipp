@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/address_sanitizer.hpp>
 #include <dflow/core/huge_page_allocator.hpp>
 
 #include <algorithm>
@@ -46,17 +47,7 @@ struct HugePageAllocator::State {
   static constexpr std::size_t min_bytes = std::size_t{128} << 10;
   static constexpr std::size_t max_bytes = detail::HugeChunk::bytes - 1;
 
-#if defined(__SANITIZE_ADDRESS__)
-  static constexpr bool enabled = false;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  static constexpr bool enabled = false;
-#else
-  static constexpr bool enabled = true;
-#endif
-#else
-  static constexpr bool enabled = true;
-#endif
+  static constexpr bool enabled = DFLOW_HAS_ADDRESS_SANITIZER == 0;
 
   explicit State(Allocator& inner_allocator) : inner(inner_allocator) {}
 

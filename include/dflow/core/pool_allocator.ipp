@@ -1,20 +1,14 @@
 #pragma once
 
 #include <dflow/base/spin_lock.hpp>
+#include <dflow/core/address_sanitizer.hpp>
 #include <dflow/core/pool_allocator.hpp>
 
 #include <algorithm>
 #include <array>
 #include <bit>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define DFLOW_POISONS_CACHED_BLOCKS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DFLOW_POISONS_CACHED_BLOCKS 1
-#endif
-#endif
-#if defined(DFLOW_POISONS_CACHED_BLOCKS)
+#if DFLOW_HAS_ADDRESS_SANITIZER
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -93,12 +87,12 @@ inline std::size_t shard_of_this_thread(std::size_t count) noexcept {
 }
 
 inline void mark_cached([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(DFLOW_POISONS_CACHED_BLOCKS)
+#if DFLOW_HAS_ADDRESS_SANITIZER
   __asan_poison_memory_region(static_cast<std::byte*>(block) + sizeof(FreeBlock), bytes - sizeof(FreeBlock));
 #endif
 }
 inline void mark_in_use([[maybe_unused]] void* block, [[maybe_unused]] std::size_t bytes) noexcept {
-#if defined(DFLOW_POISONS_CACHED_BLOCKS)
+#if DFLOW_HAS_ADDRESS_SANITIZER
   __asan_unpoison_memory_region(block, bytes);
 #endif
 }

@@ -11,11 +11,14 @@
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
 
 #include <cmath>
+#include <concepts>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -230,6 +233,19 @@ TEST_CASE("shapes that turn out not to broadcast fail the step") {
   df::Session session(graph, on_threads(1));
   CHECK_THROWS_AS(session.run({{a, counting<float>({2, 3})}, {b, counting<float>({2})}}, y), df::Error);
   CHECK(session.run({{a, counting<float>({2, 3})}, {b, 1.0f}}, y).shape() == df::Shape{2, 3});
+}
+
+TEST_CASE("an op of one's own takes a variable, and what is not its element type does not compile") {
+  df::Graph graph;
+  const df::Variable<double> w(graph, df::Tensor<double>({2}, {-1, 2}), {.name = "w"});
+  const auto y = df::apply<Swish>(w);
+  static_assert(std::same_as<decltype(y), const df::Output<double>>);
+  static_assert(df::Accepts<Swish, df::Variable<float>> && !df::Accepts<Swish, df::Variable<std::int32_t>>);
+  df::Session session(graph, on_threads(1));
+  session.run(w.initializer());
+  const auto value = session.run(y);
+  CHECK(value(0) == Catch::Approx(-1 / (1 + std::exp(1.0))));
+  CHECK(value(1) == Catch::Approx(2 / (1 + std::exp(-2.0))));
 }
 
 TEST_CASE("the gradient of an op follows from its expression, to second order") {

@@ -1,8 +1,10 @@
+#include <dflow/core/tensor.hpp>
 #include <dflow/kernels/cpu/raw/transpose.hpp>
 
 #include "raw_checks.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace dflow::cpu {
@@ -47,6 +49,10 @@ template <std::size_t bytes> void check_transpose(ThreadPool& pool, const Case& 
   transpose(pool, bytes, t.dims, t.permutation, x.data(), y.data(), {.max_level = level});
   INFO(bytes << " bytes, rank " << t.dims.size() << ", " << count << " elements");
   CHECK(y == expected);
+  // Only a result that begins a cache line may be written past the caches.
+  Tensor<std::uint8_t> aligned({count * static_cast<std::int64_t>(bytes)});
+  transpose(pool, bytes, t.dims, t.permutation, x.data(), aligned.data(), {.max_level = level});
+  CHECK(std::memcmp(aligned.data(), expected.data(), aligned.span().size()) == 0);
 }
 
 TEST_CASE("a transpose moves every element to its place, for each size of element", "[raw][transpose]") {
@@ -77,6 +83,25 @@ TEST_CASE("a transpose moves every element to its place, for each size of elemen
       check_transpose<8>(threads, t, level);
       check_transpose<16>(threads, t, level);
     }
+  }
+}
+
+/// More than `streamed_bytes`, with rows of the result that are whole cache lines; the last square may be cut either way.
+template <std::size_t bytes> void check_large_transpose(ThreadPool& pool, CpuLevel level) {
+  for (const std::int64_t rows : {1088, 1072}) {
+    const std::int64_t columns = (std::int64_t{4} << 20) / (rows * static_cast<std::int64_t>(bytes)) + 7;
+    check_transpose<bytes>(pool, {{rows, columns}, {1, 0}}, level);
+  }
+}
+
+TEST_CASE("a transpose that goes past the caches moves every element to its place", "[raw][transpose]") {
+  WorkStealingPool threads(2);
+  for (CpuLevel level : levels_here()) {
+    check_large_transpose<1>(threads, level);
+    check_large_transpose<2>(threads, level);
+    check_large_transpose<4>(threads, level);
+    check_large_transpose<8>(threads, level);
+    check_large_transpose<16>(threads, level);
   }
 }
 
