@@ -124,6 +124,18 @@ TEST_CASE("a zero in a JSON graph is zero whatever its decimals and exponent", "
   }
 }
 
+TEST_CASE("a real in a JSON graph is the nearest double however many digits it has", "[graph_def]") {
+  // 2^64 - 1 and one digit more: a reader of 64-bit significands rounds it up to nothing.
+  const std::string reals =
+      "184467440737095516155, 18446744073709551616, -18446744073709551615, 0.1000000000000000055511151231257827, "
+      "9007199254740993.0000000000000000000000000001, 4.9e-324, 1.7976931348623157e308";
+  const GraphDef def = from_json(R"json({"nodes": [{"op": "NoOp", "name": "a", "attrs": {"x": {"list(float)": [)json" + reals +
+                                 R"json(]}}}], "collections": [], "seed": 0, "version": 1})json");
+  CHECK(std::get<std::vector<double>>(def.nodes.at(0).attrs.at(0).second) ==
+        std::vector<double>{184467440737095516155.0, 0x1p64, -0x1p64, 0.1, 9007199254740994.0,
+                            std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()});
+}
+
 TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]") {
   struct Case {
     std::string text;
@@ -145,6 +157,8 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {R"({"version": -1, "seed": 0, "nodes": [], "collections": []})", ""},
       {R"({"version": "1", "seed": 0, "nodes": [], "collections": []})", ""},
       {R"({"version": 1, "seed": 0.5, "nodes": [], "collections": []})", ""},
+      {R"({"version": 1, "seed": 184467440737095516155, "nodes": [], "collections": []})", ""},
+      {R"({"version": 1, "seed": 1e309, "nodes": [], "collections": []})", "range of double"},
       {R"({"version": 1, "seed": 0, "nodes": {}, "collections": []})", ""},
       {R"({"version": 1, "seed": 0, "nodes": [[]], "collections": []})", "object"},
       {R"({"version": 1, "seed": 0, "nodes": [7], "collections": []})", "node 0"},

@@ -483,7 +483,7 @@ class GraphJsonReader {
     GraphDef def;
     std::string place = "the graph";
     try {
-      std::istringstream in{json::with_plain_zeros(text)};
+      std::istringstream in{json::with_short_reals(text)};
       GraphJsonReader reader(in, place);
       reader.graph(def);
     } catch (const cereal::Exception& error) {

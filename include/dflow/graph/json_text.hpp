@@ -16,9 +16,10 @@ namespace dflow::json {
 /// most `max_depth` deep and has no zero character in a string. Uses no recursion.
 void check(std::string_view text, int max_depth);
 
-/// The checked text with each zero that has a fraction or an exponent spelled 0.0: rapidjson 1.1 reads "0e-30" and a zero
-/// of more than 22 decimals as whatever number the shift by clz(0) leaves.
-std::string with_plain_zeros(std::string_view text);
+/// The checked text with each real number in the fewest digits that name its double, integers up to 2^64 as they are:
+/// rapidjson 1.1 normalizes a significand of zero, which "0e-30" has and any more digits than 64 bits hold may round to.
+/// Errors: InvalidArgument for a number beyond the range of double.
+std::string with_short_reals(std::string_view text);
 
 /// The text with its innermost lists and objects joined to one line each: what a pretty printer spreads over many.
 std::string join_short_lines(std::string_view pretty);

@@ -155,7 +155,25 @@ DFLOW_INLINE void check(std::string_view text, int max_depth) {
   detail::Checker(text, max_depth).check();
 }
 
-DFLOW_INLINE std::string with_plain_zeros(std::string_view text) {
+namespace detail {
+/// A JSON number without its sign as rapidjson reads it right: see with_short_reals.
+inline std::string short_real(std::string_view number) {
+  std::uint64_t whole = 0;
+  const char* const end = number.data() + number.size();
+  const auto integer = std::from_chars(number.data(), end, whole);
+  if (integer.ptr == end && integer.ec == std::errc()) return std::string(number);
+  if (number.substr(0, number.find_first_of("eE")).find_first_of("123456789") == std::string_view::npos) return "0.0";
+  double real = 0;
+  if (std::from_chars(number.data(), end, real).ec != std::errc()) {
+    throw Error(invalid_argument(str_cat(number.substr(0, 80), " is beyond the range of double")));
+  }
+  // The exponent keeps a whole number a real one.
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), real, std::chars_format::scientific).ptr};
+}
+}  // namespace detail
+
+DFLOW_INLINE std::string with_short_reals(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   bool in_string = false;
@@ -167,9 +185,7 @@ DFLOW_INLINE std::string with_plain_zeros(std::string_view text) {
       continue;
     }
     const std::size_t end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
-    const std::string_view number = text.substr(i, end - i);
-    const bool is_zero = number.substr(0, number.find_first_of("eE")).find_first_of("123456789") == std::string_view::npos;
-    out += is_zero && number.size() > 1 ? "0.0" : number;
+    out += detail::short_real(text.substr(i, end - i));
     i = end;
   }
   return out;

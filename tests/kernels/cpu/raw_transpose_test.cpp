@@ -52,7 +52,7 @@ template <std::size_t bytes> void check_transpose(ThreadPool& pool, const Case& 
   // Only a result that begins a cache line may be written past the caches.
   Tensor<std::uint8_t> aligned({count * static_cast<std::int64_t>(bytes)});
   transpose(pool, bytes, t.dims, t.permutation, x.data(), aligned.data(), {.max_level = level});
-  CHECK(std::memcmp(aligned.data(), expected.data(), aligned.span().size()) == 0);
+  CHECK((count == 0 || std::memcmp(aligned.data(), expected.data(), aligned.span().size()) == 0));
 }
 
 TEST_CASE("a transpose moves every element to its place, for each size of element", "[raw][transpose]") {
