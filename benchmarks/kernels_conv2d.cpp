@@ -28,6 +28,9 @@ struct Layer {
   std::int64_t batch, in, out, side, filter, stride, pad;
 };
 
+/// Long enough for a turn to begin with the caches full of the other side and yet to measure its own.
+constexpr double turn_ms = 40;
+
 constexpr Layer layers[] = {
     {"LeNet 5x5 1-32 28", 64, 1, 32, 28, 5, 1, 2}, {"LeNet 5x5 32-64 14", 64, 32, 64, 14, 5, 1, 2},
     {"3x3 16-16 32", 64, 16, 16, 32, 3, 1, 1},     {"3x3 32-32 16", 64, 32, 32, 16, 3, 1, 1},
@@ -115,7 +118,7 @@ void run(ThreadPool& pool, const Layer& l, const CpuOptions& options) {
 #if defined(DFLOW_HAS_ONEDNN)
     Peer peer(l);
     const auto c = bench::compare(
-        ours, [&] { peer.run(which); }, clock, 7);
+        ours, [&] { peer.run(which); }, clock, 7, turn_ms);
     bench::print(
         std::string(l.name) + " " + what + " " + std::to_string(static_cast<int>(flops / c.ours_ns)) + " GFLOP/s",
         "onednn", c);

@@ -35,12 +35,20 @@ const std::vector<Conv2dShape>& shapes() {
       make_shape(2, 9, 7, 5, 3, 2, 7, 2, 1, 1, 0, 1, 1),      // stride 2, odd sizes, uneven padding
       make_shape(1, 12, 12, 1, 5, 5, 8, 1, 1, 2, 2, 2, 2),    // a first layer
       make_shape(2, 7, 7, 8, 1, 1, 19, 1, 1, 0, 0, 0, 0),     // pointwise
+      make_shape(70, 1, 1, 30, 1, 1, 9, 1, 1, 0, 0, 0, 0),    // pointwise, an image a pixel
+      make_shape(9, 2, 3, 6, 2, 2, 5, 1, 1, 0, 0, 1, 0),      // two windows a row
       make_shape(5, 7, 7, 8, 1, 1, 16, 2, 1, 0, 0, 0, 0),     // pointwise with stride
       make_shape(2, 11, 10, 4, 3, 3, 5, 1, 2, 2, 2, 2, 2),    // dilation
       make_shape(2, 11, 10, 4, 2, 3, 5, 2, 3, 0, 1, 2, 0),    // dilation and stride
       make_shape(2, 4, 4, 3, 4, 4, 6, 1, 1, 0, 0, 0, 0),      // VALID, one window
       make_shape(1, 3, 3, 2, 2, 2, 3, 1, 1, 3, 3, 3, 3),      // more padding than filter
+      make_shape(2, 1, 2, 3, 3, 3, 4, 4, 1, 5, 5, 0, 0),      // windows in the padding alone
       make_shape(1, 30, 30, 24, 3, 3, 40, 1, 1, 1, 1, 1, 1),  // several blocks
+      make_shape(2, 10, 9, 16, 3, 3, 32, 2, 1, 1, 1, 1, 1),   // a block of channels with stride 2
+      make_shape(3, 9, 8, 32, 3, 5, 16, 1, 1, 1, 2, 0, 2),    // uneven filter and padding
+      make_shape(1, 9, 9, 16, 3, 3, 48, 1, 2, 2, 2, 2, 2),    // blocks of channels with dilation
+      make_shape(1, 6, 40, 2, 3, 3, 33, 1, 1, 1, 1, 1, 1),    // rows of several register tiles
+      make_shape(1, 9, 9, 160, 3, 3, 24, 1, 1, 1, 1, 1, 1),   // large patches
       make_shape(2, 6, 6, 3, 3, 3, 4, 3, 1, 0, 0, 0, 0),      // stride that leaves pixels out
       make_shape(0, 5, 5, 3, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // nothing in the batch
       make_shape(2, 2, 2, 3, 3, 3, 4, 1, 1, 0, 0, 0, 0),      // no window fits

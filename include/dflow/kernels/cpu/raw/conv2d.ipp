@@ -6,6 +6,7 @@
 #include <dflow/kernels/cpu/raw/onednn.hpp>
 #include <dflow/kernels/cpu/raw/widened.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -46,6 +47,22 @@ void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T*
   }
 }
 
+/// The gradient by the input as a convolution by oneDNN, or false.
+inline bool onednn_conv2d_backward_input_unit_stride(ThreadPool& pool, const Conv2dShape& s, const float* filter,
+                                                     const float* grad_output, float* grad_input,
+                                                     const CpuOptions& options) {
+  if (s.stride_rows != 1 || s.stride_cols != 1) return false;
+  const Conv2dShape turned = turned_shape(s);
+  if (std::min({turned.pad_top, turned.pad_left, turned.pad_bottom, turned.pad_right}) < 0) return false;
+  const std::int64_t taps = s.filter_rows * s.filter_cols;
+  const std::int64_t tap_size = s.in_channels * s.out_channels;
+  const Scratch scratch(options.cache, taps == 1 ? 0 : static_cast<std::size_t>(taps * tap_size) * sizeof(float));
+  for (std::int64_t tap = 0; tap < taps && taps > 1; ++tap) {
+    std::copy_n(filter + (taps - 1 - tap) * tap_size, tap_size, scratch.as<float>() + tap * tap_size);
+  }
+  return onednn_conv2d_turned(pool, turned, grad_output, taps == 1 ? filter : scratch.as<float>(), grad_input, options);
+}
+
 template <class T>
 void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* filter, const T* grad_output,
                            T* grad_input, const CpuOptions& options) {
@@ -56,11 +73,19 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
     const Widened<T> dx(pool, options, input_size(shape), nullptr);
     conv2d_backward_input<float>(pool, shape, w.get(), dy.get(), dx.get(), options);
     dx.narrow_to(grad_input);
-  } else if (is_pointwise(shape)) {
-    // Pixels [batch rows columns, out_channels] times the transposed filter: the product is faster than the primitive.
-    gemm(pool, false, true, shape.batch * shape.in_rows * shape.in_cols, shape.in_channels, shape.out_channels,
-         grad_output, filter, grad_input, {}, options);
   } else {
+    if constexpr (std::is_same_v<T, float>) {
+      if (wants_onednn(shape, options) && onednn_conv2d_backward_input_unit_stride(pool, shape, filter, grad_output,
+                                                                                   grad_input, options)) {
+        return;
+      }
+    }
+    if (is_pointwise(shape)) {
+      // Pixels [batch rows columns, out_channels] times the transposed filter: faster than oneDNN's own gradient.
+      gemm(pool, false, true, shape.batch * shape.in_rows * shape.in_cols, shape.in_channels, shape.out_channels,
+           grad_output, filter, grad_input, {}, options);
+      return;
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (wants_onednn(shape, options) &&
           onednn_conv2d_backward_input(pool, shape, filter, grad_output, grad_input, options)) {

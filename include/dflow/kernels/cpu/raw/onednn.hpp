@@ -18,6 +18,9 @@ namespace dflow::cpu {
 /// As conv2d and its gradients, sharded over the batch. bias may be null.
 [[nodiscard]] bool onednn_conv2d(ThreadPool& pool, const Conv2dShape& shape, const float* input, const float* filter,
                                  const float* bias, bool relu, float* output, const CpuOptions& options);
+/// As onednn_conv2d of a filter [rows, columns, out_channels, in_channels]; only where that is oneDNN at its fastest.
+[[nodiscard]] bool onednn_conv2d_turned(ThreadPool& pool, const Conv2dShape& shape, const float* input,
+                                        const float* filter, float* output, const CpuOptions& options);
 [[nodiscard]] bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const float* filter,
                                                 const float* grad_output, float* grad_input, const CpuOptions& options);
 [[nodiscard]] bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const float* input,

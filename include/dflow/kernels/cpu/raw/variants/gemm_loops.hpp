@@ -19,31 +19,34 @@ inline constexpr int tile_rows = 4;
 inline constexpr int tile_vectors = 2;
 template <class T> inline constexpr int tile_columns = tile_vectors* lanes<T>;
 
-/// c[rows, vectors * lanes] from rows of a and contiguous rows of b.
+/// What a register tile starts from.
 template <class T, int rows, int vectors>
-DFLOW_LANE void multiply_tile(int64_t k, const T* DFLOW_RESTRICT a, int64_t row_stride, int64_t depth_stride,
-                              const T* DFLOW_RESTRICT b, int64_t ldb, T* c, int64_t ldc, const GemmStore<T>& to) {
-  constexpr int width = lanes<T>;
-  Vec<T> sum[rows][vectors];
+DFLOW_LANE void start_tile(Vec<T> (&sum)[rows][vectors], const T* c, int64_t ldc, const GemmStore<T>& to) {
 #pragma GCC unroll 16
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) sum[r][v] = to.accumulate ? load(c + r * ldc + v * width) : Vec<T>{};
+    for (int v = 0; v < vectors; ++v) sum[r][v] = to.accumulate ? load(c + r * ldc + v * lanes<T>) : Vec<T>{};
   }
-#pragma GCC unroll 1
-  for (int64_t p = 0; p < k; ++p) {
-    Vec<T> right[vectors];
+}
+
+/// sum += the outer product of a column of a, whose rows are row_stride apart, and a row of b.
+template <class T, int rows, int vectors>
+DFLOW_LANE void multiply_step(Vec<T> (&sum)[rows][vectors], const T* DFLOW_RESTRICT a, int64_t row_stride,
+                              const T* DFLOW_RESTRICT b) {
+  Vec<T> right[vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) right[v] = load(b + v * width);
-    b += ldb;
+  for (int v = 0; v < vectors; ++v) right[v] = load(b + v * lanes<T>);
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r) {
-      const Vec<T> left = splat(a[r * row_stride]);
+  for (int r = 0; r < rows; ++r) {
+    const Vec<T> left = splat(a[r * row_stride]);
 #pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
-    }
-    a += depth_stride;
+    for (int v = 0; v < vectors; ++v) sum[r][v] += left * right[v];
   }
+}
+
+template <class T, int rows, int vectors>
+DFLOW_LANE void finish_tile(Vec<T> (&sum)[rows][vectors], T* c, int64_t ldc, const GemmStore<T>& to) {
+  constexpr int width = lanes<T>;
   if (to.bias != nullptr) {
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) {
@@ -64,6 +67,21 @@ DFLOW_LANE void multiply_tile(int64_t k, const T* DFLOW_RESTRICT a, int64_t row_
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; ++v) store(c + r * ldc + v * width, sum[r][v]);
   }
+}
+
+/// c[rows, vectors * lanes] from rows of a and contiguous rows of b.
+template <class T, int rows, int vectors>
+DFLOW_LANE void multiply_tile(int64_t k, const T* DFLOW_RESTRICT a, int64_t row_stride, int64_t depth_stride,
+                              const T* DFLOW_RESTRICT b, int64_t ldb, T* c, int64_t ldc, const GemmStore<T>& to) {
+  Vec<T> sum[rows][vectors];
+  start_tile(sum, c, ldc, to);
+#pragma GCC unroll 1
+  for (int64_t p = 0; p < k; ++p) {
+    multiply_step(sum, a, row_stride, b);
+    a += depth_stride;
+    b += ldb;
+  }
+  finish_tile(sum, c, ldc, to);
 }
 
 /// Calls multiply_tile with a run-time number of rows in 1..tile_rows.

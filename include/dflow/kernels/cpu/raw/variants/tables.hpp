@@ -56,6 +56,32 @@ template <class T> struct SimpleGemmLoops {
                  std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, bool accumulate);
 };
 
+/// A row of windows of an image that has its padding around it, in elements. A window is `rows` rows of `groups` groups
+/// of `depth` elements side by side: one group, or one per column where the columns are dilated.
+struct WindowRow {
+  std::int64_t rows, groups, depth;
+  std::int64_t row_step, group_step;
+  std::int64_t window_step;  ///< from a window to the next
+};
+
+/// Rows of windows, in elements.
+struct WindowBand {
+  std::int64_t rows, cols;
+  std::int64_t row_step;     ///< from a row of windows to the next
+  std::int64_t window_step;  ///< from a window to the next
+};
+
+/// T: float, double.
+template <class T> struct WindowLoops {
+  /// out[count, channels] = products of the `count` windows from `image` on and a filter packed by GemmLoops::pack_b.
+  void (*multiply)(const WindowRow& windows, std::int64_t count, std::int64_t channels, const T* image,
+                   const T* filter, T* out, GemmStore<T> store);
+  /// grad_filter[size of a window, channels] += the sum over the windows of each element times the gradients of its
+  /// window, which GemmLoops::pack_b has packed as a matrix [windows, channels].
+  void (*add_products)(const WindowRow& windows, const WindowBand& band, std::int64_t channels, const T* image,
+                       const T* grads, T* grad_filter);
+};
+
 /// Where the windows of an image [rows, cols, channels] lie: window (y, x) begins at row y * stride_rows - pad_top.
 struct Windows {
   std::int64_t in_rows, in_cols, channels;
