@@ -1,5 +1,5 @@
 // Matrix products: ours against dnnl_sgemm called directly, and against Eigen with this program's flags.
-// usage: bench_kernels_gemm [THREADS] [builtin|onednn|automatic]
+// usage: bench_kernels_gemm [THREADS] [builtin|onednn|automatic]   with more threads than one also ours in one thread
 #include <dflow/base/thread_pool.hpp>
 #include <dflow/kernels/cpu/raw/gemm.hpp>
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
@@ -86,7 +86,15 @@ void run(dflow::ThreadPool& pool, const Size& s, const dflow::cpu::CpuOptions& o
       out.noalias() = left * right;
     }
   };
-  if (pool.num_threads() == 1) dflow::bench::print(s.name, "eigen", dflow::bench::compare(ours, eigen, clock, 7, 5));
+  if (pool.num_threads() == 1) {
+    dflow::bench::print(s.name, "eigen", dflow::bench::compare(ours, eigen, clock, 7, 5));
+  } else {
+    dflow::InlinePool serial;
+    const auto alone = [&] {
+      dflow::cpu::gemm(serial, s.transpose_a, s.transpose_b, s.m, s.n, s.k, a.data(), b.data(), c.data(), {}, options);
+    };
+    dflow::bench::print(s.name, "one thread", dflow::bench::compare(ours, alone, clock, 9, 20));
+  }
 }
 
 }  // namespace
