@@ -72,46 +72,75 @@ template <class T> DFLOW_LANE void clear_channels(const Windows& w, int64_t firs
   }
 }
 
-/// The first maximum of each window gets the window's gradient; a NaN counts as larger than any number.
+/// Whether each pixel is in one window, so that its gradient may be stored instead of added to a cleared one.
+DFLOW_LANE bool is_partition(const Windows& w) {
+  return w.stride_rows == w.window_rows && w.stride_cols == w.window_cols &&
+         w.out_rows * w.stride_rows - w.pad_top >= w.in_rows && w.out_cols * w.stride_cols - w.pad_left >= w.in_cols;
+}
+
+/// Gives the gradient of one window to the first maximum of each of its channels; V is a register or one number, P as
+/// many positions. A NaN counts as larger than any number. Several registers at a time read memory in order.
+template <class V, class P, int registers, class T>
+DFLOW_LANE void maximum_backward_window(const Windows& w, const WindowPart& part, bool store_only, const T* x,
+                                        const T* grad_y, T* grad_x) {
+  constexpr int64_t width = sizeof(V) / sizeof(T);
+  const auto get = [](const T* from) __attribute__((always_inline)) {
+    V v;
+    __builtin_memcpy(&v, from, sizeof v);
+    return v;
+  };
+  V best[registers];
+  P where[registers];
+  const T* corner = x + (part.y_begin * w.in_cols + part.x_begin) * w.channels;
+#pragma GCC unroll 4
+  for (int u = 0; u < registers; ++u) best[u] = get(corner + u * width), where[u] = P{};
+  P tap = {};
+  for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+    const T* from = x + (iy * w.in_cols + part.x_begin) * w.channels;
+    for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, from += w.channels, tap += 1) {
+#pragma GCC unroll 4
+      for (int u = 0; u < registers; ++u) {
+        const V value = get(from + u * width);
+        const auto better = (value > best[u]) | ((value != value) & (best[u] == best[u]));
+        best[u] = better ? value : best[u];
+        where[u] = better ? tap : where[u];
+      }
+    }
+  }
+  tap = P{};
+  for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+    T* to = grad_x + (iy * w.in_cols + part.x_begin) * w.channels;
+    for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, to += w.channels, tap += 1) {
+#pragma GCC unroll 4
+      for (int u = 0; u < registers; ++u) {
+        V sum = where[u] == tap ? get(grad_y + u * width) : V{};
+        if (!store_only) sum += get(to + u * width);
+        __builtin_memcpy(to + u * width, &sum, sizeof sum);
+      }
+    }
+  }
+}
+
 template <class T>
 void maximum_backward_image(const Windows& w, int64_t first, int64_t end, const T* x, const T* DFLOW_RESTRICT grad_y,
                             T* DFLOW_RESTRICT grad_x) {
-  constexpr int64_t tile = 256;
+  constexpr int64_t width = lanes<T>;
   using Position = typename PositionOf<sizeof(T)>::type;
-  clear_channels(w, first, end, grad_x);
-  T best[tile];
-  Position where[tile];
+  const bool store_only = is_partition(w);
+  if (!store_only) clear_channels(w, first, end, grad_x);
   for (int64_t oy = 0; oy < w.out_rows; ++oy) {
     for (int64_t ox = 0; ox < w.out_cols; ++ox) {
       const WindowPart part = window_part(w, oy, ox);
-      for (int64_t c0 = first; c0 < end; c0 += tile) {
-        const int64_t count = min_of(tile, end - c0);
-        const T* dy = grad_y + (oy * w.out_cols + ox) * w.channels + c0;
-        Position tap = 0;
-        for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
-          for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, ++tap) {
-            const T* from = x + (iy * w.in_cols + ix) * w.channels + c0;
-            if (tap == 0) {
-              for (int64_t c = 0; c < count; ++c) best[c] = from[c];
-              for (int64_t c = 0; c < count; ++c) where[c] = 0;
-              continue;
-            }
-            for (int64_t c = 0; c < count; ++c) {
-              const T value = from[c];
-              const bool better = (value > best[c]) | ((value != value) & (best[c] == best[c]));
-              best[c] = better ? value : best[c];
-              where[c] = better ? tap : where[c];
-            }
-          }
-        }
-        tap = 0;
-        for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
-          for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, ++tap) {
-            T* to = grad_x + (iy * w.in_cols + ix) * w.channels + c0;
-            for (int64_t c = 0; c < count; ++c) to[c] += where[c] == tap ? dy[c] : T(0);
-          }
-        }
+      if (part.y_begin >= part.y_end || part.x_begin >= part.x_end) continue;
+      const T* dy = grad_y + (oy * w.out_cols + ox) * w.channels;
+      int64_t c = first;
+      for (; c + 4 * width <= end; c += 4 * width) {
+        maximum_backward_window<Vec<T>, Vec<Position>, 4>(w, part, store_only, x + c, dy + c, grad_x + c);
       }
+      for (; c + width <= end; c += width) {
+        maximum_backward_window<Vec<T>, Vec<Position>, 1>(w, part, store_only, x + c, dy + c, grad_x + c);
+      }
+      for (; c < end; ++c) maximum_backward_window<T, Position, 1>(w, part, store_only, x + c, dy + c, grad_x + c);
     }
   }
 }
