@@ -4,9 +4,11 @@
 #include <dflow/kernels/cpu/raw/conv2d_builtin.hpp>
 #include <dflow/kernels/cpu/raw/loop_types.hpp>
 #include <dflow/kernels/cpu/raw/onednn.hpp>
+#include <dflow/kernels/cpu/raw/transpose.hpp>
 #include <dflow/kernels/cpu/raw/widened.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -96,6 +98,11 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
   }
 }
 
+/// Of one channel, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
+inline bool wants_onednn_backward_filter(const Conv2dShape& s, const CpuOptions& options) {
+  return wants_onednn(s, options) && (s.in_channels > 1 || options.backend == CpuBackend::onednn);
+}
+
 template <class T>
 void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* grad_output,
                             T* grad_filter, const CpuOptions& options) {
@@ -106,9 +113,18 @@ void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T*
     const Widened<T> dw(pool, options, filter_size(shape), nullptr);
     conv2d_backward_filter<float>(pool, shape, x.get(), dy.get(), dw.get(), options);
     dw.narrow_to(grad_filter);
+  } else if (is_pointwise(shape)) {
+    // The product of the transposed pixels of one side and those of the other, with fewer rows than columns: the long
+    // operand is read in order, once.
+    const std::int64_t pixels = shape.batch * shape.in_rows * shape.in_cols;
+    const std::int64_t in = shape.in_channels, out = shape.out_channels;
+    if (in <= out) return gemm(pool, true, false, in, out, pixels, input, grad_output, grad_filter, {}, options);
+    const Scratch turned(options.cache, static_cast<std::size_t>(in * out) * sizeof(T));
+    gemm(pool, true, false, out, in, pixels, grad_output, input, turned.as<T>(), {}, options);
+    transpose(pool, sizeof(T), std::array{out, in}, std::array{1, 0}, turned.as<T>(), grad_filter, options);
   } else {
     if constexpr (std::is_same_v<T, float>) {
-      if (wants_onednn(shape, options) &&
+      if (wants_onednn_backward_filter(shape, options) &&
           onednn_conv2d_backward_filter(pool, shape, input, grad_output, grad_filter, options)) {
         return;
       }

@@ -5,6 +5,7 @@
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/raw/variants/patch_loops.hpp>
+#include <dflow/kernels/cpu/raw/variants/window_gradient_loops.hpp>
 #include <dflow/kernels/cpu/raw/variants/window_loops.hpp>
 #endif
 
@@ -78,13 +79,14 @@ template <class T> class PaddedBand {
   Scratch scratch_;
 };
 
-/// The output in bands of rows whose input stays in the cache.
+/// The output in bands of rows that stay in the cache with their input.
 struct Bands {
   std::int64_t per_image, rows;
 
-  Bands(const Conv2dShape& s, std::int64_t bytes, std::int64_t element_size) {
-    const std::int64_t input_row = s.stride_rows * s.in_cols * s.in_channels * element_size;
-    const std::int64_t fitting = std::max<std::int64_t>(4, bytes / std::max<std::int64_t>(1, input_row));
+  /// `out_channels` of the output are in use at a time.
+  Bands(const Conv2dShape& s, std::int64_t bytes, std::int64_t out_channels, std::int64_t element_size) {
+    const std::int64_t row = (s.stride_rows * s.in_cols * s.in_channels + s.out_cols() * out_channels) * element_size;
+    const std::int64_t fitting = std::max<std::int64_t>(4, bytes / std::max<std::int64_t>(1, row));
     per_image = std::max<std::int64_t>(1, (s.out_rows() + fitting - 1) / fitting);
     rows = (s.out_rows() + per_image - 1) / per_image;
   }
@@ -138,7 +140,7 @@ void conv2d_by_windows(ThreadPool& pool, const Conv2dShape& s, const T* input, c
                       });
     return;
   }
-  const Bands bands(s, band_bytes, sizeof(T));
+  const Bands bands(s, band_bytes, 0, sizeof(T));
   const std::int64_t image_size = s.in_rows * s.in_cols * s.in_channels;
   const std::int64_t out_row = s.out_cols() * channels;
   pool.parallel_for(
@@ -298,25 +300,26 @@ void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, cons
         options);
   }
   const auto& gemms = loops<GemmLoops<T>>(options.max_level);
-  const auto& loops_of_windows = loops<WindowLoops<T>>(options.max_level);
+  const auto& gradients = loops<WindowGradientLoops<T>>(options.max_level);
   // Partial sums over fixed parts of the windows, so that the bits do not depend on who computes them.
   constexpr std::int64_t most_parts = 16;
   constexpr std::int64_t part_bytes = std::int64_t{8} << 20;
   const std::int64_t grad_size = size * channels;
   const std::int64_t affordable = std::max<std::int64_t>(
       1, part_bytes / std::max<std::int64_t>(1, grad_size * static_cast<std::int64_t>(sizeof(T))));
-  const Bands bands(s, std::int64_t{32} << 10, sizeof(T));
+  const Bands bands(s, std::int64_t{32} << 10, std::min(channels, gemms.columns), sizeof(T));
   const std::int64_t all_bands = s.batch * bands.per_image;
   const std::int64_t parts = std::max<std::int64_t>(1, std::min({most_parts, affordable, all_bands}));
   const Scratch partial(options.cache, parts > 1 ? static_cast<std::size_t>(parts * grad_size) * sizeof(T) : 0);
   const std::int64_t image_size = s.in_rows * s.in_cols * s.in_channels;
-  const std::int64_t padded_channels = round_up(channels, gemms.columns);
+  // A strip is two registers wide.
+  const bool is_packed = channels % (gemms.columns / 2) != 0;
+  const std::int64_t packed_size = bands.rows * s.out_cols() * round_up(channels, gemms.columns);
   pool.parallel_for(
       parts, static_cast<double>(windows * grad_size) / 30.0 / static_cast<double>(parts),
       [&](std::int64_t begin, std::int64_t end) {
         const PaddedBand<T> padded(s, bands.rows, options.cache);
-        const Scratch packed_grads(options.cache,
-                                   static_cast<std::size_t>(bands.rows * s.out_cols() * padded_channels) * sizeof(T));
+        const Scratch packed(options.cache, is_packed ? static_cast<std::size_t>(packed_size) * sizeof(T) : 0);
         const WindowRow row = window_row(s, padded.row_size());
         for (std::int64_t part = begin; part < end; ++part) {
           T* to = parts > 1 ? partial.as<T>() + part * grad_size : grad_filter;
@@ -326,12 +329,16 @@ void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, cons
             const std::int64_t first = bands.first_row(band), count = bands.rows_of(band, s);
             if (count == 0) continue;
             const T* from = padded.fill(input + image * image_size, first, count);
-            gemms.pack_b(count * s.out_cols(), channels,
-                         grad_output + (image * s.out_rows() + first) * s.out_cols() * channels, channels, 1,
-                         packed_grads.as<T>());
-            loops_of_windows.add_products(
-                row, {count, s.out_cols(), s.stride_rows * padded.row_size(), s.stride_cols * s.in_channels}, channels,
-                from, packed_grads.as<T>(), to);
+            const T* grads = grad_output + (image * s.out_rows() + first) * s.out_cols() * channels;
+            WindowBand place{count,    s.out_cols(),  s.stride_rows * padded.row_size(), s.stride_cols * s.in_channels,
+                             channels, gemms.columns};
+            if (is_packed) {
+              gemms.pack_b(count * s.out_cols(), channels, grads, channels, 1, packed.as<T>());
+              grads = packed.as<T>();
+              place.grad_step = gemms.columns;
+              place.strip_step = count * s.out_cols() * gemms.columns;
+            }
+            gradients.add_products(row, place, channels, from, grads, to);
           }
         }
       });

@@ -151,8 +151,11 @@ template <class T> struct Panel {
 /// Both operands packed. b is packed once, by all threads; then threads take blocks of the result.
 template <class T>
 void gemm_packed(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p, KernelCache* cache) {
-  constexpr std::int64_t panel_elements = (std::int64_t{8} << 20) / static_cast<std::int64_t>(sizeof(T));
   const std::int64_t threads = pool.num_threads();
+  // A panel that few rows meet is better read from the cache that it was packed into.
+  const bool is_flat = p.m <= 2 * loops.height;
+  const std::int64_t panel_bytes = is_flat ? threads * (std::int64_t{512} << 10) : std::int64_t{8} << 20;
+  const std::int64_t panel_elements = panel_bytes / static_cast<std::int64_t>(sizeof(T));
   const std::int64_t depth_blocks = (p.k + loops.depth - 1) / loops.depth;
   const std::int64_t block_depth = (p.k + depth_blocks - 1) / depth_blocks;
   const std::int64_t padded_n = round_up(p.n, loops.columns);

@@ -64,20 +64,26 @@ struct WindowRow {
   std::int64_t window_step;  ///< from a window to the next
 };
 
-/// Rows of windows, in elements.
-struct WindowBand {
-  std::int64_t rows, cols;
-  std::int64_t row_step;     ///< from a row of windows to the next
-  std::int64_t window_step;  ///< from a window to the next
-};
-
 /// T: float, double.
 template <class T> struct WindowLoops {
   /// out[count, channels] = products of the `count` windows from `image` on and a filter packed by GemmLoops::pack_b.
   void (*multiply)(const WindowRow& windows, std::int64_t count, std::int64_t channels, const T* image,
                    const T* filter, T* out, GemmStore<T> store);
+};
+
+/// Rows of windows and their gradients, in elements.
+struct WindowBand {
+  std::int64_t rows, cols;
+  std::int64_t row_step;     ///< from a row of windows to the next
+  std::int64_t window_step;  ///< from a window to the next
+  std::int64_t grad_step;    ///< from the gradients of a window to those of the next
+  std::int64_t strip_step;   ///< from GemmLoops::columns channels of the gradients to the next
+};
+
+/// T: float, double.
+template <class T> struct WindowGradientLoops {
   /// grad_filter[size of a window, channels] += the sum over the windows of each element times the gradients of its
-  /// window, which GemmLoops::pack_b has packed as a matrix [windows, channels].
+  /// window, a matrix [windows, channels] where it lies if registers divide its rows, or packed by GemmLoops::pack_b.
   void (*add_products)(const WindowRow& windows, const WindowBand& band, std::int64_t channels, const T* image,
                        const T* grads, T* grad_filter);
 };
