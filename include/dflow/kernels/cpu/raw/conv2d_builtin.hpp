@@ -124,13 +124,12 @@ void conv2d_by_windows(ThreadPool& pool, const Conv2dShape& s, const T* input, c
   const Scratch packed(options.cache, static_cast<std::size_t>(round_up(channels, gemms.columns) * size) * sizeof(T));
   gemms.pack_b(size, channels, filter, channels, 1, packed.as<T>());
 
-  constexpr std::int64_t band_bytes = std::int64_t{96} << 10;
   const GemmStore<T> store{epilogue.accumulate, epilogue.bias, epilogue.relu};
   if (is_pointwise(s)) {
     // All pixels of all images are one row.
     const std::int64_t pixels = s.batch * s.in_rows * s.in_cols;
     const std::int64_t block =
-        std::max<std::int64_t>(8, band_bytes / static_cast<std::int64_t>(sizeof(T)) / size / gemms.rows) * gemms.rows;
+        4 * gemms.rows;
     pool.parallel_for((pixels + block - 1) / block, static_cast<double>(block * size * channels) / 30.0,
                       [&](std::int64_t begin, std::int64_t end) {
                         for (std::int64_t first = begin * block; first < std::min(end * block, pixels); first += block) {
@@ -140,7 +139,7 @@ void conv2d_by_windows(ThreadPool& pool, const Conv2dShape& s, const T* input, c
                       });
     return;
   }
-  const Bands bands(s, band_bytes, 0, sizeof(T));
+  const Bands bands(s, std::int64_t{96} << 10, 0, sizeof(T));
   const std::int64_t image_size = s.in_rows * s.in_cols * s.in_channels;
   const std::int64_t out_row = s.out_cols() * channels;
   pool.parallel_for(
