@@ -4,6 +4,7 @@
 #include <dflow/base/checked.ipp>
 #include <dflow/base/clock.ipp>
 #include <dflow/base/cpu_features.ipp>
+#include <dflow/base/cpu_quota.ipp>
 #include <dflow/base/crc32c.ipp>
 #include <dflow/base/file_system.ipp>
 #include <dflow/base/memory_file_system.ipp>

@@ -25,6 +25,7 @@ FAMILIES = [
     "loss",
     "update",
     "check",
+    "derived",
 ]
 
 

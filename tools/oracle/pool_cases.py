@@ -85,6 +85,15 @@ def _cases(f, name, shape, kh, kw, sh, sw, padding):
     )
     if not np.isclose(np.sum(maximum * dy.array), np.sum(last_output(f) * x.array)):
         raise ValueError(f"MaxPool '{name}': TensorFlow's gradient does not select the maxima")
+    f.raw(
+        "MaxPoolGradGrad",
+        name,
+        {"orig_input": x, "orig_output": element(maximum), "grad": distinct(*shape, phase=7)},
+        FLOATS,
+        attrs=attrs,
+        gradient=True,
+        gradient_inputs=[2],
+    )
 
 
 def last_output(f):

@@ -140,7 +140,8 @@ class InlinePool final : public ThreadPool {
   bool current_thread_is_worker() const noexcept override;
 };
 
-/// The number of processors this process may run on (affinity respected); at least 1.
+/// The number of processors this process may use: those it may run on, or its control groups' quota if that is less
+/// (cpu_quota); at least 1. It is found out once.
 int available_cores() noexcept;
 
 }  // namespace dflow

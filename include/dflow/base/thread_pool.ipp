@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/cpu_quota.hpp>
 #include <dflow/base/inline_pool.ipp>
 #include <dflow/base/thread_pool.hpp>
 #include <dflow/base/work_stealing_pool.ipp>
@@ -40,12 +41,26 @@ DFLOW_INLINE void ThreadPool::split(std::int64_t total, double cost_ns, RangeBod
   run_shards(total, blocks_each * align, participants, cost_ns, body);
 }
 
-DFLOW_INLINE int available_cores() noexcept {
+namespace detail {
+inline int count_available_cores() noexcept {
+  int cores = static_cast<int>(std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  if (::sched_getaffinity(0, sizeof(allowed), &allowed) == 0) cores = CPU_COUNT(&allowed);
+  try {
+    PosixFileSystem files;
+    cores = std::min(cores, cpu_quota(files).value_or(cores));
+  } catch (...) {
+    // Without memory for a path the quota stays unknown.
+  }
 #endif
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::max(1, cores);
+}
+}  // namespace detail
+
+DFLOW_INLINE int available_cores() noexcept {
+  static const int cores = detail::count_available_cores();
+  return cores;
 }
 
 }  // namespace dflow
