@@ -98,9 +98,10 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
   }
 }
 
-/// Of one channel, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
+/// Of few channels, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
 inline bool wants_onednn_backward_filter(const Conv2dShape& s, const CpuOptions& options) {
-  return wants_onednn(s, options) && (s.in_channels > 1 || options.backend == CpuBackend::onednn);
+  const bool has_few_channels = s.in_channels <= 4 && s.out_channels >= 32;
+  return wants_onednn(s, options) && (!has_few_channels || options.backend == CpuBackend::onednn);
 }
 
 template <class T>

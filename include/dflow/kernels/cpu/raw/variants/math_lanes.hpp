@@ -51,15 +51,23 @@ template <class T> DFLOW_LANE T power_of_two(T n) {
   return from_bits<T>(static_cast<Bits>((integer + Traits::bias) << Traits::fraction_bits));
 }
 
+/// exp of |r| <= ln 2 / 2 in float: the best polynomial of the form 1 + r + r^2 q(r) with q of degree 4, whose relative
+/// error is below 4e-9 (Lawson's iteration). F is float or a register of them.
+template <class F> DFLOW_LANE F exp_of_remainder(F r) {
+  F p = r * 1.381454058e-3f + 8.368745446e-3f;
+  p = p * r + 4.166838899e-2f;
+  p = p * r + 1.666652113e-1f;
+  p = p * r + 4.999999404e-1f;
+  p = p * r + 1.0f;
+  return p * r + 1.0f;
+}
+
 /// exp of x = n ln 2 + r as exp(r) times two powers of two, so that results may be denormal.
 DFLOW_LANE float exp_lane(float x) {
   const float low = x < -104.0f ? -104.0f : x;
   const float y = low > 89.0f ? 89.0f : low;
   const float n = (y * 1.44269504088896341f + FloatTraits<float>::magic) - FloatTraits<float>::magic;
-  const float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
-  constexpr float c[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
-                         4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-  const float e = polynomial(r, c) * (r * r) + r + 1.0f;
+  const float e = exp_of_remainder((y - n * 0.693359375f) - n * -2.12194440e-4f);
   const float half = (n * 0.5f + FloatTraits<float>::magic) - FloatTraits<float>::magic;
   return e * power_of_two(half) * power_of_two(n - half);
 }
@@ -69,13 +77,7 @@ DFLOW_LANE float exp_lane(float x) {
 template <class F, class U> DFLOW_LANE F exp_moderate(F x) {
   const F shifted = x * 1.44269504088896341f + FloatTraits<float>::magic;
   const F n = shifted - FloatTraits<float>::magic;
-  const F r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  F p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  const F e = p * (r * r) + r + 1.0f;
+  const F e = exp_of_remainder((x - n * 0.693359375f) - n * -2.12194440e-4f);
   return __builtin_bit_cast(F, static_cast<U>(__builtin_bit_cast(U, e) + (__builtin_bit_cast(U, shifted) << 23)));
 }
 inline constexpr float moderate_limit = 86.5f;
@@ -86,10 +88,7 @@ DFLOW_LANE float exp_nonpositive(float x) {
   const float y = x < lowest ? lowest : x;
   const float shifted = y * 1.44269504088896341f + FloatTraits<float>::magic;
   const float n = shifted - FloatTraits<float>::magic;
-  const float r = (y - n * 0.693359375f) - n * -2.12194440e-4f;
-  constexpr float c[] = {1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f,
-                         4.1665795894e-2f, 1.6666665459e-1f, 5.0000001201e-1f};
-  const float e = polynomial(r, c) * (r * r) + r + 1.0f;
+  const float e = exp_of_remainder((y - n * 0.693359375f) - n * -2.12194440e-4f);
   const float scale = from_bits<float>(static_cast<uint32_t>((bits_of(shifted) + 127u) << 23));
   return x < lowest ? 0.0f : e * scale;
 }

@@ -114,22 +114,15 @@ inline void tanh_array(int64_t n, const float* x, float* y) {
 }
 inline void tanh_array(int64_t n, const double* x, double* y) { map_array<double, TanhOf>(n, x, y); }
 
-/// 1 / (1 + exp(-x)) of moderate numbers, whole registers of them. The polynomial of exp is of one degree less than that
-/// of exp_moderate: the best of the form 1 + r + r^2 q(r) on |r| <= ln 2 / 2, whose relative error is below 4e-9. The
-/// lowest bits of `shifted` are the biased exponent of the power of two.
+/// 1 / (1 + exp(-x)) of moderate numbers, whole registers of them. The lowest bits of `shifted` are the biased exponent
+/// of the power of two.
 DFLOW_LANE void sigmoid_moderate(int64_t n, const float* x, float* y) {
   constexpr float magic = FloatTraits<float>::magic + static_cast<float>(FloatTraits<float>::bias);
   for (int64_t i = 0; i < n; i += lanes<float>) {
     const Vec<float> v = load(x + i);
     const Vec<float> shifted = v * -1.44269504088896341f + magic;
     const Vec<float> exponent = shifted - magic;
-    const Vec<float> r = (-v - exponent * 0.693359375f) - exponent * -2.12194440e-4f;
-    Vec<float> p = r * 1.381454058e-3f + 8.368745446e-3f;
-    p = p * r + 4.166838899e-2f;
-    p = p * r + 1.666652113e-1f;
-    p = p * r + 4.999999404e-1f;
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
+    const Vec<float> p = exp_of_remainder((-v - exponent * 0.693359375f) - exponent * -2.12194440e-4f);
     const auto scale = __builtin_bit_cast(Vec<float>, __builtin_bit_cast(Vec<uint32_t>, shifted) << 23);
     store(y + i, quotient(splat(1.0f), p * scale + 1.0f));
   }
