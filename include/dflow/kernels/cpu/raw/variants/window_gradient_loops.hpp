@@ -19,6 +19,8 @@ __attribute__((noinline)) void gradient_tile(const WindowBand& band, const T* DF
     const T* a = image;
 #pragma GCC unroll 1
     for (int64_t x = 0; x < cols; ++x) {
+      // The first tile of a band brings the gradients in from memory.
+      for (int v = 0; v < vectors; ++v) __builtin_prefetch(b + 32 * grad_step + v * lanes<T>);
       Vec<T> right[vectors];
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) right[v] = load(b + v * lanes<T>);
