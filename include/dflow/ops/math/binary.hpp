@@ -1,26 +1,8 @@
 #pragma once
 
-#include <dflow/op/build.hpp>
+#include <dflow/ops/math/elementwise_op.hpp>
 
 namespace dflow {
-
-namespace detail {
-
-/// Unsigned arithmetic at least as wide as int, in which overflow wraps around instead of being undefined.
-template <std::integral T>
-using Wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
-
-/// Fails unless all inputs agree in shape, which is then the output's.
-void infer_same_shape(InferContext& context);
-
-}  // namespace detail
-
-/// An elementwise op of the library that does not broadcast: its inputs have one shape. What gradients in one pass are.
-template <FixedString Name, class AllowedTypes>
-struct SameShapeElementwiseOp : StandardElementwiseOp<Name, AllowedTypes> {
-  static constexpr bool broadcasts = false;
-  static void infer(InferContext& context) { detail::infer_same_shape(context); }
-};
 
 // Everything in this file works element by element with NumPy broadcasting; integers wrap around.
 

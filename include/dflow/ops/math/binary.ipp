@@ -7,12 +7,6 @@
 
 namespace dflow {
 
-DFLOW_INLINE void detail::infer_same_shape(InferContext& context) {
-  PartialShape shape = context.input(0);
-  for (int i = 1; i < context.num_inputs(); ++i) shape = context.merge(shape, context.input(i));
-  context.set_output(0, shape);
-}
-
 DFLOW_INLINE void Add::gradient(GradientContext& context) {
   context.set_dx(0, sum_to_shape_of(context.dy(), context.input(0)));
   context.set_dx(1, sum_to_shape_of(context.dy(), context.input(1)));

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <dflow/op/build.hpp>
+#include <dflow/ops/math/elementwise_op.hpp>
 
 #include <concepts>
 
 namespace dflow {
-
-using FloatOrComplexTypes = concat_t<FloatTypes, ComplexTypes>;
-using SignedNumberTypes = concat_t<SignedRealTypes, ComplexTypes>;
 
 // Everything in this file works element by element; integers wrap around.
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <dflow/ops/math/binary.hpp>
-#include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/math/elementwise_op.hpp>
 
 namespace dflow {
 
