@@ -25,7 +25,8 @@ class ThreadPool;
 /// was not given to both.
 struct SessionOptions {
   OpTable ops = standard_ops;
-  /// Threads of the session's own pool; 0 takes all cores. Ignored where `pool` is given.
+  /// Threads of the session's own pool; 0 takes all cores that the process may use (`available_cores`). Ignored where
+  /// `pool` is given.
   int num_threads = 0;
   std::shared_ptr<ThreadPool> pool = nullptr;
   /// "/cpu:0" to "/cpu:n-1", all on the session's pool. Ignored where `devices` are given.
