@@ -104,32 +104,43 @@ __attribute__((noinline)) void multiply_strip(int64_t m, int64_t k, const T* a, 
   multiply_rows<T, vectors>(m, k, a, row_stride, depth_stride, b, ldb, c, ldc, to);
 }
 
-/// A tile with fewer than a full strip of columns, by way of a padded copy of it.
+/// The place of a tile with columns between whole vectors: a copy of it, padded to a full strip.
+template <class T> struct EdgeTile {
+  static constexpr int width = tile_columns<T>;
+
+  DFLOW_LANE EdgeTile(int64_t m, int64_t n, const T* c, int64_t ldc, const GemmStore<T>& to) : store(to) {
+    if (to.accumulate) {
+      for (int64_t i = 0; i < m; ++i) {
+        for (int64_t j = 0; j < width; ++j) tile[i * width + j] = j < n ? c[i * ldc + j] : T(0);
+      }
+    }
+    if (to.bias != nullptr) {
+      for (int64_t j = 0; j < width; ++j) bias[j] = j < n ? to.bias[j] : T(0);
+      store.bias = bias;
+    }
+  }
+  DFLOW_LANE void write(int64_t m, int64_t n, T* c, int64_t ldc) const {
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = tile[i * width + j];
+    }
+  }
+
+  alignas(64) T tile[tile_rows * width];
+  alignas(64) T bias[width];
+  GemmStore<T> store;
+};
+
 template <class T>
 __attribute__((noinline)) void multiply_edge(int64_t m, int64_t n, int64_t k, const T* a, int64_t row_stride,
                                              int64_t depth_stride, const T* b, int64_t ldb, T* c, int64_t ldc,
                                              const GemmStore<T>& to) {
-  constexpr int width = tile_columns<T>;
-  alignas(64) T tile[tile_rows * width];
-  alignas(64) T bias[width] = {};
-  if (to.accumulate) {
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < width; ++j) tile[i * width + j] = j < n ? c[i * ldc + j] : T(0);
-    }
-  }
-  GemmStore<T> padded = to;
-  if (to.bias != nullptr) {
-    for (int64_t j = 0; j < n; ++j) bias[j] = to.bias[j];
-    padded.bias = bias;
-  }
+  EdgeTile<T> edge(m, n, c, ldc, to);
   if (n <= lanes<T>) {
-    multiply_strip<T, 1>(m, k, a, row_stride, depth_stride, b, ldb, tile, width, padded);
+    multiply_strip<T, 1>(m, k, a, row_stride, depth_stride, b, ldb, edge.tile, edge.width, edge.store);
   } else {
-    multiply_strip<T, 2>(m, k, a, row_stride, depth_stride, b, ldb, tile, width, padded);
+    multiply_strip<T, 2>(m, k, a, row_stride, depth_stride, b, ldb, edge.tile, edge.width, edge.store);
   }
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = tile[i * width + j];
-  }
+  edge.write(m, n, c, ldc);
 }
 
 template <class T>

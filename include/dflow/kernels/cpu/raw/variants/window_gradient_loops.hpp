@@ -62,24 +62,16 @@ DFLOW_LANE void gradient_strip(int64_t groups, int64_t depth, const WindowBand& 
   gradient_tiles<T, vectors>(groups, depth, band, image, group_step, b, c, ldc);
 }
 
-/// A tile with columns between whole vectors, by way of a padded copy of it.
 template <class T>
 __attribute__((noinline)) void gradient_edge(int64_t n, int64_t groups, int64_t depth, const WindowBand& band,
                                              const T* image, int64_t group_step, const T* b, T* c, int64_t ldc) {
-  constexpr int width = tile_columns<T>;
-  alignas(64) T tile[tile_rows * width];
-  const int64_t m = groups * depth;
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < width; ++j) tile[i * width + j] = j < n ? c[i * ldc + j] : T(0);
-  }
+  EdgeTile<T> edge(groups * depth, n, c, ldc, GemmStore<T>{true, nullptr, false});
   if (n < lanes<T>) {
-    gradient_strip<T, 1>(groups, depth, band, image, group_step, b, tile, width);
+    gradient_strip<T, 1>(groups, depth, band, image, group_step, b, edge.tile, edge.width);
   } else {
-    gradient_strip<T, 2>(groups, depth, band, image, group_step, b, tile, width);
+    gradient_strip<T, 2>(groups, depth, band, image, group_step, b, edge.tile, edge.width);
   }
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = tile[i * width + j];
-  }
+  edge.write(groups * depth, n, c, ldc);
 }
 
 /// Tiles of elements [first, first + depth) of so many groups.

@@ -44,31 +44,16 @@ __attribute__((noinline)) void window_strip(int64_t m, const WindowRow& w, const
   window_rows<T, vectors>(m, w, image, b, c, ldc, to);
 }
 
-/// A tile with columns between whole vectors, by way of a padded copy of it.
 template <class T>
 __attribute__((noinline)) void window_edge(int64_t m, int64_t n, const WindowRow& w, const T* image, const T* b, T* c,
                                            int64_t ldc, const GemmStore<T>& to) {
-  constexpr int width = tile_columns<T>;
-  alignas(64) T tile[tile_rows * width];
-  alignas(64) T bias[width] = {};
-  if (to.accumulate) {
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < width; ++j) tile[i * width + j] = j < n ? c[i * ldc + j] : T(0);
-    }
-  }
-  GemmStore<T> padded = to;
-  if (to.bias != nullptr) {
-    for (int64_t j = 0; j < n; ++j) bias[j] = to.bias[j];
-    padded.bias = bias;
-  }
+  EdgeTile<T> edge(m, n, c, ldc, to);
   if (n < lanes<T>) {
-    window_strip<T, 1>(m, w, image, b, tile, width, padded);
+    window_strip<T, 1>(m, w, image, b, edge.tile, edge.width, edge.store);
   } else {
-    window_strip<T, 2>(m, w, image, b, tile, width, padded);
+    window_strip<T, 2>(m, w, image, b, edge.tile, edge.width, edge.store);
   }
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = tile[i * width + j];
-  }
+  edge.write(m, n, c, ldc);
 }
 
 template <class T>
