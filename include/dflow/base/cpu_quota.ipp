@@ -39,7 +39,8 @@ inline std::optional<int> processors_of(std::string_view quota, std::string_view
 
 /// The quota of a group and the groups around it, up to where the hierarchy is mounted. In a container the group's path
 /// may be the host's, of which only the mount itself is visible.
-template <class Quota> std::optional<int> tightest_quota(const std::string& mount, std::string group, Quota&& quota_at) {
+template <class Quota>
+std::optional<int> tightest_quota(const std::string& mount, std::string group, Quota&& quota_at) {
   std::optional<int> tightest;
   while (true) {
     const std::optional<int> here = quota_at(mount + (group == "/" ? "" : group));

@@ -16,8 +16,8 @@ namespace dflow::json {
 /// most `max_depth` deep and has no zero character in a string. Uses no recursion.
 void check(std::string_view text, int max_depth);
 
-/// The checked text with each real number in the fewest digits that name its double, integers up to 2^64 as they are:
-/// rapidjson 1.1 normalizes a significand of zero, which "0e-30" has and any more digits than 64 bits hold may round to.
+/// The checked text with each real number in the fewest digits that name its double, and integers below 2^64 as they
+/// are: rapidjson 1.1 normalizes a significand of zero, which "0e-30" has and a longer one than 64 bits may round to.
 /// Errors: InvalidArgument for a number beyond the range of double.
 std::string with_short_reals(std::string_view text);
 

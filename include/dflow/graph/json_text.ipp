@@ -169,7 +169,8 @@ inline std::string short_real(std::string_view number) {
   }
   // The exponent keeps a whole number a real one.
   std::array<char, 32> digits{};
-  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), real, std::chars_format::scientific).ptr};
+  char* const from = digits.data();
+  return {from, std::to_chars(from, from + digits.size(), real, std::chars_format::scientific).ptr};
 }
 }  // namespace detail
 

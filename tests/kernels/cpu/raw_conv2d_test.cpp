@@ -52,6 +52,7 @@ const std::vector<Conv2dShape>& shapes() {
       make_shape(2, 6, 6, 3, 3, 3, 4, 3, 1, 0, 0, 0, 0),      // stride that leaves pixels out
       make_shape(0, 5, 5, 3, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // nothing in the batch
       make_shape(2, 2, 2, 3, 3, 3, 4, 1, 1, 0, 0, 0, 0),      // no window fits
+      make_shape(2, 2, 2, 3, 6, 6, 4, 9, 1, 1, 1, 1, 1),      // no window fits, with padding and a long stride
       make_shape(2, 4, 4, 0, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // no channels
   };
   return all;

@@ -96,6 +96,7 @@ struct Bands {
   }
 };
 
+/// The windows of one row of the output in a band whose rows are row_size elements apart.
 inline WindowRow window_row(const Conv2dShape& s, std::int64_t row_size) {
   const bool is_dilated = s.dilation_cols > 1;
   return {s.filter_rows,
@@ -106,8 +107,8 @@ inline WindowRow window_row(const Conv2dShape& s, std::int64_t row_size) {
           s.stride_cols * s.in_channels};
 }
 
-/// Whether a packed strip of the filter stays in an L2 cache while all windows pass it, and a row has enough of them for
-/// a register tile to keep the multipliers busy.
+/// Whether a packed strip of the filter stays in an L2 cache while all windows pass it, and a row has enough of them
+/// for a register tile to keep the multipliers busy.
 template <class T> bool has_small_windows(const GemmLoops<T>& gemms, const Conv2dShape& s) {
   constexpr std::int64_t strip_bytes = std::int64_t{224} << 10;
   return s.pad_left >= 0 && s.pad_top >= 0 && (s.out_cols() >= 4 || is_pointwise(s)) &&
@@ -126,13 +127,13 @@ void conv2d_by_windows(ThreadPool& pool, const Conv2dShape& s, const T* input, c
 
   const GemmStore<T> store{epilogue.accumulate, epilogue.bias, epilogue.relu};
   if (is_pointwise(s)) {
-    // All pixels of all images are one row.
+    // All pixels of all images are one row; a few register tiles of it stay in the cache with their output.
     const std::int64_t pixels = s.batch * s.in_rows * s.in_cols;
-    const std::int64_t block =
-        4 * gemms.rows;
+    const std::int64_t block = 4 * gemms.rows;
     pool.parallel_for((pixels + block - 1) / block, static_cast<double>(block * size * channels) / 30.0,
                       [&](std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t first = begin * block; first < std::min(end * block, pixels); first += block) {
+                        const std::int64_t last = std::min(end * block, pixels);
+                        for (std::int64_t first = begin * block; first < last; first += block) {
                           windows.multiply(window_row(s, 0), std::min(block, pixels - first), channels,
                                            input + first * size, packed.as<T>(), output + first * channels, store);
                         }
@@ -299,6 +300,7 @@ void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, cons
         options);
   }
   const auto& gemms = loops<GemmLoops<T>>(options.max_level);
+  if (windows == 0) return static_cast<void>(std::fill_n(grad_filter, size * channels, T(0)));
   const auto& gradients = loops<WindowGradientLoops<T>>(options.max_level);
   // Partial sums over fixed parts of the windows, so that the bits do not depend on who computes them.
   constexpr std::int64_t most_parts = 16;
