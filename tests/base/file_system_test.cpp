@@ -4,7 +4,9 @@
 
 #include "catch.hpp"
 
+#include <sys/stat.h>
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -159,6 +161,66 @@ TEST_CASE("a write that fails leaves the old file and nothing beside it", "[file
   place.files.write_file_atomically(place.at("d/keep"), "x");
   CHECK(code_of([&] { place.files.write_file_atomically(place.at("d"), "y"); }) == Code::failed_precondition);
   CHECK(place.files.list_directory(place.root) == std::vector<std::string>{"d"});
+}
+
+TEST_CASE("what is not a regular file is not replaced", "[file_system]") {
+  Place<PosixFileSystem> place;
+  REQUIRE(::mkfifo(place.at("pipe").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("pipe", place.at("link"));
+  for (const std::string& path : {place.at("pipe"), place.at("link"), std::string("/dev/null")}) {
+    CHECK(code_of([&] { place.files.write_file_atomically(path, "x"); }) == Code::failed_precondition);
+  }
+  CHECK(std::filesystem::is_fifo(place.at("pipe")));
+  CHECK(std::filesystem::is_symlink(place.at("link")));
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  CHECK(place.files.list_directory(place.root) == std::vector<std::string>{"link", "pipe"});
+}
+
+TEST_CASE("a symbolic link stays, and what it leads to is replaced", "[file_system]") {
+  Place<PosixFileSystem> place;
+  place.files.create_directories(place.at("d"));
+  place.files.write_file_atomically(place.at("d/file"), "old");
+  std::filesystem::create_symlink("d/file", place.at("relative"));
+  std::filesystem::create_symlink(place.at("relative"), place.at("d/absolute"));
+  place.files.write_file_atomically(place.at("relative"), "one");
+  CHECK(place.files.read_file(place.at("d/file")) == "one");
+  place.files.write_file_atomically(place.at("d/absolute"), "two");
+  CHECK(place.files.read_file(place.at("d/file")) == "two");
+  CHECK(std::filesystem::is_symlink(place.at("relative")));
+  CHECK(std::filesystem::is_symlink(place.at("d/absolute")));
+  std::filesystem::create_symlink("d/new", place.at("dangling"));
+  place.files.write_file_atomically(place.at("dangling"), "three");
+  CHECK(place.files.read_file(place.at("d/new")) == "three");
+  std::filesystem::create_symlink("self", place.at("self"));
+  CHECK(code_of([&] { place.files.write_file_atomically(place.at("self"), "x"); }) == Code::invalid_argument);
+}
+
+TEST_CASE("threads that write the same path by the same string do not meet", "[file_system]") {
+  Place<PosixFileSystem> place;
+  const std::string path = place.at("a");
+  std::vector<std::thread> writers;
+  std::atomic<int> failed{0};
+  for (char c = 'a'; c < 'e'; ++c) {
+    writers.emplace_back([&, c] {
+      for (int i = 0; i < 25; ++i) {
+        try {
+          place.files.write_file_atomically(path, std::string(50'000, c));
+        } catch (const Error&) {
+          ++failed;
+        }
+      }
+    });
+  }
+  int torn = 0;
+  for (int i = 0; i < 50; ++i) {
+    if (!place.files.exists(path)) continue;
+    const std::string content = place.files.read_file(path);
+    torn += content.size() != 50'000 || content != std::string(50'000, content[0]);
+  }
+  for (std::thread& writer : writers) writer.join();
+  CHECK(failed == 0);
+  CHECK(torn == 0);
+  CHECK(place.files.list_directory(place.root) == std::vector<std::string>{"a"});
 }
 
 TEST_CASE("files without a size are read to their end", "[file_system]") {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -284,6 +285,77 @@ TEST_CASE("a pool of no threads is refused", "[thread_pool]") {
   CHECK_THROWS_AS(WorkStealingPool(0), Error);
   CHECK_THROWS_AS(WorkStealingPool(-1), Error);
   CHECK(available_cores() >= 1);
+}
+
+TEST_CASE("a pool of more threads than can be is refused at once", "[thread_pool]") {
+  for (const int threads : {WorkStealingPool::max_threads + 1, std::numeric_limits<int>::max()}) {
+    try {
+      WorkStealingPool pool(threads);
+      FAIL("made with " << threads);
+    } catch (const Error& error) {
+      CHECK(error.code() == Code::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("a pool may be destroyed by a task of its own", "[thread_pool]") {
+  for (const int threads : {1, 2, 4}) {
+    for (int round = 0; round < 50; ++round) {
+      auto pool = std::make_unique<WorkStealingPool>(threads);
+      CountDown all(5);
+      PoolEvent queued;
+      pool->schedule([&] {
+        queued.wait_blocking();
+        pool.reset();
+        all.arrive();
+      });
+      for (int i = 0; i < 4; ++i) pool->schedule([&] { all.arrive(); });
+      queued.set();
+      all.wait();
+      CHECK(pool == nullptr);
+    }
+  }
+}
+
+TEST_CASE("a pool may be destroyed by a task that an outside thread runs", "[thread_pool]") {
+  for (int round = 0; round < 20; ++round) {
+    auto pool = std::make_unique<WorkStealingPool>(1);
+    PoolEvent gate, blocked;
+    pool->schedule([&] {
+      blocked.set();
+      gate.wait_blocking();
+    });
+    blocked.wait_blocking();
+    pool->schedule([&] {
+      gate.set();
+      pool.reset();
+    });
+    CHECK(pool->run_one());
+    CHECK(pool == nullptr);
+    // The thread has no seat in a pool that is gone.
+    WorkStealingPool other(2);
+    CHECK_FALSE(other.run_one());
+  }
+}
+
+TEST_CASE("with a threshold of 0 every loop is split among all threads", "[thread_pool]") {
+  ThreadPoolOptions options;
+  options.min_split_ns = 0;
+  WorkStealingPool pool(3, options);
+  CHECK(pool.min_split_ns() == 0);
+  for (const double cost : {0.0, 1e-9, 1.0, 1e9}) {
+    // Each of three ranges waits for the others.
+    CountDown all(3);
+    pool.parallel_for(3, cost, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) all.arrive();
+      all.wait();
+    });
+  }
+  options.min_split_ns = 1e12;
+  WorkStealingPool reluctant(3, options);
+  int calls = 0;
+  reluctant.parallel_for(1000, 1e8, [&](std::int64_t, std::int64_t) { ++calls; });
+  CHECK(calls == 1);
 }
 
 TEST_CASE("tasks and loops at random, many times over", "[thread_pool][stress]") {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/status.hpp>
 
 #include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -17,8 +19,13 @@ class TimerQueue {
  public:
   TimerId add(Clock::time_point time, UniqueFunction<void()> callback) {
     const std::uint64_t id = ++last_id_;
-    timers_.emplace(std::pair(time, id), std::move(callback));
-    times_.emplace(id, time);
+    const auto at = times_.emplace(id, time).first;
+    try {
+      timers_.emplace(std::pair(time, id), std::move(callback));
+    } catch (...) {
+      times_.erase(at);
+      throw;
+    }
     return TimerId{id};
   }
 
@@ -126,14 +133,18 @@ DFLOW_INLINE TimerId RealClock::schedule_at(time_point time, UniqueFunction<void
   bool is_first = false;
   {
     std::lock_guard lock(state_->mutex);
+    if (!state_->thread.joinable()) {
+      try {
+        state_->thread = std::thread([state = state_] {
+          state->run();
+          if (state->is_orphaned) delete state;
+        });
+      } catch (const std::system_error& error) {
+        throw Error(resource_exhausted(str_cat("cannot start the clock's thread: ", error.what())));
+      }
+    }
     id = state_->timers.add(time, std::move(callback));
     is_first = state_->timers.next() == time;
-    if (!state_->thread.joinable()) {
-      state_->thread = std::thread([state = state_] {
-        state->run();
-        if (state->is_orphaned) delete state;
-      });
-    }
   }
   if (is_first) state_->changed.notify_one();
   return id;

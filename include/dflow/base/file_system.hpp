@@ -56,7 +56,8 @@ class FileSystem {
   virtual std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) = 0;
   /// Opens for appending, made if missing.
   virtual std::unique_ptr<WritableFile> open_for_appending(const std::string& path) = 0;
-  /// Readers see the old content or the new, never a part, also after a loss of power.
+  /// Readers see the old content or the new, never a part, also after a loss of power. A symbolic link stays, and the
+  /// file that it leads to is written. Errors also: failed_precondition for what is there and is no regular file.
   virtual void write_file_atomically(const std::string& path, std::span<const std::byte> content) = 0;
   void write_file_atomically(const std::string& path, std::string_view content) {
     write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));

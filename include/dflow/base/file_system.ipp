@@ -169,6 +169,32 @@ DFLOW_INLINE std::string parent_directory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
+/// failed_precondition if there is something that is no regular file, invalid_argument for too many links.
+DFLOW_INLINE std::string file_to_replace(std::string path) {
+  constexpr int max_links = 40;  // as Linux has it
+  const std::string given = path;
+  if (given.find('\0') != std::string::npos) fail_with_errno("replace", given.c_str(), EINVAL);
+  for (int links = 0;; ++links) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) {
+      if (errno == ENOENT) return path;
+      fail_with_errno("replace", given, errno);
+    }
+    if (S_ISDIR(info.st_mode)) fail_with_errno("replace", given, EISDIR);
+    if (S_ISREG(info.st_mode)) return path;
+    if (!S_ISLNK(info.st_mode)) {
+      throw Error(failed_precondition(str_cat("cannot replace '", given, "': it is not a regular file")));
+    }
+    if (links == max_links) fail_with_errno("replace", given, ELOOP);
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+    if (length < 0) fail_with_errno("replace", given, errno);
+    target.resize(static_cast<std::size_t>(length));
+    path = join_path(parent_directory(path), target);
+  }
+}
+
 DFLOW_INLINE void sync_directory(const std::string& path) {
   FileDescriptor("open", path, O_RDONLY | O_DIRECTORY).sync();
 }
@@ -217,19 +243,23 @@ DFLOW_INLINE std::unique_ptr<WritableFile> PosixFileSystem::open_for_appending(c
 }
 
 DFLOW_INLINE void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
-  // Unique among processes and threads; left behind only if the process dies inside this call.
-  const std::string temporary = str_cat(path, ".", ::getpid(), ".", reinterpret_cast<std::uintptr_t>(&path), ".tmp");
+  const std::string target = detail::file_to_replace(path);
+  // Unique among processes and threads, by what is on this thread's stack; left behind only if the process dies inside
+  // this call, and then in the way of nobody but another process of its number.
+  const std::string temporary =
+      str_cat(target, ".", ::getpid(), ".", reinterpret_cast<std::uintptr_t>(&target), ".tmp");
+  ::unlink(temporary.c_str());
+  detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL);
   try {
-    detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_TRUNC);
     file.write_all(content);
     file.sync();
     file.close();
-    if (::rename(temporary.c_str(), path.c_str()) != 0) detail::fail_with_errno("replace", path, errno);
+    if (::rename(temporary.c_str(), target.c_str()) != 0) detail::fail_with_errno("replace", path, errno);
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
   }
-  detail::sync_directory(detail::parent_directory(path));
+  detail::sync_directory(detail::parent_directory(target));
 }
 
 DFLOW_INLINE bool PosixFileSystem::exists(const std::string& path) {

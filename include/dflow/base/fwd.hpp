@@ -18,6 +18,8 @@ template <class Signature> class UniqueFunction;
 class ThreadPool;
 class WorkStealingPool;
 class InlinePool;
+class ElasticPool;
+class PoolEvent;
 
 class Clock;
 class RealClock;

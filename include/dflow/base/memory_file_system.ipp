@@ -123,9 +123,12 @@ DFLOW_INLINE std::unique_ptr<RandomAccessFile> MemoryFileSystem::open_for_readin
 
 DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::open_for_appending(const std::string& path) {
   std::lock_guard lock(state_->mutex);
-  auto& file = state_->files[state_->place_for_file("open", path)];
-  if (file == nullptr) file = std::make_shared<State::File>();
-  return std::make_unique<State::Appender>(file);
+  const std::string place = state_->place_for_file("open", path);
+  const auto found = state_->files.find(place);
+  auto file = found != state_->files.end() ? found->second : std::make_shared<State::File>();
+  auto appender = std::make_unique<State::Appender>(file);
+  state_->files.insert_or_assign(place, std::move(file));
+  return appender;
 }
 
 DFLOW_INLINE void MemoryFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
@@ -201,10 +204,10 @@ DFLOW_INLINE void MemoryFileSystem::rename(const std::string& from, const std::s
     State::fail(Code::not_found, "rename to", to, "No such file or directory");
   }
   if (const auto file = state_->files.find(old_place); file != state_->files.end()) {
-    auto moved = file->second;
     const std::string place = state_->place_for_file("rename to", to);
+    if (place == old_place) return;
+    state_->files.insert_or_assign(place, file->second);
     state_->files.erase(file);
-    state_->files[place] = std::move(moved);
     return;
   }
   if (!state_->directories.contains(old_place)) {
@@ -215,15 +218,16 @@ DFLOW_INLINE void MemoryFileSystem::rename(const std::string& from, const std::s
   if (state_->files.contains(new_place)) State::fail(Code::failed_precondition, "rename to", to, "Not a directory");
   if (state_->has_children(new_place)) State::fail(Code::failed_precondition, "rename to", to, "Directory not empty");
   const std::string prefix = old_place + "/";
-  for (auto it = state_->files.lower_bound(prefix); it != state_->files.end() && it->first.starts_with(prefix);) {
-    state_->files[new_place + it->first.substr(old_place.size())] = it->second;
-    it = state_->files.erase(it);
-  }
-  std::set<std::string> moved;
-  for (const std::string& place : state_->directories) {
-    moved.insert(place == old_place || place.starts_with(prefix) ? new_place + place.substr(old_place.size()) : place);
-  }
-  state_->directories = std::move(moved);
+  const auto name_after = [&](const std::string& place) {
+    return place == old_place || place.starts_with(prefix) ? new_place + place.substr(old_place.size()) : place;
+  };
+  // All is made before anything is changed.
+  decltype(state_->files) files;
+  for (const auto& [place, file] : state_->files) files.emplace(name_after(place), file);
+  decltype(state_->directories) directories;
+  for (const std::string& place : state_->directories) directories.insert(name_after(place));
+  state_->files.swap(files);
+  state_->directories.swap(directories);
 }
 
 }  // namespace dflow

@@ -78,14 +78,17 @@ class [[nodiscard]] Status {
   /// Where the node was built; line() is 0 when that is not known.
   SourceLocation where() const noexcept;
 
+  /// Code::resource_exhausted, "out of memory", without allocating any.
+  static Status out_of_memory() noexcept;
+
   /// These return the status with context added. Context that is already there stays: whoever is closest to the fault
-  /// knows best. An ok status stays ok.
-  Status with_node(std::string_view op, std::string_view node) const;
-  Status with_device(std::string_view device) const;
-  Status with_task(std::string_view task) const;
-  Status with_location(SourceLocation where) const;
+  /// knows best. An ok status stays ok, and any one stays as it is if there is no memory for more.
+  Status with_node(std::string_view op, std::string_view node) const noexcept;
+  Status with_device(std::string_view device) const noexcept;
+  Status with_task(std::string_view task) const noexcept;
+  Status with_location(SourceLocation where) const noexcept;
   /// The same status with `prefix` put before its message.
-  Status with_prefix(std::string_view prefix) const;
+  Status with_prefix(std::string_view prefix) const noexcept;
 
   /// "OK", or "INVALID_ARGUMENT: msg [op MatMul, node 'layer1/matmul', device /cpu:0, at file.cpp:12]".
   std::string to_string() const;
@@ -98,6 +101,7 @@ class [[nodiscard]] Status {
  private:
   struct Rep;
   explicit Status(const Rep* rep) noexcept : rep_(rep) {}
+  template <class Change> Status changed(const Change& change) const noexcept;
   void acquire() const noexcept;
   void release() noexcept;
 
@@ -144,7 +148,8 @@ inline void throw_if_error(const Status& status) {
 }
 
 /// Only inside a catch block: the exception being handled as a status. Error gives the status it carries,
-/// std::bad_alloc resource_exhausted, any other std::exception internal with its what(), anything else unknown.
+/// std::bad_alloc resource_exhausted, any other std::exception internal with its what(), anything else unknown; without
+/// memory for that it is Status::out_of_memory().
 Status status_of_current_exception() noexcept;
 
 /// A value, or the status that says why there is none.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <new>
@@ -82,45 +83,52 @@ DFLOW_INLINE std::string_view Status::task() const noexcept {
 
 DFLOW_INLINE SourceLocation Status::where() const noexcept { return rep_ == nullptr ? SourceLocation() : rep_->where; }
 
-DFLOW_INLINE Status Status::with_node(std::string_view op, std::string_view node) const {
+DFLOW_INLINE Status Status::out_of_memory() noexcept {
+  // Never destroyed, and its first owner stays. The text fits into the string itself.
+  alignas(Rep) static std::byte storage[sizeof(Rep)];
+  static const Rep* rep = ::new (static_cast<void*>(storage)) Rep(Code::resource_exhausted, "out of memory");
+  Status status(rep);
+  status.acquire();
+  return status;
+}
+
+template <class Change> Status Status::changed(const Change& change) const noexcept {
+  try {
+    Rep* rep = new Rep(*rep_);
+    Status result(rep);
+    change(*rep);
+    return result;
+  } catch (...) {
+    return *this;
+  }
+}
+
+DFLOW_INLINE Status Status::with_node(std::string_view op, std::string_view node) const noexcept {
   if (rep_ == nullptr || !rep_->op.empty() || !rep_->node.empty()) return *this;
-  Rep* rep = new Rep(*rep_);
-  Status result(rep);
-  rep->op = op;
-  rep->node = node;
-  return result;
+  return changed([&](Rep& rep) {
+    rep.op = op;
+    rep.node = node;
+  });
 }
 
-DFLOW_INLINE Status Status::with_device(std::string_view device) const {
+DFLOW_INLINE Status Status::with_device(std::string_view device) const noexcept {
   if (rep_ == nullptr || !rep_->device.empty()) return *this;
-  Rep* rep = new Rep(*rep_);
-  Status result(rep);
-  rep->device = device;
-  return result;
+  return changed([&](Rep& rep) { rep.device = device; });
 }
 
-DFLOW_INLINE Status Status::with_task(std::string_view task) const {
+DFLOW_INLINE Status Status::with_task(std::string_view task) const noexcept {
   if (rep_ == nullptr || !rep_->task.empty()) return *this;
-  Rep* rep = new Rep(*rep_);
-  Status result(rep);
-  rep->task = task;
-  return result;
+  return changed([&](Rep& rep) { rep.task = task; });
 }
 
-DFLOW_INLINE Status Status::with_location(SourceLocation where) const {
+DFLOW_INLINE Status Status::with_location(SourceLocation where) const noexcept {
   if (rep_ == nullptr || rep_->where.line() != 0) return *this;
-  Rep* rep = new Rep(*rep_);
-  Status result(rep);
-  rep->where = where;
-  return result;
+  return changed([&](Rep& rep) { rep.where = where; });
 }
 
-DFLOW_INLINE Status Status::with_prefix(std::string_view prefix) const {
+DFLOW_INLINE Status Status::with_prefix(std::string_view prefix) const noexcept {
   if (rep_ == nullptr) return *this;
-  Rep* rep = new Rep(*rep_);
-  Status result(rep);
-  rep->message.insert(0, prefix);
-  return result;
+  return changed([&](Rep& rep) { rep.message.insert(0, prefix); });
 }
 
 DFLOW_INLINE std::string Status::to_string() const {
@@ -171,15 +179,19 @@ DFLOW_INLINE void throw_error(Code code, std::string message) { throw Error(Stat
 
 DFLOW_INLINE Status status_of_current_exception() noexcept {
   try {
-    throw;
-  } catch (const Error& error) {
-    return error.status();
-  } catch (const std::bad_alloc&) {
-    return resource_exhausted("out of memory");
-  } catch (const std::exception& error) {
-    return internal(error.what());
+    try {
+      throw;
+    } catch (const Error& error) {
+      return error.status();
+    } catch (const std::bad_alloc&) {
+      return Status::out_of_memory();
+    } catch (const std::exception& error) {
+      return internal(error.what());
+    } catch (...) {
+      return unknown("an exception that is not a std::exception");
+    }
   } catch (...) {
-    return unknown("an exception that is not a std::exception");
+    return Status::out_of_memory();
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <dflow/base/cpu_quota.hpp>
 #include <dflow/base/inline_pool.ipp>
+#include <dflow/base/pool_event.ipp>
 #include <dflow/base/thread_pool.hpp>
 #include <dflow/base/work_stealing_pool.ipp>
 
@@ -16,6 +17,14 @@ namespace dflow {
 
 DFLOW_INLINE ThreadPool::~ThreadPool() = default;
 
+DFLOW_INLINE void ThreadPool::wait(PoolEvent& event) {
+  if (current_thread_is_worker()) {
+    while (!event.is_set() && run_one()) {
+    }
+  }
+  event.wait_blocking();
+}
+
 DFLOW_INLINE void ThreadPool::run_shards(std::int64_t total, std::int64_t shard, int /*participants*/,
                                          double /*cost_ns*/, RangeBody body) {
   for (std::int64_t begin = 0; begin < total; begin += std::min(shard, total - begin)) {
@@ -28,8 +37,11 @@ DFLOW_INLINE void ThreadPool::split(std::int64_t total, double cost_ns, RangeBod
   constexpr double ranges_each = 4;
   constexpr double min_range_ns = 1'500;
   if (align < 1) align = 1;
-  const double threads = std::clamp(cost_ns * 2 / min_split_ns, 1.0, static_cast<double>(num_threads()));
-  const auto ranges = static_cast<std::int64_t>(std::clamp(cost_ns / min_range_ns, 1.0, threads * ranges_each));
+  const double most_threads = num_threads();
+  const bool is_forced = min_split_ns_ <= 0;
+  const double threads = is_forced ? most_threads : std::clamp(cost_ns * 2 / min_split_ns_, 1.0, most_threads);
+  const auto ranges = static_cast<std::int64_t>(
+      is_forced ? threads * ranges_each : std::clamp(cost_ns / min_range_ns, 1.0, threads * ranges_each));
   const std::int64_t blocks = (total - 1) / align + 1;
   const std::int64_t blocks_each = (blocks - 1) / ranges + 1;
   const std::int64_t ranges_in_fact = (blocks - 1) / blocks_each + 1;

@@ -3,6 +3,7 @@
 #include <dflow/base/spin_lock.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/task_ring.hpp>
+#include <dflow/base/thread_name.hpp>
 #include <dflow/base/thread_pool.hpp>
 #include <dflow/base/wait_word.hpp>
 
@@ -11,14 +12,11 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#if defined(__linux__)
-#include <pthread.h>
-#endif
 
 namespace dflow {
 namespace detail {
@@ -98,10 +96,9 @@ DFLOW_INLINE ThreadPool::Membership& pool_member() noexcept {
 /// How no wake-up is lost: who adds work first publishes it, then looks for spinning and parked workers; who parks
 /// first says so, then looks for work once more. Both in sequentially consistent order, so one of the two sees the
 /// other.
+///
+/// Threads share the state: one may be in a task, or in run_one, that destroys the pool.
 struct WorkStealingPool::State {
-  /// The worker in whose task the pool was destroyed; it deletes this state. Written and read by that thread alone, or
-  /// before and after the threads run.
-  int heir = -1;
   struct alignas(64) Worker {
     detail::TaskDeque tasks;
     /// 1 from when the worker says that it parks until someone (or the worker itself) takes that back.
@@ -116,10 +113,12 @@ struct WorkStealingPool::State {
   };
 
   State(int num_threads, const ThreadPoolOptions& options)
-      : num_workers(num_threads), spin(options.spin), workers(new Worker[static_cast<std::size_t>(num_threads)]) {}
+      : num_workers(num_threads),
+        options(options),
+        workers(std::make_unique<Worker[]>(static_cast<std::size_t>(num_threads))) {}
 
   const int num_workers;
-  const Duration spin;
+  const ThreadPoolOptions options;
   const std::unique_ptr<Worker[]> workers;
   detail::TaskDeque inbox;
 
@@ -242,39 +241,80 @@ struct WorkStealingPool::State {
     }
   }
 
-  void run_worker(int index, const std::string& name) noexcept {
+  Membership take_seat() noexcept {
+    Membership& member = detail::pool_member();
+    const Membership outer = member;
+    if (outer.pool != this) {
+      member = {this, -1};
+      seats_taken.fetch_add(1);
+    }
+    return outer;
+  }
+
+  void leave_seat(Membership outer) noexcept {
+    if (outer.pool == this) return;
+    detail::pool_member() = outer;
+    seats_taken.fetch_sub(1);
+    // The worker that sat out may have passed over work.
+    if (has_work()) wake(1);
+  }
+
+  void run_worker(int index) noexcept {
     detail::pool_member() = {this, index};
-#if defined(__linux__)
-    const std::string number = str_cat("/", index);
-    ::pthread_setname_np(::pthread_self(),
-                         (name.substr(0, 15 - std::min<std::size_t>(number.size(), 15)) + number).c_str());
-#endif
-    Duration patience = spin;
+    detail::name_this_thread(options.name, index);
+    Duration patience = options.spin;
+    bool was_woken = false;
     while (true) {
       if (index < num_active() || is_stopping.load()) {
         Work work = find(index);
         if (!work) work = spin_for_work(index, patience);
         if (work) {
+          // Of a burst of tasks only the first wakes somebody: who comes passes it on as long as there are more.
+          if (std::exchange(was_woken, false) && spinning.load() == 0 && has_tasks()) wake(1);
           run(std::move(work));
-          patience = spin;
+          patience = options.spin;
           continue;
         }
       }
       if (!park(workers[index], index)) return;
+      was_woken = true;
       // Woken for work that others were quicker to take, it soon parks again: it may have pushed one of them aside.
-      patience = spin / 4;
+      patience = options.spin / 4;
     }
   }
 
+  /// A worker's ThreadPool::wait. It takes part in all work, also if it is to sit out as a worker that is idle.
+  void wait(int index, PoolEvent& event) noexcept {
+    Worker& worker = workers[index];
+    while (!event.is_set()) {
+      Work work = find(index);
+      if (!work) work = spin_for_work(index, options.spin, &event);
+      if (work) {
+        run(std::move(work));
+        continue;
+      }
+      worker.is_parked.store(1);
+      PoolEvent::Waiter waiter(worker.is_parked);
+      if (!waiter.enlist(event)) break;
+      while (!has_work() && worker.is_parked.load() == 1) wait_while_equal(worker.is_parked, 1);
+      waiter.withdraw(event);
+      worker.is_parked.store(0);
+    }
+    // It may have been woken for work and not have looked.
+    worker.is_parked.store(0);
+    if (has_work()) wake(1);
+  }
+
   /// At most all but one spin: the last processor is left to whoever brings the work.
-  Work spin_for_work(int index, Duration patience) noexcept {
+  Work spin_for_work(int index, Duration patience, const PoolEvent* event = nullptr) noexcept {
     Work work;
     if (patience <= Duration::zero()) return work;
     if (spinning.fetch_add(1) < std::max(1, num_workers - 1)) {
       const auto start = std::chrono::steady_clock::now();
       for (int spins = 0; !is_stopping.load(std::memory_order_relaxed); ++spins) {
         for (int i = 0; i < 8; ++i) detail::relax_cpu();
-        if (index >= num_active() || (work = find(index))) break;
+        if (event != nullptr ? event->is_set() : index >= num_active()) break;
+        if ((work = find(index))) break;
         if (spins % 8 == 7 && std::chrono::steady_clock::now() - start > patience) break;
       }
     }
@@ -296,6 +336,12 @@ struct WorkStealingPool::State {
     return true;
   }
 
+  void start(const std::shared_ptr<State>& self) {
+    for (int i = 0; i < num_workers; ++i) {
+      workers[i].thread = std::thread([self, i] { self->run_worker(i); });
+    }
+  }
+
   void stop() noexcept {
     is_stopping.store(true);
     for (int i = 0; i < num_workers; ++i) {
@@ -309,74 +355,68 @@ struct WorkStealingPool::State {
 };
 
 DFLOW_INLINE WorkStealingPool::WorkStealingPool(int num_threads, ThreadPoolOptions options)
-    : num_threads_(num_threads), state_(nullptr) {
-  if (num_threads < 1) throw Error(invalid_argument(str_cat("a thread pool of ", num_threads, " threads")));
-  auto state = std::make_unique<State>(num_threads, options);
-  try {
-    for (int i = 0; i < num_threads; ++i) {
-      state->workers[i].thread = std::thread([s = state.get(), i, name = options.name] {
-        s->run_worker(i, name);
-        if (s->heir == i) delete s;
-      });
-    }
-  } catch (const std::system_error& error) {
-    state->stop();
-    throw Error(resource_exhausted(str_cat("cannot start ", num_threads, " threads: ", error.what())));
+    : ThreadPool(options.min_split_ns), num_threads_(num_threads) {
+  if (num_threads < 1 || num_threads > max_threads) {
+    throw Error(invalid_argument(str_cat("a thread pool of ", num_threads, " threads; 1 to ", max_threads, " can be")));
   }
-  state_ = state.release();
+  const auto fail = [&](const char* why) {
+    if (state_ != nullptr) state_->stop();
+    throw Error(resource_exhausted(str_cat("cannot start ", num_threads, " threads: ", why)));
+  };
+  try {
+    state_ = std::make_shared<State>(num_threads, options);
+    state_->start(state_);
+  } catch (const std::system_error& error) {
+    fail(error.what());
+  } catch (const std::bad_alloc&) {
+    fail("out of memory");
+  }
 }
 
 DFLOW_INLINE WorkStealingPool::~WorkStealingPool() {
   const Membership& member = detail::pool_member();
-  if (member.pool != state_ || member.worker < 0) {
-    state_->stop();
-    delete state_;
-    return;
-  }
-  // A task let go of the last handle: its own worker cannot be joined here, so it cleans up when the task has returned.
-  state_->heir = member.worker;
-  state_->workers[member.worker].thread.detach();
+  // A task let go of the last handle: its own worker cannot be joined here, so it ends when the task has returned.
+  if (member.pool == state_.get() && member.worker >= 0) state_->workers[member.worker].thread.detach();
   state_->stop();
 }
 
 DFLOW_INLINE void WorkStealingPool::schedule(Task task) {
+  // The task may destroy this pool before this call is over. A worker's own share of the state stays.
   const Membership& member = detail::pool_member();
-  if (member.pool == state_ && member.worker >= 0) {
-    state_->workers[member.worker].tasks.push_back(std::move(task));
+  if (member.pool == state_.get() && member.worker >= 0) {
+    State* const state = state_.get();
+    state->workers[member.worker].tasks.push_back(std::move(task));
+    state->wake_for_task();
   } else {
-    state_->inbox.push_back(std::move(task));
+    const std::shared_ptr<State> state = state_;
+    state->inbox.push_back(std::move(task));
+    state->wake_for_task();
   }
-  state_->wake_for_task();
 }
 
 DFLOW_INLINE bool WorkStealingPool::current_thread_is_worker() const noexcept {
-  return detail::pool_member().pool == state_ && detail::pool_member().worker >= 0;
+  return detail::pool_member().pool == state_.get() && detail::pool_member().worker >= 0;
 }
 
-DFLOW_INLINE ThreadPool::Membership WorkStealingPool::take_seat() noexcept {
-  Membership& member = detail::pool_member();
-  const Membership outer = member;
-  if (outer.pool != state_) {
-    member = {state_, -1};
-    state_->seats_taken.fetch_add(1);
-  }
-  return outer;
-}
+DFLOW_INLINE ThreadPool::Membership WorkStealingPool::take_seat() noexcept { return state_->take_seat(); }
 
-DFLOW_INLINE void WorkStealingPool::leave_seat(Membership outer) noexcept {
-  if (outer.pool == state_) return;
-  detail::pool_member() = outer;
-  state_->seats_taken.fetch_sub(1);
-  // The worker that sat out may have passed over work.
-  if (state_->has_work()) state_->wake(1);
-}
+DFLOW_INLINE void WorkStealingPool::leave_seat(Membership outer) noexcept { state_->leave_seat(outer); }
 
 DFLOW_INLINE bool WorkStealingPool::run_one() {
-  const Seat seat(*this);
-  State::Work work = state_->find(detail::pool_member().worker);
-  if (!work) return false;
-  state_->run(std::move(work));
-  return true;
+  // The task may destroy this pool.
+  const std::shared_ptr<State> state = state_;
+  const Membership outer = state->take_seat();
+  State::Work work = state->find(detail::pool_member().worker);
+  const bool is_found = static_cast<bool>(work);
+  if (is_found) state->run(std::move(work));
+  state->leave_seat(outer);
+  return is_found;
+}
+
+DFLOW_INLINE void WorkStealingPool::wait(PoolEvent& event) {
+  if (!current_thread_is_worker()) return event.wait_blocking();
+  // The worker holds a share of the state itself.
+  state_->wait(detail::pool_member().worker, event);
 }
 
 DFLOW_INLINE void WorkStealingPool::run_shards(std::int64_t total, std::int64_t shard, int participants, double cost_ns,
@@ -386,7 +426,8 @@ DFLOW_INLINE void WorkStealingPool::run_shards(std::int64_t total, std::int64_t 
   state_->list_loop(loop);
   // Spinning workers come by themselves. A parked one is woken only for a share of 20 us or more, about what that
   // costs.
-  const auto worth_waking = static_cast<int>(std::min(cost_ns / 20'000 - 1, static_cast<double>(participants - 1)));
+  const double worth = min_split_ns() <= 0 ? participants : cost_ns / 20'000;
+  const auto worth_waking = static_cast<int>(std::min(worth - 1, static_cast<double>(participants - 1)));
   state_->wake(worth_waking - state_->spinning.load());
   loop.work();
   state_->unlist_loop(loop);

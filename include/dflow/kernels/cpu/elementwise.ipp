@@ -239,7 +239,7 @@ class ElementwiseRun {
 /// Runs `part(begin, end)` over [0, total) on the pool and returns one of the complaints, if there are any.
 template <class Part>
 const char* split(ThreadPool& pool, std::int64_t total, double ns_per_element, std::int64_t align, const Part& part) {
-  if (static_cast<double>(total) * ns_per_element < ThreadPool::min_split_ns) return part(0, total);
+  if (static_cast<double>(total) * ns_per_element < pool.min_split_ns()) return part(0, total);
   std::atomic<const char*> complaint{nullptr};
   pool.parallel_for(
       total, ns_per_element,

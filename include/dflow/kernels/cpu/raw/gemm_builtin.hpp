@@ -209,7 +209,7 @@ template <class T> void gemm_builtin(ThreadPool& pool, const Product<T>& p, cons
   } else {
     if (p.m <= 2 && p.a_depth == 1 && p.k >= 16) return gemm_by_dots(pool, table, p);
     const std::int64_t packed_bytes = round_up(p.n, table.columns) * p.k * static_cast<std::int64_t>(sizeof(T));
-    if (packed_bytes <= static_cast<std::int64_t>(small_packed_bytes) && p.cost_ns() < ThreadPool::min_split_ns) {
+    if (packed_bytes <= static_cast<std::int64_t>(small_packed_bytes) && p.cost_ns() < pool.min_split_ns()) {
       return gemm_small_packed(table, p);
     }
   }

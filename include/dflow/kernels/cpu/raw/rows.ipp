@@ -123,7 +123,7 @@ std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, st
   // Each thread looks at all indices and takes those of its residue class, so that a row has one writer.
   const double cost_ns = static_cast<double>(count) * (5 + 0.2 * static_cast<double>(row_size) * sizeof(T) / 4);
   const auto shards = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(pool.num_threads())));
-  if (shards == 1 || cost_ns < 2 * ThreadPool::min_split_ns) {
+  if (shards == 1 || cost_ns < 2 * pool.min_split_ns()) {
     for (std::int64_t i = 0; i < count; ++i) one_row(i);
     return -1;
   }

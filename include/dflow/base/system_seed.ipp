@@ -1,0 +1,15 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/base/system_seed.hpp>
+
+#include <random>
+
+namespace dflow {
+
+DFLOW_INLINE std::uint64_t system_seed() {
+  std::random_device entropy;
+  return entropy() | std::uint64_t{entropy()} << 32;
+}
+
+}  // namespace dflow
