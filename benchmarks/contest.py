@@ -33,6 +33,8 @@ SUITES = {
         ("fan-out 100000", 1e5, "ns/node", 1.2, 4),
         ("random 10000", 1e4, "ns/node", 1.2, 4),
         ("random 100000", 1e5, "ns/node", 1.2, 4),
+        *((f"{kind} {size}{beside}", size, "ns/node", 2, 4) for kind in ("chain", "fan-out", "random")
+          for size in (10000, 100000) for beside in (", one asynchronous", ", one received")),
         ("scalar additions 10000", 1e4, "ns/op", 1.5, 4),
         ("step of one addition", 1e3, "us", None, None),
         ("first run 10000", 1e6, "ms", 5, 20),

@@ -7,11 +7,31 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <random>
 
 namespace df = dflow;
 
 namespace {
+
+/// Asynchronous by its interface, and done at once.
+struct DoneAtOnce : df::Op<"DoneAtOnce", df::TypeList<float>> {
+  using Outputs = df::Out<>;
+  static constexpr bool is_stateful = true;
+  static void infer(df::InferContext&) {}
+};
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<DoneAtOnce, dflow::Cpu, float> {
+  void run_async(KernelContext&, AsyncKernel::Done done) const { done(Status()); }
+};
+
+namespace {
+
+/// What there is in a graph beside nodes that do nothing, in its middle.
+enum class Beside { nothing, asynchronous, receive };
 
 struct Steps {
   df::Graph graph;
@@ -19,8 +39,20 @@ struct Steps {
   std::function<void()> run;
 };
 
-df::Operation null_graph(df::Graph& graph, const std::string& kind, std::size_t size) {
+/// A tensor that another device sends to this one.
+df::Operation received(df::Graph& graph) {
+  df::Output<float> sent;
+  {
+    const auto device = graph.device("/cpu:1");
+    sent = df::random_uniform<float>(graph, df::Shape{});
+  }
+  return df::identity(sent).operation();
+}
+
+df::Operation null_graph(df::Graph& graph, const std::string& kind, std::size_t size, Beside beside = Beside::nothing) {
   std::mt19937 random(1);
+  std::optional<df::ScopeGuard> device;
+  if (beside == Beside::receive) device.emplace(graph.device("/cpu:0"));
   std::vector<df::Operation> nodes;
   nodes.reserve(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -32,6 +64,12 @@ df::Operation null_graph(df::Graph& graph, const std::string& kind, std::size_t 
       const std::size_t low = i > 1000 ? i - 1000 : 0;
       for (std::size_t j = 0; j < std::min<std::size_t>(2, i); ++j) after.push_back(nodes[low + random() % (i - low)]);
     }
+    if (i == size / 2 && beside == Beside::asynchronous) {
+      const auto tensor = df::constant(graph, 1.0f);
+      const auto scope = graph.control_dependencies({nodes.back()});
+      after.push_back(df::apply<DoneAtOnce>(tensor));
+    }
+    if (i == size / 2 && beside == Beside::receive) after.push_back(received(graph));
     const auto scope = graph.control_dependencies(after);
     nodes.push_back(df::no_op(graph));
   }
@@ -40,14 +78,21 @@ df::Operation null_graph(df::Graph& graph, const std::string& kind, std::size_t 
   return df::group(std::span(nodes).subspan(first));
 }
 
-df::SessionOptions options(int threads) { return {.num_threads = threads}; }
+df::SessionOptions options(int threads) {
+  return {.ops = df::standard_ops + df::ops<DoneAtOnce>, .num_threads = threads, .num_cpu_devices = 1};
+}
 
-void add_null_graph(df::bench::Contestant& rows, const std::string& kind, std::size_t size, int threads) {
-  const std::string name = kind + " " + std::to_string(size);
+void add_null_graph(df::bench::Contestant& rows, const std::string& kind, std::size_t size, int threads,
+                    Beside beside = Beside::nothing) {
+  std::string name = kind + " " + std::to_string(size);
+  if (beside == Beside::asynchronous) name += ", one asynchronous";
+  if (beside == Beside::receive) name += ", one received";
   rows.row(name, [=] {
     auto steps = std::make_shared<Steps>();
-    const auto last = null_graph(steps->graph, kind, size);
-    steps->session = std::make_unique<df::Session>(steps->graph, options(threads));
+    const auto last = null_graph(steps->graph, kind, size, beside);
+    df::SessionOptions session_options = options(threads);
+    if (beside == Beside::receive) session_options.num_cpu_devices = 2;
+    steps->session = std::make_unique<df::Session>(steps->graph, session_options);
     auto step = std::make_shared<decltype(steps->session->prepare(df::feeds(), df::fetches(last)))>(
         steps->session->prepare(df::feeds(), df::fetches(last)));
     return [steps, step] { (*step)(); };
@@ -60,9 +105,11 @@ int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
   df::bench::Contestant rows;
   for (const std::size_t size : {10'000, 100'000}) {
-    add_null_graph(rows, "chain", size, threads);
-    add_null_graph(rows, "fan-out", size, threads);
-    add_null_graph(rows, "random", size, threads);
+    for (const char* kind : {"chain", "fan-out", "random"}) {
+      for (const Beside beside : {Beside::nothing, Beside::asynchronous, Beside::receive}) {
+        add_null_graph(rows, kind, size, threads, beside);
+      }
+    }
     rows.timed("first run " + std::to_string(size), [=] {
       df::Graph graph;
       const auto last = null_graph(graph, "random", size);

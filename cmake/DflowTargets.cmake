@@ -55,6 +55,9 @@ if(DFLOW_COMPILED)
   # Most of the time of a unit goes into the headers that all share.
   if(DFLOW_UNITY_SOURCES)
     set_target_properties(dflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DFLOW_UNITY_SOURCES})
+    # Names every kernel, so it must not see the templates that the others instantiate.
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/src/kernels/cpu/standard_kernels.cpp"
+                                PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   dflow_public_usage(dflow PUBLIC)
   target_link_libraries(dflow PRIVATE "$<BUILD_INTERFACE:dflow_sources_usage>")

@@ -9,7 +9,7 @@ namespace df = dflow;
 int main() {
   df::Graph graph;
   auto a = df::placeholder<float>(graph, {df::dynamic, 3});
-  auto b = df::constant<float>(graph, {{3, 2}, {1, 2, 3, 4, 5, 6}});
+  auto b = df::constant(graph, df::Tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
   auto product = df::matmul(a, b);
   auto slope = df::gradients(df::reduce_sum(product), a);
 

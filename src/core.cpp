@@ -3,6 +3,8 @@
 #include <dflow/core/broadcast.ipp>
 #include <dflow/core/buffer.ipp>
 #include <dflow/core/cancellation.ipp>
+#include <dflow/core/device_info.ipp>
+#include <dflow/core/device_memory.ipp>
 #include <dflow/core/device_name.ipp>
 #include <dflow/core/dtype.ipp>
 #include <dflow/core/huge_page_allocator.ipp>

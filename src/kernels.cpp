@@ -1,3 +1,6 @@
+#include <dflow/kernels/host_arguments.ipp>
 #include <dflow/kernels/kernel.ipp>
 #include <dflow/kernels/kernel_context.ipp>
+#include <dflow/kernels/kernel_table.ipp>
+#include <dflow/kernels/send_recv_kernel.ipp>
 #include <dflow/kernels/typed_kernel.ipp>

@@ -1,5 +1,11 @@
+#include <dflow/runtime/cpu_device.ipp>
+#include <dflow/runtime/default_devices.ipp>
 #include <dflow/runtime/device.ipp>
 #include <dflow/runtime/local_rendezvous.ipp>
 #include <dflow/runtime/plan.ipp>
+#include <dflow/runtime/plan_constants.ipp>
+#include <dflow/runtime/plan_units.ipp>
 #include <dflow/runtime/stats_collector.ipp>
 #include <dflow/runtime/step.ipp>
+#include <dflow/runtime/step_handle.ipp>
+#include <dflow/runtime/unit_queue.ipp>

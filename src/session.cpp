@@ -1,1 +1,4 @@
+#include <dflow/session/compiled_step.ipp>
 #include <dflow/session/session.ipp>
+#include <dflow/session/session_state.ipp>
+#include <dflow/session/step_cache.ipp>

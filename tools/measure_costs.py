@@ -36,7 +36,7 @@ namespace df = dflow;
 int main() {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic, 2});
-  auto y = df::relu(df::matmul(x, df::constant<float>(graph, {{2, 1}, {1, 2}})));
+  auto y = df::relu(df::matmul(x, df::constant(graph, df::Tensor<float>({2, 1}, {1, 2}))));
   df::Session session(graph);
   std::printf("%g\\n", static_cast<double>(session.run({{x, df::Tensor<float>({1, 2}, {3, 4})}}, y).scalar()));
 }
@@ -50,8 +50,8 @@ namespace df = dflow;
 int main() {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic, 2});
-  auto w = df::constant<float>(graph, {{2, 2}, {1, 2, 3, 4}});
-  auto b = df::constant<float>(graph, {{2}, {1, -1}});
+  auto w = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
+  auto b = df::constant(graph, df::Tensor<float>({2}, {1, -1}));
   auto y = df::softmax(df::relu(df::bias_add(df::matmul(x, w), b)));
 #if defined(FEW_OPS)
   constexpr auto table = df::ops<df::Placeholder, df::Const, df::Identity, df::MatMul, df::BiasAdd, df::Add, df::Mul,

@@ -86,7 +86,9 @@ def dispatch():
     tf1.disable_eager_execution()
     for size in (10_000, 100_000):
         for kind in ("chain", "fan-out", "random"):
-            side.row(f"{kind} {size}", null_steps(kind, size))
+            # dflow's graphs with an asynchronous node in them are measured beside the same ones without.
+            for beside in ("", ", one asynchronous", ", one received"):
+                side.row(f"{kind} {size}{beside}", null_steps(kind, size))
         made = []
 
         def measure(size=size, made=made):

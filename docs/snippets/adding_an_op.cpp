@@ -61,9 +61,36 @@ struct WeightedRows : df::Op<"WeightedRows", df::TypeList<float, double>> {
 };
 // [weighted_rows]
 
+// [pick]
+/// The first records where the condition holds, else the second ones, which have the same types and shapes.
+struct PickRecords : df::Op<"PickRecords"> {
+  struct Attrs {
+    std::vector<df::DType> Tcomponents;
+  };
+  using Inputs = df::In<bool, df::TypedList<"Tcomponents">, df::TypedList<"Tcomponents">>;
+  using Outputs = df::Out<df::TypedList<"Tcomponents">>;
+  static void infer(df::InferContext& context) {
+    const int count = context.num_outputs();
+    for (int i = 0; i < count; ++i) {
+      context.set_output(i, context.merge(context.input(1 + i), context.input(1 + count + i)));
+    }
+  }
+};
+// [pick]
+
+template <>
+struct dflow::Kernel<PickRecords, dflow::Cpu> {
+  void operator()(df::KernelContext& context) const {
+    const int count = context.num_outputs();
+    const int first = context.input(0).as<bool>().scalar() ? 1 : 1 + count;
+    for (int i = 0; i < count; ++i) context.set_output(i, context.input(first + i));
+  }
+};
+
 // [weighted_rows_kernel]
 template <class T>
 struct dflow::Kernel<WeightedRows, dflow::Cpu, T> {
+  static constexpr bool splits = true;   // among the pool's threads, by itself
   WeightedRows::Attrs attrs;
 
   void operator()(df::KernelContext& context, const df::Tensor<T>& x, const df::Tensor<T>& weights,
@@ -100,7 +127,13 @@ int run() {
   const double swish = 1 / (1 + std::exp(-1.0));
   if (!is_close(value(0, 1), 6 * swish) || !is_close(slope(0, 0), 3) || !is_close(by_weight(0), 2 * swish)) return 1;
   auto gap = df::apply<Gap>(df::constant(graph, 5.0f), df::constant(graph, 2.0f));
-  return session.run(gap).scalar() == 2 ? 0 : 1;
+  if (session.run(gap).scalar() != 2) return 1;
+  const df::AnyOutput inputs[] = {df::constant(graph, false), df::constant(graph, 1.0f), df::constant(graph, 2),
+                                  df::constant(graph, 3.0f), df::constant(graph, 4)};
+  const auto picked =
+      df::build<PickRecords>(std::span(inputs), {.Tcomponents = {df::DType::float32, df::DType::int32}});
+  df::Session picking(graph, {.ops = df::standard_ops + df::ops<PickRecords>});
+  return picking.run(df::Output<std::int32_t>(picked.output(1))).scalar() == 4 ? 0 : 1;
 }
 
 }  // namespace

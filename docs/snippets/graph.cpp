@@ -2,12 +2,16 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/kernels/state/random_stream.hpp>
 #include <dflow/op/import.hpp>
-#include <dflow/trace/chrome_trace.hpp>
+#include <dflow/runtime/cpu_device.hpp>
 
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -35,13 +39,21 @@ void tensors() {
   // [tensors]
   require(own(1, 2) == 7 && first_row.dim(0) == 1 && column.rank() == 2 && view(1, 1) == 0.5f, "tensors");
   require(same(0, 1) == 2 && typed_again(1, 2) == 7, "handles");
+
+  // [lending]
+  const std::vector<float> table(6, 0.5f);
+  auto lent = df::borrow(table, {2, 3});                           // const elements: nobody writes them
+  auto* block = new std::vector<float>(6);
+  df::Tensor<float> given = df::adopt(std::span(*block), {2, 3}, [block] { delete block; });
+  // [lending]
+  require(lent.is_read_only() && lent.is_borrowed() && !given.is_borrowed(), "lending");
 }
 
 void outputs() {
   // [outputs]
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic, 3});          // Output<float>, shape [?,3]
-  auto w = df::constant<float>(graph, {{3, 2}, {1, 2, 3, 4, 5, 6}});
+  auto w = df::constant(graph, df::Tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
   auto y = df::relu(df::matmul(x, w)) * 2.0f + 1.0f;                 // literals take the edge's element type
   auto is_large = y > 10.0f;                                         // Output<bool>
   auto count = df::reduce_sum(df::cast<std::int32_t>(is_large));     // types never mix by themselves
@@ -136,6 +148,52 @@ void variables() {
   require(value.scalar() == 0 && weights.dim(0) == 4, "variables");
 }
 
+void random_streams() {
+  // [random_streams]
+  df::Graph graph;
+  auto noise = df::random_uniform<float>(graph, {3});
+  auto device = std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{});
+  auto another = std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{});
+  df::Session session(graph, {.devices = {device}});
+  session.run(noise);
+  std::map<std::string, df::RandomStreamState> saved;   // by the node's name and seeds
+  auto streams = device->context().resources->container(df::RandomStream::container_name);
+  for (const std::string& key : streams->names()) saved[key] = streams->lookup<df::RandomStream>(key)->state();
+
+  auto others = another->context().resources->container(df::RandomStream::container_name);
+  for (const auto& [key, state] : saved) {
+    others->insert(key, std::make_shared<df::RandomStream>(key, state.seed, state.seed2));
+    others->lookup<df::RandomStream>(key)->set_state(state);
+  }
+  df::Session resumed(graph, {.devices = {another}});
+  auto next = session.run(noise), same = resumed.run(noise);   // the same numbers
+  // [random_streams]
+  require(next(0) == same(0) && next(1) == same(1) && next(2) == same(2), "a random stream that was saved");
+}
+
+void state() {
+  // [state]
+  df::Graph graph;
+  df::Variable<float> total(graph, 0.0f, {.name = "total", .container = "counters"});
+  df::Operation count = total.assign_add(df::constant(graph, 1.0f));
+
+  auto device = std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{.pool = std::make_shared<df::WorkStealingPool>(2)});
+  df::Session one(graph, {.devices = {device}}), other(graph, {.devices = {device}});
+  one.run(df::initialize_variables(graph));
+  one.run(count);
+  float seen = other.run(total).scalar();              // 1: the device keeps it, not the session
+  device->context().resources->reset("counters");      // total has no value any more, in either session
+  one.release_memory();                                // what is kept for speed alone goes back to the system
+  // [state]
+  require(seen == 1, "a variable of two sessions");
+  try {
+    other.run(total);
+    require(false, "a reset container");
+  } catch (const df::Error& error) {
+    require(error.code() == df::Code::failed_precondition, "a reset container");
+  }
+}
+
 void running() {
   // [running]
   df::Graph graph;
@@ -172,15 +230,16 @@ void running() {
   using namespace std::chrono_literals;
   df::RunMetadata metadata;
   auto traced = session.run({.deadline = 2s, .trace = true}, &metadata, {{x, at}}, z);
+  auto within = step.run({.deadline = 2s}, nullptr, at);   // a prepared step takes them too
   std::string trace = df::chrome_trace(metadata.stats);   // for chrome://tracing or Perfetto
   // [options]
-  require(traced.scalar() == 14 && !trace.empty(), "trace");
+  require(traced.scalar() == 14 && within.scalar() == 14 && !trace.empty(), "trace");
 }
 
 void run_errors() {
   // [run_errors]
   df::Graph graph;
-  auto rows = df::constant<float>(graph, {{2, 2}, {1, 2, 3, 4}});
+  auto rows = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
   auto ids = df::placeholder<std::int32_t>(graph, {df::dynamic});
   auto picked = df::gather(rows, ids);
   df::Session session(graph);
@@ -246,7 +305,7 @@ void pieces() {
   // [selective]
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic, 2});
-  auto y = df::relu(df::matmul(x, df::constant<float>(graph, {{2, 1}, {1, -1}})));
+  auto y = df::relu(df::matmul(x, df::constant(graph, df::Tensor<float>({2, 1}, {1, -1}))));
 
   // The program links the kernels of these ops and no others.
   constexpr auto few = df::ops<df::Placeholder, df::Const, df::Identity, df::MatMul, df::Relu>;
@@ -266,6 +325,8 @@ int main() {
     scopes();
     devices();
     variables();
+    random_streams();
+    state();
     running();
     run_errors();
     gradients();

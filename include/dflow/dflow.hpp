@@ -8,9 +8,10 @@
 #include <dflow/kernels/cpu/elementwise.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/op/build.hpp>
-#include <dflow/op/op_table.hpp>
+#include <dflow/kernels/op_set.hpp>
 #include <dflow/ops/ops.hpp>
 #include <dflow/session/session.hpp>
+#include <dflow/trace/chrome_trace.hpp>
 #include <dflow/train/train.hpp>
 #include <dflow/base/thread_pool.hpp>
 #include <dflow/base/version.hpp>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -65,6 +66,27 @@ TEST_CASE("a limit's account survives a failure of the inner allocator", "[alloc
   CHECK(status_of([&] { return allocator.allocate(std::numeric_limits<std::size_t>::max() / 4); }).code() ==
         Code::resource_exhausted);
   CHECK(allocator.stats().bytes_in_use == 0);
+}
+
+TEST_CASE("an allocator that takes its memory from none is refused", "[allocator]") {
+  CHECK(status_of([] { return LimitAllocator(std::shared_ptr<Allocator>(), 1).stats().bytes_in_use; }).code() ==
+        Code::invalid_argument);
+}
+
+TEST_CASE("a limit keeps a shared inner allocator, and its blocks outlive it", "[allocator]") {
+  auto inner = std::make_shared<CpuAllocator>();
+  const std::weak_ptr<Allocator> alive = inner;
+  auto allocator = std::make_unique<LimitAllocator>(std::move(inner), 1000);
+  BlockOwner& owner = allocator->block_owner();
+  void* block = allocator->allocate(600);
+  void* other = allocator->allocate(0);
+  allocator->deallocate(other, 0);
+  allocator.reset();
+  CHECK_FALSE(alive.expired());
+  owner.deallocate(block, 600);
+  CHECK(alive.expired());
+  allocator = std::make_unique<LimitAllocator>(std::make_shared<CpuAllocator>(), 1000);
+  allocator.reset();
 }
 
 TEST_CASE("a limit holds when threads race for it", "[allocator][stress]") {

@@ -3,8 +3,10 @@
 #include "catch.hpp"
 
 #include <atomic>
+#include <deque>
 #include <future>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -104,6 +106,94 @@ TEST_CASE("a linked source follows its parent, not the other way round", "[cance
   CancellationSource unlinked{CancellationToken()};
   CHECK_FALSE(unlinked.is_cancelled());
   { const CancellationSource short_lived(parent.token()); }
+}
+
+TEST_CASE("a callback may destroy the source, the token and the last registration", "[cancellation]") {
+  auto source = std::make_unique<CancellationSource>();
+  auto token = std::make_unique<CancellationToken>(source->token());
+  CancellationRegistration registration;
+  std::string message;
+  registration = token->on_cancel([&](const Status& status) {
+    registration = CancellationRegistration();
+    token.reset();
+    source.reset();
+    message = status.message();
+  });
+  CHECK(source->cancel(aborted("all of it")));
+  CHECK(message == "all of it");
+}
+
+TEST_CASE("callbacks after one that destroyed the source are called", "[cancellation]") {
+  auto source = std::make_unique<CancellationSource>();
+  const auto first = source->token().on_cancel([&](const Status&) { source.reset(); });
+  Code code = Code::ok;
+  const auto second = source->token().on_cancel([&](const Status& status) { code = status.code(); });
+  source->cancel(aborted("all of it"));
+  CHECK(code == Code::aborted);
+}
+
+TEST_CASE("a callback that is called at once may destroy its token", "[cancellation]") {
+  auto source = std::make_unique<CancellationSource>();
+  source->cancel(aborted("early"));
+  auto token = std::make_unique<CancellationToken>(source->token());
+  source.reset();
+  std::string message;
+  const auto registration = token->on_cancel([&](const Status& status) {
+    token.reset();
+    message = status.message();
+  });
+  CHECK(message == "early");
+}
+
+TEST_CASE("the last holder of a linked source may go in its callback", "[cancellation]") {
+  CancellationSource parent;
+  auto child = std::make_unique<CancellationSource>(parent.token());
+  bool is_called = false;
+  CancellationRegistration registration;
+  registration = child->token().on_cancel([&](const Status&) {
+    registration = CancellationRegistration();
+    child.reset();
+    is_called = true;
+  });
+  parent.cancel();
+  CHECK(is_called);
+  CHECK(child == nullptr);
+}
+
+TEST_CASE("a hundred thousand callbacks are called in order, but those taken out", "[cancellation]") {
+  constexpr int count = 100'000;
+  CancellationSource source;
+  const CancellationToken token = source.token();
+  std::vector<CancellationRegistration> registrations;
+  int next = 0;
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) {
+    registrations.push_back(token.on_cancel([&, i](const Status&) {
+      while (next % 3 == 1) ++next;
+      wrong += i != next++;
+    }));
+  }
+  for (int i = 1; i < count; i += 3) wrong += !registrations[static_cast<std::size_t>(i)].try_deregister();
+  source.cancel();
+  CHECK(wrong == 0);
+  CHECK(next >= count - 1);
+  for (CancellationRegistration& registration : registrations) wrong += registration.try_deregister();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("callbacks come and go behind one that stays", "[cancellation]") {
+  CancellationSource source;
+  const CancellationToken token = source.token();
+  std::vector<int> called;
+  const auto first = token.on_cancel([&](const Status&) { called.push_back(1); });
+  std::deque<CancellationRegistration> window;
+  for (int i = 0; i < 100'000; ++i) {
+    window.push_back(token.on_cancel([&](const Status&) { called.push_back(2); }));
+    if (window.size() > 8) window.pop_front();
+  }
+  const auto last = token.on_cancel([&](const Status&) { called.push_back(3); });
+  source.cancel();
+  CHECK(called == std::vector{1, 2, 2, 2, 2, 2, 2, 2, 2, 3});
 }
 
 TEST_CASE("deregister waits for a callback that is running", "[cancellation][stress]") {

@@ -1,3 +1,4 @@
+#include <dflow/core/address_sanitizer.hpp>
 #include <dflow/core/huge_page_allocator.hpp>
 
 #include "catch.hpp"
@@ -5,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -86,6 +88,89 @@ TEST_CASE("a heap that is full is an error and nothing is lost", "[huge_page_all
   allocator.deallocate(first.at, first.bytes);
   allocator.deallocate(second.at, second.bytes);
   CHECK(allocator.stats().bytes_in_use == 0);
+}
+
+TEST_CASE("blocks of a power of two leave no gap in their chunks", "[huge_page_allocator]") {
+  for (const std::size_t bytes : {128 * kib, 256 * kib, 512 * kib, mib}) {
+    CpuAllocator heap;
+    HugePageAllocator allocator(heap);
+    std::vector<void*> blocks;
+    for (int i = 0; i < 64; ++i) blocks.push_back(allocator.allocate(bytes));
+    CHECK(heap.stats().bytes_in_use == 64 * bytes);
+    for (void* block : blocks) allocator.deallocate(block, bytes);
+  }
+}
+
+TEST_CASE("gaps are filled, the tightest first, before a chunk is taken", "[huge_page_allocator]") {
+  if (DFLOW_HAS_ADDRESS_SANITIZER != 0) return;  // everything is passed on
+  CpuAllocator heap;
+  HugePageAllocator allocator(heap);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(allocator.allocate(512 * kib));  // four chunks
+  allocator.deallocate(blocks[1], 512 * kib);                                    // a gap of one
+  allocator.deallocate(blocks[4], 512 * kib);                                    // a gap of two
+  allocator.deallocate(blocks[5], 512 * kib);
+  void* one = allocator.allocate(512 * kib);
+  CHECK(one == blocks[1]);
+  void* two = allocator.allocate(mib);
+  CHECK(two == blocks[4]);
+  CHECK(heap.stats().bytes_in_use == 8 * mib);
+  allocator.deallocate(one, 512 * kib);
+  allocator.deallocate(two, mib);
+  for (int i = 0; i < 16; ++i) {
+    if (i != 1 && i != 4 && i != 5) allocator.deallocate(blocks[static_cast<std::size_t>(i)], 512 * kib);
+  }
+  CHECK(heap.stats().bytes_in_use == 2 * mib);
+  allocator.trim();
+  CHECK(heap.stats().bytes_in_use == 0);
+}
+
+namespace {
+/// Hands out addresses with nothing behind them.
+class AddressesOnly final : public Allocator {
+ public:
+  void* allocate(std::size_t bytes, std::size_t) override {
+    in_use_ += bytes;
+    next_ += (bytes + 2 * mib - 1) / (2 * mib) * (2 * mib);
+    return reinterpret_cast<void*>(next_);
+  }
+  void deallocate(void*, std::size_t bytes) noexcept override { in_use_ -= bytes; }
+  std::string_view name() const noexcept override { return "addresses"; }
+  AllocatorStats stats() const noexcept override { return {.bytes_in_use = in_use_}; }
+
+ private:
+  std::uintptr_t next_ = std::uintptr_t{1} << 40;
+  std::size_t in_use_ = 0;
+};
+}  // namespace
+
+TEST_CASE("a hundred thousand blocks come and go beside as many chunks", "[huge_page_allocator]") {
+  AddressesOnly inner;
+  {
+    HugePageAllocator allocator(inner);
+    std::vector<void*> blocks;
+    for (int i = 0; i < 100'000; ++i) blocks.push_back(allocator.allocate(1200 * kib));
+    for (int i = 0; i < 100'000; ++i) allocator.deallocate(allocator.allocate(1100 * kib), 1100 * kib);
+    for (void* block : blocks) allocator.deallocate(block, 1200 * kib);
+    CHECK(allocator.stats().bytes_in_use == 0);
+  }
+  CHECK(inner.stats().bytes_in_use == 0);
+}
+
+TEST_CASE("blocks outlive the allocator that cut them", "[huge_page_allocator]") {
+  auto heap = std::make_shared<CpuAllocator>();
+  const std::weak_ptr<Allocator> alive = heap;
+  auto allocator = std::make_unique<HugePageAllocator>(std::move(heap));
+  BlockOwner& owner = allocator->block_owner();
+  std::vector<Filled> blocks;
+  for (const std::size_t bytes : {kib, 200 * kib, mib, 3 * mib}) blocks.emplace_back(*allocator, bytes, 9);
+  allocator.reset();
+  for (const Filled& block : blocks) {
+    CHECK(block.is_whole());
+    CHECK_FALSE(alive.expired());
+    owner.deallocate(block.at, block.bytes);
+  }
+  CHECK(alive.expired());
 }
 
 TEST_CASE("threads cut, hand over and put back at once", "[huge_page_allocator][stress]") {

@@ -1,3 +1,4 @@
+#include <dflow/core/huge_page_allocator.hpp>
 #include <dflow/core/pool_allocator.hpp>
 
 #include "catch.hpp"
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -67,6 +69,69 @@ TEST_CASE("what exceeds the cap goes back to the inner allocator", "[pool_alloca
   for (int i = 0; i < 20000; ++i) blocks.push_back(pool.allocate(200));
   for (void* block : blocks) pool.deallocate(block, 200);
   CHECK(pool.stats().bytes_cached < std::size_t{2} << 20);
+}
+
+TEST_CASE("sizes that are no longer used make room for those that are", "[pool_allocator]") {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  CpuAllocator inner;
+  PoolAllocator pool(inner, {.max_cached_bytes = 4 * mib});
+  std::vector<void*> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(pool.allocate(mib));
+  for (void* block : blocks) pool.deallocate(block, mib);
+  CHECK(pool.stats().bytes_cached == 4 * mib);
+  const std::uint64_t before = inner.stats().num_allocations;
+  for (int step = 0; step < 100; ++step) {
+    void* first = pool.allocate(100'000);
+    void* second = pool.allocate(2 * mib);
+    pool.deallocate(first, 100'000);
+    pool.deallocate(second, 2 * mib);
+    CHECK(pool.stats().bytes_cached <= 4 * mib);
+  }
+  CHECK(inner.stats().num_allocations == before + 2);
+  // A block larger than the cap drives nothing out.
+  const std::size_t cached = pool.stats().bytes_cached;
+  pool.deallocate(pool.allocate(5 * mib), 5 * mib);
+  CHECK(pool.stats().bytes_cached == cached);
+}
+
+TEST_CASE("trimming goes through to the allocators below", "[pool_allocator]") {
+  CpuAllocator heap;
+  HugePageAllocator huge(heap);
+  LimitAllocator limit(huge, std::size_t{1} << 30);
+  PoolAllocator pool(limit);
+  Allocator& allocator = pool;
+  allocator.deallocate(allocator.allocate(std::size_t{1} << 20), std::size_t{1} << 20);
+  CHECK(heap.stats().bytes_in_use != 0);
+  allocator.trim();
+  CHECK(heap.stats().bytes_in_use == 0);
+}
+
+TEST_CASE("blocks outlive the pool and go back to what it took them from", "[pool_allocator]") {
+  auto heap = std::make_shared<CpuAllocator>();
+  const std::weak_ptr<CpuAllocator> alive = heap;
+  auto pool = std::make_unique<PoolAllocator>(std::move(heap));
+  BlockOwner& owner = pool->block_owner();
+  constexpr std::size_t sizes[] = {0, 64, 1000, 32768, 40000, std::size_t{1} << 20};
+  std::vector<void*> blocks;
+  for (const std::size_t bytes : sizes) {
+    pool->deallocate(pool->allocate(bytes), bytes);
+    blocks.push_back(pool->allocate(bytes));
+    void* cached = pool->allocate(bytes);
+    std::memset(blocks.back(), 1, bytes);
+    pool->deallocate(cached, bytes);
+  }
+  pool.reset();
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    REQUIRE_FALSE(alive.expired());
+    const std::size_t in_use = alive.lock()->stats().bytes_in_use;
+    std::memset(blocks[i], 2, sizes[i]);
+    std::thread([&] { owner.deallocate(blocks[i], sizes[i]); }).join();
+    if (i + 1 < blocks.size()) CHECK(alive.lock()->stats().bytes_in_use < in_use);
+  }
+  CHECK(alive.expired());
+  PoolAllocator unused(std::make_shared<CpuAllocator>());
+  CHECK(status_of([] { return PoolAllocator(std::shared_ptr<Allocator>()).stats().bytes_cached; }).code() ==
+        Code::invalid_argument);
 }
 
 TEST_CASE("cached blocks are given back before an allocation fails", "[pool_allocator]") {

@@ -86,6 +86,69 @@ TEST_CASE("a removed resource lives on with its holders", "[resource]") {
   CHECK(container.size() == 0);
 }
 
+TEST_CASE("a container's generation changes when resources are dropped, and only then", "[resource]") {
+  ResourceContainer container;
+  const std::uint64_t at_first = container.generation();
+  container.insert("c", std::make_shared<Counter>());
+  container.lookup_or_create<Counter>("d", [] { return std::make_shared<Counter>(); });
+  CHECK_FALSE(container.remove("x"));
+  CHECK(container.generation() == at_first);
+  container.remove("c");
+  const std::uint64_t after_remove = container.generation();
+  CHECK(after_remove != at_first);
+  container.clear();
+  CHECK(container.generation() != after_remove);
+}
+
+TEST_CASE("containers are told apart by their whole name", "[resource]") {
+  ResourceContainers containers;
+  containers.container("x")->insert("y/z", std::make_shared<Counter>(1));
+  containers.container("x/y")->insert("z", std::make_shared<Counter>(2));
+  containers.container()->insert("z", std::make_shared<Counter>(3));
+  CHECK(containers.container("x")->lookup<Counter>("y/z")->value == 1);
+  CHECK(containers.container("x/y")->lookup<Counter>("z")->value == 2);
+  CHECK(containers.container("")->lookup<Counter>("z")->value == 3);
+  CHECK(containers.container("x")->name() == "x");
+  CHECK(containers.names() == std::vector<std::string>{"", "x", "x/y"});
+}
+
+TEST_CASE("a reset empties one container, which stays the same for those who hold it", "[resource]") {
+  ResourceContainers containers;
+  const auto held = containers.container("a");
+  const auto counter = std::make_shared<Counter>();
+  held->insert("c", counter);
+  containers.container("b")->insert("c", std::make_shared<Counter>());
+  const std::uint64_t before = held->generation(), other = containers.container("b")->generation();
+  CHECK(containers.reset("a"));
+  CHECK_FALSE(containers.reset("never asked for"));
+  CHECK(held->size() == 0);
+  CHECK(counter.use_count() == 1);
+  CHECK(held->generation() != before);
+  CHECK(containers.container("a") == held);
+  CHECK(containers.container("b")->size() == 1);
+  CHECK(containers.container("b")->generation() == other);
+  containers.clear();
+  CHECK(containers.container("b")->size() == 0);
+  CHECK(containers.names() == std::vector<std::string>{"a", "b"});
+}
+
+TEST_CASE("threads ask for containers and reset them at once", "[resource][stress]") {
+  ResourceContainers containers;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        const auto container = containers.container(std::to_string(i % 5));
+        container->lookup_or_create<Counter>("c", [] { return std::make_shared<Counter>(); })->value++;
+        if (i % 7 == t) containers.reset(std::to_string(i % 3));
+        if (i % 100 == 99) containers.clear();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(containers.names().size() == 5);
+}
+
 TEST_CASE("threads look up, create and remove at once", "[resource][stress]") {
   ResourceContainer container;
   std::atomic<int> alive{0};

@@ -96,7 +96,9 @@ TEST_CASE("borrowed memory is used in place", "[tensor]") {
     Tensor<float> t = borrow(values, {2, 2});
     CHECK(t.data() == values.data());
     t(1, 1) = 8;
-    CHECK(t.buffer_is_unique());
+    CHECK(t.is_borrowed());
+    CHECK_FALSE(t.is_read_only());
+    CHECK_FALSE(t.buffer_is_unique());
   }
   CHECK(values[3] == 8);
   bool is_released = false;
@@ -105,6 +107,20 @@ TEST_CASE("borrowed memory is used in place", "[tensor]") {
   }
   CHECK(is_released);
   CHECK(status_of([&] { return borrow(values, {3}).rank(); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("adopted memory is the library's own until it is released", "[tensor]") {
+  std::vector<float> values{1, 2, 3, 4};
+  bool is_released = false;
+  {
+    const Tensor<float> t = adopt(std::span(values), {2, 2}, [&] { is_released = true; });
+    CHECK(t.data() == values.data());
+    CHECK_FALSE(t.is_borrowed());
+    CHECK(t.buffer_is_unique());
+    CHECK_FALSE(is_released);
+  }
+  CHECK(is_released);
+  CHECK(status_of([&] { return adopt(std::span(values), {3}, [] {}).rank(); }).code() == Code::invalid_argument);
 }
 
 TEST_CASE("borrowed const memory is never up for reuse", "[tensor]") {

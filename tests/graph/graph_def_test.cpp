@@ -136,6 +136,17 @@ TEST_CASE("a real in a JSON graph is the nearest double however many digits it h
                             std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()});
 }
 
+TEST_CASE("a JSON graph may leave seed and collections out and has its members in any order", "[graph_def]") {
+  const GraphDef def = from_json(R"({"nodes": [{"op": "NoOp", "name": "a"}], "version": 1})");
+  CHECK(def.nodes.size() == 1);
+  CHECK(def.seed == 0);
+  CHECK(def.collections.empty());
+  const GraphDef other =
+      from_json(R"({"collections": [{"nodes": ["a"], "name": "kept"}], "seed": 7, "nodes": [], "version": 1})");
+  CHECK(other.seed == 7);
+  CHECK(other.collections.at(0).second == std::vector<std::string>{"a"});
+}
+
 TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]") {
   struct Case {
     std::string text;
@@ -151,7 +162,14 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {deep, "nested deeper"},
       {R"({"version": 1, "seed": 0, "nodes": [],})", "expected '\"'"},
       {R"({"version": 1, "seed": 0, "nodes": []} x)", "more after"},
-      {R"({"version": 1, "seed": 0, "nodes": []})", "collections"},
+      {R"({"version": 1, "seed": 0, "collections": []})", "there is no 'nodes'"},
+      {R"({"nodes": []})", "there is no 'version'"},
+      {R"({"version": 1, "nodes": [], "nodes": []})", "line 1: a graph has one 'nodes'"},
+      {"{\"version\": 1,\n \"seed\": 0, \n\n \"nodess\": []}", "line 4: a graph has no 'nodess'"},
+      {"{\"version\": 1,\n \"nodes\": [{\"name\":\n \"a, \\\"{\"}],\n \"sed\": 1}", "line 4: a graph has no 'sed'"},
+      {"{\"version\": 1, \"nodes\": [],\n \"seed\": \"x\"}", "line 2: "},
+      {"{\"version\": 1, \"nodes\": [],\n \"collections\": [\n{}, {\"nmae\": \"a\"}]}",
+       "line 2, collection 1: a collection has no 'nmae'"},
       {R"({"version": 2, "seed": 0, "nodes": [], "collections": []})", "version 2"},
       {R"({"version": 0, "seed": 0, "nodes": [], "collections": []})", "version 0"},
       {R"({"version": -1, "seed": 0, "nodes": [], "collections": []})", ""},
@@ -296,9 +314,9 @@ TEST_CASE("a graph becomes a GraphDef in the order it was built", "[graph_def]")
   const int line = __LINE__ + 1;
   const auto y = matmul(x, w, {.transpose_b = true}, {.name = "y"});
   {
-    const auto device = graph.device("/gpu:1");
     const auto after = graph.control_dependencies({y.operation()});
     const auto beside = graph.colocate_with(w);
+    const auto device = graph.device("/gpu:1");
     static_cast<void>(no_op(graph, {.name = "done"}));
   }
   graph.add_to_collection("losses", y.operation());

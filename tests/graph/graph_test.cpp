@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/matmul.hpp>
@@ -10,6 +11,8 @@
 #include "catch.hpp"
 
 #include <limits>
+#include <optional>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -137,6 +140,124 @@ TEST_CASE("control dependencies and colocation hold for what is built inside", "
   CHECK(graph.collection("c").empty());
 }
 
+TEST_CASE("colocation takes the place of the device scope around it; one inside adds a constraint", "[graph]") {
+  Graph graph;
+  const Operation a = no_op(graph);
+  const auto worker = graph.device("/job:worker/cpu:1");
+  {
+    const auto beside = graph.colocate_with(a);
+    CHECK(no_op(graph).node().device.empty());
+    CHECK(no_op(graph).node().colocated_with == a.node_id());
+    const auto on = graph.device("/job:ps");
+    CHECK(no_op(graph).node().device == "/job:ps");
+    CHECK(no_op(graph).node().colocated_with == a.node_id());
+  }
+  CHECK(no_op(graph).node().device == "/job:worker/device:CPU:1");
+}
+
+TEST_CASE("a scope that is refused names the line of the program and leaves the graph as it was", "[graph]") {
+  Graph graph, other;
+  const Operation foreign = no_op(other);
+  const auto line_of = [](auto&& enter) {
+    const Status status = status_of(enter);
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(std::string(status.where().file_name()) == __FILE__);
+    return status.where().line();
+  };
+  CHECK(line_of([&] { return graph.name_scope("not legal!"); }) == __LINE__);
+  CHECK(line_of([&] { return graph.device("cpu0"); }) == __LINE__);
+  CHECK(line_of([&] { return graph.control_dependencies({foreign}); }) == __LINE__);
+  CHECK(line_of([&] { return graph.control_dependencies({Operation()}); }) == __LINE__);
+  CHECK(line_of([&] { return graph.colocate_with(foreign); }) == __LINE__);
+  CHECK(line_of([&] { return graph.colocate_with(AnyOutput()); }) == __LINE__);
+  CHECK(line_of([&] { return graph.add_to_collection("kept", foreign), 0; }) == __LINE__);
+  CHECK(line_of([&] { return with_dependencies({foreign}, constant(graph, 1.0f)); }) == __LINE__);
+  CHECK(line_of([&] { return placeholder<float>(graph, {2, -5}); }) == __LINE__);
+  CHECK(mentions(status_of([&] { return placeholder<float>(graph, {-5}); }), "op Placeholder"));
+  CHECK(no_op(graph).node().control_inputs.empty());
+  CHECK(graph.collection("kept").empty());
+}
+
+TEST_CASE("a scope refuses a node that the graph does not have", "[graph]") {
+  Graph graph;
+  const Operation there = no_op(graph);
+  for (const NodeId id : {-1, 1, std::numeric_limits<NodeId>::min(), std::numeric_limits<NodeId>::max()}) {
+    const Operation absent(graph.store(), id);
+    CHECK(mentions(status_of([&] { return graph.control_dependencies({there, absent}); }), "no node number"));
+    CHECK(mentions(status_of([&] { return graph.colocate_with(absent); }), "no node number"));
+    CHECK(mentions(status_of([&] { return graph.colocate_with(AnyOutput(graph.store(), {id, 0})); }), "no node number"));
+    CHECK(mentions(status_of([&] { return graph.add_to_collection("kept", absent), 0; }), "no node number"));
+  }
+  const Operation next = no_op(graph);
+  CHECK(next.node().control_inputs.empty());
+  CHECK(next.node().colocated_with == -1);
+}
+
+TEST_CASE("a guard ends its own scope, in whatever order guards end", "[graph]") {
+  Graph graph;
+  std::optional<ScopeGuard> outer(graph.name_scope("outer"));
+  std::optional<ScopeGuard> inner(graph.device("/cpu:1"));
+  outer.reset();
+  CHECK(no_op(graph).name() == "outer/NoOp");
+  CHECK(no_op(graph).node().device == "/device:CPU:1");
+  inner.reset();
+  CHECK(no_op(graph).name() == "NoOp");
+  CHECK(no_op(graph).node().device.empty());
+
+  std::optional<ScopeGuard> first(graph.name_scope("first"));
+  ScopeGuard moved = std::move(*first);
+  first.reset();
+  CHECK(no_op(graph).name() == "first/NoOp");
+}
+
+TEST_CASE("a guard may outlive its graph", "[graph]") {
+  std::optional<Graph> graph(std::in_place);
+  const auto scope = graph->name_scope("scope");
+  *graph = Graph();
+  CHECK(no_op(*graph).name() == "NoOp");
+  graph.reset();
+}
+
+TEST_CASE("a place of the scope wins over the one a builder is given", "[graph]") {
+  Graph graph;
+  const auto line_of = [](const Operation& operation) { return operation.node().where.line(); };
+  const std::source_location user = std::source_location::current();
+  {
+    const auto place = enter_place(*graph.store(), user);
+    CHECK(line_of(no_op(graph)) == user.line());
+    const auto named = graph.name_scope("inside");
+    const auto library = enter_place(*graph.store(), std::source_location::current());
+    CHECK(line_of(no_op(graph)) == user.line());
+    const auto x = placeholder<float>(graph, {2}), y = placeholder<float>(graph, {3});
+    CHECK(status_of([&] { return add(x, y); }).where().line() == user.line());
+  }
+  CHECK(line_of(no_op(graph)) == __LINE__);
+}
+
+TEST_CASE("an empty handle is refused when it is asked for its node", "[graph]") {
+  CHECK(status_of([] { return AnyOutput().name(); }).code() == Code::invalid_argument);
+  CHECK(status_of([] { return AnyOutput().dtype(); }).code() == Code::invalid_argument);
+  CHECK(status_of([] { return AnyOutput().shape(); }).code() == Code::invalid_argument);
+  CHECK(status_of([] { return AnyOutput().node(); }).code() == Code::invalid_argument);
+  CHECK(status_of([] { return Operation().name(); }).code() == Code::invalid_argument);
+  CHECK(status_of([] { return Operation().node(); }).code() == Code::invalid_argument);
+  Graph graph;
+  const auto x = placeholder<float>(graph);
+  CHECK(status_of([&] { return AnyOutput(graph.store(), {x.node_id(), 1}).dtype(); }).code() == Code::invalid_argument);
+  const Graph moved = std::move(graph);
+  CHECK(status_of([&] { return graph.num_nodes(); }).code() == Code::failed_precondition);
+  CHECK(status_of([&] { return no_op(graph); }).code() == Code::failed_precondition);
+}
+
+TEST_CASE("group says which operation is empty or foreign", "[graph]") {
+  Graph graph, other;
+  const Operation a = no_op(graph);
+  CHECK(mentions(status_of([&] { return group({}); }), "at least one"));
+  CHECK(mentions(status_of([&] { return group({Operation(), a}); }), "operation 0 is empty"));
+  CHECK(mentions(status_of([&] { return group({a, Operation()}); }), "operation 1 is empty"));
+  CHECK(mentions(status_of([&] { return group({a, no_op(other)}); }), "operation 1 belongs to another graph"));
+}
+
 TEST_CASE("errors of builders carry op, node and the line of the program", "[graph]") {
   Graph graph;
   const auto x = placeholder<float>(graph, {2, 3}), y = placeholder<float>(graph, {2, 3});
@@ -211,11 +332,14 @@ TEST_CASE("a copy is a graph of its own", "[graph]") {
 TEST_CASE("attributes are equal by their bits", "[graph]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::pair<AttrValue, AttrValue>> equal{{nan, nan},
+                                                           {FunctionName{"f"}, FunctionName{"f"}},
                                                            {std::vector<double>{nan}, std::vector<double>{nan}}};
   const std::vector<std::pair<AttrValue, AttrValue>> different{{0.0, -0.0},
                                                                {std::vector<double>{0.0}, std::vector<double>{-0.0}},
                                                                {std::int64_t{1}, true},
-                                                               {1.0, std::int64_t{1}}};
+                                                               {1.0, std::int64_t{1}},
+                                                               {FunctionName{"f"}, FunctionName{"g"}},
+                                                               {FunctionName{"f"}, std::string("f")}};
   for (const auto& [a, b] : equal) {
     CHECK(attr_equal(a, b));
     CHECK(attr_hash(a) == attr_hash(b));

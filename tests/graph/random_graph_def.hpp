@@ -80,6 +80,9 @@ inline std::vector<AttrValue> awkward_values(bool with_large_tensors = true) {
       std::vector<std::string>{"", "a", std::string("\0", 1)},
       std::vector<DType>{DType::string, DType::invalid},
       std::vector<PartialShape>{PartialShape::unknown(), PartialShape{}, PartialShape{1, dynamic}},
+      FunctionName{},
+      FunctionName{"body"},
+      FunctionName{std::string("\xff\0", 2)},
   };
   std::uint32_t seed = 0;
   for_each_type<AllTypes>([&]<class T>() {

@@ -312,6 +312,31 @@ TEST_CASE("imported nodes stand in the scopes around the import", "[import]") {
   CHECK(a.node().control_inputs == std::vector<NodeId>{first.node_id()});
 }
 
+TEST_CASE("an imported node that stands beside another one does not take the device scope around the import", "[import]") {
+  Graph graph;
+  const auto device = graph.device("/job:worker/cpu:1");
+  NodeDef w = node("w", "Variable"), read = node("read", "ReadVariable", {"w"}), pinned = node("pinned", "NoOp");
+  w.device = "/job:ps";
+  read.types = {{"dtype", DType::float32}};
+  read.colocated_with = pinned.colocated_with = "w";
+  pinned.device = "/cpu:0";
+  const std::vector<Operation> built = import_graph_into(graph, def_of({w, read, pinned}), table());
+  CHECK(built[0].node().device == "/job:ps/device:CPU:1");
+  CHECK(built[1].node().device.empty());
+  CHECK(built[1].node().colocated_with == built[0].node_id());
+  CHECK(built[2].node().device == "/device:CPU:0");
+}
+
+TEST_CASE("nobody sees a node of an import that fails", "[import]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}, {.name = "x"});
+  const std::uint64_t version = graph.version();
+  CHECK_THROWS_AS(import_graph_into(graph, def_of({node("a", "NoOp"), node("b", "Add", {"a", "a"})}), table()), Error);
+  CHECK(graph.version() == version);
+  CHECK_FALSE(graph.find("a").is_valid());
+  CHECK(import_graph_into(graph, def_of({node("a", "NoOp")}), table()).at(0).node_id() == x.node_id() + 1);
+}
+
 TEST_CASE("a failed import leaves the graph as it was", "[import]") {
   Graph graph;
   const auto x = placeholder<float>(graph, {}, {.name = "x"});

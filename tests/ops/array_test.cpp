@@ -54,6 +54,15 @@ TEST_CASE("an error at building names op, shapes and the line of the program") {
   CHECK(contains(text, "array_test.cpp:"));
 }
 
+TEST_CASE("a constant of an empty tensor is refused with its line, one of no elements is not") {
+  df::Graph graph;
+  const std::string text = error_of([&] { df::constant(graph, df::Tensor<float>(), {.name = "c"}); });
+  CHECK(contains(text, "the tensor is empty"));
+  CHECK(contains(text, "op Const, node 'c'"));
+  CHECK(contains(text, "array_test.cpp:"));
+  CHECK(df::constant(graph, df::Tensor<float>({0}, {})).shape() == df::PartialShape{0});
+}
+
 TEST_CASE("impossible shapes are refused when they are built") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {2, 3});
@@ -77,6 +86,10 @@ TEST_CASE("impossible shapes are refused when they are built") {
   CHECK(contains(error_of([&] { df::range(graph, 0, 5, -1); }), "does not reach"));
   CHECK(contains(error_of([&] { df::range(graph, 0.0f, 5.0f, 0.0f); }), "delta is 0"));
   CHECK(contains(error_of([&] { df::unpack(x, 3); }), "not num = 3"));
+  const df::AnyOutput axis = df::constant<std::int32_t>(graph, 0);
+  CHECK(
+      contains(error_of([&] { df::build<df::ConcatOffset>({axis}, {.count = 0}, {}, df::type_args<std::int32_t>()); }),
+               "at least one shape"));
   const auto scalar = df::placeholder<float>(graph, {});
   CHECK(contains(error_of([&] { df::gather(scalar, df::placeholder<std::int32_t>(graph, {1})); }), "Gather"));
   CHECK(contains(error_of([&] { df::one_hot<float>(df::placeholder<std::int32_t>(graph, {2}), 3, {.axis = 2}); }),

@@ -8,8 +8,6 @@
 
 namespace dflow::testing {
 
-namespace {
-
 using nlohmann::json;
 
 AttrValue attr_from_json(const json& value, AttrKind kind, DType t) {
@@ -30,6 +28,8 @@ AttrValue attr_from_json(const json& value, AttrKind kind, DType t) {
     default: throw std::runtime_error("the oracle has no attributes of this kind");
   }
 }
+
+namespace {
 
 NodeId append(Graph& graph, const OpDef& op, std::span<const AnyOutput> inputs, const json& attrs, DType t) {
   NodeRequest request;
@@ -100,9 +100,10 @@ bool allows(const OracleCase& oracle_case, DType t) {
 }
 
 std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, InputsAs inputs_as,
-                                      const std::vector<std::string>& device_of_input) {
+                                      const std::vector<std::string>& device_of_input, std::source_location where) {
   auto built = std::make_unique<BuiltCase>();
   Graph& graph = built->graph;
+  const ScopeGuard place = enter_place(*graph.store(), where);
   const OpTable& table = standard_op_table();
   const OpDef* op = table.find(oracle_case.op);
   const auto is_handle = [&](std::size_t i) {

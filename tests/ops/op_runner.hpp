@@ -6,6 +6,7 @@
 #include <dflow/session/session.hpp>
 
 #include <memory>
+#include <source_location>
 #include <vector>
 
 namespace dflow::testing {
@@ -29,12 +30,16 @@ struct BuiltCase {
   BuiltCase(const BuiltCase&) = delete;
 };
 
-/// Builds the case's op for element type `t`; throws what the builder throws.
+/// Builds the case's op for element type `t`, all of it at one line of the program; throws what the builder throws.
 std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, InputsAs inputs_as,
-                                      const std::vector<std::string>& device_of_input = {});
+                                      const std::vector<std::string>& device_of_input = {},
+                                      std::source_location where = std::source_location::current());
 
 /// Runs a built case in `session` and returns its outputs.
 std::vector<AnyTensor> run_case(const BuiltCase& built, Session& session);
+
+/// An attribute of an oracle case as the graph holds it; a tensor under test gets element type `t`.
+AttrValue attr_from_json(const nlohmann::json& value, AttrKind kind, DType t);
 
 /// The op exists and allows the element type for the case's tensors under test.
 bool allows(const OracleCase& oracle_case, DType t);

@@ -133,7 +133,7 @@ TEST_CASE("Rows are scattered with repeated ids added up") {
 TEST_CASE("Shapes and types that do not fit are refused where they are known") {
   df::Graph graph;
   df::Variable<float> w(graph, df::Tensor<float>::zeros({3, 2}), {.name = "w"});
-  const auto wide = df::constant<float>(graph, {{2, 3}, {1, 2, 3, 4, 5, 6}});
+  const auto wide = df::constant(graph, df::Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
   CHECK(code_of([&] { w.assign(wide); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { w.assign_add(wide); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { df::Variable<float> other(graph, 1.0f, {.name = "w"}); }) == df::Code::invalid_argument);
@@ -150,6 +150,17 @@ TEST_CASE("Shapes and types that do not fit are refused where they are known") {
   CHECK(code_of([&] { session.run({{open, vector}}, assign); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { session.run({{open, vector}}, add); }) == df::Code::invalid_argument);
   CHECK(session.run(w).shape() == df::Shape{3, 2});
+}
+
+TEST_CASE("A variable does not go into a container of the library's") {
+  df::Graph graph;
+  const auto one = df::constant(graph, 1.0f);
+  const std::size_t before = graph.num_nodes();
+  for (const char* container : {"_random_streams", "_", "_x"}) {
+    CHECK(code_of([&] { df::Variable<float>(graph, one, {.container = container}); }) == df::Code::invalid_argument);
+  }
+  CHECK(graph.num_nodes() == before);
+  CHECK(code_of([&] { df::Variable<float>(graph, one, {.container = "x_"}); }) == df::Code::ok);
 }
 
 TEST_CASE("Variables of one shared name are one, of two containers two") {
@@ -187,4 +198,28 @@ TEST_CASE("Concurrent steps leave a variable whole", "[stress]") {
   for (std::thread& thread : threads) thread.join();
   CHECK(torn == std::vector<int>(threads_count, 0));
   CHECK(session.run(w)(300) == static_cast<float>(threads_count * steps));
+}
+
+TEST_CASE("An empty variable is refused") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {3});
+  const df::Variable<float> empty;
+  const auto is_refused = [](auto&& build) {
+    try {
+      build();
+    } catch (const df::Error& error) {
+      return error.code() == df::Code::invalid_argument;
+    }
+    return false;
+  };
+  CHECK(is_refused([&] { empty.read(); }));
+  CHECK(is_refused([&] { empty.assign(x); }));
+  CHECK(is_refused([&] { empty.assign_add(x); }));
+  CHECK(is_refused([&] { empty.assign_sub(x); }));
+  CHECK(is_refused([&] { empty.is_initialized(); }));
+  CHECK(is_refused([&] { empty.initializer(); }));
+  CHECK(is_refused([&] { empty.name(); }));
+  CHECK(is_refused([&] { empty.scatter_add(df::placeholder<std::int32_t>(graph), x); }));
+  CHECK(is_refused([&] { empty + x; }));
+  CHECK(is_refused([&] { df::Variable<float>(graph, df::Output<float>()); }));
 }

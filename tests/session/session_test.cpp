@@ -328,6 +328,67 @@ TEST_CASE("a traced step tells what ran where") {
   CHECK(metadata.stats.nodes[0].end_ns >= metadata.stats.nodes[0].start_ns);
 }
 
+TEST_CASE("metadata tells of the last call alone, and a trace without it is refused") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto y = x * 2.0f;
+  Session session(graph);
+  auto step = session.prepare(feeds(x), fetches(y));
+  RunMetadata metadata;
+  const auto trace = [&] {
+    session.run({.trace = true}, &metadata, {{x, 1.0f}}, y);
+    REQUIRE(metadata.stats.nodes.size() == 1);
+  };
+  trace();
+  session.run({.trace = false}, &metadata, {{x, 1.0f}}, y);
+  CHECK(metadata.stats.nodes.empty());
+  CHECK(metadata.stats.step_id == 0);
+  trace();
+  CHECK(code_of([&] { session.run({.trace = true}, &metadata, {}, y); }) == Code::invalid_argument);
+  CHECK(metadata.stats.nodes.empty());
+  trace();
+  step.run({}, &metadata, 1.0f);
+  CHECK(metadata.stats.nodes.empty());
+  trace();
+  std::promise<Code> done;
+  session.run_async({}, &metadata, {{x, 1.0f}}, [&](const Status& status, const Tensor<float>&) { done.set_value(status.code()); }, y);
+  CHECK(done.get_future().get() == Code::ok);
+  CHECK(metadata.stats.nodes.empty());
+
+  CHECK(code_of([&] { session.run({.trace = true}, {{x, 1.0f}}, y); }) == Code::invalid_argument);
+  CHECK(code_of([&] { step.run({.trace = true}, nullptr, 1.0f); }) == Code::invalid_argument);
+  std::promise<Code> refused;
+  session.run_async({.trace = true}, {{x, 1.0f}}, [&](const Status& status, const Tensor<float>&) { refused.set_value(status.code()); }, y);
+  CHECK(refused.get_future().get() == Code::invalid_argument);
+}
+
+TEST_CASE("a step that neither fetches nor runs anything is refused") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Session session(graph);
+  CHECK(code_of([&] { session.run({}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.run({{x, 1.0f}}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.prepare(feeds(x), fetches()); }) == Code::invalid_argument);
+  std::promise<Code> refused;
+  session.run_async({{x, 1.0f}}, [&](const Status& status) { refused.set_value(status.code()); });
+  CHECK(refused.get_future().get() == Code::invalid_argument);
+}
+
+TEST_CASE("the erased run needs room for each fetched edge, and no more") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  Session session(graph);
+  const std::vector<Feed> fed{{x, 1.0f}};
+  const std::vector<AnyOutput> edges{x, x};
+  for (const std::size_t room : {0, 1, 3}) {
+    std::vector<AnyTensor> results(room);
+    CHECK(code_of([&] { session.run_erased({}, nullptr, fed, edges, {}, results); }) == Code::invalid_argument);
+  }
+  std::vector<AnyTensor> results(2);
+  session.run_erased({}, nullptr, fed, edges, {}, results);
+  CHECK(Tensor<float>(results[1]).scalar() == 1);
+}
+
 TEST_CASE("two sessions share state only through devices given to both") {
   Graph graph;
   Variable<float> w(graph, constant(graph, 1.0f), {.name = "w"});

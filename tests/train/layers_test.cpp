@@ -32,6 +32,21 @@ TEST_CASE("A dense layer multiplies, adds and activates with its own variables")
   CHECK(value(1, 1) == 6.0f);
 }
 
+TEST_CASE("A layer is named by its place, or else by its options") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  const auto ids = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  const auto y = df::flatten(df::conv2d(x, 2, 3, {.name = "unused"}, {.name = "edges"}));
+  CHECK(df::dense(y, 2, {.name = "head"}).name().starts_with("head/"));
+  CHECK(df::dense(y, 2, {}, {.name = "fc"}).name().starts_with("fc/"));
+  static_cast<void>(df::batch_normalization(y, {}, {.name = "norm"}));
+  static_cast<void>(df::embedding<float>(ids, 5, 10, {}, {.name = "words"}));
+  for (const char* name : {"edges/kernel", "head/kernel", "fc/kernel", "fc/bias", "norm/gamma", "words/table"}) {
+    INFO(name);
+    CHECK(graph.find(name).is_valid());
+  }
+}
+
 TEST_CASE("The initial kernel of a dense layer is Glorot's, the same for the same seed") {
   const auto kernel_of = [](std::uint64_t seed) {
     df::Graph graph({.seed = seed});
@@ -145,8 +160,20 @@ TEST_CASE("An embedding gathers rows of a trained table") {
 
 TEST_CASE("Accuracy is the share of rows whose largest logit is the label's") {
   df::Graph graph;
-  auto logits = df::constant<float>(graph, {{4, 2}, {1, 0, 0, 1, 2, 3, 5, 4}});
-  auto labels = df::constant<std::int32_t>(graph, {{4}, {0, 1, 0, 0}});
+  auto logits = df::constant(graph, df::Tensor<float>({4, 2}, {1, 0, 0, 1, 2, 3, 5, 4}));
+  auto labels = df::constant(graph, df::Tensor<std::int32_t>({4}, {0, 1, 0, 0}));
   df::Session session(graph);
   CHECK(session.run(df::accuracy(logits, labels)).scalar() == 0.75f);
+}
+
+TEST_CASE("An empty initializer is refused") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  try {
+    df::dense(x, 2, {.kernel_initializer = nullptr});
+    FAIL("it was built");
+  } catch (const df::Error& error) {
+    CHECK(error.code() == df::Code::invalid_argument);
+    CHECK(std::string(error.what()).find("layers_test.cpp") != std::string::npos);
+  }
 }

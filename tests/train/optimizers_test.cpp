@@ -35,7 +35,7 @@ TEST_CASE("Gradient descent moves a variable against its gradient") {
   df::Graph graph;
   df::Variable<float> w(graph, df::Tensor<float>({2}, {1, 2}), {.name = "w"});
   df::Variable<float> idle(graph, 7.0f, {.name = "idle"});
-  auto loss = df::reduce_sum(w * df::constant<float>(graph, {{2}, {1, -2}}));
+  auto loss = df::reduce_sum(w * df::constant(graph, df::Tensor<float>({2}, {1, -2})));
   auto train = df::train::GradientDescent(0.5f).minimize(loss);
   run_steps(graph, train, 2, w, [](int step, const df::Tensor<float>& value) {
     CHECK(value(0) == 1.0f - 0.5f * static_cast<float>(step));
@@ -84,7 +84,7 @@ TEST_CASE("The gradient of a gather moves the gathered rows alone") {
   for (const int which : {0, 1, 2}) {
     df::Graph graph;
     df::Variable<float> table(graph, df::Tensor<float>::full({4, 2}, 1.0f), {.name = "table"});
-    auto ids = df::constant<std::int32_t>(graph, {{3}, {2, 0, 2}});
+    auto ids = df::constant(graph, df::Tensor<std::int32_t>({3}, {2, 0, 2}));
     auto loss = df::reduce_sum(df::embedding_lookup(table, ids));
     df::Operation train;
     if (which == 0) train = df::train::GradientDescent(0.5f).minimize(loss);
@@ -117,6 +117,31 @@ TEST_CASE("A global step counts the updates and drives the learning rate") {
     CHECK(session.run(w).scalar() == Catch::Approx(expected));
   }
   CHECK(session.run(step).scalar() == 4);
+}
+
+TEST_CASE("The name given to minimize is that of its operation") {
+  df::Graph graph;
+  const df::Variable<float> w(graph, 1.0f, {.name = "w"});
+  const df::Variable<std::int64_t> step(graph, 0, {.name = "step", .trainable = false});
+  const auto loss = w * w;
+  const df::Operation train = df::train::GradientDescent(0.25f).minimize(loss, {.global_step = step}, {.name = "train"});
+  CHECK(train.name() == "train");
+  CHECK(graph.find("train") == train);
+  {
+    const auto in = graph.name_scope("more");
+    CHECK(df::train::GradientDescent(0.25f).minimize(loss, {}, {.name = "train"}).name() == "more/train");
+  }
+  CHECK(df::train::GradientDescent(0.25f).minimize(loss).name().starts_with("GradientDescent"));
+  for (std::size_t i = 0; i < graph.num_nodes(); ++i) {
+    const df::Node& node = graph.node(static_cast<df::NodeId>(i));
+    INFO(node.name);
+    CHECK((node.op->name != "AssignSub" || node.name.find("GradientDescent") != std::string::npos));
+  }
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(train);
+  CHECK(session.run(w).scalar() == 0.5f);
+  CHECK(session.run(step).scalar() == 1);
 }
 
 TEST_CASE("Schedules have their published values") {

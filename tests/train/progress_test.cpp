@@ -56,3 +56,18 @@ TEST_CASE("A terminal gets one line that is rewritten, and ends it") {
   CHECK(std::count(text.begin(), text.end(), '\r') == 5);
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
+
+TEST_CASE("Without a number of steps only what is done is shown") {
+  for (const std::int64_t steps : {0, -5}) {
+    dflow::VirtualClock clock;
+    std::FILE* file = std::tmpfile();
+    {
+      Progress progress(steps, {.out = file, .clock = &clock});
+      clock.advance(500ms);
+      progress.step(2.0);
+      CHECK(progress.line() == "      1 steps       2.0 steps/s  loss 2.0000");
+    }
+    CHECK(content_of(file) == "      1 steps       2.0 steps/s  loss 2.0000\n");
+    std::fclose(file);
+  }
+}

@@ -5,6 +5,7 @@
 
 #include <initializer_list>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -27,37 +28,55 @@ AnyOutput densify(const Gradient& gradient, const AnyOutput& x);
 struct GradientOptions {
   /// Gradients with respect to the ys, in their order; an invalid edge, or none at all, stands for ones.
   std::span<const AnyOutput> grad_ys = {};
-  /// Edges taken for constants: nothing flows through them.
+  /// Edges taken for constants: nothing flows through them. One that is an x gets its gradient all the same, the
+  /// partial derivative.
   std::span<const AnyOutput> stop_gradients = {};
+  std::source_location where = std::source_location::current();
 };
 
 /// Appends to the graph the nodes that compute d(sum of ys)/dx for every x, by reverse accumulation (Speelpenning 1980;
 /// Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The result is part of the graph like any other edge, so
-/// it can be differentiated again. The new nodes are named "gradients/..." and have the device constraints of the
-/// nodes they differentiate.
+/// it can be differentiated again. The new nodes are named "gradients/..."; they have the device constraints of the nodes
+/// they differentiate, and their place in the program: an error in one names the line that built what is differentiated.
 ///
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument if ys and xs do not belong to one graph, or a grad_y has another element type or shape
-/// than its y; Unimplemented, naming op, node and line, if an op on the way has no gradient.
+/// than its y; Unimplemented, naming op, node and line, if an op on the way has no gradient, or the graph between xs
+/// and ys has a loop.
 std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                 const GradientOptions& options = {});
 
-/// d(sum of y)/dx as one edge; zeros where y does not depend on x.
+namespace detail {
+
+/// An edge to differentiate, with the line of the program that asks for it.
+struct Differentiated {
+  template <Element Y>
+  Differentiated(const Output<Y>& edge,  // NOLINT(google-explicit-constructor)
+                 std::source_location place = std::source_location::current())
+      : y(edge), where(place) {}
+
+  AnyOutput y;
+  std::source_location where;
+};
+
+}  // namespace detail
+
+/// d(sum of y)/dx as one edge for each x; zeros where y does not depend on it.
 ///
 /// ```cpp
 /// auto gx = df::gradients(y, x);
 /// auto [ga, gb] = df::gradients(y, a, b);
 /// ```
-template <Element Y, Element X>
-Output<X> gradients(const Output<Y>& y, const Output<X>& x) {
-  const AnyOutput ys[] = {y}, xs[] = {x};
-  return Output<X>(densify(gradients(std::span(ys), std::span(xs))[0], x));
+template <Element X>
+Output<X> gradients(const detail::Differentiated& of, const Output<X>& x) {
+  const AnyOutput& edge = x;
+  return Output<X>(densify(gradients({&of.y, 1}, {&edge, 1}, {.where = of.where})[0], x));
 }
-template <Element Y, Element... Xs>
+template <Element... Xs>
   requires(sizeof...(Xs) > 1)
-std::tuple<Output<Xs>...> gradients(const Output<Y>& y, const Output<Xs>&... xs) {
-  const AnyOutput ys[] = {y}, edges[] = {xs...};
-  const std::vector<Gradient> all = gradients(std::span(ys), std::span(edges));
+std::tuple<Output<Xs>...> gradients(const detail::Differentiated& of, const Output<Xs>&... xs) {
+  const AnyOutput edges[] = {xs...};
+  const std::vector<Gradient> all = gradients({&of.y, 1}, std::span(edges), {.where = of.where});
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::tuple<Output<Xs>...>{Output<Xs>(densify(all[I], xs))...};
   }(std::index_sequence_for<Xs...>{});

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace dflow {
@@ -36,20 +37,17 @@ class GradientBuilder {
   using Contributions = std::vector<Gradient>;
 
   static std::uint64_t key(Endpoint edge) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(edge.node)) << 32 | static_cast<std::uint32_t>(edge.index);
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(edge.node)) << 32 |
+           static_cast<std::uint32_t>(edge.index);
   }
   std::size_t index(NodeId id) const { return static_cast<std::size_t>(id - first_); }
-  bool is_x(Endpoint edge) const {
-    return std::any_of(xs_.begin(), xs_.end(), [&](const AnyOutput& x) { return x.endpoint() == edge; });
-  }
-  bool is_stopped(Endpoint edge) const {
-    return std::any_of(options_.stop_gradients.begin(), options_.stop_gradients.end(),
-                       [&](const AnyOutput& stop) { return stop.endpoint() == edge; });
-  }
+  bool is_x(Endpoint edge) const { return x_edges_.contains(key(edge)); }
+  bool is_stopped(Endpoint edge) const { return stopped_edges_.contains(key(edge)); }
   /// Something flows back along this edge to an x.
   bool leads_to_x(Endpoint edge) const {
-    if (edge.node < first_ || edge.node > last_ || is_stopped(edge)) return false;
-    return depends_[index(edge.node)] || (has_x_[index(edge.node)] && is_x(edge));
+    if (edge.node < first_ || edge.node > last_) return false;
+    if (has_x_[index(edge.node)] && is_x(edge)) return true;
+    return depends_[index(edge.node)] && !is_stopped(edge);
   }
 
   /// Marks the nodes between the xs and the ys: those with an input that leads back to an x.
@@ -62,13 +60,38 @@ class GradientBuilder {
     for (const AnyOutput& x : xs_) last_ = std::max(last_, x.node_id());
     depends_.resize(index(last_) + 1);
     has_x_.resize(index(last_) + 1);
-    for (const AnyOutput& x : xs_) has_x_[index(x.node_id())] = true;
+    for (const AnyOutput& x : xs_) {
+      has_x_[index(x.node_id())] = true;
+      x_edges_.insert(key(x.endpoint()));
+    }
+    for (const AnyOutput& stop : options_.stop_gradients) stopped_edges_.insert(key(stop.endpoint()));
     for (NodeId id = first_; id <= last_; ++id) {
       const Node& node = graph_.node(id);
+      require_order(node, id);
       if (node.op->gradient_stops) continue;
       depends_[index(id)] =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return leads_to_x(input); });
     }
+  }
+
+  /// The sweeps rely on it.
+  static void require_order(const Node& node, NodeId id) {
+    for (const Endpoint input : node.inputs) {
+      if (input.node < id) continue;
+      throw Error(unimplemented(str_cat("node '", node.name, "' takes an edge of a later node, and a graph with loops ",
+                                        "cannot be differentiated"))
+                      .with_node(node.op->name, node.name)
+                      .with_location(node.where));
+    }
+  }
+
+  /// Makes what is built next part of what belongs to `node`: there it is blamed on, and there it runs.
+  ScopeGuard enter_node(const Node& node) {
+    GraphStore::Scope scope = graph_.scope();
+    scope.where = node.where;
+    scope.device = node.device;
+    scope.colocated_with = node.colocated_with;
+    return graph_.enter(std::move(scope));
   }
 
   void seed() {
@@ -76,6 +99,7 @@ class GradientBuilder {
       AnyOutput dy = i < options_.grad_ys.size() ? options_.grad_ys[i] : AnyOutput();
       const AnyOutput& y = ys_[i];
       if (!dy.is_valid()) {
+        const ScopeGuard guard = enter_node(y.node());
         dy = ones_like(y);
       } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
         throw Error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()), " ",
@@ -89,10 +113,11 @@ class GradientBuilder {
   }
 
   void differentiate(NodeId id) {
-    const std::size_t num_outputs = graph_.node(id).outputs.size();
-    std::vector<AnyOutput> dys(num_outputs);
+    const Node& node = graph_.node(id);
+    const ScopeGuard guard = enter_node(node);
+    std::vector<AnyOutput> dys(node.outputs.size());
     bool any = false;
-    for (std::size_t o = 0; o < num_outputs; ++o) {
+    for (std::size_t o = 0; o < dys.size(); ++o) {
       const Endpoint edge{id, static_cast<std::int32_t>(o)};
       const Gradient gradient = is_stopped(edge) ? Gradient{} : collect(edge);
       if (!gradient.exists()) continue;
@@ -100,21 +125,15 @@ class GradientBuilder {
       any = true;
     }
     if (!any) return;
-    const Node& node = graph_.node(id);
     if (node.op->gradient == nullptr) {
       throw Error(unimplemented(str_cat("op ", node.op->name, " has no gradient"))
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
     }
-    // Gradient nodes go where the node they differentiate was asked to be.
-    GraphStore::Scope scope = graph_.scopes.back();
-    scope.device = node.device;
-    graph_.scopes.push_back(std::move(scope));
-    const ScopeGuard guard(&graph_);
     GradientContext context(graph_, id, dys);
-    node.op->gradient(context);
+    call_gradient(node, context);
     for (int i = 0; i < context.num_inputs(); ++i) {
-      const Endpoint input = graph_.node(id).inputs[static_cast<std::size_t>(i)];
+      const Endpoint input = node.inputs[static_cast<std::size_t>(i)];
       if (!leads_to_x(input)) continue;
       if (context.sparse_dx(i)) {
         contributions_[key(input)].push_back({AnyOutput(), context.sparse_dx(i)});
@@ -124,12 +143,28 @@ class GradientBuilder {
     }
   }
 
+  /// Whatever the op's gradient throws names a node and the line of the program that built what is differentiated.
+  static void call_gradient(const Node& node, GradientContext& context) {
+    try {
+      node.op->gradient(context);
+    } catch (...) {
+      const Status status = status_of_current_exception();
+      throw Error(Status(status.code(), std::string(status.message()))
+                      .with_node(status.op(), status.node())
+                      .with_node(node.op->name, node.name)
+                      .with_location(node.where));
+    }
+  }
+
   /// The sum of what has flowed into an edge: dense if any part is, else all rows together.
   Gradient collect(Endpoint edge) {
     const auto found = contributions_.find(key(edge));
     if (found == contributions_.end()) return {};
     Contributions& parts = found->second;
-    if (parts.size() > 1) parts = {sum(parts, AnyOutput(&graph_, edge))};
+    if (parts.size() > 1) {
+      const ScopeGuard guard = enter_node(graph_.node(edge.node));
+      parts = {sum(parts, AnyOutput(&graph_, edge))};
+    }
     return parts.front();
   }
 
@@ -155,6 +190,8 @@ class GradientBuilder {
   NodeId last_ = 0;
   std::vector<bool> depends_;
   std::vector<bool> has_x_;
+  std::unordered_set<std::uint64_t> x_edges_;
+  std::unordered_set<std::uint64_t> stopped_edges_;
   std::unordered_map<std::uint64_t, Contributions> contributions_;
 };
 
@@ -162,29 +199,39 @@ class GradientBuilder {
 
 DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (gradient.dense.is_valid()) return gradient.dense;
+  if (!x.is_valid()) throw Error(invalid_argument("densify: x is an empty Output"));
+  const ScopeGuard guard = enter_place(*x.graph(), x.node().where);
   if (!gradient.slices) return zeros_like(x);
-  return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape, x.shape());
+  return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape,
+                              x.shape());
 }
 
 DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                              const GradientOptions& options) {
   if (xs.empty()) return {};
-  if (ys.empty()) throw Error(invalid_argument("gradients: there is nothing to differentiate"));
-  GraphStore* const graph = xs.front().graph();
-  for (const std::span<const AnyOutput> edges : {ys, xs, options.grad_ys, options.stop_gradients}) {
-    for (const AnyOutput& edge : edges) {
-      const bool may_be_empty = edges.data() == options.grad_ys.data();
-      if (edge.graph() == graph && graph != nullptr) continue;
-      if (!edge.is_valid() && may_be_empty) continue;
-      throw Error(invalid_argument("gradients: an edge is empty or belongs to another graph"));
-    }
+  if (ys.empty()) {
+    throw Error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
   }
-  GraphStore::Scope scope = graph->scopes.back();
-  const std::string unique = graph->unique_name("gradients");
-  graph->next_suffix.try_emplace(unique, 0);
-  scope.name_prefix = unique + "/";
-  graph->scopes.push_back(std::move(scope));
-  const ScopeGuard guard(graph);
+  if (options.grad_ys.size() > ys.size()) {
+    throw Error(invalid_argument(str_cat("gradients: ", options.grad_ys.size(), " gradients are given for ", ys.size(),
+                                         " edges"))
+                    .with_location(options.where));
+  }
+  GraphStore* const graph = xs.front().graph();
+  const auto require = [&](std::span<const AnyOutput> edges, bool may_be_empty) {
+    for (const AnyOutput& edge : edges) {
+      if (edge.is_valid() ? edge.graph() == graph : may_be_empty) continue;
+      throw Error(
+          invalid_argument("gradients: an edge is empty or belongs to another graph").with_location(options.where));
+    }
+  };
+  require(ys, false);
+  require(xs, false);
+  require(options.stop_gradients, false);
+  require(options.grad_ys, true);
+  GraphStore::Scope scope = graph->scope();
+  scope.name_prefix = graph->unique_scope_name("gradients") + "/";
+  const ScopeGuard guard = graph->enter(std::move(scope));
   return detail::GradientBuilder(*graph, ys, xs, options).build();
 }
 

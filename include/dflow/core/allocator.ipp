@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -26,6 +27,13 @@ inline constexpr std::size_t max_cpu_block_bytes = std::size_t{1} << 39;
 [[noreturn]] DFLOW_INLINE void throw_bad_alignment(std::string_view allocator, std::size_t alignment) {
   throw_error(Code::invalid_argument,
               str_cat("allocator ", allocator, " does not give an alignment of ", alignment, " bytes"));
+}
+
+DFLOW_INLINE void* allocate_from(Allocator& allocator, std::size_t bytes, std::size_t alignment) {
+  void* block = allocator.allocate(bytes, alignment);
+  if (block == nullptr) [[unlikely]]
+    throw_out_of_memory(allocator.name(), bytes);
+  return block;
 }
 
 DFLOW_INLINE void raise_to(std::atomic<std::size_t>& peak, std::size_t value) noexcept {
@@ -97,42 +105,118 @@ DFLOW_INLINE AllocatorStats CpuAllocator::stats() const noexcept {
   return stats;
 }
 
-DFLOW_INLINE LimitAllocator::LimitAllocator(Allocator& inner, std::size_t limit_bytes) noexcept
-    : Allocator(inner.is_host_memory()), inner_(inner), limit_bytes_(limit_bytes) {}
+namespace detail {
+
+/// Where an allocator takes its memory from.
+struct InnerAllocator {
+  explicit InnerAllocator(Allocator& inner)
+      : allocator(inner), owner(inner.block_owner()), share(inner.weak_from_this().lock()) {}
+  explicit InnerAllocator(std::shared_ptr<Allocator> inner) : InnerAllocator(require(inner)) {
+    share = std::move(inner);
+  }
+
+  Allocator& allocator;  ///< for allocating: there as long as the outer allocator
+  BlockOwner& owner;     ///< there as long as a block is out
+  std::shared_ptr<Allocator> share;
+
+ private:
+  static Allocator& require(const std::shared_ptr<Allocator>& inner) {
+    if (inner == nullptr) throw_error(Code::invalid_argument, "an allocator cannot take its memory from none");
+    return *inner;
+  }
+};
+
+/// Counts the blocks of an allocator's state, and says which of its holders is the last: the allocator, or a block.
+class BlockCount {
+ public:
+  void add_block() noexcept { handed_out_.fetch_add(1, std::memory_order_relaxed); }
+  /// True if the allocator has gone and this was the last block.
+  [[nodiscard]] bool remove_block() noexcept { return returned_.fetch_add(1, std::memory_order_acq_rel) == -1; }
+  /// True if no block is out.
+  [[nodiscard]] bool remove_allocator() noexcept {
+    const std::int64_t all = handed_out_.load(std::memory_order_relaxed);
+    // From here on the number counts up to 0.
+    return returned_.fetch_sub(all, std::memory_order_acq_rel) == all;
+  }
+  std::uint64_t num_allocations() const noexcept {
+    return static_cast<std::uint64_t>(handed_out_.load(std::memory_order_relaxed));
+  }
+
+ private:
+  std::atomic<std::int64_t> handed_out_{0};
+  std::atomic<std::int64_t> returned_{0};
+};
+
+}  // namespace detail
+
+struct LimitAllocator::State final : BlockOwner {
+  State(detail::InnerAllocator inner_allocator, std::size_t limit)
+      : inner(std::move(inner_allocator)), limit_bytes(limit) {}
+
+  void* allocate(std::size_t bytes, std::size_t alignment) {
+    std::size_t in_use = bytes_in_use.load(std::memory_order_relaxed);
+    do {
+      if (bytes > limit_bytes - in_use) {
+        throw_error(Code::resource_exhausted, str_cat("allocating ", bytes, " bytes would exceed the limit of ",
+                                                      limit_bytes, " bytes, of which ", in_use, " are in use"));
+      }
+    } while (!bytes_in_use.compare_exchange_weak(in_use, in_use + bytes, std::memory_order_relaxed));
+    void* block = nullptr;
+    try {
+      block = detail::allocate_from(inner.allocator, bytes, alignment);
+    } catch (...) {
+      bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed);
+      throw;
+    }
+    blocks.add_block();
+    detail::raise_to(peak_bytes_in_use, in_use + bytes);
+    return block;
+  }
+
+  void deallocate(void* block, std::size_t bytes) noexcept override {
+    if (block == nullptr) return;
+    inner.owner.deallocate(block, bytes);
+    bytes_in_use.fetch_sub(bytes, std::memory_order_relaxed);
+    if (blocks.remove_block()) delete this;
+  }
+
+  detail::InnerAllocator inner;
+  const std::size_t limit_bytes;
+  detail::BlockCount blocks;
+  std::atomic<std::size_t> bytes_in_use{0};
+  std::atomic<std::size_t> peak_bytes_in_use{0};
+};
+
+DFLOW_INLINE LimitAllocator::LimitAllocator(std::unique_ptr<State> state) noexcept
+    : Allocator(state->inner.allocator.is_host_memory(), *state), state_(state.release()) {}
+
+DFLOW_INLINE LimitAllocator::LimitAllocator(Allocator& inner, std::size_t limit_bytes)
+    : LimitAllocator(std::make_unique<State>(detail::InnerAllocator(inner), limit_bytes)) {}
+
+DFLOW_INLINE LimitAllocator::LimitAllocator(std::shared_ptr<Allocator> inner, std::size_t limit_bytes)
+    : LimitAllocator(std::make_unique<State>(detail::InnerAllocator(std::move(inner)), limit_bytes)) {}
+
+DFLOW_INLINE LimitAllocator::~LimitAllocator() {
+  if (state_->blocks.remove_allocator()) delete state_;
+}
 
 DFLOW_INLINE void* LimitAllocator::allocate(std::size_t bytes, std::size_t alignment) {
-  std::size_t in_use = bytes_in_use_.load(std::memory_order_relaxed);
-  do {
-    if (bytes > limit_bytes_ - in_use) {
-      throw_error(Code::resource_exhausted, str_cat("allocating ", bytes, " bytes would exceed the limit of ",
-                                                    limit_bytes_, " bytes, of which ", in_use, " are in use"));
-    }
-  } while (!bytes_in_use_.compare_exchange_weak(in_use, in_use + bytes, std::memory_order_relaxed));
-  void* block = nullptr;
-  try {
-    block = inner_.allocate(bytes, alignment);
-  } catch (...) {
-    bytes_in_use_.fetch_sub(bytes, std::memory_order_relaxed);
-    throw;
-  }
-  num_allocations_.fetch_add(1, std::memory_order_relaxed);
-  detail::raise_to(peak_bytes_in_use_, in_use + bytes);
-  return block;
+  return state_->allocate(bytes, alignment);
 }
 
 DFLOW_INLINE void LimitAllocator::deallocate(void* block, std::size_t bytes) noexcept {
-  if (block == nullptr) return;
-  inner_.deallocate(block, bytes);
-  bytes_in_use_.fetch_sub(bytes, std::memory_order_relaxed);
+  state_->deallocate(block, bytes);
 }
 
 DFLOW_INLINE AllocatorStats LimitAllocator::stats() const noexcept {
   AllocatorStats stats;
-  stats.num_allocations = num_allocations_.load(std::memory_order_relaxed);
-  stats.bytes_in_use = bytes_in_use_.load(std::memory_order_relaxed);
-  stats.peak_bytes_in_use = peak_bytes_in_use_.load(std::memory_order_relaxed);
-  stats.limit_bytes = limit_bytes_;
+  stats.num_allocations = state_->blocks.num_allocations();
+  stats.bytes_in_use = state_->bytes_in_use.load(std::memory_order_relaxed);
+  stats.peak_bytes_in_use = state_->peak_bytes_in_use.load(std::memory_order_relaxed);
+  stats.limit_bytes = state_->limit_bytes;
   return stats;
 }
+
+DFLOW_INLINE void LimitAllocator::trim() noexcept { state_->inner.allocator.trim(); }
 
 }  // namespace dflow

@@ -61,10 +61,11 @@ class AnyTensor {
 
   static AnyTensor zeros(DType dtype, const Shape& shape, Allocator& allocator = default_cpu_allocator());
 
-  /// A tensor over memory of somebody else, who keeps it alive until `release` is called (which may be empty). Strings
-  /// and handles in it stay that owner's. Errors: invalid_argument if `bytes` are too few for the shape.
+  /// A tensor over memory of somebody else, who gives it away: it is the library's to write and keep until `release` is
+  /// called, as BufferRef::external says. With another `lending` it is borrowed. Strings and handles in it stay that
+  /// owner's. Errors: invalid_argument if `bytes` are too few for the shape.
   static AnyTensor adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes, UniqueFunction<void()> release,
-                         bool is_read_only = false);
+                         Lending lending = Lending::given);
 
   /// A tensor of numbers over a part of a buffer. Errors: invalid_argument if it reaches past the buffer's end.
   static AnyTensor over(BufferRef buffer, std::size_t offset_bytes, DType dtype, const Shape& shape);
@@ -105,11 +106,13 @@ class AnyTensor {
 
   const BufferRef& buffer() const noexcept { return buffer_; }
   bool shares_buffer_with(const AnyTensor& other) const noexcept { return buffer_ && buffer_ == other.buffer_; }
-  /// True if no other handle shares the elements and they may be written. False for an empty tensor, which has no
-  /// buffer.
+  /// True if no other handle shares the elements and they are the library's own: a kernel may write its results there.
+  /// False for borrowed memory, and for an empty tensor, which has no buffer.
   bool buffer_is_unique() const noexcept { return buffer_.is_unique(); }
   /// True for borrowed memory that must not be written.
   bool is_read_only() const noexcept { return buffer_ && buffer_->is_read_only(); }
+  /// True for memory whose lender wants it back unchanged: who keeps the elements for longer copies them.
+  bool is_borrowed() const noexcept { return buffer_ && buffer_->is_borrowed(); }
   /// True if the first element lies on a boundary of `Allocator::default_alignment`; slices may not.
   bool is_aligned() const noexcept {
     return reinterpret_cast<std::uintptr_t>(data_) % Allocator::default_alignment == 0;

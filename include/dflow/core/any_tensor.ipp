@@ -50,7 +50,7 @@ DFLOW_INLINE AnyTensor AnyTensor::zeros(DType dtype, const Shape& shape, Allocat
 }
 
 DFLOW_INLINE AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes,
-                                        UniqueFunction<void()> release, bool is_read_only) {
+                                        UniqueFunction<void()> release, Lending lending) {
   if (size_of(dtype) == 0) {
     throw_error(Code::invalid_argument, str_cat("a tensor cannot be made of element type ", name(dtype)));
   }
@@ -58,7 +58,7 @@ DFLOW_INLINE AnyTensor AnyTensor::adopt(DType dtype, const Shape& shape, void* d
   if (bytes < needed || (data == nullptr && needed != 0))
     detail::throw_too_few_bytes(dtype, shape, data == nullptr ? 0 : bytes);
   AnyTensor tensor;
-  tensor.buffer_ = BufferRef::external(data, bytes, std::move(release), is_read_only);
+  tensor.buffer_ = BufferRef::external(data, bytes, std::move(release), lending);
   tensor.data_ = data;
   tensor.shape_ = shape;
   tensor.dtype_ = dtype;

@@ -61,7 +61,8 @@ class CancellationToken {
   Status status() const;
 
   /// Calls `callback` once when the source is cancelled, on the thread that cancels; at once on this thread if it is
-  /// already. A callback must be short, must not throw and must not block; it may register and deregister others.
+  /// already. A callback must be short, must not throw and must not block; it may register and deregister others, and
+  /// destroy anything: the source, this token, its own registration.
   [[nodiscard]] CancellationRegistration on_cancel(Callback callback) const;
 
  private:
@@ -84,7 +85,8 @@ class CancellationSource {
   CancellationToken token() const { return CancellationToken(state_); }
   bool is_cancelled() const noexcept;
   /// Calls the registered callbacks, in the order of registration, then returns true. The first status stays: false if
-  /// it was cancelled before. An ok status counts as Code::cancelled.
+  /// it was cancelled before. An ok status counts as Code::cancelled, or as Status::out_of_memory() if there is no memory
+  /// for it: this throws nothing. The source may be destroyed by a callback.
   bool cancel(Status status);
   bool cancel();
 

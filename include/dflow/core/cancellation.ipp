@@ -11,28 +11,29 @@
 namespace dflow {
 
 /// Callbacks wait in order of their ids. The cancelling thread takes them out one by one and calls them without the
-/// lock.
+/// lock; none is added from then on.
 class detail::CancellationState : public detail::CancellationFlag {
  public:
+  /// The caller holds the state by a pointer of its own: a callback may let go of every other one.
   bool cancel(Status status) {
     std::unique_lock lock(mutex_);
     if (is_cancelled.load(std::memory_order_relaxed)) return false;
-    status_ = status.ok() ? cancelled("cancelled") : std::move(status);
+    status_ = status.ok() ? plainly_cancelled() : std::move(status);
     is_cancelled.store(true, std::memory_order_release);
     canceller_ = std::this_thread::get_id();
-    while (!waiting_.empty()) {
-      // The front, so that callbacks run in order; taken out before it runs, so that it may deregister itself and
-      // others.
-      Entry entry = std::move(waiting_.front());
-      waiting_.erase(waiting_.begin());
-      running_id_ = entry.id;
+    for (std::size_t next = 0; next < waiting_.size(); ++next) {
+      // Taken out before it runs, so that it may deregister itself and others.
+      CancellationToken::Callback callback = std::move(waiting_[next].callback);
+      if (!callback) continue;
+      running_id_ = waiting_[next].id;
       lock.unlock();
-      entry.callback(status_);
-      entry.callback = nullptr;
+      callback(status_);
+      callback = nullptr;
       lock.lock();
       running_id_ = 0;
       returned_.notify_all();
     }
+    waiting_.clear();
     return true;
   }
 
@@ -45,19 +46,19 @@ class detail::CancellationState : public detail::CancellationFlag {
   std::uint64_t add(CancellationToken::Callback& callback) {
     std::lock_guard lock(mutex_);
     if (is_cancelled.load(std::memory_order_relaxed)) return 0;
-    waiting_.push_back({++last_id_, std::move(callback)});
-    return last_id_;
+    waiting_.push_back({last_id_ + 1, std::move(callback)});
+    return ++last_id_;
   }
 
   /// True if the callback was taken out before it was called.
-  bool remove(std::uint64_t id, bool wait_while_running) {
+  bool remove(std::uint64_t id, bool wait_while_running) noexcept {
     CancellationToken::Callback removed;  // destroyed after the lock is released
     std::unique_lock lock(mutex_);
     const auto at = std::lower_bound(waiting_.begin(), waiting_.end(), id,
                                      [](const Entry& e, std::uint64_t i) { return e.id < i; });
-    if (at != waiting_.end() && at->id == id) {
+    if (at != waiting_.end() && at->id == id && at->callback) {
       removed = std::move(at->callback);
-      waiting_.erase(at);
+      if (!is_cancelled.load(std::memory_order_relaxed)) drop_empty();
       return true;
     }
     if (wait_while_running && canceller_ != std::this_thread::get_id()) {
@@ -67,15 +68,35 @@ class detail::CancellationState : public detail::CancellationFlag {
   }
 
  private:
+  /// Cancelling fails for nothing.
+  static Status plainly_cancelled() noexcept {
+    try {
+      return cancelled("cancelled");
+    } catch (...) {
+      return Status::out_of_memory();
+    }
+  }
+
   struct Entry {
     std::uint64_t id;
-    CancellationToken::Callback callback;
+    CancellationToken::Callback callback;  ///< empty once it is taken out
   };
+
+  /// Gives up the place of an entry that was taken out: at once if it is the last, else with all empty ones when they
+  /// are half, so that it costs a constant time on average.
+  void drop_empty() noexcept {
+    while (!waiting_.empty() && !waiting_.back().callback) waiting_.pop_back();
+    num_empty_ = waiting_.empty() ? 0 : num_empty_ + 1;
+    if (num_empty_ * 2 <= waiting_.size()) return;
+    std::erase_if(waiting_, [](const Entry& e) { return !e.callback; });
+    num_empty_ = 0;
+  }
 
   mutable std::mutex mutex_;
   std::condition_variable returned_;
   Status status_;
   std::vector<Entry> waiting_;
+  std::size_t num_empty_ = 0;  ///< at most so many of `waiting_`; those that go from its end are not counted off
   std::uint64_t last_id_ = 0;
   std::uint64_t running_id_ = 0;
   std::thread::id canceller_;
@@ -114,12 +135,14 @@ DFLOW_INLINE Status CancellationToken::status() const { return is_cancelled() ? 
 
 DFLOW_INLINE CancellationRegistration CancellationToken::on_cancel(Callback callback) const {
   if (state_ == nullptr) return {};
-  const std::uint64_t id = state().add(callback);
+  // The callback may destroy this token: nothing of it is used once the callback can run.
+  auto state = std::static_pointer_cast<detail::CancellationState>(state_);
+  const std::uint64_t id = state->add(callback);
   if (id == 0) {
-    callback(state().status());
+    callback(state->status());
     return {};
   }
-  return {std::static_pointer_cast<detail::CancellationState>(state_), id};
+  return {std::move(state), id};
 }
 
 DFLOW_INLINE CancellationSource::CancellationSource() : state_(std::make_shared<detail::CancellationState>()) {}
@@ -137,7 +160,10 @@ DFLOW_INLINE bool CancellationSource::is_cancelled() const noexcept {
   return state_->is_cancelled.load(std::memory_order_acquire);
 }
 
-DFLOW_INLINE bool CancellationSource::cancel(Status status) { return state_->cancel(std::move(status)); }
+DFLOW_INLINE bool CancellationSource::cancel(Status status) {
+  const auto state = state_;  // a callback may destroy this source
+  return state->cancel(std::move(status));
+}
 DFLOW_INLINE bool CancellationSource::cancel() { return cancel(Status()); }
 
 }  // namespace dflow

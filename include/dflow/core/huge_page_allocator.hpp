@@ -14,11 +14,14 @@ namespace dflow {
 ///
 /// Under AddressSanitizer everything is passed on, so that each block has its red zones.
 ///
-/// Thread safety: safe; a lock is held for the sizes that are cut. Errors: those of `inner`.
+/// Thread safety: safe; a lock is held for the sizes that are cut, in a time that does not grow with their number.
+/// Errors: those of `inner`.
 class HugePageAllocator final : public Allocator {
  public:
-  /// `inner` must outlive this allocator, and every block must be back before it is destroyed.
+  /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
   explicit HugePageAllocator(Allocator& inner);
+  /// Errors: invalid_argument if `inner` is null.
+  explicit HugePageAllocator(std::shared_ptr<Allocator> inner);
   ~HugePageAllocator() override;
 
   void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) override;
@@ -26,10 +29,14 @@ class HugePageAllocator final : public Allocator {
   std::string_view name() const noexcept override { return "huge pages"; }
   /// What was handed out; an empty chunk that is kept for the next block is not counted.
   AllocatorStats stats() const noexcept override;
+  /// Gives an empty chunk back to the inner allocator.
+  void trim() noexcept override;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  explicit HugePageAllocator(std::unique_ptr<State> state) noexcept;
+
+  State* state_;  ///< deletes itself with the last block
 };
 
 }  // namespace dflow

@@ -9,7 +9,8 @@
 namespace dflow {
 
 struct PoolAllocatorOptions {
-  /// Freed blocks are handed back to the inner allocator rather than kept beyond this.
+  /// No more than this is kept of freed blocks, but for up to 128 KiB (4 blocks at least) of each size up to 32 KiB in
+  /// each of 16 shards.
   std::size_t max_cached_bytes = std::size_t{1} << 30;
 };
 
@@ -19,13 +20,18 @@ struct PoolAllocatorOptions {
 ///
 /// Blocks up to 32 KiB are cached in shards that threads are spread over, each behind its own spin lock that is held
 /// for a few instructions; larger ones in one place. Blocks may be freed on another thread than they were allocated on.
+/// When the cache is full, blocks of the sizes that have not been used for the longest make room.
 ///
-/// Errors: allocate throws what the inner allocator throws, after giving back all cached blocks and trying again;
+/// Errors: allocate throws what the inner allocator throws, after giving back all that is cached and trying again;
 /// invalid_argument for an alignment above `default_alignment`.
 class PoolAllocator final : public Allocator {
  public:
-  /// `inner` must outlive this allocator, and every block must be back before it is destroyed.
+  /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
+  /// Errors: invalid_argument if its memory is not the CPU's.
   explicit PoolAllocator(Allocator& inner, PoolAllocatorOptions options = {});
+  /// Errors also: invalid_argument if `inner` is null.
+  explicit PoolAllocator(std::shared_ptr<Allocator> inner, PoolAllocatorOptions options = {});
+  /// Blocks that are still out go back to the inner allocator when they are freed.
   ~PoolAllocator() override;
 
   void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) override;
@@ -34,12 +40,14 @@ class PoolAllocator final : public Allocator {
   /// `peak_bytes_in_use` is the peak of what was taken from the inner allocator, cached blocks included.
   AllocatorStats stats() const noexcept override;
 
-  /// Gives all cached blocks back to the inner allocator.
-  void trim() noexcept;
+  /// Gives all cached blocks back to the inner allocator, and trims that.
+  void trim() noexcept override;
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  explicit PoolAllocator(std::unique_ptr<State> state) noexcept;
+
+  State* state_;  ///< deletes itself with the last block
 };
 
 }  // namespace dflow

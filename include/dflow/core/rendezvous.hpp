@@ -3,10 +3,15 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/any_tensor.hpp>
+#include <dflow/core/cancellation.hpp>
+#include <dflow/core/device_memory.hpp>
+#include <dflow/core/partial_shape.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dflow {
 
@@ -20,6 +25,9 @@ class RendezvousKey {
   RendezvousKey(std::string_view source_device, std::uint64_t source_incarnation, std::string_view destination_device,
                 std::string_view tensor_name, std::string_view frame = {}, std::int64_t iteration = 0);
 
+  /// The same edge in iteration `iteration` of loop frame `frame`.
+  RendezvousKey in_frame(std::string_view frame, std::int64_t iteration) const;
+
   /// Reads what `text()` gave. Errors: invalid_argument that quotes it.
   static StatusOr<RendezvousKey> parse(std::string_view text);
 
@@ -31,6 +39,8 @@ class RendezvousKey {
   std::string_view destination_device() const noexcept { return part(2); }
   std::string_view tensor_name() const noexcept { return part(3); }
   std::uint64_t source_incarnation() const noexcept { return incarnation_; }
+  /// True if its frame is empty and its iteration 0: the key of one pair in a step.
+  bool is_outside_loops() const noexcept { return text_.ends_with(";:0"); }
 
   friend bool operator==(const RendezvousKey& a, const RendezvousKey& b) noexcept {
     return a.hash_ == b.hash_ && a.text_ == b.text_;
@@ -44,19 +54,46 @@ class RendezvousKey {
   std::uint64_t incarnation_;
 };
 
+/// A feed or fetch of a step that crosses between the client's memory and a device's.
+struct ClientEdge {
+  std::size_t index = 0;  ///< among the whole step's feeds, or fetches
+  RendezvousKey key;
+  DType dtype = DType::invalid;  ///< of a fetch; invalid: whatever comes
+};
+
+/// Where a tensor comes from when it is handed over.
+struct SendArgs {
+  /// The memory that it is in; null: host memory.
+  DeviceMemory* memory = nullptr;
+};
+
+/// Where a tensor is wanted, so that it is received into the buffer that its consumer will use.
+struct RecvArgs {
+  /// The memory that it is wanted in; null: host memory.
+  DeviceMemory* memory = nullptr;
+  /// For its bytes in host memory; null: the process's.
+  Allocator* allocator = nullptr;
+  /// What the receiver knows of it beforehand; invalid and unknown where it knows nothing.
+  DType dtype = DType::invalid;
+  PartialShape shape = PartialShape::unknown();
+  /// Gives up this one receive.
+  CancellationToken cancellation = {};
+};
+
 /// Where the Sends and Recvs of one step meet, in one process or across many.
 ///
 /// - Never blocks: `send` hands over and returns, `recv_async` takes a completion.
-/// - For one key there is one send and one receive, in either order.
-/// - A tensor sent is shared with its receiver, not copied; the sender does not write it any more.
+/// - For one key there is one send and one receive, in either order; what has been delivered is forgotten.
+/// - A tensor sent is shared with its receiver where both are in one memory, and copied across the border where they are
+///   not; the sender does not write it any more.
 /// - A dead tensor (from the untaken side of a branch) is sent as well, so that the receiver learns of it.
 /// - After `abort` every pending and later receive completes with the status, and every later send returns it.
 ///
 /// Thread safety: all functions may be called from any thread.
 class Rendezvous {
  public:
-  /// Called exactly once. Runs on the thread of `send`, `recv_async` or `abort`, so it must be short and must not
-  /// block; it may call the rendezvous again. `tensor` is uninitialised if `is_dead` or not ok.
+  /// Called exactly once. Runs on the thread of `send`, `recv_async`, `abort`, the canceller or a copy, so it must be short
+  /// and must not block; it may call the rendezvous again. `tensor` is uninitialised if `is_dead` or not ok.
   using RecvDone = UniqueFunction<void(Status status, AnyTensor tensor, bool is_dead)>;
 
   virtual ~Rendezvous();
@@ -64,10 +101,13 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  /// Errors: aborted's status; already_exists if the key was sent before.
-  virtual Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead) = 0;
-  /// Errors, given to `done`: aborted's status; already_exists if the key is being received already.
-  virtual void recv_async(const RendezvousKey& key, RecvDone done) = 0;
+  /// Errors: aborted's status; Aborted if the key was sent before and has not been received yet.
+  virtual Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) = 0;
+  /// Errors, given to `done`: aborted's status; Aborted if the key is being received already; the token's status; those of
+  /// the copy into the wanted memory.
+  virtual void recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) = 0;
+  /// The same for host memory.
+  void recv_async(const RendezvousKey& key, RecvDone done) { recv_async(key, RecvArgs{}, std::move(done)); }
   /// The first status stays. An ok status counts as cancelled.
   virtual void abort(Status status) = 0;
 };

@@ -45,6 +45,10 @@ DFLOW_INLINE RendezvousKey::RendezvousKey(std::string_view source_device, std::u
       hash_(detail::hash_text(text_)),
       incarnation_(source_incarnation) {}
 
+DFLOW_INLINE RendezvousKey RendezvousKey::in_frame(std::string_view frame, std::int64_t iteration) const {
+  return {source_device(), incarnation_, destination_device(), tensor_name(), frame, iteration};
+}
+
 DFLOW_INLINE StatusOr<RendezvousKey> RendezvousKey::parse(std::string_view text) {
   const auto malformed = [&] { return invalid_argument(str_cat("rendezvous key '", text, "' is malformed")); };
   std::string_view parts[5];

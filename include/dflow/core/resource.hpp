@@ -2,8 +2,10 @@
 
 #include <dflow/base/status.hpp>
 
+#include <atomic>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -77,6 +79,9 @@ class ResourceContainer {
   /// False if there was none. Holders keep theirs.
   bool remove(std::string_view name);
   void clear();
+  /// Another number after each `remove` and `clear`: who keeps what it found here looks again when this has changed, so
+  /// as not to go on alone with a resource that the others no longer find. Costs one load.
+  std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   std::size_t size() const;
   /// The names, sorted.
   std::vector<std::string> names() const;
@@ -102,6 +107,33 @@ class ResourceContainer {
   std::shared_ptr<Resource> find_or_make(std::string_view name, Make& make);
 
   std::string name_;
+  std::unique_ptr<State> state_;
+  std::atomic<std::uint64_t> generation_{0};
+};
+
+/// A device's containers by name: two names are two containers, whatever characters they hold. A container is made when
+/// it is first asked for and stays, empty after a reset: whoever holds it goes on with the same one as all others.
+///
+/// Thread safety: all functions may be called from any thread.
+class ResourceContainers {
+ public:
+  ResourceContainers();
+  ~ResourceContainers();
+  ResourceContainers(const ResourceContainers&) = delete;
+  ResourceContainers& operator=(const ResourceContainers&) = delete;
+
+  /// The container of that name; "" is the one of resources that name none.
+  std::shared_ptr<ResourceContainer> container(std::string_view name = {});
+  /// The containers that have been asked for, sorted.
+  std::vector<std::string> names() const;
+  /// Drops the resources of one container; false if nobody has asked for it yet. Steps under way keep what they hold;
+  /// later ones find the container empty.
+  bool reset(std::string_view name);
+  /// Drops the resources of all containers.
+  void clear();
+
+ private:
+  struct State;
   std::unique_ptr<State> state_;
 };
 

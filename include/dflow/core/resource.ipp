@@ -61,6 +61,7 @@ DFLOW_INLINE bool ResourceContainer::remove(std::string_view name) {
   if (at == state_->resources.end()) return false;
   removed = std::move(at->second);
   state_->resources.erase(at);
+  generation_.fetch_add(1, std::memory_order_release);
   return true;
 }
 
@@ -68,6 +69,7 @@ DFLOW_INLINE void ResourceContainer::clear() {
   decltype(state_->resources) removed;
   std::lock_guard lock(state_->mutex);
   removed.swap(state_->resources);
+  generation_.fetch_add(1, std::memory_order_release);
 }
 
 DFLOW_INLINE std::size_t ResourceContainer::size() const {
@@ -87,6 +89,47 @@ DFLOW_INLINE void ResourceContainer::throw_wrong_type(std::string_view name, con
                                                       std::string_view wanted) {
   throw_error(Code::invalid_argument,
               str_cat("resource '", name, "' is ", held.debug_string(), ", ", wanted, " was asked for"));
+}
+
+struct ResourceContainers::State {
+  mutable std::mutex mutex;
+  std::map<std::string, std::shared_ptr<ResourceContainer>, std::less<>> containers;
+};
+
+DFLOW_INLINE ResourceContainers::ResourceContainers() : state_(std::make_unique<State>()) {}
+DFLOW_INLINE ResourceContainers::~ResourceContainers() = default;
+
+DFLOW_INLINE std::shared_ptr<ResourceContainer> ResourceContainers::container(std::string_view name) {
+  const std::lock_guard lock(state_->mutex);
+  const auto at = state_->containers.lower_bound(name);
+  if (at != state_->containers.end() && at->first == name) return at->second;
+  auto made = std::make_shared<ResourceContainer>(std::string(name));
+  state_->containers.emplace_hint(at, std::string(name), made);
+  return made;
+}
+
+DFLOW_INLINE std::vector<std::string> ResourceContainers::names() const {
+  std::vector<std::string> names;
+  const std::lock_guard lock(state_->mutex);
+  names.reserve(state_->containers.size());
+  for (const auto& [name, container] : state_->containers) names.push_back(name);
+  return names;
+}
+
+DFLOW_INLINE bool ResourceContainers::reset(std::string_view name) {
+  std::shared_ptr<ResourceContainer> found;
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto at = state_->containers.find(name);
+    if (at == state_->containers.end()) return false;
+    found = at->second;
+  }
+  found->clear();
+  return true;
+}
+
+DFLOW_INLINE void ResourceContainers::clear() {
+  for (const std::string& name : names()) reset(name);
 }
 
 }  // namespace dflow

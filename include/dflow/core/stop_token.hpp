@@ -13,12 +13,13 @@ namespace dflow {
 class StopTokenLink {
  public:
   StopTokenLink(std::stop_token token, CancellationSource source)
-      : callback_(std::move(token), Cancel{std::move(source)}) {}
+      : callback_(std::move(token), Cancel{std::move(source), cancelled("stop was requested")}) {}
 
  private:
   struct Cancel {
     CancellationSource source;
-    void operator()() { source.cancel(cancelled("stop was requested")); }
+    Status status;  ///< made before, as nothing may be thrown when stop is requested
+    void operator()() noexcept { source.cancel(std::move(status)); }
   };
   std::stop_callback<Cancel> callback_;
 };

@@ -178,22 +178,33 @@ requires std::is_same_v<std::remove_const_t<typename M::element_type>, T> Tensor
 template <Element T> Tensor<T> AnyTensor::as() const& { return Tensor<T>(*this); }
 template <Element T> Tensor<T> AnyTensor::as() && { return Tensor<T>(std::move(*this)); }
 
-/// A tensor over the caller's memory, without a copy. The caller keeps it alive until `release` is called, or, if that
-/// is empty, until every handle to the tensor is gone. Errors: invalid_argument if the sizes do not agree.
+namespace detail {
+template <Element T>
+Tensor<T> tensor_over(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release, Lending lending) {
+  if (elements.size() != static_cast<std::size_t>(shape.num_elements())) throw_wrong_count(shape, elements.size());
+  return Tensor<T>(
+      AnyTensor::adopt(dtype_of<T>, shape, elements.data(), elements.size_bytes(), std::move(release), lending));
+}
+}  // namespace detail
+
+/// A tensor over the caller's memory, without a copy, which kernels read and neither write nor keep. The caller keeps
+/// it alive until `release` is called, or, if that is empty, until every handle to the tensor is gone. Errors:
+/// invalid_argument if the sizes do not agree.
 template <Element T> Tensor<T> borrow(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
-  if (elements.size() != static_cast<std::size_t>(shape.num_elements()))
-    detail::throw_wrong_count(shape, elements.size());
-  return Tensor<T>(AnyTensor::adopt(dtype_of<T>, shape, elements.data(), elements.size_bytes(), std::move(release)));
+  return detail::tensor_over(elements, shape, std::move(release), Lending::view);
 }
 
-/// The same for memory that must not be written: kernels never reuse it, and whoever holds the tensor must not write
-/// it.
+/// The same for memory that must not be written: whoever holds the tensor does not write it either.
 template <Element T>
 Tensor<T> borrow(std::span<const T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
-  if (elements.size() != static_cast<std::size_t>(shape.num_elements()))
-    detail::throw_wrong_count(shape, elements.size());
-  return Tensor<T>(AnyTensor::adopt(dtype_of<T>, shape, const_cast<T*>(elements.data()), elements.size_bytes(),
-                                    std::move(release), true));
+  return detail::tensor_over(std::span(const_cast<T*>(elements.data()), elements.size()), shape, std::move(release),
+                             Lending::read_only);
+}
+
+/// A tensor over memory that the caller gives away: until `release` is called it is the library's, which may write its
+/// results there and keep it, as a variable's value for instance. Errors: invalid_argument if the sizes do not agree.
+template <Element T> Tensor<T> adopt(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release) {
+  return detail::tensor_over(elements, shape, std::move(release), Lending::given);
 }
 
 /// From anything that is a contiguous range of elements: `borrow(vector, {2, 3})`.

@@ -12,13 +12,20 @@
 
 namespace dflow {
 
+/// The name of a function, as the attribute of an op that calls it.
+struct FunctionName {
+  std::string name;
+
+  friend bool operator==(const FunctionName&, const FunctionName&) = default;
+};
+
 /// One attribute of a node in its erased form, as it stands in a GraphDef. Integers are 64 bit, reals are double; an
 /// op's `Attrs` struct narrows them with a range check. An enumerator is written as its name (`"SAME"`).
 ///
 /// Thread safety: a value type; distinct objects may be used from distinct threads.
 using AttrValue = std::variant<std::monostate, bool, std::int64_t, double, std::string, DType, PartialShape, AnyTensor,
                                std::vector<bool>, std::vector<std::int64_t>, std::vector<double>,
-                               std::vector<std::string>, std::vector<DType>, std::vector<PartialShape>>;
+                               std::vector<std::string>, std::vector<DType>, std::vector<PartialShape>, FunctionName>;
 
 /// What an `AttrValue` holds; the numbers are the variant's indices and part of the GraphDef format.
 enum class AttrKind : std::uint8_t {
@@ -36,6 +43,7 @@ enum class AttrKind : std::uint8_t {
   string_list,
   dtype_list,
   shape_list,
+  function,
 };
 
 inline AttrKind kind_of(const AttrValue& value) noexcept { return static_cast<AttrKind>(value.index()); }

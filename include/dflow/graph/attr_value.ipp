@@ -11,9 +11,9 @@
 namespace dflow {
 
 DFLOW_INLINE std::string_view attr_kind_name(AttrKind kind) noexcept {
-  constexpr std::array<std::string_view, 14> names{
-      "none",       "bool",      "int",         "float",        "string",     "type",       "shape",
-      "tensor",     "list(bool)", "list(int)",  "list(float)",  "list(string)", "list(type)", "list(shape)"};
+  constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> names{
+      "none",      "bool",        "int",          "float",      "string",      "type", "shape", "tensor", "list(bool)",
+      "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -62,6 +62,7 @@ class AttrHasher {
     number(static_cast<std::uint64_t>(value.rank()));
     for (const std::int64_t dim : value.dims()) add(dim);
   }
+  void add(const FunctionName& value) { text(value.name); }
   void add(const AnyTensor& value) {
     add(value.dtype());
     add(PartialShape(value.shape()));
@@ -87,6 +88,7 @@ DFLOW_INLINE std::string attr_text(bool value) { return value ? "true" : "false"
 DFLOW_INLINE std::string attr_text(std::int64_t value) { return str_cat(value); }
 DFLOW_INLINE std::string attr_text(double value) { return str_cat(value); }
 DFLOW_INLINE std::string attr_text(const std::string& value) { return str_cat("\"", value.substr(0, 80), value.size() > 80 ? "..." : "", "\""); }
+DFLOW_INLINE std::string attr_text(const FunctionName& value) { return value.name; }
 DFLOW_INLINE std::string attr_text(DType value) { return std::string(name(value)); }
 DFLOW_INLINE std::string attr_text(const PartialShape& value) { return value.to_string(); }
 DFLOW_INLINE std::string attr_text(const AnyTensor& value) { return value.to_string(8); }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -27,10 +28,11 @@ struct GraphOptions {
 /// A graph is a value: copying copies its nodes, moving keeps every `Output` and `Operation` valid. It only grows; a
 /// session that runs it sees new nodes at the next step. Building instantiates no kernel.
 ///
-/// Thread safety: building from several threads at once needs the caller's lock; building while sessions run steps of
-/// the same graph is safe.
-/// Errors: builders throw `Error` with InvalidArgument, naming op, shapes and the line of the user's program; the graph is
-/// unchanged then.
+/// Thread safety: building (scopes and collections included) from several threads at once needs the caller's lock. While
+/// one thread builds, any others may compile and run steps of the graph, copy it, and read nodes, names and collections;
+/// handles reach them by whatever synchronises threads.
+/// Errors: builders and scopes throw `Error` with InvalidArgument, naming op, shapes and the line of the user's program;
+/// the graph is unchanged then. FailedPrecondition for a graph that was moved from.
 ///
 /// ```cpp
 /// df::Graph graph;
@@ -46,7 +48,9 @@ class Graph {
   Graph& operator=(Graph&&) noexcept;
   ~Graph();
 
-  std::size_t num_nodes() const noexcept;
+  std::size_t num_nodes() const;
+  /// Counts up with every node.
+  std::uint64_t version() const;
   /// Precondition: 0 <= id < num_nodes(). The reference stays valid while the graph lives.
   const Node& node(NodeId id) const;
   /// The node of that full name, or an invalid Operation.
@@ -55,24 +59,32 @@ class Graph {
   AnyOutput output(std::string_view name) const;
 
   /// Nodes built while the guard lives are placed on this device; a partial name is merged with the surrounding one.
-  [[nodiscard]] ScopeGuard device(std::string_view name);
+  [[nodiscard]] ScopeGuard device(std::string_view name,
+                                  std::source_location where = std::source_location::current());
   /// Nodes built while the guard lives are named "name/...".
-  [[nodiscard]] ScopeGuard name_scope(std::string_view name);
+  [[nodiscard]] ScopeGuard name_scope(std::string_view name,
+                                      std::source_location where = std::source_location::current());
   /// Nodes built while the guard lives run after these operations.
-  [[nodiscard]] ScopeGuard control_dependencies(std::span<const Operation> operations);
-  [[nodiscard]] ScopeGuard control_dependencies(std::initializer_list<Operation> operations);
-  /// Nodes built while the guard lives are placed where this one is.
-  [[nodiscard]] ScopeGuard colocate_with(const AnyOutput& output);
-  [[nodiscard]] ScopeGuard colocate_with(Operation operation);
+  [[nodiscard]] ScopeGuard control_dependencies(std::span<const Operation> operations,
+                                                std::source_location where = std::source_location::current());
+  [[nodiscard]] ScopeGuard control_dependencies(std::initializer_list<Operation> operations,
+                                                std::source_location where = std::source_location::current());
+  /// Nodes built while the guard lives are placed where this one is, whatever device scope is around; one inside adds
+  /// its constraint.
+  [[nodiscard]] ScopeGuard colocate_with(const AnyOutput& output,
+                                         std::source_location where = std::source_location::current());
+  [[nodiscard]] ScopeGuard colocate_with(Operation operation,
+                                         std::source_location where = std::source_location::current());
 
   /// Named lists of nodes, "trainable_variables" for example; in the order of insertion.
-  void add_to_collection(std::string_view collection, Operation operation);
+  void add_to_collection(std::string_view collection, Operation operation,
+                         std::source_location where = std::source_location::current());
   std::vector<Operation> collection(std::string_view name) const;
 
-  std::uint64_t seed() const noexcept;
+  std::uint64_t seed() const;
 
   /// What Outputs of this graph point to; it does not move with the Graph object.
-  GraphStore* store() const noexcept { return store_.get(); }
+  GraphStore* store() const;
 
  private:
   std::unique_ptr<GraphStore> store_;
@@ -89,14 +101,14 @@ struct NodeRequest {
   std::source_location where;
 };
 
-/// Appends a node to `graph` under its current scopes: checks the signature, infers shapes, makes the name unique.
-/// Throws InvalidArgument; nothing is appended then.
+/// Appends a node to `graph` under its current scopes: checks the signature, infers shapes, makes the name unique. The
+/// place of the node is the scope's, else the request's.
+/// Errors: InvalidArgument; whatever else a shape function throws becomes an Error with op, node and line as well.
+/// Nothing is appended then.
 NodeId append_node(GraphStore& graph, const NodeRequest& request);
 
 /// Runs the op's shape function on a node whose inputs are set and stores the output shapes in it.
 void infer_shapes(const GraphStore& graph, Node& node);
-
-void add_to_graph_collection(GraphStore& graph, std::string_view collection, NodeId node);
 
 /// A seed for the next random op: the given one, or derived from the graph's seed and the op's position, or 0 for
 /// "draw one at run time".

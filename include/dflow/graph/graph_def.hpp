@@ -52,7 +52,7 @@ struct GraphDef {
 /// The graph as data. Nodes stand in the order of their ids, so inputs come first; attributes equal to their op's
 /// defaults are left out. Tensors share their elements with the graph's.
 ///
-/// Thread safety: locks the graph for reading.
+/// Thread safety: the graph may grow meanwhile; what is new then may be missing.
 GraphDef to_graph_def(const Graph& graph);
 
 }  // namespace dflow

@@ -5,8 +5,6 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include <algorithm>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_map>
 
 namespace dflow {
@@ -27,12 +25,15 @@ class GraphDefBuilder {
 
   GraphDef build() {
     GraphDef def;
-    def.seed = graph_.options.seed;
-    def.nodes.reserve(graph_.nodes.size());
-    for (const Node& node : graph_.nodes) def.nodes.push_back(build_node(node));
-    for (const auto& [name, ids] : graph_.collections) {
+    const GraphStore::Nodes nodes = graph_.nodes();
+    def.seed = graph_.options().seed;
+    def.nodes.reserve(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) def.nodes.push_back(build_node(nodes[i]));
+    for (const auto& [name, ids] : graph_.collections()) {
       std::vector<std::string>& members = def.collections.emplace_back(name, std::vector<std::string>()).second;
-      for (const NodeId id : ids) members.push_back(graph_.node(id).name);
+      for (const NodeId id : ids) {
+        if (static_cast<std::size_t>(id) < nodes.size()) members.push_back(graph_.node(id).name);
+      }
     }
     return def;
   }
@@ -86,9 +87,7 @@ class GraphDefBuilder {
 }  // namespace detail
 
 DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) {
-  const GraphStore& store = *graph.store();
-  const std::shared_lock lock(store.mutex);
-  return detail::GraphDefBuilder(store).build();
+  return detail::GraphDefBuilder(*graph.store()).build();
 }
 
 }  // namespace dflow

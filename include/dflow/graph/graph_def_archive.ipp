@@ -127,6 +127,9 @@ inline void load(GraphDefReader& archive, PartialShape& shape) {
   shape = rank == -1 ? PartialShape::unknown() : read_dims<PartialShape>(archive, rank);
 }
 
+inline void save(GraphDefWriter& archive, const FunctionName& function) { archive(function.name); }
+inline void load(GraphDefReader& archive, FunctionName& function) { archive(function.name); }
+
 inline void require_savable(const AnyTensor& tensor) {
   if (tensor.is_initialized() && !is_element(tensor.dtype())) {
     throw_error(Code::invalid_argument, str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved"));
@@ -292,9 +295,9 @@ inline constexpr int json_depth = 12;                      // a graph's own nest
 inline constexpr std::int64_t most_values_as_text = 1024;  // a larger tensor is written as base64
 
 /// The member that holds an attribute's value, by kind.
-inline constexpr std::array<std::string_view, 14> json_kinds{
-    "none",   "bool",       "int",       "float",       "string",       "type",       "shape",
-    "tensor", "list(bool)", "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)"};
+inline constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> json_kinds{
+    "none",      "bool",        "int",          "float",      "string",      "type", "shape", "tensor", "list(bool)",
+    "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
 inline constexpr std::string_view json_real_text = "float_text", json_real_list_text = "list(float_text)";
 
 /// Writes a graph with cereal's JSON archive, member by member.
@@ -410,6 +413,11 @@ class GraphJsonWriter {
   }
   void attr_value(const std::string& held, bool) { text(held); }
   void attr_value(DType held, bool) { text(name(held)); }
+  void attr_value(const FunctionName& held, bool) {
+    archive_.startNode();
+    text_member("name", held.name);
+    archive_.finishNode();
+  }
   void attr_value(const PartialShape& held, bool) { text(held.to_string()); }
   void attr_value(const AnyTensor& held, bool) { tensor(held); }
   template <class T> void attr_value(const std::vector<T>& held, bool is_text) {
@@ -484,7 +492,7 @@ class GraphJsonReader {
     std::string place = "the graph";
     try {
       std::istringstream in{json::with_short_reals(text)};
-      GraphJsonReader reader(in, place);
+      GraphJsonReader reader(in, text, place);
       reader.graph(def);
     } catch (const cereal::Exception& error) {
       throw_error(Code::invalid_argument, str_cat("malformed JSON graph, in ", place, ": ", error.what()));
@@ -495,7 +503,8 @@ class GraphJsonReader {
   }
 
  private:
-  GraphJsonReader(std::istream& in, std::string& place) : archive_(in), place_(place) {}
+  GraphJsonReader(std::istream& in, std::string_view text, std::string& place)
+      : archive_(in), text_(text), place_(place) {}
 
   [[noreturn]] static void fail(std::string message) { throw_error(Code::invalid_argument, std::move(message)); }
 
@@ -505,10 +514,6 @@ class GraphJsonReader {
     return read;
   }
   std::string text() { return json::unquote(value<std::string>()); }
-  template <class V> V member(const char* name) {
-    archive_.setNextName(name);
-    return value<V>();
-  }
 
   /// Calls `read` once per item of the list that comes next.
   template <class Read> void list(Read&& read) {
@@ -543,19 +548,45 @@ class GraphJsonReader {
   }
 
   void graph(GraphDef& def) {
-    def.version = member<std::uint32_t>("version");
+    constexpr std::array<std::string_view, 4> members{"version", "nodes", "seed", "collections"};
+    std::array<bool, members.size()> has{};
+    std::size_t number = 0;
+    for (const char* name = archive_.getNodeName(); name != nullptr; name = archive_.getNodeName()) {
+      place_ = str_cat("line ", json::line_of_member(text_, number++));
+      const auto member = static_cast<std::size_t>(std::find(members.begin(), members.end(), name) - members.begin());
+      if (member == members.size()) fail(str_cat("a graph has no '", name, "'"));
+      if (std::exchange(has[member], true)) fail(str_cat("a graph has one '", name, "'"));
+      switch (member) {
+        case 0: version(def); break;
+        case 1: nodes(def); break;
+        case 2: def.seed = value<std::uint64_t>(); break;
+        default: collections(def);
+      }
+    }
+    place_ = "the graph";
+    for (std::size_t needed = 0; needed < 2; ++needed) {
+      if (!has[needed]) fail(str_cat("there is no '", members[needed], "'"));
+    }
+  }
+
+  void version(GraphDef& def) {
+    def.version = value<std::uint32_t>();
     if (def.version == 0 || def.version > GraphDef::current_version) {
       fail(str_cat("version ", def.version, "; this library reads versions 1 to ", GraphDef::current_version));
     }
-    def.seed = member<std::uint64_t>("seed");
-    archive_.setNextName("nodes");
+  }
+
+  void nodes(GraphDef& def) {
     list([&] {
       place_ = str_cat("node ", def.nodes.size());
       node(def.nodes.emplace_back());
     });
-    place_ = "the collections";
-    archive_.setNextName("collections");
+  }
+
+  void collections(GraphDef& def) {
+    const std::string line = place_;
     list([&] {
+      place_ = str_cat(line, ", collection ", def.collections.size());
       auto& collection = def.collections.emplace_back();
       object([&](const std::string& name) {
         if (name == "name") {
@@ -632,6 +663,14 @@ class GraphJsonReader {
   void attr_value(double& into) { into = value<double>(); }
   void attr_value(std::string& into) { into = text(); }
   void attr_value(DType& into) { into = dtype(); }
+  void attr_value(FunctionName& into) {
+    bool has_name = false;
+    object([&](const std::string& member) {
+      if (member != "name" || std::exchange(has_name, true)) fail(str_cat("a function has no '", member, "'"));
+      into.name = text();
+    });
+    if (!has_name) fail("a function has no name");
+  }
   void attr_value(PartialShape& into) { into = json::shape_from_text(text()); }
   void attr_value(AnyTensor& into) { tensor(into); }
   template <class T> void attr_value(std::vector<T>& into) {
@@ -707,6 +746,7 @@ class GraphJsonReader {
   }
 
   cereal::JSONInputArchive archive_;
+  std::string_view text_;
   std::string& place_;
 };
 

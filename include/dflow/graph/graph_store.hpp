@@ -1,29 +1,111 @@
 #pragma once
 
 #include <dflow/graph/graph.hpp>
+#include <dflow/graph/node_list.hpp>
 
-#include <deque>
+#include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <shared_mutex>
+#include <source_location>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace dflow {
 
-/// The nodes of a graph, its name index and its scope stack: what `Graph` owns and what Outputs point into.
+/// The nodes of a graph, its name index, its collections and its scope stack: what `Graph` owns and what Outputs point
+/// into. Node ids are positions in the order of appending, and a node once appended is never changed.
 ///
-/// Thread safety: `mutex` guards everything; `append_node` takes it exclusively, sessions share it while they copy the
-/// part of the graph that a step needs.
+/// Thread safety: one thread at a time builds (several need the caller's lock). Meanwhile any thread may call what is
+/// declared as such below; nodes are read without a lock.
 class GraphStore {
  public:
+  /// What nodes built now take over.
   struct Scope {
     std::string name_prefix;  ///< "" or "layer1/"
     std::string device;
     std::vector<NodeId> control_inputs;
     NodeId colocated_with = -1;
+    /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
+    /// (`At::where`), which inside the library is a line of the library: so whatever a gradient, a layer or an
+    /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back
+    /// inside such a scope is covered by it too.
+    std::optional<std::source_location> where;
   };
 
+  /// The nodes of a graph as many as there were when the view was made: what passes go through. Indexable by position.
+  class Nodes {
+   public:
+    explicit Nodes(const NodeList& nodes) noexcept : nodes_(&nodes), size_(nodes.size()) {}
+    std::size_t size() const noexcept { return size_; }
+    const Node& operator[](std::size_t i) const noexcept { return (*nodes_)[i]; }
+
+   private:
+    const NodeList* nodes_;
+    std::size_t size_;
+  };
+
+  /// Nodes appended while it lives are seen by no other thread, and dropped at its end unless they were published.
+  class Draft {
+   public:
+    explicit Draft(GraphStore& graph) noexcept;
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+    ~Draft();
+    void publish() noexcept { is_published_ = true; }
+
+   private:
+    GraphStore& graph_;
+    std::size_t first_;
+    bool is_published_ = false;
+  };
+
+  explicit GraphStore(GraphOptions options = {});
+  /// A copy of the nodes, names and collections; it begins outside of all scopes.
+  GraphStore(const GraphStore& other);
+  GraphStore& operator=(const GraphStore&) = delete;
+  ~GraphStore();
+
+  // ---- for any thread ----
+
+  std::size_t size() const noexcept { return nodes_.size(); }
+  /// Counts up with every node: what was derived from the nodes at one version holds as long as the version does.
+  std::uint64_t version() const noexcept { return nodes_.size(); }
+  /// Precondition: the id is that of a handle, or below a `size()` that this thread has seen. Valid while the store
+  /// lives.
+  const Node& node(NodeId id) const noexcept { return nodes_[static_cast<std::size_t>(id)]; }
+  Nodes nodes() const noexcept { return Nodes(nodes_); }
+  /// The node of that full name, or -1.
+  NodeId find(std::string_view name) const;
+  /// The members of a named list, in the order of insertion.
+  std::vector<NodeId> collection(std::string_view name) const;
+  /// All of them, in the order of names.
+  std::vector<std::pair<std::string, std::vector<NodeId>>> collections() const;
+  const GraphOptions& options() const noexcept { return options_; }
+
+  // ---- for the thread that builds ----
+
+  /// Appends a complete node whose name is free.
+  NodeId append(Node node);
+  std::size_t num_appended() const noexcept { return nodes_.num_appended(); }
+  bool has_name(std::string_view name) const { return node_of_name_.find(name) != node_of_name_.end(); }
+  /// `requested` inside the current name scope, made unique by a suffix "_1", "_2", ...
+  std::string unique_name(std::string_view requested);
+  /// The same for a name scope: no other one will get it.
+  std::string unique_scope_name(std::string_view requested);
+  void reserve_scope_name(const std::string& name);
+  void add_to_collection(std::string_view collection, NodeId node);
+  /// The number of random ops that were counted so far, after `count` more.
+  std::uint64_t count_random_ops(std::uint64_t count);
+
+  const Scope& scope() const noexcept;
+  /// Makes `scope` the current one while the guard lives.
+  ScopeGuard enter(Scope scope);
+
+ private:
   struct NameHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>{}(name); }
@@ -31,38 +113,45 @@ class GraphStore {
   template <class V>
   using NameMap = std::unordered_map<std::string, V, NameHash, std::equal_to<>>;
 
-  std::deque<Node> nodes;
-  NameMap<NodeId> node_of_name;
-  NameMap<int> next_suffix;  ///< of names that were asked for more than once
-  std::vector<Scope> scopes{Scope{}};
-  std::map<std::string, std::vector<NodeId>, std::less<>> collections;
-  GraphOptions options;
-  std::uint64_t random_ops = 0;
-  mutable std::shared_mutex mutex;
-
-  GraphStore() = default;
-  explicit GraphStore(GraphOptions graph_options) : options(graph_options) {}
-  GraphStore(const GraphStore& other);
-
-  const Node& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
-
-  /// `requested` inside the current name scope, made unique by a suffix "_1", "_2", ...
-  std::string unique_name(std::string_view requested);
+  NodeList nodes_;
+  // The thread that builds holds the mutex to change these, others to read them.
+  mutable std::shared_mutex mutex_;
+  NameMap<NodeId> node_of_name_;
+  NameMap<int> next_suffix_;  ///< of names that were asked for more than once
+  std::map<std::string, std::vector<NodeId>, std::less<>> collections_;
+  std::uint64_t random_ops_ = 0;
+  const GraphOptions options_;
+  std::shared_ptr<detail::ScopeStack> scopes_;
+  int num_drafts_ = 0;
 };
 
-/// Makes `scope` the current one while the guard lives: for what builds nodes without a Graph at hand.
-[[nodiscard]] ScopeGuard enter_scope(GraphStore& graph, GraphStore::Scope scope);
-/// The same as the functions of Graph.
-[[nodiscard]] ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name);
-[[nodiscard]] ScopeGuard enter_colocation(GraphStore& graph, NodeId node);
-[[nodiscard]] ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations);
+/// The scopes below are those of the functions of Graph, for what builds nodes without a Graph at hand. An error in one
+/// names `where`, or the place of a scope around it.
+[[nodiscard]] ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name,
+                                          std::source_location where = std::source_location::current());
+[[nodiscard]] ScopeGuard enter_colocation(GraphStore& graph, Operation operation,
+                                          std::source_location where = std::source_location::current());
+[[nodiscard]] ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations,
+                                                    std::source_location where = std::source_location::current());
 
-/// Throws InvalidArgument unless `name` is a legal node name: letters, digits and "_./->", starting with a letter, digit, "."
-/// or "_" (TensorFlow's rule), at most 4096 bytes.
+/// Blames whatever is built while the guard lives on that line of the user's program, unless a scope around
+/// it does so already: the first line of a library function that builds more than one node.
+[[nodiscard]] ScopeGuard enter_place(GraphStore& graph, std::source_location where);
+
+namespace detail {
+/// Throws InvalidArgument, in the words of `function`, unless the operation is a node of `graph`.
+void require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
+                  std::source_location where);
+}  // namespace detail
+
+/// Throws InvalidArgument unless `name` is a legal node name: letters, digits and "_./->", starting with a letter,
+/// digit, "." or "_" (TensorFlow's rule), at most 4096 bytes.
 void check_node_name(std::string_view name, std::string_view op, std::source_location where);
 
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
+#include <dflow/graph/append_node.ipp>
 #include <dflow/graph/graph.ipp>
+#include <dflow/graph/graph_store.ipp>
 #endif

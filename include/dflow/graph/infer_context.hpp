@@ -4,6 +4,7 @@
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/node.hpp>
+#include <dflow/graph/op_args.hpp>
 
 #include <optional>
 #include <span>

@@ -192,6 +192,30 @@ DFLOW_INLINE std::string with_short_reals(std::string_view text) {
   return out;
 }
 
+DFLOW_INLINE std::size_t line_of_member(std::string_view text, std::size_t number) noexcept {
+  std::size_t line = 1, depth = 0, members = 0;
+  bool in_string = false, is_key_due = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') ++line;
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      if (is_key_due && members++ == number) return line;
+      is_key_due = false;
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      is_key_due = ++depth == 1;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    } else if (c == ',') {
+      is_key_due = depth == 1;
+    }
+  }
+  return line;
+}
+
 DFLOW_INLINE std::string join_short_lines(std::string_view pretty) {
   std::string out;
   out.reserve(pretty.size());

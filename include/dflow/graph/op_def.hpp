@@ -20,12 +20,18 @@ struct ArgDef {
     param,       ///< one edge of the node's type parameter `param`
     param_list,  ///< any number of edges of type parameter `param`
     any_list,    ///< any number of edges of any element types
+    typed_list,  ///< edges of the element types that an attribute lists
   };
   Kind kind = Kind::fixed;
   DType dtype = DType::invalid;
   std::uint8_t param = 0;
+  /// Position in `OpDef::attr_fields` of the attribute that decides a list: the element types of a `typed_list`, the
+  /// length of a `param_list`. -1: an open list, as long as the node's other inputs leave it (or, of outputs, as
+  /// `OpDef::output_list_size` says).
+  std::int8_t attr = -1;
 
-  constexpr bool is_list() const noexcept { return kind == Kind::param_list || kind == Kind::any_list; }
+  constexpr bool is_list() const noexcept { return kind >= Kind::param_list; }
+  constexpr bool is_open_list() const noexcept { return is_list() && attr < 0; }
 };
 
 /// One type parameter of an op: its attribute name ("T", "SrcT") and a bit per allowed element type.
@@ -36,17 +42,36 @@ struct TypeParamDef {
   constexpr bool allows(DType dtype) const noexcept { return (allowed >> static_cast<unsigned>(dtype)) & 1u; }
 };
 
+/// What an op is to the graph, its passes and its executor, so that none of them knows an op by its name.
+enum class OpRole : std::uint8_t {
+  ordinary,
+  placeholder,    ///< stands for a tensor that a step must feed
+  constant,       ///< its value is its first attribute
+  shape,          ///< gives the shape of its input as a tensor
+  variable,       ///< gives a handle to state of element type T
+  read_variable,  ///< gives the value behind a handle
+  no_op,          ///< exists for its control edges
+  send,           ///< hands a tensor to the step's rendezvous
+  recv,           ///< takes a tensor from the step's rendezvous
+  switch_op,      ///< passes its input to one of two outputs, the other is dead
+  merge,          ///< passes on the first of its inputs that is alive
+  enter,          ///< takes a tensor into a frame
+  exit,           ///< takes a tensor out of a frame
+  next_iteration, ///< takes a tensor to the next iteration of its frame
+  loop_cond,      ///< the condition of a frame
+};
+
 /// Everything the graph needs to know about an op, folded by the compiler from the op's struct (`op_def<Op>`).
 ///
 /// Thread safety: immutable.
 struct OpDef {
   std::string_view name;
   std::span<const TypeParamDef> type_params;
-  std::span<const ArgDef> inputs;   ///< at most one of them is a list
-  std::span<const ArgDef> outputs;  ///< at most one of them is a list
+  std::span<const ArgDef> inputs;   ///< at most one of them is an open list
+  std::span<const ArgDef> outputs;  ///< at most one of them is an open list
   std::span<const AttrField> attr_fields;
   std::shared_ptr<void> (*make_attrs)() = nullptr;  ///< default attributes
-  /// Length of the list output; null where no output is a list.
+  /// Length of the output that is an open list; null where none is.
   std::int64_t (*output_list_size)(const void* attrs) = nullptr;
   void (*infer)(InferContext&) = nullptr;
   /// Null where the op has no gradient: an error when one is asked for.
@@ -55,13 +80,9 @@ struct OpDef {
   bool gradient_stops = false;
   /// Keeps state or has an effect: never folded, merged, or run more than once in a step.
   bool is_stateful = false;
-
-  std::size_t num_fixed_inputs() const noexcept {
-    std::size_t count = 0;
-    for (const ArgDef& arg : inputs) count += arg.is_list() ? 0 : 1;
-    return count;
-  }
-  bool has_list_input() const noexcept { return num_fixed_inputs() != inputs.size(); }
+  OpRole role = OpRole::ordinary;
+  /// False for what the runtime itself carries out (placeholders, constants).
+  bool needs_kernel = true;
 };
 
 }  // namespace dflow

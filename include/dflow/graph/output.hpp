@@ -13,7 +13,8 @@ namespace dflow {
 class GraphStore;
 
 /// A name for the node (made unique inside the current name scope when empty) and the place in the user's program; the
-/// last parameter of every builder: `matmul(x, w, {}, {.name = "logits"})`.
+/// last parameter of every builder: `matmul(x, w, {}, {.name = "logits"})`. Where a scope of the graph has a place
+/// (`GraphStore::Scope::where`: in gradients, layers, optimizers) that one is meant, not `where`.
 struct At {
   std::string_view name = {};
   std::source_location where = std::source_location::current();
@@ -22,6 +23,7 @@ struct At {
 /// A handle to one node, for targets and control dependencies.
 ///
 /// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
+/// Errors: InvalidArgument from an empty handle that is asked for its node.
 class Operation {
  public:
   Operation() = default;
@@ -43,6 +45,7 @@ class Operation {
 /// An edge of the graph whose element type is known at run time only.
 ///
 /// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
+/// Errors: InvalidArgument from an empty handle that is asked for anything of its node.
 class AnyOutput {
  public:
   AnyOutput() = default;

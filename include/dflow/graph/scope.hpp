@@ -1,24 +1,34 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace dflow {
 
 class GraphStore;
 
-/// Ends a scope of a graph (device, name, control dependencies, colocation) when it is destroyed. Scopes nest: guards end
-/// in the reverse order of their making, as local variables do.
+namespace detail {
+class ScopeStack;
+}
+
+/// Ends a scope of a graph (device, name, control dependencies, colocation) when it is destroyed: that scope and no
+/// other. A scope entered inside keeps what it took over from one that ends before it.
 ///
-/// Thread safety: belongs to the thread that builds the graph.
+/// Thread safety: belongs to the thread that builds the graph. May outlive the graph.
 class [[nodiscard]] ScopeGuard {
  public:
-  explicit ScopeGuard(GraphStore* graph) noexcept : graph_(graph) {}
-  ScopeGuard(ScopeGuard&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  ScopeGuard(ScopeGuard&& other) noexcept = default;
   ScopeGuard& operator=(ScopeGuard&&) = delete;
   ~ScopeGuard();
 
  private:
-  GraphStore* graph_;
+  friend class GraphStore;
+  ScopeGuard(std::shared_ptr<detail::ScopeStack> scopes, std::uint64_t scope) noexcept
+      : scopes_(std::move(scopes)), scope_(scope) {}
+
+  std::shared_ptr<detail::ScopeStack> scopes_;
+  std::uint64_t scope_;
 };
 
 }  // namespace dflow

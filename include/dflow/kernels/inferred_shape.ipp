@@ -4,12 +4,11 @@
 #include <dflow/kernels/inferred_shape.hpp>
 
 #include <array>
-#include <span>
 #include <vector>
 
 namespace dflow::detail {
 
-/// The values of a running node's inputs.
+/// The values of a running node's inputs: all of them.
 class RunningInputs final : public InputValues {
  public:
   explicit RunningInputs(const KernelContext& context) : context_(context) {}
@@ -19,31 +18,48 @@ class RunningInputs final : public InputValues {
   const KernelContext& context_;
 };
 
-DFLOW_INLINE Shape inferred_shape(const KernelContext& context, int o) {
-  constexpr std::size_t few = 8;
-  std::array<PartialShape, few> few_shapes, few_outputs;
-  std::array<DType, few> few_dtypes;
-  std::vector<PartialShape> many_shapes, many_outputs;
-  std::vector<DType> many_dtypes;
-  const auto room = [](auto& few_items, auto& many_items, int count) {
-    const auto size = static_cast<std::size_t>(count);
-    if (size > few) many_items.resize(size);
-    return std::span(size > few ? many_items.data() : few_items.data(), size);
-  };
-  const auto shapes = room(few_shapes, many_shapes, context.num_inputs());
-  const auto dtypes = room(few_dtypes, many_dtypes, context.num_inputs());
-  const auto outputs = room(few_outputs, many_outputs, context.num_outputs());
-  for (int i = 0; i < context.num_inputs(); ++i) {
-    shapes[static_cast<std::size_t>(i)] = context.input(i).shape();
-    dtypes[static_cast<std::size_t>(i)] = context.input(i).dtype();
+/// `count` items: in the object itself while they are few.
+template <class T> class SmallArray {
+ public:
+  explicit SmallArray(int count) : size_(static_cast<std::size_t>(count)) {
+    if (size_ > few_.size()) many_.resize(size_);
   }
-  for (PartialShape& output : outputs) output = PartialShape::unknown();
+  std::span<T> span() { return {size_ > few_.size() ? many_.data() : few_.data(), size_}; }
+
+ private:
+  std::array<T, 8> few_;
+  std::vector<T> many_;
+  std::size_t size_;
+};
+
+DFLOW_INLINE void with_inferred_shapes(const KernelContext& context,
+                                       FunctionRef<void(std::span<const PartialShape>)> take) {
+  SmallArray<PartialShape> shapes(context.num_inputs()), outputs(context.num_outputs());
+  SmallArray<DType> dtypes(context.num_inputs());
+  for (int i = 0; i < context.num_inputs(); ++i) {
+    shapes.span()[static_cast<std::size_t>(i)] = context.input(i).shape();
+    dtypes.span()[static_cast<std::size_t>(i)] = context.input(i).dtype();
+  }
+  for (PartialShape& output : outputs.span()) output = PartialShape::unknown();
   const RunningInputs values(context);
-  InferContext infer(context.node(), shapes, dtypes, values, outputs);
+  InferContext infer(context.node(), shapes.span(), dtypes.span(), values, outputs.span());
   context.node().op->infer(infer);
-  const PartialShape& shape = outputs[static_cast<std::size_t>(o)];
-  if (!shape.is_fully_defined()) context.fail(str_cat("the shape of output ", o, " does not follow from the inputs"));
-  return shape.to_shape();
+  take(outputs.span());
+}
+
+DFLOW_INLINE Shape inferred_shape(const KernelContext& context, int o) {
+  if (o < 0 || o >= context.num_outputs()) {
+    context.fail(str_cat("output ", o, " is asked for, of ", context.num_outputs()));
+  }
+  Shape inferred;
+  with_inferred_shapes(context, [&](std::span<const PartialShape> outputs) {
+    const PartialShape& shape = outputs[static_cast<std::size_t>(o)];
+    if (!shape.is_fully_defined()) {
+      context.fail(str_cat("the shape of output ", o, " does not follow from the inputs"));
+    }
+    inferred = shape.to_shape();
+  });
+  return inferred;
 }
 
 }  // namespace dflow::detail

@@ -1,18 +1,39 @@
 #pragma once
 
+#include <dflow/base/completion.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/graph/node.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <span>
+#include <type_traits>
+#include <utility>
 
 namespace dflow {
+
+struct KernelEntry;
 
 /// What a kernel is made from: its node and the device it will run on. Called once per node and plan, not per step.
 struct KernelInit {
   const Node& node;
   std::span<const OutputInfo> inputs;  ///< element type and inferred shape of each input
   const DeviceContext& device;
+  const KernelEntry* entry = nullptr;  ///< the row of the kernel table that it is made by
+};
+
+/// What the executor must know of a kernel.
+struct KernelTraits {
+  /// It divides a long run among the pool's threads itself. Kernels that do not are run side by side.
+  bool splits = false;
+  /// It keeps something across steps in itself: made once for (device, node) and shared by all plans of a session.
+  /// State that others may ask for, save or share is a resource instead.
+  bool keeps_state = false;
+  /// It is run although an input is dead. Any other node with a dead input is passed over, and its outputs are dead.
+  bool sees_dead_inputs = false;
+  /// An output may be dead although all inputs are alive.
+  bool makes_dead_outputs = false;
 };
 
 /// The code of one node on one device.
@@ -29,18 +50,32 @@ class AnyKernel {
 
   /// Computes the outputs from the inputs; never waits for another node, thread or message.
   virtual void run(KernelContext& context) const = 0;
-  /// A rough time in nanoseconds of one run, from the inferred shapes: decides what is worth another thread.
-  virtual double cost_ns() const noexcept { return 1000.0; }
+  /// A rough time in nanoseconds of one run, from the inferred shapes: decides what is worth another thread. 0: it is
+  /// estimated from the flops and bytes of the kernel table's row (`estimated_ns`).
+  virtual double cost_ns() const noexcept { return 0; }
+  const KernelTraits& traits() const noexcept { return traits_; }
+
+ protected:
+  explicit AnyKernel(const KernelTraits& traits) noexcept : traits_(traits) {}
+
+ private:
+  KernelTraits traits_;
 };
 
 /// A kernel that finishes later: a receive, a dequeue, a remote call.
 class AsyncKernel : public AnyKernel {
  public:
-  using Done = UniqueFunction<void(Status)>;
+  /// What such a kernel calls when its outputs are set, or with the error that it ended with.
+  using Done = Completion;
 
-  /// Starts the work and returns at once; calls `done` exactly once, from any thread, when the outputs are set.
+  AsyncKernel() = default;
+
+  /// Starts the work and returns at once; calls `done` from any thread when the outputs are set. `context` lives until then.
   virtual void run_async(KernelContext& context, Done done) const = 0;
   void run(KernelContext& context) const final;
+
+ protected:
+  explicit AsyncKernel(const KernelTraits& traits) noexcept : AnyKernel(traits) {}
 };
 
 }  // namespace dflow

@@ -1,30 +1,104 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/base/system_seed.hpp>
 #include <dflow/base/thread_pool.hpp>
+#include <dflow/base/unique_function.hpp>
 #include <dflow/core/allocator.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/core/device_memory.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/node.hpp>
 
+#include <atomic>
+#include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace dflow {
+
+/// What the kernels of one device type share, in a class of that type's own.
+class DeviceState {
+ public:
+  DeviceState() = default;
+  DeviceState(const DeviceState&) = delete;
+  DeviceState& operator=(const DeviceState&) = delete;
+  virtual ~DeviceState() = default;
+};
+
+/// What a device keeps for one step: made when its part begins, gone when it has ended. A device whose kernels fail after they
+/// have returned notes the first such error here.
+///
+/// Thread safety: `status_async` may be called from any thread.
+class DeviceStep {
+ public:
+  using StatusDone = UniqueFunction<void(Status)>;
+
+  DeviceStep() = default;
+  DeviceStep(const DeviceStep&) = delete;
+  DeviceStep& operator=(const DeviceStep&) = delete;
+  virtual ~DeviceStep() = default;
+
+  /// Calls `done` once, from any thread, when all that the step has issued by now is done: with its first error. The default has
+  /// nothing to wait for.
+  virtual void status_async(StatusDone done) { done(Status()); }
+};
 
 /// What a device lends its kernels. Lives as long as the device.
 struct DeviceContext {
   std::string name;  ///< "/job:localhost/task:0/device:CPU:0"
   std::string type;  ///< "CPU", "GPU"
-  Allocator* allocator = nullptr;
+  std::uint64_t incarnation = 0;
+  Allocator* allocator = nullptr;       ///< of the memory that its kernels compute in
+  Allocator* host_allocator = nullptr;  ///< of outputs in host memory; the same on a device that computes there
   ThreadPool* pool = nullptr;
-  ResourceContainer* resources = nullptr;  ///< variables and other state, by name
-  /// Opaque state of the device type: CPU settings, CUDA streams.
-  void* backend = nullptr;
+  ResourceContainers* resources = nullptr;  ///< variables and other state, by container and name
+  /// Seeds of the random streams that were given none; may be called from any thread.
+  std::function<std::uint64_t()> draw_seed = system_seed;
+  DeviceMemory* memory = nullptr;          ///< null: the host's
+  DeviceState* state = nullptr;            ///< of the device type
+  /// Kernels return when their work is issued: it is done at the end of the step, or after a copy.
+  bool is_asynchronous = false;
+  /// Lets go of a tensor that a step has read for the last time, where kernels that were run may not have finished with
+  /// it; null: at once.
+  void (*release)(const DeviceContext& device, AnyTensor&& tensor) noexcept = nullptr;
+
+  /// Precondition: the device's type keeps an S.
+  template <std::derived_from<DeviceState> S>
+  S& state_as() const noexcept {
+    return static_cast<S&>(*state);
+  }
+};
+
+/// The resources of one step on one device: made when first asked for, gone when the step has ended.
+///
+/// Thread safety: safe.
+class StepResources {
+ public:
+  StepResources() = default;
+  StepResources(const StepResources&) = delete;
+  StepResources& operator=(const StepResources&) = delete;
+  ~StepResources() { clear(); }
+
+  ResourceContainer& container();
+  /// Precondition: no kernel of the step runs.
+  void clear() noexcept { delete container_.exchange(nullptr, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<ResourceContainer*> container_{nullptr};
+};
+
+/// Which slots of a step hold dead tensors.
+struct DeadTensors {
+  std::atomic<bool> any{false};
+  std::vector<std::uint8_t> slots;
 };
 
 /// What all kernels of one step share.
@@ -32,6 +106,15 @@ struct StepContext {
   std::uint64_t step_id = 0;
   Rendezvous* rendezvous = nullptr;
   CancellationToken cancellation;
+  /// For receives, where the rendezvous outlives the step and is not aborted with it; else without a source.
+  CancellationToken receive_cancellation = {};
+  /// The loop frame and its iteration that the kernels run in; part of the keys that tensors are sent under.
+  std::string_view frame = {};
+  std::int64_t iteration = 0;
+  StepResources* resources = nullptr;
+  DeviceStep* device_step = nullptr;
+  /// Null where the plan carries no dead tensors.
+  DeadTensors* dead = nullptr;
 };
 
 /// The tensors and services handed to one run of a kernel.
@@ -50,6 +133,8 @@ class KernelContext {
     std::int32_t first_output = 0;
     std::int32_t num_outputs = 0;
     std::uint64_t forwardable = 0;  ///< bit i: this node is the last reader of input i
+    /// For each output, not 0: it is in host memory, wherever the device computes. Null: none is.
+    const std::uint8_t* host_outputs = nullptr;
   };
 
   KernelContext(AnyTensor* slots, const Wiring& wiring, const DeviceContext& device, const StepContext& step) noexcept
@@ -66,7 +151,7 @@ class KernelContext {
   /// An uninitialised tensor as output `i`. Throws ResourceExhausted.
   AnyTensor& allocate_output(int i, const Shape& shape) {
     AnyTensor& slot = output(i);
-    slot = AnyTensor(output_dtype(i), shape, *device_->allocator);
+    slot = AnyTensor(output_dtype(i), shape, output_allocator(i));
     return slot;
   }
   template <Element T>
@@ -86,6 +171,14 @@ class KernelContext {
   }
 
   void set_output(int i, AnyTensor tensor) noexcept { output(i) = std::move(tensor); }
+
+  /// A dead input comes from the side of a branch that was not taken. Only kernels that ask for it (`sees_dead_inputs`)
+  /// are run with one.
+  bool is_input_dead(int i) const noexcept {
+    return step_->dead != nullptr && step_->dead->slots[static_cast<std::size_t>(wiring_->inputs[i])] != 0;
+  }
+  /// Nobody computes with output `i` in this step. Throws Internal in a step whose plan carries no dead tensors.
+  void set_output_dead(int i);
   AnyTensor& output(int i) noexcept { return slots_[wiring_->first_output + i]; }
   DType output_dtype(int i) const noexcept { return node().outputs[static_cast<std::size_t>(i)].dtype; }
 
@@ -96,6 +189,12 @@ class KernelContext {
   const DeviceContext& device() const noexcept { return *device_; }
   const StepContext& step() const noexcept { return *step_; }
   ThreadPool& pool() const noexcept { return *device_->pool; }
+  Allocator& output_allocator(int i) const noexcept {
+    const bool on_host = wiring_->host_outputs != nullptr && wiring_->host_outputs[i] != 0;
+    return on_host ? *device_->host_allocator : *device_->allocator;
+  }
+  /// Where kernels keep what lives as long as this step: stacks, arrays of tensors.
+  ResourceContainer& step_container() const { return step_->resources->container(); }
 
   /// The state that the handle on input `i` refers to. Throws InvalidArgument if it is of another kind.
   template <class R>
@@ -109,6 +208,7 @@ class KernelContext {
   [[noreturn]] void fail(std::string message) const;
 
  private:
+  friend class Step;
   Resource* resource_of(int i) const noexcept;
   [[noreturn]] void reject_resource(int i) const;
 

@@ -16,13 +16,31 @@ DFLOW_INLINE AnyTensor& KernelContext::forward_or_allocate(int i, int o, const S
   return allocate_output(o, shape);
 }
 
+DFLOW_INLINE ResourceContainer& StepResources::container() {
+  if (ResourceContainer* made = container_.load(std::memory_order_acquire)) return *made;
+  auto fresh = std::make_unique<ResourceContainer>("step");
+  ResourceContainer* expected = nullptr;
+  if (container_.compare_exchange_strong(expected, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  return *expected;
+}
+
+DFLOW_INLINE void KernelContext::set_output_dead(int i) {
+  if (step_->dead == nullptr) throw Error(internal("a step without branches was given a dead tensor"));
+  output(i).reset();
+  step_->dead->slots[static_cast<std::size_t>(wiring_->first_output + i)] = 1;
+  step_->dead->any.store(true, std::memory_order_relaxed);
+}
+
 DFLOW_INLINE void KernelContext::fail(std::string message) const { throw Error(invalid_argument(std::move(message))); }
 
 // A handle is a scalar of element type `resource` whose bytes are a shared_ptr, owned by the buffer that borrows them.
 
 DFLOW_INLINE AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) {
-  auto* held = new std::shared_ptr<Resource>(std::move(resource));
-  return AnyTensor::adopt(DType::resource, Shape{}, held, sizeof *held, [held] { delete held; });
+  auto held = std::make_unique<std::shared_ptr<Resource>>(std::move(resource));
+  AnyTensor handle =
+      AnyTensor::adopt(DType::resource, Shape{}, held.get(), sizeof *held, [owned = held.get()] { delete owned; });
+  static_cast<void>(held.release());
+  return handle;
 }
 
 DFLOW_INLINE Resource* KernelContext::resource_of(int i) const noexcept {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/kernel.hpp>
-#include <dflow/op/op_table.hpp>
+#include <dflow/op/op_def_of.hpp>
 
 #include <concepts>
 #include <memory>
@@ -21,11 +21,31 @@ namespace dflow {
 /// - `static std::unique_ptr<AnyKernel> make(const KernelInit&)`, which returns a kernel of any class.
 ///
 /// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
-/// the time of a run.
+/// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool` members say
+/// what the executor should know: `splits` (divides a long run among the pool's threads itself), `keeps_state`,
+/// `sees_dead_inputs`, `makes_dead_outputs` (`kernels/kernel.hpp`). `static constexpr std::uint64_t host_inputs, host_outputs`
+/// are the bits of `KernelEntry`, the same for all element types.
 template <OpType O, class Device, class... Ts>
 struct Kernel;
 
+/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations the including file can see; null for element
+/// types without one.
+template <OpType O, class Device>
+std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
+
+/// The same for an op of the library: instantiated once, in the unit of the op's family. A missing one is a link error.
+template <OpType O, class Device>
+std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
+
 namespace detail {
+
+/// The library promises a kernel for every element type, so a missing one is an error; others leave out what they like.
+template <class O, class Device>
+constexpr bool in_library = O::in_library && requires { requires Device::in_library; };
+
+/// A kernel of the op for these element types can be seen here.
+template <class O, class Device, class... Ts>
+concept HasKernel = requires { sizeof(Kernel<O, Device, Ts...>); };
 
 /// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and values.
 void allocate_inferred_outputs(KernelContext& context);
@@ -67,10 +87,23 @@ K make_typed(const KernelInit& init) {
   }
 }
 
+/// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work unless
+/// they say otherwise.
+template <class O, class K>
+constexpr KernelTraits traits_of() {
+  KernelTraits traits;
+  traits.splits = O::in_library || ElementwiseOpType<O>;
+  if constexpr (requires { K::splits; }) traits.splits = K::splits;
+  if constexpr (requires { K::keeps_state; }) traits.keeps_state = K::keeps_state;
+  if constexpr (requires { K::sees_dead_inputs; }) traits.sees_dead_inputs = K::sees_dead_inputs;
+  if constexpr (requires { K::makes_dead_outputs; }) traits.makes_dead_outputs = K::makes_dead_outputs;
+  return traits;
+}
+
 template <class O, class K, class... Ts>
 class SyncKernelOf final : public AnyKernel {
  public:
-  explicit SyncKernelOf(const KernelInit& init) : kernel_(make_typed<O, K>(init)) {
+  explicit SyncKernelOf(const KernelInit& init) : AnyKernel(traits_of<O, K>()), kernel_(make_typed<O, K>(init)) {
     if constexpr (requires { kernel_.cost_ns(init); }) cost_ns_ = kernel_.cost_ns(init);
   }
   void run(KernelContext& context) const override {
@@ -84,13 +117,14 @@ class SyncKernelOf final : public AnyKernel {
 
  private:
   K kernel_;
-  double cost_ns_ = 1000.0;
+  double cost_ns_ = 0;
 };
 
 template <class O, class K>
 class AsyncKernelOf final : public AsyncKernel {
  public:
-  explicit AsyncKernelOf(const KernelInit& init) : kernel_(make_typed<O, K>(init)) {}
+  explicit AsyncKernelOf(const KernelInit& init)
+      : AsyncKernel(traits_of<O, K>()), kernel_(make_typed<O, K>(init)) {}
   void run_async(KernelContext& context, Done done) const override { kernel_.run_async(context, std::move(done)); }
 
  private:
@@ -129,7 +163,11 @@ std::unique_ptr<AnyKernel> bind_next(const KernelInit& init, TypeList<Bound...>,
 template <class O, class Device, class... Bound>
 std::unique_ptr<AnyKernel> bind_types(const KernelInit& init) {
   if constexpr (sizeof...(Bound) == O::TypeParams::size) {
-    return make_bound<O, Device, Bound...>(init);
+    if constexpr (in_library<O, Device> || HasKernel<O, Device, Bound...>) {
+      return make_bound<O, Device, Bound...>(init);
+    } else {
+      return nullptr;
+    }
   } else {
     return bind_next<O, Device>(init, TypeList<Bound...>{}, element_t<sizeof...(Bound), typename O::TypeParams>{});
   }

@@ -132,7 +132,7 @@ concept NamedEnum = std::is_enum_v<E> && !std::same_as<E, DType> && requires(E e
 std::int64_t enum_from_name(std::string_view field, std::span<const std::string_view> names, std::string_view name);
 
 template <class F>
-struct Codec;  // an attribute field must be bool, a number, string, enum, DType, shape, tensor, or a vector of these
+struct Codec;  // an attribute field must be bool, a number, string, enum, DType, shape, tensor, a vector of these, or FunctionName
 
 template <>
 struct Codec<bool> {
@@ -188,6 +188,8 @@ template <>
 struct Codec<std::string> : PlainCodec<std::string, AttrKind::string> {};
 template <>
 struct Codec<DType> : PlainCodec<DType, AttrKind::dtype> {};
+template <>
+struct Codec<FunctionName> : PlainCodec<FunctionName, AttrKind::function> {};
 template <>
 struct Codec<PartialShape> : PlainCodec<PartialShape, AttrKind::shape> {};
 template <>

@@ -147,6 +147,31 @@ struct Wrap<T, Out<First, Second, Rest...>> {
   static auto of(const BuiltNode& node) { return of(node, std::index_sequence_for<Rest...>{}); }
 };
 
+/// The element type of an output of an op whose type parameters are Ts.
+template <class Arg, class... Ts>
+struct Bound {
+  using type = Arg;
+};
+template <std::uint8_t I, class... Ts>
+struct Bound<TypeParam<I>, Ts...> {
+  using type = element_t<I, TypeList<Ts...>>;
+};
+
+template <class Signature, class... Ts>
+struct BoundOutputs;
+template <class... Args, class... Ts>
+struct BoundOutputs<Out<Args...>, Ts...> {
+  using type = Out<typename Bound<Args, Ts...>::type...>;
+};
+
+template <class O, class... Ts>
+inline constexpr bool allows = false;
+template <class O, class... Ts>
+  requires(sizeof...(Ts) == O::TypeParams::size)
+inline constexpr bool allows<O, Ts...> = []<std::size_t... I>(std::index_sequence<I...>) {
+  return (AllowedForParam<Ts, O, I> && ...);
+}(std::index_sequence_for<Ts...>{});
+
 template <OpType O, class... Edges>
 auto apply_to(typename O::Attrs&& attrs, const At& at, const Edges&... edges) {
   using T = typename Bind0<InputsOf<O>, Edges...>::type;
@@ -159,11 +184,16 @@ auto apply_to(typename O::Attrs&& attrs, const At& at, const Edges&... edges) {
 template <class O, class... Edges>
 concept Accepts = OpType<O> && detail::accepts<O, InputsOf<O>, Edges...>;
 
-/// Applies an op to typed edges: the builder of every user-defined op.
+/// The op has no inputs, and its type parameters may be these element types.
+template <class O, class... Ts>
+concept SourceOf = OpType<O> && std::same_as<InputsOf<O>, In<>> && detail::allows<O, Ts...>;
+
+/// Applies an op to typed edges: the builder of every user-defined op whose inputs and outputs are no lists.
 ///
 /// ```cpp
 /// auto y = df::apply<Swish>(x);
 /// auto z = df::apply<RowNorm>(x, {.epsilon = 1e-3f});
+/// auto r = df::apply<Ramp, float>(graph, {.size = 10});   // no inputs: they would say the graph and the element types
 /// ```
 /// Returns an `Output`, a tuple of them, or an `Operation`, as the op has one, several or no outputs.
 /// Errors: does not compile for element types the op does not accept; InvalidArgument if the shapes do not fit.
@@ -186,6 +216,13 @@ template <OpType O, class A, class B, class C, class D>
   requires Accepts<O, A, B, C, D>
 auto apply(const A& a, const B& b, const C& c, const D& d, typename O::Attrs attrs = {}, At at = {}) {
   return detail::apply_to<O>(std::move(attrs), at, a, b, c, d);
+}
+
+template <OpType O, Element... Ts>
+  requires SourceOf<O, Ts...>
+auto apply(Graph& graph, typename O::Attrs attrs = {}, At at = {}) {
+  using Outputs = typename detail::BoundOutputs<OutputsOf<O>, Ts...>::type;
+  return detail::Wrap<void, Outputs>::of(build<O>(*graph.store(), {}, std::move(attrs), at, type_args<Ts...>()));
 }
 
 }  // namespace dflow

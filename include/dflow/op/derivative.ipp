@@ -8,7 +8,7 @@ DFLOW_INLINE AnyOutput detail::build_derivative(const GradientContext& context, 
   std::vector<AnyOutput> inputs;
   for (int i = 0; i < context.num_inputs(); ++i) inputs.push_back(context.input(i));
   inputs.push_back(context.dy());
-  const NodeRequest request{&op, inputs, {}, nullptr, {}, context.node().where};
+  const NodeRequest request{&op, inputs, {}, nullptr, {}, std::source_location::current()};
   const AnyOutput product(&context.graph(), Endpoint{append_node(context.graph(), request), 0});
   return sum_to_shape_of(product, context.input(input));
 }

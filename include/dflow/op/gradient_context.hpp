@@ -24,7 +24,10 @@ struct IndexedSlices {
 /// with respect to its inputs. An input left unset has no gradient (it is an integer, or the output does not
 /// depend on it).
 ///
+/// Nodes that it builds carry the line of the program that built the node differentiated.
+///
 /// Thread safety: used by one thread.
+/// Errors: InvalidArgument from whatever is asked for an input or output that the node does not have.
 class GradientContext {
  public:
   /// `output_gradients[i]` is invalid where nothing downstream depends on output `i`.
@@ -37,29 +40,40 @@ class GradientContext {
     return node().template attrs_as<O>();
   }
 
-  int num_inputs() const { return static_cast<int>(dense_.size()); }
+  int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return static_cast<int>(output_gradients_.size()); }
   Expr input(int i) const;
   Expr output(int i) const;
-  bool has_dy(int i = 0) const { return output_gradients_[static_cast<std::size_t>(i)].is_valid(); }
+  bool has_dy(int i = 0) const;
   /// The gradient with respect to output `i`; zeros where nothing depends on it.
   Expr dy(int i = 0) const;
 
-  void set_dx(int i, const AnyOutput& gradient) { dense_[static_cast<std::size_t>(i)] = gradient; }
-  void set_dx(int i, const IndexedSlices& gradient) { sparse_[static_cast<std::size_t>(i)] = gradient; }
+  /// Errors: InvalidArgument for an input that the node does not have, and for a gradient of another element type or
+  /// shape than the input's. An empty edge stands for no gradient.
+  void set_dx(int i, const AnyOutput& gradient);
+  void set_dx(int i, const IndexedSlices& gradient);
 
-  const AnyOutput& dense_dx(int i) const { return dense_[static_cast<std::size_t>(i)]; }
-  const std::optional<IndexedSlices>& sparse_dx(int i) const { return sparse_[static_cast<std::size_t>(i)]; }
+  const AnyOutput& dense_dx(int i) const { return dx(i).dense; }
+  const std::optional<IndexedSlices>& sparse_dx(int i) const { return dx(i).sparse; }
 
   /// Throws Unimplemented: the op cannot be differentiated for this node.
   [[noreturn]] void fail(const std::string& message) const;
 
  private:
+  struct InputGradient {
+    AnyOutput dense;
+    std::optional<IndexedSlices> sparse;
+  };
+
+  const InputGradient& dx(int i) const;
+  std::size_t check_input(int i) const;
+  std::size_t check_output(int i) const;
+  [[noreturn]] void reject(std::string message) const;
+
   GraphStore& graph_;
   NodeId node_;
   std::span<const AnyOutput> output_gradients_;
-  std::vector<AnyOutput> dense_;
-  std::vector<std::optional<IndexedSlices>> sparse_;
+  std::vector<InputGradient> inputs_;
 };
 
 /// What the typed gradient function of a user-defined op sees of the node: `node.input(0)`, `node.output()`, `node.attrs()`.

@@ -2,12 +2,12 @@
 
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/graph/op_args.hpp>
 #include <dflow/op/import.hpp>
 
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -49,46 +49,26 @@ struct EdgeNameHash {
   }
 };
 
-/// Drops the nodes that were appended to a graph, unless it is told to keep them.
-class AppendedNodes {
- public:
-  explicit AppendedNodes(GraphStore& graph) : graph_(graph), first_(graph.nodes.size()) {}
-  AppendedNodes(const AppendedNodes&) = delete;
-  AppendedNodes& operator=(const AppendedNodes&) = delete;
-  ~AppendedNodes() {
-    if (is_kept_) return;
-    const std::unique_lock lock(graph_.mutex);
-    while (graph_.nodes.size() > first_) {
-      graph_.node_of_name.erase(graph_.nodes.back().name);
-      graph_.nodes.pop_back();
-    }
-  }
-  void keep() noexcept { is_kept_ = true; }
-
- private:
-  GraphStore& graph_;
-  std::size_t first_;
-  bool is_kept_ = false;
-};
-
 /// Imports one GraphDef: names first, then the order, then node by node through `append_node`.
 class GraphImporter {
  public:
   GraphImporter(GraphStore& graph, const GraphDef& def, const OpTable& table, const ImportOptions& options,
                 std::source_location where)
-      : graph_(graph), def_(def), table_(table), options_(options), where_(where), outer_(graph.scopes.back()) {}
+      : graph_(graph), def_(def), table_(table), options_(options), where_(where), outer_(graph.scope()) {}
 
   std::vector<Operation> import() {
     check_size();
     index_input_map();
     index_names();
     index_edges();
-    AppendedNodes appended(graph_);
-    enter_prefix();
-    append_in_order();
-    check_input_map_was_used();
-    check_collections();
-    appended.keep();
+    {
+      GraphStore::Draft draft(graph_);
+      enter_prefix();
+      append_in_order();
+      check_input_map_was_used();
+      check_collections();
+      draft.publish();
+    }
     return finish();
   }
 
@@ -117,7 +97,7 @@ class GraphImporter {
       fail_graph(str_cat("the graph has version ", def_.version, "; this library reads versions 1 to ",
                          GraphDef::current_version));
     }
-    const std::size_t room = static_cast<std::size_t>(std::numeric_limits<NodeId>::max()) - graph_.nodes.size();
+    const std::size_t room = static_cast<std::size_t>(std::numeric_limits<NodeId>::max()) - graph_.size();
     const std::size_t most = std::min(options_.max_nodes, room);
     if (def_.nodes.size() > most) {
       fail_graph(str_cat("the graph has ", def_.nodes.size(), " nodes, more than the limit of ", most));
@@ -246,7 +226,7 @@ class GraphImporter {
       std::vector<AnyOutput> inputs;
       for (const std::string& input : node.inputs) add_input(*EdgeName::parse(input), inputs, scope);
       request.inputs = inputs;
-      const ScopeGuard guard = enter_scope(graph_, std::move(scope));
+      const ScopeGuard guard = graph_.enter(std::move(scope));
       built_[i] = append_node(graph_, request);
     } catch (const Error& error) {
       throw Error(at(node, error.status()));
@@ -301,11 +281,10 @@ class GraphImporter {
   }
 
   void check_list_outputs(const OpDef& op, const void* attrs) {
+    const ListAttrs lists(op, attrs);
     for (const ArgDef& arg : op.outputs) {
       if (!arg.is_list()) continue;
-      const std::int64_t count = op.output_list_size(attrs != nullptr ? attrs : op.make_attrs().get());
-      if (count < 0) continue;  // append_node says so
-      list_outputs_ += std::min(static_cast<std::size_t>(count), options_.max_list_outputs + 1);
+      list_outputs_ += std::min(static_cast<std::size_t>(lists.output_length(arg)), options_.max_list_outputs + 1);
       if (list_outputs_ > options_.max_list_outputs) {
         throw Error(
             invalid_argument(str_cat("the graph has more than ", options_.max_list_outputs, " outputs in lists")));
@@ -315,12 +294,14 @@ class GraphImporter {
 
   GraphStore::Scope scope_of(const NodeDef& node) const {
     GraphStore::Scope scope = outer_;
-    if (!node.device.empty()) {
+    if (!node.colocated_with.empty()) {
+      scope.colocated_with = built_[index_of(node, node.colocated_with, "the node")];
+      scope.device = node.device.empty() ? std::string() : DeviceName::parse(node.device).to_string();
+    } else if (!node.device.empty()) {
       const DeviceName device = DeviceName::parse(node.device);
       scope.device =
           (outer_.device.empty() ? device : DeviceName::parse(outer_.device).merged_with(device)).to_string();
     }
-    if (!node.colocated_with.empty()) scope.colocated_with = built_[index_of(node, node.colocated_with, "the node")];
     return scope;
   }
 
@@ -359,14 +340,14 @@ class GraphImporter {
 
   /// What cannot fail for a reason of the def's.
   std::vector<Operation> finish() {
-    if (!prefix_.empty()) graph_.next_suffix.try_emplace(prefix_, 0);
+    if (!prefix_.empty()) graph_.reserve_scope_name(prefix_);
     for (const auto& [name, members] : def_.collections) {
       for (const std::string& member : members) {
-        add_to_graph_collection(graph_, name, built_[index_of_.find(member)->second]);
+        graph_.add_to_collection(name, built_[index_of_.find(member)->second]);
       }
     }
     // Random ops built from now on must not draw a seed that one of the imported ops already has.
-    graph_.random_ops += def_.nodes.size();
+    graph_.count_random_ops(def_.nodes.size());
     std::vector<Operation> operations;
     operations.reserve(built_.size());
     for (const NodeId id : built_) operations.emplace_back(&graph_, id);

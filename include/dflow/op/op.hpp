@@ -2,6 +2,7 @@
 
 #include <dflow/base/fixed_string.hpp>
 #include <dflow/base/type_list.hpp>
+#include <dflow/graph/op_def.hpp>
 #include <dflow/op/elementwise_math.hpp>
 #include <dflow/op/signature.hpp>
 
@@ -22,6 +23,7 @@ namespace dflow {
 /// ```
 ///
 /// - `infer` is `PartialShape infer(const Attrs&, PartialShape...)`, one shape per input, or `void infer(InferContext&)`.
+/// - `Inputs` and `Outputs` name element types, type parameters (`T`, `U`, `V`) and lists (`op/signature.hpp`).
 /// - `gradient` is `void gradient(GradientContext&)`, or for one type parameter the typed
 ///   `template <class T> Output<T> gradient(const NodeView<Op, T>&, Output<T> dy)`.
 template <FixedString Name, class... AllowedTypes>
@@ -40,6 +42,7 @@ struct Op {
   static constexpr std::array<std::string_view, 4> type_names{"T", "U", "V", "W"};
   static constexpr bool gradient_stops = false;
   static constexpr bool is_stateful = false;
+  static constexpr OpRole role = OpRole::ordinary;
   /// False for what the runtime itself carries out (Placeholder, Const).
   static constexpr bool has_kernel = true;
   /// Kernels come from the compiled library instead of from specialisations the including file can see.

@@ -42,7 +42,7 @@ void infer_shape(InferContext& context) {
   } else if constexpr (ElementwiseOpType<O>) {
     infer_elementwise(context);
   } else {
-    infer_from_shapes<O>(context, std::make_index_sequence<ArgsOf<InputsOf<O>>::value.size()>{});
+    infer_from_shapes<O>(context, std::make_index_sequence<ArgsOf<O, InputsOf<O>>::value.size()>{});
   }
 }
 
@@ -52,14 +52,35 @@ constexpr auto infer_of() -> void (*)(InferContext&) {
 }
 
 template <class O>
+concept HasOutputListSize = requires(const typename O::Attrs& attrs) { O::output_list_size(attrs); };
+
+template <class O>
 constexpr auto output_list_size_of() -> std::int64_t (*)(const void*) {
-  if constexpr (requires(const typename O::Attrs& attrs) { O::output_list_size(attrs); }) {
+  if constexpr (HasOutputListSize<O>) {
     return [](const void* attrs) -> std::int64_t {
       return O::output_list_size(*static_cast<const typename O::Attrs*>(attrs));
     };
   } else {
     return nullptr;
   }
+}
+
+template <class O>
+constexpr std::span<const ArgDef> inputs_of() {
+  using Args = ArgsOf<O, InputsOf<O>>;
+  static_assert(Args::num_open_lists <= 1, "of an op's inputs one list may be open: the others name their attribute");
+  return Args::value;
+}
+
+template <class O>
+constexpr std::span<const ArgDef> outputs_of() {
+  using Args = ArgsOf<O, OutputsOf<O>>;
+  static_assert(Args::num_open_lists == (HasOutputListSize<O> ? 1 : 0),
+                "an op whose output is a list names its attribute, or defines output_list_size");
+  for (const ArgDef& arg : Args::value) {
+    if (arg.kind == ArgDef::Kind::any_list) throw "outputs of different element types are a TypedList";
+  }
+  return Args::value;
 }
 
 }  // namespace detail
@@ -69,8 +90,8 @@ template <OpType O>
 inline constexpr OpDef op_def{
     .name = O::name,
     .type_params = detail::type_params<O>,
-    .inputs = detail::ArgsOf<InputsOf<O>>::value,
-    .outputs = detail::ArgsOf<OutputsOf<O>>::value,
+    .inputs = detail::inputs_of<O>(),
+    .outputs = detail::outputs_of<O>(),
     .attr_fields = reflect::fields_of<typename O::Attrs>,
     .make_attrs = &reflect::make_default<typename O::Attrs>,
     .output_list_size = detail::output_list_size_of<O>(),
@@ -78,6 +99,8 @@ inline constexpr OpDef op_def{
     .gradient = detail::gradient_of<O>(),
     .gradient_stops = detail::gradient_stops_of<O>(),
     .is_stateful = O::is_stateful,
+    .role = O::role,
+    .needs_kernel = O::has_kernel,
 };
 
 template <class O>

@@ -13,42 +13,18 @@
 
 namespace dflow {
 
-class AnyKernel;
-struct KernelInit;
-
-/// The host's processors.
-struct Cpu {
-  static constexpr std::string_view type = "CPU";
-};
-
-using KernelFactory = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
-
-/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations the including file can see.
-template <OpType O, class Device>
-std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
-
-/// The same for an op of the library: instantiated once, in the unit of the op's family. A missing one is a link error.
-template <OpType O, class Device>
-std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init);
-
-struct KernelEntry {
-  std::string_view op;
-  std::string_view device_type;
-  KernelFactory make;
-};
-
-/// The ops that a session or an import knows, and the kernels that go with them: a sorted table made by the compiler.
+/// The ops that a session or an import knows: a sorted table made by the compiler. It says nothing of devices; kernels
+/// stand in tables of their own (`kernels/kernel_table.hpp`).
 ///
 /// Thread safety: immutable.
 class OpTable {
  public:
-  constexpr OpTable(std::span<const OpDef* const> ops, std::span<const KernelEntry> kernels, const OpTable* parent = nullptr)
-      : ops_(ops), kernels_(kernels), parent_(parent) {}
+  constexpr explicit OpTable(std::span<const OpDef* const> ops) : ops_(ops) {}
+  /// Errors: InvalidArgument if an op has the name of one of the parent's.
+  OpTable(std::span<const OpDef* const> ops, const OpTable* parent);
 
   /// Null if the table has no such op.
   const OpDef* find(std::string_view name) const noexcept;
-  /// Null if the op has no kernel for devices of that type.
-  KernelFactory find_kernel(std::string_view op, std::string_view device_type) const noexcept;
   /// Calls `visit` for every op, parents' first, each part in order of names.
   void for_each(FunctionRef<void(const OpDef&)> visit) const;
   std::size_t size() const noexcept;
@@ -57,8 +33,7 @@ class OpTable {
 
  private:
   std::span<const OpDef* const> ops_;
-  std::span<const KernelEntry> kernels_;
-  const OpTable* parent_;
+  const OpTable* parent_ = nullptr;
 };
 
 /// The table of all ops of the library.
@@ -96,15 +71,6 @@ constexpr void sort_by_name(std::array<Entry, n>& entries, auto name) {
   }
 }
 
-template <class O>
-constexpr KernelFactory factory_of() {
-  if constexpr (O::in_library) {
-    return &make_library_kernel<O, Cpu>;
-  } else {
-    return &make_kernel<O, Cpu>;
-  }
-}
-
 template <class List>
 struct SortedOps;
 template <class... Ops>
@@ -121,18 +87,6 @@ struct SortedOps<TypeList<Ops...>> {
     return false;
   }();
   static_assert(!has_duplicates, "two ops of one table have the same name");
-
-  static constexpr std::size_t num_kernels = (std::size_t{Ops::has_kernel} + ... + 0);
-  static constexpr auto kernels = [] {
-    std::array<KernelEntry, num_kernels> sorted{};
-    std::size_t n = 0;
-    [[maybe_unused]] const auto add = [&]<class O>() {
-      if constexpr (O::has_kernel) sorted[n++] = {O::name, Cpu::type, factory_of<O>()};
-    };
-    (add.template operator()<Ops>(), ...);
-    sort_by_name(sorted, [](const KernelEntry& entry) { return entry.op; });
-    return sorted;
-  }();
 };
 
 }  // namespace detail
@@ -144,7 +98,7 @@ struct OpList {
   // NOLINTNEXTLINE(google-explicit-constructor): a list of ops is a table
   operator OpTable() const {
     using Sorted = detail::SortedOps<typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
-    return {Sorted::ops, Sorted::kernels, with_standard ? standard_parent() : nullptr};
+    return OpTable(Sorted::ops, with_standard ? standard_parent() : nullptr);
   }
 
  private:

@@ -6,20 +6,19 @@
 
 namespace dflow {
 
+DFLOW_INLINE OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* parent) : ops_(ops), parent_(parent) {
+  if (parent == nullptr) return;
+  for (const OpDef* op : ops) {
+    if (parent->find(op->name) == nullptr) continue;
+    throw Error(invalid_argument(str_cat("there is an op named ", op->name, " already; give the new one another name")));
+  }
+}
+
 DFLOW_INLINE const OpDef* OpTable::find(std::string_view name) const noexcept {
   const auto found = std::lower_bound(ops_.begin(), ops_.end(), name,
                                       [](const OpDef* op, std::string_view wanted) { return op->name < wanted; });
   if (found != ops_.end() && (*found)->name == name) return *found;
   return parent_ == nullptr ? nullptr : parent_->find(name);
-}
-
-DFLOW_INLINE KernelFactory OpTable::find_kernel(std::string_view op, std::string_view device_type) const noexcept {
-  auto found = std::lower_bound(kernels_.begin(), kernels_.end(), op,
-                                [](const KernelEntry& entry, std::string_view wanted) { return entry.op < wanted; });
-  for (; found != kernels_.end() && found->op == op; ++found) {
-    if (found->device_type == device_type) return found->make;
-  }
-  return parent_ == nullptr ? nullptr : parent_->find_kernel(op, device_type);
 }
 
 DFLOW_INLINE void OpTable::for_each(FunctionRef<void(const OpDef&)> visit) const {
@@ -44,7 +43,8 @@ DFLOW_INLINE std::uint64_t OpTable::fingerprint() const noexcept {
     for (const std::span<const ArgDef> args : {op.inputs, op.outputs}) {
       mix_number(args.size());
       for (const ArgDef& arg : args) {
-        mix_number(static_cast<std::uint64_t>(arg.kind) << 16 | static_cast<std::uint64_t>(arg.dtype) << 8 | arg.param);
+        mix_number(static_cast<std::uint64_t>(arg.attr + 1) << 24 | static_cast<std::uint64_t>(arg.kind) << 16 |
+                   static_cast<std::uint64_t>(arg.dtype) << 8 | arg.param);
       }
     }
     for (const AttrField& field : op.attr_fields) {

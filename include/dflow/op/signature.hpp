@@ -1,10 +1,13 @@
 #pragma once
 
+#include <dflow/base/fixed_string.hpp>
 #include <dflow/base/type_list.hpp>
 #include <dflow/core/dtype.hpp>
 #include <dflow/graph/op_def.hpp>
+#include <dflow/op/attrs_reflection.hpp>
 
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace dflow {
@@ -13,12 +16,24 @@ namespace dflow {
 template <std::uint8_t I>
 struct TypeParam {};
 
-/// Any number of edges of one element type, the type parameter's.
-template <class Param>
+/// Edges of one element type, the type parameter's. Of an op's inputs one `List` or `AnyList` may be open, as long as the
+/// other inputs leave it, and of its outputs one, as long as the op's `output_list_size` says. Any number of others name
+/// the integer attribute that is their length:
+///
+/// ```cpp
+/// struct Attrs { std::int64_t N = 1; std::vector<df::DType> Tcomponents; };
+/// using Inputs = df::In<df::List<T, "N">, df::TypedList<"Tcomponents">, df::List<U>>;
+/// using Outputs = df::Out<df::TypedList<"Tcomponents">>;
+/// ```
+template <class Param, FixedString length = "">
 struct List {};
 
-/// Any number of edges of any element types.
+/// Any number of edges of any element types; inputs only.
 struct AnyList {};
+
+/// One edge for each element type that the attribute of that name, a `std::vector<DType>`, lists.
+template <FixedString dtypes>
+struct TypedList {};
 
 /// A handle to state that lives across steps: a variable, a queue.
 struct ResourceHandle {};
@@ -30,15 +45,24 @@ struct Out {};
 
 namespace detail {
 
+/// How an argument is spelled: its definition but for the position of its attribute, and that attribute's name.
 template <class Arg>
 struct ArgOf;
 template <std::uint8_t I>
 struct ArgOf<TypeParam<I>> {
   static constexpr ArgDef value{ArgDef::Kind::param, DType::invalid, I};
 };
-template <std::uint8_t I>
-struct ArgOf<List<TypeParam<I>>> {
+template <std::uint8_t I, FixedString length>
+struct ArgOf<List<TypeParam<I>, length>> {
   static constexpr ArgDef value{ArgDef::Kind::param_list, DType::invalid, I};
+  static constexpr std::string_view attr = length.view();
+  static constexpr AttrKind attr_kind = AttrKind::integer;
+};
+template <FixedString dtypes>
+struct ArgOf<TypedList<dtypes>> {
+  static constexpr ArgDef value{ArgDef::Kind::typed_list, DType::invalid, 0};
+  static constexpr std::string_view attr = dtypes.view();
+  static constexpr AttrKind attr_kind = AttrKind::dtype_list;
 };
 template <>
 struct ArgOf<AnyList> {
@@ -53,11 +77,34 @@ struct ArgOf<T> {
   static constexpr ArgDef value{ArgDef::Kind::fixed, dtype_of<T>, 0};
 };
 
-template <class Signature>
+/// The position of an attribute among an op's fields, or -1.
+constexpr int position_of(std::span<const AttrField> fields, std::string_view name, AttrKind kind) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].name == name && fields[i].kind == kind) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+template <class O, class Arg>
+constexpr ArgDef arg_of() {
+  ArgDef arg = ArgOf<Arg>::value;
+  if constexpr (requires { ArgOf<Arg>::attr; }) {
+    if constexpr (!ArgOf<Arg>::attr.empty()) {
+      constexpr int position = position_of(reflect::fields_of<typename O::Attrs>, ArgOf<Arg>::attr, ArgOf<Arg>::attr_kind);
+      static_assert(position >= 0, "a list of an op's signature names an attribute that the op does not have");
+      arg.attr = static_cast<std::int8_t>(position);
+    }
+  }
+  return arg;
+}
+
+/// The arguments of one side of an op's signature.
+template <class O, class Signature>
 struct ArgsOf;
-template <template <class...> class Signature, class... Args>
-struct ArgsOf<Signature<Args...>> {
-  static constexpr std::array<ArgDef, sizeof...(Args)> value{ArgOf<Args>::value...};
+template <class O, template <class...> class Signature, class... Args>
+struct ArgsOf<O, Signature<Args...>> {
+  static constexpr std::array<ArgDef, sizeof...(Args)> value{arg_of<O, Args>()...};
+  static constexpr int num_open_lists = (0 + ... + static_cast<int>(arg_of<O, Args>().is_open_list()));
 };
 
 }  // namespace detail

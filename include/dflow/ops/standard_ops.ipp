@@ -11,7 +11,7 @@ struct StandardTable;
 template <class... Ops>
 struct StandardTable<TypeList<Ops...>> {
   using Sorted = SortedOps<typename Concatenated<typename WithDerivatives<Ops>::type...>::type>;
-  static constexpr OpTable table{Sorted::ops, Sorted::kernels};
+  static constexpr OpTable table{Sorted::ops};
 };
 
 }  // namespace detail

@@ -1,22 +1,39 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/op/op_table.hpp>
+#include <dflow/kernels/kernel_table.hpp>
 #include <dflow/passes/options.hpp>
-#include <dflow/runtime/device.hpp>
 
 namespace dflow {
 
-/// Replaces nodes whose inputs are all constants by their value, if that is no larger than `max_bytes`. Stateful ops, fed
-/// edges and nodes with control inputs stay.
-StepGraph fold_constants(StepGraph graph, const OpTable& ops, const Device& host, std::size_t max_bytes = 10 << 20);
+/// What passes are handed besides the graph.
+struct PassContext {
+  /// Computes constants: a device of host memory, and its kernels. Null: none are folded.
+  const DeviceContext* host = nullptr;
+  const KernelTables* kernels = nullptr;
+  /// Called now and then; throws to give up (a deadline). Null: nothing to call.
+  FunctionRef<void()>* check = nullptr;
 
-/// Merges nodes that compute the same: equal op, element types, attributes, inputs and control inputs, device constraint.
+  void check_in(std::size_t i) const {
+    if (check != nullptr && i % 1024 == 0) (*check)();
+  }
+};
+
+inline constexpr std::size_t default_folded_bytes = 10 << 20;
+
+// Passes work on graphs without cycles. Errors: InvalidArgument, naming a node that depends on a later one.
+
+/// Replaces nodes whose inputs are all constants by their value, if that is no larger than `max_bytes`. Stateful ops, fed
+/// edges, targets, nodes with control inputs and those whose constants have some stay.
+StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes = default_folded_bytes);
+
+/// Merges nodes that compute the same: equal op, element types, attributes, inputs and control inputs, device.
 /// Stateful ops and targets stay.
-StepGraph merge_common_subexpressions(StepGraph graph);
+StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context = {});
 
 /// Runs the passes that `options` switches on, each followed by dropping what it left without a reader.
-StepGraph optimize(StepGraph graph, const PassOptions& options, const OpTable& ops, const Device& host);
+StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context);
 
 }  // namespace dflow
 

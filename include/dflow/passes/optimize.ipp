@@ -6,7 +6,9 @@
 #include <dflow/passes/prune.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -15,7 +17,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE bool is_constant(const Node& node) { return node.op->name == "Const" && !node.is_fed_only; }
+DFLOW_INLINE bool is_constant(const Node& node) { return node.op->role == OpRole::constant && !node.is_fed_only; }
 
 DFLOW_INLINE std::vector<bool> fed_nodes(const StepGraph& graph) {
   std::vector<bool> is_fed(graph.nodes.size());
@@ -25,16 +27,17 @@ DFLOW_INLINE std::vector<bool> fed_nodes(const StepGraph& graph) {
 
 /// Runs one node on the host, outside any step. Empty if its kernel does not exist, is asynchronous or fails: the node
 /// then stays, and fails in the step that runs it.
-DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node, const OpTable& ops,
-                                                            const Device& host) {
-  const KernelFactory make = ops.find_kernel(node.op->name, host.type());
-  if (make == nullptr) return std::nullopt;
+DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node,
+                                                            const PassContext& pass) {
+  const DeviceContext& host = *pass.host;
+  const KernelEntry* entry = pass.kernels->find(host.type, node.op->name);
+  if (entry == nullptr || entry->op != node.op || !entry->supports_types(node.types)) return std::nullopt;
   std::vector<AnyTensor> slots;
   std::vector<OutputInfo> inputs;
   std::vector<std::int32_t> input_slots;
   for (const Endpoint input : node.inputs) {
     input_slots.push_back(static_cast<std::int32_t>(slots.size()));
-    slots.push_back(graph.node(input.node).attrs_as<Const>().value);
+    slots.push_back(constant_value(graph.node(input.node)));
     inputs.push_back(graph.output(input));
   }
   KernelContext::Wiring wiring;
@@ -45,11 +48,16 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
   wiring.num_outputs = static_cast<std::int32_t>(node.outputs.size());
   slots.resize(slots.size() + node.outputs.size());
   try {
-    const std::unique_ptr<AnyKernel> kernel = make(KernelInit{node, inputs, host.context()});
+    const std::unique_ptr<AnyKernel> kernel = entry->make(KernelInit{node, inputs, host, entry});
     if (kernel == nullptr || dynamic_cast<const AsyncKernel*>(kernel.get()) != nullptr) return std::nullopt;
-    const StepContext step;
-    KernelContext context(slots.data(), wiring, host.context(), step);
+    StepResources resources;
+    StepContext step;
+    step.resources = &resources;
+    KernelContext context(slots.data(), wiring, host, step);
     kernel->run(context);
+    for (int o = 0; o < context.num_outputs(); ++o) {
+      if (context.output(o).dtype() != context.output_dtype(o)) return std::nullopt;
+    }
   } catch (...) {
     return std::nullopt;
   }
@@ -79,10 +87,31 @@ DFLOW_INLINE Node constant_like(const Node& node, std::size_t output, AnyTensor 
   return constant;
 }
 
-}  // namespace detail
+/// Preconditions for computing a node once and for all, but for what its inputs are.
+DFLOW_INLINE bool may_be_folded(const Node& node, bool is_fed, bool is_target) {
+  return !is_fed && !node.is_fed_only && !node.op->is_stateful && !node.inputs.empty() && !node.outputs.empty() &&
+         node.control_inputs.empty() && !is_target;
+}
 
-DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const OpTable& ops, const Device& host, std::size_t max_bytes) {
-  const std::vector<bool> is_fed = detail::fed_nodes(graph);
+/// True if it has changed anything.
+DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t max_bytes) {
+  if (context.host == nullptr) return false;
+  const std::vector<bool> is_fed = fed_nodes(graph);
+  std::vector<bool> is_target(graph.nodes.size());
+  for (const NodeId target : graph.targets) is_target[static_cast<std::size_t>(target)] = true;
+  // Whatever is folded begins at a node that reads constants alone, and most steps have none.
+  const auto reads_constants = [&](const Node& node) {
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) {
+      const Node& from = graph.node(input.node);
+      return is_constant(from) && !is_fed[static_cast<std::size_t>(input.node)] && from.control_inputs.empty();
+    });
+  };
+  bool any = false;
+  for (std::size_t i = 0; i < graph.nodes.size() && !any; ++i) {
+    any = may_be_folded(graph.nodes[i], is_fed[i], is_target[i]) && reads_constants(graph.nodes[i]);
+  }
+  if (!any) return false;
+  bool has_changed = false;
   StepGraph folded;
   folded.nodes.reserve(graph.nodes.size());
   std::vector<std::vector<Endpoint>> moved(graph.nodes.size());  // new place of each output of a folded node
@@ -92,40 +121,43 @@ DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const OpTable& ops, const
     return outputs.empty() ? Endpoint{new_id[static_cast<std::size_t>(edge.node)], edge.index}
                            : outputs[static_cast<std::size_t>(edge.index)];
   };
-  const std::vector<NodeId> targets = graph.targets;
+  std::vector<bool> is_value(graph.nodes.size());  // by new id: a constant that is read as such, not fed
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    context.check_in(i);
     Node node = std::move(graph.nodes[i]);
     for (Endpoint& input : node.inputs) input = place_of(input);
     for (NodeId& control : node.control_inputs) control = new_id[static_cast<std::size_t>(control)];
-    if (node.colocated_with >= 0) node.colocated_with = new_id[static_cast<std::size_t>(node.colocated_with)];
     const bool foldable =
-        !is_fed[i] && !node.is_fed_only && !node.op->is_stateful && !node.inputs.empty() && !node.outputs.empty() &&
-        node.control_inputs.empty() &&
-        std::find(targets.begin(), targets.end(), static_cast<NodeId>(i)) == targets.end() &&
-        std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return detail::is_constant(folded.node(input.node)); });
+        may_be_folded(node, is_fed[i], is_target[i]) &&
+        std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return is_value[static_cast<std::size_t>(input.node)]; });
     if (foldable) {
-      const std::optional<std::size_t> bytes = detail::known_output_bytes(node);
+      const std::optional<std::size_t> bytes = known_output_bytes(node);
       if (bytes && *bytes <= max_bytes) {
-        if (auto values = detail::evaluate(folded, node, ops, host)) {
+        if (auto values = evaluate(folded, node, context)) {
           for (std::size_t o = 0; o < values->size(); ++o) {
             moved[i].push_back({static_cast<NodeId>(folded.nodes.size()), 0});
-            folded.nodes.push_back(detail::constant_like(node, o, std::move((*values)[o])));
+            folded.nodes.push_back(constant_like(node, o, std::move((*values)[o])));
+            is_value.resize(std::max(is_value.size(), folded.nodes.size()));
+            is_value[folded.nodes.size() - 1] = true;
           }
           new_id[i] = moved[i].front().node;
+          has_changed = true;
           continue;
         }
       }
     }
     new_id[i] = static_cast<NodeId>(folded.nodes.size());
+    is_value.resize(std::max(is_value.size(), folded.nodes.size() + 1));
+    // Who reads a constant waits for what the constant was built after.
+    is_value[folded.nodes.size()] = !is_fed[i] && is_constant(node) && node.control_inputs.empty();
     folded.nodes.push_back(std::move(node));
   }
   for (const Endpoint feed : graph.feeds) folded.feeds.push_back(place_of(feed));
   for (const Endpoint fetch : graph.fetches) folded.fetches.push_back(place_of(fetch));
   for (const NodeId target : graph.targets) folded.targets.push_back(new_id[static_cast<std::size_t>(target)]);
-  return folded;
+  graph = std::move(folded);
+  return has_changed;
 }
-
-namespace detail {
 
 DFLOW_INLINE std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
@@ -135,18 +167,18 @@ DFLOW_INLINE std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 DFLOW_INLINE std::uint64_t node_hash(const Node& node) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(node.op);
   for (std::size_t t = 0; t < node.types.size; ++t) hash = mix(hash, static_cast<std::uint64_t>(node.types[t]));
-  for (const Endpoint input : node.inputs) {
-    hash = mix(hash, static_cast<std::uint64_t>(input.node) << 20 ^ static_cast<std::uint64_t>(input.index));
-  }
+  for (const Endpoint input : node.inputs) hash = mix(hash, EndpointHash{}(input));
   if (node.attrs != nullptr) {
     for (const AttrField& field : node.op->attr_fields) hash = mix(hash, attr_hash(field.get(node.attrs.get())));
   }
+  for (const NodeId control : node.control_inputs) hash = mix(hash, ~static_cast<std::uint64_t>(control));
+  hash = mix(hash, std::hash<std::string>{}(node.device));
   return hash;
 }
 
 DFLOW_INLINE bool computes_the_same(const Node& a, const Node& b) {
   if (a.op != b.op || !(a.types == b.types) || a.inputs != b.inputs || a.control_inputs != b.control_inputs ||
-      a.device != b.device || a.colocated_with != b.colocated_with || a.outputs.size() != b.outputs.size()) {
+      a.device != b.device || a.outputs.size() != b.outputs.size()) {
     return false;
   }
   if (a.attrs == b.attrs) return true;
@@ -157,41 +189,57 @@ DFLOW_INLINE bool computes_the_same(const Node& a, const Node& b) {
 /// Comparing large constants costs more than keeping both.
 DFLOW_INLINE bool is_worth_merging(const Node& node) {
   if (!is_constant(node)) return true;
-  return node.attrs_as<Const>().value.bytes() <= 4096;
+  return constant_value(node).bytes() <= 4096;
 }
 
-}  // namespace detail
-
-DFLOW_INLINE StepGraph merge_common_subexpressions(StepGraph graph) {
-  const std::vector<bool> is_fed = detail::fed_nodes(graph);
+/// True if it has changed anything.
+DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
+  bool has_changed = false;
+  const std::vector<bool> is_fed = fed_nodes(graph);
   std::vector<NodeId> same_as(graph.nodes.size());
   std::unordered_multimap<std::uint64_t, NodeId> seen;
   seen.reserve(graph.nodes.size());
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    context.check_in(i);
     const auto id = static_cast<NodeId>(i);
     Node& node = graph.nodes[i];
     same_as[i] = id;
     for (Endpoint& input : node.inputs) input.node = same_as[static_cast<std::size_t>(input.node)];
     for (NodeId& control : node.control_inputs) control = same_as[static_cast<std::size_t>(control)];
-    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.outputs.empty() || !detail::is_worth_merging(node)) continue;
-    const std::uint64_t hash = detail::node_hash(node);
+    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.outputs.empty() || !is_worth_merging(node)) continue;
+    const std::uint64_t hash = node_hash(node);
     const auto [first, last] = seen.equal_range(hash);
-    const auto twin = std::find_if(first, last, [&](const auto& entry) { return detail::computes_the_same(graph.node(entry.second), node); });
+    const auto twin = std::find_if(first, last, [&](const auto& entry) { return computes_the_same(graph.node(entry.second), node); });
     if (twin == last) {
       seen.emplace(hash, id);
     } else {
       same_as[i] = twin->second;
+      has_changed = true;
     }
   }
   for (Endpoint& fetch : graph.fetches) fetch.node = same_as[static_cast<std::size_t>(fetch.node)];
+  return has_changed;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes) {
+  require_topological_order(graph);
+  detail::fold(graph, context, max_bytes);
   return graph;
 }
 
-DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const OpTable& ops, const Device& host) {
-  if (options.constant_folding) graph = fold_constants(std::move(graph), ops, host);
-  if (options.common_subexpressions) graph = merge_common_subexpressions(std::move(graph));
-  if (options.constant_folding || options.common_subexpressions) graph = prune(std::move(graph));
+DFLOW_INLINE StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context) {
+  require_topological_order(graph);
+  detail::merge(graph, context);
   return graph;
+}
+
+DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
+  require_topological_order(graph);
+  bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
+  has_changed |= options.common_subexpressions && detail::merge(graph, context);
+  return has_changed ? prune(std::move(graph)) : graph;
 }
 
 }  // namespace dflow

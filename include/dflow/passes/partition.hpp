@@ -1,10 +1,13 @@
 #pragma once
 
+#include <dflow/core/any_tensor.hpp>
+#include <dflow/core/device_info.hpp>
+#include <dflow/core/rendezvous.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/runtime/device.hpp>
+#include <dflow/kernels/kernel_table.hpp>
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,11 +21,37 @@ struct Partition {
   std::vector<std::size_t> fetches;   ///< for each fetch of `graph`, its position among the whole step's fetches
 };
 
-/// Splits a placed graph by device. Each edge that crosses becomes one Send and one Recv per (tensor, destination device), a
-/// control edge that crosses a Send and Recv of an empty tensor. A graph on one device comes back whole.
+/// A fetch that no device makes.
+struct ClientFetch {
+  std::size_t fetch = 0;
+  std::optional<std::size_t> feed;  ///< it is this feed
+  AnyTensor value;                  ///< else this constant
+};
+
+/// A step dealt out to devices, and what is left to the client.
+struct Partitions {
+  std::vector<Partition> parts;
+  std::vector<ClientEdge> sends;     ///< fed tensors that the client sends when the step starts
+  std::vector<ClientEdge> receives;  ///< fetched tensors that the client receives
+  std::vector<ClientFetch> known;
+};
+
+/// Splits a placed graph by device. The client is a device: feeds come from the host memory of its task, fetches go there.
 ///
-/// Precondition: `place` has run.
-std::vector<Partition> partition(StepGraph graph, std::span<const std::shared_ptr<Device>> devices);
+/// - Each edge whose ends are on different devices, or in different memories (an argument may be wanted in host memory on any
+///   device), becomes one Send and one Recv per (tensor, destination device, destination memory), whoever its ends are.
+/// - A control edge that crosses becomes a Send and Recv of an empty tensor.
+/// - A fed edge goes straight to where it is read: as a feed of each part that reads it in the client's memory, else by a Send
+///   of the client. A fetch is one of its part's where it is made in the client's memory, else sent to the client.
+/// - A constant is copied to each part that reads it, and waits there for what it was built after; so does, for an empty one in
+///   its place, what has a control edge from it.
+/// A graph on one device that computes in the client's memory comes back whole. In a part no two nodes have one name, and
+/// those that were put in are named after the user's node they serve.
+///
+/// Precondition: every node's `device` is the name of one of `devices`; `kernels` are theirs, in the same order.
+/// Errors: InvalidArgument if a node depends on a later one.
+Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
+                     const DeviceInfo& client);
 
 }  // namespace dflow
 

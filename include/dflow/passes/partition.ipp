@@ -1,12 +1,15 @@
 #pragma once
 
+#include <dflow/kernels/host_arguments.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/partition.hpp>
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 namespace dflow {
@@ -16,177 +19,344 @@ namespace detail {
 /// Walks a placed graph in topological order and deals its nodes out to partitions.
 class Partitioner {
  public:
-  Partitioner(StepGraph graph, std::span<const std::shared_ptr<Device>> devices)
-      : graph_(std::move(graph)), devices_(devices), parts_(devices.size()), new_id_(graph_.nodes.size()) {
+  Partitioner(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels, const DeviceInfo& client)
+      : graph_(std::move(graph)),
+        devices_(devices),
+        kernels_(kernels),
+        client_(client),
+        parts_(devices.size()),
+        new_id_(graph_.nodes.size(), -1),
+        host_outputs_(graph_.nodes.size()),
+        has_feed_(graph_.nodes.size()),
+        client_memory_(number_of(host_memory_of(client))) {
+    std::unordered_map<std::string_view, std::size_t> device_of_name;
     for (std::size_t d = 0; d < devices.size(); ++d) {
       parts_[d].device = d;
-      device_of_name_.emplace(devices[d]->name(), d);
+      device_of_name.emplace(devices[d].name, d);
+      memories_.push_back({number_of(memory_of(devices[d])), number_of(host_memory_of(devices[d]))});
+    }
+    device_of_.reserve(graph_.nodes.size());
+    for (const Node& node : graph_.nodes) device_of_.push_back(device_of_name.at(node.device));
+    for (std::size_t f = 0; f < graph_.feeds.size(); ++f) {
+      has_feed_[at(graph_.feeds[f].node)] = true;
+      feed_of_.emplace(graph_.feeds[f], f);
     }
   }
 
-  std::vector<Partition> partition() {
-    for (const Node& node : graph_.nodes) device_of_.push_back(device_of_name_.at(node.device));
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) add_node(static_cast<NodeId>(i));
-    for (std::size_t f = 0; f < graph_.feeds.size(); ++f) add_feed(f);
-    for (std::size_t f = 0; f < graph_.fetches.size(); ++f) {
-      Partition& part = part_of(graph_.fetches[f].node);
-      part.graph.fetches.push_back({id_of(graph_.fetches[f].node), graph_.fetches[f].index});
-      part.fetches.push_back(f);
+  Partitions partition() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const Node& node = graph_.nodes[i];
+      if (!node.is_fed_only && node.op->role != OpRole::constant) add_node(static_cast<NodeId>(i));
     }
-    for (const NodeId target : graph_.targets) part_of(target).graph.targets.push_back(id_of(target));
-    std::vector<Partition> used;
+    for (std::size_t f = 0; f < graph_.fetches.size(); ++f) add_fetch(f);
+    for (const NodeId target : graph_.targets) {
+      if (new_id_[at(target)] >= 0) part_of(target).graph.targets.push_back(new_id_[at(target)]);
+    }
     for (Partition& part : parts_) {
-      if (!part.graph.nodes.empty()) used.push_back(std::move(part));
+      if (!part.graph.nodes.empty()) result_.parts.push_back(std::move(part));
     }
-    return used;
+    return std::move(result_);
   }
 
  private:
-  std::size_t device(NodeId id) const { return device_of_[static_cast<std::size_t>(id)]; }
-  Partition& part_of(NodeId id) { return parts_[device(id)]; }
-  NodeId id_of(NodeId id) const { return new_id_[static_cast<std::size_t>(id)]; }
+  /// A memory by its number among those of the step.
+  using MemoryNumber = std::size_t;
+  struct Memories {
+    MemoryNumber own = 0;
+    MemoryNumber host = 0;
+  };
+  /// Where a tensor is: at a device, or at the client, and in which memory.
+  struct Place {
+    std::size_t device = 0;
+    MemoryNumber memory = 0;
+  };
+  /// What has come to a place, besides the outputs of a node by their numbers.
+  enum What : std::int32_t { control_edge = -1, constant_copy = -2, constant_wait = -3 };
+  static constexpr std::size_t client_place = static_cast<std::size_t>(-1);
 
-  void add_node(NodeId id) {
-    Node node = graph_.node(id);
-    const std::size_t here = device(id);
-    for (Endpoint& input : node.inputs) input = bring(input, here);
-    for (NodeId& control : node.control_inputs) {
-      control = device(control) == here ? id_of(control) : bring_control(control, here);
-    }
-    if (node.colocated_with >= 0) node.colocated_with = -1;
-    new_id_[static_cast<std::size_t>(id)] = append(here, std::move(node));
+  static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
+
+  std::size_t device(NodeId id) const { return device_of_[at(id)]; }
+  const DeviceInfo& info(std::size_t device) const { return device == client_place ? client_ : devices_[device]; }
+  Partition& part_of(NodeId id) { return parts_[device(id)]; }
+  bool is_constant(NodeId id) const { return graph_.node(id).op->role == OpRole::constant && !has_feed_[at(id)]; }
+
+  // ---- memories ----
+
+  MemoryNumber number_of(const MemoryId& memory) {
+    return memory_numbers_.try_emplace(memory, memory_numbers_.size()).first->second;
+  }
+  Place on_host(std::size_t device) const {
+    return {device, device == client_place ? client_memory_ : memories_[device].host};
+  }
+  /// A tensor at a device: in host memory if that is where the op wants it, or it is an object of the host.
+  Place place_at(std::size_t device, DType dtype, const std::vector<bool>& host_edges, std::size_t edge) const {
+    if (is_host_object(dtype) || (!host_edges.empty() && host_edges[edge])) return on_host(device);
+    return {device, memories_[device].own};
+  }
+  bool is_host(Place place) const { return place.memory == on_host(place.device).memory; }
+  bool has_own_memory(std::size_t device) const {
+    return device != client_place && memories_[device].own != memories_[device].host;
+  }
+  const KernelEntry* entry_of(const Node& node, std::size_t device) const {
+    return has_own_memory(device) ? kernels_[device].find(info(device).type, node.op->name) : nullptr;
+  }
+  Place place_of(Endpoint edge) const {
+    return place_at(device(edge.node), graph_.output(edge).dtype, host_outputs_[at(edge.node)],
+                    static_cast<std::size_t>(edge.index));
   }
 
   NodeId append(std::size_t device, Node node) {
     std::vector<Node>& nodes = parts_[device].graph.nodes;
+    node.device = devices_[device].name;
     nodes.push_back(std::move(node));
     return static_cast<NodeId>(nodes.size()) - 1;
   }
 
-  bool is_fed(Endpoint edge) const {
-    for (const Endpoint feed : graph_.feeds) {
-      if (feed == edge) return true;
+  void add_node(NodeId id) {
+    const std::size_t here = device(id);
+    Node node = graph_.node(id);
+    std::vector<bool> host_inputs;
+    if (const KernelEntry* entry = entry_of(node, here)) {
+      host_inputs = host_inputs_of(node, *entry);
+      host_outputs_[at(id)] = host_outputs_of(node, *entry);
     }
-    return false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Endpoint input = node.inputs[i];
+      node.inputs[i] = bring(input, place_at(here, graph_.output(input).dtype, host_inputs, i));
+    }
+    node.control_inputs = bring_controls(id, here);
+    new_id_[at(id)] = append(here, std::move(node));
   }
 
-  /// The edge as nodes on device `to` see it: itself, or the output of a Recv.
-  Endpoint bring(Endpoint edge, std::size_t to) {
-    if (device(edge.node) == to) return {id_of(edge.node), edge.index};
-    const auto [found, is_new] = received_.try_emplace({edge.node, edge.index, to}, -1);
-    if (!is_new) return {found->second, 0};
-    if (is_fed(edge)) return {found->second = mirror_fed(edge, to), 0};
-    const Node& source = graph_.node(edge.node);
-    const std::string name = edge.index == 0 ? source.name : str_cat(source.name, ":", edge.index);
-    add_send(device(edge.node), to, name, {id_of(edge.node), edge.index}, source, graph_.output(edge).dtype);
-    return {found->second = add_recv(device(edge.node), to, name, source, graph_.output(edge)), 0};
+  // ---- control edges ----
+
+  /// A constant that is in the step for its value, but was built after something.
+  bool is_late_constant(NodeId id) const {
+    return graph_.node(id).op->role == OpRole::constant && !graph_.node(id).control_inputs.empty();
   }
 
-  /// A fed tensor needs no Send: it is fed to both sides.
-  NodeId mirror_fed(Endpoint edge, std::size_t to) {
-    Node node = graph_.node(edge.node);
-    node.inputs.clear();
-    node.control_inputs.clear();
-    node.colocated_with = -1;
-    node.outputs = {graph_.output(edge)};
-    node.is_fed_only = true;
-    node.device = devices_[to]->name();
-    const NodeId id = append(to, std::move(node));
-    mirrors_.push_back({edge, to, id});
-    return id;
+  std::vector<NodeId> bring_controls(NodeId id, std::size_t to) {
+    std::vector<NodeId> controls;
+    for (const NodeId control : graph_.node(id).control_inputs) {
+      const Node& source = graph_.node(control);
+      if (is_late_constant(control)) {
+        controls.push_back(wait_for_constant(control, to));
+      } else if (!source.is_fed_only && source.op->role != OpRole::constant) {  // those are there from the beginning
+        controls.push_back(device(control) == to ? new_id_[at(control)] : bring_control(control, to));
+      }
+    }
+    return controls;
+  }
+
+  /// An empty constant that waits for what a constant was built after. Constants may wait for one another in long chains, so the
+  /// first of a chain comes first.
+  NodeId wait_for_constant(NodeId id, std::size_t to) {
+    const auto key_of_wait = [to](NodeId constant) {
+      return std::tuple(constant, std::int32_t{constant_wait}, to, MemoryNumber{0});
+    };
+    std::vector<NodeId> open{id};
+    while (!open.empty()) {
+      const NodeId next = open.back();
+      const std::size_t before = open.size();
+      for (const NodeId control : graph_.node(next).control_inputs) {
+        if (is_late_constant(control) && !brought_.contains(key_of_wait(control))) open.push_back(control);
+      }
+      if (open.size() != before) continue;
+      open.pop_back();
+      if (brought_.contains(key_of_wait(next))) continue;
+      Node wait = empty_constant(graph_.node(next), "/_wait");
+      wait.control_inputs = bring_controls(next, to);
+      brought_.emplace(key_of_wait(next), append(to, std::move(wait)));
+    }
+    return brought_.at(key_of_wait(id));
+  }
+
+  static Node empty_constant(const Node& source, std::string_view suffix) {
+    Node empty;
+    empty.op = &op_def<Const>;
+    empty.name = str_cat(source.name, suffix);
+    empty.types = type_args<float>();
+    empty.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<float>({0}, {})});
+    empty.outputs = {{DType::float32, PartialShape({0})}};
+    empty.where = source.where;
+    return empty;
   }
 
   /// A control edge travels as a Send and Recv of an empty tensor that waits for its source.
   NodeId bring_control(NodeId source_id, std::size_t to) {
-    const auto [found, is_new] = received_.try_emplace({source_id, -1, to}, -1);
+    const auto [found, is_new] = brought_.try_emplace({source_id, control_edge, to, 0}, -1);
     if (!is_new) return found->second;
     const std::size_t from = device(source_id);
     const Node& source = graph_.node(source_id);
-    Node token;
-    token.op = &op_def<Const>;
-    token.name = str_cat(source.name, "/_token_", to);
-    token.types = type_args<float>();
-    token.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<float>({0}, {})});
-    token.outputs = {{DType::float32, PartialShape({0})}};
-    token.device = devices_[from]->name();
-    token.where = source.where;
-    const NodeId token_id = append(from, std::move(token));
+    const NodeId token = append(from, empty_constant(source, str_cat("/_token_", to)));
     const std::string name = str_cat("^", source.name);
-    const NodeId send = add_send(from, to, name, {token_id, 0}, source, DType::float32);
-    parts_[from].graph.node(send).control_inputs.push_back(id_of(source_id));
-    return found->second = add_recv(from, to, name, source, {DType::float32, PartialShape({0})});
+    const NodeId send = add_send({from, memories_[from].own}, to, name, {token, 0}, source, DType::float32);
+    parts_[from].graph.node(send).control_inputs.push_back(new_id_[at(source_id)]);
+    const OutputInfo edge{DType::float32, PartialShape({0})};
+    return found->second = add_recv(from, {to, memories_[to].own}, name, source, edge);
   }
 
-  NodeId add_send(std::size_t from, std::size_t to, const std::string& tensor_name, Endpoint value, const Node& source,
-                  DType dtype) {
+  // ---- tensors ----
+
+  /// The edge as a node that wants it there sees it: itself, a copy of a constant, a feed, or the output of a Recv.
+  Endpoint bring(Endpoint edge, Place wanted) {
+    if (is_constant(edge.node)) return {copy_constant(edge.node, wanted.device), 0};
+    if (const auto feed = find_feed(edge)) return {bring_feed(*feed, wanted), 0};
+    const Place from = place_of(edge);
+    if (from.device == wanted.device && from.memory == wanted.memory) return {new_id_[at(edge.node)], edge.index};
+    const auto [found, is_new] = brought_.try_emplace({edge.node, edge.index, wanted.device, wanted.memory}, -1);
+    if (!is_new) return {found->second, 0};
+    const Node& source = graph_.node(edge.node);
+    const std::string name = tensor_name(edge, wanted);
+    add_send(from, wanted.device, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
+    return {found->second = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
+  }
+
+  /// What one Send and one Recv know a tensor by.
+  std::string tensor_name(Endpoint edge, Place wanted) const {
+    std::string name = graph_.node(edge.node).name;
+    if (edge.index != 0) name += str_cat(":", edge.index);
+    if (has_own_memory(wanted.device) && is_host(wanted)) name += "@host";
+    return name;
+  }
+
+  std::optional<std::size_t> find_feed(Endpoint edge) const {
+    if (!has_feed_[at(edge.node)]) return std::nullopt;
+    const auto found = feed_of_.find(edge);
+    return found == feed_of_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  NodeId copy_constant(NodeId id, std::size_t to) {
+    const auto [found, is_new] = brought_.try_emplace({id, constant_copy, to, 0}, -1);
+    if (!is_new) return found->second;
+    Node node = graph_.node(id);
+    node.control_inputs = bring_controls(id, to);
+    return found->second = append(to, std::move(node));
+  }
+
+  NodeId bring_feed(std::size_t feed, Place wanted) {
+    const Endpoint edge = graph_.feeds[feed];
+    const auto [found, is_new] = brought_.try_emplace({edge.node, edge.index, wanted.device, wanted.memory}, -1);
+    if (!is_new) return found->second;
+    const Node& source = graph_.node(edge.node);
+    if (wanted.memory != client_memory_) {
+      const std::string name = tensor_name(edge, wanted);
+      result_.sends.push_back({feed, {client_.name, client_.incarnation, info(wanted.device).name, name}});
+      return found->second = add_recv(client_place, wanted, name, source, graph_.output(edge));
+    }
+    // Not by the fed node's name, which may run here for others, and have several outputs fed.
+    Node node;
+    node.op = &op_def<Placeholder>;
+    node.name = str_cat(source.name, "/_feed_", edge.index);
+    node.types.push_back(graph_.output(edge).dtype);
+    node.attrs = std::make_shared<const Placeholder::Attrs>(Placeholder::Attrs{graph_.output(edge).shape});
+    node.outputs = {graph_.output(edge)};
+    node.is_fed_only = true;
+    node.where = source.where;
+    const NodeId id = append(wanted.device, std::move(node));
+    parts_[wanted.device].graph.feeds.push_back({id, 0});
+    parts_[wanted.device].feeds.push_back(feed);
+    return found->second = id;
+  }
+
+  void add_fetch(std::size_t f) {
+    const Endpoint edge = graph_.fetches[f];
+    if (const auto feed = find_feed(edge)) {
+      result_.known.push_back({f, feed, {}});
+      return;
+    }
+    if (is_constant(edge.node)) {
+      result_.known.push_back({f, std::nullopt, constant_value(graph_.node(edge.node))});
+      return;
+    }
+    const Place from = place_of(edge);
+    Partition& part = parts_[from.device];
+    if (from.memory == client_memory_) {
+      part.graph.fetches.push_back({new_id_[at(edge.node)], edge.index});
+      part.fetches.push_back(f);
+      return;
+    }
+    const Node& source = graph_.node(edge.node);
+    const std::string name = str_cat(tensor_name(edge, on_host(client_place)), "#", f);
+    add_send(from, client_place, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
+    result_.receives.push_back({f, {info(from.device).name, info(from.device).incarnation, client_.name, name},
+                                 graph_.output(edge).dtype});
+  }
+
+  static std::string node_name(const Node& source, std::string_view tensor, std::string_view what, std::size_t a,
+                               std::size_t b) {
+    const auto number = [](std::size_t place) { return place == client_place ? std::string("client") : str_cat(place); };
+    // The tensor's own suffixes, in letters that a node's name may have.
+    std::string suffix;
+    for (const char c : tensor.substr(tensor.front() == '^' ? 1 : 0).substr(source.name.size())) {
+      suffix += c == ':' || c == '@' || c == '#' ? '_' : c;
+    }
+    return str_cat(source.name, tensor.front() == '^' ? "/_control" : "/", what, number(a), "_", number(b), suffix);
+  }
+
+  NodeId add_send(Place from, std::size_t to, const std::string& tensor, Endpoint value, const Node& source, DType dtype) {
     Node node;
     node.op = &op_def<Send>;
-    node.name = str_cat(tensor_name, "/_send_", to);
+    node.name = node_name(source, tensor, "_send_", from.device, to);
     node.types.push_back(dtype);
     node.inputs = {value};
-    node.attrs = std::make_shared<const Send::Attrs>(Send::Attrs{tensor_name, devices_[from]->name(), devices_[to]->name(), 0});
-    node.device = devices_[from]->name();
+    node.attrs = std::make_shared<const Send::Attrs>(
+        Send::Attrs{tensor, info(from.device).name, info(to).name, info(from.device).incarnation, is_host(from)});
     node.where = source.where;
-    const NodeId id = append(from, std::move(node));
-    parts_[from].graph.targets.push_back(id);
+    const NodeId id = append(from.device, std::move(node));
+    parts_[from.device].graph.targets.push_back(id);
     return id;
   }
 
-  NodeId add_recv(std::size_t from, std::size_t to, const std::string& tensor_name, const Node& source,
-                  const OutputInfo& info) {
+  NodeId add_recv(std::size_t from, Place to, const std::string& tensor, const Node& source, const OutputInfo& edge) {
     Node node;
     node.op = &op_def<Recv>;
-    node.name = str_cat(tensor_name, "/_recv_", from);
-    node.types.push_back(info.dtype);
+    node.name = node_name(source, tensor, "_recv_", from, to.device);
+    node.types.push_back(edge.dtype);
     node.attrs = std::make_shared<const Recv::Attrs>(
-        Recv::Attrs{tensor_name, devices_[from]->name(), devices_[to]->name(), 0, info.shape});
-    node.outputs = {info};
-    node.device = devices_[to]->name();
+        Recv::Attrs{tensor, info(from).name, info(to.device).name, info(from).incarnation, edge.shape, is_host(to)});
+    node.outputs = {edge};
     node.where = source.where;
-    return append(to, std::move(node));
+    return append(to.device, std::move(node));
   }
-
-  void add_feed(std::size_t f) {
-    const Endpoint feed = graph_.feeds[f];
-    Partition& home = part_of(feed.node);
-    home.graph.feeds.push_back({id_of(feed.node), feed.index});
-    home.feeds.push_back(f);
-    for (const Mirror& mirror : mirrors_) {
-      if (!(mirror.edge == feed)) continue;
-      parts_[mirror.device].graph.feeds.push_back({mirror.node, 0});
-      parts_[mirror.device].feeds.push_back(f);
-    }
-  }
-
-  struct Mirror {
-    Endpoint edge;
-    std::size_t device;
-    NodeId node;
-  };
 
   StepGraph graph_;
-  std::span<const std::shared_ptr<Device>> devices_;
+  std::span<const DeviceInfo> devices_;
+  const std::span<const KernelTables> kernels_;
+  const DeviceInfo& client_;
+  Partitions result_;
   std::vector<Partition> parts_;
-  std::vector<NodeId> new_id_;
+  std::vector<NodeId> new_id_;  ///< in the part of the node's device
+  std::vector<std::vector<bool>> host_outputs_;  ///< by node, where its device has a memory of its own
+  std::vector<bool> has_feed_;
+  std::map<MemoryId, MemoryNumber> memory_numbers_;
+  MemoryNumber client_memory_;
+  std::vector<Memories> memories_;  ///< by device
   std::vector<std::size_t> device_of_;
-  std::map<std::string, std::size_t> device_of_name_;
-  std::map<std::tuple<NodeId, std::int32_t, std::size_t>, NodeId> received_;
-  std::vector<Mirror> mirrors_;
+  std::unordered_map<Endpoint, std::size_t, EndpointHash> feed_of_;
+  /// What has come to a place already, by node, output or What, device and memory.
+  std::map<std::tuple<NodeId, std::int32_t, std::size_t, MemoryNumber>, NodeId> brought_;
 };
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<Partition> partition(StepGraph graph, std::span<const std::shared_ptr<Device>> devices) {
-  bool on_first_alone = true;
-  for (const Node& node : graph.nodes) on_first_alone &= node.device == devices.front()->name();
-  if (!on_first_alone) return detail::Partitioner(std::move(graph), devices).partition();
+DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
+                                  const DeviceInfo& client) {
+  require_topological_order(graph);
+  std::size_t only = 0;
+  while (only + 1 < devices.size() && !graph.nodes.empty() && graph.nodes[0].device != devices[only].name) ++only;
+  bool on_one = memory_of(devices[only]) == host_memory_of(client);
+  for (const Node& node : graph.nodes) on_one = on_one && node.device == devices[only].name;
+  if (!on_one) return detail::Partitioner(std::move(graph), devices, kernels, client).partition();
   Partition whole;
+  whole.device = only;
   for (std::size_t i = 0; i < graph.feeds.size(); ++i) whole.feeds.push_back(i);
   for (std::size_t i = 0; i < graph.fetches.size(); ++i) whole.fetches.push_back(i);
   whole.graph = std::move(graph);
-  std::vector<Partition> parts;
-  parts.push_back(std::move(whole));
-  return parts;
+  Partitions all;
+  all.parts.push_back(std::move(whole));
+  return all;
 }
 
 }  // namespace dflow

@@ -1,22 +1,92 @@
 #pragma once
 
+#include <dflow/core/device_info.hpp>
+#include <dflow/core/device_name.hpp>
+#include <dflow/graph/graph.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/op/op_table.hpp>
-#include <dflow/runtime/device.hpp>
+#include <dflow/kernels/kernel_table.hpp>
 
-#include <memory>
+#include <cstdint>
+#include <map>
+#include <shared_mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace dflow {
 
-/// Decides a device for every node and writes its full name into `Node::device`: explicit and partial constraints, colocation
-/// (groups of nodes that must be together), kernels that exist; free nodes go to the first device that can run them, cheap ones
-/// to their producer's. Placeholders and constants go to their first consumer's device.
+/// Where each node of a graph runs: decided once for the whole graph, whatever part of it a step needs, and for what is added later
+/// when it is added; what has been placed stays where it is.
 ///
-/// Errors: InvalidArgument if a constraint names no device of the session, if a group's constraints contradict each other, or
-/// if no device that a node may go to has a kernel for it; with `soft_placement` such a node goes where it can run.
-void place(StepGraph& graph, std::span<const std::shared_ptr<Device>> devices, const OpTable& ops, bool soft_placement);
+/// Nodes that must be together form a group: those that `colocate_with` joins, and all users of one handle. A group goes to
+/// a device that every member's constraint allows and that has a kernel for every member's op and element types: to its first
+/// producer's if that is one, else to the first of the session's devices. Constants and placeholders without a constraint
+/// are nowhere: they are where they are read.
+///
+/// With soft placement a node whose device does not exist, or has no kernel for it, goes to another one of the same task.
+///
+/// Thread safety: all functions may be called from any thread.
+/// Errors: those of a node are thrown by `device_of`, so a step does not suffer from nodes that it does not need:
+/// InvalidArgument if its constraint matches no device, or contradicts those of its group; NotFound if no device that it may
+/// go to has a kernel for it.
+class Placement {
+ public:
+  /// `kernels` by device.
+  Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft);
+
+  std::span<const DeviceInfo> devices() const noexcept { return devices_; }
+  /// Places the nodes that were added to the graph since the last call. Always of the same graph.
+  void extend(const GraphStore& graph);
+  /// Position among the devices. Precondition: the node was there when `extend` was called.
+  std::size_t device_of(NodeId node) const;
+
+ private:
+  /// A set of devices, by its number: there are few, shared by many nodes.
+  using SetId = std::int32_t;
+  using Set = std::vector<bool>;
+  struct Constraint {
+    SetId exact = 0;    ///< what the constraint allows
+    SetId relaxed = 0;  ///< the same, whatever type and number it asks for
+  };
+  struct Group {
+    SetId allowed = 0;
+    std::int32_t device = -1;
+  };
+
+  SetId intern(const Set& set);
+  SetId intersect(SetId a, SetId b);
+  bool is_empty(SetId set) const;
+  bool contains(SetId set, std::int32_t device) const;
+  const Constraint& constraint_of(const std::string& device);
+  SetId with_kernel(const Node& node);
+  NodeId root(NodeId node);
+  SetId allowed_for(NodeId id, const Node& node);
+  void place_from(std::size_t placed, std::size_t count, const GraphStore& graph);
+  void join(NodeId id, const Node& node, NodeId other, const GraphStore& graph);
+  std::int32_t choose(const Group& group, const Node& node, const GraphStore& graph);
+  static bool is_nowhere(const Node& node);
+  void fail(NodeId id, const Node& node, Status status);
+  std::string device_list() const;
+  /// Names the devices of the set and, for each type of them, what is missing there.
+  std::string why_no_kernel(const Node& node, SetId allowed) const;
+
+  std::vector<DeviceInfo> devices_;
+  std::vector<DeviceName> names_;
+  std::vector<KernelTables> kernels_;
+  bool soft_;
+
+  mutable std::shared_mutex mutex_;
+  std::vector<Set> sets_;
+  std::map<Set, SetId> set_ids_;
+  std::map<std::pair<SetId, SetId>, SetId> intersections_;
+  std::unordered_map<std::string, Constraint> constraints_;
+  std::map<std::pair<const OpDef*, std::vector<DType>>, SetId> kernel_sets_;
+  std::vector<NodeId> parent_;
+  std::vector<Group> groups_;  ///< by the group's root
+  std::unordered_map<NodeId, Status> errors_;
+};
 
 /// "name: op -> device" per node, one a line.
 std::string placement_text(const StepGraph& graph);

@@ -1,182 +1,235 @@
 #pragma once
 
-#include <dflow/core/device_name.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/passes/place.hpp>
 
-#include <numeric>
-#include <unordered_map>
-#include <utility>
-#include <vector>
+#include <algorithm>
+#include <mutex>
 
 namespace dflow {
 
-namespace detail {
-
-/// Placement by groups: nodes that must be together form one group (union-find), each group gets one device.
-class Placer {
- public:
-  Placer(StepGraph& graph, std::span<const std::shared_ptr<Device>> devices, const OpTable& ops, bool soft)
-      : graph_(graph), devices_(devices), ops_(ops), soft_(soft), parent_(graph.nodes.size()) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-    for (const std::shared_ptr<Device>& device : devices) names_.push_back(DeviceName::parse(device->name()));
-  }
-
-  void place() {
-    for (std::size_t i = 0; i < parent_.size(); ++i) join_group(i);
-    for (std::size_t i = 0; i < parent_.size(); ++i) constrain(i);
-    std::vector<int> device_of(parent_.size(), -1);
-    for (std::size_t i = 0; i < parent_.size(); ++i) {
-      if (!follows_consumer(graph_.nodes[i])) device_of[i] = choose(i, device_of);
-    }
-    for (std::size_t i = parent_.size(); i-- > 0;) {
-      const Node& node = graph_.nodes[i];
-      const int device = device_of[i];
-      if (device < 0) continue;
-      for (const Endpoint input : node.inputs) {
-        const auto producer = static_cast<std::size_t>(input.node);
-        if (device_of[producer] < 0) device_of[producer] = choose_for_consumer(producer, device);
-      }
-    }
-    for (std::size_t i = 0; i < parent_.size(); ++i) {
-      graph_.nodes[i].device = devices_[static_cast<std::size_t>(device_of[i] < 0 ? choose(i, device_of) : device_of[i])]->name();
-    }
-  }
-
- private:
-  using Allowed = std::vector<bool>;
-
-  std::size_t root(std::size_t i) {
-    while (parent_[i] != static_cast<std::int32_t>(i)) {
-      parent_[i] = parent_[static_cast<std::size_t>(parent_[i])];
-      i = static_cast<std::size_t>(parent_[i]);
-    }
-    return i;
-  }
-  void unite(std::size_t a, std::size_t b) { parent_[root(a)] = static_cast<std::int32_t>(root(b)); }
-
-  void join_group(std::size_t i) {
-    const Node& node = graph_.nodes[i];
-    if (node.colocated_with >= 0) unite(i, static_cast<std::size_t>(node.colocated_with));
-    // A handle cannot leave its device: whoever uses it is where the state is.
-    for (const Endpoint input : node.inputs) {
-      if (graph_.output(input).dtype == DType::resource) unite(i, static_cast<std::size_t>(input.node));
-    }
-  }
-
-  /// Constants and fed edges have no work of their own: they are put where they are read first.
-  static bool follows_consumer(const Node& node) {
-    return node.device.empty() && node.colocated_with < 0 && (node.op->name == "Const" || node.is_fed_only);
-  }
-  static bool needs_kernel(const Node& node) { return !node.is_fed_only && node.op->name != "Const" && node.op->name != "Placeholder"; }
-
-  void constrain(std::size_t i) {
-    const Node& node = graph_.nodes[i];
-    Allowed allowed(devices_.size(), true);
-    if (!node.device.empty()) {
-      const DeviceName wanted = DeviceName::parse(node.device);
-      bool any = false;
-      for (std::size_t d = 0; d < devices_.size(); ++d) any |= allowed[d] = wanted.matches(names_[d]);
-      if (!any && soft_) allowed.assign(devices_.size(), true);
-      if (!any && !soft_) fail(node, str_cat("no device of the session matches '", node.device, "'; it has ", device_list()));
-    }
-    if (needs_kernel(node)) {
-      bool any = false;
-      Allowed runnable = allowed;
-      for (std::size_t d = 0; d < devices_.size(); ++d) {
-        runnable[d] = allowed[d] && ops_.find_kernel(node.op->name, devices_[d]->type()) != nullptr;
-        any |= runnable[d];
-      }
-      if (!any && soft_) {
-        for (std::size_t d = 0; d < devices_.size(); ++d) {
-          runnable[d] = ops_.find_kernel(node.op->name, devices_[d]->type()) != nullptr;
-          any |= runnable[d];
-        }
-      }
-      if (!any) {
-        throw Error(not_found(str_cat("op ", node.op->name, " has no kernel for the devices it may run on"))
-                        .with_node(node.op->name, node.name)
-                        .with_location(node.where));
-      }
-      allowed = std::move(runnable);
-    }
-    const std::size_t group = root(i);
-    const auto [found, is_new] = allowed_.try_emplace(group, allowed);
-    if (is_new) return;
-    bool any = false;
-    Allowed both = found->second;
-    for (std::size_t d = 0; d < both.size(); ++d) any |= both[d] = both[d] && allowed[d];
-    if (!any) {
-      if (soft_) return;
-      fail(node, str_cat("'", node.device, "' contradicts the device of '", graph_.nodes[group].name, "', with which it must be placed"));
-    }
-    found->second = std::move(both);
-  }
-
-  int first_allowed(std::size_t i) {
-    const Allowed& allowed = allowed_[root(i)];
-    for (std::size_t d = 0; d < allowed.size(); ++d) {
-      if (allowed[d]) return static_cast<int>(d);
-    }
-    return 0;
-  }
-
-  /// The group's device if it has one, else the first producer's if that is allowed, else the first allowed.
-  int choose(std::size_t i, const std::vector<int>& device_of) {
-    const std::size_t group = root(i);
-    if (const auto found = chosen_.find(group); found != chosen_.end()) return found->second;
-    const Node& node = graph_.nodes[i];
-    int device = first_allowed(i);
-    if (!node.inputs.empty()) {
-      const int producers = device_of[static_cast<std::size_t>(node.inputs[0].node)];
-      if (producers >= 0 && allowed_[group][static_cast<std::size_t>(producers)]) device = producers;
-    }
-    chosen_.emplace(group, device);
-    return device;
-  }
-
-  int choose_for_consumer(std::size_t i, int consumer_device) {
-    const std::size_t group = root(i);
-    if (const auto found = chosen_.find(group); found != chosen_.end()) return found->second;
-    const int device = allowed_[group][static_cast<std::size_t>(consumer_device)] ? consumer_device : first_allowed(i);
-    chosen_.emplace(group, device);
-    return device;
-  }
-
-  std::string device_list() const {
-    std::string list;
-    for (const std::shared_ptr<Device>& device : devices_) list += (list.empty() ? "" : ", ") + device->name();
-    return list;
-  }
-
-  [[noreturn]] static void fail(const Node& node, std::string message) {
-    throw Error(invalid_argument(std::move(message)).with_node(node.op->name, node.name).with_location(node.where));
-  }
-
-  StepGraph& graph_;
-  std::span<const std::shared_ptr<Device>> devices_;
-  const OpTable& ops_;
-  bool soft_;
-  std::vector<DeviceName> names_;
-  std::vector<std::int32_t> parent_;
-  std::unordered_map<std::size_t, Allowed> allowed_;
-  std::unordered_map<std::size_t, int> chosen_;
-};
-
-/// One device, and no node asks for another by name: nothing to decide.
-DFLOW_INLINE bool place_on_only_device(StepGraph& graph, const Device& device) {
-  for (const Node& node : graph.nodes) {
-    if (!node.device.empty() && node.device != device.name()) return false;
-  }
-  for (Node& node : graph.nodes) node.device = device.name();
-  return true;
+DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft)
+    : devices_(std::move(devices)), kernels_(std::move(kernels)), soft_(soft) {
+  for (const DeviceInfo& device : devices_) names_.push_back(DeviceName::parse(device.name));
 }
 
-}  // namespace detail
+// ---- sets of devices ----
 
-DFLOW_INLINE void place(StepGraph& graph, std::span<const std::shared_ptr<Device>> devices, const OpTable& ops,
-                        bool soft_placement) {
-  if (devices.size() == 1 && detail::place_on_only_device(graph, *devices.front())) return;
-  detail::Placer(graph, devices, ops, soft_placement).place();
+// Each table gets an entry only when its value is known, so that running out of memory leaves none half made.
+
+DFLOW_INLINE Placement::SetId Placement::intern(const Set& set) {
+  if (const auto found = set_ids_.find(set); found != set_ids_.end()) return found->second;
+  const auto id = static_cast<SetId>(sets_.size());
+  sets_.push_back(set);
+  try {
+    set_ids_.emplace(set, id);
+  } catch (...) {
+    sets_.pop_back();
+    throw;
+  }
+  return id;
+}
+
+DFLOW_INLINE Placement::SetId Placement::intersect(SetId a, SetId b) {
+  if (a == b) return a;
+  const std::pair<SetId, SetId> key{std::min(a, b), std::max(a, b)};
+  if (const auto found = intersections_.find(key); found != intersections_.end()) return found->second;
+  Set both = sets_[static_cast<std::size_t>(a)];
+  for (std::size_t d = 0; d < both.size(); ++d) both[d] = both[d] && sets_[static_cast<std::size_t>(b)][d];
+  const SetId id = intern(both);
+  intersections_.emplace(key, id);
+  return id;
+}
+
+DFLOW_INLINE bool Placement::is_empty(SetId set) const {
+  const Set& members = sets_[static_cast<std::size_t>(set)];
+  return std::find(members.begin(), members.end(), true) == members.end();
+}
+
+DFLOW_INLINE bool Placement::contains(SetId set, std::int32_t device) const {
+  return device >= 0 && sets_[static_cast<std::size_t>(set)][static_cast<std::size_t>(device)];
+}
+
+DFLOW_INLINE const Placement::Constraint& Placement::constraint_of(const std::string& device) {
+  if (const auto found = constraints_.find(device); found != constraints_.end()) return found->second;
+  const DeviceName wanted = device.empty() ? DeviceName() : DeviceName::parse(device);
+  DeviceName same_task = wanted;
+  same_task.type.reset();
+  same_task.id.reset();
+  Set exact(devices_.size()), relaxed(devices_.size());
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    exact[d] = wanted.matches(names_[d]);
+    relaxed[d] = same_task.matches(names_[d]);
+  }
+  const Constraint constraint{intern(exact), intern(relaxed)};
+  return constraints_.emplace(device, constraint).first->second;
+}
+
+DFLOW_INLINE Placement::SetId Placement::with_kernel(const Node& node) {
+  const std::vector<DType> types(node.types.values, node.types.values + node.types.size);
+  const std::pair<const OpDef*, std::vector<DType>> key{node.op, types};
+  if (const auto found = kernel_sets_.find(key); found != kernel_sets_.end()) return found->second;
+  Set set(devices_.size(), true);
+  for (std::size_t d = 0; node.op->needs_kernel && d < devices_.size(); ++d) {
+    const KernelEntry* entry = kernels_[d].find(devices_[d].type, node.op->name);
+    set[d] = entry != nullptr && entry->supports_types(node.types);
+  }
+  const SetId id = intern(set);
+  kernel_sets_.emplace(key, id);
+  return id;
+}
+
+// ---- groups ----
+
+DFLOW_INLINE NodeId Placement::root(NodeId node) {
+  while (parent_[static_cast<std::size_t>(node)] != node) {
+    NodeId& up = parent_[static_cast<std::size_t>(node)];
+    up = parent_[static_cast<std::size_t>(up)];
+    node = up;
+  }
+  return node;
+}
+
+DFLOW_INLINE bool Placement::is_nowhere(const Node& node) {
+  const bool is_value = node.op->role == OpRole::constant || node.op->role == OpRole::placeholder;
+  return is_value && node.device.empty() && node.colocated_with < 0;
+}
+
+DFLOW_INLINE void Placement::fail(NodeId id, const Node& node, Status status) {
+  errors_.try_emplace(id, status.with_node(node.op->name, node.name).with_location(node.where));
+}
+
+DFLOW_INLINE std::string Placement::device_list() const {
+  std::string list;
+  for (const DeviceInfo& device : devices_) list += (list.empty() ? "" : ", ") + device.name;
+  return list;
+}
+
+DFLOW_INLINE std::string Placement::why_no_kernel(const Node& node, SetId allowed) const {
+  std::string types, devices, causes;
+  for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? " of " : ", ", dflow::name(node.types[t]));
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (!contains(allowed, static_cast<std::int32_t>(d))) continue;
+    devices += str_cat(devices.empty() ? "" : ", ", devices_[d].name);
+    const std::string& device_type = devices_[d].type;
+    const bool has_row = kernels_[d].find(device_type, node.op->name) != nullptr;
+    const std::string cause = has_row ? str_cat("its ", device_type, " kernel is for other element types")
+                                      : str_cat("the session's tables have no ", device_type, " kernel of it");
+    if (causes.find(cause) == std::string::npos) causes += str_cat(causes.empty() ? "" : ", ", cause);
+  }
+  const std::string constraint = node.device.empty() ? "" : str_cat("what '", node.device, "' allows, ");
+  return str_cat("op ", node.op->name, types, " has no kernel on ", constraint, devices, ": ", causes);
+}
+
+DFLOW_INLINE Placement::SetId Placement::allowed_for(NodeId id, const Node& node) {
+  const Constraint& constraint = constraint_of(node.device);
+  const SetId runnable = with_kernel(node);
+  const SetId exact = intersect(constraint.exact, runnable);
+  if (!is_empty(exact)) return exact;
+  if (soft_) {
+    const SetId relaxed = intersect(constraint.relaxed, runnable);
+    if (!is_empty(relaxed)) return relaxed;
+  }
+  if (is_empty(soft_ ? constraint.relaxed : constraint.exact)) {
+    fail(id, node, invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list())));
+  } else {
+    fail(id, node, not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
+  }
+  return intern(Set(devices_.size(), true));
+}
+
+/// A group that has its device keeps it. Groups that do not agree are not joined; with soft placement a group without a
+/// device yet goes where the other one is.
+DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, const GraphStore& graph) {
+  NodeId mine = root(id), theirs = root(other);
+  if (mine == theirs) return;
+  if (mine < theirs) std::swap(mine, theirs);  // the older one stays the root
+  Group& kept = groups_[static_cast<std::size_t>(theirs)];
+  const Group joined = groups_[static_cast<std::size_t>(mine)];
+  const std::int32_t device = kept.device >= 0 ? kept.device : joined.device;
+  const SetId both = intersect(kept.allowed, joined.allowed);
+  bool agrees = false, may_yield = soft_;
+  if (kept.device >= 0 && joined.device >= 0) {
+    agrees = kept.device == joined.device;
+    may_yield = false;
+  } else {
+    agrees = device >= 0 ? contains(kept.device >= 0 ? joined.allowed : kept.allowed, device) : !is_empty(both);
+  }
+  if (!agrees && !may_yield) {
+    if (errors_.contains(id)) return;
+    return fail(id, node,
+                invalid_argument(str_cat("'", node.device, "' and its kernels contradict the device of '", graph.node(theirs).name,
+                                         "', with which it must be placed")));
+  }
+  parent_[static_cast<std::size_t>(mine)] = theirs;
+  if (!is_empty(both)) kept.allowed = both;
+  kept.device = device;
+}
+
+/// The first producer's device if that is allowed, else the first allowed.
+DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node, const GraphStore& graph) {
+  for (const Endpoint input : node.inputs) {
+    if (is_nowhere(graph.node(input.node))) continue;
+    const std::int32_t producers = groups_[static_cast<std::size_t>(root(input.node))].device;
+    if (contains(group.allowed, producers)) return producers;
+    break;
+  }
+  const Set& allowed = sets_[static_cast<std::size_t>(group.allowed)];
+  return static_cast<std::int32_t>(std::find(allowed.begin(), allowed.end(), true) - allowed.begin());
+}
+
+DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
+  const std::size_t count = graph.size();
+  {
+    const std::shared_lock lock(mutex_);
+    if (parent_.size() >= count) return;
+  }
+  const std::unique_lock lock(mutex_);
+  const std::size_t placed = parent_.size();
+  if (placed >= count) return;
+  try {
+    place_from(placed, count, graph);
+  } catch (...) {
+    // Out of memory half way. Groups of older nodes may have been narrowed by the new ones, which will narrow them again.
+    parent_.resize(placed);
+    groups_.resize(placed);
+    std::erase_if(errors_, [&](const auto& error) { return static_cast<std::size_t>(error.first) >= placed; });
+    throw;
+  }
+}
+
+DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, const GraphStore& graph) {
+  for (std::size_t i = placed; i < count; ++i) {
+    const auto id = static_cast<NodeId>(i);
+    const Node& node = graph.node(id);
+    parent_.push_back(id);
+    groups_.push_back({allowed_for(id, node), -1});
+  }
+  for (std::size_t i = placed; i < count; ++i) {
+    const auto id = static_cast<NodeId>(i);
+    const Node& node = graph.node(id);
+    if (node.colocated_with >= 0) join(id, node, node.colocated_with, graph);
+    // A handle cannot leave its device: whoever uses it is where the state is.
+    for (const Endpoint input : node.inputs) {
+      const OutputInfo& edge = graph.node(input.node).outputs[static_cast<std::size_t>(input.index)];
+      if (edge.dtype == DType::resource) join(id, node, input.node, graph);
+    }
+  }
+  for (std::size_t i = placed; i < count; ++i) {
+    const Node& node = graph.node(static_cast<NodeId>(i));
+    Group& group = groups_[static_cast<std::size_t>(root(static_cast<NodeId>(i)))];
+    if (group.device < 0) group.device = choose(group, node, graph);
+  }
+  // From here on each node knows its group's root, so that readers need not look for it.
+  for (std::size_t i = placed; i < count; ++i) parent_[i] = root(static_cast<NodeId>(i));
+}
+
+DFLOW_INLINE std::size_t Placement::device_of(NodeId node) const {
+  const std::shared_lock lock(mutex_);
+  if (const auto found = errors_.find(node); found != errors_.end()) throw Error(found->second);
+  NodeId at = node;
+  while (parent_[static_cast<std::size_t>(at)] != at) at = parent_[static_cast<std::size_t>(at)];
+  return static_cast<std::size_t>(groups_[static_cast<std::size_t>(at)].device);
 }
 
 DFLOW_INLINE std::string placement_text(const StepGraph& graph) {

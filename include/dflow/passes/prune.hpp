@@ -1,16 +1,36 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/step_graph.hpp>
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace dflow {
 
-/// Copies the part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. The graph
-/// is locked for reading meanwhile.
+/// Working memory of `prune`, to be used again: what a small step of a large graph costs then depends on the step alone.
 ///
-/// Errors: InvalidArgument if an endpoint does not belong to the graph.
+/// Thread safety: used by one call at a time.
+class PruneScratch {
+ private:
+  friend class Pruner;
+  std::vector<std::uint32_t> marked_;  ///< per node of the graph: the call that last needed it
+  std::vector<NodeId> new_id_;         ///< of nodes that this call needs
+  std::uint32_t call_ = 0;
+};
+
+/// Copies the part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A placeholder
+/// that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph and its copy.
+///
+/// The graph may grow meanwhile.
+/// Errors: InvalidArgument if an endpoint does not belong to the graph, or is fed twice.
+StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
+                std::span<const NodeId> targets, PruneScratch& scratch,
+                FunctionRef<void(NodeId, Node&)> visit = [](NodeId, Node&) {});
+
+/// The same with working memory of its own.
 StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
                 std::span<const NodeId> targets);
 

@@ -4,98 +4,162 @@
 #include <dflow/passes/prune.hpp>
 
 #include <algorithm>
-#include <mutex>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace dflow {
 
-namespace detail {
+/// Marks what a step needs, then copies (or moves) it over, ids renumbered.
+class Pruner {
+ public:
+  Pruner(std::span<const Endpoint> feeds, std::span<const Endpoint> fetches, std::span<const NodeId> targets,
+         PruneScratch& scratch)
+      : feeds_(feeds), fetches_(fetches), targets_(targets), scratch_(scratch) {}
 
-/// Marks what is needed and copies (or moves) it over, ids renumbered. `Nodes` is anything indexable by NodeId.
-template <class Nodes, class Take>
-StepGraph prune_nodes(Nodes& nodes, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
-                      std::span<const NodeId> targets, Take&& take) {
-  const std::size_t count = nodes.size();
-  const auto at = [](NodeId id) { return static_cast<std::size_t>(id); };
-  const auto check = [count](NodeId id) {
-    if (id < 0 || static_cast<std::size_t>(id) >= count) throw Error(invalid_argument("an edge does not belong to the graph"));
-  };
-  std::vector<bool> is_needed(count), is_fed(count);
-  std::vector<NodeId> stack;
-  const auto need = [&](NodeId id) {
-    if (is_needed[at(id)]) return;
-    is_needed[at(id)] = true;
-    stack.push_back(id);
-  };
-  const auto need_edge = [&](Endpoint edge) {
-    if (is_fed[at(edge.node)] && std::find(feeds.begin(), feeds.end(), edge) != feeds.end()) return;
+  /// `nodes` is indexable by NodeId; `take` gives the node that goes into the step graph.
+  template <class Nodes, class Take>
+  StepGraph prune(Nodes& nodes, std::size_t count, Take&& take) {
+    open(count);
+    mark(nodes);
+    // What is fed and whose kernel need not run stays as a bare placeholder of its edge.
+    const std::size_t num_needed = needed_.size();
+    for (const Endpoint feed : feeds_) need(feed.node);
+    stack_.clear();
+    std::unordered_set<NodeId> fed_only(needed_.begin() + static_cast<std::ptrdiff_t>(num_needed), needed_.end());
+    std::sort(needed_.begin(), needed_.end());
+    for (std::size_t k = 0; k < needed_.size(); ++k) scratch_.new_id_[at(needed_[k])] = static_cast<NodeId>(k);
+
+    StepGraph pruned;
+    pruned.nodes.reserve(needed_.size());
+    for (const NodeId id : needed_) {
+      Node& node = pruned.nodes.emplace_back(take(id));
+      if (!fed_only.empty() && fed_only.contains(id)) {
+        node.inputs.clear();
+        node.control_inputs.clear();
+        node.is_fed_only = true;
+      }
+      rename(node);
+    }
+    for (const Endpoint feed : feeds_) pruned.feeds.push_back({new_id(feed.node), feed.index});
+    for (const Endpoint fetch : fetches_) pruned.fetches.push_back({new_id(fetch.node), fetch.index});
+    for (const NodeId target : targets_) pruned.targets.push_back(new_id(target));
+    return pruned;
+  }
+
+ private:
+  static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
+
+  void open(std::size_t count) {
+    if (scratch_.marked_.size() < count) {
+      const std::size_t room = std::max(count, scratch_.marked_.size() * 2);
+      scratch_.marked_.resize(room);
+      scratch_.new_id_.resize(room);
+    }
+    if (++scratch_.call_ == 0) {  // the numbers of calls have come round
+      std::fill(scratch_.marked_.begin(), scratch_.marked_.end(), 0u);
+      scratch_.call_ = 1;
+    }
+    count_ = count;
+  }
+
+  bool is_needed(NodeId id) const noexcept { return scratch_.marked_[at(id)] == scratch_.call_; }
+  /// -1 for what the step does not need.
+  NodeId new_id(NodeId id) const noexcept { return is_needed(id) ? scratch_.new_id_[at(id)] : -1; }
+
+  void check(NodeId id) const {
+    if (id < 0 || at(id) >= count_) throw Error(invalid_argument("an edge does not belong to the graph"));
+  }
+
+  template <class Nodes>
+  static void check_output(Endpoint edge, const Nodes& nodes) {
+    const Node& node = nodes[at(edge.node)];
+    if (edge.index >= 0 && static_cast<std::size_t>(edge.index) < node.outputs.size()) return;
+    throw Error(invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
+  }
+
+  void need(NodeId id) {
+    if (is_needed(id)) return;
+    scratch_.marked_[at(id)] = scratch_.call_;
+    needed_.push_back(id);
+    stack_.push_back(id);
+  }
+  void need_edge(Endpoint edge) {
+    if (fed_nodes_.contains(edge.node) && fed_.contains(edge)) return;
     need(edge.node);
-  };
-  // What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
-  const auto need_control = [&](NodeId id) {
-    if (!is_fed[at(id)] || nodes[at(id)].op->name != "Placeholder") need(id);
-  };
-  for (const Endpoint feed : feeds) {
-    check(feed.node);
-    is_fed[at(feed.node)] = true;
   }
-  for (const Endpoint fetch : fetches) {
-    check(fetch.node);
-    need_edge(fetch);
-  }
-  for (const NodeId target : targets) {
-    check(target);
-    need(target);
-  }
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    for (const Endpoint input : nodes[at(id)].inputs) need_edge(input);
-    for (const NodeId control : nodes[at(id)].control_inputs) need_control(control);
+  /// What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
+  template <class Nodes>
+  void need_control(NodeId id, const Nodes& nodes) {
+    if (!fed_nodes_.contains(id) || nodes[at(id)].op->role != OpRole::placeholder) need(id);
   }
 
-  // A fed node whose kernel need not run stays as a bare placeholder of its edge: without inputs, so without needs.
-  StepGraph pruned;
-  std::vector<NodeId> new_id(count, -1);
-  std::vector<std::size_t> kept;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (!is_needed[i] && !is_fed[i]) continue;
-    new_id[i] = static_cast<NodeId>(kept.size());
-    kept.push_back(i);
-  }
-  pruned.nodes.reserve(kept.size());
-  for (const std::size_t i : kept) {
-    Node& node = pruned.nodes.emplace_back(take(nodes[i]));
-    if (!is_needed[i]) {
-      node.inputs.clear();
-      node.control_inputs.clear();
-      node.is_fed_only = true;
+  template <class Nodes>
+  void mark(const Nodes& nodes) {
+    for (const Endpoint feed : feeds_) {
+      check(feed.node);
+      fed_nodes_.insert(feed.node);
+      check_output(feed, nodes);
+      if (!fed_.insert(feed).second) throw Error(invalid_argument("an edge is fed twice"));
     }
-    for (Endpoint& input : node.inputs) {
-      if (new_id[at(input.node)] >= 0) input.node = new_id[at(input.node)];
+    for (const Endpoint fetch : fetches_) {
+      check(fetch.node);
+      check_output(fetch, nodes);
+      need_edge(fetch);
     }
-    for (NodeId& control : node.control_inputs) control = new_id[at(control)];
-    if (node.colocated_with >= 0) node.colocated_with = new_id[at(node.colocated_with)];
+    for (const NodeId target : targets_) {
+      check(target);
+      need_control(target, nodes);
+    }
+    while (!stack_.empty()) {
+      const NodeId id = stack_.back();
+      stack_.pop_back();
+      for (const Endpoint input : nodes[at(id)].inputs) need_edge(input);
+      for (const NodeId control : nodes[at(id)].control_inputs) need_control(control, nodes);
+    }
   }
-  for (const Endpoint feed : feeds) pruned.feeds.push_back({new_id[at(feed.node)], feed.index});
-  for (const Endpoint fetch : fetches) pruned.fetches.push_back({new_id[at(fetch.node)], fetch.index});
-  for (const NodeId target : targets) pruned.targets.push_back(new_id[at(target)]);
-  return pruned;
+
+  void rename(Node& node) const noexcept {
+    // A fed edge of a node that is not needed for itself is in the graph too: as its placeholder.
+    for (Endpoint& input : node.inputs) input.node = new_id(input.node);
+    for (NodeId& control : node.control_inputs) control = new_id(control);
+    node.colocated_with = -1;
+  }
+
+  std::span<const Endpoint> feeds_;
+  std::span<const Endpoint> fetches_;
+  std::span<const NodeId> targets_;
+  PruneScratch& scratch_;
+  std::size_t count_ = 0;
+  std::vector<NodeId> needed_;
+  std::vector<NodeId> stack_;
+  std::unordered_set<NodeId> fed_nodes_;
+  std::unordered_set<Endpoint, EndpointHash> fed_;
+};
+
+DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
+                             std::span<const NodeId> targets, PruneScratch& scratch,
+                             FunctionRef<void(NodeId, Node&)> visit) {
+  const GraphStore::Nodes nodes = graph.nodes();
+  return Pruner(feeds, fetches, targets, scratch).prune(nodes, nodes.size(), [&](NodeId id) {
+    Node copy = nodes[static_cast<std::size_t>(id)];
+    visit(id, copy);
+    return copy;
+  });
 }
-
-}  // namespace detail
 
 DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
                              std::span<const NodeId> targets) {
-  const std::shared_lock lock(graph.mutex);
-  return detail::prune_nodes(graph.nodes, feeds, fetches, targets, [](const Node& node) { return node; });
+  PruneScratch scratch;
+  return prune(graph, feeds, fetches, targets, scratch);
 }
 
 DFLOW_INLINE StepGraph prune(StepGraph graph) {
-  const std::vector<Endpoint> feeds = std::move(graph.feeds), fetches = std::move(graph.fetches);
-  const std::vector<NodeId> targets = std::move(graph.targets);
-  return detail::prune_nodes(graph.nodes, feeds, fetches, targets, [](Node& node) { return std::move(node); });
+  PruneScratch scratch;
+  std::vector<Node>& nodes = graph.nodes;
+  return Pruner(graph.feeds, graph.fetches, graph.targets, scratch).prune(nodes, nodes.size(), [&](NodeId id) {
+    return std::move(nodes[static_cast<std::size_t>(id)]);
+  });
 }
 
 }  // namespace dflow

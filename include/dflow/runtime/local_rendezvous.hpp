@@ -2,36 +2,78 @@
 
 #include <dflow/core/rendezvous.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <mutex>
-#include <string>
 #include <unordered_map>
-#include <vector>
+#include <unordered_set>
 
 namespace dflow {
 
-/// The meeting point of the partitions of one step inside one process: a table of tensors that were sent before they were asked for, and of
-/// callbacks that asked before the tensor was there.
+/// The meeting point of the partitions of one step inside one process: a table of tensors that were sent before they were
+/// asked for, and of callbacks that asked before the tensor was there.
 ///
-/// Thread safety: safe. Callbacks run in the thread of the call that completes the pair.
+/// What was delivered is forgotten, so a loop takes no more memory than its tensors under way; of keys outside of loops
+/// a number of 64 bits is kept, by which a second send or receive of one is told (Aborted).
+///
+/// Thread safety: safe. Callbacks run in the thread of the call that completes the pair, or of the copy where the tensor
+/// has to cross into another memory.
 class LocalRendezvous final : public Rendezvous {
  public:
   LocalRendezvous() = default;
+  ~LocalRendezvous() override;
 
-  Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead) override;
-  void recv_async(const RendezvousKey& key, RecvDone done) override;
+  Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) override;
+  using Rendezvous::recv_async;
+  void recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) override;
   void abort(Status status) override;
 
+  /// Tensors and callbacks that wait. For tests and statistics.
+  std::size_t num_pending() const;
+
  private:
-  struct Item {
-    bool has_tensor = false;
-    bool is_dead = false;
+  struct Sent {
     AnyTensor tensor;
-    RecvDone waiting;
+    bool is_dead = false;
+    SendArgs args;
+  };
+  struct Wanted {
+    RecvDone done;
+    RecvArgs args;
+    CancellationRegistration cancellation;
+  };
+  /// One of both is there.
+  struct Item {
+    bool is_sent = false;
+    Sent sent;
+    Wanted wanted;
+  };
+  struct KeyHash {
+    std::size_t operator()(const RendezvousKey& key) const noexcept { return static_cast<std::size_t>(key.hash()); }
   };
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, Item> items_;
-  Status aborted_;
+  using Items = std::unordered_map<RendezvousKey, Item, KeyHash>;
+  /// What a token's callback may still look for when the rendezvous is gone.
+  struct Table {
+    /// With the mutex held. False if a pair of that key has met before.
+    bool note_delivery(const RendezvousKey& key) {
+      return !key.is_outside_loops() || delivered.insert(key.hash()).second;
+    }
+    bool was_delivered(const RendezvousKey& key) const {
+      return key.is_outside_loops() && delivered.contains(key.hash());
+    }
+    void give_up(const RendezvousKey& key, const Status& status);
+
+    mutable std::mutex mutex;
+    Items items;
+    std::unordered_set<std::uint64_t> delivered;
+    Status aborted;
+  };
+
+  static void deliver(Sent sent, Wanted wanted);
+
+  const std::shared_ptr<Table> table_ = std::make_shared<Table>();
 };
 
 }  // namespace dflow

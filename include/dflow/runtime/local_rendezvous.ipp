@@ -6,61 +6,127 @@
 
 namespace dflow {
 
-DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead) {
-  RecvDone waiting;
+DFLOW_INLINE LocalRendezvous::~LocalRendezvous() {
+  if (num_pending() == 0) return;
+  try {
+    abort(cancelled("the step has ended"));
+  } catch (...) {  // no memory for the sentence
+    abort(Status::out_of_memory());
+  }
+}
+
+DFLOW_INLINE void LocalRendezvous::deliver(Sent sent, Wanted wanted) {
+  // Before the receive completes, so that nothing of the pair is left then.
+  wanted.cancellation.deregister();
+  if (sent.is_dead) return wanted.done(Status(), AnyTensor(), true);
+  if (sent.args.memory == wanted.args.memory) return wanted.done(Status(), std::move(sent.tensor), false);
+  Allocator& host = wanted.args.allocator == nullptr ? default_cpu_allocator() : *wanted.args.allocator;
+  // A copy that throws drops the completion on the way, before the exception is known.
+  const auto done = std::make_shared<RecvDone>(std::move(wanted.done));
+  try {
+    copy_across_async(sent.tensor, sent.args.memory, wanted.args.memory, host, [done](Status status, AnyTensor copy) {
+      if (RecvDone once = std::exchange(*done, nullptr)) once(std::move(status), std::move(copy), false);
+    });
+  } catch (...) {
+    if (RecvDone once = std::exchange(*done, nullptr)) once(status_of_current_exception(), AnyTensor(), false);
+  }
+}
+
+DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args) {
+  Table& table = *table_;
+  Wanted wanted;
   {
-    const std::lock_guard lock(mutex_);
-    if (!aborted_.ok()) return aborted_;
-    Item& item = items_[key.text()];
-    if (item.has_tensor) return already_exists(str_cat("'", key.text(), "' was sent twice in one step"));
-    item.has_tensor = true;
-    if (!item.waiting) {
-      item.tensor = std::move(tensor);
-      item.is_dead = is_dead;
+    const std::lock_guard lock(table.mutex);
+    if (!table.aborted.ok()) return table.aborted;
+    const auto found = table.items.find(key);
+    if (found == table.items.end() && !table.was_delivered(key)) {
+      Item& item = table.items[key];
+      item.is_sent = true;
+      item.sent = {std::move(tensor), is_dead, args};
       return {};
     }
-    waiting = std::move(item.waiting);
+    if (found == table.items.end() || found->second.is_sent) {
+      return aborted(str_cat("'", key.text(), "' was sent twice in one step"));
+    }
+    table.note_delivery(key);
+    wanted = std::move(found->second.wanted);
+    table.items.erase(found);
   }
-  waiting(Status(), std::move(tensor), is_dead);
+  deliver({std::move(tensor), is_dead, args}, std::move(wanted));
   return {};
 }
 
-DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, RecvDone done) {
+DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
+  const std::shared_ptr<Table> table = table_;
   Status status;
-  AnyTensor tensor;
-  bool is_dead = false;
+  bool is_sent = false;
+  Sent sent;
   {
-    const std::lock_guard lock(mutex_);
-    status = aborted_;
+    const std::lock_guard lock(table->mutex);
+    status = table->aborted;
     if (status.ok()) {
-      Item& item = items_[key.text()];
-      if (item.waiting) {
-        status = already_exists(str_cat("'", key.text(), "' is asked for twice in one step"));
-      } else if (!item.has_tensor) {
-        item.waiting = std::move(done);
-        return;
+      const auto found = table->items.find(key);
+      if (found == table->items.end() && !table->was_delivered(key)) {
+        table->items[key].wanted = {std::move(done), args, {}};
+      } else if (found == table->items.end() || !found->second.is_sent) {
+        status = aborted(str_cat("'", key.text(), "' is asked for twice in one step"));
       } else {
-        tensor = std::move(item.tensor);
-        is_dead = item.is_dead;
+        is_sent = true;
+        table->note_delivery(key);
+        sent = std::move(found->second.sent);
+        table->items.erase(found);
       }
     }
   }
-  done(status, std::move(tensor), is_dead);
+  if (!status.ok()) return done(std::move(status), AnyTensor(), false);
+  if (is_sent) return deliver(std::move(sent), {std::move(done), args, {}});
+  if (!args.cancellation.can_be_cancelled()) return;
+  // Registered without the lock, since a token that is cancelled already calls back at once; the pair may have met, or
+  // been given up, meanwhile, and the rendezvous be gone.
+  CancellationRegistration registration =
+      args.cancellation.on_cancel([weak = std::weak_ptr<Table>(table), key](const Status& why) {
+        if (const std::shared_ptr<Table> here = weak.lock()) here->give_up(key, why);
+      });
+  const std::lock_guard lock(table->mutex);
+  const auto waiting = table->items.find(key);
+  if (waiting == table->items.end() || waiting->second.is_sent) return;
+  waiting->second.wanted.cancellation = std::move(registration);
+}
+
+DFLOW_INLINE void LocalRendezvous::Table::give_up(const RendezvousKey& key, const Status& status) {
+  Wanted wanted;
+  {
+    const std::lock_guard lock(mutex);
+    const auto found = items.find(key);
+    if (found == items.end() || found->second.is_sent) return;
+    wanted = std::move(found->second.wanted);
+    items.erase(found);
+  }
+  wanted.cancellation.deregister();
+  wanted.done(status, AnyTensor(), false);
 }
 
 DFLOW_INLINE void LocalRendezvous::abort(Status status) {
   if (status.ok()) status = cancelled("the step was aborted");
-  std::vector<RecvDone> waiting;
+  const std::shared_ptr<Table> table = table_;
+  Items left;
   {
-    const std::lock_guard lock(mutex_);
-    if (!aborted_.ok()) return;
-    aborted_ = status;
-    for (auto& [key, item] : items_) {
-      if (item.waiting) waiting.push_back(std::move(item.waiting));
-    }
-    items_.clear();
+    const std::lock_guard lock(table->mutex);
+    if (!table->aborted.ok()) return;
+    table->aborted = status;
+    left.swap(table->items);
+    table->delivered.clear();
   }
-  for (RecvDone& done : waiting) done(status, AnyTensor(), false);
+  for (auto& [key, item] : left) {
+    if (item.is_sent) continue;
+    item.wanted.cancellation.deregister();
+    item.wanted.done(status, AnyTensor(), false);
+  }
+}
+
+DFLOW_INLINE std::size_t LocalRendezvous::num_pending() const {
+  const std::lock_guard lock(table_->mutex);
+  return table_->items.size();
 }
 
 }  // namespace dflow

@@ -1,28 +1,74 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel.hpp>
-#include <dflow/op/op_table.hpp>
+#include <dflow/kernels/kernel_table.hpp>
 #include <dflow/runtime/inter_op.hpp>
+#include <dflow/runtime/plan_constants.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace dflow {
 
-/// Kernels of stateful nodes by node name: they keep what they own (a random stream's position) across plans.
-using StatefulKernels = std::unordered_map<std::string, std::shared_ptr<AnyKernel>>;
+/// Kernels that keep state in themselves, by device and node: shared by all plans of a session.
+///
+/// They are kept as long as the session, which only grows with its graph: what a node has counted or drawn goes on in every later
+/// step that runs it, whether or not the steps it ran in before are still compiled. Nodes are never removed from a graph, so
+/// there is none that no step can reach any more.
+///
+/// Thread safety: safe.
+class KeptKernels {
+ public:
+  std::shared_ptr<AnyKernel> find(std::string_view device, std::string_view node) const;
+  /// The kernel kept for that node: `kernel`, or what another thread was quicker to put there.
+  std::shared_ptr<AnyKernel> keep(std::string_view device, std::string_view node, std::shared_ptr<AnyKernel> kernel);
+
+ private:
+  static std::string key_of(std::string_view device, std::string_view node);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<AnyKernel>> kernels_;
+};
+
+/// How a plan is made.
+struct PlanOptions {
+  const KernelTables* kernels = nullptr;  ///< the device's
+  const DeviceContext* device = nullptr;
+  /// Keeps the device, and with it the memory of constants, alive as long as the plan.
+  std::shared_ptr<const void> device_owner = nullptr;
+  KeptKernels* kept = nullptr;
+  /// Copies of constants in the device's memory that other plans may have or want; null where nobody does.
+  DeviceConstants* constants = nullptr;
+  InterOp inter_op = InterOp::automatic;
+  /// That run the step's units; 0: those of the device's pool.
+  int num_threads = 0;
+  /// Kernels write into inputs that nobody else reads any more.
+  bool reuse_buffers = true;
+  /// Feeds may come while the step runs, and fetches leave it as soon as they are made.
+  bool streams = false;
+  /// Called now and then while a plan is made; throws to give up (a deadline).
+  FunctionRef<void()>* check = nullptr;
+  /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded, Cancelled.
+  Clock* clock = nullptr;
+  Clock::time_point deadline = Clock::never;
+  std::stop_token stop = {};
+};
 
 /// A graph on one device, compiled for running: nodes in dense arrays in a frozen order, edges as slot numbers, kernels
 /// made, counts of pending inputs and of readers precomputed.
 ///
-/// A unit is a stretch of cheap synchronous nodes, or one expensive node with the cheap ones that depend on it alone: it runs in
+/// A unit is a stretch of synchronous nodes, or one asynchronous or expensive node (`runtime/plan_units.hpp`): it runs in
 /// one go in one thread, so edges inside it cost no counter.
 ///
 /// Thread safety: immutable after `compile`; any number of steps may run it at once.
@@ -35,26 +81,32 @@ class Plan {
     std::int32_t release_end = 0;
     std::int32_t share_begin = 0;  ///< into `shared_reads`: slots with readers in several units
     std::int32_t share_end = 0;
+    bool is_trusted = false;  ///< sets all its outputs
     double cost_ns = 0;
   };
   struct Unit {
     std::int32_t node_begin = 0;
     std::int32_t node_end = 0;
-    std::int32_t consumer_begin = 0;  ///< into `unit_consumers`
+    std::int32_t consumer_begin = 0;  ///< into `unit_consumers`, asynchronous ones first
     std::int32_t consumer_end = 0;
-    std::int32_t pending = 0;  ///< units that must have finished before
-    bool is_async = false;     ///< a single asynchronous node
-    bool is_expensive = false; ///< worth waking another thread for
+    std::int32_t fetch_begin = 0;  ///< into `unit_fetches`, if the plan streams: fetches that it makes
+    std::int32_t fetch_end = 0;
+    std::int32_t pending = 0;   ///< units that must have finished before
+    bool is_async = false;      ///< a single asynchronous node
+    bool is_expensive = false;  ///< worth waking another thread for
+    bool is_feed = false;       ///< without nodes; finished by a late feed
   };
 
-  /// `device_owner` keeps the device (and with it the allocator of folded constants) alive as long as the plan.
-  /// Errors: NotFound if an op has no kernel for the device; whatever making a kernel throws, with the node added.
-  static std::shared_ptr<const Plan> compile(StepGraph graph, const OpTable& table, const DeviceContext& device,
-                                             StatefulKernels* stateful, InterOp inter_op, bool reuse_buffers,
-                                             std::shared_ptr<const void> device_owner = nullptr);
+  /// Blocks while constants are copied to a device with memory of its own; a worker of the device's pool goes on working.
+  /// Errors: NotFound if an op has no kernel for the device or its element types; InvalidArgument if a placeholder is not
+  /// fed, if the graph's nodes do not stand in a topological order, or if an op is not the table's of that name; whatever
+  /// making a kernel or copying a constant throws, with the node added; DeadlineExceeded and Cancelled as the options say.
+  static std::shared_ptr<const Plan> compile(StepGraph graph, const PlanOptions& options);
 
   std::span<const PlanNode> nodes() const noexcept { return nodes_; }
   std::span<const Unit> units() const noexcept { return units_; }
+  /// Units without producers, asynchronous ones first; feeds are not among them.
+  std::span<const std::int32_t> first_units() const noexcept { return first_units_; }
   std::span<const std::int32_t> unit_consumers() const noexcept { return unit_consumers_; }
   std::span<const std::int32_t> released() const noexcept { return released_; }
   std::span<const std::int32_t> shared_reads() const noexcept { return shared_reads_; }
@@ -62,12 +114,21 @@ class Plan {
   std::span<const std::pair<std::int32_t, AnyTensor>> constants() const noexcept { return constants_; }
   std::span<const std::int32_t> feed_slots() const noexcept { return feed_slots_; }
   std::span<const std::int32_t> fetch_slots() const noexcept { return fetch_slots_; }
+  /// The tensor of fetch `i` is in nobody's way: not a constant, and not fetched again under a later number. If the plan
+  /// streams, also not read by any node, nor fetched under another number.
+  bool may_take_fetch(std::size_t i) const noexcept { return may_take_fetch_[i]; }
   /// Slots that still hold a tensor after a run: what was fed and fetched, but for constants.
   std::span<const std::int32_t> cleared_slots() const noexcept { return cleared_slots_; }
   std::int32_t num_slots() const noexcept { return num_slots_; }
   /// All nodes are synchronous and run in order in the calling thread.
   bool is_sequential() const noexcept { return is_sequential_; }
-  bool has_async_nodes() const noexcept { return has_async_nodes_; }
+  /// Some kernel may give a dead tensor.
+  bool carries_dead() const noexcept { return carries_dead_; }
+  bool streams() const noexcept { return streams_; }
+  /// If the plan streams: the unit of each feed, and of each fetch (-1: it is there from the beginning).
+  std::span<const std::int32_t> feed_units() const noexcept { return feed_units_; }
+  std::span<const std::int32_t> fetch_units() const noexcept { return fetch_units_; }
+  std::span<const std::int32_t> unit_fetches() const noexcept { return unit_fetches_; }
   const DeviceContext& device() const noexcept { return *device_; }
   const StepGraph& graph() const noexcept { return graph_; }
 
@@ -83,16 +144,24 @@ class Plan {
   std::vector<Unit> units_;
   std::vector<std::int32_t> unit_consumers_;
   std::vector<std::int32_t> input_slots_;
+  std::vector<std::uint8_t> host_outputs_;  ///< of the nodes that have any: not 0 where an output is in host memory
   std::vector<std::int32_t> released_;
   std::vector<std::int32_t> shared_reads_;
   std::vector<std::int32_t> shared_read_counts_;  ///< per slot; 0 where one unit does all the reading
   std::vector<std::pair<std::int32_t, AnyTensor>> constants_;
+  std::vector<DeviceConstants::Ref> shared_constants_;  ///< those of them that other plans may use
   std::vector<std::int32_t> feed_slots_;
   std::vector<std::int32_t> fetch_slots_;
+  std::vector<bool> may_take_fetch_;
   std::vector<std::int32_t> cleared_slots_;
   std::int32_t num_slots_ = 0;
+  std::vector<std::int32_t> first_units_;
+  std::vector<std::int32_t> feed_units_;
+  std::vector<std::int32_t> fetch_units_;
+  std::vector<std::int32_t> unit_fetches_;
   bool is_sequential_ = true;
-  bool has_async_nodes_ = false;
+  bool carries_dead_ = false;
+  bool streams_ = false;
 };
 
 }  // namespace dflow

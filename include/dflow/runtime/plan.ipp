@@ -1,207 +1,307 @@
 #pragma once
 
+#include <dflow/kernels/host_arguments.hpp>
 #include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan_units.hpp>
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 namespace dflow {
 
+DFLOW_INLINE std::string KeptKernels::key_of(std::string_view device, std::string_view node) {
+  std::string key(device);
+  key.push_back('\0');  // in no name
+  key += node;
+  return key;
+}
+
+DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::find(std::string_view device, std::string_view node) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = kernels_.find(key_of(device, node));
+  return found == kernels_.end() ? nullptr : found->second;
+}
+
+DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::keep(std::string_view device, std::string_view node,
+                                                          std::shared_ptr<AnyKernel> kernel) {
+  const std::lock_guard lock(mutex_);
+  return kernels_.try_emplace(key_of(device, node), std::move(kernel)).first->second;
+}
+
+namespace detail {
+
+/// Of a constant that others wait for: its tensor is there from the beginning, what it was built after is not.
+class AfterControlInputs final : public AnyKernel {
+ public:
+  AfterControlInputs() : AnyKernel(KernelTraits{}) {}
+  void run(KernelContext&) const override {}
+  double cost_ns() const noexcept override { return 0; }
+};
+
+}  // namespace detail
+
 /// Compiles a StepGraph to a Plan, one stage per function; the working arrays are indexed by the graph's node ids.
 class PlanCompiler {
  public:
-  PlanCompiler(StepGraph graph, const OpTable& table, const DeviceContext& device, StatefulKernels* stateful,
-               InterOp inter_op, bool reuse_buffers, std::shared_ptr<const void> device_owner)
-      : table_(table), stateful_(stateful), inter_op_(inter_op), reuse_buffers_(reuse_buffers), plan_(new Plan) {
-    plan_->device_owner_ = std::move(device_owner);
+  PlanCompiler(StepGraph graph, const PlanOptions& options) : options_(options), plan_(new Plan) {
+    plan_->device_owner_ = options.device_owner;
     plan_->graph_ = std::move(graph);
-    plan_->device_ = &device;
+    plan_->device_ = options.device;
+    plan_->streams_ = options.streams;
   }
 
   std::shared_ptr<const Plan> compile() {
+    // Everything that follows relies on it. Loops are nodes that call plans, or a graph for a loop of its own.
+    require_topological_order(graph());
     make_kernels();
     assign_slots();
-    form_units();
+    group_nodes();
     order_nodes();
     link_units();
     plan_releases();
-    if (plan_->is_sequential_) reuse_slots();
+    reuse_slots();
     list_cleared_slots();
+    if (plan_->streams_) place_fetches();
     return std::move(plan_);
   }
 
  private:
-  static constexpr double cheap_ns = 5'000;        ///< below this a node joins the unit of its producers
-  static constexpr double worth_a_thread_ns = 20'000;  ///< waking a parked thread costs 7 to 20 us
-  static constexpr double splits_well_ns = 50'000;  ///< a kernel with so much for each thread keeps them all busy itself
+  using Index = std::int32_t;
+  static constexpr std::size_t at(Index i) noexcept { return static_cast<std::size_t>(i); }
 
   const StepGraph& graph() const { return plan_->graph_; }
   std::size_t num_nodes() const { return graph().nodes.size(); }
 
-  bool is_constant(const Node& node) const { return node.op->name == "Const"; }
-  /// Nodes without a kernel to run in the step: constants live in their slots, a fed placeholder's slot is the feed's.
-  bool runs(NodeId id) const { return kernels_[static_cast<std::size_t>(id)] != nullptr; }
+  bool is_constant(const Node& node) const { return node.op->role == OpRole::constant; }
+  /// Nodes without a kernel to run in the step: constants live in their slots, a fed placeholder's slot is the feed's. A
+  /// constant that comes after nodes that run has a kernel without outputs, so that who waits for it waits for them.
+  bool runs(NodeId id) const { return kernels_[at(id)] != nullptr; }
+
+  void check_in(std::size_t i) const {
+    if (options_.check != nullptr && i % 256 == 0) (*options_.check)();
+  }
 
   void make_kernels() {
     const StepGraph& g = graph();
     kernels_.resize(num_nodes());
-    is_async_.resize(num_nodes());
+    entries_.resize(num_nodes());
+    unit_nodes_.resize(num_nodes());
     for (std::size_t i = 0; i < num_nodes(); ++i) {
+      check_in(i);
       const Node& node = g.nodes[i];
-      if (is_constant(node) || node.is_fed_only) continue;
-      if (node.op->name == "Placeholder") {
+      if (node.is_fed_only) continue;
+      if (is_constant(node)) {
+        const bool is_late = std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
+                                         [&](NodeId control) { return runs(control); });
+        if (is_late) run_as(i, after_controls());
+        continue;
+      }
+      if (node.op->role == OpRole::placeholder) {
         throw Error(invalid_argument(str_cat("placeholder '", node.name, "' must be fed a ", dflow::name(node.outputs[0].dtype),
                                              " tensor of shape ", node.outputs[0].shape.to_string()))
                         .with_node(node.op->name, node.name)
                         .with_location(node.where));
       }
-      plan_->kernels_.push_back(make_kernel_of(node));
-      kernels_[i] = plan_->kernels_.back().get();
-      is_async_[i] = dynamic_cast<const AsyncKernel*>(kernels_[i]) != nullptr;
+      entries_[i] = &entry_of(node);
+      inputs_.clear();
+      for (const Endpoint input : node.inputs) inputs_.push_back(g.output(input));
+      const KernelInit init{node, inputs_, *plan_->device_, entries_[i]};
+      plan_->kernels_.push_back(make_kernel_of(init));
+      run_as(i, *plan_->kernels_.back());
+      unit_nodes_[i].cost_ns = estimated_ns(*kernels_[i], *entries_[i], init);
     }
   }
 
-  std::shared_ptr<AnyKernel> make_kernel_of(const Node& node) {
-    if (node.op->is_stateful && stateful_ != nullptr) {
-      const auto found = stateful_->find(node.name);
-      if (found != stateful_->end()) return found->second;
+  void run_as(std::size_t i, const AnyKernel& kernel) {
+    kernels_[i] = &kernel;
+    detail::UnitNode& unit = unit_nodes_[i];
+    unit.runs = true;
+    unit.is_async = dynamic_cast<const AsyncKernel*>(&kernel) != nullptr;
+    unit.splits = kernel.traits().splits;
+    plan_->carries_dead_ |= kernel.traits().makes_dead_outputs;
+  }
+
+  const AnyKernel& after_controls() {
+    if (after_controls_ == nullptr) {
+      plan_->kernels_.push_back(std::make_shared<detail::AfterControlInputs>());
+      after_controls_ = plan_->kernels_.back().get();
     }
+    return *after_controls_;
+  }
+
+  const KernelEntry& entry_of(const Node& node) const {
     const DeviceContext& device = *plan_->device_;
-    const KernelFactory make = table_.find_kernel(node.op->name, device.type);
-    if (make == nullptr) {
-      throw Error(not_found(str_cat("op ", node.op->name, " has no kernel for ", device.type, " devices"))
-                      .with_node(node.op->name, node.name)
-                      .with_device(device.name)
-                      .with_location(node.where));
+    const KernelEntry* entry = options_.kernels->find(device.type, node.op->name);
+    Status status;
+    if (entry == nullptr) {
+      const bool moves = node.op->role == OpRole::send || node.op->role == OpRole::recv;
+      status = not_found(str_cat("op ", node.op->name, " has no ", device.type,
+                                 " kernel in the tables that the session was given",
+                                 moves ? "; what moves tensors between devices is df::Send and df::Recv" : ""));
+    } else if (entry->op != node.op) {
+      status = invalid_argument(str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
+    } else if (!entry->supports_types(node.types)) {
+      std::string types;
+      for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
+      status = not_found(str_cat("op ", node.op->name, " has no ", device.type, " kernel for ", types));
     }
-    inputs_.clear();
-    for (const Endpoint input : node.inputs) inputs_.push_back(graph().output(input));
+    if (status.ok()) return *entry;
+    throw Error(status.with_node(node.op->name, node.name).with_device(device.name).with_location(node.where));
+  }
+
+  std::shared_ptr<AnyKernel> make_kernel_of(const KernelInit& init) {
+    const Node& node = init.node;
+    const DeviceContext& device = init.device;
+    if (options_.kept != nullptr && node.op->is_stateful) {
+      if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, node.name)) return kept;
+    }
     std::shared_ptr<AnyKernel> kernel;
     try {
-      kernel = make(KernelInit{node, inputs_, device});
+      kernel = init.entry->make(init);
+      if (kernel == nullptr) throw Error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
     } catch (...) {
       throw Error(status_of_current_exception()
                       .with_node(node.op->name, node.name)
                       .with_device(device.name)
                       .with_location(node.where));
     }
-    if (kernel == nullptr) {
-      throw Error(internal(str_cat("op ", node.op->name, " has no ", device.type, " kernel for these element types"))
-                      .with_node(node.op->name, node.name)
-                      .with_location(node.where));
+    if (options_.kept != nullptr && kernel->traits().keeps_state) {
+      return options_.kept->keep(device.name, node.name, std::move(kernel));
     }
-    if (node.op->is_stateful && stateful_ != nullptr) stateful_->emplace(node.name, kernel);
     return kernel;
   }
 
   // ---- slots: one per output, and one more per feed, which consumers read instead ----
 
-  std::int32_t slot_of(Endpoint endpoint) const {
-    for (std::size_t f = 0; f < graph().feeds.size(); ++f) {
-      if (has_feed_[static_cast<std::size_t>(endpoint.node)] && graph().feeds[f] == endpoint) return plan_->feed_slots_[f];
+  bool wants_host(std::size_t i, std::size_t input) const {
+    return !host_inputs_.empty() && !host_inputs_[i].empty() && host_inputs_[i][input];
+  }
+
+  Index feed_of(Endpoint endpoint) const {
+    if (!has_feed_[at(endpoint.node)]) return -1;
+    const auto found = feed_index_.find(endpoint);
+    return found == feed_index_.end() ? -1 : found->second;
+  }
+
+  Index slot_of(Endpoint endpoint, bool on_host) const {
+    if (const Index feed = feed_of(endpoint); feed >= 0) return plan_->feed_slots_[at(feed)];
+    if (on_host) {
+      if (const auto found = host_constant_.find(endpoint.node); found != host_constant_.end()) return found->second;
     }
-    return first_slot_[static_cast<std::size_t>(endpoint.node)] + endpoint.index;
+    return first_slot_[at(endpoint.node)] + endpoint.index;
   }
 
   void assign_slots() {
     first_slot_.resize(num_nodes());
     has_feed_.resize(num_nodes());
-    std::int32_t next = 0;
+    Index next = 0;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       first_slot_[i] = next;
-      next += static_cast<std::int32_t>(graph().nodes[i].outputs.size());
+      next += static_cast<Index>(graph().nodes[i].outputs.size());
     }
     for (const Endpoint feed : graph().feeds) {
-      has_feed_[static_cast<std::size_t>(feed.node)] = true;
+      has_feed_[at(feed.node)] = true;
+      feed_index_.emplace(feed, static_cast<Index>(plan_->feed_slots_.size()));
       plan_->feed_slots_.push_back(next++);
     }
     plan_->num_slots_ = next;
-    for (const Endpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch));
+    place_constants();
+    for (const Endpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch, false));
+  }
+
+  /// In host memory as they are; for a device with memory of its own a copy there, and one more slot where an argument in
+  /// host memory reads it.
+  void place_constants() {
+    const bool is_host = plan_->device_->memory == nullptr;
+    std::vector<bool> read_on_host(is_host ? 0 : num_nodes());
+    if (!is_host) {
+      host_inputs_.resize(num_nodes());
+      for (std::size_t i = 0; i < num_nodes(); ++i) {
+        const Node& node = graph().nodes[i];
+        if (entries_[i] != nullptr) host_inputs_[i] = host_inputs_of(node, *entries_[i]);
+        for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+          if (wants_host(i, k)) read_on_host[at(node.inputs[k].node)] = true;
+        }
+      }
+    }
+    std::vector<NodeId> to_bring;
+    std::vector<AnyTensor> values;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
+      check_in(i);
       const Node& node = graph().nodes[i];
       if (!is_constant(node) || node.is_fed_only) continue;
-      plan_->constants_.emplace_back(first_slot_[i], std::get<AnyTensor>(attr_of(node, node.op->attr_fields[0])));
+      AnyTensor value = constant_value(node);
+      if (!is_host && read_on_host[i]) {
+        host_constant_.emplace(static_cast<NodeId>(i), plan_->num_slots_);
+        plan_->constants_.emplace_back(plan_->num_slots_++, value);
+      }
+      if (is_host || is_host_object(value.dtype())) {
+        plan_->constants_.emplace_back(first_slot_[i], std::move(value));
+      } else {
+        to_bring.push_back(static_cast<NodeId>(i));
+        values.push_back(std::move(value));
+      }
     }
+    if (!to_bring.empty()) bring_constants(to_bring, values);
+  }
+
+  void bring_constants(const std::vector<NodeId>& ids, const std::vector<AnyTensor>& values) {
+    if (options_.check != nullptr) (*options_.check)();
+    detail::BroughtConstants brought = detail::bring_constants(*plan_->device_, values, options_.constants,
+                                                               {options_.clock, options_.deadline, options_.stop});
+    if (brought.failed >= 0) {
+      const Node& node = graph().node(ids[static_cast<std::size_t>(brought.failed)]);
+      throw Error(brought.status.with_node(node.op->name, node.name).with_device(plan_->device_->name).with_location(node.where));
+    }
+    throw_if_error(brought.status);
+    for (std::size_t k = 0; k < ids.size(); ++k) plan_->constants_.emplace_back(first_slot_[at(ids[k])], brought.constants[k]->here);
+    plan_->shared_constants_ = std::move(brought.constants);
   }
 
   // ---- units ----
 
+  /// The producers that a node waits for, by position among what units are formed of: late feeds, then the nodes.
   template <class F>
   void for_each_producer(const Node& node, F&& visit) const {
     for (const Endpoint input : node.inputs) {
-      if (runs(input.node) && !is_fed(input)) visit(input.node);
+      if (const Index feed = feed_of(input); feed >= 0) {
+        if (plan_->streams_) visit(feed);
+      } else if (runs(input.node)) {
+        visit(static_cast<Index>(shift_) + input.node);
+      }
     }
     for (const NodeId control : node.control_inputs) {
-      if (runs(control)) visit(control);
+      if (runs(control)) visit(static_cast<Index>(shift_) + control);
     }
   }
 
-  bool is_fed(Endpoint endpoint) const {
-    if (!has_feed_[static_cast<std::size_t>(endpoint.node)]) return false;
-    return std::find(graph().feeds.begin(), graph().feeds.end(), endpoint) != graph().feeds.end();
-  }
-
-  void form_units() {
-    unit_of_.assign(num_nodes(), -1);
-    bool any_async = false;
-    int expensive = 0;
-    const int num_threads = plan_->device_->pool->num_threads();
-    double split_ns = 0, whole_ns = 0;  // in kernels that keep all threads busy, and in those that do not
+  void group_nodes() {
+    shift_ = plan_->streams_ ? graph().feeds.size() : 0;
+    std::vector<detail::UnitNode> nodes(shift_);
+    for (detail::UnitNode& feed : nodes) feed.runs = feed.is_async = true;
+    nodes.insert(nodes.end(), unit_nodes_.begin(), unit_nodes_.end());
+    std::vector<Index> producers;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
-      if (!runs(static_cast<NodeId>(i))) continue;
-      any_async |= is_async_[i];
-      const double cost_ns = kernels_[i]->cost_ns();
-      if (cost_ns < worth_a_thread_ns) continue;
-      ++expensive;
-      (cost_ns >= splits_well_ns * num_threads ? split_ns : whole_ns) += cost_ns;
+      detail::UnitNode& node = nodes[shift_ + i];
+      node.producer_begin = static_cast<Index>(producers.size());
+      if (node.runs) for_each_producer(graph().nodes[i], [&](Index producer) { producers.push_back(producer); });
+      node.producer_end = static_cast<Index>(producers.size());
     }
-    plan_->has_async_nodes_ = any_async;
-    // Kernels side by side get in each other's caches, so one that can use all threads has them for itself.
-    const bool units_gain = num_threads > 1 && expensive >= 2 && whole_ns > split_ns;
-    plan_->is_sequential_ =
-        !any_async && (inter_op_ == InterOp::sequential || (inter_op_ == InterOp::automatic && !units_gain));
-    if (plan_->is_sequential_) return form_one_unit();
-
-    constexpr std::int32_t none = -1, several = -2;
-    std::int32_t source_unit = none;  // cheap nodes without producers share one unit
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      const auto id = static_cast<NodeId>(i);
-      if (!runs(id)) continue;
-      std::int32_t from = none;
-      for_each_producer(graph().nodes[i], [&](NodeId producer) {
-        const std::int32_t unit = unit_of_[static_cast<std::size_t>(producer)];
-        from = from == none || from == unit ? unit : several;
-      });
-      const bool is_cheap = !is_async_[i] && kernels_[i]->cost_ns() < cheap_ns;
-      if (is_cheap && from == none) {
-        if (source_unit == none) source_unit = new_unit(false);
-        unit_of_[i] = source_unit;
-      } else if (is_cheap && from >= 0 && !units_[static_cast<std::size_t>(from)].is_async) {
-        unit_of_[i] = from;
-      } else {
-        unit_of_[i] = new_unit(is_async_[i]);
-      }
-      unit_cost_[static_cast<std::size_t>(unit_of_[i])] += kernels_[i]->cost_ns();
+    const int num_threads = options_.num_threads > 0 ? options_.num_threads : plan_->device_->pool->num_threads();
+    detail::Units formed = detail::form_units(nodes, producers, options_.inter_op, num_threads);
+    plan_->is_sequential_ = formed.is_sequential;
+    unit_of_ = std::move(formed.unit_of);
+    units_.resize(formed.units.size());
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      units_[u].is_async = formed.units[u].is_async;
+      units_[u].is_expensive = formed.units[u].is_expensive;
     }
-    for (std::size_t u = 0; u < units_.size(); ++u) units_[u].is_expensive = unit_cost_[u] >= worth_a_thread_ns;
-  }
-
-  void form_one_unit() {
-    bool any = false;
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      if (!runs(static_cast<NodeId>(i))) continue;
-      unit_of_[i] = 0;
-      any = true;
+    for (std::size_t f = 0; f < shift_; ++f) {
+      units_[at(unit_of_[f])].is_feed = true;
+      plan_->feed_units_.push_back(unit_of_[f]);
     }
-    if (any) new_unit(false);
-  }
-
-  std::int32_t new_unit(bool is_async) {
-    Plan::Unit unit;
-    unit.is_async = is_async;
-    units_.push_back(unit);
-    unit_cost_.push_back(0);
-    return static_cast<std::int32_t>(units_.size()) - 1;
+    unit_of_.erase(unit_of_.begin(), unit_of_.begin() + static_cast<std::ptrdiff_t>(shift_));
   }
 
   /// Lays the nodes out unit by unit, each unit in topological order.
@@ -223,6 +323,7 @@ class PlanCompiler {
     std::size_t num_inputs = 0;
     for (std::size_t i = 0; i < num_nodes(); ++i) num_inputs += position_[i] < 0 ? 0 : graph().nodes[i].inputs.size();
     plan_->input_slots_.reserve(num_inputs);  // wirings point into it
+    find_host_outputs();
     node_at_.assign(plan_->nodes_.size(), 0);
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       if (position_[i] >= 0) node_at_[static_cast<std::size_t>(position_[i])] = static_cast<NodeId>(i);
@@ -230,42 +331,88 @@ class PlanCompiler {
     for (std::size_t p = 0; p < plan_->nodes_.size(); ++p) wire(p);
   }
 
+  void find_host_outputs() {
+    first_host_output_.assign(num_nodes(), -1);
+    if (plan_->device_->memory == nullptr) return;
+    for (std::size_t i = 0; i < num_nodes(); ++i) {
+      if (entries_[i] == nullptr) continue;
+      const std::vector<bool> on_host = host_outputs_of(graph().nodes[i], *entries_[i]);
+      if (!on_host.empty()) first_host_output_[i] = static_cast<Index>(plan_->host_outputs_.size());
+      plan_->host_outputs_.insert(plan_->host_outputs_.end(), on_host.begin(), on_host.end());
+    }
+  }
+
   void wire(std::size_t position) {
     const auto i = static_cast<std::size_t>(node_at_[position]);
     const Node& node = graph().nodes[i];
     Plan::PlanNode& planned = plan_->nodes_[position];
     planned.kernel = kernels_[i];
-    planned.cost_ns = kernels_[i]->cost_ns();
+    planned.cost_ns = unit_nodes_[i].cost_ns;
     planned.wiring.node = &node;
     planned.wiring.inputs = plan_->input_slots_.data() + plan_->input_slots_.size();
     planned.wiring.num_inputs = static_cast<std::int32_t>(node.inputs.size());
     planned.wiring.first_output = first_slot_[i];
+    planned.is_trusted = true;
+    if (entries_[i] == nullptr) return;  // a constant, whose slot is set
     planned.wiring.num_outputs = static_cast<std::int32_t>(node.outputs.size());
-    for (const Endpoint input : node.inputs) plan_->input_slots_.push_back(slot_of(input));
+    if (first_host_output_[i] >= 0) planned.wiring.host_outputs = plan_->host_outputs_.data() + first_host_output_[i];
+    planned.is_trusted = entries_[i]->is_trusted;
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) plan_->input_slots_.push_back(slot_of(node.inputs[k], wants_host(i, k)));
   }
 
   void link_units() {
-    std::vector<std::pair<std::int32_t, std::int32_t>> edges;
+    std::vector<std::pair<Index, Index>> edges;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       if (unit_of_[i] < 0) continue;
-      for_each_producer(graph().nodes[i], [&](NodeId producer) {
-        const std::int32_t from = unit_of_[static_cast<std::size_t>(producer)];
+      for_each_producer(graph().nodes[i], [&](Index producer) {
+        const bool is_feed = at(producer) < shift_;
+        const Index from = is_feed ? plan_->feed_units_[at(producer)] : unit_of_[at(producer) - shift_];
         if (from != unit_of_[i]) edges.emplace_back(from, unit_of_[i]);
       });
     }
-    std::sort(edges.begin(), edges.end());
+    // By producer, asynchronous consumers first.
+    std::sort(edges.begin(), edges.end(), [&](const auto& a, const auto& b) {
+      if (a.first != b.first) return a.first < b.first;
+      const bool a_waits = units_[at(a.second)].is_async, b_waits = units_[at(b.second)].is_async;
+      return a_waits != b_waits ? a_waits : a.second < b.second;
+    });
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
     plan_->unit_consumers_.reserve(edges.size());
     std::size_t e = 0;
     for (std::size_t u = 0; u < units_.size(); ++u) {
-      units_[u].consumer_begin = static_cast<std::int32_t>(plan_->unit_consumers_.size());
-      for (; e < edges.size() && edges[e].first == static_cast<std::int32_t>(u); ++e) {
+      units_[u].consumer_begin = static_cast<Index>(plan_->unit_consumers_.size());
+      for (; e < edges.size() && edges[e].first == static_cast<Index>(u); ++e) {
         plan_->unit_consumers_.push_back(edges[e].second);
-        ++units_[static_cast<std::size_t>(edges[e].second)].pending;
+        ++units_[at(edges[e].second)].pending;
       }
-      units_[u].consumer_end = static_cast<std::int32_t>(plan_->unit_consumers_.size());
+      units_[u].consumer_end = static_cast<Index>(plan_->unit_consumers_.size());
+    }
+    for (const bool is_async : {true, false}) {
+      for (std::size_t u = 0; u < units_.size(); ++u) {
+        const Plan::Unit& unit = units_[u];
+        if (unit.pending == 0 && !unit.is_feed && unit.is_async == is_async) plan_->first_units_.push_back(static_cast<Index>(u));
+      }
     }
     plan_->units_ = std::move(units_);
+  }
+
+  /// Which unit makes each fetch, and the other way round.
+  void place_fetches() {
+    std::vector<std::pair<Index, Index>> made;  // unit, fetch
+    for (std::size_t f = 0; f < graph().fetches.size(); ++f) {
+      const Endpoint fetch = graph().fetches[f];
+      const Index feed = feed_of(fetch);
+      const Index unit = feed >= 0 ? plan_->feed_units_[at(feed)] : unit_of_[at(fetch.node)];
+      plan_->fetch_units_.push_back(unit);
+      if (unit >= 0) made.emplace_back(unit, static_cast<Index>(f));
+    }
+    std::sort(made.begin(), made.end());
+    std::size_t m = 0;
+    for (std::size_t u = 0; u < plan_->units_.size(); ++u) {
+      plan_->units_[u].fetch_begin = static_cast<Index>(plan_->unit_fetches_.size());
+      for (; m < made.size() && made[m].first == static_cast<Index>(u); ++m) plan_->unit_fetches_.push_back(made[m].second);
+      plan_->units_[u].fetch_end = static_cast<Index>(plan_->unit_fetches_.size());
+    }
   }
 
   // ---- when a slot's tensor is let go, and who may write into it ----
@@ -313,7 +460,7 @@ class PlanCompiler {
         plan_->shared_reads_.push_back(slot);
       } else if (last_reader[s] == static_cast<std::int32_t>(p)) {
         plan_->released_.push_back(slot);
-        if (reuse_buffers_ && k < 64 && times_read == 1) planned.wiring.forwardable |= std::uint64_t{1} << k;
+        if (options_.reuse_buffers && k < 64 && times_read == 1) planned.wiring.forwardable |= std::uint64_t{1} << k;
       }
     }
     for (std::int32_t o = 0; o < planned.wiring.num_outputs; ++o) {
@@ -324,48 +471,78 @@ class PlanCompiler {
     planned.share_end = static_cast<std::int32_t>(plan_->shared_reads_.size());
   }
 
-  /// In one frozen order a slot whose tensor has been let go can hold another output: few slots stay warm in the cache.
+  /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots stay
+  /// warm in the cache. A slot that another unit made or reads keeps its name.
   void reuse_slots() {
-    constexpr std::int32_t unassigned = -1;
-    std::vector<std::int32_t> new_slot(static_cast<std::size_t>(plan_->num_slots_), unassigned);
-    std::vector<std::int32_t> free;
-    std::int32_t next = 0;
-    const auto keep = [&](std::int32_t& slot) {
-      std::int32_t& renamed = new_slot[static_cast<std::size_t>(slot)];
+    constexpr Index unassigned = -1;
+    std::vector<Index> new_slot(at(plan_->num_slots_), unassigned);
+    std::vector<bool> is_pinned(at(plan_->num_slots_));  // of constants and feeds, by new name
+    Index next = 0;
+    const auto keep = [&](Index& slot) {
+      Index& renamed = new_slot[at(slot)];
       if (renamed == unassigned) renamed = next++;
+      is_pinned[at(renamed)] = true;
       slot = renamed;
     };
     for (auto& [slot, tensor] : plan_->constants_) keep(slot);
-    for (std::int32_t& slot : plan_->feed_slots_) keep(slot);
+    for (Index& slot : plan_->feed_slots_) keep(slot);
     // Fetched outputs keep a slot of their own, which stands in the run of their node's outputs.
-    std::vector<std::int32_t> released = plan_->released_;
-    for (Plan::PlanNode& node : plan_->nodes_) {
-      const std::int32_t first = node.wiring.first_output, count = node.wiring.num_outputs;
-      std::int32_t renamed = next;
-      if (count == 1 && !free.empty()) {
-        renamed = free.back();
-        free.pop_back();
-      } else {
-        next += count;
-      }
-      for (std::int32_t o = 0; o < count; ++o) new_slot[static_cast<std::size_t>(first + o)] = renamed + o;
-      node.wiring.first_output = renamed;
-      for (std::int32_t r = node.release_begin; r < node.release_end; ++r) {
-        std::int32_t& slot = released[static_cast<std::size_t>(r)];
-        slot = new_slot[static_cast<std::size_t>(slot)];
-        if (slot >= static_cast<std::int32_t>(plan_->constants_.size() + plan_->feed_slots_.size())) free.push_back(slot);
+    std::vector<Index> free;
+    std::vector<Index> made_in(at(plan_->num_slots_), unassigned);  // by old name
+    for (std::size_t u = 0; u < plan_->units_.size(); ++u) {
+      free.clear();
+      for (Index p = plan_->units_[u].node_begin; p < plan_->units_[u].node_end; ++p) {
+        Plan::PlanNode& node = plan_->nodes_[at(p)];
+        const Index first = node.wiring.first_output, count = node.wiring.num_outputs;
+        Index renamed = next;
+        if (count == 1 && !free.empty()) {
+          renamed = free.back();
+          free.pop_back();
+        } else {
+          next += count;
+        }
+        for (Index o = 0; o < count; ++o) {
+          new_slot[at(first + o)] = renamed + o;
+          made_in[at(first + o)] = static_cast<Index>(u);
+        }
+        node.wiring.first_output = renamed;
+        for (Index r = node.release_begin; r < node.release_end; ++r) {
+          const Index slot = plan_->released_[at(r)];
+          if (made_in[at(slot)] == static_cast<Index>(u) && !is_pinned[at(new_slot[at(slot)])]) free.push_back(new_slot[at(slot)]);
+        }
       }
     }
-    for (std::int32_t& slot : plan_->input_slots_) slot = new_slot[static_cast<std::size_t>(slot)];
-    for (std::int32_t& slot : plan_->fetch_slots_) slot = new_slot[static_cast<std::size_t>(slot)];
-    plan_->released_ = std::move(released);
-    plan_->shared_read_counts_.clear();
+    std::vector<Index> counts(plan_->is_sequential_ ? 0 : at(next));
+    for (std::size_t s = 0; s < plan_->shared_read_counts_.size() && !counts.empty(); ++s) {
+      if (plan_->shared_read_counts_[s] != 0) counts[at(new_slot[s])] = plan_->shared_read_counts_[s];
+    }
+    for (std::vector<Index>* slots :
+         {&plan_->input_slots_, &plan_->fetch_slots_, &plan_->released_, &plan_->shared_reads_}) {
+      for (Index& slot : *slots) slot = new_slot[at(slot)];
+    }
+    plan_->shared_read_counts_ = std::move(counts);
     plan_->num_slots_ = next;
   }
 
   void list_cleared_slots() {
     std::vector<bool> is_constant_slot(static_cast<std::size_t>(plan_->num_slots_));
     for (const auto& [slot, tensor] : plan_->constants_) is_constant_slot[static_cast<std::size_t>(slot)] = true;
+    std::vector<bool> is_taken = is_constant_slot;
+    if (plan_->streams_) {
+      // A fetch may be taken while others have still to read its slot, and in any order.
+      for (const Index slot : plan_->input_slots_) is_taken[at(slot)] = true;
+      std::vector<bool> is_fetched(is_taken.size());
+      for (const Index slot : plan_->fetch_slots_) {
+        if (is_fetched[at(slot)]) is_taken[at(slot)] = true;
+        is_fetched[at(slot)] = true;
+      }
+    }
+    plan_->may_take_fetch_.resize(plan_->fetch_slots_.size());
+    for (std::size_t f = plan_->fetch_slots_.size(); f-- > 0;) {
+      const std::size_t slot = at(plan_->fetch_slots_[f]);
+      plan_->may_take_fetch_[f] = !is_taken[slot];
+      is_taken[slot] = true;
+    }
     for (const std::vector<std::int32_t>* slots : {&plan_->feed_slots_, &plan_->fetch_slots_}) {
       for (const std::int32_t slot : *slots) {
         if (!is_constant_slot[static_cast<std::size_t>(slot)]) plan_->cleared_slots_.push_back(slot);
@@ -378,28 +555,29 @@ class PlanCompiler {
     return {wiring.inputs, static_cast<std::size_t>(wiring.num_inputs)};
   }
 
-  const OpTable& table_;
-  StatefulKernels* stateful_;
-  InterOp inter_op_;
-  bool reuse_buffers_;
+  const PlanOptions& options_;
   std::shared_ptr<Plan> plan_;
   std::vector<const AnyKernel*> kernels_;
-  std::vector<bool> is_async_;
+  std::vector<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
+  const AnyKernel* after_controls_ = nullptr;
+  std::vector<detail::UnitNode> unit_nodes_;
   std::vector<OutputInfo> inputs_;
-  std::vector<std::int32_t> first_slot_;
+  std::vector<std::vector<bool>> host_inputs_;  ///< by node; empty on a device of host memory
+  std::vector<Index> first_host_output_;        ///< among the plan's, by node; -1: it has none
+  std::vector<Index> first_slot_;
   std::vector<bool> has_feed_;
-  std::vector<std::int32_t> unit_of_;
+  std::unordered_map<Endpoint, Index, EndpointHash> feed_index_;
+  std::unordered_map<NodeId, Index> host_constant_;
+  std::size_t shift_ = 0;  ///< positions of nodes among what units are formed of begin here; before them late feeds
+  std::vector<Index> unit_of_;
   std::vector<Plan::Unit> units_;
-  std::vector<double> unit_cost_;
-  std::vector<std::int32_t> position_;
+  std::vector<Index> position_;
   std::vector<NodeId> node_at_;
-  std::vector<std::int32_t> times_read_;  ///< by the node being looked at, per slot
+  std::vector<Index> times_read_;  ///< by the node being looked at, per slot
 };
 
-DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const OpTable& table, const DeviceContext& device,
-                                                       StatefulKernels* stateful, InterOp inter_op,
-                                                       bool reuse_buffers, std::shared_ptr<const void> device_owner) {
-  return PlanCompiler(std::move(graph), table, device, stateful, inter_op, reuse_buffers, std::move(device_owner)).compile();
+DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const PlanOptions& options) {
+  return PlanCompiler(std::move(graph), options).compile();
 }
 
 }  // namespace dflow

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/base/clock.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 #include <dflow/runtime/step_stats.hpp>
 
-#include <chrono>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -15,14 +15,16 @@ namespace dflow {
 /// Thread safety: safe.
 class StatsCollector {
  public:
-  explicit StatsCollector(std::uint64_t step_id);
+  /// The clock must outlive the collector.
+  StatsCollector(std::uint64_t step_id, const Clock& clock);
 
   std::int64_t now_ns() const;
   void record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns);
   StepStats finish();
 
  private:
-  std::chrono::steady_clock::time_point start_;
+  const Clock& clock_;
+  Clock::time_point start_;
   std::mutex mutex_;
   std::unordered_map<std::thread::id, int> threads_;
   StepStats stats_;

@@ -4,15 +4,15 @@
 
 namespace dflow {
 
-DFLOW_INLINE StatsCollector::StatsCollector(std::uint64_t step_id) : start_(std::chrono::steady_clock::now()) {
+DFLOW_INLINE StatsCollector::StatsCollector(std::uint64_t step_id, const Clock& clock)
+    : clock_(clock), start_(clock.now()) {
   stats_.step_id = step_id;
-  stats_.wall_start_us = std::chrono::duration_cast<std::chrono::microseconds>(
-                             std::chrono::system_clock::now().time_since_epoch())
-                             .count();
+  stats_.wall_start_us =
+      std::chrono::duration_cast<std::chrono::microseconds>(clock.wall_now().time_since_epoch()).count();
 }
 
 DFLOW_INLINE std::int64_t StatsCollector::now_ns() const {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start_).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now() - start_).count();
 }
 
 DFLOW_INLINE void StatsCollector::record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns) {

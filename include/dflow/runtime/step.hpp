@@ -2,9 +2,9 @@
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/unit_queue.hpp>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -16,70 +16,97 @@ class StatsCollector;
 
 /// One run of a plan, and the memory it needs: reused by the next run, so that a steady state allocates only tensors.
 ///
-/// Use: `feed`, then `run_sequential`, `run_blocking` or `start`, then `fetch`, then `reset`.
+/// Use: `feed`, then `run_sequential` or `start`, then `fetch`, then `reset`. If the plan streams, `feed_late` instead, at any
+/// time after `start`, and `set_on_fetch` before it.
 ///
-/// Thread safety: driven by one thread at a time; the workers that it starts are its own business.
+/// Thread safety: driven by one thread at a time; `feed_late` may be called from any thread. The threads that run its units are
+/// the queue's business.
 class Step : public std::enable_shared_from_this<Step> {
  public:
   using Done = UniqueFunction<void(const Status&)>;
+  /// Called with the number of a fetch as soon as it is made, from the thread that made it.
+  using OnFetch = UniqueFunction<void(std::size_t fetch)>;
 
   explicit Step(std::shared_ptr<const Plan> plan);
 
   const Plan& plan() const noexcept { return *plan_; }
   void feed(std::size_t i, AnyTensor tensor) noexcept { slots_[slot(plan_->feed_slots()[i])] = std::move(tensor); }
+  /// The tensor of a fetch; uninitialised if it is dead.
   const AnyTensor& fetch(std::size_t i) const noexcept { return slots_[slot(plan_->fetch_slots()[i])]; }
+  /// The same, taken out where nothing of the plan needs it any more (a constant stays).
+  AnyTensor take_fetch(std::size_t i) noexcept;
+  /// The same for a caller who shares it with nobody: copied where anybody else holds or lends its memory. Throws
+  /// ResourceExhausted.
+  void give_fetch(std::size_t i, AnyTensor& result);
+  bool is_fetch_dead(std::size_t i) const noexcept { 
+    return !dead_.slots.empty() && dead_.slots[slot(plan_->fetch_slots()[i])] != 0;
+  }
   /// Shared by all kernels of the run; set before it starts.
   StepContext& context() noexcept { return context_; }
   void set_stats(StatsCollector* stats) noexcept { stats_ = stats; }
   /// Called once, at the first error, before the run ends: aborts what asynchronous kernels wait for.
   void set_on_error(Done on_error) { on_error_ = std::move(on_error); }
+  void set_on_fetch(OnFetch on_fetch) { on_fetch_ = std::move(on_fetch); }
 
   /// Runs all nodes in the calling thread. Precondition: plan().is_sequential().
   Status run_sequential();
-  /// Runs with the calling thread taking part; returns when all nodes have finished.
-  Status run_blocking();
-  /// Returns at once; calls `done` from a pool's thread, or from the thread of the last asynchronous kernel.
-  void start(Done done);
+  /// Gives its units to `queue` as they become ready and returns; calls `done` when the last one has ended, in the thread that ran
+  /// it. Late feeds count as units.
+  void start(std::shared_ptr<UnitQueue> queue, Done done);
+  /// Once for each feed. Precondition: plan().streams(), started.
+  void feed_late(std::size_t i, AnyTensor tensor);
+  /// Ends the feeds that have not come, after `cancel` or an error: their units pass without a tensor.
+  void give_up_feeds();
 
   /// Lets go of all tensors of the run but the plan's constants. After a success only what was fed and fetched is left.
   void reset(bool has_failed) noexcept;
 
  private:
+  friend class UnitQueue;
   static std::size_t slot(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
   Status run_nodes(std::int32_t begin, std::int32_t end);
-  Status run_traced(std::int32_t begin, std::int32_t end);
+  Status run_nodes_with_care(std::int32_t begin, std::int32_t end);
+  Status error_at(const Plan::PlanNode& node, const Status& status) const;
+  /// True if the node must be passed over, its outputs being dead now.
+  bool pass_dead(const Plan::PlanNode& node) noexcept;
+  void check_outputs(KernelContext& context) const;
+  void let_go(std::int32_t index) noexcept {
+    if (plan_->device().release != nullptr) hand_over(index);
+    slots_[slot(index)].reset();
+  }
+  void hand_over(std::int32_t index) noexcept;
   void release_after(const Plan::PlanNode& node) noexcept;
-  void begin();
-  void drain();
-  void run_unit(std::int32_t unit);
+  void run_unit(std::int32_t unit, MadeUnits& made);
   void run_async_unit(std::int32_t unit);
-  void finish_unit(std::int32_t unit);
+  void end_async_unit(std::int32_t unit, std::int64_t start, Status status);
+  void finish_unit(std::int32_t unit, MadeUnits& made);
+  void finish_elsewhere(std::int32_t unit);
+  /// One unit, or a thread that starts one, less to wait for: the last one ends the run.
+  void count_down();
+  ReadyUnit ready(std::int32_t unit) noexcept;
   void fail(const Status& status);
   bool must_stop() const noexcept;
-  bool wants_help();
-  void schedule_drain();
 
   std::shared_ptr<const Plan> plan_;
   std::vector<AnyTensor> slots_;
+  DeadTensors dead_;  ///< without slots unless the plan carries dead tensors
   StepContext context_;
+  StepResources resources_;
   StatsCollector* stats_ = nullptr;
   Done on_error_;
+  OnFetch on_fetch_;
   Done done_;
 
-  // Of parallel runs.
+  // Of runs by units.
+  std::shared_ptr<UnitQueue> queue_;
   std::unique_ptr<std::atomic<std::int32_t>[]> pending_;       ///< per unit
   std::unique_ptr<std::atomic<std::int32_t>[]> shared_reads_;  ///< per slot
+  std::unique_ptr<std::atomic<bool>[]> fed_;                   ///< per feed, if the plan streams
   std::vector<KernelContext> async_contexts_;                  ///< per unit
   std::atomic<std::int32_t> outstanding_{0};
   std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::condition_variable wake_caller_;
-  std::vector<std::int32_t> ready_;
-  int drainers_ = 0;
-  bool caller_waits_ = false;
-  bool has_caller_ = false;
-  bool finished_ = false;
+  std::mutex mutex_;  ///< guards `status_` and `on_error_` while units run
   Status status_;
 };
 
@@ -87,4 +114,5 @@ class Step : public std::enable_shared_from_this<Step> {
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/runtime/step.ipp>
+#include <dflow/runtime/unit_queue.ipp>
 #endif

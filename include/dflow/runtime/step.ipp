@@ -3,6 +3,7 @@
 #include <dflow/runtime/stats_collector.hpp>
 #include <dflow/runtime/step.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace dflow {
@@ -10,27 +11,43 @@ namespace dflow {
 DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
   slots_.resize(slot(plan_->num_slots()));
   for (const auto& [index, tensor] : plan_->constants()) slots_[slot(index)] = tensor;
+  context_.resources = &resources_;
+  if (plan_->carries_dead()) {
+    dead_.slots.resize(slots_.size());
+    context_.dead = &dead_;
+  }
   if (plan_->is_sequential()) return;
   pending_ = std::make_unique<std::atomic<std::int32_t>[]>(plan_->units().size());
   shared_reads_ = std::make_unique<std::atomic<std::int32_t>[]>(slots_.size());
+  if (plan_->streams()) fed_ = std::make_unique<std::atomic<bool>[]>(plan_->feed_units().size());
   async_contexts_.reserve(plan_->units().size());
+  static constexpr KernelContext::Wiring no_node;
   for (const Plan::Unit& unit : plan_->units()) {
-    const Plan::PlanNode& node = plan_->nodes()[slot(unit.node_begin)];
-    async_contexts_.emplace_back(slots_.data(), node.wiring, plan_->device(), context_);
+    const bool has_node = unit.node_begin != unit.node_end;
+    async_contexts_.emplace_back(slots_.data(), has_node ? plan_->nodes()[slot(unit.node_begin)].wiring : no_node,
+                                 plan_->device(), context_);
   }
 }
 
 DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
   if (has_failed) {
-    for (AnyTensor& tensor : slots_) tensor.reset();
+    for (std::size_t i = 0; i < slots_.size(); ++i) let_go(static_cast<std::int32_t>(i));
     for (const auto& [index, tensor] : plan_->constants()) slots_[slot(index)] = tensor;
   } else {
     // Every other tensor was let go by its last reader.
-    for (const std::int32_t index : plan_->cleared_slots()) slots_[slot(index)].reset();
+    for (const std::int32_t index : plan_->cleared_slots()) let_go(index);
   }
+  if (dead_.any.load(std::memory_order_relaxed)) {
+    std::fill(dead_.slots.begin(), dead_.slots.end(), std::uint8_t{0});
+    dead_.any.store(false, std::memory_order_relaxed);
+  }
+  resources_.clear();
   stats_ = nullptr;
   on_error_ = nullptr;
+  on_fetch_ = nullptr;
   context_ = StepContext{};
+  context_.resources = &resources_;
+  if (!dead_.slots.empty()) context_.dead = &dead_;
   status_ = Status();
 }
 
@@ -38,18 +55,64 @@ DFLOW_INLINE bool Step::must_stop() const noexcept {
   return failed_.load(std::memory_order_relaxed) || context_.cancellation.is_cancelled();
 }
 
+DFLOW_INLINE AnyTensor Step::take_fetch(std::size_t i) noexcept {
+  AnyTensor& tensor = slots_[slot(plan_->fetch_slots()[i])];
+  return plan_->may_take_fetch(i) ? std::move(tensor) : tensor;
+}
+
+DFLOW_INLINE void Step::give_fetch(std::size_t i, AnyTensor& result) {
+  AnyTensor& tensor = slots_[slot(plan_->fetch_slots()[i])];
+  const bool has_memory = static_cast<bool>(tensor.buffer());
+  if (plan_->may_take_fetch(i) && (!has_memory || tensor.buffer_is_unique())) {
+    result = std::move(tensor);
+  } else {
+    result = has_memory ? tensor.deep_copy() : tensor;
+  }
+}
+
 // ---- the loop over a stretch of nodes ----
 
+/// To a device that may not have finished with it.
+DFLOW_INLINE void Step::hand_over(std::int32_t index) noexcept {
+  AnyTensor& tensor = slots_[slot(index)];
+  if (tensor.is_initialized()) plan_->device().release(plan_->device(), std::move(tensor));
+}
+
 DFLOW_INLINE void Step::release_after(const Plan::PlanNode& node) noexcept {
-  for (std::int32_t r = node.release_begin; r < node.release_end; ++r) slots_[slot(plan_->released()[slot(r)])].reset();
+  for (std::int32_t r = node.release_begin; r < node.release_end; ++r) let_go(plan_->released()[slot(r)]);
   for (std::int32_t r = node.share_begin; r < node.share_end; ++r) {
-    const std::size_t s = slot(plan_->shared_reads()[slot(r)]);
-    if (shared_reads_[s].fetch_sub(1, std::memory_order_acq_rel) == 1) slots_[s].reset();
+    const std::int32_t index = plan_->shared_reads()[slot(r)];
+    if (shared_reads_[slot(index)].fetch_sub(1, std::memory_order_acq_rel) == 1) let_go(index);
+  }
+}
+
+DFLOW_INLINE Status Step::error_at(const Plan::PlanNode& node, const Status& status) const {
+  const Node& graph_node = *node.wiring.node;
+  return status.with_node(graph_node.op->name, graph_node.name)
+      .with_device(plan_->device().name)
+      .with_location(graph_node.where);
+}
+
+DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
+  for (int o = 0; o < context.num_outputs(); ++o) {
+    const AnyTensor& output = context.output(o);
+    const bool is_dead = context_.dead != nullptr && context_.dead->slots[slot(context.wiring_->first_output + o)] != 0;
+    if (is_dead) continue;
+    if (!output.is_initialized()) throw Error(internal(str_cat("the kernel has left output ", o, " unset")));
+    if (output.dtype() != context.output_dtype(o)) {
+      throw Error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dflow::name(output.dtype()))));
+    }
+    if (output.dtype() == DType::resource) continue;  // the edge has the shape of what the handle leads to
+    const PartialShape& promised = context.node().outputs[static_cast<std::size_t>(o)].shape;
+    if (!promised.is_compatible_with(output.shape())) {
+      throw Error(internal(str_cat("the kernel set output ", o, " to shape ", output.shape().to_string(),
+                                   ", but the op has inferred ", promised.to_string())));
+    }
   }
 }
 
 DFLOW_INLINE Status Step::run_nodes(std::int32_t begin, std::int32_t end) {
-  if (stats_ != nullptr) return run_traced(begin, end);
+  if (stats_ != nullptr || context_.dead != nullptr) return run_nodes_with_care(begin, end);
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
@@ -60,42 +123,46 @@ DFLOW_INLINE Status Step::run_nodes(std::int32_t begin, std::int32_t end) {
       const Plan::PlanNode& node = nodes[i];
       KernelContext context(slots, node.wiring, device, context_);
       node.kernel->run(context);
+      if (!node.is_trusted) check_outputs(context);
       if (node.release_begin != node.release_end || node.share_begin != node.share_end) release_after(node);
     }
   } catch (...) {
-    const Node& node = *nodes[i].wiring.node;
-    return status_of_current_exception()
-        .with_node(node.op->name, node.name)
-        .with_device(device.name)
-        .with_location(node.where);
+    return error_at(nodes[i], status_of_current_exception());
   }
   return {};
 }
 
-DFLOW_INLINE Status Step::run_traced(std::int32_t begin, std::int32_t end) {
-  StatsCollector* const stats = stats_;
-  Status status;
-  for (std::int32_t i = begin; i < end && status.ok(); ++i) {
+DFLOW_INLINE bool Step::pass_dead(const Plan::PlanNode& node) noexcept {
+  if (!dead_.any.load(std::memory_order_relaxed)) return false;
+  bool is_dead = false;
+  for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) is_dead |= dead_.slots[slot(node.wiring.inputs[i])] != 0;
+  is_dead &= !node.kernel->traits().sees_dead_inputs;
+  // A slot may have held a dead tensor of an earlier node.
+  for (std::int32_t o = 0; o < node.wiring.num_outputs; ++o) {
+    dead_.slots[slot(node.wiring.first_output + o)] = is_dead ? 1 : 0;
+  }
+  return is_dead;
+}
+
+/// The same loop where a step is traced or may carry dead tensors.
+DFLOW_INLINE Status Step::run_nodes_with_care(std::int32_t begin, std::int32_t end) {
+  for (std::int32_t i = begin; i < end; ++i) {
     const Plan::PlanNode& node = plan_->nodes()[slot(i)];
+    if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
     KernelContext context(slots_.data(), node.wiring, plan_->device(), context_);
-    const std::int64_t start = stats->now_ns();
+    const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
     try {
-      if (must_stop()) {
-        status = context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
-        break;
+      if (context_.dead == nullptr || !pass_dead(node)) {
+        node.kernel->run(context);
+        if (!node.is_trusted) check_outputs(context);
+        if (stats_ != nullptr) stats_->record(context, start, stats_->now_ns());
       }
-      node.kernel->run(context);
-      stats->record(context, start, stats->now_ns());
       release_after(node);
     } catch (...) {
-      const Node& graph_node = *node.wiring.node;
-      status = status_of_current_exception()
-                   .with_node(graph_node.op->name, graph_node.name)
-                   .with_device(plan_->device().name)
-                   .with_location(graph_node.where);
+      return error_at(node, status_of_current_exception());
     }
   }
-  return status;
+  return {};
 }
 
 DFLOW_INLINE Status Step::run_sequential() {
@@ -105,167 +172,184 @@ DFLOW_INLINE Status Step::run_sequential() {
   return status;
 }
 
-// ---- units at once ----
+// ---- by units ----
 
-DFLOW_INLINE void Step::begin() {
+DFLOW_INLINE ReadyUnit Step::ready(std::int32_t unit) noexcept {
+  const Plan::Unit& planned = plan_->units()[slot(unit)];
+  return {this, unit, planned.is_async, planned.is_expensive};
+}
+
+DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
+  const std::shared_ptr<Step> keep = shared_from_this();
   const std::span<const Plan::Unit> units = plan_->units();
   failed_.store(false, std::memory_order_relaxed);
   status_ = Status();
-  finished_ = false;
-  ready_.clear();
-  outstanding_.store(static_cast<std::int32_t>(units.size()), std::memory_order_relaxed);
-  for (std::size_t u = 0; u < units.size(); ++u) {
-    pending_[u].store(units[u].pending, std::memory_order_relaxed);
-    if (units[u].pending == 0) ready_.push_back(static_cast<std::int32_t>(u));
+  queue_ = std::move(queue);
+  if (plan_->is_sequential() && units.empty()) return done(Status());
+  done_ = std::move(done);
+  if (plan_->is_sequential()) {
+    outstanding_.store(1, std::memory_order_relaxed);
+    const ReadyUnit whole = ready(0);
+    return queue_->push({&whole, 1});
   }
+  outstanding_.store(static_cast<std::int32_t>(units.size()), std::memory_order_relaxed);
+  for (std::size_t u = 0; u < units.size(); ++u) pending_[u].store(units[u].pending, std::memory_order_relaxed);
   const std::span<const std::int32_t> counts = plan_->shared_read_counts();
   for (std::size_t s = 0; s < counts.size(); ++s) {
     if (counts[s] != 0) shared_reads_[s].store(counts[s], std::memory_order_relaxed);
   }
-}
-
-DFLOW_INLINE Status Step::run_blocking() {
-  if (plan_->is_sequential()) return run_sequential();
-  if (plan_->units().empty()) return {};
-  const std::shared_ptr<Step> keep = shared_from_this();
-  bool help = false;
-  {
-    const std::lock_guard lock(mutex_);
-    has_caller_ = true;
-    begin();
-    ++drainers_;  // not set: a drainer of the run before may be on its way out
-    help = wants_help();
-  }
-  if (help) schedule_drain();
-  for (;;) {
-    drain();
-    std::unique_lock lock(mutex_);
-    if (ready_.empty() && !finished_) {
-      caller_waits_ = true;
-      wake_caller_.wait(lock, [this] { return finished_ || !ready_.empty(); });
-      caller_waits_ = false;
+  for (std::size_t f = 0; f < plan_->feed_units().size(); ++f) fed_[f].store(false, std::memory_order_relaxed);
+  if (on_fetch_) {
+    for (std::size_t f = 0; f < plan_->fetch_units().size(); ++f) {
+      if (plan_->fetch_units()[f] < 0) on_fetch_(f);
     }
-    if (finished_ && ready_.empty()) {
-      has_caller_ = false;
-      return status_;
-    }
-    ++drainers_;
   }
+  if (units.empty()) return std::exchange(done_, nullptr)(Status());
+  std::vector<ReadyUnit> first;
+  first.reserve(plan_->first_units().size());
+  for (const std::int32_t unit : plan_->first_units()) first.push_back(ready(unit));
+  // From here on the step may end at any time.
+  const std::shared_ptr<UnitQueue> target = queue_;
+  target->push(first);
 }
 
-DFLOW_INLINE void Step::start(Done done) {
+DFLOW_INLINE void Step::feed_late(std::size_t i, AnyTensor tensor) {
+  if (fed_[i].exchange(true, std::memory_order_acq_rel)) return;
   const std::shared_ptr<Step> keep = shared_from_this();
-  done_ = std::move(done);
-  if (plan_->is_sequential()) {
-    plan_->device().pool->schedule([keep] {
-      const Status status = keep->run_sequential();
-      std::exchange(keep->done_, nullptr)(status);
-    });
-    return;
-  }
-  if (plan_->units().empty()) return std::exchange(done_, nullptr)(Status());
-  {
-    const std::lock_guard lock(mutex_);
-    begin();
-    ++drainers_;  // not set: a drainer of the run before may be on its way out
-  }
-  schedule_drain();
+  slots_[slot(plan_->feed_slots()[i])] = std::move(tensor);
+  finish_elsewhere(plan_->feed_units()[i]);
 }
 
-/// Called with the mutex held, after units became ready. True if the caller must schedule one more drainer once it has let
-/// go of the mutex: a pool without threads runs it at once.
-DFLOW_INLINE bool Step::wants_help() {
-  if (ready_.empty()) return false;
-  int expensive = 0;
-  for (const std::int32_t unit : ready_) expensive += plan_->units()[slot(unit)].is_expensive ? 1 : 0;
-  const bool nobody_works = drainers_ == 0;
-  const bool worth_it = expensive > 1 && drainers_ < plan_->device().pool->num_threads();
-  if (!nobody_works && !worth_it) return false;
-  if (caller_waits_) {
-    wake_caller_.notify_one();
-    return false;
-  }
-  ++drainers_;
-  return true;
-}
-
-DFLOW_INLINE void Step::schedule_drain() {
-  plan_->device().pool->schedule([self = shared_from_this()] { self->drain(); });
-}
-
-DFLOW_INLINE void Step::drain() {
+DFLOW_INLINE void Step::give_up_feeds() {
   const std::shared_ptr<Step> keep = shared_from_this();
-  std::unique_lock lock(mutex_);
-  while (!ready_.empty()) {
-    const std::int32_t unit = ready_.back();
-    ready_.pop_back();
-    lock.unlock();
-    run_unit(unit);
-    lock.lock();
+  for (std::size_t i = 0; i < plan_->feed_units().size(); ++i) {
+    if (!fed_[i].exchange(true, std::memory_order_acq_rel)) finish_elsewhere(plan_->feed_units()[i]);
   }
-  --drainers_;
 }
 
-DFLOW_INLINE void Step::run_unit(std::int32_t unit) {
+DFLOW_INLINE void Step::finish_elsewhere(std::int32_t unit) {
+  const std::shared_ptr<UnitQueue> queue = queue_;
+  MadeUnits made;
+  finish_unit(unit, made);
+  queue->push(made.all());
+}
+
+DFLOW_INLINE void Step::run_unit(std::int32_t unit, MadeUnits& made) {
   const Plan::Unit& planned = plan_->units()[slot(unit)];
   if (planned.is_async && !must_stop()) return run_async_unit(unit);
-  if (const Status status = must_stop() ? context_.cancellation.status() : run_nodes(planned.node_begin, planned.node_end);
-      !status.ok()) {
-    fail(status);
-  }
-  finish_unit(unit);
+  const Status status = must_stop() ? context_.cancellation.status() : run_nodes(planned.node_begin, planned.node_end);
+  if (!status.ok()) fail(status);
+  finish_unit(unit, made);
 }
+
+namespace detail {
+
+/// An asynchronous kernel that the calling thread is starting: one that throws drops its completion on the way, which must
+/// not end the unit before the exception is known.
+struct StartingKernel {
+  explicit StartingKernel(const KernelContext& of) noexcept : context(&of), outer(std::exchange(innermost(), this)) {}
+  StartingKernel(const StartingKernel&) = delete;
+  StartingKernel& operator=(const StartingKernel&) = delete;
+  ~StartingKernel() { innermost() = outer; }
+
+  static StartingKernel*& innermost() noexcept {
+    static constinit thread_local StartingKernel* frame = nullptr;
+    return frame;
+  }
+  static StartingKernel* find(const KernelContext& of) noexcept {
+    StartingKernel* frame = innermost();
+    while (frame != nullptr && frame->context != &of) frame = frame->outer;
+    return frame;
+  }
+
+  const KernelContext* context;
+  StartingKernel* outer;
+  bool has_dropped = false;
+};
+
+}  // namespace detail
 
 DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
   const Plan::PlanNode& node = plan_->nodes()[slot(plan_->units()[slot(unit)].node_begin)];
-  const auto& kernel = static_cast<const AsyncKernel&>(*node.kernel);
   KernelContext& context = async_contexts_[slot(unit)];
   const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
-  const auto finish = [self = shared_from_this(), unit, start](const Status& status) {
-    const Plan::PlanNode& done_node = self->plan_->nodes()[slot(self->plan_->units()[slot(unit)].node_begin)];
-    if (status.ok()) {
-      if (self->stats_ != nullptr) self->stats_->record(self->async_contexts_[slot(unit)], start, self->stats_->now_ns());
-      self->release_after(done_node);
-    } else {
-      const Node& graph_node = *done_node.wiring.node;
-      self->fail(status.with_node(graph_node.op->name, graph_node.name)
-                     .with_device(self->plan_->device().name)
-                     .with_location(graph_node.where));
-    }
-    self->finish_unit(unit);
-  };
+  if (context_.dead != nullptr && pass_dead(node)) return end_async_unit(unit, start, Status());
+  const std::shared_ptr<Step> keep = shared_from_this();
+  // The run does not end while its kernel is being started: what that throws afterwards belongs to this run.
+  outstanding_.fetch_add(1, std::memory_order_relaxed);
+  detail::StartingKernel starting(context);
   try {
-    kernel.run_async(context, finish);
+    static_cast<const AsyncKernel&>(*node.kernel).run_async(context, [keep, unit, start](Status status) {
+      if (Completion::was_dropped(status)) {
+        if (detail::StartingKernel* here = detail::StartingKernel::find(keep->async_contexts_[slot(unit)])) {
+          here->has_dropped = true;
+          return;
+        }
+      }
+      keep->end_async_unit(unit, start, std::move(status));
+    });
+    if (starting.has_dropped) end_async_unit(unit, start, Completion::dropped());
   } catch (...) {
-    finish(status_of_current_exception());
+    const Status status = status_of_current_exception();
+    // A kernel that has put its completion somewhere else before it threw ends when that is called, or dropped.
+    if (starting.has_dropped) {
+      end_async_unit(unit, start, status);
+    } else {
+      fail(error_at(node, status));
+    }
   }
+  count_down();
 }
 
-DFLOW_INLINE void Step::finish_unit(std::int32_t unit) {
-  const Plan::Unit& planned = plan_->units()[slot(unit)];
-  Done done;
-  Status status;
-  bool help = false;
-  {
-    const std::lock_guard lock(mutex_);
-    for (std::int32_t c = planned.consumer_begin; c < planned.consumer_end; ++c) {
-      const std::int32_t consumer = plan_->unit_consumers()[slot(c)];
-      if (pending_[slot(consumer)].fetch_sub(1, std::memory_order_acq_rel) == 1) ready_.push_back(consumer);
-    }
-    if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      finished_ = true;
-      status = status_;
-      if (has_caller_) {
-        wake_caller_.notify_one();
-      } else {
-        done = std::exchange(done_, nullptr);
-      }
-    } else {
-      help = wants_help();
+DFLOW_INLINE void Step::end_async_unit(std::int32_t unit, std::int64_t start, Status status) {
+  const Plan::PlanNode& node = plan_->nodes()[slot(plan_->units()[slot(unit)].node_begin)];
+  KernelContext& context = async_contexts_[slot(unit)];
+  const bool was_passed_over = context_.dead != nullptr && !node.is_trusted && node.wiring.num_outputs > 0 &&
+                               dead_.slots[slot(node.wiring.first_output)] != 0;
+  if (status.ok() && !node.is_trusted && !was_passed_over) {
+    try {
+      check_outputs(context);
+    } catch (...) {
+      status = status_of_current_exception();
     }
   }
-  if (help) schedule_drain();
-  if (done) done(status);
+  if (status.ok()) {
+    if (stats_ != nullptr) stats_->record(context, start, stats_->now_ns());
+    release_after(node);
+  } else {
+    fail(error_at(node, status));
+  }
+  finish_elsewhere(unit);
+}
+
+DFLOW_INLINE void Step::finish_unit(std::int32_t unit, MadeUnits& made) {
+  const Plan::Unit& planned = plan_->units()[slot(unit)];
+  if (on_fetch_ && !failed_.load(std::memory_order_relaxed)) {
+    for (std::int32_t f = planned.fetch_begin; f < planned.fetch_end; ++f) {
+      on_fetch_(slot(plan_->unit_fetches()[slot(f)]));
+    }
+  }
+  for (std::int32_t c = planned.consumer_begin; c < planned.consumer_end; ++c) {
+    const std::int32_t consumer = plan_->unit_consumers()[slot(c)];
+    if (pending_[slot(consumer)].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    if (made.is_full()) {
+      queue_->push(made.all());
+      made.clear();
+    }
+    made.push_back(ready(consumer));
+  }
+  count_down();
+}
+
+DFLOW_INLINE void Step::count_down() {
+  if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    status = status_;
+  }
+  queue_ = nullptr;
+  std::exchange(done_, nullptr)(status);
 }
 
 DFLOW_INLINE void Step::fail(const Status& status) {

@@ -1,45 +1,89 @@
 #pragma once
 
 #include <dflow/graph/output.hpp>
+#include <dflow/passes/partition.hpp>
 #include <dflow/runtime/device.hpp>
-#include <dflow/runtime/step.hpp>
+#include <dflow/runtime/step_handle.hpp>
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace dflow {
 
-/// What a step's signature (feeds, fetches, targets) was compiled to: one plan per device that takes part.
+/// What a step's signature (feeds, fetches, targets) was compiled to: one plan per device that takes part, and what the client
+/// sends, receives and knows.
 ///
 /// Thread safety: safe; runs take their memory from a pool of idle steps.
 class CompiledStep {
  public:
   struct Part {
-    Device* device = nullptr;
-    std::shared_ptr<Allocator> allocator;  ///< the device's, kept by what is fetched
+    std::shared_ptr<Device> device;
     std::shared_ptr<const Plan> plan;
     std::vector<std::size_t> feeds;    ///< which of the step's feeds each feed of the plan is
     std::vector<std::size_t> fetches;  ///< which of the step's fetches each fetch of the plan is
   };
-  /// The memory of one run: a Step per part.
+  /// What may be put on a fed edge, and how an error calls it.
+  struct FeedInfo {
+    std::string name;
+    OutputInfo edge;
+    std::string_view op;
+    std::string node;
+    std::source_location where;
+  };
+  /// The memory of one run: a Step per part, and the queue that their units go through.
   struct Memory {
     std::vector<std::shared_ptr<Step>> steps;
+    std::shared_ptr<UnitQueue> queue;
   };
 
-  std::vector<AnyOutput> feed_edges;
-  std::vector<OutputInfo> feed_info;
+  std::vector<FeedInfo> feed_info;
+  /// Runs the units of all parts, whatever pools their devices have.
+  ThreadPool* pool = nullptr;
   std::vector<Part> parts;
+  bool uses_rendezvous = false;  ///< the graph itself holds Sends
+  std::vector<ClientEdge> sends;
+  std::vector<ClientEdge> receives;
+  std::vector<ClientFetch> known;
+
+  /// One synchronous plan in the calling thread, without feeds or fetches that cross into another memory.
+  bool is_plain() const noexcept { return is_plain_; }
+  /// Once all members are set.
+  void settle() noexcept;
+  std::size_t num_nodes() const noexcept;
 
   std::unique_ptr<Memory> take_memory();
   void give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept;
+  /// Frees the memory of runs that are not under way.
+  void release_idle_memory();
 
   /// Throws InvalidArgument unless the tensors have the element types and fit the shapes of the fed edges.
   void check_feeds(std::span<const AnyTensor> tensors) const;
+  /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes them out of `feeds`.
+  void feed(Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const;
+  /// Starts as `handle` says: its parts and what crosses the client's border.
+  void fill(StepHandle& handle, Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const;
+  /// The fetches that are slots of plans, or known. What is handed out belongs to the caller: it shares memory with nothing
+  /// else.
+  void collect(Memory& memory, std::span<AnyTensor> results) const;
 
  private:
+  static constexpr std::size_t max_idle = 16;
+
+  bool is_plain_ = false;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Memory>> idle_;
+  std::array<std::unique_ptr<Memory>, max_idle> idle_;
+  std::size_t num_idle_ = 0;
 };
 
 }  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/session/compiled_step.ipp>
+#endif

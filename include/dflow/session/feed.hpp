@@ -108,7 +108,7 @@ struct FetchLists {
 
   explicit FetchLists(const Fs&... fetches) {
     std::size_t e = 0, t = 0;
-    const auto add = [&](const auto& fetch) {
+    [[maybe_unused]] const auto add = [&](const auto& fetch) {
       if constexpr (requires { fetch.operation; }) {
         targets[t++] = fetch.operation;
       } else {

@@ -49,13 +49,21 @@ class PreparedStep;
 /// float value = session.run({{images, x}, {labels, y}}, loss, train).scalar();
 /// ```
 ///
-/// Thread safety: all functions may be called from several threads at once; steps then run concurrently. The graph may
-/// grow meanwhile and must outlive the session.
-/// Errors: `Error` with InvalidArgument for feeds and fetches that do not fit the graph, whatever a kernel throws
-/// with op, node, device and source line added, Cancelled, DeadlineExceeded. After an error the session goes on.
+/// A tensor handed out is the caller's: it shares memory with no variable, constant, feed or other result. A tensor handed in
+/// is only read, and not kept beyond the step.
+///
+/// Thread safety: all functions but moving may be called from several threads at once, also from callbacks; steps then run
+/// concurrently. The graph may grow meanwhile and must outlive the session.
+/// Errors: `Error` with InvalidArgument for feeds and fetches that do not fit the graph and for a step of neither fetch nor
+/// target, whatever a kernel throws
+/// with op, node, device and source line added, Cancelled, DeadlineExceeded; FailedPrecondition if the session was moved
+/// from. After an error the session goes on.
 class Session {
  public:
   explicit Session(const Graph& graph, SessionOptions options = {});
+  /// Waits for nothing and cancels nothing: steps under way go on and prepared ones can be run, with what they need of the
+  /// session, and callbacks are still called. None needs the graph any more. To end a step early, stop it
+  /// (`RunOptions::stop`).
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
@@ -73,7 +81,7 @@ class Session {
   detail::RunResult<Fs...> run(const RunOptions& options, std::initializer_list<Feed> feed_list, const Fs&... fetch_list) {
     return run(options, nullptr, feed_list, fetch_list...);
   }
-  /// The same, with statistics of the step if `options.trace` asks for them.
+  /// The same, with statistics of the step if `options.trace` asks for them; without, the metadata is emptied.
   template <Fetchable... Fs>
   detail::RunResult<Fs...> run(const RunOptions& options, RunMetadata* metadata, std::initializer_list<Feed> feed_list,
                                const Fs&... fetch_list) {
@@ -83,27 +91,43 @@ class Session {
     return detail::unpack<Fs...>(results.data());
   }
 
-  /// The erased form of `run`: `results` has one element per fetched edge.
+  /// The erased form of `run`. Errors: InvalidArgument also unless `results` has one element per fetched edge.
   void run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                   std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
 
   using AnyDone = UniqueFunction<void(Status, std::vector<AnyTensor>)>;
 
-  /// Starts a step and returns at once; `done` gets the status and one tensor per fetched edge, from another thread
-  /// (or from this one, before the call returns, on a pool without threads).
+  /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. It never throws: what is
+  /// wrong with the call is delivered like what goes wrong in the step. `metadata`, if given, must live until then.
+  ///
+  /// `done` runs on a thread that is made for callbacks (`SessionOptions::callbacks`), never on a clock's, a canceller's or a
+  /// kernel's (at once where the session was moved from). It may block, run steps and let go of the session. What it throws goes to `SessionOptions::on_callback_error`.
+  void run_async_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
+                        std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
   void run_async_erased(const RunOptions& options, std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
-                        std::span<const Operation> targets, AnyDone done);
+                        std::span<const Operation> targets, AnyDone done) {
+    run_async_erased(options, nullptr, feed_list, edges, targets, std::move(done));
+  }
 
   /// `done(Status, results...)`: one `Tensor<T>` per fetched edge, empty after an error.
   template <class Done, Fetchable... Fs>
-  void run_async(std::initializer_list<Feed> feed_list, Done done, const Fs&... fetch_list) {
+  void run_async(const RunOptions& options, RunMetadata* metadata, std::initializer_list<Feed> feed_list, Done done,
+                 const Fs&... fetch_list) {
     const detail::FetchLists<Fs...> lists(fetch_list...);
-    run_async_erased({}, std::span(feed_list.begin(), feed_list.size()), lists.edges, lists.targets,
+    run_async_erased(options, metadata, std::span(feed_list.begin(), feed_list.size()), lists.edges, lists.targets,
                      [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
                        tensors.resize(detail::num_edges<Fs...>);
                        deliver<detail::Results<Fs...>>(done, std::move(status), tensors,
                                                        std::make_index_sequence<detail::num_edges<Fs...>>{});
                      });
+  }
+  template <class Done, Fetchable... Fs>
+  void run_async(const RunOptions& options, std::initializer_list<Feed> feed_list, Done done, const Fs&... fetch_list) {
+    run_async(options, nullptr, feed_list, std::move(done), fetch_list...);
+  }
+  template <class Done, Fetchable... Fs>
+  void run_async(std::initializer_list<Feed> feed_list, Done done, const Fs&... fetch_list) {
+    run_async(RunOptions{}, nullptr, feed_list, std::move(done), fetch_list...);
   }
 
   /// Compiles a step now; calling the result costs a function call and the kernels.
@@ -115,22 +139,26 @@ class Session {
   template <Element... Ts, Fetchable... Fs>
   PreparedStep<FeedList<Ts...>, FetchList<Fs...>> prepare(const FeedList<Ts...>& feed_list,
                                                           const FetchList<Fs...>& fetch_list) {
-    return {*this, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets)};
+    return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets)};
   }
 
-  const std::vector<std::shared_ptr<Device>>& devices() const noexcept;
-  const OpTable& ops() const noexcept;
-  /// Where each node of the last compiled step was placed: "node -> device" lines.
+  const std::vector<std::shared_ptr<Device>>& devices() const;
+  const OpTable& ops() const;
+  /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
   std::string placement_log() const;
+  /// Gives back what is kept for speed alone: the memory of idle steps and what the devices' allocators cache.
+  void release_memory();
 
  private:
   template <class Feeds, class Fetches>
   friend class PreparedStep;
   struct State;
 
+  State& state() const;
   std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets);
-  void run_compiled(CompiledStep& step, std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results);
+  static void run_compiled(State& state, CompiledStep& step, const RunOptions& options, RunMetadata* metadata,
+                           std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results);
 
   template <class Tuple, class Done, std::size_t... I>
   static void deliver(Done& done, Status status, std::vector<AnyTensor>& tensors, std::index_sequence<I...>) {
@@ -144,28 +172,33 @@ class Session {
   std::shared_ptr<State> state_;
 };
 
-/// A step compiled by `Session::prepare`.
+/// A step compiled by `Session::prepare`. It keeps what it needs of the session alive, which may be moved or gone.
 ///
-/// Thread safety: may be called from several threads at once. Must not outlive its session.
+/// Thread safety: may be called from several threads at once.
 template <Element... Ts, Fetchable... Fs>
 class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
  public:
-  PreparedStep(Session& session, std::shared_ptr<CompiledStep> step) : session_(&session), step_(std::move(step)) {}
+  detail::RunResult<Fs...> operator()(const Tensor<Ts>&... tensors) const { return run(RunOptions{}, nullptr, tensors...); }
 
-  detail::RunResult<Fs...> operator()(const Tensor<Ts>&... tensors) const {
+  /// The same with a deadline, a stop token or a trace.
+  detail::RunResult<Fs...> run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {
     std::array<AnyTensor, sizeof...(Ts)> feed_tensors{static_cast<const AnyTensor&>(tensors)...};
     std::array<AnyTensor, detail::num_edges<Fs...>> results;
-    session_->run_compiled(*step_, feed_tensors, results);
+    Session::run_compiled(*session_, *step_, options, metadata, feed_tensors, results);
     return detail::unpack<Fs...>(results.data());
   }
 
  private:
-  Session* session_;
+  friend class Session;
+  PreparedStep(std::shared_ptr<Session::State> session, std::shared_ptr<CompiledStep> step)
+      : session_(std::move(session)), step_(std::move(step)) {}
+
+  std::shared_ptr<Session::State> session_;
   std::shared_ptr<CompiledStep> step_;
 };
 
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/session/session.ipp>
+#include <dflow/session/session_state.hpp>  // whose end brings the bodies: they need a complete State
 #endif

@@ -3,6 +3,7 @@
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/train/optimizer.hpp>
 
+#include <source_location>
 #include <vector>
 
 namespace dflow {
@@ -16,6 +17,7 @@ template <AllowedFor<Maximum> T>
 Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std::type_identity_t<T> highest,
                         const At& at = {}) {
   const auto scalar = [&](T value) {
+    if (!x.is_valid()) throw_error(invalid_argument("clip_by_value: x is an empty Output").with_location(at.where));
     return Output<T>::unchecked(detail::any_constant(*x.graph(), Tensor<T>::full({}, value), {.where = at.where}));
   };
   return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);
@@ -33,10 +35,13 @@ namespace train {
 /// arXiv:1211.5063). Gradients that do not exist stay so; the rows of sparse ones are scaled and count as they are.
 ///
 /// Errors: InvalidArgument if there is no gradient.
-std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients, double max_norm);
+std::vector<GradientAndVariable> clip_by_global_norm(
+    std::vector<GradientAndVariable> gradients, double max_norm,
+    std::source_location where = std::source_location::current());
 
 /// The Euclidean norm over all gradients, a scalar.
-AnyOutput global_norm(std::span<const GradientAndVariable> gradients);
+AnyOutput global_norm(std::span<const GradientAndVariable> gradients,
+                      std::source_location where = std::source_location::current());
 
 }  // namespace train
 

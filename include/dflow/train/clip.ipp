@@ -1,10 +1,13 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/train/clip.hpp>
+
+#include <optional>
 
 namespace dflow {
 
@@ -23,28 +26,36 @@ DFLOW_INLINE AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, con
   if (!(max_norm > 0))
     throw Error(
         invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm)).with_location(at.where));
+  if (!x.is_valid()) throw Error(invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
+  const ScopeGuard place = enter_place(*x.graph(), at.where);
   return Expr(x) * shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm);
 }
 
 }  // namespace detail
 
-DFLOW_INLINE AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients) {
+DFLOW_INLINE AnyOutput train::global_norm(std::span<const GradientAndVariable> gradients, std::source_location where) {
   Expr sum;
+  std::optional<ScopeGuard> place;
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     const AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
+    if (!place) place.emplace(enter_place(*values.graph(), where));
     const Expr half = dflow::detail::half_squared_norm(values);
     sum = sum.is_valid() ? sum + Expr(dflow::detail::cast_to(half, sum.dtype())) : half;
   }
-  if (!sum.is_valid()) throw Error(invalid_argument("global_norm: there is no gradient"));
+  if (!sum.is_valid()) throw Error(invalid_argument("global_norm: there is no gradient").with_location(where));
   return dflow::detail::norm_from_half_square(sum);
 }
 
 DFLOW_INLINE std::vector<train::GradientAndVariable> train::clip_by_global_norm(
-    std::vector<GradientAndVariable> gradients, double max_norm) {
-  if (!(max_norm > 0))
-    throw Error(invalid_argument(str_cat("clip_by_global_norm: the norm must be positive, is ", max_norm)));
-  const Expr factor = dflow::detail::shrinking_factor(global_norm(gradients), max_norm);
+    std::vector<GradientAndVariable> gradients, double max_norm, std::source_location where) {
+  if (!(max_norm > 0)) {
+    throw Error(invalid_argument(str_cat("clip_by_global_norm: the norm must be positive, is ", max_norm))
+                    .with_location(where));
+  }
+  const Expr norm = global_norm(gradients, where);
+  const ScopeGuard place = enter_place(*norm.graph(), where);
+  const Expr factor = dflow::detail::shrinking_factor(norm, max_norm);
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;

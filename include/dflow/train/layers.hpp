@@ -13,7 +13,7 @@
 namespace dflow {
 
 // Layers: functions that make their variables as they build. Variables and nodes of a layer are named "<name>/...",
-// made unique: "dense/kernel", "dense_1/kernel".
+// made unique: "dense/kernel", "dense_1/kernel". The name is that of `At`, or else that of the layer's options.
 
 enum class Activation : std::uint8_t { none, relu, relu6, elu, softplus, tanh, sigmoid };
 

@@ -50,28 +50,34 @@ DFLOW_INLINE void require_positive(std::int64_t value, std::string_view what, st
   if (value < 1) reject_layer(layer, str_cat(what, " must be positive, is ", value), at);
 }
 
-DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation, const At& at) {
+/// Inside, everything is named after the layer.
+DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, std::string_view name, const At& at) {
+  return enter_name_scope(graph, at.name.empty() ? name : at.name, at.where);
+}
+
+DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation) {
   switch (activation) {
     case Activation::none:
       return x;
     case Activation::relu:
-      return build<Relu>({x}, {}, at);
+      return build<Relu>({x});
     case Activation::relu6:
-      return build<Relu6>({x}, {}, at);
+      return build<Relu6>({x});
     case Activation::elu:
-      return build<Elu>({x}, {}, at);
+      return build<Elu>({x});
     case Activation::softplus:
-      return build<Softplus>({x}, {}, at);
+      return build<Softplus>({x});
     case Activation::tanh:
-      return build<Tanh>({x}, {}, at);
+      return build<Tanh>({x});
     case Activation::sigmoid:
-      return build<Sigmoid>({x}, {}, at);
+      return build<Sigmoid>({x});
   }
-  reject_layer("activation", "no such activation", at);
+  throw Error(invalid_argument("no such activation"));
 }
 
 DFLOW_INLINE AnyVariable layer_variable(GraphStore& graph, std::string_view name, DType dtype, const Shape& shape,
                                         const Initializer& initializer, bool trainable, const At& at) {
+  if (!initializer) reject_layer(name, "the initializer is empty", at);
   AnyOutput initial;
   {
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_init"));
@@ -82,20 +88,20 @@ DFLOW_INLINE AnyVariable layer_variable(GraphStore& graph, std::string_view name
 
 DFLOW_INLINE AnyOutput add_bias(const AnyOutput& x, std::int64_t channels, const At& at) {
   const AnyVariable bias = layer_variable(*x.graph(), "bias", x.dtype(), {channels}, init::zeros(), true, at);
-  return build<BiasAdd>({x, bias.read_edge()}, {}, at);
+  return build<BiasAdd>({x, bias.read_edge()});
 }
 
 DFLOW_INLINE AnyOutput any_dense(const AnyOutput& x, std::int64_t units, const DenseOptions& options, const At& at) {
   const std::int64_t inputs = known_channels(x, 2, 2, options.name, at);
   require_positive(units, "units", options.name, at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard scope = enter_name_scope(graph, options.name);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard scope = enter_layer(graph, options.name, at);
   const AnyVariable kernel =
       layer_variable(graph, "kernel", x.dtype(), {inputs, units}, options.kernel_initializer, true, at);
-  const At here{.where = at.where};
-  AnyOutput y = build<MatMul>({x, kernel.read_edge()}, {}, here);
-  if (options.use_bias) y = add_bias(y, units, here);
-  return activate(y, options.activation, here);
+  AnyOutput y = build<MatMul>({x, kernel.read_edge()});
+  if (options.use_bias) y = add_bias(y, units, at);
+  return activate(y, options.activation);
 }
 
 DFLOW_INLINE AnyOutput any_conv2d_layer(const AnyOutput& x, std::int64_t filters, std::int64_t window,
@@ -104,14 +110,14 @@ DFLOW_INLINE AnyOutput any_conv2d_layer(const AnyOutput& x, std::int64_t filters
   require_positive(filters, "filters", options.name, at);
   require_positive(window, "the window", options.name, at);
   GraphStore& graph = *x.graph();
-  const ScopeGuard scope = enter_name_scope(graph, options.name);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard scope = enter_layer(graph, options.name, at);
   const AnyVariable kernel = layer_variable(graph, "kernel", x.dtype(), {window, window, channels, filters},
                                             options.kernel_initializer, true, at);
-  const At here{.where = at.where};
   AnyOutput y = build<Conv2D>({x, kernel.read_edge()},
-                              {.strides = {1, options.stride, options.stride, 1}, .padding = options.padding}, here);
-  if (options.use_bias) y = add_bias(y, filters, here);
-  return activate(y, options.activation, here);
+                              {.strides = {1, options.stride, options.stride, 1}, .padding = options.padding});
+  if (options.use_bias) y = add_bias(y, filters, at);
+  return activate(y, options.activation);
 }
 
 DFLOW_INLINE Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding) {
@@ -123,7 +129,8 @@ DFLOW_INLINE AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNo
   const std::int64_t channels = known_channels(x, 2, max_rank, options.name, at);
   GraphStore& graph = *x.graph();
   const DType dtype = x.dtype();
-  const ScopeGuard scope = enter_name_scope(graph, options.name);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard scope = enter_layer(graph, options.name, at);
   const auto variable = [&](std::string_view name, const Initializer& initializer, bool trainable) {
     return layer_variable(graph, name, dtype, {channels}, initializer, trainable, at);
   };
@@ -142,11 +149,11 @@ DFLOW_INLINE AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNo
   const auto move = [&](const AnyVariable& average, const Expr& value) {
     Expr step = (Expr(average.read_edge()) - value) * (1.0 - options.momentum);
     if (options.training.is_edge()) step = step * Expr(options.training.as_number(graph, dtype));
-    add_to_graph_collection(graph, "update_ops", average.assign_sub(step).node_id());
+    graph.add_to_collection("update_ops", average.assign_sub(step).node_id());
   };
   if (options.training.is_always() && x.shape().rank() == 4 && dtype != DType::float16 && dtype != DType::bfloat16) {
     const BuiltNode fused = any_fused_batch_norm(x, gamma.read_edge(), beta.read_edge(), {}, {},
-                                                 {.epsilon = options.epsilon}, {.where = at.where});
+                                                 {.epsilon = options.epsilon}, {});
     move(moving_mean, fused.output(1));
     move(moving_variance, fused.output(2));
     return fused;
@@ -173,6 +180,7 @@ DFLOW_INLINE AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob,
     reject_layer("dropout", str_cat("the probability to keep must be in (0, 1], is ", keep_prob), at);
   }
   if (training.is_never()) return x;
+  const ScopeGuard place = enter_place(*x.graph(), at.where);
   const Expr switched = training.as_number(*x.graph(), x.dtype());
   return any_dropout(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
 }
@@ -194,7 +202,8 @@ DFLOW_INLINE AnyVariable embedding_table(GraphStore& graph, DType dtype, std::in
                                          const EmbeddingOptions& options, const At& at) {
   require_positive(rows, "rows", options.name, at);
   require_positive(width, "width", options.name, at);
-  const ScopeGuard scope = enter_name_scope(graph, options.name);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard scope = enter_layer(graph, options.name, at);
   return layer_variable(graph, "table", dtype, {rows, width}, options.initializer, true, at);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -56,13 +57,15 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  /// One step: returns when run the updates are done. The loss is summed if it is no scalar.
+  /// One step: returns when run the updates are done. `At::name` names the operation outside of the optimizer's name
+  /// scope. The loss is summed if it is no scalar.
   Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {}) const;
 
   /// The two halves of `minimize`, to look at or change the gradients between them. Variables that the loss does not
   /// depend on come with a gradient that does not exist.
-  std::vector<GradientAndVariable> compute_gradients(const AnyOutput& loss,
-                                                     std::vector<AnyVariable> variables = {}) const;
+  std::vector<GradientAndVariable> compute_gradients(
+      const AnyOutput& loss, std::vector<AnyVariable> variables = {},
+      std::source_location where = std::source_location::current()) const;
   Operation apply_gradients(std::span<const GradientAndVariable> gradients,
                             const std::optional<Variable<std::int64_t>>& global_step = {}, const At& at = {}) const;
 

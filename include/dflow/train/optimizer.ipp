@@ -7,7 +7,6 @@
 #include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
-#include <shared_mutex>
 #include <string>
 #include <utility>
 
@@ -23,14 +22,18 @@ DFLOW_INLINE AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) cons
 DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view name) {
   GraphStore& graph = *variable.handle().graph();
   if (!variable.shape().is_fully_defined()) {
+    const Node& node = variable.handle().node();
     throw Error(invalid_argument(str_cat("variable '", variable.name(), "' needs a known shape to be trained, has ",
-                                         variable.shape().to_string())));
+                                         variable.shape().to_string()))
+                    .with_node(node.op->name, node.name)
+                    .with_location(node.where));
   }
-  GraphStore::Scope scope = graph.scopes.back();
+  GraphStore::Scope scope = graph.scope();
   scope.name_prefix = variable.name() + "/";
   scope.colocated_with = variable.handle().node_id();
+  scope.device.clear();
   scope.control_inputs.clear();
-  const ScopeGuard beside_it = enter_scope(graph, scope);
+  const ScopeGuard beside_it = graph.enter(scope);
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
   const AnyTensor zero = AnyTensor::zeros(variable.dtype(), {});
   const AnyOutput zeros = dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), zero, {});
@@ -40,27 +43,26 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
 namespace detail {
 
 DFLOW_INLINE std::vector<AnyVariable> trainable_variables(GraphStore& graph) {
-  std::vector<NodeId> handles;
-  {
-    const std::shared_lock lock(graph.mutex);
-    const auto found = graph.collections.find("trainable_variables");
-    if (found != graph.collections.end()) handles = found->second;
-  }
   std::vector<AnyVariable> variables;
-  for (const NodeId handle : handles) variables.push_back(AnyVariable::of(Operation(&graph, handle)));
+  for (const NodeId handle : graph.collection("trainable_variables")) variables.push_back(AnyVariable::of(Operation(&graph, handle)));
   return variables;
 }
 
 }  // namespace detail
 
 DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss,
-                                                                           std::vector<AnyVariable> variables) const {
-  if (!loss.is_valid()) throw Error(invalid_argument(str_cat(name(), ": the loss is an empty Output")));
+                                                                           std::vector<AnyVariable> variables,
+                                                                           std::source_location where) const {
+  const auto reject = [&](std::string_view message) {
+    throw Error(invalid_argument(str_cat(name(), ": ", message)).with_location(where));
+  };
+  if (!loss.is_valid()) reject("the loss is an empty Output");
   if (variables.empty()) variables = detail::trainable_variables(*loss.graph());
-  if (variables.empty()) throw Error(invalid_argument(str_cat(name(), ": the graph has no trainable variables")));
+  if (variables.empty()) reject("the graph has no trainable variables");
   std::vector<AnyOutput> reads;
   for (const AnyVariable& variable : variables) reads.push_back(variable.read_edge());
-  std::vector<Gradient> gradients = dflow::gradients(std::span(&loss, 1), std::span<const AnyOutput>(reads));
+  std::vector<Gradient> gradients =
+      dflow::gradients(std::span(&loss, 1), std::span<const AnyOutput>(reads), {.where = where});
   std::vector<GradientAndVariable> result;
   for (std::size_t i = 0; i < variables.size(); ++i) result.push_back({std::move(gradients[i]), variables[i]});
   return result;
@@ -76,12 +78,13 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
         invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(at.where));
   }
   GraphStore& graph = *trained->variable.handle().graph();
-  const ScopeGuard scope = enter_name_scope(graph, name());
+  const ScopeGuard place = enter_place(graph, at.where);
+  std::optional<ScopeGuard> scope(enter_name_scope(graph, name()));
   const std::unique_ptr<Updates> shared = start(graph);
   std::vector<Operation> updates;
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
-    const ScopeGuard with = enter_colocation(graph, each.variable.handle().node_id());
+    const ScopeGuard with = enter_colocation(graph, each.variable.handle().operation());
     updates.push_back(each.gradient.slices ? shared->apply_sparse(each.variable, *each.gradient.slices)
                                            : shared->apply_dense(each.variable, each.gradient.dense));
   }
@@ -92,11 +95,12 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
     const AnyOutput one = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 1), {});
     updates.push_back(global_step->any_variable().assign_add(one));
   }
+  if (!at.name.empty()) scope.reset();
   return group(updates, at);
 }
 
 DFLOW_INLINE Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
-  return apply_gradients(compute_gradients(loss, options.variables), options.global_step, at);
+  return apply_gradients(compute_gradients(loss, options.variables, at.where), options.global_step, at);
 }
 
 }  // namespace dflow::train

@@ -17,21 +17,20 @@ namespace detail {
 /// One edge per element type of a hyperparameter, shared by the updates of all variables of that type.
 class SharedScalar {
  public:
-  SharedScalar(GraphStore& graph, Hyperparameter value) : graph_(graph), value_(value) {}
+  SharedScalar(GraphStore& graph, Hyperparameter value) : graph_(graph), scope_(graph.scope()), value_(value) {}
 
   AnyOutput of(DType dtype) {
     for (const AnyOutput& edge : edges_) {
       if (edge.dtype() == dtype) return edge;
     }
     // It belongs to all variables, not to the one that asks first.
-    GraphStore::Scope scope = graph_.scopes.back();
-    scope.colocated_with = -1;
-    const ScopeGuard anywhere = enter_scope(graph_, std::move(scope));
+    const ScopeGuard outside = graph_.enter(scope_);
     return edges_.emplace_back(value_.edge(graph_, dtype));
   }
 
  private:
   GraphStore& graph_;
+  GraphStore::Scope scope_;
   Hyperparameter value_;
   std::vector<AnyOutput> edges_;
 };

@@ -27,6 +27,7 @@ struct ProgressOptions {
 /// Thread safety: one thread at a time. `step` blocks only to write.
 class Progress {
  public:
+  /// Zero steps or fewer: their number is not known, and only what is done is shown.
   explicit Progress(std::int64_t total_steps, const ProgressOptions& options = {});
   ~Progress();
   Progress(const Progress&) = delete;

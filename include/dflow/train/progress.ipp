@@ -21,7 +21,7 @@ DFLOW_INLINE Clock::time_point steady_now() {
 }  // namespace detail
 
 DFLOW_INLINE Progress::Progress(std::int64_t total_steps, const ProgressOptions& options)
-    : total_(total_steps),
+    : total_(std::max<std::int64_t>(0, total_steps)),
       out_(options.out),
       rewrites_line_(options.style == ProgressOptions::Style::bar ||
                      (options.style == ProgressOptions::Style::automatic && isatty(fileno(options.out)) == 1)),
@@ -31,7 +31,7 @@ DFLOW_INLINE Progress::Progress(std::int64_t total_steps, const ProgressOptions&
 }
 
 DFLOW_INLINE Progress::~Progress() {
-  if (rewrites_line_ && done_ > 0 && done_ < total_) std::fputc('\n', out_);
+  if (rewrites_line_ && done_ > 0 && (total_ == 0 || done_ < total_)) std::fputc('\n', out_);
 }
 
 DFLOW_INLINE void Progress::step(double loss) {
@@ -51,12 +51,19 @@ DFLOW_INLINE double Progress::rate() const {
 
 DFLOW_INLINE std::string Progress::line() const {
   constexpr int width = 24;
-  const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0;
+  // Without a number of steps there is neither a share nor an end to estimate.
+  const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 0.0;
   const int filled = static_cast<int>(std::min(1.0, share) * width);
   const double steps_per_second = rate();
-  const double left = steps_per_second > 0 ? static_cast<double>(total_ - done_) / steps_per_second : 0;
+  const auto steps_left = static_cast<double>(std::max<std::int64_t>(0, total_ - done_));
+  const double left = steps_per_second > 0 ? steps_left / steps_per_second : 0;
   const auto seconds = static_cast<long long>(std::ceil(std::clamp(left, 0.0, 1e9)));
   char text[160];
+  if (total_ == 0) {
+    std::snprintf(text, sizeof text, "%7lld steps %9.1f steps/s  loss %.4f", static_cast<long long>(done_),
+                  steps_per_second, loss_);
+    return text;
+  }
   std::snprintf(text, sizeof text, "%7lld/%lld [%.*s%.*s] %9.1f steps/s  ETA %lld:%02lld  loss %.4f",
                 static_cast<long long>(done_), static_cast<long long>(total_), filled, "########################",
                 width - filled, "........................", steps_per_second, seconds / 60, seconds % 60, loss_);

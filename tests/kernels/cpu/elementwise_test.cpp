@@ -2,7 +2,7 @@
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/core/broadcast.hpp>
-#include <dflow/kernels/cpu/raw/options.hpp>
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/broadcast.hpp>
@@ -12,6 +12,7 @@
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
+#include <dflow/runtime/cpu_device.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
@@ -52,8 +53,8 @@ struct WholeRoot : df::ElementwiseOp<"WholeRoot", df::TypeList<float>> {
   static constexpr bool gradient_stops = true;
 };
 
-const df::OpTable& ops_of_test() {
-  static const df::OpTable table = df::standard_ops + df::ops<Swish, Blend, WholeRoot>;
+const df::OpSet& ops_of_test() {
+  static const df::OpSet table = df::standard_ops + df::ops<Swish, Blend, WholeRoot>;
   return table;
 }
 
@@ -88,11 +89,11 @@ T broadcast_element(const df::Tensor<T>& x, const df::Shape& shape, std::int64_t
 df::AnyTensor run_alone(const df::AnyOutput& y, df::KernelFactory make, std::vector<df::AnyTensor> slots,
                         std::uint64_t forwardable) {
   df::InlinePool pool;
-  df::cpu::CpuOptions cpu;
+  df::CpuState cpu;
   df::DeviceContext device;
   device.allocator = &df::default_cpu_allocator();
   device.pool = &pool;
-  device.backend = &cpu;
+  device.state = &cpu;
   std::vector<df::OutputInfo> infos;
   std::vector<std::int32_t> positions;
   for (std::size_t i = 0; i < slots.size(); ++i) {
@@ -178,7 +179,7 @@ TEST_CASE("an input that nobody else reads is overwritten, any other is not") {
   df::Graph graph;
   const auto a = df::placeholder<float>(graph, {2, 2}), b = df::placeholder<float>(graph, {2});
   const auto y = a + b;
-  const df::KernelFactory make = ops_of_test().find_kernel("Add", "CPU");
+  const df::KernelFactory make = ops_of_test().kernels().find("CPU", "Add")->make;
   REQUIRE(make != nullptr);
   const auto run = [&](std::uint64_t forwardable) {
     df::Tensor<float> ta({2, 2}, {1, 2, 3, 4});
@@ -322,7 +323,7 @@ TEST_CASE("every level of the processor gives the same arithmetic") {
   std::vector<df::AnyTensor> singles, halves;
   for (const df::CpuLevel level : {df::CpuLevel::baseline, df::CpuLevel::x86_64_v3, df::CpuLevel::x86_64_v4}) {
     df::SessionOptions options = on_threads(1);
-    options.cpu.max_level = level;
+    options.devices = df::cpu_devices(1, {.kernels = {.max_level = level}});
     df::Session session(graph, options);
     const auto [single, half] = session.run({{a, ta}, {b, tb}}, y, z);
     singles.push_back(single);

@@ -97,42 +97,56 @@ template <class T> double scale(std::int64_t products) {
                                                                : 2.0 + static_cast<double>(products) * 0x1p-10;
 }
 
-template <class T>
-void check_forward(ThreadPool& pool, const Conv2dShape& s, const CpuOptions& options, bool accumulate, bool with_bias,
-                   bool relu) {
-  const Sizes n = sizes_of(s);
-  const auto x = random_values<T>(n.input, 1), w = random_values<T>(n.filter, 2),
-             bias = random_values<T>(s.out_channels, 3);
-  auto y = random_values<T>(n.output, 4);
-  std::vector<double> expected(y.size(), 0.0);
-  if (accumulate) {
-    for (std::size_t i = 0; i < y.size(); ++i) expected[i] = wide(y[i]);
+/// The operands of a shape, and its products summed up in double, which all settings share.
+template <class T> struct Reference {
+  explicit Reference(const Conv2dShape& shape) : s(shape) {
+    const Sizes n = sizes_of(s);
+    x = random_values<T>(n.input, 1), w = random_values<T>(n.filter, 2), bias = random_values<T>(s.out_channels, 3);
+    before = random_values<T>(n.output, 4), dy = random_values<T>(n.output, 7);
+    const auto wide_of = [](const std::vector<T>& values) {
+      std::vector<double> all(values.size());
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = wide(values[i]);
+      return all;
+    };
+    const std::vector<double> wide_x = wide_of(x), wide_w = wide_of(w), wide_dy = wide_of(dy);
+    y.resize(before.size()), dx.resize(x.size()), dw.resize(w.size());
+    each_product(s, [&](std::size_t i, std::size_t f, std::size_t o) {
+      y[o] += wide_x[i] * wide_w[f];
+      dx[i] += wide_dy[o] * wide_w[f];
+      dw[f] += wide_dy[o] * wide_x[i];
+    });
   }
-  each_product(s, [&](std::size_t i, std::size_t f, std::size_t o) { expected[o] += wide(x[i]) * wide(w[f]); });
+
+  Conv2dShape s;
+  std::vector<T> x, w, bias, before, dy;
+  std::vector<double> y, dx, dw;
+};
+
+template <class T>
+void check_forward(ThreadPool& pool, const Reference<T>& of, const CpuOptions& options, bool accumulate, bool with_bias,
+                   bool relu) {
+  const Conv2dShape& s = of.s;
+  std::vector<T> y = of.before;
+  std::vector<double> expected = of.y;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (with_bias) expected[i] += wide(bias[i % static_cast<std::size_t>(s.out_channels)]);
+    if (accumulate) expected[i] += wide(y[i]);
+    if (with_bias) expected[i] += wide(of.bias[i % static_cast<std::size_t>(s.out_channels)]);
     if (relu && expected[i] < 0) expected[i] = 0;
   }
-  conv2d(pool, s, x.data(), w.data(), y.data(), Epilogue<T>{accumulate, with_bias ? bias.data() : nullptr, relu},
+  conv2d(pool, s, of.x.data(), of.w.data(), y.data(), Epilogue<T>{accumulate, with_bias ? of.bias.data() : nullptr, relu},
          options);
   check_close(y, expected, scale<T>(s.filter_rows * s.filter_cols * s.in_channels),
               test::name_of(options) + " forward " + name_of(s));
 }
 
-template <class T> void check_backward(ThreadPool& pool, const Conv2dShape& s, const CpuOptions& options) {
-  const Sizes n = sizes_of(s);
-  const auto x = random_values<T>(n.input, 5), w = random_values<T>(n.filter, 6), dy = random_values<T>(n.output, 7);
-  std::vector<double> dx_expected(x.size(), 0.0), dw_expected(w.size(), 0.0);
-  each_product(s, [&](std::size_t i, std::size_t f, std::size_t o) {
-    dx_expected[i] += wide(dy[o]) * wide(w[f]);
-    dw_expected[f] += wide(dy[o]) * wide(x[i]);
-  });
-  std::vector<T> dx(x.size(), T(7)), dw(w.size(), T(7));
-  conv2d_backward_input(pool, s, w.data(), dy.data(), dx.data(), options);
-  conv2d_backward_filter(pool, s, x.data(), dy.data(), dw.data(), options);
-  check_close(dx, dx_expected, scale<T>(s.filter_rows * s.filter_cols * s.out_channels),
+template <class T> void check_backward(ThreadPool& pool, const Reference<T>& of, const CpuOptions& options) {
+  const Conv2dShape& s = of.s;
+  std::vector<T> dx(of.x.size(), T(7)), dw(of.w.size(), T(7));
+  conv2d_backward_input(pool, s, of.w.data(), of.dy.data(), dx.data(), options);
+  conv2d_backward_filter(pool, s, of.x.data(), of.dy.data(), dw.data(), options);
+  check_close(dx, of.dx, scale<T>(s.filter_rows * s.filter_cols * s.out_channels),
               test::name_of(options) + " backward input " + name_of(s));
-  check_close(dw, dw_expected, scale<T>(s.batch * s.out_rows() * s.out_cols()),
+  check_close(dw, of.dw, scale<T>(s.batch * s.out_rows() * s.out_cols()),
               test::name_of(options) + " backward filter " + name_of(s));
 }
 
@@ -140,12 +154,13 @@ TEMPLATE_TEST_CASE("a convolution and its gradients equal naive ones in double",
                    BFloat16) {
   KernelCache cache;
   WorkStealingPool threads(2);
-  for (const CpuOptions& options : all_options(&cache)) {
-    for (const Conv2dShape& s : shapes()) {
-      check_forward<TestType>(threads, s, options, false, false, false);
-      check_forward<TestType>(threads, s, options, false, true, true);
-      check_forward<TestType>(threads, s, options, true, true, false);
-      check_backward<TestType>(threads, s, options);
+  for (const Conv2dShape& s : shapes()) {
+    const Reference<TestType> reference(s);
+    for (const CpuOptions& options : all_options(&cache)) {
+      check_forward<TestType>(threads, reference, options, false, false, false);
+      check_forward<TestType>(threads, reference, options, false, true, true);
+      check_forward<TestType>(threads, reference, options, true, true, false);
+      check_backward<TestType>(threads, reference, options);
     }
   }
 }

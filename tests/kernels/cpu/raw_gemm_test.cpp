@@ -14,45 +14,56 @@ struct Case {
   std::int64_t m, n, k;
 };
 
-template <class T>
-std::vector<wide_t<T>> reference(const Case& s, const T* a, const T* b, const std::vector<T>& c,
-                                 const Epilogue<T>& epilogue) {
-  std::vector<wide_t<T>> out;
-  for (std::int64_t i = 0; i < s.m; ++i) {
-    for (std::int64_t j = 0; j < s.n; ++j) {
-      wide_t<T> sum{};
-      if (epilogue.accumulate) sum = wide(c[static_cast<std::size_t>(i * s.n + j)]);
-      for (std::int64_t p = 0; p < s.k; ++p) {
-        sum += wide(a[s.transpose_a ? p * s.m + i : i * s.k + p]) * wide(b[s.transpose_b ? j * s.k + p : p * s.n + j]);
+/// The operands of a product, and the naive one, which all settings share.
+template <class T> struct Operands {
+  explicit Operands(const Case& of) : s(of) {
+    a = random_values<T>(s.m * s.k, 1);
+    b = random_values<T>(s.k * s.n, 2);
+    bias = random_values<T>(s.n, 3);
+    before = random_values<T>(s.m * s.n, 4);
+    products.resize(before.size());
+    const std::int64_t step_a = s.transpose_a ? s.m : 1, step_b = s.transpose_b ? 1 : s.n;
+    for (std::int64_t i = 0; i < s.m; ++i) {
+      for (std::int64_t j = 0; j < s.n; ++j) {
+        const T* left = a.data() + (s.transpose_a ? i : i * s.k);
+        const T* right = b.data() + (s.transpose_b ? j * s.k : j);
+        wide_t<T> sum{};
+        for (std::int64_t p = 0; p < s.k; ++p) sum += wide(left[p * step_a]) * wide(right[p * step_b]);
+        products[static_cast<std::size_t>(i * s.n + j)] = sum;
       }
-      if (epilogue.bias != nullptr) sum += wide(epilogue.bias[j]);
-      if constexpr (!is_complex<T>) {
-        if constexpr (std::is_integral_v<T>) {
-          if (epilogue.relu && static_cast<T>(sum) < T(0)) sum = 0;
-        } else {
-          if (epilogue.relu && sum < 0) sum = 0;
-        }
-      }
-      out.push_back(sum);
     }
   }
-  return out;
-}
+
+  std::vector<wide_t<T>> expected(const Epilogue<T>& epilogue) const {
+    std::vector<wide_t<T>> out = products;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (epilogue.accumulate) out[i] += wide(before[i]);
+      if (epilogue.bias != nullptr) out[i] += wide(bias[i % static_cast<std::size_t>(s.n)]);
+      if constexpr (std::is_integral_v<T>) {
+        if (epilogue.relu && static_cast<T>(out[i]) < T(0)) out[i] = 0;
+      } else if constexpr (!is_complex<T>) {
+        if (epilogue.relu && out[i] < 0) out[i] = 0;
+      }
+    }
+    return out;
+  }
+
+  Case s;
+  std::vector<T> a, b, bias, before;
+  std::vector<wide_t<T>> products;
+};
 
 template <class T>
-void check_gemm(ThreadPool& pool, const Case& s, const CpuOptions& options, bool accumulate, bool bias, bool relu) {
-  const auto a = random_values<T>(s.m * s.k, 1);
-  const auto b = random_values<T>(s.k * s.n, 2);
-  const auto offsets = random_values<T>(s.n, 3);
-  const auto before = random_values<T>(s.m * s.n, 4);
-  const Epilogue<T> epilogue{accumulate, bias ? offsets.data() : nullptr, relu};
-  auto c = before;
-  gemm(pool, s.transpose_a, s.transpose_b, s.m, s.n, s.k, a.data(), b.data(), c.data(), epilogue, options);
+void check_gemm(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options, bool accumulate, bool bias, bool relu) {
+  const Case& s = of.s;
+  const Epilogue<T> epilogue{accumulate, bias ? of.bias.data() : nullptr, relu};
+  std::vector<T> c = of.before;
+  gemm(pool, s.transpose_a, s.transpose_b, s.m, s.n, s.k, of.a.data(), of.b.data(), c.data(), epilogue, options);
   // 16-bit types round once, after a float product.
   const double scale = is_complex<T> || std::is_same_v<T, float> || std::is_same_v<T, double>
                            ? 4.0 + 4.0 * static_cast<double>(s.k)
                            : 1.0 + static_cast<double>(s.k) * 0x1p-12;
-  check_close(c, reference(s, a.data(), b.data(), before, epilogue), scale,
+  check_close(c, of.expected(epilogue), scale,
               name_of(options) + " m " + std::to_string(s.m) + " n " + std::to_string(s.n) + " k " +
                   std::to_string(s.k) + (s.transpose_a ? " TA" : "") + (s.transpose_b ? " TB" : "") +
                   (accumulate ? " accumulate" : "") + (bias ? " bias" : "") + (relu ? " relu" : ""));
@@ -65,14 +76,18 @@ constexpr std::array<std::array<std::int64_t, 3>, 22> sizes = {{
     {150, 40, 10}, {31, 257, 129}, {200, 33, 5}, {12, 12, 520},
 }};
 
-template <class T> void check_all_sizes(ThreadPool& pool, const CpuOptions& options) {
+/// Calls f(operands) for each size and transposition.
+template <class T> void for_all_sizes(auto&& f) {
   for (const auto& size : sizes) {
     for (int transposes = 0; transposes < 4; ++transposes) {
-      const Case s{(transposes & 1) != 0, (transposes & 2) != 0, size[0], size[1], size[2]};
-      check_gemm<T>(pool, s, options, false, false, false);
-      check_gemm<T>(pool, s, options, true, true, !is_complex<T>);
+      f(Operands<T>({(transposes & 1) != 0, (transposes & 2) != 0, size[0], size[1], size[2]}));
     }
   }
+}
+
+template <class T> void check_both_epilogues(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options) {
+  check_gemm<T>(pool, of, options, false, false, false);
+  check_gemm<T>(pool, of, options, true, true, !is_complex<T>);
 }
 
 TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, transposition and option", "[raw][gemm]",
@@ -80,27 +95,32 @@ TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, trans
   KernelCache cache;
   InlinePool serial;
   WorkStealingPool threads(3);
-  for (const CpuOptions& options : all_options(&cache)) {
-    check_all_sizes<TestType>(serial, options);
-    check_all_sizes<TestType>(threads, options);
-  }
+  for_all_sizes<TestType>([&](const Operands<TestType>& of) {
+    for (const CpuOptions& options : all_options(&cache)) {
+      check_both_epilogues<TestType>(serial, of, options);
+      check_both_epilogues<TestType>(threads, of, options);
+    }
+  });
 }
 
 TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex numbers", "[raw][gemm]", std::int8_t,
                    std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
                    std::complex<float>, std::complex<double>) {
   InlinePool serial;
-  for (CpuLevel level : levels_here()) check_all_sizes<TestType>(serial, {.max_level = level});
+  for_all_sizes<TestType>([&](const Operands<TestType>& of) {
+    for (CpuLevel level : levels_here()) check_both_epilogues<TestType>(serial, of, {.max_level = level});
+  });
 }
 
 TEMPLATE_TEST_CASE("large products are right on several threads", "[raw][gemm]", float, double) {
   KernelCache cache;
   WorkStealingPool threads(4);
-  for (const CpuOptions& options : all_options(&cache)) {
-    for (const Case& s : {Case{false, false, 300, 270, 400}, Case{true, false, 130, 530, 390},
-                          Case{false, true, 515, 70, 800}, Case{true, true, 40, 700, 450}}) {
-      check_gemm<TestType>(threads, s, options, false, true, true);
-      check_gemm<TestType>(threads, s, options, true, false, false);
+  for (const Case& s : {Case{false, false, 300, 270, 400}, Case{true, false, 130, 530, 390},
+                        Case{false, true, 515, 70, 800}, Case{true, true, 40, 700, 450}}) {
+    const Operands<TestType> of(s);
+    for (const CpuOptions& options : all_options(&cache)) {
+      check_gemm<TestType>(threads, of, options, false, true, true);
+      check_gemm<TestType>(threads, of, options, true, false, false);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include "raw_checks.hpp"
 
+#include <limits>
 #include <map>
 
 namespace dflow::cpu {
@@ -54,6 +55,28 @@ TEMPLATE_TEST_CASE("an index out of range is reported by position, gathers zeros
   CHECK(to[804] == 1.0f);
   CHECK(scatter_rows(serial, ScatterOp::add, 5, 600, 2, indices.data(), to.data(), from.data()) == 400);
   CHECK(from == before);
+}
+
+TEST_CASE("rows of no elements are gathered, scattered and summed without memory", "[raw][rows]") {
+  InlinePool serial;
+  const std::vector<std::int32_t> indices = {1, 1, 0};
+  const float* none = nullptr;
+  float* nowhere = nullptr;
+  std::vector<std::int32_t> unique(3);
+  CHECK(gather_rows(serial, 1, 2, 3, 0, none, indices.data(), nowhere) == -1);
+  CHECK(scatter_rows(serial, ScatterOp::add, 2, 3, 0, indices.data(), none, nowhere) == -1);
+  CHECK(sum_duplicate_rows(serial, 3, 0, indices.data(), none, unique.data(), nowhere) == 2);
+  CHECK(unique[0] == 0);
+  CHECK(unique[1] == 1);
+}
+
+TEST_CASE("indices far out of range are only reported", "[raw][rows]") {
+  InlinePool serial;
+  const std::vector<std::int64_t> indices(40, std::numeric_limits<std::int64_t>::min());
+  const std::vector<std::uint8_t> from(41 * 3, 1);
+  std::vector<std::uint8_t> to(40 * 3, 1);
+  CHECK(gather_rows(serial, 1, 41, 40, 3, from.data(), indices.data(), to.data()) == 0);
+  CHECK(to == std::vector<std::uint8_t>(40 * 3, 0));
 }
 
 template <class T> wide_t<T> apply(ScatterOp op, wide_t<T> a, wide_t<T> b) {

@@ -55,6 +55,40 @@ template <std::size_t bytes> void check_transpose(ThreadPool& pool, const Case& 
   CHECK((count == 0 || std::memcmp(aligned.data(), expected.data(), aligned.span().size()) == 0));
 }
 
+TEST_CASE("runs of small elements are moved as one piece wherever they lie", "[raw][transpose]") {
+  WorkStealingPool threads(2);
+  for (CpuLevel level : levels_here()) {
+    for (std::int64_t run : {2, 4}) {
+      for (std::int64_t offset : {0, 1, 3}) {
+        // [rows, columns, run], or its transpose [columns, rows, run], out of larger arrays whose rows are multiples of
+        // the run, from an odd element on.
+        for (std::int64_t rows : {3, 40}) {
+          for (bool transposed : {false, true}) {
+            const std::int64_t columns = 37, step = transposed ? 1 : 2, width = (columns + 2) * step * run;
+            const auto x = random_values<float>(rows * width + offset, 1);
+            std::vector<float> y(static_cast<std::size_t>((rows + 2) * (columns + 2) * run + offset), -1.0f), expected(y);
+            const std::vector<std::int64_t> dims = {rows, columns, run}, from = {width, step * run, 1};
+            const std::vector<std::int64_t> to = transposed ? std::vector<std::int64_t>{run, (rows + 2) * run, 1}
+                                                            : std::vector<std::int64_t>{(columns + 2) * run, run, 1};
+            for (std::int64_t r = 0; r < rows; ++r) {
+              for (std::int64_t c = 0; c < columns; ++c) {
+                for (std::int64_t i = 0; i < run; ++i) {
+                  expected[static_cast<std::size_t>(offset + r * to[0] + c * to[1] + i)] =
+                      x[static_cast<std::size_t>(offset + r * from[0] + c * from[1] + i)];
+                }
+              }
+            }
+            strided_copy(threads, sizeof(float), dims, x.data() + offset, from, y.data() + offset, to,
+                         {.max_level = level});
+            INFO("run " << run << ", offset " << offset << ", rows " << rows << ", transposed " << transposed);
+            CHECK(y == expected);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("a transpose moves every element to its place, for each size of element", "[raw][transpose]") {
   WorkStealingPool threads(2);
   const std::vector<Case> cases = {

@@ -75,6 +75,27 @@ TEMPLATE_TEST_CASE("elementary functions are right within a few units in the las
   }
 }
 
+TEMPLATE_TEST_CASE("an element's bits depend on no other element, nor on its place", "[raw][vector_math]", float, double) {
+  using Limits = std::numeric_limits<TestType>;
+  std::mt19937 generator(2);
+  std::uniform_real_distribution<double> range(0.1, 20.0);
+  for (CpuLevel level : levels_here()) {
+    for (const auto& f : functions<TestType>()) {
+      INFO(f.name << " at " << cpu_level_name(level));
+      std::vector<TestType> x(603), together(x.size()), alone(x.size());
+      for (TestType& v : x) v = static_cast<TestType>(range(generator));
+      // Among the others, what is computed in another way.
+      x[5] = Limits::quiet_NaN(), x[300] = TestType(1e15), x[301] = Limits::infinity(), x[602] = TestType(3e9);
+      f.ours(static_cast<std::int64_t>(x.size()), x.data(), together.data(), level);
+      for (std::size_t i = 0; i < x.size(); ++i) f.ours(1, &x[i], &alone[i], level);
+      CHECK(same_bits(together, alone));
+      std::vector<TestType> in_place(x);
+      f.ours(static_cast<std::int64_t>(x.size()), in_place.data(), in_place.data(), level);
+      CHECK(same_bits(together, in_place));
+    }
+  }
+}
+
 TEMPLATE_TEST_CASE("elementary functions of special values are those of the standard library", "[raw][vector_math]",
                    float, double) {
   using Limits = std::numeric_limits<TestType>;

@@ -37,6 +37,51 @@ TEST_CASE("A variable without a value cannot be read or updated, and the error n
   CHECK(state.read().span<float>()[1] == 2);
 }
 
+TEST_CASE("An assignment of another element type or shape is refused and names the variable, which keeps its value") {
+  VariableState state("w", dflow::DType::float32, dflow::PartialShape{2, dflow::dynamic});
+  state.assign(Tensor<float>({2, 1}, {1, 2}));
+  const auto is_refused = [&](const dflow::AnyTensor& value) {
+    CHECK_THROWS_WITH(state.assign(value), Catch::Matchers::Contains("'w'"));
+    return code_of([&] { state.assign(value); }) == dflow::Code::invalid_argument;
+  };
+  CHECK(is_refused(Tensor<std::int8_t>({2, 1}, {1, 2})));
+  CHECK(is_refused(Tensor<double>({2, 1}, {1, 2})));
+  CHECK(is_refused(Tensor<float>({3, 1}, {1, 2, 3})));
+  CHECK(is_refused(Tensor<float>({2}, {1, 2})));
+  CHECK(is_refused(dflow::AnyTensor()));
+  CHECK(state.read().span<float>()[1] == 2);
+  state.assign(Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}));
+  CHECK(state.read().span<float>()[5] == 6);
+}
+
+TEST_CASE("A value that is assigned in any shape must have the variable's element type") {
+  VariableState state("w", dflow::DType::float32, dflow::Shape{2});
+  state.assign_any_shape(Tensor<float>({3}, {1, 2, 3}));
+  CHECK(state.read().shape() == dflow::Shape{3});
+  CHECK(code_of([&] { state.assign_any_shape(Tensor<std::int8_t>({3}, {1, 2, 3})); }) == dflow::Code::invalid_argument);
+  CHECK(code_of([&] { state.assign_any_shape({}); }) == dflow::Code::invalid_argument);
+  CHECK(state.read().span<float>()[2] == 3);
+}
+
+TEST_CASE("A reader that counts on a shape is refused a value of another, unless that was assigned in any shape") {
+  VariableState state("w", dflow::DType::float32, dflow::PartialShape::unknown());
+  state.assign(Tensor<float>({1}, {1}));
+  CHECK(state.read(dflow::PartialShape{dflow::dynamic}).span<float>()[0] == 1);
+  CHECK(code_of([&] { state.read(dflow::PartialShape{2}); }) == dflow::Code::failed_precondition);
+  CHECK_THROWS_WITH(state.read(dflow::PartialShape{2}), Catch::Matchers::Contains("'w'") &&
+                                                            Catch::Matchers::Contains("[1]") &&
+                                                            Catch::Matchers::Contains("[2]"));
+  state.assign_any_shape(Tensor<float>({1}, {5}));
+  CHECK(state.read(dflow::PartialShape{2}).span<float>()[0] == 5);
+  {
+    VariableUpdate update({&state});
+    update.writable(0, dflow::default_cpu_allocator()).span<float>()[0] = 6;
+  }
+  CHECK(state.read(dflow::PartialShape{2}).span<float>()[0] == 6);
+  state.assign(Tensor<float>({1}, {7}));
+  CHECK(code_of([&] { state.read(dflow::PartialShape{2}); }) == dflow::Code::failed_precondition);
+}
+
 TEST_CASE("A read shares the buffer, and an update copies it only while a reader holds it") {
   VariableState state("w", dflow::DType::float32, dflow::Shape{2});
   state.assign(Tensor<float>({2}, {1, 2}));
@@ -62,6 +107,112 @@ TEST_CASE("An update refuses a variable given twice") {
   state.assign(Tensor<float>::full({}, 1));
   CHECK(code_of([&] { VariableUpdate update({&state, &state}); }) == dflow::Code::invalid_argument);
   CHECK(code_of([&] { VariableUpdate update({&state}); }) == dflow::Code::ok);
+}
+
+TEST_CASE("An update refuses more variables than it can hold") {
+  std::vector<std::unique_ptr<VariableState>> states;
+  for (int i = 0; i < 5; ++i) {
+    states.push_back(std::make_unique<VariableState>("w", dflow::DType::float32, dflow::Shape{}));
+    states.back()->assign(Tensor<float>::full({}, 1));
+  }
+  CHECK(code_of([&] {
+          VariableUpdate update({states[0].get(), states[1].get(), states[2].get(), states[3].get(), states[4].get()});
+        }) == dflow::Code::invalid_argument);
+  CHECK(code_of([&] {
+          VariableUpdate update({states[0].get(), states[1].get(), states[2].get(), states[3].get()});
+        }) == dflow::Code::ok);
+}
+
+TEST_CASE("A read beside an update into a copy sees the value before, at once") {
+  VariableState state("w", dflow::DType::float32, dflow::Shape{2});
+  state.assign(Tensor<float>({2}, {1, 2}));
+  {
+    const dflow::AnyTensor held = state.read();
+    VariableUpdate update({&state});
+    update.writable(0, dflow::default_cpu_allocator()).span<float>()[0] = 3;
+    CHECK(update.value(0).span<float>()[0] == 3);
+    // In this very thread: it would not return if it waited for the update.
+    CHECK(state.read().span<float>()[0] == 1);
+    CHECK(state.is_initialized());
+  }
+  CHECK(state.read().span<float>()[0] == 3);
+}
+
+TEST_CASE("Updates write into copies for a while once a read came between, then in place again") {
+  VariableState state("w", dflow::DType::float32, dflow::Shape{2});
+  state.assign(Tensor<float>({2}, {1, 2}));
+  const auto bump = [&](bool with_reader) {
+    const void* before = state.read().raw_data();
+    VariableUpdate update({&state});
+    dflow::AnyTensor& value = update.writable(0, dflow::default_cpu_allocator());
+    if (with_reader) CHECK(state.read().span<float>()[0] + 1 == (value.span<float>()[0] += 1));
+    return value.raw_data() == before;
+  };
+  CHECK(bump(false));
+  {
+    const dflow::AnyTensor held = state.read();
+    CHECK_FALSE(bump(true));
+  }
+  for (int i = 0; i < VariableState::copies_after_read - 1; ++i) CHECK_FALSE(bump(i % 2 == 1 && i < 9));
+  int copies = 0;
+  while (!bump(false)) ++copies;
+  CHECK(copies < 2 * VariableState::copies_after_read);
+  CHECK(bump(false));
+}
+
+TEST_CASE("A read that comes while an update writes in place waits for what it wrote") {
+  VariableState state("w", dflow::DType::int32, dflow::Shape{2});
+  state.assign(Tensor<std::int32_t>({2}, {0, 0}));
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<bool> is_writing{false};
+    std::int32_t seen[2] = {-1, -1};
+    std::thread reader;
+    {
+      VariableUpdate update({&state});
+      dflow::AnyTensor& value = update.writable(0, dflow::default_cpu_allocator());
+      reader = std::thread([&] {
+        while (!is_writing.load()) std::this_thread::yield();
+        const dflow::AnyTensor read = state.read();
+        seen[0] = read.span<std::int32_t>()[0];
+        seen[1] = read.span<std::int32_t>()[1];
+      });
+      value.span<std::int32_t>()[0] = round + 1;
+      is_writing = true;
+      std::this_thread::yield();
+      value.span<std::int32_t>()[1] = round + 1;
+    }
+    reader.join();
+    CHECK(seen[0] == seen[1]);
+    CHECK(seen[0] >= round);
+  }
+}
+
+TEST_CASE("An assignment waits for an update and is not lost") {
+  VariableState state("w", dflow::DType::float32, dflow::Shape{});
+  state.assign(Tensor<float>::full({}, 1));
+  std::thread assigner;
+  {
+    const dflow::AnyTensor held = state.read();
+    VariableUpdate update({&state});
+    update.writable(0, dflow::default_cpu_allocator()).span<float>()[0] = 2;
+    assigner = std::thread([&] { state.assign(Tensor<float>::full({}, 7)); });
+  }
+  assigner.join();
+  CHECK(state.read().span<float>()[0] == 7);
+}
+
+TEST_CASE("An update that finds no memory leaves the variable as it was") {
+  dflow::LimitAllocator none(dflow::default_cpu_allocator(), 1);
+  VariableState state("w", dflow::DType::float32, dflow::Shape{2});
+  state.assign(Tensor<float>({2}, {1, 2}));
+  {
+    const dflow::AnyTensor held = state.read();
+    VariableUpdate update({&state});
+    CHECK(code_of([&] { update.writable(0, none); }) == dflow::Code::resource_exhausted);
+  }
+  CHECK(state.read().span<float>()[0] == 1);
+  VariableUpdate update({&state});
+  update.writable(0, none).span<float>()[0] = 5;
 }
 
 TEST_CASE("Readers beside writers see whole values, and two variables change together", "[stress]") {

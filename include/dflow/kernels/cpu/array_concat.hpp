@@ -5,6 +5,7 @@
 #include <dflow/ops/array/concat.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace dflow {
 
@@ -127,12 +128,16 @@ template <class T> struct Kernel<ConcatOffset, Cpu, T> {
     const std::int64_t axis = context.input<T>(0).scalar(), rank = vector[0];
     if (axis < -rank || axis >= rank) context.fail(str_cat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
     const auto along = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
-    T offset = 0;
+    static_assert(sizeof(T) < sizeof(std::int64_t));
+    std::int64_t offset = 0;
     for (int i = 0; i < context.num_outputs(); ++i) {
+      if (!std::in_range<T>(offset)) {
+        context.fail(str_cat("shape ", i, " begins at ", offset, ", beyond the range of ", dflow::name(dtype_of<T>)));
+      }
       Tensor<T>& begin = context.allocate_output<T>(i, vector);
       std::fill(begin.begin(), begin.end(), T());
-      begin.span()[along] = offset;
-      offset = static_cast<T>(offset + context.input<T>(i + 1).span()[along]);
+      begin.span()[along] = static_cast<T>(offset);
+      offset += context.input<T>(i + 1).span()[along];
     }
   }
 };

@@ -22,6 +22,7 @@ template <class T, class I> struct Kernel<Fill, Cpu, T, I> {
 };
 
 template <class T> struct Kernel<Range, Cpu, T> {
+  static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
   /// Element i is start + i * delta, rounded once; integers wrap, which none inside the range does.

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <string>
+#include <type_traits>
 
 namespace dflow {
 
@@ -60,6 +61,8 @@ template <class I> struct GatherKernel {
 
 }  // namespace detail
 
-template <class T, class I> struct Kernel<Gather, Cpu, T, I> : detail::GatherKernel<I> {};
+template <class T, class I> struct Kernel<Gather, Cpu, T, I> : detail::GatherKernel<I> {
+  static constexpr bool splits = !std::is_same_v<T, std::string>;
+};
 
 }  // namespace dflow

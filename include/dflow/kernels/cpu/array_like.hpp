@@ -10,6 +10,7 @@
 namespace dflow {
 
 template <class T> struct Kernel<ZerosLike, Cpu, T> {
+  static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const {
     return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.05;
   }
@@ -26,6 +27,7 @@ template <class T> struct Kernel<ZerosLike, Cpu, T> {
 };
 
 template <class T> struct Kernel<OnesLike, Cpu, T> {
+  static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const {
     return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.05;
   }

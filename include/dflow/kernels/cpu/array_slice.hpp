@@ -5,6 +5,8 @@
 #include <dflow/ops/array/slice.hpp>
 
 #include <cstring>
+#include <string>
+#include <type_traits>
 
 namespace dflow {
 
@@ -63,7 +65,9 @@ struct PadKernel {
 
 }  // namespace detail
 
-template <class T, class I> struct Kernel<Slice, Cpu, T, I> : detail::SliceKernel {};
+template <class T, class I> struct Kernel<Slice, Cpu, T, I> : detail::SliceKernel {
+  static constexpr bool splits = !std::is_same_v<T, std::string>;
+};
 template <class T, class I> struct Kernel<Pad, Cpu, T, I> : detail::PadKernel {};
 
 }  // namespace dflow

@@ -1,13 +1,19 @@
 #pragma once
 
+#include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/cpu/raw/options.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 
 namespace dflow {
 
+/// What all kernels of a CPU device share.
+struct CpuState final : DeviceState {
+  cpu::CpuOptions options;
+};
+
 /// How the CPU device that a kernel runs on computes: backend, instruction set, reproducibility, kernel cache.
 inline const cpu::CpuOptions& cpu_options(const KernelContext& context) {
-  return *static_cast<const cpu::CpuOptions*>(context.device().backend);
+  return context.device().state_as<CpuState>().options;
 }
 
 /// The number of elements of an edge as far as it is known when a kernel is made, else `guess`: for cost estimates.
@@ -19,3 +25,7 @@ inline double estimated_elements(const OutputInfo& edge, double guess = 1000.0) 
 }
 
 }  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/cpu_kernel.ipp>
+#endif

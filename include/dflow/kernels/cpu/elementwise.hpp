@@ -3,6 +3,7 @@
 #include <dflow/base/cpu_features.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/kernels/cpu/elementwise_code.hpp>
+#include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/op/elementwise.hpp>
 

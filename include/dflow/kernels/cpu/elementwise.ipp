@@ -290,7 +290,9 @@ DFLOW_INLINE bool have_one_shape(std::span<const AnyTensor* const> tensors) {
 class ElementwiseKernel final : public AnyKernel {
  public:
   ElementwiseKernel(const KernelInit& init, const ElementwiseCode& code)
-      : code_(code), cost_ns_(30 + estimated_elements(init.node.outputs[0]) * static_cast<double>(code.ns_per_element)) {
+      : AnyKernel({.splits = true}),
+        code_(code),
+        cost_ns_(30 + estimated_elements(init.node.outputs[0]) * static_cast<double>(code.ns_per_element)) {
     code_.max_level = allowed_cpu_level(init);
   }
 
@@ -369,8 +371,7 @@ DFLOW_INLINE void run_elementwise(ThreadPool& pool, const ElementwiseCode& code,
 }
 
 DFLOW_INLINE CpuLevel allowed_cpu_level(const KernelInit& init) noexcept {
-  const auto* options = static_cast<const CpuOptions*>(init.device.backend);
-  return options == nullptr ? CpuLevel::x86_64_v4 : options->max_level;
+  return init.device.state == nullptr ? CpuLevel::x86_64_v4 : init.device.state_as<CpuState>().options.max_level;
 }
 
 }  // namespace dflow::cpu

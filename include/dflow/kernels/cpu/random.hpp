@@ -3,12 +3,11 @@
 #include <dflow/base/philox.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/state/random_stream.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <random>
 #include <type_traits>
 
 namespace dflow {
@@ -136,32 +135,6 @@ void fill_random(ThreadPool& pool, const PhiloxStream& stream, const Distributio
   });
 }
 
-/// The stream of a kernel over all its runs. Each run takes 256 groups for each of its values, as in TensorFlow.
-///
-/// Thread safety: runs may reserve at once; which gets which part is then a matter of chance.
-class RunStreams {
- public:
-  explicit RunStreams(const RandomAttrs& attrs) {
-    auto seed = static_cast<std::uint64_t>(attrs.seed), seed2 = static_cast<std::uint64_t>(attrs.seed2);
-    if (seed == 0 && seed2 == 0) {
-      std::random_device entropy;
-      seed = entropy() | std::uint64_t{entropy()} << 32;
-      seed2 = entropy() | std::uint64_t{entropy()} << 32;
-    }
-    first_ = PhiloxStream::from_seeds(seed, seed2);
-  }
-
-  PhiloxStream reserve(std::int64_t num_values) const {
-    PhiloxStream stream = first_;
-    stream.skip(used_.fetch_add(static_cast<std::uint64_t>(num_values) * 256, std::memory_order_relaxed));
-    return stream;
-  }
-
- private:
-  PhiloxStream first_{};
-  mutable std::atomic<std::uint64_t> used_{0};
-};
-
 }  // namespace cpu
 
 namespace detail {
@@ -169,7 +142,8 @@ namespace detail {
 /// A random op without parameters.
 template <class O, class T, class Distribution> class RandomKernel {
  public:
-  explicit RandomKernel(const KernelInit& init) : streams_(init.node.attrs_as<O>()) {}
+  explicit RandomKernel(const KernelInit& init)
+      : stream_(init, init.node.attrs_as<O>().seed, init.node.attrs_as<O>().seed2) {}
 
   double cost_ns(const KernelInit& init) const {
     return 300 + estimated_elements(init.node.outputs[0]) * Distribution::cost_ns / Distribution::values_per_group;
@@ -178,12 +152,12 @@ template <class O, class T, class Distribution> class RandomKernel {
   void operator()(KernelContext& context) const {
     const Shape shape = inferred_shape(context);
     Tensor<T>& y = context.allocate_output<T>(0, shape);
-    cpu::fill_random(context.pool(), streams_.reserve(shape.num_elements()), Distribution{}, shape.num_elements(),
+    cpu::fill_random(context.pool(), stream_.reserve(shape.num_elements()), Distribution{}, shape.num_elements(),
                      y.data());
   }
 
  private:
-  cpu::RunStreams streams_;
+  NodeStream stream_;
 };
 
 }  // namespace detail
@@ -207,7 +181,8 @@ struct Kernel<TruncatedNormal, Cpu, T, I>
 
 template <class T, class I> struct Kernel<RandomUniformInt, Cpu, T, I> {
  public:
-  explicit Kernel(const KernelInit& init) : streams_(init.node.attrs_as<RandomUniformInt>()) {}
+  explicit Kernel(const KernelInit& init)
+      : stream_(init, init.node.attrs_as<RandomUniformInt>().seed, init.node.attrs_as<RandomUniformInt>().seed2) {}
 
   double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.node.outputs[0]) * 6; }
 
@@ -218,12 +193,12 @@ template <class T, class I> struct Kernel<RandomUniformInt, Cpu, T, I> {
     const cpu::UniformIntDistribution<T> distribution{
         low, static_cast<Bits>(static_cast<Bits>(high) - static_cast<Bits>(low))};
     Tensor<T>& y = context.allocate_output<T>(0, shape);
-    cpu::fill_random(context.pool(), streams_.reserve(shape.num_elements()), distribution, shape.num_elements(),
+    cpu::fill_random(context.pool(), stream_.reserve(shape.num_elements()), distribution, shape.num_elements(),
                      y.data());
   }
 
  private:
-  cpu::RunStreams streams_;
+  detail::NodeStream stream_;
 };
 
 }  // namespace dflow

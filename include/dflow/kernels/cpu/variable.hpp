@@ -2,26 +2,37 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/raw/rows.hpp>
+#include <dflow/kernels/state/kept_resource.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/state/variable.hpp>
 
 #include <cstdint>
-#include <memory>
+#include <string>
 
 namespace dflow {
 
 namespace detail {
 
-/// The parts of the variables' kernels that do not depend on the element type.
+// The parts of the variables' kernels that do not depend on the element type.
+
+/// Gives the variable that its container holds now: another one after the container was reset.
 class VariableKernel {
  public:
   explicit VariableKernel(const KernelInit& init);
   double cost_ns(const KernelInit&) const { return 20; }
-  void operator()(KernelContext& context) const { context.set_output(0, handle_); }
+  void operator()(KernelContext& context) const { context.set_output(0, handle()); }
 
  private:
-  AnyTensor handle_;
+  AnyTensor handle() const {
+    return handle_.get([this](ResourceContainer& container) { return find(container); });
+  }
+  AnyTensor find(ResourceContainer& container) const;
+
+  const std::string name_;
+  const DType dtype_;
+  const PartialShape shape_;
+  KeptResource<AnyTensor> handle_;
 };
 
 struct ReadVariableKernel {
@@ -30,6 +41,7 @@ struct ReadVariableKernel {
 };
 
 struct AssignKernel {
+  static constexpr bool splits = false;
   Assign::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 100 + estimated_elements(init.inputs[1]); }

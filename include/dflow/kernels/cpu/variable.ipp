@@ -7,18 +7,29 @@
 
 namespace dflow {
 
-DFLOW_INLINE detail::VariableKernel::VariableKernel(const KernelInit& init) {
-  const VariableOp::Attrs& attrs = init.node.attrs_as<VariableOp>();
-  const std::string& shared = attrs.shared_name.empty() ? init.node.name : attrs.shared_name;
-  const std::string key = str_cat(attrs.container, "/", shared);
-  const DType dtype = init.node.types[0];
-  const auto state = init.device.resources->lookup_or_create<VariableState>(
-      key, [&] { return std::make_shared<VariableState>(shared, dtype, attrs.shape); });
-  if (state->dtype() != dtype || !state->shape().is_compatible_with(attrs.shape)) {
-    throw Error(invalid_argument(str_cat("'", key, "' is kept as ", state->debug_string(), ", wanted ",
-                                         dflow::name(dtype), attrs.shape.to_string())));
+namespace detail {
+inline const std::string& kept_name(const Node& node) {
+  const std::string& shared = node.attrs_as<VariableOp>().shared_name;
+  return shared.empty() ? node.name : shared;
+}
+}  // namespace detail
+
+DFLOW_INLINE detail::VariableKernel::VariableKernel(const KernelInit& init)
+    : name_(kept_name(init.node)),
+      dtype_(init.node.types[0]),
+      shape_(init.node.attrs_as<VariableOp>().shape),
+      handle_(container_of(init, init.node.attrs_as<VariableOp>().container)) {
+  static_cast<void>(handle());
+}
+
+DFLOW_INLINE AnyTensor detail::VariableKernel::find(ResourceContainer& container) const {
+  const auto state = container.lookup_or_create<VariableState>(
+      name_, [this] { return std::make_shared<VariableState>(name_, dtype_, shape_); });
+  if (state->dtype() != dtype_ || !state->shape().is_compatible_with(shape_)) {
+    throw Error(invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
+                                         ", wanted ", dflow::name(dtype_), shape_.to_string())));
   }
-  handle_ = make_resource_handle(state);
+  return make_resource_handle(state);
 }
 
 DFLOW_INLINE VariableState& detail::variable_input(const KernelContext& context, int i, DType dtype) {
@@ -30,17 +41,15 @@ DFLOW_INLINE VariableState& detail::variable_input(const KernelContext& context,
 }
 
 DFLOW_INLINE void detail::ReadVariableKernel::operator()(KernelContext& context) const {
-  context.set_output(0, variable_input(context, 0, context.node().types[0]).read());
+  context.set_output(0, variable_input(context, 0, context.node().types[0]).read(context.node().outputs[0].shape));
 }
 
 DFLOW_INLINE void detail::AssignKernel::operator()(KernelContext& context) const {
   VariableState& state = variable_input(context, 0, context.node().types[0]);
   const AnyTensor& value = context.input(1);
-  if (attrs.validate_shape && !state.shape().is_compatible_with(value.shape())) {
-    context.fail(str_cat(state.debug_string(), " cannot be assigned a value of shape ", value.shape().to_string()));
-  }
   // The giver may write to a tensor that others hold (a fed one): the variable takes only what is its alone.
-  state.assign(context.owns_input(1) ? value : value.deep_copy(*context.device().allocator));
+  AnyTensor own = context.owns_input(1) ? value : value.deep_copy(*context.device().allocator);
+  attrs.validate_shape ? state.assign(std::move(own)) : state.assign_any_shape(std::move(own));
 }
 
 DFLOW_INLINE void detail::require_same_shape(const KernelContext& context, const AnyTensor& variable,

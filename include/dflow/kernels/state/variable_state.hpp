@@ -1,11 +1,14 @@
 #pragma once
 
+#include <dflow/base/spin_lock.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/core/tensor.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <mutex>
 #include <string>
@@ -14,14 +17,18 @@ namespace dflow {
 
 /// What a Variable node keeps across steps.
 ///
-/// A read shares the buffer. An update writes in place if nobody else holds the buffer, else into a copy that takes its
-/// place (copy on write): a reader sees the value before or after it and never one half written.
+/// A read shares the buffer and sees the value before or after an update, never one half written. An update writes in
+/// place if nobody else holds the buffer, else into a copy that takes the buffer's place when it is done.
 ///
-/// Thread safety: all functions may be called from any thread; they block on each other, an update for as long as it
-/// writes.
+/// Thread safety: all functions may be called from any thread. Updates and assignments of one variable wait for each
+/// other. A read does not wait for them, but for one case: if it comes while an update writes in place it waits for
+/// that one, and the next `copies_after_read` updates write into copies, so that readers beside them go on with the
+/// value before. Where steps read and update in turn, as in training by one session, every update stays in place.
 /// Errors: FailedPrecondition, naming the variable, if it has no value yet.
 class VariableState final : public Resource {
  public:
+  static constexpr int copies_after_read = 64;
+
   VariableState(std::string name, DType dtype, const PartialShape& shape)
       : name_(std::move(name)), dtype_(dtype), shape_(shape) {}
 
@@ -33,22 +40,49 @@ class VariableState final : public Resource {
 
   bool is_initialized() const;
   AnyTensor read() const;
+  /// The same for a reader that counts on a shape: variables are found by name, and each graph declares its own.
+  /// Errors: also FailedPrecondition, naming both shapes, if the value does not fit `wanted` and `assign` took it.
+  AnyTensor read(const PartialShape& wanted) const;
   /// The caller hands over a tensor whose buffer nobody will write any more.
+  /// Errors: InvalidArgument, naming the variable, if the value's element type or shape is not the variable's, which
+  /// keeps the value it had.
   void assign(AnyTensor value);
+  /// The same for a value of any shape, but of the variable's element type; readers take it as it is.
+  void assign_any_shape(AnyTensor value);
 
  private:
   friend class VariableUpdate;
-  void require_value() const;
+
+  /// What an update does meanwhile.
+  enum Writing : std::uint32_t {
+    nothing,
+    a_copy,            ///< `value_` may be read
+    in_place,          ///< the elements of `value_` are in flux
+    in_place_awaited,  ///< and somebody sleeps until they are not
+  };
+
+  [[noreturn]] void reject_uninitialized() const;
+  [[noreturn]] void reject_value(const AnyTensor& value) const;
+  AnyTensor read_value(bool& has_any_shape) const;
+  void replace(AnyTensor& value, bool has_any_shape);
 
   const std::string name_;
   const DType dtype_;
   const PartialShape shape_;
-  mutable std::mutex mutex_;
-  AnyTensor value_;
+
+  std::mutex update_mutex_;  ///< held by the one who updates or assigns, for as long as it does
+  AnyTensor next_;           ///< the copy that an update writes; guarded by `update_mutex_`
+  /// For the time of a few instructions: guards what follows.
+  mutable detail::SpinLock lock_;
+  AnyTensor value_;  ///< written with both locks held, so read with either
+  mutable int copies_due_ = 0;
+  /// Becomes anything but `nothing` under the lock, and `nothing` again when the update ends, without it.
+  mutable std::atomic<std::uint32_t> writing_{nothing};
+  bool has_any_shape_ = false;  ///< `value_` came without a look at its shape; guarded as `value_` is
 };
 
-/// Locks up to four variables while it lives and lends their values. A tensor is written only through `writable`, after
-/// everything that can fail.
+/// Holds up to four variables against other updates while it lives, and lends their values. A tensor is written only
+/// through `writable`, after everything that can fail.
 ///
 /// ```cpp
 /// VariableUpdate update({&var, &accum});
@@ -57,20 +91,27 @@ class VariableState final : public Resource {
 ///
 /// Thread safety: used by one thread, which must not take part in foreign work meanwhile. Variables are locked in one
 /// order everywhere, so two updates cannot wait for each other.
-/// Errors: the constructor throws FailedPrecondition if a variable has no value, InvalidArgument if one is given twice.
+/// Errors: the constructor throws FailedPrecondition if a variable has no value, InvalidArgument if one is given twice
+/// or there are more than `max_size`.
 class VariableUpdate {
  public:
+  static constexpr std::size_t max_size = 4;
+
   explicit VariableUpdate(std::initializer_list<VariableState*> variables);
+  /// Readers see what was written from here on.
   ~VariableUpdate();
   VariableUpdate(const VariableUpdate&) = delete;
   VariableUpdate& operator=(const VariableUpdate&) = delete;
 
-  const AnyTensor& value(std::size_t i) const noexcept { return variables_[i]->value_; }
-  /// The value in a buffer that nobody else holds. Errors: ResourceExhausted; the variable keeps its value then.
+  const AnyTensor& value(std::size_t i) const noexcept {
+    const VariableState& variable = *variables_[i];
+    return variable.next_.is_initialized() ? variable.next_ : variable.value_;
+  }
+  /// The value in a buffer that nobody else reads. Errors: ResourceExhausted; the variable keeps its value then.
   AnyTensor& writable(std::size_t i, Allocator& allocator);
 
  private:
-  static constexpr std::size_t max_size = 4;
+  void publish(std::size_t i) noexcept;
   void unlock(std::size_t count) noexcept;
 
   std::array<VariableState*, max_size> variables_{};

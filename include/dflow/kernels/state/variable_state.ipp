@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/base/wait_word.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 
 #include <algorithm>
@@ -14,28 +15,79 @@ DFLOW_INLINE std::string VariableState::debug_string() const {
 }
 
 DFLOW_INLINE bool VariableState::is_initialized() const {
-  const std::lock_guard lock(mutex_);
+  const detail::SpinGuard guard(lock_);
   return value_.is_initialized();
 }
 
-DFLOW_INLINE void VariableState::require_value() const {
-  if (value_.is_initialized()) return;
+DFLOW_INLINE void VariableState::reject_uninitialized() const {
   throw Error(failed_precondition(str_cat("variable '", name_, "' has not been initialized")));
 }
 
+DFLOW_INLINE void VariableState::reject_value(const AnyTensor& value) const {
+  throw Error(invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
+                                       dflow::name(value.dtype()), " and shape ", value.shape().to_string())));
+}
+
+DFLOW_INLINE AnyTensor VariableState::read_value(bool& has_any_shape) const {
+  AnyTensor value;
+  for (;;) {
+    {
+      const detail::SpinGuard guard(lock_);
+      // Acquires what an update has written in place.
+      std::uint32_t writing = writing_.load(std::memory_order_acquire);
+      if (writing != nothing) copies_due_ = copies_after_read;
+      if (writing == nothing || writing == a_copy) {
+        value = value_;
+        has_any_shape = has_any_shape_;
+        break;
+      }
+      // The update may end at any moment, without the lock.
+      if (writing == in_place) writing_.compare_exchange_strong(writing, in_place_awaited, std::memory_order_relaxed);
+    }
+    wait_while_equal(writing_, in_place_awaited);
+  }
+  if (!value.is_initialized()) reject_uninitialized();
+  return value;
+}
+
 DFLOW_INLINE AnyTensor VariableState::read() const {
-  const std::lock_guard lock(mutex_);
-  require_value();
-  return value_;
+  bool has_any_shape = false;
+  return read_value(has_any_shape);
+}
+
+DFLOW_INLINE AnyTensor VariableState::read(const PartialShape& wanted) const {
+  bool has_any_shape = false;
+  AnyTensor value = read_value(has_any_shape);
+  if (!wanted.is_compatible_with(value.shape()) && !has_any_shape) {
+    throw Error(failed_precondition(str_cat("variable '", name_, "' holds a value of shape ", value.shape().to_string(),
+                                            ", which is read as ", wanted.to_string())));
+  }
+  return value;
 }
 
 DFLOW_INLINE void VariableState::assign(AnyTensor value) {
-  // The old value is freed after the lock is released.
-  const std::lock_guard lock(mutex_);
+  if (value.dtype() != dtype_ || !shape_.is_compatible_with(value.shape())) reject_value(value);
+  replace(value, false);
+}
+
+DFLOW_INLINE void VariableState::assign_any_shape(AnyTensor value) {
+  if (value.dtype() != dtype_) reject_value(value);
+  replace(value, true);
+}
+
+/// The old value goes to the caller, to be freed after the locks are released.
+DFLOW_INLINE void VariableState::replace(AnyTensor& value, bool has_any_shape) {
+  const std::lock_guard lock(update_mutex_);
+  const detail::SpinGuard guard(lock_);
   std::swap(value_, value);
+  has_any_shape_ = has_any_shape;
 }
 
 DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*> variables) : size_(variables.size()) {
+  if (size_ > max_size) {
+    throw Error(
+        invalid_argument(str_cat("an update of ", size_, " variables; at most ", max_size, " can be held at once")));
+  }
   std::copy(variables.begin(), variables.end(), variables_.begin());
   locked_ = variables_;
   const auto end = locked_.begin() + static_cast<std::ptrdiff_t>(size_);
@@ -43,25 +95,53 @@ DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*
   if (std::adjacent_find(locked_.begin(), end) != end) {
     throw Error(invalid_argument("one variable is given twice to the same update"));
   }
-  for (std::size_t i = 0; i < size_; ++i) locked_[i]->mutex_.lock();
+  for (std::size_t i = 0; i < size_; ++i) locked_[i]->update_mutex_.lock();
   try {
-    for (std::size_t i = 0; i < size_; ++i) variables_[i]->require_value();
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (!variables_[i]->value_.is_initialized()) variables_[i]->reject_uninitialized();
+    }
   } catch (...) {
     unlock(size_);
     throw;
   }
 }
 
-DFLOW_INLINE VariableUpdate::~VariableUpdate() { unlock(size_); }
+DFLOW_INLINE VariableUpdate::~VariableUpdate() {
+  for (std::size_t i = 0; i < size_; ++i) publish(i);
+  unlock(size_);
+}
 
 DFLOW_INLINE void VariableUpdate::unlock(std::size_t count) noexcept {
-  while (count-- > 0) locked_[count]->mutex_.unlock();
+  while (count-- > 0) locked_[count]->update_mutex_.unlock();
 }
 
 DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& allocator) {
-  AnyTensor& value = variables_[i]->value_;
-  if (!value.buffer_is_unique()) value = value.deep_copy(allocator);
-  return value;
+  VariableState& variable = *variables_[i];
+  if (variable.next_.is_initialized()) return variable.next_;
+  {
+    const detail::SpinGuard guard(variable.lock_);
+    if (variable.writing_.load(std::memory_order_relaxed) >= VariableState::in_place) return variable.value_;
+    if (variable.copies_due_ == 0 && variable.value_.buffer_is_unique()) {
+      variable.writing_.store(VariableState::in_place, std::memory_order_relaxed);
+      return variable.value_;
+    }
+    variable.writing_.store(VariableState::a_copy, std::memory_order_relaxed);
+  }
+  variable.next_ = variable.value_.deep_copy(allocator);
+  return variable.next_;
+}
+
+DFLOW_INLINE void VariableUpdate::publish(std::size_t i) noexcept {
+  VariableState& variable = *variables_[i];
+  if (variable.writing_.load(std::memory_order_relaxed) == VariableState::nothing) return;
+  if (variable.next_.is_initialized()) {
+    const detail::SpinGuard guard(variable.lock_);
+    std::swap(variable.value_, variable.next_);
+    if (variable.copies_due_ > 0) --variable.copies_due_;
+  }
+  variable.next_.reset();
+  const std::uint32_t was = variable.writing_.exchange(VariableState::nothing, std::memory_order_release);
+  if (was == VariableState::in_place_awaited) wake_all(variable.writing_);
 }
 
 }  // namespace dflow

@@ -114,6 +114,7 @@ DFLOW_INLINE void Concat::gradient(GradientContext& context) {
 
 DFLOW_INLINE void ConcatOffset::infer(InferContext& context) {
   static_cast<void>(context.with_rank(0, 0));
+  if (context.num_outputs() < 1) context.fail("needs at least one shape");
   if (context.num_outputs() + 1 != context.num_inputs()) context.fail("needs as many shapes as it has outputs");
   PartialShape shape = PartialShape::unknown(1);
   for (int i = 1; i < context.num_inputs(); ++i) shape = context.merge(shape, context.with_rank(i, 1));

@@ -4,6 +4,7 @@
 #include <dflow/op/build.hpp>
 
 #include <initializer_list>
+#include <source_location>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -16,6 +17,7 @@ struct Const : StandardOp<"Const", AllTypes> {
     AnyTensor value;
   };
   using Inputs = In<>;
+  static constexpr OpRole role = OpRole::constant;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
   static constexpr bool gradient_stops = true;
   static constexpr bool has_kernel = false;
@@ -28,11 +30,27 @@ struct Placeholder : StandardOp<"Placeholder", AllTypes> {
     PartialShape shape;
   };
   using Inputs = In<>;
+  static constexpr OpRole role = OpRole::placeholder;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
   static constexpr bool has_kernel = false;
   static void infer(InferContext& context);
+};
+
+/// The shape of a placeholder: `{df::dynamic, 784}`. One that is none is InvalidArgument and names the line it stands in.
+class PlaceholderShape {
+ public:
+  PlaceholderShape() noexcept = default;
+  PlaceholderShape(const Shape& shape) noexcept : shape_(shape) {}         // NOLINT(google-explicit-constructor)
+  PlaceholderShape(const PartialShape& shape) noexcept : shape_(shape) {}  // NOLINT(google-explicit-constructor)
+  PlaceholderShape(std::initializer_list<std::int64_t> dims,
+                   std::source_location where = std::source_location::current());
+
+  const PartialShape& shape() const noexcept { return shape_; }
+
+ private:
+  PartialShape shape_;
 };
 
 namespace detail {
@@ -44,8 +62,9 @@ AnyOutput any_placeholder(GraphStore& graph, DType dtype, const PartialShape& sh
 ///
 /// ```cpp
 /// auto three = df::constant(graph, 3.0f);
-/// auto matrix = df::constant<float>(graph, {{2, 2}, {1, 2, 3, 4}});
+/// auto matrix = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
 /// ```
+/// Errors: InvalidArgument if the tensor is empty, as by default; one of shape {0} is not.
 template <Element T>
 Output<T> constant(Graph& graph, const Tensor<T>& value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), value, at));
@@ -55,6 +74,10 @@ template <Element T>
 Output<T> constant(Graph& graph, T value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>(std::move(value)), at));
 }
+/// Braces in braces would be a shape and its elements, and read as a matrix: say `Tensor<T>({2, 2}, {1, 2, 3, 4})`.
+template <Element T>
+Output<T> constant(Graph& graph, std::initializer_list<std::initializer_list<std::type_identity_t<T>>> rows,
+                   const At& at = {}) = delete;
 template <class V>
   requires std::is_convertible_v<V, std::string_view>
 Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {
@@ -66,8 +89,8 @@ Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {
 ///
 /// Errors: InvalidArgument when a step runs without feeding it, or feeds a tensor that does not fit the shape.
 template <Element T>
-Output<T> placeholder(Graph& graph, const PartialShape& shape = PartialShape::unknown(), const At& at = {}) {
-  return Output<T>::unchecked(detail::any_placeholder(*graph.store(), dtype_of<T>, shape, at));
+Output<T> placeholder(Graph& graph, const PlaceholderShape& shape = PartialShape::unknown(), const At& at = {}) {
+  return Output<T>::unchecked(detail::any_placeholder(*graph.store(), dtype_of<T>, shape.shape(), at));
 }
 
 }  // namespace dflow

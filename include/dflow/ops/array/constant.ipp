@@ -15,7 +15,20 @@ DFLOW_INLINE void Const::infer(InferContext& context) {
 
 DFLOW_INLINE void Placeholder::infer(InferContext& context) { context.set_output(0, context.attrs<Placeholder>().shape); }
 
+DFLOW_INLINE PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std::source_location where) {
+  try {
+    shape_ = PartialShape(dims);
+  } catch (const Error& error) {
+    throw Error(error.status().with_node(Placeholder::name, "").with_location(where));
+  }
+}
+
 DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
+  if (!value.is_initialized()) {
+    throw Error(invalid_argument("the tensor is empty: it has neither shape nor elements")
+                    .with_node(Const::name, at.name)
+                    .with_location(at.where));
+  }
   TypeArgs types;
   types.push_back(value.dtype());
   return build<Const>(graph, {}, {.value = std::move(value)}, at, types);

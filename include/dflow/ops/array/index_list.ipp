@@ -50,7 +50,7 @@ DFLOW_INLINE std::optional<SmallIntegers> known_integers(const InferContext& con
 
 DFLOW_INLINE const AnyTensor* constant_value(const AnyOutput& edge) {
   const Node& node = edge.node();
-  return node.op->name == Const::name ? &node.attrs_as<Const>().value : nullptr;
+  return node.op->role == OpRole::constant ? &node.attrs_as<Const>().value : nullptr;
 }
 
 DFLOW_INLINE std::optional<SmallIntegers> constant_integers(const AnyOutput& edge) {

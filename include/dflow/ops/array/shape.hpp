@@ -7,6 +7,7 @@ namespace dflow {
 /// The extents of the input's dimensions.
 struct ShapeOf : StandardOp<"Shape", AllTypes> {
   using Outputs = Out<std::int32_t>;
+  static constexpr OpRole role = OpRole::shape;
   static constexpr bool gradient_stops = true;
   static void infer(InferContext& context);
 };

@@ -13,8 +13,7 @@ DFLOW_INLINE void CheckNumerics::infer(InferContext& context) { context.set_outp
 
 DFLOW_INLINE void CheckNumerics::gradient(GradientContext& context) {
   std::string message = str_cat("gradient of: ", context.attrs<CheckNumerics>().message);
-  context.set_dx(
-      0, build<CheckNumerics>({context.dy()}, {.message = std::move(message)}, {.where = context.node().where}));
+  context.set_dx(0, build<CheckNumerics>({context.dy()}, {.message = std::move(message)}));
 }
 
 DFLOW_INLINE Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs,

@@ -2,6 +2,7 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/control/no_op.hpp>
 
 namespace dflow {

@@ -11,6 +11,7 @@ namespace dflow {
 struct NoOp : StandardOp<"NoOp"> {
   using Inputs = In<>;
   using Outputs = Out<>;
+  static constexpr OpRole role = OpRole::no_op;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
   static void infer(InferContext&) {}

@@ -3,16 +3,26 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/no_op.hpp>
 
+#include <string>
+#include <utility>
+
 namespace dflow {
 
 DFLOW_INLINE Operation detail::no_op_after(GraphStore& graph, std::span<const Operation> operations, const At& at) {
-  const ScopeGuard after = enter_control_dependencies(graph, operations);
+  const ScopeGuard after = enter_control_dependencies(graph, operations, at.where);
   return build<NoOp>(graph, {}, {}, at);
 }
 
 DFLOW_INLINE Operation group(std::span<const Operation> operations, const At& at) {
-  if (operations.empty() || !operations.front().is_valid()) {
-    throw Error(invalid_argument("group: needs at least one operation").with_location(at.where));
+  const auto reject = [&at](std::string message) {
+    throw Error(invalid_argument(std::move(message)).with_node(NoOp::name, at.name).with_location(at.where));
+  };
+  if (operations.empty()) reject("group: needs at least one operation");
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    if (!operations[i].is_valid()) reject(str_cat("group: operation ", i, " is empty"));
+    if (operations[i].graph() != operations.front().graph()) {
+      reject(str_cat("group: operation ", i, " belongs to another graph"));
+    }
   }
   return detail::no_op_after(*operations.front().graph(), operations, at);
 }

@@ -3,10 +3,14 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/prod_gradient.hpp>
+#include <dflow/ops/math/reduce.hpp>
 
 namespace dflow {
 
-DFLOW_INLINE void ExclusiveProd::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+DFLOW_INLINE void ExclusiveProd::infer(InferContext& context) {
+  detail::check_reduction_axes(context);
+  context.set_output(0, context.input(0));
+}
 
 DFLOW_INLINE void ExclusiveProd::gradient(GradientContext& context) {
   const Expr x = context.input(0);
@@ -14,6 +18,7 @@ DFLOW_INLINE void ExclusiveProd::gradient(GradientContext& context) {
 }
 
 DFLOW_INLINE void ExclusiveProdGrad::infer(InferContext& context) {
+  detail::check_reduction_axes(context);
   context.set_output(0, context.merge(context.input(0), context.input(2)));
 }
 

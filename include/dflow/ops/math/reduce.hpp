@@ -14,6 +14,8 @@ struct ReduceAttrs {
 };
 
 namespace detail {
+/// Fails unless input 1 may be axes of input 0: a vector or a scalar, each in range and named once.
+void check_reduction_axes(const InferContext& context);
 void infer_reduction(InferContext& context, const ReduceAttrs& attrs);
 }  // namespace detail
 

@@ -37,6 +37,13 @@ DFLOW_INLINE void require_rank_at_most_one(const InferContext& context, int i) {
 
 }  // namespace detail
 
+DFLOW_INLINE void detail::check_reduction_axes(const InferContext& context) {
+  require_rank_at_most_one(context, 1);
+  const std::optional<SmallIntegers> axes = known_integers(context, 1);
+  const PartialShape& x = context.input(0);
+  if (axes && x.has_rank()) static_cast<void>(axes_mask(context, *axes, x.rank()));
+}
+
 DFLOW_INLINE void detail::infer_reduction(InferContext& context, const ReduceAttrs& attrs) {
   require_rank_at_most_one(context, 1);
   const PartialShape& x = context.input(0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/checked.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/expr.hpp>
@@ -26,7 +27,7 @@ DFLOW_INLINE AnyOutput detail::scatter_rows(const AnyOutput& values, const AnyOu
   GraphStore& graph = *values.graph();
   AnyOutput rows;
   if (known.has_rank() && known[0] != dynamic) {
-    rows = any_constant(graph, Tensor<std::int32_t>(static_cast<std::int32_t>(known[0])), {});
+    rows = any_constant(graph, Tensor<std::int32_t>(narrow<std::int32_t>(known[0])), {});
   } else {
     rows = build<Gather>({dense_shape, any_constant(graph, Tensor<std::int32_t>(0), {})});
   }

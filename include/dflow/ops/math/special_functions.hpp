@@ -81,6 +81,33 @@ namespace detail {
 /// x^a e^-x / gamma(a).
 DFLOW_FN inline double igamma_factor(double a, double x) { return std::exp(a * std::log(x) - x - lgamma(a)); }
 
+/// P(a, x) or Q(a, x) for large a by Temme's uniform expansion (1979, "The asymptotic expansion of the incomplete gamma
+/// functions"): time and error do not grow with a, where the series and the fraction take some square root of it.
+inline constexpr double igamma_large = 1e5;
+DFLOW_FN inline double igamma_uniform(double a, double x, bool upper) {
+  const double mu = (x - a) / a;
+  // eta^2 / 2 = mu - log(1 + mu), by its series where the difference would cancel.
+  double half_square = 0;
+  if (std::fabs(mu) < 0.1) {
+    double power = mu;
+    for (int k = 2; k < 20; ++k) half_square += (power *= -mu) / -k;
+  } else {
+    half_square = mu - std::log1p(mu);
+  }
+  const bool below = mu < 0;
+  if (!(a * half_square < 750)) return below == upper ? 1 : 0;
+  const double eta = below ? -std::sqrt(2 * half_square) : std::sqrt(2 * half_square);
+  constexpr double first[] = {-1.0 / 3,      1.0 / 12,          -2.0 / 135,       1.0 / 864,
+                              1.0 / 2835,    -139.0 / 777600,   1.0 / 25515,      -571.0 / 261273600};
+  constexpr double second[] = {-1.0 / 540, -1.0 / 288, 1.0 / 378, -77.0 / 77760};
+  constexpr double third = 25.0 / 6048;
+  const double correction =
+      (polynomial(first, eta) + (polynomial(second, eta) + third / a) / a) * std::exp(-a * half_square) /
+      std::sqrt(2 * pi * a);
+  const double part = std::erfc((upper ? eta : -eta) * std::sqrt(a / 2)) / 2;
+  return upper ? part + correction : part - correction;
+}
+
 /// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1.
 DFLOW_FN inline double igamma_series(double a, double x) {
   double sum = 1, term = 1;
@@ -115,6 +142,7 @@ DFLOW_FN inline bool igamma_is_simple(double a, double x, double& lower) {
   if (!(a > 0) || !(x >= 0)) return lower = std::numeric_limits<double>::quiet_NaN(), true;
   if (x == 0) return lower = 0, true;
   if (x == std::numeric_limits<double>::infinity()) return lower = 1, true;
+  if (a == std::numeric_limits<double>::infinity()) return lower = 0, true;
   return false;
 }
 
@@ -124,6 +152,7 @@ DFLOW_FN inline bool igamma_is_simple(double a, double x, double& lower) {
 DFLOW_FN inline double igamma(double a, double x) {
   double simple = 0;
   if (detail::igamma_is_simple(a, x, simple)) return simple;
+  if (a >= detail::igamma_large) return detail::igamma_uniform(a, x, false);
   return x < a + 1 ? detail::igamma_series(a, x) : 1 - detail::igammac_fraction(a, x);
 }
 
@@ -131,6 +160,7 @@ DFLOW_FN inline double igamma(double a, double x) {
 DFLOW_FN inline double igammac(double a, double x) {
   double simple = 0;
   if (detail::igamma_is_simple(a, x, simple)) return 1 - simple;
+  if (a >= detail::igamma_large) return detail::igamma_uniform(a, x, true);
   return x < a + 1 ? 1 - detail::igamma_series(a, x) : detail::igammac_fraction(a, x);
 }
 

@@ -34,21 +34,19 @@ DFLOW_INLINE std::int64_t merge_channels(const InferContext& context, std::int64
 /// columns with these dimensions kept as 1.
 class BatchNormAlgebra {
  public:
-  BatchNormAlgebra(GradientContext& context, DType parameter, const At& at)
+  BatchNormAlgebra(GradientContext& context, DType parameter)
       : parameter_(parameter),
-        at_(at),
-        axes_(int32_constant(context.graph(), std::vector<std::int64_t>{0, 1, 2}, at)) {}
+        axes_(int32_constant(context.graph(), std::vector<std::int64_t>{0, 1, 2}, {})) {}
 
-  Expr wide(const Expr& x) const { return x.dtype() == parameter_ ? x : Expr(cast_to(x, parameter_, at_)); }
+  Expr wide(const Expr& x) const { return x.dtype() == parameter_ ? x : Expr(cast_to(x, parameter_)); }
   Expr like(const Expr& x, const Expr& input) const {
-    return x.dtype() == input.dtype() ? x : Expr(cast_to(x, input.dtype(), at_));
+    return x.dtype() == input.dtype() ? x : Expr(cast_to(x, input.dtype()));
   }
-  Expr mean(const Expr& x) const { return AnyOutput(build<Mean>({x, axes_}, {.keep_dims = true}, at_)); }
-  Expr sum_to_channels(const Expr& x) const { return AnyOutput(build<Sum>({x, axes_}, {}, at_)); }
+  Expr mean(const Expr& x) const { return AnyOutput(build<Mean>({x, axes_}, {.keep_dims = true})); }
+  Expr sum_to_channels(const Expr& x) const { return AnyOutput(build<Sum>({x, axes_})); }
 
  private:
   DType parameter_;
-  At at_;
   AnyOutput axes_;
 };
 
@@ -84,13 +82,12 @@ DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
       context.fail("batch normalisation cannot be differentiated through the statistics it returns");
   }
   const BuiltNode gradients = build<FusedBatchNormGrad>(
-      {context.dy(), context.input(0), context.input(1), context.output(3), context.output(4)}, attrs,
-      {.where = context.node().where});
+      {context.dy(), context.input(0), context.input(1), context.output(3), context.output(4)}, attrs);
   for (int i = 0; i < 3; ++i) context.set_dx(i, gradients.output(i));
   if (attrs.is_training) return;
   const Expr scale = context.input(1), variance = context.input(4);
   const Expr dscale = gradients.output(1), doffset = gradients.output(2);
-  const Expr factor = AnyOutput(build<Rsqrt>({variance + attrs.epsilon}, {}, {.where = context.node().where}));
+  const Expr factor = AnyOutput(build<Rsqrt>({variance + attrs.epsilon}));
   context.set_dx(3, -(doffset * scale * factor));
   context.set_dx(4, dscale * scale * factor * factor * -0.5);
 }
@@ -104,12 +101,11 @@ DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
 /// is the identity and the last term is 0, as is the second one of g.
 DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNormGrad>();
-  const At at{.where = context.node().where};
   const Expr scale = context.input(2), mean = context.input(3), variance = context.input(4);
-  const detail::BatchNormAlgebra in(context, scale.dtype(), at);
+  const detail::BatchNormAlgebra in(context, scale.dtype());
   const Expr dy = in.wide(context.input(0)), x = in.wide(context.input(1));
   const Expr a = in.wide(context.dy(0)), b = context.dy(1), c = context.dy(2);
-  const Expr r = AnyOutput(build<Rsqrt>({variance + attrs.epsilon}, {}, at));
+  const Expr r = AnyOutput(build<Rsqrt>({variance + attrs.epsilon}));
   const Expr h = (x - mean) * r;
   Expr by_dy, by_x, a_projected;
   if (attrs.is_training) {

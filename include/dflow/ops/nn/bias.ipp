@@ -22,7 +22,7 @@ DFLOW_INLINE void BiasAdd::infer(InferContext& context) {
 
 DFLOW_INLINE void BiasAdd::gradient(GradientContext& context) {
   context.set_dx(0, context.dy());
-  context.set_dx(1, build<BiasAddGrad>({context.dy()}, context.attrs<BiasAdd>(), {.where = context.node().where}));
+  context.set_dx(1, build<BiasAddGrad>({context.dy()}, context.attrs<BiasAdd>()));
 }
 
 DFLOW_INLINE void BiasAddGrad::infer(InferContext& context) {
@@ -32,8 +32,7 @@ DFLOW_INLINE void BiasAddGrad::infer(InferContext& context) {
 }
 
 DFLOW_INLINE void BiasAddGrad::gradient(GradientContext& context) {
-  context.set_dx(0, build<BiasAdd>({zeros_like(context.input(0)), context.dy()}, context.attrs<BiasAddGrad>(),
-                                   {.where = context.node().where}));
+  context.set_dx(0, build<BiasAdd>({zeros_like(context.input(0)), context.dy()}, context.attrs<BiasAddGrad>()));
 }
 
 }  // namespace dflow

@@ -59,26 +59,23 @@ DFLOW_INLINE void Conv2DBackpropFilter::infer(InferContext& context) {
 
 DFLOW_INLINE void Conv2D::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Conv2D>();
-  const At at{.where = context.node().where};
   const Expr x = context.input(0), filter = context.input(1), dy = context.dy();
-  context.set_dx(0, build<Conv2DBackpropInput>({shape_of(x), filter, dy}, attrs, at));
-  context.set_dx(1, build<Conv2DBackpropFilter>({x, shape_of(filter), dy}, attrs, at));
+  context.set_dx(0, build<Conv2DBackpropInput>({shape_of(x), filter, dy}, attrs));
+  context.set_dx(1, build<Conv2DBackpropFilter>({x, shape_of(filter), dy}, attrs));
 }
 
 DFLOW_INLINE void Conv2DBackpropInput::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Conv2DBackpropInput>();
-  const At at{.where = context.node().where};
   const Expr filter = context.input(1), out_backprop = context.input(2), dx = context.dy();
-  context.set_dx(1, build<Conv2DBackpropFilter>({dx, shape_of(filter), out_backprop}, attrs, at));
-  context.set_dx(2, build<Conv2D>({dx, filter}, attrs, at));
+  context.set_dx(1, build<Conv2DBackpropFilter>({dx, shape_of(filter), out_backprop}, attrs));
+  context.set_dx(2, build<Conv2D>({dx, filter}, attrs));
 }
 
 DFLOW_INLINE void Conv2DBackpropFilter::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<Conv2DBackpropFilter>();
-  const At at{.where = context.node().where};
   const Expr x = context.input(0), out_backprop = context.input(2), dfilter = context.dy();
-  context.set_dx(0, build<Conv2DBackpropInput>({shape_of(x), dfilter, out_backprop}, attrs, at));
-  context.set_dx(2, build<Conv2D>({x, dfilter}, attrs, at));
+  context.set_dx(0, build<Conv2DBackpropInput>({shape_of(x), dfilter, out_backprop}, attrs));
+  context.set_dx(2, build<Conv2D>({x, dfilter}, attrs));
 }
 
 }  // namespace dflow

@@ -13,12 +13,12 @@ namespace detail {
 
 /// The gradient by the logits of an op with outputs (loss, backprop): each row of backprop by the loss's gradient, and
 /// that of backprop through the softmax it holds.
-DFLOW_INLINE Expr logits_gradient(const GradientContext& context, const At& at) {
+DFLOW_INLINE Expr logits_gradient(const GradientContext& context) {
   Expr gradient;
-  if (context.has_dy(0)) gradient = Expr(any_expand_dims(context.dy(0), 1, at)) * context.output(1);
+  if (context.has_dy(0)) gradient = Expr(any_expand_dims(context.dy(0), 1, {})) * context.output(1);
   if (context.has_dy(1)) {
-    const Expr softmax = AnyOutput(build<Softmax>({context.input(0)}, {}, at));
-    const Expr through = AnyOutput(build<SoftmaxGrad>({softmax, context.dy(1)}, {}, at));
+    const Expr softmax = AnyOutput(build<Softmax>({context.input(0)}));
+    const Expr through = AnyOutput(build<SoftmaxGrad>({softmax, context.dy(1)}));
     gradient = gradient.is_valid() ? gradient + through : through;
   }
   return gradient;
@@ -33,12 +33,11 @@ DFLOW_INLINE void SoftmaxCrossEntropyWithLogits::infer(InferContext& context) {
 }
 
 DFLOW_INLINE void SoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
-  const At at{.where = context.node().where};
-  context.set_dx(0, detail::logits_gradient(context, at));
+  context.set_dx(0, detail::logits_gradient(context));
   Expr dlabels;
   if (context.has_dy(0)) {
-    const Expr log_softmax = AnyOutput(build<LogSoftmax>({context.input(0)}, {}, at));
-    dlabels = -(Expr(detail::any_expand_dims(context.dy(0), 1, at)) * log_softmax);
+    const Expr log_softmax = AnyOutput(build<LogSoftmax>({context.input(0)}));
+    dlabels = -(Expr(detail::any_expand_dims(context.dy(0), 1, {})) * log_softmax);
   }
   if (context.has_dy(1)) dlabels = dlabels.is_valid() ? dlabels - context.dy(1) : -context.dy(1);
   context.set_dx(1, dlabels);
@@ -55,12 +54,12 @@ DFLOW_INLINE void SparseSoftmaxCrossEntropyWithLogits::infer(InferContext& conte
 }
 
 DFLOW_INLINE void SparseSoftmaxCrossEntropyWithLogits::gradient(GradientContext& context) {
-  context.set_dx(0, detail::logits_gradient(context, {.where = context.node().where}));
+  context.set_dx(0, detail::logits_gradient(context));
 }
 
 DFLOW_INLINE void SigmoidCrossEntropyWithLogits::gradient(GradientContext& context) {
   const Expr x = context.input(0), z = context.input(1), dy = context.dy();
-  const Expr probability = AnyOutput(build<Sigmoid>({x}, {}, {.where = context.node().where}));
+  const Expr probability = AnyOutput(build<Sigmoid>({x}));
   context.set_dx(0, sum_to_shape_of(dy * (probability - z), x));
   context.set_dx(1, sum_to_shape_of(-(dy * x), z));
 }

@@ -61,29 +61,27 @@ DFLOW_INLINE void MaxPoolGradGrad::infer(InferContext& context) {
 }
 
 DFLOW_INLINE void AvgPool::gradient(GradientContext& context) {
-  context.set_dx(0, build<AvgPoolGrad>({shape_of(context.input(0)), context.dy()}, context.attrs<AvgPool>(),
-                                       {.where = context.node().where}));
+  context.set_dx(0, build<AvgPoolGrad>({shape_of(context.input(0)), context.dy()}, context.attrs<AvgPool>()));
 }
 
 DFLOW_INLINE void AvgPoolGrad::gradient(GradientContext& context) {
-  context.set_dx(1, build<AvgPool>({context.dy()}, context.attrs<AvgPoolGrad>(), {.where = context.node().where}));
+  context.set_dx(1, build<AvgPool>({context.dy()}, context.attrs<AvgPoolGrad>()));
 }
 
 DFLOW_INLINE void MaxPool::gradient(GradientContext& context) {
-  context.set_dx(0, build<MaxPoolGrad>({context.input(0), context.output(0), context.dy()}, context.attrs<MaxPool>(),
-                                       {.where = context.node().where}));
+  context.set_dx(0, build<MaxPoolGrad>({context.input(0), context.output(0), context.dy()}, context.attrs<MaxPool>()));
 }
 
 // Where the maxima stand does not change with the input's values but in jumps: the gradient flows through grad alone.
 
 DFLOW_INLINE void MaxPoolGrad::gradient(GradientContext& context) {
   context.set_dx(2, build<MaxPoolGradGrad>({context.input(0), context.input(1), context.dy()},
-                                           context.attrs<MaxPoolGrad>(), {.where = context.node().where}));
+                                           context.attrs<MaxPoolGrad>()));
 }
 
 DFLOW_INLINE void MaxPoolGradGrad::gradient(GradientContext& context) {
   context.set_dx(2, build<MaxPoolGrad>({context.input(0), context.input(1), context.dy()},
-                                       context.attrs<MaxPoolGradGrad>(), {.where = context.node().where}));
+                                       context.attrs<MaxPoolGradGrad>()));
 }
 
 }  // namespace dflow

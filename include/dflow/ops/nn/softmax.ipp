@@ -12,9 +12,9 @@ namespace dflow {
 namespace detail {
 
 /// Sums over the last dimension, which stays with extent 1.
-DFLOW_INLINE Expr row_sum(const Expr& x, const At& at) {
-  const Expr axis = int32_constant(*x.graph(), -1, at);
-  return AnyOutput(build<Sum>({x, axis}, {.keep_dims = true}, at));
+DFLOW_INLINE Expr row_sum(const Expr& x) {
+  const Expr axis = int32_constant(*x.graph(), -1, {});
+  return AnyOutput(build<Sum>({x, axis}, {.keep_dims = true}));
 }
 
 /// Both inputs have one shape, of rank 1 or more, which is the output's.
@@ -30,28 +30,26 @@ DFLOW_INLINE void LogSoftmax::infer(InferContext& context) { context.set_output(
 DFLOW_INLINE void LogSoftmaxGrad::infer(InferContext& context) { detail::infer_row_gradient(context); }
 
 DFLOW_INLINE void Softmax::gradient(GradientContext& context) {
-  context.set_dx(0, build<SoftmaxGrad>({context.output(0), context.dy()}, {}, {.where = context.node().where}));
+  context.set_dx(0, build<SoftmaxGrad>({context.output(0), context.dy()}));
 }
 
 /// g = (dy - sum(dy y)) y, linear and symmetric in dy.
 DFLOW_INLINE void SoftmaxGrad::gradient(GradientContext& context) {
-  const At at{.where = context.node().where};
   const Expr y = context.input(0), dy = context.input(1), dg = context.dy();
-  context.set_dx(0, dg * (dy - detail::row_sum(dy * y, at)) - dy * detail::row_sum(dg * y, at));
-  context.set_dx(1, build<SoftmaxGrad>({y, dg}, {}, at));
+  context.set_dx(0, dg * (dy - detail::row_sum(dy * y)) - dy * detail::row_sum(dg * y));
+  context.set_dx(1, build<SoftmaxGrad>({y, dg}));
 }
 
 DFLOW_INLINE void LogSoftmax::gradient(GradientContext& context) {
-  context.set_dx(0, build<LogSoftmaxGrad>({context.output(0), context.dy()}, {}, {.where = context.node().where}));
+  context.set_dx(0, build<LogSoftmaxGrad>({context.output(0), context.dy()}));
 }
 
 /// g = dy - exp(y) sum(dy).
 DFLOW_INLINE void LogSoftmaxGrad::gradient(GradientContext& context) {
-  const At at{.where = context.node().where};
   const Expr y = context.input(0), dy = context.input(1), dg = context.dy();
-  const Expr weighted = dg * Expr(AnyOutput(build<Exp>({y}, {}, at)));
-  context.set_dx(0, -(weighted * detail::row_sum(dy, at)));
-  context.set_dx(1, dg - detail::row_sum(weighted, at));
+  const Expr weighted = dg * Expr(AnyOutput(build<Exp>({y})));
+  context.set_dx(0, -(weighted * detail::row_sum(dy)));
+  context.set_dx(1, dg - detail::row_sum(weighted));
 }
 
 }  // namespace dflow

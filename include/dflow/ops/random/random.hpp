@@ -5,8 +5,8 @@
 
 namespace dflow {
 
-/// The stream of a random op: Philox 4x32-10 keyed by `seed`, its counter's upper half `seed2`. Both 0: drawn from
-/// std::random_device when the kernel is made.
+/// The stream of a random op: Philox 4x32-10 keyed by `seed`, its counter's upper half `seed2`. Both 0: two seeds that
+/// the device draws. How far it has come is kept on the device, beside the variables, under the node's name and seeds.
 struct RandomAttrs {
   std::int64_t seed = 0;
   std::int64_t seed2 = 0;
@@ -59,7 +59,7 @@ struct TruncatedNormal : StandardOp<"TruncatedNormal", FloatTypes, IndexTypes> {
 struct UniformOptions {
   double minval = 0;
   double maxval = 1;
-  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one in each session
+  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one on each device
 };
 
 template <class T> struct UniformIntOptions {

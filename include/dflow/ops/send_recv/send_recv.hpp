@@ -14,8 +14,10 @@ struct Send : StandardOp<"_Send", AllTypes> {
     std::string send_device;
     std::string recv_device;
     std::uint64_t send_device_incarnation = 0;
+    bool host_memory = false;  ///< the input is in host memory, wherever the device computes
   };
   using Outputs = Out<>;
+  static constexpr OpRole role = OpRole::send;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
@@ -29,8 +31,10 @@ struct Recv : StandardOp<"_Recv", AllTypes> {
     std::string recv_device;
     std::uint64_t send_device_incarnation = 0;
     PartialShape shape;
+    bool host_memory = false;  ///< the output is wanted in host memory, wherever the device computes
   };
   using Inputs = In<>;
+  static constexpr OpRole role = OpRole::recv;
   static constexpr std::array<std::string_view, 1> type_names{"tensor_type"};
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;

@@ -20,6 +20,7 @@ struct VariableOp : StandardOp<"Variable", AllTypes> {
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
+  static constexpr OpRole role = OpRole::variable;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
@@ -29,6 +30,7 @@ struct VariableOp : StandardOp<"Variable", AllTypes> {
 /// The value of a variable, from before or after an update that runs meanwhile, never from between.
 struct ReadVariable : StandardOp<"ReadVariable", AllTypes> {
   using Inputs = In<ResourceHandle>;
+  static constexpr OpRole role = OpRole::read_variable;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
@@ -99,6 +101,7 @@ struct VariableOptions {
   std::string_view name = {};
   /// In the collection "trainable_variables", which optimizers take their variables from.
   bool trainable = true;
+  /// Of the device. Names that begin with "_" are the library's.
   std::string_view container = {};
   std::string_view shared_name = {};
 };
@@ -106,7 +109,10 @@ struct VariableOptions {
 /// A variable whose element type is known at run time only: the handle, the edge that reads it, and what gives it its
 /// initial value.
 ///
+/// Whatever is built on it is placed where it is, inside whatever device scope.
+///
 /// Thread safety: a value type.
+/// Errors: InvalidArgument from one that no `make` or `of` gave.
 class AnyVariable {
  public:
   AnyVariable() = default;
@@ -114,7 +120,7 @@ class AnyVariable {
   /// Appends "name" (the handle), "name/read" and "name/Assign", and puts the handle in the collections "variables"
   /// and, if asked, "trainable_variables". Handle and read have no control inputs, whatever the scope.
   ///
-  /// Errors: InvalidArgument if a node of that name exists.
+  /// Errors: InvalidArgument if a node of that name exists, or the container's name begins with "_".
   static AnyVariable make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
                           const At& at = {});
   /// The variable of a handle that `make` made. Errors: InvalidArgument if the operation is no such handle.

@@ -61,17 +61,13 @@ DFLOW_INLINE TypeArgs one_type(DType dtype) {
   return types;
 }
 
-DFLOW_INLINE AnyOutput build_read(const AnyOutput& handle, DType dtype, const At& at) {
-  const ScopeGuard with = enter_colocation(*handle.graph(), handle.node_id());
-  return build<ReadVariable>({handle}, {}, at, one_type(dtype));
-}
-
 /// Builds an op on a variable where the variable is.
 template <class O>
-Operation build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inputs, typename O::Attrs attrs,
-                   const At& at) {
-  const ScopeGuard with = enter_colocation(*handle.graph(), handle.node_id());
-  return build<O>(inputs, std::move(attrs), at);
+BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inputs, const At& at,
+                   typename O::Attrs attrs = {}, const TypeArgs& types = {}) {
+  GraphStore& graph = graph_of({&handle, 1}, op_def<O>, at);
+  const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);
+  return build<O>(inputs, std::move(attrs), at, types);
 }
 
 }  // namespace detail
@@ -83,9 +79,14 @@ DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& i
                     .with_node(VariableOp::name, options.name)
                     .with_location(at.where));
   }
-  GraphStore::Scope scope = graph.scopes.back();
+  if (options.container.starts_with('_')) {
+    throw Error(invalid_argument(str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
+                    .with_node(VariableOp::name, options.name)
+                    .with_location(at.where));
+  }
+  GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
-  const ScopeGuard without_control_inputs = enter_scope(graph, scope);
+  const ScopeGuard without_control_inputs = graph.enter(scope);
   AnyVariable variable;
   variable.handle_ =
       build<VariableOp>(graph, {},
@@ -96,31 +97,31 @@ DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& i
   const NodeId handle = variable.handle_.node_id();
   scope.name_prefix = graph.node(handle).name + "/";
   scope.colocated_with = handle;
-  const ScopeGuard beside_it = enter_scope(graph, scope);
+  scope.device.clear();
+  const ScopeGuard beside_it = graph.enter(scope);
   variable.read_ = build<ReadVariable>({variable.handle_}, {}, {.name = "read", .where = at.where},
                                        detail::one_type(initial_value.dtype()));
   build<Assign>({variable.handle_, initial_value}, {}, {.name = "Assign", .where = at.where});
-  add_to_graph_collection(graph, "variables", handle);
-  if (options.trainable) add_to_graph_collection(graph, "trainable_variables", handle);
+  graph.add_to_collection("variables", handle);
+  if (options.trainable) graph.add_to_collection("trainable_variables", handle);
   return variable;
 }
 
 namespace detail {
 
 DFLOW_INLINE Operation find_beside(const Operation& handle, std::string_view suffix) {
-  GraphStore& graph = *handle.graph();
-  const std::shared_lock lock(graph.mutex);
-  const auto found = graph.node_of_name.find(str_cat(handle.name(), "/", suffix));
-  return found == graph.node_of_name.end() ? Operation() : Operation(&graph, found->second);
+  if (!handle.is_valid()) return {};
+  const NodeId found = handle.graph()->find(str_cat(handle.name(), "/", suffix));
+  return found < 0 ? Operation() : Operation(handle.graph(), found);
 }
 
 }  // namespace detail
 
 DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
   AnyVariable variable;
-  if (handle.is_valid() && handle.node().op->name == VariableOp::name) {
+  if (handle.is_valid() && handle.node().op->role == OpRole::variable) {
     const Operation read = detail::find_beside(handle, "read");
-    if (read.is_valid() && read.node().op->name == ReadVariable::name &&
+    if (read.is_valid() && read.node().op->role == OpRole::read_variable &&
         read.node().inputs[0].node == handle.node_id()) {
       variable.handle_ = AnyOutput(handle.graph(), {handle.node_id(), 0});
       variable.read_ = AnyOutput(handle.graph(), {read.node_id(), 0});
@@ -132,7 +133,7 @@ DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
 }
 
 DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
-  if (!read.is_valid() || read.node().op->name != ReadVariable::name) {
+  if (!read.is_valid() || read.node().op->role != OpRole::read_variable) {
     throw Error(invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
   }
   return of(Operation(read.graph(), read.node().inputs[0].node));
@@ -144,27 +145,29 @@ DFLOW_INLINE Operation AnyVariable::initializer() const {
   throw Error(invalid_argument(str_cat("variable '", name(), "' has no initial value")));
 }
 
-DFLOW_INLINE AnyOutput AnyVariable::read(const At& at) const { return detail::build_read(handle_, dtype(), at); }
+DFLOW_INLINE AnyOutput AnyVariable::read(const At& at) const {
+  return detail::build_on<ReadVariable>(handle_, {handle_}, at, {},
+                                        read_.is_valid() ? detail::one_type(dtype()) : TypeArgs{});
+}
 DFLOW_INLINE Operation AnyVariable::assign(const AnyOutput& value, const At& at, bool validate_shape) const {
-  return detail::build_on<Assign>(handle_, {handle_, value}, {.validate_shape = validate_shape}, at);
+  return detail::build_on<Assign>(handle_, {handle_, value}, at, {.validate_shape = validate_shape});
 }
 DFLOW_INLINE Operation AnyVariable::assign_add(const AnyOutput& delta, const At& at) const {
-  return detail::build_on<AssignAdd>(handle_, {handle_, delta}, {}, at);
+  return detail::build_on<AssignAdd>(handle_, {handle_, delta}, at);
 }
 DFLOW_INLINE Operation AnyVariable::assign_sub(const AnyOutput& delta, const At& at) const {
-  return detail::build_on<AssignSub>(handle_, {handle_, delta}, {}, at);
+  return detail::build_on<AssignSub>(handle_, {handle_, delta}, at);
 }
 DFLOW_INLINE Operation AnyVariable::scatter_add(const AnyOutput& indices, const AnyOutput& updates,
                                                 const At& at) const {
-  return detail::build_on<ScatterAdd>(handle_, {handle_, indices, updates}, {}, at);
+  return detail::build_on<ScatterAdd>(handle_, {handle_, indices, updates}, at);
 }
 DFLOW_INLINE Operation AnyVariable::scatter_sub(const AnyOutput& indices, const AnyOutput& updates,
                                                 const At& at) const {
-  return detail::build_on<ScatterSub>(handle_, {handle_, indices, updates}, {}, at);
+  return detail::build_on<ScatterSub>(handle_, {handle_, indices, updates}, at);
 }
 DFLOW_INLINE AnyOutput AnyVariable::is_initialized(const At& at) const {
-  const ScopeGuard with = enter_colocation(*handle_.graph(), handle_.node_id());
-  return build<IsVariableInitialized>({handle_}, {}, at);
+  return detail::build_on<IsVariableInitialized>(handle_, {handle_}, at);
 }
 
 DFLOW_INLINE Operation initialize_variables(Graph& graph, const At& at) {

@@ -118,9 +118,15 @@ void gemm_simple(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int6
                  as_wrapping_loop(c) + begin * n, n, epilogue.accumulate);
     if (epilogue.bias == nullptr && !epilogue.relu) return;
     for (std::int64_t i = begin * n; i < end * n; ++i) {
-      if (epilogue.bias != nullptr) c[i] = static_cast<T>(c[i] + epilogue.bias[i % n]);
       if constexpr (std::is_integral_v<T>) {
+        // Sums wrap, as those of the product.
+        using Wrapping = std::make_unsigned_t<T>;
+        if (epilogue.bias != nullptr) {
+          c[i] = static_cast<T>(static_cast<Wrapping>(c[i]) + static_cast<Wrapping>(epilogue.bias[i % n]));
+        }
         if (epilogue.relu && c[i] < T(0)) c[i] = T(0);
+      } else if (epilogue.bias != nullptr) {
+        c[i] = static_cast<T>(c[i] + epilogue.bias[i % n]);
       }
     }
   });

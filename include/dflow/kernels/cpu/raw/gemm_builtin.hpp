@@ -203,9 +203,10 @@ void gemm_packed(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& 
 
 template <class T> void gemm_builtin(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   const GemmLoops<T>& table = loops<GemmLoops<T>>(options.max_level);
+  if (p.k == 0) return gemm_unpacked(pool, table, p);  // reads neither
   if (p.b_column == 1) {
     const bool small = p.n * p.k * static_cast<std::int64_t>(sizeof(T)) <= 65536 && p.m <= 1024;
-    if (p.m <= 2 * table.rows || small || p.k == 0) return gemm_unpacked(pool, table, p);
+    if (p.m <= 2 * table.rows || small) return gemm_unpacked(pool, table, p);
   } else {
     if (p.m <= 2 && p.a_depth == 1 && p.k >= 16) return gemm_by_dots(pool, table, p);
     const std::int64_t packed_bytes = round_up(p.n, table.columns) * p.k * static_cast<std::int64_t>(sizeof(T));

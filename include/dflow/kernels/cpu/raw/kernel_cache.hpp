@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
+#include <dflow/core/allocator.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -8,14 +9,22 @@
 
 namespace dflow::cpu {
 
+struct KernelCacheLimits {
+  /// Scratch above it is released instead of kept. Where the allocator has a limit it is an eighth of that at most.
+  std::size_t scratch_bytes = std::size_t{256} << 20;
+  /// Primitives above it make those go that were not used for longest: shapes that change from call to call (batch or
+  /// image sizes) do not grow the cache without end.
+  std::size_t primitives = 1024;
+};
+
 /// What raw kernels keep between calls: blocks of scratch memory (products pack their operands, fresh pages cost more
 /// than the packing) and oneDNN's compiled primitives, one per shape. A device owns one and passes it to every kernel.
 ///
 /// Thread safety: safe; concurrent kernels share one cache.
 class KernelCache {
  public:
-  /// Scratch above `max_scratch_bytes` is released instead of kept.
-  explicit KernelCache(std::size_t max_scratch_bytes = std::size_t{256} << 20);
+  /// Scratch comes from `allocator`, which must outlive the cache; its limit covers it.
+  explicit KernelCache(Allocator& allocator = default_cpu_allocator(), const KernelCacheLimits& limits = {});
   ~KernelCache();
   KernelCache(const KernelCache&) = delete;
   KernelCache& operator=(const KernelCache&) = delete;
@@ -23,7 +32,7 @@ class KernelCache {
   /// Bytes of idle scratch and number of primitives held.
   [[nodiscard]] std::size_t scratch_bytes() const;
   [[nodiscard]] std::size_t primitives() const;
-  /// Releases everything that no running kernel uses.
+  /// Releases everything that no running kernel uses. What is used later is kept again.
   void clear();
 
   struct State;

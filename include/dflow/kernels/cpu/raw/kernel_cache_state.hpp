@@ -4,7 +4,7 @@
 #include <dflow/kernels/cpu/raw/kernel_cache.hpp>
 
 #include <cstddef>
-#include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,30 +21,50 @@ struct ScratchBlock {
   std::size_t bytes = 0;
 };
 
-/// Looks keys up without a copy of them.
-struct PrimitiveKeyHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view key) const noexcept { return std::hash<std::string_view>()(key); }
+/// Compiled primitives by kind and shape, those used last first; the value's type is known to the code that made the
+/// key. Not thread-safe.
+class PrimitiveCache {
+ public:
+  using Primitive = std::shared_ptr<const void>;
+  struct Entry {
+    std::string key;
+    Primitive primitive;
+  };
+
+  explicit PrimitiveCache(std::size_t max_size) : max_size_(max_size) {}
+
+  [[nodiscard]] std::size_t size() const { return by_key_.size(); }
+  /// Null if there is none; a pointer to null if it is known that none can be made.
+  const Primitive* find(std::string_view key);
+  /// Keeps the first of a key. Returns what had to go, to be destroyed without a lock.
+  Primitive insert(std::string_view key, Primitive primitive);
+  /// Everything, to be destroyed without a lock.
+  std::list<Entry> take_all() noexcept;
+
+ private:
+  std::list<Entry> entries_;
+  std::unordered_map<std::string_view, std::list<Entry>::iterator> by_key_;  ///< keys are those of `entries_`
+  std::size_t max_size_;
 };
-/// Compiled primitives by kind and shape; the value's type is known to the code that made the key.
-using Primitives = std::unordered_map<std::string, std::shared_ptr<const void>, PrimitiveKeyHash, std::equal_to<>>;
 
 struct KernelCache::State {
-  State() { idle.reserve(64); }
+  State(Allocator& from, const KernelCacheLimits& limits);
 
+  Allocator& allocator;
   std::mutex mutex;
   std::size_t max_idle_bytes = 0;
   std::size_t idle_bytes = 0;
-  std::vector<ScratchBlock> idle;
-  Primitives primitives;
-};
+  std::vector<ScratchBlock> idle;  ///< never grows past the room it has from the start
+  PrimitiveCache primitives;
 
-[[nodiscard]] ScratchBlock allocate_pages(std::size_t bytes);
-void release_pages(const ScratchBlock& block) noexcept;
+  /// Gives all idle scratch back.
+  void release_idle() noexcept;
+};
 
 /// Memory for the duration of a call, aligned to 64 bytes, from a cache if there is one.
 ///
 /// Thread safety: distinct objects may share a cache.
+/// Errors: ResourceExhausted, after all idle scratch was given back.
 class Scratch {
  public:
   Scratch(KernelCache* cache, std::size_t bytes);

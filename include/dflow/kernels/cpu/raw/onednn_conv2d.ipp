@@ -167,16 +167,16 @@ inline std::shared_ptr<const OnednnConv2d> find_conv2d(ConvKind kind, const Conv
   const std::string_view bytes(reinterpret_cast<const char*>(&key), sizeof key);
   if (cache != nullptr) {
     const std::lock_guard lock(cache->state().mutex);
-    const auto& known = cache->state().primitives;
-    if (const auto found = known.find(bytes); found != known.end()) {
-      return std::static_pointer_cast<const OnednnConv2d>(found->second);
+    if (const auto* found = cache->state().primitives.find(bytes)) {
+      return std::static_pointer_cast<const OnednnConv2d>(*found);
     }
   }
   const OnednnOneThread one_thread;
   auto built = build_conv2d(kind, s, bias, relu);
   if (cache != nullptr) {
+    PrimitiveCache::Primitive replaced;
     const std::lock_guard lock(cache->state().mutex);
-    cache->state().primitives.try_emplace(std::string(bytes), built);
+    replaced = cache->state().primitives.insert(bytes, built);
   }
   return built;
 }

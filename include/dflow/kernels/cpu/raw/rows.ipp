@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -39,7 +40,12 @@ void gather_some(std::int64_t begin, std::int64_t end, std::int64_t limit, std::
   constexpr std::int64_t ahead = 8;
   const std::size_t size = bytes == 0 ? row_bytes : bytes;
   for (std::int64_t i = begin; i < end; ++i) {
-    if (i + ahead < end) __builtin_prefetch(from + static_cast<std::size_t>(indices[i + ahead]) * size);
+    if (i + ahead < end) {
+      // As a number: an index that is out of range would make a pointer that must not be formed.
+      const std::size_t at =
+          reinterpret_cast<std::uintptr_t>(from) + static_cast<std::size_t>(indices[i + ahead]) * size;
+      __builtin_prefetch(reinterpret_cast<const void*>(at));
+    }
     char* row = to + static_cast<std::size_t>(i) * size;
     if (indices[i] < 0 || static_cast<std::int64_t>(indices[i]) >= limit) {
       std::memset(row, 0, size);
@@ -184,6 +190,7 @@ std::int64_t sum_duplicate_rows(ThreadPool& pool, std::int64_t count, std::int64
     starts[unique++] = static_cast<std::uint64_t>(i);
   }
   starts[unique] = static_cast<std::uint64_t>(count);
+  if (row_size == 0) return unique;
   const auto add = loops<ScatterLoops<loop_t<T>>>(options.max_level).add;
   const double row_ns = 5 + 0.3 * static_cast<double>(row_size);
   pool.parallel_for(unique, row_ns * static_cast<double>(count) / static_cast<double>(unique),

@@ -5,13 +5,19 @@
 /// Transposes and strided copies of elements of some size, whatever their type.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-/// Memory of `bytes` bytes that may be part of anything.
+#if defined(__clang__)
+#pragma clang diagnostic push
+// A piece lies anywhere. What it is handed to is instantiated for its bare type and loads and stores without alignment.
+#pragma clang diagnostic ignored "-Walign-mismatch"
+#endif
+
+/// Memory of `bytes` bytes that may be part of anything, and lie anywhere: a run of small elements counts as one piece.
 template <int bytes> struct Piece;
 template <> struct Piece<1> { typedef uint8_t type __attribute__((may_alias)); };
-template <> struct Piece<2> { typedef uint16_t type __attribute__((may_alias)); };
-template <> struct Piece<4> { typedef float type __attribute__((may_alias)); };
-template <> struct Piece<8> { typedef double type __attribute__((may_alias)); };
-struct __attribute__((may_alias)) SixteenBytes {
+template <> struct Piece<2> { typedef uint16_t type __attribute__((may_alias, aligned(1))); };
+template <> struct Piece<4> { typedef float type __attribute__((may_alias, aligned(1))); };
+template <> struct Piece<8> { typedef double type __attribute__((may_alias, aligned(1))); };
+struct __attribute__((may_alias, packed)) SixteenBytes {
   uint64_t halves[2];
 };
 template <> struct Piece<16> { using type = SixteenBytes; };
@@ -76,7 +82,7 @@ void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t f
           } else if (height == side) {
             __builtin_memcpy(row, filled, static_cast<size_t>(side * bytes));
           } else {
-            for (int64_t j = 0; j < height; ++j) row[j] = filled[j];
+            for (int64_t j = 0; j < height; ++j) copy_element(row + j, filled + j);
           }
         }
       }
@@ -107,5 +113,9 @@ template <int bytes> inline constexpr CopyLoops<bytes> copy_table = {transpose_p
 template <int bytes> struct TableOf<CopyLoops<bytes>> {
   static constexpr const CopyLoops<bytes>& value = copy_table<bytes>;
 };
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -37,7 +37,8 @@ template <class T, class F> void map_array(int64_t n, const T* x, T* y) {
 DFLOW_LANE bool are_moderate(int64_t n, const float* x) {
   uint32_t largest = 0;
   for (int64_t i = 0; i < n; ++i) {
-    const uint32_t magnitude = bits_of(x[i]) & 0x7fffffffu;  // those of infinities and NaNs are larger than any number's
+    const uint32_t magnitude =
+        bits_of(x[i]) & 0x7fffffffu;  // those of infinities and NaNs are larger than any number's
     largest = magnitude > largest ? magnitude : largest;
   }
   return largest < bits_of(moderate_limit);
@@ -155,6 +156,13 @@ inline void sigmoid_array(int64_t n, const double* x, double* y) { map_array<dou
 DFLOW_LANE float libm_sin(float x, bool cosine) { return cosine ? __builtin_cosf(x) : __builtin_sinf(x); }
 DFLOW_LANE double libm_sin(double x, bool cosine) { return cosine ? __builtin_cos(x) : __builtin_sin(x); }
 
+/// Angles up to largest_angle.
+template <class T, bool cosine> DFLOW_LANE void sin_moderate(int64_t n, const T* x, T* y) {
+  DFLOW_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) y[i] = !cosine && x[i] == T(0) ? x[i] : sin_lane(x[i], cosine ? 1 : 0);
+}
+
+/// Large angles, infinities and NaN are left to libm, one by one: an element's bits depend on no other element.
 template <class T, bool cosine> void sin_array(int64_t n, const T* x, T* y) {
   constexpr int64_t tile = 256;
   for (int64_t begin = 0; begin < n; begin += tile) {
@@ -163,20 +171,23 @@ template <class T, bool cosine> void sin_array(int64_t n, const T* x, T* y) {
     T* to = y + begin;
     int outside = 0;
     for (int64_t i = 0; i < count; ++i) outside |= abs_lane(from[i]) <= largest_angle<T> ? 0 : 1;
-    if (outside != 0) {
-      for (int64_t i = 0; i < count; ++i) to[i] = libm_sin(from[i], cosine);
+    if (outside == 0) {
+      sin_moderate<T, cosine>(count, from, to);
       continue;
     }
-    DFLOW_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i)
-      to[i] = !cosine && from[i] == T(0) ? from[i] : sin_lane(from[i], cosine ? 1 : 0);
+    T moderate[tile], result[tile];
+    for (int64_t i = 0; i < count; ++i) moderate[i] = abs_lane(from[i]) <= largest_angle<T> ? from[i] : T(0);
+    sin_moderate<T, cosine>(count, moderate, result);
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = abs_lane(from[i]) <= largest_angle<T> ? result[i] : libm_sin(from[i], cosine);
+    }
   }
 }
 
 template <class T>
 inline constexpr MathLoops<T> math_table = {
-    exp_array,               map_array<T, Expm1Of>, map_array<T, LogOf>, map_array<T, Log1pOf>, tanh_array,
-    sigmoid_array,           sin_array<T, false>,   sin_array<T, true>,  map_array<T, ErfOf>,
+    exp_array,     map_array<T, Expm1Of>, map_array<T, LogOf>, map_array<T, Log1pOf>, tanh_array,
+    sigmoid_array, sin_array<T, false>,   sin_array<T, true>,  map_array<T, ErfOf>,
 };
 template <class T> struct TableOf<MathLoops<T>> { static constexpr const MathLoops<T>& value = math_table<T>; };
 

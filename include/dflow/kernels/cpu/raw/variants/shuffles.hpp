@@ -155,7 +155,10 @@ template <> struct BlockTranspose<8> {
 
 #endif
 
-/// to[c, r] = from[r, c] for from [rows, columns].
+/// *to = *from, neither of which need be aligned.
+template <class T> DFLOW_LANE void copy_element(T* to, const T* from) { __builtin_memcpy(to, from, sizeof(T)); }
+
+/// to[c, r] = from[r, c] for from [rows, columns], neither of which need be aligned.
 template <class T>
 DFLOW_LANE void transpose_matrix(int64_t rows, int64_t columns, const T* DFLOW_RESTRICT from, int64_t from_stride,
                                  T* DFLOW_RESTRICT to, int64_t to_stride) {
@@ -168,11 +171,11 @@ DFLOW_LANE void transpose_matrix(int64_t rows, int64_t columns, const T* DFLOW_R
       Block::run(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
     }
     for (; r < rows; ++r) {
-      for (int64_t l = 0; l < size; ++l) to[(c + l) * to_stride + r] = from[r * from_stride + c + l];
+      for (int64_t l = 0; l < size; ++l) copy_element(to + (c + l) * to_stride + r, from + r * from_stride + c + l);
     }
   }
   for (; c < columns; ++c) {
-    for (int64_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
+    for (int64_t r = 0; r < rows; ++r) copy_element(to + c * to_stride + r, from + r * from_stride + c);
   }
 }
 

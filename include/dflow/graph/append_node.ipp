@@ -1,0 +1,227 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/graph/infer_context.hpp>
+#include <dflow/graph/op_args.hpp>
+
+#include <array>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// Values of a node's inputs as far as the graph tells: constants, and shapes of known edges.
+class GraphInputValues final : public InputValues {
+ public:
+  GraphInputValues(const GraphStore& graph, std::span<const Endpoint> inputs)
+      : graph_(graph), inputs_(inputs), constants_(inputs.size()) {}
+
+  const AnyTensor* value(int i) const override {
+    AnyTensor& constant = constants_[static_cast<std::size_t>(i)];
+    if (constant.is_initialized()) return &constant;
+    const Node& source = graph_.node(inputs_[static_cast<std::size_t>(i)].node);
+    if (source.op->role != OpRole::constant) return nullptr;
+    constant = std::get<AnyTensor>(attr_of(source, source.op->attr_fields[0]));
+    return &constant;
+  }
+
+  std::optional<PartialShape> value_as_shape(int i) const override {
+    const Node& source = graph_.node(inputs_[static_cast<std::size_t>(i)].node);
+    if (source.op->role == OpRole::shape) {
+      const Endpoint of = source.inputs[0];
+      const PartialShape& shape = graph_.node(of.node).outputs[static_cast<std::size_t>(of.index)].shape;
+      if (shape.has_rank()) return shape;
+    }
+    return std::nullopt;
+  }
+
+  DType variable_dtype(int i) const override {
+    const Node& source = graph_.node(inputs_[static_cast<std::size_t>(i)].node);
+    return source.op->role == OpRole::variable ? source.types[0] : DType::invalid;
+  }
+
+ private:
+  const GraphStore& graph_;
+  std::span<const Endpoint> inputs_;
+  mutable std::vector<AnyTensor> constants_;
+};
+
+/// The signature of a node to be built, against the edges and attributes it is asked for with.
+class SignatureCheck {
+ public:
+  explicit SignatureCheck(const NodeRequest& request)
+      : op_(*request.op), inputs_(request.inputs), lists_(*request.op, request.attrs.get()), types_(request.types) {}
+
+  /// Checks every edge and fills the type parameters that the inputs decide.
+  TypeArgs resolve_types() {
+    const std::size_t open_length = check_count();
+    types_.size = static_cast<std::uint8_t>(op_.type_params.size());
+    std::size_t position = 0;
+    for (const ArgDef& arg : op_.inputs) {
+      if (!arg.is_list()) {
+        check_input(arg, position++);
+      } else if (arg.kind == ArgDef::Kind::typed_list) {
+        for (const DType dtype : lists_.dtypes(arg)) check_fixed(dtype, position++);
+      } else {
+        std::size_t length = arg.is_open_list() ? open_length : static_cast<std::size_t>(lists_.length(arg));
+        for (; length > 0; --length) check_input(arg, position++);
+      }
+    }
+    check_type_params();
+    return types_;
+  }
+
+  std::vector<OutputInfo> declare_outputs() const {
+    std::vector<OutputInfo> outputs;
+    outputs.reserve(op_.outputs.size());
+    for (const ArgDef& arg : op_.outputs) {
+      const std::int64_t length = lists_.output_length(arg);
+      if (length > max_list_outputs) reject(str_cat(op_.name, ": cannot have ", length, " outputs"));
+      if (arg.kind == ArgDef::Kind::typed_list) {
+        for (const DType dtype : lists_.dtypes(arg)) outputs.push_back({dtype, PartialShape::unknown()});
+      } else {
+        const DType dtype = arg.kind == ArgDef::Kind::fixed ? arg.dtype : types_[arg.param];
+        outputs.insert(outputs.end(), static_cast<std::size_t>(length), OutputInfo{dtype, PartialShape::unknown()});
+      }
+    }
+    return outputs;
+  }
+
+ private:
+  static constexpr std::int64_t max_list_outputs = 1 << 20;
+
+  [[noreturn]] static void reject(std::string message) { throw Error(invalid_argument(std::move(message))); }
+
+  /// Throws unless the op takes as many inputs; returns how many of them are its open list.
+  std::size_t check_count() const {
+    std::size_t declared = 0;
+    bool has_open_list = false;
+    for (const ArgDef& arg : op_.inputs) {
+      if (arg.is_open_list()) {
+        has_open_list = true;
+      } else {
+        declared += static_cast<std::size_t>(lists_.length(arg));
+      }
+    }
+    const std::size_t count = inputs_.size();
+    if (count < declared || (count > declared && !has_open_list)) {
+      reject(str_cat(op_.name, " takes ", has_open_list ? "at least " : "", declared, " inputs, got ", count));
+    }
+    return count - declared;
+  }
+
+  void check_input(const ArgDef& arg, std::size_t i) {
+    if (arg.kind == ArgDef::Kind::any_list) return;
+    if (arg.kind == ArgDef::Kind::fixed) return check_fixed(arg.dtype, i);
+    const DType got = inputs_[i].dtype();
+    DType& want = types_.values[arg.param];
+    if (want == DType::invalid) want = got;
+    if (want != got) {
+      reject(str_cat(op_.name, ": input ", i, " is ", dflow::name(got), " where ", op_.type_params[arg.param].name,
+                     " = ", dflow::name(want)));
+    }
+  }
+
+  void check_fixed(DType want, std::size_t i) const {
+    const DType got = inputs_[i].dtype();
+    if (got == want) return;
+    reject(str_cat(op_.name, ": input ", i, " must be ", dflow::name(want), ", got ", dflow::name(got)));
+  }
+
+  void check_type_params() const {
+    for (std::size_t p = 0; p < op_.type_params.size(); ++p) {
+      const TypeParamDef& param = op_.type_params[p];
+      if (types_.values[p] == DType::invalid) {
+        reject(str_cat(op_.name, ": type parameter ", param.name, " is not decided by its inputs"));
+      }
+      if (!param.allows(types_.values[p])) {
+        reject(str_cat(op_.name, " is not defined for ", param.name, " = ", dflow::name(types_.values[p])));
+      }
+    }
+  }
+
+  const OpDef& op_;
+  std::span<const AnyOutput> inputs_;
+  ListAttrs lists_;
+  TypeArgs types_;
+};
+
+DFLOW_INLINE void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
+  for (const AnyOutput& input : request.inputs) {
+    if (input.is_valid() && input.graph() == &graph) continue;
+    throw Error(invalid_argument(str_cat(
+        request.op->name, input.is_valid() ? ": an input belongs to another graph" : ": an input is an empty Output")));
+  }
+}
+
+/// The node of a request, complete but for what the scope adds and a name that was not asked for.
+DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request, std::source_location where) {
+  require_own_inputs(graph, request);
+  Node node;
+  node.op = request.op;
+  node.where = where;
+  node.attrs = request.attrs;
+  SignatureCheck signature(request);
+  node.types = signature.resolve_types();
+  node.outputs = signature.declare_outputs();
+  node.inputs.reserve(request.inputs.size());
+  for (const AnyOutput& input : request.inputs) node.inputs.push_back(input.endpoint());
+  if (!request.name.empty()) {
+    check_node_name(request.name, request.op->name, where);
+    node.name = graph.scope().name_prefix + std::string(request.name);
+    check_node_name(node.name, request.op->name, where);
+    if (graph.has_name(node.name)) {
+      throw Error(invalid_argument(str_cat("a node named '", node.name, "' exists already")));
+    }
+  }
+  infer_shapes(graph, node);
+  return node;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
+  const GraphStore::Scope& scope = graph.scope();
+  const std::source_location where = scope.where.value_or(request.where);
+  try {
+    Node node = detail::make_node(graph, request, where);
+    node.control_inputs = scope.control_inputs;
+    node.device = scope.device;
+    node.colocated_with = scope.colocated_with;
+    if (node.name.empty()) node.name = graph.unique_name(request.op->name);
+    return graph.append(std::move(node));
+  } catch (...) {
+    throw Error(status_of_current_exception().with_node(request.op->name, request.name).with_location(where));
+  }
+}
+
+DFLOW_INLINE void infer_shapes(const GraphStore& graph, Node& node) {
+  if (node.op->infer == nullptr) return;
+  constexpr std::size_t few = 8;
+  std::array<PartialShape, few> few_inputs, few_outputs;
+  std::array<DType, few> few_dtypes;
+  std::vector<PartialShape> many_inputs, many_outputs;
+  std::vector<DType> many_dtypes;
+  const auto room = [](auto& few_items, auto& many_items, std::size_t count) {
+    if (count > few) many_items.resize(count);
+    return std::span(count > few ? many_items.data() : few_items.data(), count);
+  };
+  const auto inputs = room(few_inputs, many_inputs, node.inputs.size());
+  const auto dtypes = room(few_dtypes, many_dtypes, node.inputs.size());
+  const auto outputs = room(few_outputs, many_outputs, node.outputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Endpoint source = node.inputs[i];
+    const OutputInfo& info = graph.node(source.node).outputs[static_cast<std::size_t>(source.index)];
+    inputs[i] = info.shape;
+    dtypes[i] = info.dtype;
+  }
+  for (PartialShape& shape : outputs) shape = PartialShape::unknown();
+  const detail::GraphInputValues values(graph, node.inputs);
+  InferContext context(node, inputs, dtypes, values, outputs);
+  node.op->infer(context);
+  for (std::size_t i = 0; i < outputs.size(); ++i) node.outputs[i].shape = std::move(outputs[i]);
+}
+
+}  // namespace dflow

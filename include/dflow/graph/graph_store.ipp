@@ -1,0 +1,216 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/graph/graph_store.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+namespace dflow {
+
+// ---- scopes ----
+
+namespace detail {
+
+/// The scopes that are open, the innermost last; the first one is that of the graph itself and is never left.
+class ScopeStack {
+ public:
+  const GraphStore::Scope& current() const noexcept { return scopes_.back().scope; }
+
+  std::uint64_t enter(GraphStore::Scope scope) {
+    scopes_.push_back({++last_number_, std::move(scope)});
+    return last_number_;
+  }
+
+  void leave(std::uint64_t number) noexcept {
+    const auto found = std::find_if(scopes_.rbegin(), scopes_.rend(),
+                                    [number](const Numbered& each) { return each.number == number; });
+    if (found != scopes_.rend()) scopes_.erase(std::next(found).base());
+  }
+
+ private:
+  struct Numbered {
+    std::uint64_t number = 0;
+    GraphStore::Scope scope;
+  };
+  std::vector<Numbered> scopes_{Numbered{}};
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE ScopeGuard::~ScopeGuard() {
+  if (scopes_ != nullptr) scopes_->leave(scope_);
+}
+
+DFLOW_INLINE const GraphStore::Scope& GraphStore::scope() const noexcept { return scopes_->current(); }
+
+DFLOW_INLINE ScopeGuard GraphStore::enter(Scope scope) {
+  const std::uint64_t number = scopes_->enter(std::move(scope));
+  return {scopes_, number};
+}
+
+DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
+                                       std::source_location where) {
+  const auto reject = [&](std::string_view what) {
+    throw Error(invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
+  };
+  if (operation.graph() != &graph) reject("an operation is empty or belongs to another graph");
+  const NodeId id = operation.node_id();
+  if (id < 0 || static_cast<std::size_t>(id) >= graph.num_appended()) reject(str_cat("the graph has no node number ", id));
+}
+
+DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name, std::source_location where) {
+  check_node_name(name, "name_scope", graph.scope().where.value_or(where));
+  GraphStore::Scope scope = graph.scope();
+  scope.name_prefix = graph.unique_scope_name(name) + "/";
+  return graph.enter(std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard enter_colocation(GraphStore& graph, Operation operation, std::source_location where) {
+  detail::require_node(graph, operation, "colocate_with", where);
+  GraphStore::Scope scope = graph.scope();
+  scope.colocated_with = operation.node_id();
+  scope.device.clear();
+  return graph.enter(std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations,
+                                                   std::source_location where) {
+  GraphStore::Scope scope = graph.scope();
+  for (const Operation& operation : operations) {
+    detail::require_node(graph, operation, "control_dependencies", where);
+    scope.control_inputs.push_back(operation.node_id());
+  }
+  return graph.enter(std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard enter_place(GraphStore& graph, std::source_location where) {
+  GraphStore::Scope scope = graph.scope();
+  if (!scope.where) scope.where = where;
+  return graph.enter(std::move(scope));
+}
+
+// ---- names ----
+
+DFLOW_INLINE void check_node_name(std::string_view name, std::string_view op, std::source_location where) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  bool legal = !name.empty() && name.size() <= 4096;
+  for (std::size_t i = 0; legal && i < name.size(); ++i) {
+    const char c = name[i];
+    legal = is_letter(c) || is_digit(c) || c == '.' || c == '_' || (i > 0 && (c == '/' || c == '-' || c == '>'));
+  }
+  if (legal) return;
+  throw Error(
+      invalid_argument(str_cat("'", name, "' is not a legal node name: letters, digits and _./-> only, not empty"))
+          .with_node(op, name)
+          .with_location(where));
+}
+
+DFLOW_INLINE std::string GraphStore::unique_name(std::string_view requested) {
+  std::string name = scope().name_prefix;
+  name += requested;
+  if (!has_name(name) && next_suffix_.find(name) == next_suffix_.end()) return name;
+  const std::unique_lock lock(mutex_);
+  int& suffix = next_suffix_[name];
+  std::string candidate;
+  do {
+    candidate = str_cat(name, "_", ++suffix);
+  } while (has_name(candidate));
+  return candidate;
+}
+
+DFLOW_INLINE std::string GraphStore::unique_scope_name(std::string_view requested) {
+  std::string unique = unique_name(requested);
+  reserve_scope_name(unique);
+  return unique;
+}
+
+DFLOW_INLINE void GraphStore::reserve_scope_name(const std::string& name) {
+  const std::unique_lock lock(mutex_);
+  next_suffix_.try_emplace(name, 0);
+}
+
+// ---- the store ----
+
+DFLOW_INLINE GraphStore::GraphStore(GraphOptions options)
+    : options_(options), scopes_(std::make_shared<detail::ScopeStack>()) {}
+
+DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.options_) {
+  const std::shared_lock lock(other.mutex_);
+  const Nodes nodes = other.nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) append(nodes[i]);
+  next_suffix_ = other.next_suffix_;
+  collections_ = other.collections_;
+  random_ops_ = other.random_ops_;
+}
+
+DFLOW_INLINE GraphStore::~GraphStore() = default;
+
+DFLOW_INLINE NodeId GraphStore::append(Node node) {
+  const std::size_t position = nodes_.num_appended();
+  if (position >= static_cast<std::size_t>(std::numeric_limits<NodeId>::max())) {
+    throw Error(resource_exhausted("the graph has as many nodes as it can have"));
+  }
+  const auto id = static_cast<NodeId>(position);
+  nodes_.reserve_one();
+  const std::unique_lock lock(mutex_);
+  node_of_name_.emplace(node.name, id);
+  nodes_.append(std::move(node));
+  if (num_drafts_ == 0) nodes_.publish();
+  return id;
+}
+
+DFLOW_INLINE void GraphStore::add_to_collection(std::string_view collection, NodeId node) {
+  const std::unique_lock lock(mutex_);
+  const auto found = collections_.find(collection);
+  if (found != collections_.end()) return found->second.push_back(node);
+  collections_.emplace(std::string(collection), std::vector<NodeId>{node});
+}
+
+DFLOW_INLINE std::uint64_t GraphStore::count_random_ops(std::uint64_t count) {
+  const std::unique_lock lock(mutex_);
+  return random_ops_ += count;
+}
+
+DFLOW_INLINE NodeId GraphStore::find(std::string_view name) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = node_of_name_.find(name);
+  const bool is_there = found != node_of_name_.end() && static_cast<std::size_t>(found->second) < size();
+  return is_there ? found->second : -1;
+}
+
+DFLOW_INLINE std::vector<NodeId> GraphStore::collection(std::string_view name) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = collections_.find(name);
+  return found == collections_.end() ? std::vector<NodeId>() : found->second;
+}
+
+DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore::collections() const {
+  const std::shared_lock lock(mutex_);
+  return {collections_.begin(), collections_.end()};
+}
+
+// ---- drafts ----
+
+DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept
+    : graph_(graph), first_(graph.nodes_.num_appended()) {
+  ++graph_.num_drafts_;
+}
+
+DFLOW_INLINE GraphStore::Draft::~Draft() {
+  const std::unique_lock lock(graph_.mutex_);
+  --graph_.num_drafts_;
+  if (!is_published_) {
+    for (std::size_t i = first_; i < graph_.nodes_.num_appended(); ++i) {
+      graph_.node_of_name_.erase(graph_.nodes_[i].name);
+    }
+    graph_.nodes_.drop_from(first_);
+  }
+  if (graph_.num_drafts_ == 0) graph_.nodes_.publish();
+}
+
+}  // namespace dflow

@@ -1,0 +1,275 @@
+#pragma once
+
+#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/op/op_table.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+/// What one run costs, as far as the shapes tell when the node is built.
+struct KernelCost {
+  double flops = 0;
+  double bytes = 0;  ///< read and written
+};
+
+using KernelFactory = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
+
+/// One op on one device type.
+struct KernelEntry {
+  const OpDef* op = nullptr;
+  KernelFactory make = nullptr;
+  /// False for element types that there is no kernel for; null: for all that the op allows there is one.
+  bool (*supports)(const TypeArgs&) = nullptr;
+  /// Bit i: argument i of the op's inputs (outputs) is in host memory, wherever the device computes; a list is one argument,
+  /// however long. Shapes, axes and others that say what to do, not what to compute with.
+  std::uint64_t host_inputs = 0;
+  std::uint64_t host_outputs = 0;
+  /// Null: every byte of inputs and outputs once, one operation an output element (`default_cost`).
+  KernelCost (*cost)(const KernelInit&) = nullptr;
+  /// The library's own kernels set all their outputs; of others it is checked.
+  bool is_trusted = false;
+  /// For `make` of tables that are made at run time: what they need to know besides the node.
+  const void* data = nullptr;
+
+  bool supports_types(const TypeArgs& types) const noexcept { return supports == nullptr || supports(types); }
+};
+
+/// Rows of a kernel table that the compiler made: sorted by the ops' names.
+struct KernelRows {
+  std::span<const KernelEntry> entries;
+  const KernelRows* parent = nullptr;  ///< asked for what is not among `entries`
+
+  const KernelEntry* find(std::string_view op) const noexcept;
+};
+
+/// Says what a device lacks of what all kernels of a table ask it for, such as a `DeviceState` of their class.
+using DeviceCheck = Status (*)(const DeviceContext& device);
+
+/// The kernels of one device type, by op: beside the op table, which says nothing of devices. A session takes several.
+///
+/// Thread safety: immutable. A value; what it points to is static, or kept by the table.
+class KernelTable {
+ public:
+  /// Precondition: the rows are static.
+  KernelTable(std::string_view device_type, KernelRows rows, DeviceCheck check = nullptr)
+      : device_type_(device_type), rows_(rows), check_(check) {}
+  /// A table made at run time, in any order. Errors: InvalidArgument if an op is in it twice, or a row lacks `op` or `make`.
+  KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check = nullptr);
+
+  /// As in a device's name: in upper case.
+  std::string_view device_type() const noexcept { return device_type_; }
+  /// An error if its kernels cannot run on that device.
+  Status check(const DeviceContext& device) const;
+  /// Null if there is no kernel for an op of that name.
+  const KernelEntry* find(std::string_view op) const noexcept { return rows_.find(op); }
+  /// Calls `visit` for every entry, the parent's first, each part in order of names.
+  void for_each(FunctionRef<void(const KernelEntry&)> visit) const;
+
+ private:
+  struct Owned;
+
+  std::string_view device_type_;
+  KernelRows rows_;
+  DeviceCheck check_ = nullptr;
+  std::shared_ptr<const Owned> owner_;
+};
+
+/// Kernel tables in the order in which they are asked, for any number of device types: those that a session was given, or those
+/// of one device. Of several for one type the first that has the op counts.
+///
+/// Thread safety: const functions may be called from any thread.
+class KernelTables {
+ public:
+  KernelTables() = default;
+  explicit KernelTables(std::vector<KernelTable> tables) : tables_(std::move(tables)) {}
+
+  void add(KernelTable table) { tables_.push_back(std::move(table)); }
+  std::span<const KernelTable> tables() const noexcept { return tables_; }
+  /// What one device runs: the tables for its type, then the one that it brings itself, which no other device of the type
+  /// gets; null for none.
+  /// Errors: InvalidArgument if a table that its kernels come from does not know devices like it, or `own` is for another type.
+  KernelTables for_device(const DeviceContext& device, const KernelTable* own) const;
+  /// Null if no table for that type of device has the op.
+  const KernelEntry* find(std::string_view device_type, std::string_view op) const noexcept;
+
+ private:
+  std::vector<KernelTable> tables_;
+};
+
+/// `bytes` of all inputs and outputs whose shapes are known (unknown dimensions count as 32), one operation per output
+/// element.
+KernelCost default_cost(const KernelInit& init);
+inline KernelCost cost_of(const KernelEntry& entry, const KernelInit& init) {
+  return entry.cost == nullptr ? default_cost(init) : entry.cost(init);
+}
+
+/// A rough time in nanoseconds of one run in the thread that calls, by which the executor decides what is worth another
+/// thread: what the kernel itself says, else made of the row's cost by fixed rates (`KernelRates`). A kernel that returns when its
+/// work is issued, and one of the library's that says nothing, is cheap.
+double estimated_ns(const AnyKernel& kernel, const KernelEntry& entry, const KernelInit& init);
+
+/// One core with plain loops, as a bound on what a kernel takes: the slower of computing and of moving bytes (the roofline
+/// model: Williams, Waterman, Patterson 2009), and the call.
+struct KernelRates {
+  static constexpr double call_ns = 300;
+  static constexpr double flops_per_ns = 2;
+  static constexpr double bytes_per_ns = 8;
+  static constexpr double unknown_ns = 1000;  ///< of what is not estimated
+};
+
+namespace detail {
+
+/// What the kernels of one op for a type of devices, over all element types that there is one for, say of its row.
+struct RowClaims {
+  bool has_kernel = false;
+  bool agree = true;
+  bool have_cost = false;
+  std::uint64_t host_inputs = 0;
+  std::uint64_t host_outputs = 0;
+
+  constexpr void add(std::uint64_t inputs, std::uint64_t outputs, bool has_cost) {
+    agree = agree && (!has_kernel || (inputs == host_inputs && outputs == host_outputs));
+    has_kernel = true;
+    have_cost = have_cost || has_cost;
+    host_inputs = inputs;
+    host_outputs = outputs;
+  }
+};
+
+template <class K>
+constexpr bool has_cost = requires(const KernelInit& init) { KernelCost(K::cost(init)); };
+
+template <class K>
+constexpr void add_claims(RowClaims& claims) {
+  std::uint64_t inputs = 0, outputs = 0;
+  if constexpr (requires { K::host_inputs; }) inputs = K::host_inputs;
+  if constexpr (requires { K::host_outputs; }) outputs = K::host_outputs;
+  claims.add(inputs, outputs, has_cost<K>);
+}
+
+template <class O, class Device, class... Bound>
+constexpr void gather_claims(RowClaims& claims, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+constexpr void gather_claims_of_any(RowClaims& claims, TypeList<Bound...>, TypeList<Allowed...>) {
+  (gather_claims<O, Device>(claims, TypeList<Bound..., Allowed>{}), ...);
+}
+template <class O, class Device, class... Bound>
+constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
+    if constexpr (HasKernel<O, Device, Bound...>) add_claims<Kernel<O, Device, Bound...>>(claims);
+  } else {
+    gather_claims_of_any<O, Device>(claims, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  }
+}
+
+/// The cost of a node by the kernel for its element types.
+template <class O, class Device, class... Bound>
+KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+KernelCost cost_by_any_type(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
+  KernelCost cost;
+  const DType wanted = init.node.types[sizeof...(Bound)];
+  static_cast<void>(((wanted == dtype_of<Allowed> &&
+                      (cost = cost_by_types<O, Device>(init, TypeList<Bound..., Allowed>{}), true)) ||
+                     ...));
+  return cost;
+}
+template <class O, class Device, class... Bound>
+KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) < O::TypeParams::size) {
+    return cost_by_any_type<O, Device>(init, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  } else if constexpr (HasKernel<O, Device, Bound...>) {
+    if constexpr (has_cost<Kernel<O, Device, Bound...>>) return Kernel<O, Device, Bound...>::cost(init);
+  }
+  return default_cost(init);
+}
+
+template <class O, class Device, class... Bound>
+bool supports_types(const TypeArgs& types, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+bool supports_any_type(const TypeArgs& types, TypeList<Bound...>, TypeList<Allowed...>) {
+  return ((types[sizeof...(Bound)] == dtype_of<Allowed> &&
+           supports_types<O, Device>(types, TypeList<Bound..., Allowed>{})) ||
+          ...);
+}
+template <class O, class Device, class... Bound>
+bool supports_types(const TypeArgs& types, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
+    return HasKernel<O, Device, Bound...>;
+  } else {
+    return supports_any_type<O, Device>(types, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  }
+}
+
+template <class O, class Device>
+constexpr KernelEntry entry_of() {
+  if constexpr (in_library<O, Device>) {
+    return {.op = &op_def<O>, .make = &make_library_kernel<O, Device>, .is_trusted = true};
+  } else {
+    constexpr RowClaims claims = [] {
+      RowClaims gathered;
+      gather_claims<O, Device>(gathered, TypeList<>{});
+      return gathered;
+    }();
+    static_assert(claims.has_kernel,
+                  "no kernel of this op can be seen here: specialise dflow::Kernel<Op, Device, T> for an element type of "
+                  "the op before the op is put into a table");
+    static_assert(claims.agree,
+                  "the kernels of an op for a type of devices must give the same host_inputs and host_outputs for all element "
+                  "types");
+    KernelEntry entry{.op = &op_def<O>,
+                      .make = &make_kernel<O, Device>,
+                      .supports = [](const TypeArgs& types) { return supports_types<O, Device>(types, TypeList<>{}); },
+                      .host_inputs = claims.host_inputs,
+                      .host_outputs = claims.host_outputs};
+    if constexpr (claims.have_cost) {
+      entry.cost = [](const KernelInit& init) { return cost_by_types<O, Device>(init, TypeList<>{}); };
+    }
+    return entry;
+  }
+}
+
+template <class Device, class List>
+struct SortedKernels;
+template <class Device, class... Ops>
+struct SortedKernels<Device, TypeList<Ops...>> {
+  static constexpr std::size_t size = (std::size_t{Ops::has_kernel} + ... + 0);
+  static constexpr auto entries = [] {
+    std::array<KernelEntry, size> sorted{};
+    std::size_t n = 0;
+    [[maybe_unused]] const auto add = [&]<class O>() {
+      if constexpr (O::has_kernel) sorted[n++] = entry_of<O, Device>();
+    };
+    (add.template operator()<Ops>(), ...);
+    sort_by_name(sorted, [](const KernelEntry& entry) { return entry.op->name; });
+    return sorted;
+  }();
+};
+
+}  // namespace detail
+
+/// The kernels of a list of ops for a type of devices: what `Kernel<Op, Device, Ts...>` the including file can see, and the
+/// library's. `static Status Device::check(const DeviceContext&)`, if there is one, says which devices they can run on. The list
+/// must not have the standard ops in it.
+template <class Device, class... Ops>
+KernelTable kernels_of(OpList<false, Ops...>, const KernelRows* parent = nullptr) {
+  using Sorted =
+      detail::SortedKernels<Device, typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
+  DeviceCheck check = nullptr;
+  if constexpr (requires(const DeviceContext& device) { Device::check(device); }) check = &Device::check;
+  return {Device::type, KernelRows{Sorted::entries, parent}, check};
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/kernel_table.ipp>
+#endif

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <dflow/base/philox.hpp>
+#include <dflow/base/spin_lock.hpp>
+#include <dflow/core/resource.hpp>
+#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/state/kept_resource.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace dflow {
+
+/// All there is to know of a random stream: with the same one it draws the same numbers.
+struct RandomStreamState {
+  std::uint64_t seed = 0;
+  std::uint64_t seed2 = 0;
+  std::uint64_t position = 0;  ///< groups of four words passed over
+
+  friend bool operator==(const RandomStreamState&, const RandomStreamState&) = default;
+};
+
+/// The numbers of a random op over all its runs, in all sessions that share the device: Philox 4x32-10 keyed by `seed`,
+/// the upper half of its counter `seed2`. A checkpoint that keeps its state goes on with the very numbers that would
+/// have come.
+///
+/// Thread safety: all functions may be called from any thread. Runs may reserve at once; which gets which part is then
+/// a matter of chance.
+class RandomStream final : public Resource {
+ public:
+  /// The container that a device keeps its streams in. Containers of variables are named otherwise.
+  static constexpr std::string_view container_name = "_random_streams";
+  /// What a node's stream is kept under there.
+  static std::string key(std::string_view node_name, std::uint64_t seed, std::uint64_t seed2);
+
+  RandomStream(std::string name, std::uint64_t seed, std::uint64_t seed2)
+      : name_(std::move(name)), state_{seed, seed2, 0} {}
+
+  const std::string& name() const noexcept { return name_; }
+  std::string debug_string() const override;
+
+  RandomStreamState state() const noexcept;
+  void set_state(const RandomStreamState& state) noexcept;
+  std::uint64_t position() const noexcept { return state().position; }
+  void set_position(std::uint64_t position) noexcept;
+
+  /// The part of the stream for a run that makes so many values: 256 groups for each of them, as in TensorFlow.
+  PhiloxStream reserve(std::int64_t num_values) noexcept;
+
+ private:
+  const std::string name_;
+  mutable detail::SpinLock lock_;
+  RandomStreamState state_;
+};
+
+namespace detail {
+
+/// A random node's way to its stream, which is made with the node's seeds, or, where both are 0, with ones that the
+/// device draws.
+class NodeStream {
+ public:
+  NodeStream(const KernelInit& init, std::int64_t seed, std::int64_t seed2);
+
+  PhiloxStream reserve(std::int64_t num_values) const;
+
+ private:
+  std::shared_ptr<RandomStream> find(ResourceContainer& container) const;
+
+  const std::string node_name_;
+  const std::uint64_t seed_, seed2_;
+  const DeviceContext& device_;
+  KeptResource<std::shared_ptr<RandomStream>> stream_;
+};
+
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/state/random_stream.ipp>
+#endif

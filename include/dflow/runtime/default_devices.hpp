@@ -1,0 +1,33 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace dflow {
+
+class Allocator;
+class Device;
+class ThreadPool;
+
+struct DefaultDeviceOptions {
+  int count = 1;
+  std::uint64_t incarnation = 0;
+  std::shared_ptr<ThreadPool> pool = nullptr;          ///< of all of them
+  std::shared_ptr<Allocator> allocator = nullptr;      ///< the same
+  bool reproducible = false;                           ///< the same bits whatever the number of threads
+  std::function<std::uint64_t()> draw_seed = nullptr;  ///< null: `system_seed`
+};
+
+/// The devices of a session that was given none: the host's processors, "/cpu:0" to "/cpu:n-1" of
+/// "/job:localhost/replica:0/task:0". Their kernels come with a list of ops unasked (`default_kernels`).
+std::vector<std::shared_ptr<Device>> make_default_devices(const DefaultDeviceOptions& options);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/runtime/default_devices.ipp>
+#endif

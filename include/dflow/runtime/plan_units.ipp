@@ -1,0 +1,165 @@
+#pragma once
+
+#include <dflow/runtime/plan_units.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+
+namespace dflow::detail {
+
+/// Sets of small numbers, each kept once, so that equal sets have equal ids: binary trees over words of 64 bits, which share
+/// their branches.
+class UnitSets {
+ public:
+  using Id = std::int32_t;
+  static constexpr Id empty = 0;
+
+  /// For numbers below `capacity`.
+  explicit UnitSets(std::size_t capacity) {
+    while ((std::size_t{64} << height_) < capacity) ++height_;
+  }
+
+  Id single(std::uint32_t number) {
+    Id id = keep({std::uint64_t{1} << (number % 64), leaf});
+    number /= 64;
+    for (int level = 0; level < height_; ++level, number /= 2) {
+      id = number % 2 == 0 ? branch(id, empty) : branch(empty, id);
+    }
+    return id;
+  }
+  Id join(Id a, Id b) {
+    if (a == b || b == empty) return a;
+    if (a == empty) return b;
+    const auto [found, is_new] = joined_.try_emplace(pair_of(std::min(a, b), std::max(a, b)), empty);
+    if (is_new) found->second = join(a, b, height_);
+    return found->second;
+  }
+  /// What all calls so far have cost.
+  std::size_t num_steps() const noexcept { return num_steps_; }
+
+ private:
+  static constexpr std::uint64_t leaf = 1, inner = 2;
+  /// A word and that it is a leaf, or two branches and that it is none.
+  struct Tree {
+    std::uint64_t content = 0;
+    std::uint64_t kind = 0;
+    friend bool operator==(const Tree&, const Tree&) = default;
+  };
+  struct TreeHash {
+    std::size_t operator()(const Tree& tree) const noexcept {
+      std::uint64_t hash = (tree.content ^ tree.kind << 62) * 0x9e3779b97f4a7c15u;
+      hash ^= hash >> 29;
+      return static_cast<std::size_t>(hash * 0xbf58476d1ce4e5b9u);
+    }
+  };
+
+  static std::uint64_t pair_of(Id a, Id b) noexcept {
+    return static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint32_t>(b);
+  }
+  Id keep(const Tree& tree) {
+    ++num_steps_;
+    const auto [found, is_new] = ids_.try_emplace(tree, static_cast<Id>(trees_.size()));
+    if (is_new) trees_.push_back(tree);
+    return found->second;
+  }
+  Id branch(Id low, Id high) { return keep({pair_of(low, high), inner}); }
+  Id join(Id a, Id b, int level) {
+    if (a == b || b == empty) return a;
+    if (a == empty) return b;
+    const std::uint64_t of_a = trees_[static_cast<std::size_t>(a)].content, of_b = trees_[static_cast<std::size_t>(b)].content;
+    if (level == 0) return keep({of_a | of_b, leaf});
+    const Id low = join(static_cast<Id>(of_a >> 32), static_cast<Id>(of_b >> 32), level - 1);
+    const Id high = join(static_cast<Id>(of_a & 0xffffffffu), static_cast<Id>(of_b & 0xffffffffu), level - 1);
+    return branch(low, high);
+  }
+
+  int height_ = 0;
+  std::size_t num_steps_ = 0;
+  std::vector<Tree> trees_{Tree{}};  ///< by id; the first is the empty set
+  std::unordered_map<Tree, Id, TreeHash> ids_;
+  std::unordered_map<std::uint64_t, Id> joined_;
+};
+
+/// Independent heavy kernels that leave other threads idle are worth running side by side; one that can use all threads has
+/// them for itself, since kernels side by side get in each other's caches.
+DFLOW_INLINE bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
+  if (num_threads <= 1) return false;
+  int expensive = 0;
+  double split_ns = 0, whole_ns = 0;
+  for (const UnitNode& node : nodes) {
+    if (!node.runs || node.is_async || node.cost_ns < worth_a_thread_ns) continue;
+    ++expensive;
+    const bool fills_all = node.splits && node.cost_ns >= splits_well_ns * num_threads;
+    (fills_all ? split_ns : whole_ns) += node.cost_ns;
+  }
+  return expensive >= 2 && whole_ns > split_ns;
+}
+
+DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, InterOp inter_op,
+                              int num_threads) {
+  Units formed;
+  formed.unit_of.assign(nodes.size(), -1);
+  bool any_async = false, any = false;
+  for (const UnitNode& node : nodes) {
+    any |= node.runs;
+    any_async |= node.runs && node.is_async;
+  }
+  const bool side_by_side =
+      inter_op == InterOp::parallel || (inter_op == InterOp::automatic && units_gain(nodes, num_threads));
+  formed.is_sequential = !any_async && !side_by_side;
+  if (formed.is_sequential) {
+    double cost_ns = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (!nodes[i].runs) continue;
+      formed.unit_of[i] = 0;
+      cost_ns += nodes[i].cost_ns;
+    }
+    if (any) formed.units.push_back({false, cost_ns >= worth_a_thread_ns});
+    return formed;
+  }
+
+  UnitSets sets(nodes.size());
+  const std::size_t max_steps = 65536 + 8 * nodes.size();
+  std::vector<UnitSets::Id> set_of(nodes.size(), UnitSets::empty);  // what a node gives to those that depend on it
+  std::unordered_map<UnitSets::Id, std::int32_t> group_of;
+  std::vector<double> cost_ns;
+  const auto new_unit = [&](bool is_async) {
+    formed.units.push_back({is_async, false});
+    cost_ns.push_back(0);
+    return static_cast<std::int32_t>(formed.units.size()) - 1;
+  };
+  std::uint32_t num_alone = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const UnitNode& node = nodes[i];
+    if (!node.runs) continue;
+    bool is_exact = true;
+    UnitSets::Id mine = UnitSets::empty;
+    for (std::int32_t p = node.producer_begin; p < node.producer_end && is_exact; ++p) {
+      const UnitSets::Id theirs = set_of[static_cast<std::size_t>(producers[static_cast<std::size_t>(p)])];
+      if (theirs == mine || theirs == UnitSets::empty) continue;
+      is_exact = mine == UnitSets::empty || sets.num_steps() < max_steps;
+      if (is_exact) mine = sets.join(mine, theirs);
+    }
+    std::int32_t unit = -1;
+    if (node.is_async || !is_exact || (side_by_side && node.cost_ns >= cheap_ns)) {
+      unit = new_unit(node.is_async);
+      // The unit's own number says as much as the whole set: who depends on the unit depends on all of it.
+      const UnitSets::Id itself = sets.single(num_alone++);
+      mine = is_exact ? sets.join(mine, itself) : itself;
+    } else {
+      const auto [found, is_new] = group_of.try_emplace(mine, -1);
+      if (is_new) found->second = new_unit(false);
+      unit = found->second;
+    }
+    set_of[i] = mine;
+    formed.unit_of[i] = unit;
+    cost_ns[static_cast<std::size_t>(unit)] += node.cost_ns;
+  }
+  if (inter_op != InterOp::sequential) {
+    for (std::size_t u = 0; u < formed.units.size(); ++u) formed.units[u].is_expensive = cost_ns[u] >= worth_a_thread_ns;
+  }
+  return formed;
+}
+
+}  // namespace dflow::detail

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <dflow/base/pool_event.hpp>
+#include <dflow/base/thread_pool.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace dflow {
+
+class Step;
+
+/// A unit of a step that has nothing left to wait for.
+struct ReadyUnit {
+  Step* step = nullptr;
+  std::int32_t unit = 0;
+  bool is_async = false;
+  bool is_expensive = false;
+};
+
+/// Units that one unit has made ready, a few at a time.
+class MadeUnits {
+ public:
+  bool is_full() const noexcept { return size_ == units_.size(); }
+  void push_back(const ReadyUnit& unit) noexcept { units_[size_++] = unit; }
+  void clear() noexcept { size_ = 0; }
+  std::span<const ReadyUnit> all() const noexcept { return {units_.data(), size_}; }
+
+ private:
+  std::array<ReadyUnit, 16> units_;
+  std::size_t size_ = 0;
+};
+
+/// The ready units of all parts of a step that run in this process, and the threads that run them: the one that waits for the
+/// step, and as many helpers from the pool as there are expensive units, up to the pool's number of threads.
+///
+/// - Asynchronous units come first, always: what can wait is started before what computes.
+/// - A unit that comes from a thread of somebody else (a clock's, a socket's) is never run there.
+/// - A unit that was made ready by the one before it goes on in the same thread without a lock.
+///
+/// Thread safety: all functions may be called from any thread.
+class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
+ public:
+  /// Room for `max_units` at once is taken now, so that nothing can fail while units run.
+  explicit UnitQueue(ThreadPool& pool, std::size_t max_units = 0) : pool_(pool) {
+    async_.reserve(max_units);
+    work_.reserve(max_units);
+  }
+
+  ThreadPool& pool() const noexcept { return pool_; }
+
+  void push(std::span<const ReadyUnit> units);
+
+  /// The calling thread is about to call `run_until_woken`: what is pushed until then needs no helper for its sake.
+  void expect_caller();
+  /// Runs units in the calling thread until `wake` was called and nothing is ready. A thread of the pool helps the pool while
+  /// nothing is ready here, so that runs inside of tasks cannot exhaust it.
+  void run_until_woken();
+  /// Ends `run_until_woken`: called once for each call of it, before, while or after it waits.
+  void wake();
+
+ private:
+  void drain(bool is_helper);
+  /// With the mutex held. How many helpers to schedule for what is ready.
+  int helpers_wanted(bool pusher_goes_on) noexcept;
+  void append(std::span<const ReadyUnit> units);
+  ReadyUnit pop() noexcept;
+  bool is_empty() const noexcept { return async_.empty() && work_.empty(); }
+  void schedule_helpers(int count);
+
+  ThreadPool& pool_;
+  std::mutex mutex_;
+  std::vector<ReadyUnit> async_;
+  std::vector<ReadyUnit> work_;
+  std::atomic<bool> async_waits_{false};
+  int expensive_ = 0;  ///< of `work_`
+  int drainers_ = 0;   ///< threads that run units
+  int coming_ = 0;     ///< helpers that are scheduled and have not begun
+  PoolEvent* caller_ = nullptr;  ///< that the caller waits for
+  bool caller_is_called_ = false;  ///< for units: it counts as a drainer then
+  bool caller_is_expected_ = false;
+  bool woken_ = false;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
+#endif

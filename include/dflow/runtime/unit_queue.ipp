@@ -1,0 +1,155 @@
+#pragma once
+
+#include <dflow/runtime/step.hpp>
+#include <dflow/runtime/unit_queue.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// The queue whose units the calling thread runs.
+DFLOW_INLINE UnitQueue*& current_unit_queue() noexcept {
+  static constinit thread_local UnitQueue* queue = nullptr;
+  return queue;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void UnitQueue::append(std::span<const ReadyUnit> units) {
+  for (const ReadyUnit& unit : units) {
+    (unit.is_async ? async_ : work_).push_back(unit);
+    expensive_ += !unit.is_async && unit.is_expensive ? 1 : 0;
+  }
+  if (!async_.empty()) async_waits_.store(true, std::memory_order_relaxed);
+}
+
+DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
+  std::vector<ReadyUnit>& from = async_.empty() ? work_ : async_;
+  const ReadyUnit unit = from.back();
+  from.pop_back();
+  if (unit.is_async) {
+    if (async_.empty()) async_waits_.store(false, std::memory_order_relaxed);
+  } else {
+    expensive_ -= unit.is_expensive ? 1 : 0;
+  }
+  return unit;
+}
+
+/// One thread for each expensive unit, and one for all that is cheap. A caller that waits is always called before helpers are
+/// thought of: those that were scheduled may be behind other work of the pool for long.
+DFLOW_INLINE int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
+  if (is_empty()) return 0;
+  const bool any_cheap = !async_.empty() || static_cast<int>(work_.size()) > expensive_;
+  int wanted = expensive_ + (any_cheap && expensive_ == 0 ? 1 : 0) - (pusher_goes_on ? 1 : 0);
+  if (wanted <= 0) return 0;
+  if (caller_ != nullptr) {
+    caller_is_called_ = true;
+    ++drainers_;
+    --wanted;
+    std::exchange(caller_, nullptr)->set();
+  }
+  wanted -= (caller_is_expected_ ? 1 : 0) + coming_;
+  return std::clamp(wanted, 0, std::max(0, pool_.num_threads() - drainers_ - coming_));
+}
+
+DFLOW_INLINE void UnitQueue::schedule_helpers(int count) {
+  for (; count > 0; --count) {
+    try {
+      pool_.schedule([self = shared_from_this()] { self->drain(true); });
+    } catch (...) {
+      // No thread for a helper, or no memory: what it was wanted for is done here.
+      drain(true);
+    }
+  }
+}
+
+DFLOW_INLINE void UnitQueue::push(std::span<const ReadyUnit> units) {
+  if (units.empty()) return;
+  int helpers = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    append(units);
+    helpers = helpers_wanted(detail::current_unit_queue() == this);
+    coming_ += helpers;
+  }
+  schedule_helpers(helpers);
+}
+
+/// Counted among `drainers_` already if it is not a helper.
+DFLOW_INLINE void UnitQueue::drain(bool is_helper) {
+  const std::shared_ptr<UnitQueue> keep = shared_from_this();
+  UnitQueue* const outer = std::exchange(detail::current_unit_queue(), this);
+  MadeUnits made;
+  std::unique_lock lock(mutex_);
+  if (is_helper) {
+    --coming_;
+    ++drainers_;
+  }
+  while (!is_empty()) {
+    ReadyUnit unit = pop();
+    lock.unlock();
+    for (;;) {
+      made.clear();
+      unit.step->run_unit(unit.unit, made);
+      if (made.all().size() != 1 || made.all()[0].is_async || async_waits_.load(std::memory_order_relaxed)) break;
+      unit = made.all()[0];
+    }
+    lock.lock();
+    if (made.all().empty()) continue;
+    append(made.all());
+    const int helpers = helpers_wanted(true);
+    if (helpers == 0) continue;
+    coming_ += helpers;
+    lock.unlock();
+    schedule_helpers(helpers);
+    lock.lock();
+  }
+  --drainers_;
+  lock.unlock();
+  detail::current_unit_queue() = outer;
+}
+
+DFLOW_INLINE void UnitQueue::expect_caller() {
+  const std::lock_guard lock(mutex_);
+  caller_is_expected_ = true;
+}
+
+DFLOW_INLINE void UnitQueue::run_until_woken() {
+  // While this thread waits it may run other tasks of the pool: whatever queue's kernel it is in, it does not go on with
+  // that queue's units now.
+  UnitQueue* const outer = std::exchange(detail::current_unit_queue(), nullptr);
+  std::unique_lock lock(mutex_);
+  caller_is_expected_ = false;
+  for (;;) {
+    if (!is_empty() || caller_is_called_) {
+      if (!std::exchange(caller_is_called_, false)) ++drainers_;
+      lock.unlock();
+      {
+        const ThreadPool::Seat seat(pool_);
+        drain(false);
+      }
+      lock.lock();
+      continue;
+    }
+    if (woken_) break;
+    PoolEvent event;
+    caller_ = &event;
+    lock.unlock();
+    pool_.wait(event);
+    lock.lock();
+  }
+  woken_ = false;
+  lock.unlock();
+  detail::current_unit_queue() = outer;
+}
+
+DFLOW_INLINE void UnitQueue::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  if (caller_ != nullptr) std::exchange(caller_, nullptr)->set();
+}
+
+}  // namespace dflow

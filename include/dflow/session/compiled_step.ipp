@@ -1,0 +1,107 @@
+#pragma once
+
+#include <dflow/session/compiled_step.hpp>
+
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE void CompiledStep::settle() noexcept {
+  is_plain_ = parts.size() == 1 && parts[0].plan->is_sequential() && !parts[0].device->context().is_asynchronous &&
+              sends.empty() && receives.empty() && !uses_rendezvous;
+}
+
+DFLOW_INLINE std::size_t CompiledStep::num_nodes() const noexcept {
+  std::size_t count = 0;
+  for (const Part& part : parts) count += part.plan->graph().nodes.size();
+  return count;
+}
+
+DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (num_idle_ > 0) return std::move(idle_[--num_idle_]);
+  }
+  auto memory = std::make_unique<Memory>();
+  std::size_t num_units = 0;
+  for (const Part& part : parts) {
+    memory->steps.push_back(std::make_shared<Step>(part.plan));
+    num_units += part.plan->units().size();
+  }
+  if (!parts.empty()) memory->queue = std::make_shared<UnitQueue>(*pool, num_units);
+  return memory;
+}
+
+DFLOW_INLINE void CompiledStep::give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept {
+  for (const std::shared_ptr<Step>& step : memory->steps) step->reset(has_failed);
+  const std::lock_guard lock(mutex_);
+  if (num_idle_ < max_idle) idle_[num_idle_++] = std::move(memory);
+}
+
+DFLOW_INLINE void CompiledStep::release_idle_memory() {
+  std::array<std::unique_ptr<Memory>, max_idle> released;  // destroyed without the lock
+  const std::lock_guard lock(mutex_);
+  released.swap(idle_);
+  num_idle_ = 0;
+}
+
+DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) const {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const AnyTensor& tensor = tensors[i];
+    const FeedInfo& info = feed_info[i];
+    if (tensor.is_initialized() && tensor.dtype() == info.edge.dtype && info.edge.shape.is_compatible_with(tensor.shape())) {
+      continue;
+    }
+    const std::string got = tensor.is_initialized()
+                                ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
+                                : std::string("an empty tensor");
+    throw Error(invalid_argument(str_cat("'", info.name, "' carries ", dflow::name(info.edge.dtype), " ",
+                                         info.edge.shape.to_string(), ", but is fed ", got))
+                    .with_node(info.op, info.node)
+                    .with_location(info.where));
+  }
+}
+
+DFLOW_INLINE void CompiledStep::feed(Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const {
+  for (const ClientFetch& fetch : known) {
+    if (fetch.feed) results[fetch.fetch] = feeds[*fetch.feed].deep_copy();
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const std::vector<std::size_t>& wanted = parts[p].feeds;
+    Step& step = *memory.steps[p];
+    for (std::size_t f = 0; f < wanted.size(); ++f) {
+      AnyTensor& tensor = feeds[wanted[f]];
+      if (is_plain_) {
+        step.feed(f, std::move(tensor));
+      } else {
+        step.feed(f, tensor);
+      }
+    }
+  }
+}
+
+DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, std::span<AnyTensor> feeds,
+                                     std::span<AnyTensor> results) const {
+  for (const ClientEdge& edge : sends) handle.send_from_client(edge, feeds[edge.index]);
+  for (const ClientEdge& edge : receives) {
+    handle.receive_at_client(edge, [&result = results[edge.index]](AnyTensor tensor) { result = std::move(tensor); });
+  }
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    handle.add_part(std::make_shared<LocalPart>(*parts[p].device, memory.steps[p], memory.queue));
+  }
+}
+
+DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> results) const {
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (std::size_t f = 0; f < parts[p].fetches.size(); ++f) {
+      Step& step = *memory.steps[p];
+      if (step.is_fetch_dead(f)) throw Error(invalid_argument("what was fetched is dead: its branch was not taken"));
+      step.give_fetch(f, results[parts[p].fetches[f]]);
+    }
+  }
+  for (const ClientFetch& fetch : known) {
+    if (!fetch.feed) results[fetch.fetch] = fetch.value.deep_copy();
+  }
+}
+
+}  // namespace dflow

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/passes/place.hpp>
+#include <dflow/passes/prune.hpp>
+#include <dflow/session/session.hpp>
+#include <dflow/session/step_cache.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+/// Takes out what a run before has left. Throws InvalidArgument where a trace is asked for that would go nowhere.
+void begin_metadata(const RunOptions& run_options, RunMetadata* metadata);
+void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOutput>& edges, std::vector<AnyTensor>& tensors);
+}  // namespace detail
+
+/// What ends a run from outside, from the moment of the call: compiling counts.
+struct StepLimits {
+  Clock::time_point deadline = Clock::never;
+  std::stop_token stop = {};
+
+  bool any() const noexcept { return deadline != Clock::never || stop.stop_possible(); }
+};
+
+/// What a Session is made of. Prepared steps and runs under way hold it too.
+///
+/// Thread safety: all functions may be called from several threads at once.
+struct Session::State : std::enable_shared_from_this<Session::State> {
+  State(const Graph& session_graph, SessionOptions session_options);
+
+  const GraphStore* graph;
+  SessionOptions options;
+  std::vector<std::shared_ptr<Device>> devices;
+  DeviceInfo client;
+  ThreadPool* pool = nullptr;           ///< runs the units of steps
+  Allocator* host_allocator = nullptr;  ///< of fetches that come from other memories
+  std::unique_ptr<Placement> placement;
+  std::vector<KernelTables> kernels;  ///< by device
+  KeptKernels kept;
+  DeviceConstants constants;
+  StepCache cache;
+  std::mutex scratch_mutex;
+  std::unique_ptr<PruneScratch> scratch;  ///< null while a compilation uses it
+  mutable std::mutex log_mutex;
+  std::string placement_log;
+  std::atomic<std::uint64_t> next_step{0};
+
+  StepLimits limits_of(const RunOptions& run_options) const;
+  /// Unlike those of other clients of the same devices: SplitMix64 (Steele, Lea, Flood 2014) is a bijection.
+  std::uint64_t new_step_id() noexcept {
+    std::uint64_t z = options.incarnation + (next_step.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+  }
+
+  /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile.
+  std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                        std::span<const Operation> targets, const StepLimits& limits);
+  void run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options, RunMetadata* metadata,
+           std::span<AnyTensor> feeds, std::span<AnyTensor> results);
+  void run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
+                 std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
+
+ private:
+  struct AsyncRun;
+
+  void make_devices();
+  /// Every name that a device goes by says the same, and the session makes no settings for devices of others.
+  void check_devices(std::span<const DeviceInfo> infos) const;
+  void choose_pool();
+  void check_belongs(const GraphStore* owner, std::string_view what) const;
+  void check_edge(const AnyOutput& edge, std::string_view what) const;
+  /// Throws DeadlineExceeded or Cancelled if the run is to end.
+  void check_limits(const StepLimits& limits) const;
+  std::string signature_of(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                           std::span<const Operation> targets) const;
+  StepGraph prune_and_place(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                            std::span<const Operation> targets);
+  std::shared_ptr<CompiledStep> make_step(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                          std::span<const Operation> targets, const StepLimits& limits);
+  std::shared_ptr<StepHandle> make_handle(const StepLimits& limits, bool trace);
+  static Status run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id);
+  static void deliver(std::shared_ptr<AsyncRun> run) noexcept;
+  void report(const Status& thrown) noexcept;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/session/session.ipp>
+#include <dflow/session/session_state.ipp>
+#endif

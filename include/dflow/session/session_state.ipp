@@ -1,0 +1,535 @@
+#pragma once
+
+#include <dflow/base/elastic_pool.hpp>
+#include <dflow/core/pool_allocator.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/send_recv/send_recv.hpp>
+#include <dflow/passes/optimize.hpp>
+#include <dflow/passes/partition.hpp>
+#include <dflow/runtime/default_devices.hpp>
+#include <dflow/session/session_state.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+DFLOW_INLINE void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
+  if (metadata != nullptr) *metadata = RunMetadata();
+  if (run_options.trace && metadata == nullptr) {
+    throw Error(invalid_argument("a trace needs metadata to be written to"));
+  }
+}
+
+DFLOW_INLINE void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOutput>& edges, std::vector<AnyTensor>& tensors) {
+  edges.reserve(feed_list.size());
+  tensors.reserve(feed_list.size());
+  for (const Feed& feed : feed_list) {
+    edges.push_back(feed.output);
+    tensors.push_back(feed.tensor);
+  }
+}
+
+}  // namespace detail
+
+// ---- what a session is made with ----
+
+DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions session_options)
+    : graph(session_graph.store()), options(std::move(session_options)), cache(options.step_cache) {
+  SessionOptions& o = options;
+  if (graph == nullptr) throw Error(invalid_argument("the session's graph was moved from"));
+  if (o.num_threads < 0) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
+  if (o.num_cpu_devices < 1) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
+  if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
+  if (o.callbacks == nullptr) o.callbacks = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-call"});
+  if (o.incarnation == 0) o.incarnation = system_seed();
+  devices = o.devices;
+  if (devices.empty()) make_devices();
+  std::vector<DeviceInfo> infos;
+  for (const std::shared_ptr<Device>& device : devices) {
+    if (device == nullptr) throw Error(invalid_argument("a session cannot have a null device"));
+    infos.push_back(device->info());
+  }
+  check_devices(infos);
+  choose_pool();
+  for (const std::shared_ptr<Device>& device : devices) {
+    kernels.push_back(o.ops.kernels().for_device(device->context(), device->kernels()));
+  }
+  // In the memory of the devices' process, but none of them.
+  DeviceName here = DeviceName::parse(devices.front()->name());
+  here.type = client.type = "CLIENT";
+  here.id = 0;
+  client.name = here.to_string();
+  client.incarnation = o.incarnation;
+  placement = std::make_unique<Placement>(std::move(infos), kernels, o.soft_placement);
+}
+
+DFLOW_INLINE void Session::State::make_devices() {
+  SessionOptions& o = options;
+  if (o.pool == nullptr) {
+    const int threads = o.num_threads == 0 ? available_cores() : o.num_threads;
+    if (threads == 1) {
+      // The caller's thread does the work; asynchronous runs have one of their own.
+      o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.max_threads = 1, .name = "dflow"});
+    } else {
+      o.pool = std::make_shared<WorkStealingPool>(threads);
+    }
+  }
+  if (o.allocator == nullptr) o.allocator = std::make_shared<PoolAllocator>(default_cpu_allocator());
+  if (o.memory_limit_bytes != 0) o.allocator = std::make_shared<LimitAllocator>(o.allocator, o.memory_limit_bytes);
+  devices = make_default_devices({.count = o.num_cpu_devices,
+                                  .incarnation = o.incarnation,
+                                  .pool = o.pool,
+                                  .allocator = o.allocator,
+                                  .reproducible = o.reproducible,
+                                  .draw_seed = o.draw_seed});
+}
+
+namespace detail {
+
+/// As names of devices have it: in upper case.
+DFLOW_INLINE bool is_device_type(std::string_view type) {
+  const StatusOr<DeviceName> name = DeviceName::try_parse(str_cat("/device:", type, ":0"));
+  return name.ok() && name->type == type;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
+  const SessionOptions& o = options;
+  std::set<std::string_view> names;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const DeviceContext& context = devices[d]->context();
+    const DeviceInfo& info = infos[d];
+    const DeviceName name = DeviceName::parse(context.name);
+    if (!name.is_full()) throw Error(invalid_argument(str_cat("'", context.name, "' is not a full device name")));
+    if (name.to_string() != context.name) {
+      throw Error(invalid_argument(str_cat("device '", context.name, "' must be named '", name.to_string(), "'")));
+    }
+    if (*name.type != context.type) {
+      throw Error(invalid_argument(str_cat("device '", context.name, "' cannot be of type '", context.type, "'")));
+    }
+    if (info.name != context.name || info.type != context.type || info.incarnation != context.incarnation) {
+      throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it is '", info.name, "' of type '",
+                                           info.type, "' and incarnation ", info.incarnation, ", not '", context.type, "' and ",
+                                           context.incarnation)));
+    }
+    if (info.uses_host_memory() != (context.memory == nullptr)) {
+      throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it has ",
+                                           info.uses_host_memory() ? "no " : "", "memory of its own, and has ",
+                                           info.uses_host_memory() ? "some" : "none")));
+    }
+    if (!names.insert(context.name).second) {
+      throw Error(invalid_argument(str_cat("two devices of a session are named '", context.name, "'")));
+    }
+    if (context.pool == nullptr || context.allocator == nullptr || context.host_allocator == nullptr ||
+        context.resources == nullptr) {
+      throw Error(invalid_argument(str_cat("device '", context.name, "' has no pool, allocator or resources")));
+    }
+  }
+  for (const KernelTable& table : o.ops.kernels().tables()) {
+    if (detail::is_device_type(table.device_type())) continue;
+    throw Error(invalid_argument(str_cat("a table of '", table.device_type(), "' kernels serves no device: a device's type is a "
+                                         "word in upper case")));
+  }
+  if (o.devices.empty()) return;
+  if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr || o.reproducible) {
+    throw Error(invalid_argument("a session with devices of its caller's cannot set their number, allocator, memory limit, "
+                                 "seeds or reproducibility"));
+  }
+}
+
+/// The caller's, or the widest of its devices': one that computes on a thread of its own may have a pool that runs everything in
+/// place, and would keep the units of all others, and the thread of an asynchronous run.
+DFLOW_INLINE void Session::State::choose_pool() {
+  pool = options.pool.get();
+  for (const std::shared_ptr<Device>& device : devices) {
+    ThreadPool* const its = device->context().pool;
+    if (options.pool == nullptr && (pool == nullptr || its->num_threads() > pool->num_threads())) pool = its;
+  }
+  host_allocator = options.devices.empty() ? options.allocator.get() : &default_cpu_allocator();
+}
+
+DFLOW_INLINE StepLimits Session::State::limits_of(const RunOptions& run_options) const {
+  StepLimits limits;
+  limits.stop = run_options.stop;
+  if (run_options.deadline) {
+    if (*run_options.deadline <= Duration::zero()) throw Error(deadline_exceeded("the step's deadline has passed"));
+    limits.deadline = options.clock->after(*run_options.deadline);
+  }
+  return limits;
+}
+
+DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
+  if (limits.stop.stop_requested()) throw Error(cancelled("stop was requested"));
+  if (limits.deadline != Clock::never && options.clock->now() >= limits.deadline) {
+    throw Error(deadline_exceeded("the step's deadline has passed"));
+  }
+}
+
+// ---- compiling ----
+
+DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::string_view what) const {
+  if (owner == graph) return;
+  throw Error(invalid_argument(str_cat(what, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
+}
+
+DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what) const {
+  check_belongs(edge.graph(), what);
+  const Endpoint at = edge.endpoint();
+  if (at.node < 0 || static_cast<std::size_t>(at.node) >= graph->size()) {
+    throw Error(not_found(str_cat(what, ": there is no node ", at.node)));
+  }
+  const Node& node = graph->node(at.node);
+  if (at.index >= 0 && static_cast<std::size_t>(at.index) < node.outputs.size()) return;
+  throw Error(invalid_argument(str_cat(what, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
+                  .with_node(node.op->name, node.name)
+                  .with_location(node.where));
+}
+
+DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                                      std::span<const Operation> targets) const {
+  std::string signature;
+  signature.reserve(8 * (feed_edges.size() + edges.size() + 1) + 4 * targets.size());
+  const auto append = [&](const auto& number) {
+    signature.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  for (const AnyOutput& edge : feed_edges) {
+    check_edge(edge, "a fed edge");
+    append(edge.endpoint());
+  }
+  append(std::int32_t{-1});
+  for (const AnyOutput& edge : edges) {
+    check_edge(edge, "a fetched edge");
+    append(edge.endpoint());
+  }
+  append(std::int32_t{-2});
+  for (const Operation& target : targets) {
+    check_belongs(target.graph(), "a target");
+    append(target.node_id());
+  }
+  return signature;
+}
+
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(std::span<const AnyOutput> feed_edges,
+                                                                   std::span<const AnyOutput> edges,
+                                                                   std::span<const Operation> targets,
+                                                                   const StepLimits& limits) {
+  if (edges.empty() && targets.empty()) throw Error(invalid_argument("a step must fetch or run something"));
+  std::string signature = signature_of(feed_edges, edges, targets);
+  if (std::shared_ptr<CompiledStep> found = cache.find(signature)) return found;
+  return cache.insert(std::move(signature), make_step(feed_edges, edges, targets, limits));
+}
+
+DFLOW_INLINE StepGraph Session::State::prune_and_place(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+                                                       std::span<const Operation> targets) {
+  std::vector<Endpoint> feed_points, fetch_points;
+  std::vector<NodeId> target_ids;
+  for (const AnyOutput& edge : feed_edges) feed_points.push_back(edge.endpoint());
+  for (const AnyOutput& edge : edges) fetch_points.push_back(edge.endpoint());
+  for (const Operation& target : targets) target_ids.push_back(target.node_id());
+
+  std::unique_ptr<PruneScratch> room;
+  {
+    const std::lock_guard lock(scratch_mutex);
+    room = std::move(scratch);
+  }
+  if (room == nullptr) room = std::make_unique<PruneScratch>();
+  placement->extend(*graph);
+  StepGraph pruned = prune(*graph, feed_points, fetch_points, target_ids, *room, [&](NodeId id, Node& node) {
+    node.device = devices[placement->device_of(id)]->name();
+  });
+  const std::lock_guard lock(scratch_mutex);
+  scratch = std::move(room);
+  return pruned;
+}
+
+namespace detail {
+
+/// A receive that nothing in the step sends to would wait for ever, and so would one whose sender waits for it.
+DFLOW_INLINE void require_senders(const StepGraph& graph) {
+  const auto key_of = [](const auto& attrs) {
+    return RendezvousKey(attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name).text();
+  };
+  std::unordered_map<std::string, std::int32_t> sent;
+  std::vector<std::int32_t> receives;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.op == &op_def<Send>) sent.emplace(key_of(node.attrs_as<Send>()), static_cast<std::int32_t>(n));
+    if (node.op == &op_def<Recv> && !node.is_fed_only) receives.push_back(static_cast<std::int32_t>(n));
+  }
+  if (receives.empty()) return;
+  std::vector<std::vector<std::int32_t>> readers(graph.nodes.size());
+  std::vector<std::int32_t> pending(graph.nodes.size(), 0);
+  const auto add_edge = [&](std::int32_t from, std::size_t to) {
+    readers[static_cast<std::size_t>(from)].push_back(static_cast<std::int32_t>(to));
+    ++pending[to];
+  };
+  for (const std::int32_t receive : receives) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(receive)];
+    const auto found = sent.find(key_of(node.attrs_as<Recv>()));
+    if (found == sent.end()) {
+      throw Error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '", node.name, "'"))
+                      .with_node(node.op->name, node.name)
+                      .with_location(node.where));
+    }
+    add_edge(found->second, static_cast<std::size_t>(receive));
+  }
+  const std::set<std::pair<std::int32_t, std::int32_t>> fed = [&] {
+    std::set<std::pair<std::int32_t, std::int32_t>> edges;
+    for (const Endpoint& edge : graph.feeds) edges.emplace(edge.node, edge.index);
+    return edges;
+  }();
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    if (node.is_fed_only) continue;
+    for (const Endpoint& input : node.inputs) {
+      if (!fed.contains({input.node, input.index})) add_edge(input.node, n);
+    }
+    for (const NodeId control : node.control_inputs) add_edge(control, n);
+  }
+  std::vector<std::int32_t> ready;
+  for (std::size_t n = 0; n < pending.size(); ++n) {
+    if (pending[n] == 0) ready.push_back(static_cast<std::int32_t>(n));
+  }
+  while (!ready.empty()) {
+    const std::int32_t node = ready.back();
+    ready.pop_back();
+    for (const std::int32_t reader : readers[static_cast<std::size_t>(node)]) {
+      if (--pending[static_cast<std::size_t>(reader)] == 0) ready.push_back(reader);
+    }
+  }
+  for (const std::int32_t receive : receives) {
+    if (pending[static_cast<std::size_t>(receive)] == 0) continue;
+    const Node& node = graph.nodes[static_cast<std::size_t>(receive)];
+    throw Error(invalid_argument(str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))
+                    .with_node(node.op->name, node.name)
+                    .with_location(node.where));
+  }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<const AnyOutput> feed_edges,
+                                                                     std::span<const AnyOutput> edges,
+                                                                     std::span<const Operation> targets,
+                                                                     const StepLimits& limits) {
+  auto check = [&] { check_limits(limits); };
+  FunctionRef<void()> check_ref(check);
+  FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
+
+  auto step = std::make_shared<CompiledStep>();
+  step->pool = pool;
+  std::unordered_set<std::string> fed;
+  for (const AnyOutput& edge : feed_edges) {
+    const Node& node = edge.node();
+    if (!fed.insert(edge.name()).second) throw Error(invalid_argument(str_cat("'", edge.name(), "' is fed twice")));
+    if (edge.dtype() == DType::resource) {
+      throw Error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
+    }
+    step->feed_info.push_back({edge.name(), {edge.dtype(), edge.shape()}, node.op->name, node.name, node.where});
+  }
+  for (const AnyOutput& edge : edges) {
+    if (edge.dtype() != DType::resource) continue;
+    throw Error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
+                    .with_node(edge.node().op->name, edge.node().name)
+                    .with_location(edge.node().where));
+  }
+
+  StepGraph pruned = prune_and_place(feed_edges, edges, targets);
+  detail::require_senders(pruned);
+  for (const Node& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
+  if (checked != nullptr) (*checked)();
+  PassContext pass;
+  pass.check = checked;
+  for (std::size_t d = 0; d < devices.size() && pass.host == nullptr; ++d) {
+    const DeviceContext& context = devices[d]->context();
+    if (context.memory != nullptr || context.is_asynchronous) continue;
+    pass.host = &context;
+    pass.kernels = &kernels[d];
+  }
+  pruned = optimize(std::move(pruned), options.passes, pass);
+  if (devices.size() > 1) {
+    std::string text = placement_text(pruned);
+    const std::lock_guard lock(log_mutex);
+    placement_log.swap(text);
+  }
+  Partitions parts = partition(std::move(pruned), placement->devices(), kernels, client);
+  for (Partition& part : parts.parts) {
+    const std::shared_ptr<Device>& device = devices[part.device];
+    PlanOptions plan;
+    plan.kernels = &kernels[part.device];
+    plan.device = &device->context();
+    plan.device_owner = device;
+    plan.kept = &kept;
+    plan.inter_op = options.inter_op;
+    plan.num_threads = pool->num_threads();
+    plan.reuse_buffers = options.passes.buffer_reuse;
+    plan.check = checked;
+    plan.constants = &constants;
+    plan.clock = options.clock.get();
+    plan.deadline = limits.deadline;
+    plan.stop = limits.stop;
+    step->parts.push_back({device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
+  }
+  step->sends = std::move(parts.sends);
+  step->receives = std::move(parts.receives);
+  step->known = std::move(parts.known);
+  step->settle();
+  return step;
+}
+
+// ---- running ----
+
+DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const StepLimits& limits, bool trace) {
+  StepHandle::Options handle;
+  handle.id = new_step_id();
+  handle.clock = options.clock;
+  handle.deadline = limits.deadline;
+  handle.stop = limits.stop;
+  handle.trace = trace;
+  handle.host_allocator = host_allocator;
+  return std::make_shared<StepHandle>(std::move(handle));
+}
+
+DFLOW_INLINE Status Session::State::run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id) {
+  if (step.parts.empty()) return {};
+  memory.steps[0]->context().step_id = id;
+  return memory.steps[0]->run_sequential();
+}
+
+DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options,
+                                      RunMetadata* metadata, std::span<AnyTensor> feeds, std::span<AnyTensor> results) {
+  step.check_feeds(feeds);
+  const bool traces = run_options.trace && metadata != nullptr;
+  const bool is_plain = step.is_plain() && !limits.any() && !traces;
+  std::unique_ptr<CompiledStep::Memory> memory = step.take_memory();
+  Status status;
+  if (is_plain) {
+    step.feed(*memory, feeds, results);
+    for (AnyTensor& tensor : feeds) tensor = AnyTensor();
+    status = run_plain(step, *memory, new_step_id());
+  } else {
+    const std::shared_ptr<StepHandle> handle = make_handle(limits, traces);
+    step.feed(*memory, feeds, results);
+    step.fill(*handle, *memory, feeds, results);
+    for (AnyTensor& tensor : feeds) tensor = AnyTensor();
+    if (memory->queue != nullptr) status = handle->run(*memory->queue);
+    if (traces) metadata->stats = handle->stats()->finish();
+  }
+  if (status.ok()) {
+    try {
+      step.collect(*memory, results);
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+  }
+  step.give_back(std::move(memory), !status.ok());
+  throw_if_error(status);
+}
+
+/// The tensors, memory and end of a step that nobody waits for. Whoever holds it last, on whatever thread, the callback is
+/// called, and what the run keeps alive goes on the callback's thread.
+struct Session::State::AsyncRun {
+  AsyncRun() = default;
+  AsyncRun(const AsyncRun&) = delete;
+  AsyncRun& operator=(const AsyncRun&) = delete;
+  ~AsyncRun() { call(); }
+
+  std::shared_ptr<State> state;  ///< devices and clock live at least as long as the run
+  std::shared_ptr<CompiledStep> step;
+  std::unique_ptr<CompiledStep::Memory> memory;
+  std::shared_ptr<StepHandle> handle;
+  std::vector<AnyTensor> results;
+  RunMetadata* metadata = nullptr;
+  AnyDone done;
+  Status outcome = internal("the step was dropped");
+
+  void finish(const Status& status) {
+    outcome = status;
+    if (outcome.ok()) {
+      try {
+        step->collect(*memory, results);
+      } catch (...) {
+        outcome = status_of_current_exception();
+      }
+    }
+    if (metadata != nullptr) metadata->stats = handle->stats()->finish();
+    step->give_back(std::move(memory), !outcome.ok());
+    handle = nullptr;
+  }
+
+  void call() noexcept {
+    AnyDone callback = std::exchange(done, nullptr);
+    if (!callback) return;
+    if (!outcome.ok()) results.clear();
+    try {
+      callback(std::move(outcome), std::move(results));
+    } catch (...) {
+      state->report(status_of_current_exception());
+    }
+  }
+};
+
+DFLOW_INLINE void Session::State::run_async(const RunOptions& run_options, RunMetadata* metadata,
+                                            std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
+                                            std::span<const Operation> targets, AnyDone done) {
+  auto run = std::make_shared<AsyncRun>();
+  run->state = shared_from_this();
+  run->done = std::move(done);
+  try {
+    detail::begin_metadata(run_options, metadata);
+    const StepLimits limits = limits_of(run_options);
+    std::vector<AnyOutput> feed_edges;
+    std::vector<AnyTensor> feeds;
+    detail::split_feeds(feed_list, feed_edges, feeds);
+    run->step = compile(feed_edges, edges, targets, limits);
+    run->step->check_feeds(feeds);
+    const bool traces = run_options.trace && metadata != nullptr;
+    run->results.resize(edges.size());
+    run->memory = run->step->take_memory();
+    run->handle = make_handle(limits, traces);
+    run->metadata = traces ? metadata : nullptr;
+    run->step->feed(*run->memory, feeds, run->results);
+    run->step->fill(*run->handle, *run->memory, feeds, run->results);
+  } catch (...) {
+    run->outcome = status_of_current_exception();
+    return deliver(std::move(run));
+  }
+  const std::shared_ptr<StepHandle> handle = run->handle;
+  run->outcome = Status::out_of_memory();  // of a step that could not even be started
+  try {
+    handle->start([run = std::move(run)](const Status& status) mutable {
+      run->finish(status);
+      deliver(std::move(run));
+    });
+  } catch (...) {  // before anything was started: the run was dropped, and the callback called with it
+  }
+}
+
+/// This thread lets go of the run before the callback can end, so that nothing is destroyed here but the callback where
+/// no thread can be started for it.
+DFLOW_INLINE void Session::State::deliver(std::shared_ptr<AsyncRun> run) noexcept {
+  ThreadPool& callbacks = *run->state->options.callbacks;
+  try {
+    callbacks.schedule([run = std::move(run)] { run->call(); });
+  } catch (...) {  // the task was dropped, and the callback called with it
+  }
+}
+
+DFLOW_INLINE void Session::State::report(const Status& thrown) noexcept {
+  try {
+    if (options.on_callback_error) return options.on_callback_error(thrown);
+    std::fprintf(stderr, "dflow: a callback of run_async has thrown: %s\n", thrown.to_string().c_str());
+  } catch (...) {  // whoever is told has thrown: there is nobody left to tell
+  }
+}
+
+}  // namespace dflow

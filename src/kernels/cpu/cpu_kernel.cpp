@@ -1,0 +1,1 @@
+#include <dflow/kernels/cpu/cpu_kernel.ipp>

@@ -1,0 +1,167 @@
+#include <dflow/graph/graph_store.hpp>
+
+#include <dflow/graph/graph_def.hpp>
+#include <dflow/graph/node_list.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/no_op.hpp>
+
+#include "catch.hpp"
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+Node named(std::string name) {
+  Node node;
+  node.op = &op_def<NoOp>;
+  node.name = std::move(name);
+  return node;
+}
+
+/// Runs `read` on a thread of its own, over and over, while `write` runs on this one.
+template <class Read, class Write>
+void read_while(Read&& read, Write&& write) {
+  std::atomic<bool> is_reading{false}, is_done{false};
+  std::thread reader([&] {
+    do {
+      read();
+      is_reading = true;
+    } while (!is_done);
+  });
+  while (!is_reading) std::this_thread::yield();
+  write();
+  is_done = true;
+  reader.join();
+}
+
+}  // namespace
+
+TEST_CASE("nodes of a list stay where they are, and are seen once they are published", "[graph]") {
+  NodeList nodes;
+  std::vector<const Node*> places;
+  constexpr std::size_t count = 1000;
+  for (std::size_t i = 0; i < count; ++i) {
+    nodes.reserve_one();
+    nodes.append(named(std::to_string(i)));
+    CHECK(nodes.size() == i);
+    nodes.publish();
+    places.push_back(&nodes[i]);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    CHECK(&nodes[i] == places[i]);
+    CHECK(nodes[i].name == std::to_string(i));
+  }
+  nodes.reserve_one();
+  nodes.append(named("dropped"));
+  nodes.drop_from(count);
+  CHECK(nodes.num_appended() == count);
+  nodes.reserve_one();
+  nodes.append(named("kept"));
+  nodes.publish();
+  CHECK(nodes.size() == count + 1);
+  CHECK(nodes[count].name == "kept");
+}
+
+TEST_CASE("a draft is invisible until it is published, and gone if it is not", "[graph]") {
+  Graph graph;
+  GraphStore& store = *graph.store();
+  static_cast<void>(no_op(graph, {.name = "before"}));
+  {
+    const GraphStore::Draft draft(store);
+    static_cast<void>(no_op(graph, {.name = "inside"}));
+    CHECK(graph.num_nodes() == 1);
+    CHECK_FALSE(graph.find("inside").is_valid());
+    CHECK(to_graph_def(graph).nodes.size() == 1);
+    CHECK_THROWS_AS(no_op(graph, {.name = "inside"}), Error);
+  }
+  CHECK(graph.num_nodes() == 1);
+  CHECK(graph.version() == 1);
+  {
+    GraphStore::Draft outer(store);
+    {
+      GraphStore::Draft inner(store);
+      static_cast<void>(no_op(graph, {.name = "inside"}));
+      inner.publish();
+    }
+    CHECK(graph.num_nodes() == 1);
+    outer.publish();
+  }
+  CHECK(graph.num_nodes() == 2);
+  CHECK(graph.find("inside").node_id() == 1);
+}
+
+TEST_CASE("a view of the nodes does not grow with the graph", "[graph]") {
+  Graph graph;
+  static_cast<void>(no_op(graph));
+  const GraphStore::Nodes nodes = graph.store()->nodes();
+  const std::uint64_t version = graph.version();
+  static_cast<void>(no_op(graph));
+  CHECK(nodes.size() == 1);
+  CHECK(nodes[0].name == "NoOp");
+  CHECK(graph.version() != version);
+}
+
+TEST_CASE("nodes, names and collections are read while another thread builds", "[graph]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2}, {.name = "x"});
+  graph.add_to_collection("inputs", x.operation());
+  std::atomic<bool> is_right{true};
+  const auto require = [&](bool claim) {
+    if (!claim) is_right = false;
+  };
+  std::size_t last_size = 0;
+  const auto read = [&] {
+    const GraphStore::Nodes nodes = graph.store()->nodes();
+    require(nodes.size() >= last_size);
+    last_size = nodes.size();
+    for (std::size_t i = 0; i < nodes.size(); i += 97) {
+      require(nodes[i].op != nullptr && !nodes[i].name.empty());
+      require(graph.find(nodes[i].name).node_id() == static_cast<NodeId>(i));
+    }
+    require(x.dtype() == DType::float32 && x.name() == "x");
+    require(graph.output("x") == x);
+    for (const Operation& operation : graph.collection("inputs")) require(operation.node().outputs.size() == 1);
+    require(!graph.find("nobody").is_valid());
+  };
+  const auto write = [&] {
+    for (int i = 0; i < 3000; ++i) {
+      const ScopeGuard scope = graph.name_scope("layer");
+      const ScopeGuard on = graph.device("/cpu:0");
+      const ScopeGuard after = graph.control_dependencies({x.operation()});
+      const auto y = placeholder<float>(graph, {2});
+      if (i % 10 == 0) graph.add_to_collection("inputs", y.operation());
+    }
+  };
+  read_while(read, write);
+  CHECK(is_right);
+  CHECK(graph.num_nodes() == 3001);
+}
+
+TEST_CASE("a graph is copied and saved while another thread builds", "[graph]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2}, {.name = "x"});
+  graph.add_to_collection("inputs", x.operation());
+  std::atomic<bool> is_right{true};
+  const auto read = [&] {
+    const Graph copy = graph;
+    const GraphDef def = to_graph_def(graph);
+    if (copy.output("x").dtype() != DType::float32 || def.nodes.front().name != "x") is_right = false;
+    for (const auto& [name, members] : def.collections) {
+      if (name != "inputs" || members.empty() || members.size() > def.nodes.size()) is_right = false;
+    }
+  };
+  read_while(read, [&] {
+    for (int i = 0; i < 1000; ++i) {
+      const ScopeGuard scope = graph.name_scope("layer");
+      graph.add_to_collection("inputs", placeholder<float>(graph, {2}).operation());
+      static_cast<void>(next_op_seed(*graph.store(), 0));
+    }
+  });
+  CHECK(is_right);
+  CHECK(graph.collection("inputs").size() == 1001);
+}

@@ -1,0 +1,105 @@
+#include <dflow/autodiff/gradients.hpp>
+
+#include "op_runner.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/graph/graph_store.hpp>
+
+#include "catch.hpp"
+
+#include <set>
+#include <source_location>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+using namespace dflow::testing;
+
+namespace {
+
+constexpr bool is_smooth(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
+
+/// Differentiates oracle cases and looks at the places of the nodes that appear.
+class PlaceCheck {
+ public:
+  /// False if the case has nothing to differentiate.
+  bool run(const OracleCase& oracle_case, DType t) {
+    const auto where = std::source_location::current();
+    const std::unique_ptr<BuiltCase> built = build_case(oracle_case, t, InputsAs::known_feeds, {}, where);
+    Edges xs, ys;
+    for (const AnyOutput& input : built->inputs) {
+      if (is_smooth(input.dtype())) xs.push_back(input);
+    }
+    for (const AnyOutput& output : built->outputs) {
+      if (is_smooth(output.dtype())) ys.push_back(output);
+    }
+    if (xs.empty() || ys.empty()) return false;
+    // Some ops cannot be differentiated through all of their outputs.
+    Edges slopes = differentiate(*built, ys, xs, where);
+    if (slopes.empty()) slopes = differentiate(*built, {ys.front()}, xs, where);
+    if (slopes.empty()) return false;
+    for (int order = 2; order <= 3 && !slopes.empty(); ++order) slopes = differentiate(*built, slopes, xs, where);
+    return true;
+  }
+
+  bool has_seen(std::string_view op) const { return seen_.contains(std::string(op)); }
+
+ private:
+  using Edges = std::vector<AnyOutput>;
+
+  /// The gradients that exist; none if an op on the way has none, which must be said at the right line.
+  Edges differentiate(const BuiltCase& built, const Edges& ys, const Edges& xs, const std::source_location& where) {
+    const std::size_t before = built.graph.num_nodes();
+    Edges slopes;
+    try {
+      const std::vector<Gradient> all = gradients(std::span<const AnyOutput>(ys), std::span<const AnyOutput>(xs));
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        if (all[i].exists()) slopes.push_back(densify(all[i], xs[i]));
+      }
+    } catch (const Error& error) {
+      INFO(error.what());
+      CHECK(error.code() == Code::unimplemented);
+      check_place(error.status().where().file_name(), error.status().where().line(), where);
+      seen_.insert(std::string(error.status().op()));
+      return {};
+    }
+    for (std::size_t i = 0; i < before; ++i) {
+      seen_.insert(std::string(built.graph.node(static_cast<NodeId>(i)).op->name));
+    }
+    for (std::size_t i = before; i < built.graph.num_nodes(); ++i) {
+      const Node& node = built.graph.node(static_cast<NodeId>(i));
+      INFO(node.op->name << " '" << node.name << "'");
+      check_place(node.where.file_name(), node.where.line(), where);
+    }
+    return slopes;
+  }
+
+  static void check_place(std::string_view file, unsigned line, const std::source_location& where) {
+    CHECK(file == where.file_name());
+    CHECK(line == where.line());
+  }
+
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+TEST_CASE("every node of every op's gradient has the line that built what it differentiates", "[ops]") {
+  PlaceCheck check;
+  std::set<std::string> done;
+  for (const OracleCase& oracle_case : oracle_cases()) {
+    // Two cases of an op: they may differ in attributes.
+    if (done.contains(oracle_case.op + "/2")) continue;
+    for (const DType t : oracle_case.types) {
+      if (!is_smooth(t) || !allows(oracle_case, t)) continue;
+      if (!check.run(oracle_case, t)) continue;
+      done.insert(oracle_case.op + (done.contains(oracle_case.op) ? "/2" : ""));
+      break;
+    }
+  }
+  std::string missing;
+  standard_op_table().for_each([&](const OpDef& op) {
+    if (op.gradient != nullptr && !check.has_seen(op.name)) missing += std::string(op.name) + " ";
+  });
+  CHECK(missing == "");
+}

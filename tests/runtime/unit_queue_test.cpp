@@ -1,0 +1,106 @@
+#include <dflow/runtime/unit_queue.hpp>
+
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+/// Where a number of threads meet; who has waited too long for the others goes on.
+class Meeting {
+ public:
+  explicit Meeting(int count) : missing_(count) {}
+  /// False if not all have come.
+  bool arrive() {
+    std::unique_lock lock(mutex_);
+    if (--missing_ == 0) changed_.notify_all();
+    has_failed_ |= !changed_.wait_for(lock, std::chrono::seconds(5), [this] { return missing_ <= 0 || has_failed_; });
+    changed_.notify_all();
+    return !has_failed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int missing_;
+  bool has_failed_ = false;
+};
+
+/// Gives 1 if as many others of its kind as the meeting has places run beside it, else 0.
+struct Together : Op<"Together", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+  static constexpr bool is_stateful = true;
+};
+Meeting* meeting = nullptr;
+
+}  // namespace
+
+template <> struct dflow::Kernel<Together, Cpu, float> {
+  double cost_ns(const KernelInit&) const { return 1e6; }
+  void operator()(KernelContext& context) const {
+    context.set_output(0, Tensor<float>(meeting->arrive() ? 1.0f : 0.0f));
+  }
+};
+
+TEST_CASE("expensive units that are ready run at once, as many as the pool has threads", "[runtime][unit_queue]") {
+  for (const int width : {2, 4}) {
+    Graph graph;
+    const auto x = placeholder<float>(graph, {});
+    std::vector<Output<float>> parts;
+    for (int i = 0; i < width; ++i) parts.push_back(apply<Together>(x));
+    const auto y = add_n(parts);
+    Session session(graph, {.ops = standard_ops + ops<Together>, .num_threads = width, .inter_op = InterOp::parallel});
+    const auto step = session.prepare(feeds(x), fetches(y));
+    for (int round = 0; round < 200; ++round) {
+      Meeting here(width);
+      meeting = &here;
+      const float met = step(1.0f).scalar();
+      if (met != static_cast<float>(width)) FAIL("round " << round << ": " << met << " of " << width << " met");
+    }
+  }
+}
+
+// A worker that looks for work when several tasks come is relied on; it wakes one other, and that one nobody.
+TEST_CASE("a burst of tasks wakes as many workers, also while one is awake", "[runtime][unit_queue]") {
+  WorkStealingPool pool(4, {.spin = std::chrono::milliseconds(1)});
+  for (int round = 0; round < 500; ++round) {
+    std::promise<void> one_awake;
+    pool.schedule([&] { one_awake.set_value(); });
+    one_awake.get_future().wait();
+    Meeting here(4);
+    std::atomic<int> met{0};
+    std::vector<std::promise<void>> left(4);
+    for (std::promise<void>& gone : left) {
+      pool.schedule([&] {
+        met += here.arrive() ? 1 : 0;
+        gone.set_value();
+      });
+    }
+    for (std::promise<void>& gone : left) gone.get_future().wait();
+    if (met != 4) FAIL("round " << round << ": " << met << " of 4 tasks ran side by side");
+  }
+}
+
+TEST_CASE("a wake-up counts before, while and after a thread waits", "[runtime][unit_queue]") {
+  WorkStealingPool pool(2);
+  const auto queue = std::make_shared<UnitQueue>(pool);
+  queue->push({});
+  queue->wake();
+  queue->run_until_woken();
+  for (int i = 0; i < 1000; ++i) {
+    std::thread waker([&] { queue->wake(); });
+    queue->run_until_woken();
+    waker.join();
+  }
+}
