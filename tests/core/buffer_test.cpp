@@ -16,9 +16,9 @@ using namespace dflow;
 
 namespace {
 /// Stands for a device's memory: counts, and says that the CPU must not touch it.
-class DeviceMemory final : public Allocator {
+class FarMemory final : public Allocator {
  public:
-  DeviceMemory() : Allocator(false) {}
+  FarMemory() : Allocator(false) {}
   void* allocate(std::size_t bytes, std::size_t alignment) override { return cpu_.allocate(bytes, alignment); }
   void deallocate(void* block, std::size_t bytes) noexcept override { cpu_.deallocate(block, bytes); }
   std::string_view name() const noexcept override { return "device"; }
@@ -193,7 +193,7 @@ TEST_CASE("a buffer of a power of two takes no more than that and a header", "[b
 }
 
 TEST_CASE("the header of device memory lies elsewhere", "[buffer]") {
-  DeviceMemory allocator;
+  FarMemory allocator;
   {
     const BufferRef buffer = BufferRef::allocate(256, allocator);
     CHECK(allocator.stats().bytes_in_use == 256);
