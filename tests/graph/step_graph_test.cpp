@@ -47,6 +47,21 @@ TEST_CASE("a table of edges tells the outputs of a node apart", "[graph]") {
   CHECK_FALSE(edges.contains({100, 0}));
 }
 
+TEST_CASE("the position of an edge is found whatever the order, and one that is there twice is named", "[graph]") {
+  CHECK(EdgePositions().find({0, 0}) == -1);
+  CHECK(EdgePositions().twice() == -1);
+  std::vector<Endpoint> edges;
+  for (NodeId node = 50; node-- > 0;) {
+    for (const std::int32_t index : {3, 0, 7}) edges.push_back({node, index});
+  }
+  const EdgePositions positions(edges);
+  for (std::size_t i = 0; i < edges.size(); ++i) CHECK(positions.find(edges[i]) == static_cast<std::int32_t>(i));
+  for (const Endpoint other : {Endpoint{50, 0}, Endpoint{-1, 0}, Endpoint{7, 1}, Endpoint{7, 8}}) CHECK(!positions.contains(other));
+  CHECK(positions.twice() == -1);
+  edges.push_back(edges[20]);
+  CHECK(edges[static_cast<std::size_t>(EdgePositions(edges).twice())] == edges[20]);
+}
+
 TEST_CASE("the value of a constant is read from its node", "[graph]") {
   Graph graph;
   CHECK(constant_value(constant(graph, 3.0f).node()).span<float>()[0] == 3);

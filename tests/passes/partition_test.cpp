@@ -64,9 +64,7 @@ struct Placed {
     for (const Operation& target : targets) nodes.push_back(target.node_id());
     PruneScratch scratch;
     StepGraph step = prune(*graph.store(), in, out, nodes, scratch, [&](NodeId, Node& node) {
-      std::size_t device = 0;
-      if (!node.device.empty()) device = static_cast<std::size_t>(*DeviceName::parse(node.device).id);
-      node.device = infos[device].name;
+      node.placed_on = node.device.empty() ? 0 : *DeviceName::parse(node.device).id;
     });
     return partition(std::move(step), infos, std::vector<KernelTables>(infos.size(), kernels), the_client());
   }
@@ -87,7 +85,7 @@ template <class Attrs> std::string key_of(const Attrs& attrs) {
 
 /// What must hold of all partitions: nodes are where they are said to be, in order, names are unique, and each Recv has
 /// one Send that is a target, and the other way round, the client's included.
-void check_sound(const Partitions& parts, std::span<const DeviceInfo> infos) {
+void check_sound(const Partitions& parts) {
   std::multiset<std::string> sent, received;
   std::set<std::size_t> used;
   for (const ClientEdge& edge : parts.sends) sent.insert(edge.key.text());
@@ -101,7 +99,7 @@ void check_sound(const Partitions& parts, std::span<const DeviceInfo> infos) {
     for (std::size_t i = 0; i < part.graph.nodes.size(); ++i) {
       const Node& node = part.graph.nodes[i];
       if (!names.insert(node.name).second) FAIL_CHECK("two nodes are named " << node.name);
-      if (node.device != infos[part.device].name) FAIL_CHECK(node.name << " is on another device");
+      if (node.placed_on != static_cast<std::int32_t>(part.device)) FAIL_CHECK(node.name << " is on another device");
       for (const Endpoint input : node.inputs) {
         if (input.node < 0 || input.node >= static_cast<NodeId>(i)) FAIL_CHECK(node.name << " comes too early");
       }
@@ -136,7 +134,7 @@ TEST_CASE("a graph on one device in host memory comes back whole", "[passes][par
     CHECK(parts.known.empty());
     CHECK(parts.sends.empty());
     CHECK(parts.receives.empty());
-    check_sound(parts, g.infos);
+    check_sound(parts);
   }
   const Partitions nothing = g.split({}, {});
   for (const Partition& part : nothing.parts) CHECK(part.graph.nodes.empty());
@@ -154,7 +152,7 @@ TEST_CASE("a tensor is sent once to each device that reads it, whoever its reade
   CHECK(parts.parts.size() == 3);
   CHECK(count(parts, "_Send") == 2);
   CHECK(count(parts, "_Recv") == 2);
-  check_sound(parts, g.infos);
+  check_sound(parts);
   for (const Partition& part : parts.parts) {
     for (const Node& node : part.graph.nodes) {
       if (node.op == &op_def<Send>) CHECK(node.attrs_as<Send>().send_device_incarnation == 100);
@@ -174,7 +172,7 @@ TEST_CASE("a control edge that crosses waits for its source by an empty tensor",
   const Partitions parts = g.split({}, fetches);
   CHECK(count(parts, "_Send") == 1);
   CHECK(count(parts, "_Recv") == 1);
-  check_sound(parts, g.infos);
+  check_sound(parts);
   int waiting = 0;
   for (const Partition& part : parts.parts) {
     for (const Node& node : part.graph.nodes) {
@@ -204,7 +202,7 @@ TEST_CASE("a fed edge is a feed of each part that reads it, and a fetch of it is
   CHECK(parts.known[0].feed == std::optional<std::size_t>(1));
   CHECK(parts.parts[0].fetches == std::vector<std::size_t>{2});
   CHECK(parts.parts[1].fetches == std::vector<std::size_t>{0});
-  check_sound(parts, g.infos);
+  check_sound(parts);
 }
 
 TEST_CASE("a constant is copied to each part that reads it, and a fetch of it is known", "[passes][partition]") {
@@ -223,7 +221,7 @@ TEST_CASE("a constant is copied to each part that reads it, and a fetch of it is
   CHECK(parts.known[0].fetch == 2);
   CHECK(!parts.known[0].feed);
   CHECK(parts.known[0].value.span<float>()[0] == 5);
-  check_sound(parts, g.infos);
+  check_sound(parts);
 }
 
 TEST_CASE("where devices have their own memory the client sends feeds and receives fetches", "[passes][partition]") {
@@ -250,7 +248,7 @@ TEST_CASE("where devices have their own memory the client sends feeds and receiv
     CHECK(part.feeds.empty());
     CHECK(part.fetches.empty());
   }
-  check_sound(parts, g.infos);
+  check_sound(parts);
 }
 
 TEST_CASE("the host memory of another task is not the client's", "[passes][partition]") {
@@ -277,7 +275,7 @@ TEST_CASE("the host memory of another task is not the client's", "[passes][parti
         if (node.op == &op_def<Recv>) CHECK(node.attrs_as<Recv>().host_memory);
       }
     }
-    check_sound(parts, g.infos);
+    check_sound(parts);
   }
 }
 
@@ -306,7 +304,7 @@ TEST_CASE("a node of which some outputs are fed runs beside its feeds", "[passes
       CHECK(node.name.find("/_feed_") != std::string::npos);
     }
   }
-  check_sound(parts, g.infos);
+  check_sound(parts);
 }
 
 TEST_CASE("who waits for a constant waits for what the constant was built after, in every part", "[passes][partition]") {
@@ -329,7 +327,7 @@ TEST_CASE("who waits for a constant waits for what the constant was built after,
       }
     }
     const Partitions parts = g.split({}, {far});
-    check_sound(parts, g.infos);
+    check_sound(parts);
     REQUIRE(parts.parts.size() == 2);
     const StepGraph& there = parts.parts[1].graph;
     const Node& reader = there.node(there.fetches[0].node);
@@ -353,7 +351,7 @@ TEST_CASE("a long chain of constants that were built after one another is split"
   const auto on = g.on(1);
   const auto after = g.graph.control_dependencies({last});
   const Partitions parts = g.split({}, {random_uniform<float>(g.graph, {})});
-  check_sound(parts, g.infos);
+  check_sound(parts);
   CHECK(count(parts, "_Send") == 1);
 }
 
@@ -376,7 +374,7 @@ TEST_CASE("all of a list is in host memory where its argument is, however long",
   CHECK(parts.parts[0].fetches == std::vector<std::size_t>{1});
   REQUIRE(parts.receives.size() == 1);
   CHECK(parts.receives[0].index == 0);
-  check_sound(parts, g.infos);
+  check_sound(parts);
 }
 
 TEST_CASE("partitions of random graphs are sound", "[passes][partition]") {
@@ -417,7 +415,7 @@ TEST_CASE("partitions of random graphs are sound", "[passes][partition]") {
     for (std::size_t i = below(5); i > 0; --i) fetches.push_back(edges[below(edges.size())]);
     for (std::size_t i = below(3); i > 0; --i) targets.push_back(edges[below(edges.size())].operation());
     const Partitions parts = g.split(feeds, fetches, targets);
-    if (parts.parts.size() != 1 || !parts.parts[0].graph.nodes.empty()) check_sound(parts, g.infos);
+    if (parts.parts.size() != 1 || !parts.parts[0].graph.nodes.empty()) check_sound(parts);
     // Each fetch has one way to the client.
     std::multiset<std::size_t> got;
     for (const Partition& part : parts.parts) got.insert(part.fetches.begin(), part.fetches.end());
@@ -434,7 +432,8 @@ TEST_CASE("a node that depends on a later one is refused", "[passes][partition]"
   const auto y = identity(random_uniform<float>(g.graph, {}));
   const Endpoint fetch[] = {y.endpoint()};
   StepGraph step = prune(*g.graph.store(), {}, fetch, {});
-  for (Node& node : step.nodes) node.device = g.infos[0].name;
+  for (Node& node : step.nodes) node.placed_on = 0;
+  step.nodes.back().placed_on = 1;
   std::swap(step.nodes[step.nodes.size() - 1], step.nodes[0]);
   try {
     static_cast<void>(partition(std::move(step), g.infos, kernels_for(g.infos), the_client()));

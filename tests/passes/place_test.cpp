@@ -271,7 +271,9 @@ TEST_CASE("the text of a placement has a line per node", "[passes][place]") {
   Node node;
   node.op = &op_def<NoOp>;
   node.name = "n";
-  node.device = "/cpu:0";
+  node.device = "/cpu:*";
+  node.placed_on = 1;
   graph.nodes = {node};
-  CHECK(placement_text(graph) == "n: NoOp -> /cpu:0\n");
+  const DeviceInfo devices[] = {{.name = "/cpu:0"}, {.name = "/cpu:1"}};
+  CHECK(placement_text(graph, devices) == "n: NoOp -> /cpu:1\n");
 }

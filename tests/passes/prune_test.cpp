@@ -114,12 +114,12 @@ TEST_CASE("visit is told the old id of each node that is kept, and its copy may 
     std::vector<NodeId> ids;
     const StepGraph pruned = prune(*g.graph.store(), {}, fetch, {}, scratch, [&](NodeId id, Node& node) {
       ids.push_back(id);
-      node.device = "/cpu:5";
+      node.placed_on = 5;
     });
     CHECK(ids == std::vector<NodeId>{g.x.node_id(), g.b.node_id()});
-    CHECK(pruned.nodes[1].device == "/cpu:5");
+    CHECK(pruned.nodes[1].placed_on == 5);
   }
-  CHECK(g.b.node().device.empty());
+  CHECK(g.b.node().placed_on == -1);
 }
 
 TEST_CASE("working memory may be used again, also by a graph that has grown or is another", "[passes][prune]") {

@@ -85,9 +85,16 @@ class Allocator : public BlockOwner, public std::enable_shared_from_this<Allocat
 
 namespace detail {
 
+[[noreturn]] void throw_out_of_memory(std::string_view allocator, std::size_t bytes);
+
 /// What the allocator gives, which is checked: an allocator may be the user's, and malloc's null is easily passed on.
 /// Errors: those of the allocator; resource_exhausted that names it if it gives null.
-void* allocate_from(Allocator& allocator, std::size_t bytes, std::size_t alignment = Allocator::default_alignment);
+inline void* allocate_from(Allocator& allocator, std::size_t bytes, std::size_t alignment = Allocator::default_alignment) {
+  void* block = allocator.allocate(bytes, alignment);
+  if (block == nullptr) [[unlikely]]
+    throw_out_of_memory(allocator.name(), bytes);
+  return block;
+}
 
 }  // namespace detail
 

@@ -29,13 +29,6 @@ inline constexpr std::size_t max_cpu_block_bytes = std::size_t{1} << 39;
               str_cat("allocator ", allocator, " does not give an alignment of ", alignment, " bytes"));
 }
 
-DFLOW_INLINE void* allocate_from(Allocator& allocator, std::size_t bytes, std::size_t alignment) {
-  void* block = allocator.allocate(bytes, alignment);
-  if (block == nullptr) [[unlikely]]
-    throw_out_of_memory(allocator.name(), bytes);
-  return block;
-}
-
 DFLOW_INLINE void raise_to(std::atomic<std::size_t>& peak, std::size_t value) noexcept {
   std::size_t seen = peak.load(std::memory_order_relaxed);
   while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {

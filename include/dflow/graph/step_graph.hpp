@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace dflow {
@@ -17,8 +18,8 @@ struct EndpointHash {
 };
 
 /// The part of a graph that one kind of step needs: what passes transform and plans are made from. Node ids are positions
-/// in `nodes`, which stand in a topological order (but for the back edges of loops). Nodes are placed: who must be together
-/// is said by their devices, and `colocated_with` by none.
+/// in `nodes`, which stand in a topological order (but for the back edges of loops). Nodes are placed: their devices,
+/// `placed_on`, say who is together, `device` is what the user asked for, and nothing is `colocated_with`.
 ///
 /// Thread safety: a value type.
 struct StepGraph {
@@ -32,6 +33,26 @@ struct StepGraph {
   const OutputInfo& output(Endpoint endpoint) const {
     return node(endpoint.node).outputs[static_cast<std::size_t>(endpoint.index)];
   }
+};
+
+/// Where each of some edges stands among them: feeds, say.
+class EdgePositions {
+ public:
+  EdgePositions() = default;
+  explicit EdgePositions(std::span<const Endpoint> edges);
+
+  /// -1 for an edge that is not among them; of several alike any one.
+  std::int32_t find(Endpoint edge) const noexcept;
+  bool contains(Endpoint edge) const noexcept { return find(edge) >= 0; }
+  /// Position of an edge that is there twice, else -1.
+  std::int32_t twice() const noexcept;
+
+ private:
+  struct Entry {
+    Endpoint edge;
+    std::int32_t position;
+  };
+  std::vector<Entry> sorted_;
 };
 
 /// Errors: InvalidArgument, naming a node that depends on a later one.

@@ -54,12 +54,16 @@ class AnyKernel {
   /// estimated from the flops and bytes of the kernel table's row (`estimated_ns`).
   virtual double cost_ns() const noexcept { return 0; }
   const KernelTraits& traits() const noexcept { return traits_; }
+  /// It is an AsyncKernel.
+  bool is_async() const noexcept { return is_async_; }
 
  protected:
   explicit AnyKernel(const KernelTraits& traits) noexcept : traits_(traits) {}
 
  private:
+  friend class AsyncKernel;
   KernelTraits traits_;
+  bool is_async_ = false;
 };
 
 /// A kernel that finishes later: a receive, a dequeue, a remote call.
@@ -68,14 +72,14 @@ class AsyncKernel : public AnyKernel {
   /// What such a kernel calls when its outputs are set, or with the error that it ended with.
   using Done = Completion;
 
-  AsyncKernel() = default;
+  AsyncKernel() noexcept { is_async_ = true; }
 
   /// Starts the work and returns at once; calls `done` from any thread when the outputs are set. `context` lives until then.
   virtual void run_async(KernelContext& context, Done done) const = 0;
   void run(KernelContext& context) const final;
 
  protected:
-  explicit AsyncKernel(const KernelTraits& traits) noexcept : AnyKernel(traits) {}
+  explicit AsyncKernel(const KernelTraits& traits) noexcept : AnyKernel(traits) { is_async_ = true; }
 };
 
 }  // namespace dflow

@@ -89,7 +89,9 @@ class StepResources {
 
   ResourceContainer& container();
   /// Precondition: no kernel of the step runs.
-  void clear() noexcept { delete container_.exchange(nullptr, std::memory_order_acq_rel); }
+  void clear() noexcept {
+    if (container_.load(std::memory_order_relaxed) != nullptr) delete container_.exchange(nullptr, std::memory_order_acq_rel);
+  }
 
  private:
   std::atomic<ResourceContainer*> container_{nullptr};

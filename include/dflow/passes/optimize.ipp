@@ -49,7 +49,7 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
   slots.resize(slots.size() + node.outputs.size());
   try {
     const std::unique_ptr<AnyKernel> kernel = entry->make(KernelInit{node, inputs, host, entry});
-    if (kernel == nullptr || dynamic_cast<const AsyncKernel*>(kernel.get()) != nullptr) return std::nullopt;
+    if (kernel == nullptr || kernel->is_async()) return std::nullopt;
     StepResources resources;
     StepContext step;
     step.resources = &resources;
@@ -82,7 +82,7 @@ DFLOW_INLINE Node constant_like(const Node& node, std::size_t output, AnyTensor 
   constant.types.push_back(value.dtype());
   constant.outputs = {{value.dtype(), value.shape()}};
   constant.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{std::move(value)});
-  constant.device = node.device;
+  constant.placed_on = node.placed_on;
   constant.where = node.where;
   return constant;
 }
@@ -172,13 +172,12 @@ DFLOW_INLINE std::uint64_t node_hash(const Node& node) {
     for (const AttrField& field : node.op->attr_fields) hash = mix(hash, attr_hash(field.get(node.attrs.get())));
   }
   for (const NodeId control : node.control_inputs) hash = mix(hash, ~static_cast<std::uint64_t>(control));
-  hash = mix(hash, std::hash<std::string>{}(node.device));
-  return hash;
+  return mix(hash, static_cast<std::uint64_t>(node.placed_on));
 }
 
 DFLOW_INLINE bool computes_the_same(const Node& a, const Node& b) {
   if (a.op != b.op || !(a.types == b.types) || a.inputs != b.inputs || a.control_inputs != b.control_inputs ||
-      a.device != b.device || a.outputs.size() != b.outputs.size()) {
+      a.placed_on != b.placed_on || a.outputs.size() != b.outputs.size()) {
     return false;
   }
   if (a.attrs == b.attrs) return true;
@@ -236,7 +235,7 @@ DFLOW_INLINE StepGraph merge_common_subexpressions(StepGraph graph, const PassCo
 }
 
 DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
-  require_topological_order(graph);
+  if (options.constant_folding || options.common_subexpressions) require_topological_order(graph);
   bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
   has_changed |= options.common_subexpressions && detail::merge(graph, context);
   return has_changed ? prune(std::move(graph)) : graph;

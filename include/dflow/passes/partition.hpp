@@ -45,11 +45,11 @@ struct Partitions {
 ///   of the client. A fetch is one of its part's where it is made in the client's memory, else sent to the client.
 /// - A constant is copied to each part that reads it, and waits there for what it was built after; so does, for an empty one in
 ///   its place, what has a control edge from it.
-/// A graph on one device that computes in the client's memory comes back whole. In a part no two nodes have one name, and
+/// A graph on one device that computes in the client's memory comes back whole, and is not looked at. In a part no two nodes have one name, and
 /// those that were put in are named after the user's node they serve.
 ///
-/// Precondition: every node's `device` is the name of one of `devices`; `kernels` are theirs, in the same order.
-/// Errors: InvalidArgument if a node depends on a later one.
+/// Precondition: every node's `placed_on` is a position among `devices`; `kernels` are theirs, in the same order.
+/// Errors: InvalidArgument if a node of a graph that is split depends on a later one.
 Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
                      const DeviceInfo& client);
 

@@ -5,11 +5,11 @@
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/partition.hpp>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 namespace dflow {
@@ -27,20 +27,14 @@ class Partitioner {
         parts_(devices.size()),
         new_id_(graph_.nodes.size(), -1),
         host_outputs_(graph_.nodes.size()),
+        feeds_(graph_.feeds),
         has_feed_(graph_.nodes.size()),
         client_memory_(number_of(host_memory_of(client))) {
-    std::unordered_map<std::string_view, std::size_t> device_of_name;
     for (std::size_t d = 0; d < devices.size(); ++d) {
       parts_[d].device = d;
-      device_of_name.emplace(devices[d].name, d);
       memories_.push_back({number_of(memory_of(devices[d])), number_of(host_memory_of(devices[d]))});
     }
-    device_of_.reserve(graph_.nodes.size());
-    for (const Node& node : graph_.nodes) device_of_.push_back(device_of_name.at(node.device));
-    for (std::size_t f = 0; f < graph_.feeds.size(); ++f) {
-      has_feed_[at(graph_.feeds[f].node)] = true;
-      feed_of_.emplace(graph_.feeds[f], f);
-    }
+    for (const Endpoint feed : graph_.feeds) has_feed_[at(feed.node)] = true;
   }
 
   Partitions partition() {
@@ -76,7 +70,7 @@ class Partitioner {
 
   static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
 
-  std::size_t device(NodeId id) const { return device_of_[at(id)]; }
+  std::size_t device(NodeId id) const { return static_cast<std::size_t>(graph_.node(id).placed_on); }
   const DeviceInfo& info(std::size_t device) const { return device == client_place ? client_ : devices_[device]; }
   Partition& part_of(NodeId id) { return parts_[device(id)]; }
   bool is_constant(NodeId id) const { return graph_.node(id).op->role == OpRole::constant && !has_feed_[at(id)]; }
@@ -108,7 +102,7 @@ class Partitioner {
 
   NodeId append(std::size_t device, Node node) {
     std::vector<Node>& nodes = parts_[device].graph.nodes;
-    node.device = devices_[device].name;
+    node.placed_on = static_cast<std::int32_t>(device);
     nodes.push_back(std::move(node));
     return static_cast<NodeId>(nodes.size()) - 1;
   }
@@ -222,9 +216,8 @@ class Partitioner {
   }
 
   std::optional<std::size_t> find_feed(Endpoint edge) const {
-    if (!has_feed_[at(edge.node)]) return std::nullopt;
-    const auto found = feed_of_.find(edge);
-    return found == feed_of_.end() ? std::nullopt : std::optional(found->second);
+    const std::int32_t found = has_feed_[at(edge.node)] ? feeds_.find(edge) : -1;
+    return found < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(found));
   }
 
   NodeId copy_constant(NodeId id, std::size_t to) {
@@ -329,12 +322,11 @@ class Partitioner {
   std::vector<Partition> parts_;
   std::vector<NodeId> new_id_;  ///< in the part of the node's device
   std::vector<std::vector<bool>> host_outputs_;  ///< by node, where its device has a memory of its own
+  EdgePositions feeds_;
   std::vector<bool> has_feed_;
   std::map<MemoryId, MemoryNumber> memory_numbers_;
   MemoryNumber client_memory_;
   std::vector<Memories> memories_;  ///< by device
-  std::vector<std::size_t> device_of_;
-  std::unordered_map<Endpoint, std::size_t, EndpointHash> feed_of_;
   /// What has come to a place already, by node, output or What, device and memory.
   std::map<std::tuple<NodeId, std::int32_t, std::size_t, MemoryNumber>, NodeId> brought_;
 };
@@ -343,14 +335,14 @@ class Partitioner {
 
 DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
                                   const DeviceInfo& client) {
-  require_topological_order(graph);
-  std::size_t only = 0;
-  while (only + 1 < devices.size() && !graph.nodes.empty() && graph.nodes[0].device != devices[only].name) ++only;
-  bool on_one = memory_of(devices[only]) == host_memory_of(client);
-  for (const Node& node : graph.nodes) on_one = on_one && node.device == devices[only].name;
-  if (!on_one) return detail::Partitioner(std::move(graph), devices, kernels, client).partition();
+  const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes[0].placed_on;
   Partition whole;
-  whole.device = only;
+  whole.device = static_cast<std::size_t>(only);
+  if (memory_of(devices[whole.device]) != host_memory_of(client) ||
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.placed_on != only; })) {
+    require_topological_order(graph);
+    return detail::Partitioner(std::move(graph), devices, kernels, client).partition();
+  }
   for (std::size_t i = 0; i < graph.feeds.size(); ++i) whole.feeds.push_back(i);
   for (std::size_t i = 0; i < graph.fetches.size(); ++i) whole.fetches.push_back(i);
   whole.graph = std::move(graph);

@@ -40,7 +40,18 @@ class Placement {
   /// Places the nodes that were added to the graph since the last call. Always of the same graph.
   void extend(const GraphStore& graph);
   /// Position among the devices. Precondition: the node was there when `extend` was called.
-  std::size_t device_of(NodeId node) const;
+  std::size_t device_of(NodeId node) const { return Reader(*this).device_of(node); }
+
+  /// Reads the devices of many nodes under one lock: while it lives `extend` waits, and must not be called in its thread.
+  class Reader {
+   public:
+    explicit Reader(const Placement& placement) : placement_(placement), lock_(placement.mutex_) {}
+    std::size_t device_of(NodeId node) const;
+
+   private:
+    const Placement& placement_;
+    std::shared_lock<std::shared_mutex> lock_;
+  };
 
  private:
   /// A set of devices, by its number: there are few, shared by many nodes.
@@ -53,6 +64,15 @@ class Placement {
   struct Group {
     SetId allowed = 0;
     std::int32_t device = -1;
+  };
+
+  struct TypedOp {
+    const OpDef* op = nullptr;
+    TypeArgs types;
+    friend bool operator==(const TypedOp&, const TypedOp&) = default;
+  };
+  struct TypedOpHash {
+    std::size_t operator()(const TypedOp& of) const noexcept;
   };
 
   SetId intern(const Set& set);
@@ -79,17 +99,18 @@ class Placement {
 
   mutable std::shared_mutex mutex_;
   std::vector<Set> sets_;
+  std::vector<std::int32_t> first_of_;  ///< by set, its first device; -1: it is empty
   std::map<Set, SetId> set_ids_;
   std::map<std::pair<SetId, SetId>, SetId> intersections_;
   std::unordered_map<std::string, Constraint> constraints_;
-  std::map<std::pair<const OpDef*, std::vector<DType>>, SetId> kernel_sets_;
+  std::unordered_map<TypedOp, SetId, TypedOpHash> kernel_sets_;
   std::vector<NodeId> parent_;
   std::vector<Group> groups_;  ///< by the group's root
   std::unordered_map<NodeId, Status> errors_;
 };
 
 /// "name: op -> device" per node, one a line.
-std::string placement_text(const StepGraph& graph);
+std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices);
 
 }  // namespace dflow
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <tuple>
 
 namespace dflow {
 
@@ -20,11 +21,14 @@ DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<K
 DFLOW_INLINE Placement::SetId Placement::intern(const Set& set) {
   if (const auto found = set_ids_.find(set); found != set_ids_.end()) return found->second;
   const auto id = static_cast<SetId>(sets_.size());
+  const auto first = std::find(set.begin(), set.end(), true);
   sets_.push_back(set);
   try {
+    first_of_.push_back(first == set.end() ? -1 : static_cast<std::int32_t>(first - set.begin()));
     set_ids_.emplace(set, id);
   } catch (...) {
     sets_.pop_back();
+    first_of_.resize(sets_.size());
     throw;
   }
   return id;
@@ -42,8 +46,7 @@ DFLOW_INLINE Placement::SetId Placement::intersect(SetId a, SetId b) {
 }
 
 DFLOW_INLINE bool Placement::is_empty(SetId set) const {
-  const Set& members = sets_[static_cast<std::size_t>(set)];
-  return std::find(members.begin(), members.end(), true) == members.end();
+  return first_of_[static_cast<std::size_t>(set)] < 0;
 }
 
 DFLOW_INLINE bool Placement::contains(SetId set, std::int32_t device) const {
@@ -65,9 +68,14 @@ DFLOW_INLINE const Placement::Constraint& Placement::constraint_of(const std::st
   return constraints_.emplace(device, constraint).first->second;
 }
 
+DFLOW_INLINE std::size_t Placement::TypedOpHash::operator()(const TypedOp& of) const noexcept {
+  auto hash = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(of.op));
+  for (std::size_t t = 0; t < of.types.size; ++t) hash = hash * 31 + static_cast<std::uint64_t>(of.types[t]);
+  return static_cast<std::size_t>(hash * 0x9e3779b97f4a7c15u >> 16);
+}
+
 DFLOW_INLINE Placement::SetId Placement::with_kernel(const Node& node) {
-  const std::vector<DType> types(node.types.values, node.types.values + node.types.size);
-  const std::pair<const OpDef*, std::vector<DType>> key{node.op, types};
+  const TypedOp key{node.op, node.types};
   if (const auto found = kernel_sets_.find(key); found != kernel_sets_.end()) return found->second;
   Set set(devices_.size(), true);
   for (std::size_t d = 0; node.op->needs_kernel && d < devices_.size(); ++d) {
@@ -174,8 +182,7 @@ DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node
     if (contains(group.allowed, producers)) return producers;
     break;
   }
-  const Set& allowed = sets_[static_cast<std::size_t>(group.allowed)];
-  return static_cast<std::int32_t>(std::find(allowed.begin(), allowed.end(), true) - allowed.begin());
+  return first_of_[static_cast<std::size_t>(group.allowed)];
 }
 
 DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
@@ -224,17 +231,21 @@ DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, c
   for (std::size_t i = placed; i < count; ++i) parent_[i] = root(static_cast<NodeId>(i));
 }
 
-DFLOW_INLINE std::size_t Placement::device_of(NodeId node) const {
-  const std::shared_lock lock(mutex_);
-  if (const auto found = errors_.find(node); found != errors_.end()) throw Error(found->second);
+DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
+  const auto& [parent, groups, errors] = std::tie(placement_.parent_, placement_.groups_, placement_.errors_);
+  if (!errors.empty()) {
+    if (const auto found = errors.find(node); found != errors.end()) throw Error(found->second);
+  }
   NodeId at = node;
-  while (parent_[static_cast<std::size_t>(at)] != at) at = parent_[static_cast<std::size_t>(at)];
-  return static_cast<std::size_t>(groups_[static_cast<std::size_t>(at)].device);
+  while (parent[static_cast<std::size_t>(at)] != at) at = parent[static_cast<std::size_t>(at)];
+  return static_cast<std::size_t>(groups[static_cast<std::size_t>(at)].device);
 }
 
-DFLOW_INLINE std::string placement_text(const StepGraph& graph) {
+DFLOW_INLINE std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices) {
   std::string text;
-  for (const Node& node : graph.nodes) text += str_cat(node.name, ": ", node.op->name, " -> ", node.device, "\n");
+  for (const Node& node : graph.nodes) {
+    text += str_cat(node.name, ": ", node.op->name, " -> ", devices[static_cast<std::size_t>(node.placed_on)].name, "\n");
+  }
   return text;
 }
 

@@ -17,6 +17,7 @@ class PruneScratch {
  private:
   friend class Pruner;
   std::vector<std::uint32_t> marked_;  ///< per node of the graph: the call that last needed it
+  std::vector<std::uint32_t> fed_;     ///< the call that last fed one of its outputs
   std::vector<NodeId> new_id_;         ///< of nodes that this call needs
   std::uint32_t call_ = 0;
 };

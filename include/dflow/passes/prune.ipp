@@ -4,7 +4,6 @@
 #include <dflow/passes/prune.hpp>
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,15 +25,18 @@ class Pruner {
     const std::size_t num_needed = needed_.size();
     for (const Endpoint feed : feeds_) need(feed.node);
     stack_.clear();
-    std::unordered_set<NodeId> fed_only(needed_.begin() + static_cast<std::ptrdiff_t>(num_needed), needed_.end());
-    std::sort(needed_.begin(), needed_.end());
+    std::vector<NodeId> fed_only(needed_.begin() + static_cast<std::ptrdiff_t>(num_needed), needed_.end());
+    sort(fed_only);
+    sort_needed();
     for (std::size_t k = 0; k < needed_.size(); ++k) scratch_.new_id_[at(needed_[k])] = static_cast<NodeId>(k);
 
     StepGraph pruned;
     pruned.nodes.reserve(needed_.size());
+    auto next_fed_only = fed_only.begin();
     for (const NodeId id : needed_) {
       Node& node = pruned.nodes.emplace_back(take(id));
-      if (!fed_only.empty() && fed_only.contains(id)) {
+      if (next_fed_only != fed_only.end() && *next_fed_only == id) {
+        ++next_fed_only;
         node.inputs.clear();
         node.control_inputs.clear();
         node.is_fed_only = true;
@@ -49,15 +51,28 @@ class Pruner {
 
  private:
   static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
+  /// Where much of the graph is needed, reading the marks is quicker.
+  void sort_needed() {
+    if (needed_.size() * 8 < count_) return sort(needed_);
+    needed_.clear();
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (is_needed(static_cast<NodeId>(i))) needed_.push_back(static_cast<NodeId>(i));
+    }
+  }
+  static void sort(std::vector<NodeId>& ids) {
+    if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
+  }
 
   void open(std::size_t count) {
     if (scratch_.marked_.size() < count) {
       const std::size_t room = std::max(count, scratch_.marked_.size() * 2);
       scratch_.marked_.resize(room);
+      scratch_.fed_.resize(room);
       scratch_.new_id_.resize(room);
     }
     if (++scratch_.call_ == 0) {  // the numbers of calls have come round
       std::fill(scratch_.marked_.begin(), scratch_.marked_.end(), 0u);
+      std::fill(scratch_.fed_.begin(), scratch_.fed_.end(), 0u);
       scratch_.call_ = 1;
     }
     count_ = count;
@@ -84,23 +99,29 @@ class Pruner {
     needed_.push_back(id);
     stack_.push_back(id);
   }
+  bool is_node_fed(NodeId id) const noexcept { return scratch_.fed_[at(id)] == scratch_.call_; }
   void need_edge(Endpoint edge) {
-    if (fed_nodes_.contains(edge.node) && fed_.contains(edge)) return;
+    if (is_node_fed(edge.node) && fed_.contains(edge)) return;
     need(edge.node);
   }
   /// What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
   template <class Nodes>
   void need_control(NodeId id, const Nodes& nodes) {
-    if (!fed_nodes_.contains(id) || nodes[at(id)].op->role != OpRole::placeholder) need(id);
+    if (!is_node_fed(id) || nodes[at(id)].op->role != OpRole::placeholder) need(id);
   }
 
   template <class Nodes>
   void mark(const Nodes& nodes) {
     for (const Endpoint feed : feeds_) {
       check(feed.node);
-      fed_nodes_.insert(feed.node);
       check_output(feed, nodes);
-      if (!fed_.insert(feed).second) throw Error(invalid_argument("an edge is fed twice"));
+      scratch_.fed_[at(feed.node)] = scratch_.call_;
+    }
+    fed_ = EdgePositions(feeds_);
+    if (const std::int32_t twice = fed_.twice(); twice >= 0) {
+      const auto [node, index] = feeds_[static_cast<std::size_t>(twice)];
+      const std::string output = index == 0 ? "" : str_cat(":", index);
+      throw Error(invalid_argument(str_cat("'", nodes[at(node)].name, output, "' is fed twice")));
     }
     for (const Endpoint fetch : fetches_) {
       check(fetch.node);
@@ -133,8 +154,7 @@ class Pruner {
   std::size_t count_ = 0;
   std::vector<NodeId> needed_;
   std::vector<NodeId> stack_;
-  std::unordered_set<NodeId> fed_nodes_;
-  std::unordered_set<Endpoint, EndpointHash> fed_;
+  EdgePositions fed_;
 };
 
 DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,

@@ -9,6 +9,7 @@
 #include <dflow/runtime/plan_constants.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -35,10 +36,15 @@ class KeptKernels {
   std::shared_ptr<AnyKernel> keep(std::string_view device, std::string_view node, std::shared_ptr<AnyKernel> kernel);
 
  private:
-  static std::string key_of(std::string_view device, std::string_view node);
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+  };
+  /// By the names of their nodes.
+  using OfDevice = std::unordered_map<std::string, std::shared_ptr<AnyKernel>, Hash, std::equal_to<>>;
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<AnyKernel>> kernels_;
+  std::unordered_map<std::string, OfDevice, Hash, std::equal_to<>> devices_;
 };
 
 /// How a plan is made.
@@ -139,7 +145,8 @@ class Plan {
   std::shared_ptr<const void> device_owner_;  // first, so destroyed last
   StepGraph graph_;
   const DeviceContext* device_ = nullptr;
-  std::vector<std::shared_ptr<AnyKernel>> kernels_;
+  std::vector<std::unique_ptr<AnyKernel>> kernels_;
+  std::vector<std::shared_ptr<AnyKernel>> kept_kernels_;  ///< of a KeptKernels too
   std::vector<PlanNode> nodes_;
   std::vector<Unit> units_;
   std::vector<std::int32_t> unit_consumers_;

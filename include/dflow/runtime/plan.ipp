@@ -10,23 +10,18 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string KeptKernels::key_of(std::string_view device, std::string_view node) {
-  std::string key(device);
-  key.push_back('\0');  // in no name
-  key += node;
-  return key;
-}
-
 DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::find(std::string_view device, std::string_view node) const {
   const std::lock_guard lock(mutex_);
-  const auto found = kernels_.find(key_of(device, node));
-  return found == kernels_.end() ? nullptr : found->second;
+  const auto kernels = devices_.find(device);
+  if (kernels == devices_.end()) return nullptr;
+  const auto found = kernels->second.find(node);
+  return found == kernels->second.end() ? nullptr : found->second;
 }
 
 DFLOW_INLINE std::shared_ptr<AnyKernel> KeptKernels::keep(std::string_view device, std::string_view node,
                                                           std::shared_ptr<AnyKernel> kernel) {
   const std::lock_guard lock(mutex_);
-  return kernels_.try_emplace(key_of(device, node), std::move(kernel)).first->second;
+  return devices_[std::string(device)].try_emplace(std::string(node), std::move(kernel)).first->second;
 }
 
 namespace detail {
@@ -107,8 +102,7 @@ class PlanCompiler {
       inputs_.clear();
       for (const Endpoint input : node.inputs) inputs_.push_back(g.output(input));
       const KernelInit init{node, inputs_, *plan_->device_, entries_[i]};
-      plan_->kernels_.push_back(make_kernel_of(init));
-      run_as(i, *plan_->kernels_.back());
+      run_as(i, make_kernel_of(init));
       unit_nodes_[i].cost_ns = estimated_ns(*kernels_[i], *entries_[i], init);
     }
   }
@@ -117,22 +111,23 @@ class PlanCompiler {
     kernels_[i] = &kernel;
     detail::UnitNode& unit = unit_nodes_[i];
     unit.runs = true;
-    unit.is_async = dynamic_cast<const AsyncKernel*>(&kernel) != nullptr;
+    unit.is_async = kernel.is_async();
     unit.splits = kernel.traits().splits;
     plan_->carries_dead_ |= kernel.traits().makes_dead_outputs;
   }
 
   const AnyKernel& after_controls() {
     if (after_controls_ == nullptr) {
-      plan_->kernels_.push_back(std::make_shared<detail::AfterControlInputs>());
+      plan_->kernels_.push_back(std::make_unique<detail::AfterControlInputs>());
       after_controls_ = plan_->kernels_.back().get();
     }
     return *after_controls_;
   }
 
-  const KernelEntry& entry_of(const Node& node) const {
+  const KernelEntry& entry_of(const Node& node) {
     const DeviceContext& device = *plan_->device_;
-    const KernelEntry* entry = options_.kernels->find(device.type, node.op->name);
+    const KernelEntry*& entry = entry_of_op_[node.op];
+    if (entry == nullptr) entry = options_.kernels->find(device.type, node.op->name);
     Status status;
     if (entry == nullptr) {
       const bool moves = node.op->role == OpRole::send || node.op->role == OpRole::recv;
@@ -150,13 +145,14 @@ class PlanCompiler {
     throw Error(status.with_node(node.op->name, node.name).with_device(device.name).with_location(node.where));
   }
 
-  std::shared_ptr<AnyKernel> make_kernel_of(const KernelInit& init) {
+  /// Owned by the plan.
+  const AnyKernel& make_kernel_of(const KernelInit& init) {
     const Node& node = init.node;
     const DeviceContext& device = init.device;
     if (options_.kept != nullptr && node.op->is_stateful) {
-      if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, node.name)) return kept;
+      if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, node.name)) return own(std::move(kept));
     }
-    std::shared_ptr<AnyKernel> kernel;
+    std::unique_ptr<AnyKernel> kernel;
     try {
       kernel = init.entry->make(init);
       if (kernel == nullptr) throw Error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
@@ -167,9 +163,15 @@ class PlanCompiler {
                       .with_location(node.where));
     }
     if (options_.kept != nullptr && kernel->traits().keeps_state) {
-      return options_.kept->keep(device.name, node.name, std::move(kernel));
+      return own(options_.kept->keep(device.name, node.name, std::move(kernel)));
     }
-    return kernel;
+    plan_->kernels_.push_back(std::move(kernel));
+    return *plan_->kernels_.back();
+  }
+
+  const AnyKernel& own(std::shared_ptr<AnyKernel> kept) {
+    plan_->kept_kernels_.push_back(std::move(kept));
+    return *plan_->kept_kernels_.back();
   }
 
   // ---- slots: one per output, and one more per feed, which consumers read instead ----
@@ -179,9 +181,7 @@ class PlanCompiler {
   }
 
   Index feed_of(Endpoint endpoint) const {
-    if (!has_feed_[at(endpoint.node)]) return -1;
-    const auto found = feed_index_.find(endpoint);
-    return found == feed_index_.end() ? -1 : found->second;
+    return has_feed_[at(endpoint.node)] ? feeds_.find(endpoint) : -1;
   }
 
   Index slot_of(Endpoint endpoint, bool on_host) const {
@@ -195,6 +195,7 @@ class PlanCompiler {
   void assign_slots() {
     first_slot_.resize(num_nodes());
     has_feed_.resize(num_nodes());
+    feeds_ = EdgePositions(graph().feeds);
     Index next = 0;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       first_slot_[i] = next;
@@ -202,7 +203,6 @@ class PlanCompiler {
     }
     for (const Endpoint feed : graph().feeds) {
       has_feed_[at(feed.node)] = true;
-      feed_index_.emplace(feed, static_cast<Index>(plan_->feed_slots_.size()));
       plan_->feed_slots_.push_back(next++);
     }
     plan_->num_slots_ = next;
@@ -558,6 +558,7 @@ class PlanCompiler {
   const PlanOptions& options_;
   std::shared_ptr<Plan> plan_;
   std::vector<const AnyKernel*> kernels_;
+  std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
   std::vector<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
   const AnyKernel* after_controls_ = nullptr;
   std::vector<detail::UnitNode> unit_nodes_;
@@ -566,7 +567,7 @@ class PlanCompiler {
   std::vector<Index> first_host_output_;        ///< among the plan's, by node; -1: it has none
   std::vector<Index> first_slot_;
   std::vector<bool> has_feed_;
-  std::unordered_map<Endpoint, Index, EndpointHash> feed_index_;
+  EdgePositions feeds_;
   std::unordered_map<NodeId, Index> host_constant_;
   std::size_t shift_ = 0;  ///< positions of nodes among what units are formed of begin here; before them late feeds
   std::vector<Index> unit_of_;

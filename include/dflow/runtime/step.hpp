@@ -30,7 +30,8 @@ class Step : public std::enable_shared_from_this<Step> {
   explicit Step(std::shared_ptr<const Plan> plan);
 
   const Plan& plan() const noexcept { return *plan_; }
-  void feed(std::size_t i, AnyTensor tensor) noexcept { slots_[slot(plan_->feed_slots()[i])] = std::move(tensor); }
+  void feed(std::size_t i, AnyTensor&& tensor) noexcept { slots_[slot(plan_->feed_slots()[i])] = std::move(tensor); }
+  void feed(std::size_t i, const AnyTensor& tensor) noexcept { slots_[slot(plan_->feed_slots()[i])] = tensor; }
   /// The tensor of a fetch; uninitialised if it is dead.
   const AnyTensor& fetch(std::size_t i) const noexcept { return slots_[slot(plan_->fetch_slots()[i])]; }
   /// The same, taken out where nothing of the plan needs it any more (a constant stays).
@@ -38,15 +39,29 @@ class Step : public std::enable_shared_from_this<Step> {
   /// The same for a caller who shares it with nobody: copied where anybody else holds or lends its memory. Throws
   /// ResourceExhausted.
   void give_fetch(std::size_t i, AnyTensor& result);
-  bool is_fetch_dead(std::size_t i) const noexcept { 
+  bool is_fetch_dead(std::size_t i) const noexcept {
     return !dead_.slots.empty() && dead_.slots[slot(plan_->fetch_slots()[i])] != 0;
   }
   /// Shared by all kernels of the run; set before it starts.
-  StepContext& context() noexcept { return context_; }
-  void set_stats(StatsCollector* stats) noexcept { stats_ = stats; }
+  StepContext& context() noexcept {
+    is_attended_ = true;
+    return context_;
+  }
+  /// All that the context of a step that nobody attends to has.
+  void set_id(std::uint64_t id) noexcept { context_.step_id = id; }
+  void set_stats(StatsCollector* stats) noexcept {
+    is_attended_ = true;
+    stats_ = stats;
+  }
   /// Called once, at the first error, before the run ends: aborts what asynchronous kernels wait for.
-  void set_on_error(Done on_error) { on_error_ = std::move(on_error); }
-  void set_on_fetch(OnFetch on_fetch) { on_fetch_ = std::move(on_fetch); }
+  void set_on_error(Done on_error) {
+    is_attended_ = true;
+    on_error_ = std::move(on_error);
+  }
+  void set_on_fetch(OnFetch on_fetch) {
+    is_attended_ = true;
+    on_fetch_ = std::move(on_fetch);
+  }
 
   /// Runs all nodes in the calling thread. Precondition: plan().is_sequential().
   Status run_sequential();
@@ -93,6 +108,7 @@ class Step : public std::enable_shared_from_this<Step> {
   DeadTensors dead_;  ///< without slots unless the plan carries dead tensors
   StepContext context_;
   StepResources resources_;
+  bool is_attended_ = false;  ///< something of what follows, or of the context, has been set
   StatsCollector* stats_ = nullptr;
   Done on_error_;
   OnFetch on_fetch_;

@@ -42,13 +42,14 @@ DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
     dead_.any.store(false, std::memory_order_relaxed);
   }
   resources_.clear();
+  status_ = Status();
+  if (!std::exchange(is_attended_, false)) return;
   stats_ = nullptr;
   on_error_ = nullptr;
   on_fetch_ = nullptr;
   context_ = StepContext{};
   context_.resources = &resources_;
   if (!dead_.slots.empty()) context_.dead = &dead_;
-  status_ = Status();
 }
 
 DFLOW_INLINE bool Step::must_stop() const noexcept {

@@ -29,21 +29,14 @@ class CompiledStep {
     std::vector<std::size_t> feeds;    ///< which of the step's feeds each feed of the plan is
     std::vector<std::size_t> fetches;  ///< which of the step's fetches each fetch of the plan is
   };
-  /// What may be put on a fed edge, and how an error calls it.
-  struct FeedInfo {
-    std::string name;
-    OutputInfo edge;
-    std::string_view op;
-    std::string node;
-    std::source_location where;
-  };
   /// The memory of one run: a Step per part, and the queue that their units go through.
   struct Memory {
     std::vector<std::shared_ptr<Step>> steps;
     std::shared_ptr<UnitQueue> queue;
   };
 
-  std::vector<FeedInfo> feed_info;
+  std::vector<AnyOutput> feeds;
+  std::vector<OutputInfo> feed_info;  ///< what may be put on each of `feeds`
   /// Runs the units of all parts, whatever pools their devices have.
   ThreadPool* pool = nullptr;
   std::vector<Part> parts;

@@ -48,17 +48,16 @@ DFLOW_INLINE void CompiledStep::release_idle_memory() {
 DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const AnyTensor& tensor = tensors[i];
-    const FeedInfo& info = feed_info[i];
-    if (tensor.is_initialized() && tensor.dtype() == info.edge.dtype && info.edge.shape.is_compatible_with(tensor.shape())) {
-      continue;
-    }
+    const OutputInfo& info = feed_info[i];
+    if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape())) continue;
     const std::string got = tensor.is_initialized()
                                 ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
                                 : std::string("an empty tensor");
-    throw Error(invalid_argument(str_cat("'", info.name, "' carries ", dflow::name(info.edge.dtype), " ",
-                                         info.edge.shape.to_string(), ", but is fed ", got))
-                    .with_node(info.op, info.node)
-                    .with_location(info.where));
+    const Node& node = feeds[i].node();
+    throw Error(invalid_argument(str_cat("'", feeds[i].name(), "' carries ", dflow::name(info.dtype), " ",
+                                         info.shape.to_string(), ", but is fed ", got))
+                    .with_node(node.op->name, node.name)
+                    .with_location(node.where));
   }
 }
 

@@ -39,8 +39,11 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyO
 DFLOW_INLINE void Session::run_compiled(State& state, CompiledStep& step, const RunOptions& options, RunMetadata* metadata,
                                         std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results) {
   if (metadata != nullptr || options.trace) detail::begin_metadata(options, metadata);
-  const bool has_limits = options.deadline || options.stop.stop_possible();
-  state.run(step, has_limits ? state.limits_of(options) : StepLimits(), options, metadata, feed_tensors, results);
+  static const StepLimits none;
+  if (!options.deadline && !options.stop.stop_possible()) [[likely]] {
+    return state.run(step, none, options, metadata, feed_tensors, results);
+  }
+  state.run(step, state.limits_of(options), options, metadata, feed_tensors, results);
 }
 
 DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,

@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <set>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 #include <utility>
 
@@ -243,9 +242,11 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(std::span<const AnyOutput
   }
   if (room == nullptr) room = std::make_unique<PruneScratch>();
   placement->extend(*graph);
-  StepGraph pruned = prune(*graph, feed_points, fetch_points, target_ids, *room, [&](NodeId id, Node& node) {
-    node.device = devices[placement->device_of(id)]->name();
-  });
+  StepGraph pruned = [&] {
+    const Placement::Reader placed(*placement);
+    return prune(*graph, feed_points, fetch_points, target_ids, *room,
+                 [&](NodeId id, Node& node) { node.placed_on = static_cast<std::int32_t>(placed.device_of(id)); });
+  }();
   const std::lock_guard lock(scratch_mutex);
   scratch = std::move(room);
   return pruned;
@@ -282,16 +283,12 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
     }
     add_edge(found->second, static_cast<std::size_t>(receive));
   }
-  const std::set<std::pair<std::int32_t, std::int32_t>> fed = [&] {
-    std::set<std::pair<std::int32_t, std::int32_t>> edges;
-    for (const Endpoint& edge : graph.feeds) edges.emplace(edge.node, edge.index);
-    return edges;
-  }();
+  const EdgePositions fed(graph.feeds);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.is_fed_only) continue;
     for (const Endpoint& input : node.inputs) {
-      if (!fed.contains({input.node, input.index})) add_edge(input.node, n);
+      if (!fed.contains(input)) add_edge(input.node, n);
     }
     for (const NodeId control : node.control_inputs) add_edge(control, n);
   }
@@ -327,14 +324,13 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
 
   auto step = std::make_shared<CompiledStep>();
   step->pool = pool;
-  std::unordered_set<std::string> fed;
+  step->feeds.assign(feed_edges.begin(), feed_edges.end());
+  step->feed_info.reserve(feed_edges.size());
   for (const AnyOutput& edge : feed_edges) {
-    const Node& node = edge.node();
-    if (!fed.insert(edge.name()).second) throw Error(invalid_argument(str_cat("'", edge.name(), "' is fed twice")));
     if (edge.dtype() == DType::resource) {
       throw Error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
     }
-    step->feed_info.push_back({edge.name(), {edge.dtype(), edge.shape()}, node.op->name, node.name, node.where});
+    step->feed_info.push_back({edge.dtype(), edge.shape()});
   }
   for (const AnyOutput& edge : edges) {
     if (edge.dtype() != DType::resource) continue;
@@ -357,7 +353,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   }
   pruned = optimize(std::move(pruned), options.passes, pass);
   if (devices.size() > 1) {
-    std::string text = placement_text(pruned);
+    std::string text = placement_text(pruned, placement->devices());
     const std::lock_guard lock(log_mutex);
     placement_log.swap(text);
   }
@@ -401,7 +397,7 @@ DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const StepL
 
 DFLOW_INLINE Status Session::State::run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id) {
   if (step.parts.empty()) return {};
-  memory.steps[0]->context().step_id = id;
+  memory.steps[0]->set_id(id);
   return memory.steps[0]->run_sequential();
 }
 
@@ -414,13 +410,13 @@ DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limi
   Status status;
   if (is_plain) {
     step.feed(*memory, feeds, results);
-    for (AnyTensor& tensor : feeds) tensor = AnyTensor();
+    for (AnyTensor& tensor : feeds) tensor.reset();
     status = run_plain(step, *memory, new_step_id());
   } else {
     const std::shared_ptr<StepHandle> handle = make_handle(limits, traces);
     step.feed(*memory, feeds, results);
     step.fill(*handle, *memory, feeds, results);
-    for (AnyTensor& tensor : feeds) tensor = AnyTensor();
+    for (AnyTensor& tensor : feeds) tensor.reset();
     if (memory->queue != nullptr) status = handle->run(*memory->queue);
     if (traces) metadata->stats = handle->stats()->finish();
   }
