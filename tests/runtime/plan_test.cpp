@@ -7,6 +7,7 @@
 #include <dflow/runtime/step.hpp>
 
 #include "catch.hpp"
+#include "runtime/planned.hpp"
 
 #include <future>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 using namespace dflow;
+using dflow::testing::Planned;
 
 namespace {
 
@@ -32,26 +34,8 @@ constexpr auto test_ops = standard_ops + ops<Held, Noted>;
 AsyncKernel::Done held;
 int num_noted = 0;
 
-struct Planned {
-  std::shared_ptr<const Plan> plan(const Graph& graph, std::vector<AnyOutput> feeds, std::vector<AnyOutput> fetches,
-                                   bool streams = false) {
-    std::vector<Endpoint> in, out;
-    for (const AnyOutput& feed : feeds) in.push_back(feed.endpoint());
-    for (const AnyOutput& fetch : fetches) out.push_back(fetch.endpoint());
-    PlanOptions options;
-    options.kernels = &ops.kernels();
-    options.device = &device->context();
-    options.device_owner = device;
-    options.inter_op = InterOp::parallel;
-    options.streams = streams;
-    return Plan::compile(prune(*graph.store(), in, out, {}), options);
-  }
-
-  OpSet ops = test_ops;
-  std::shared_ptr<InlinePool> pool = std::make_shared<InlinePool>();
-  std::shared_ptr<CpuDevice> device = std::make_shared<CpuDevice>(CpuDeviceOptions{.pool = pool});
-  std::shared_ptr<UnitQueue> queue = std::make_shared<UnitQueue>(*pool);
-};
+/// What becomes ready runs in the thread that made it so.
+Planned planned_here() { return {test_ops, std::make_shared<InlinePool>()}; }
 
 /// A run whose units run in the thread that makes them ready.
 struct Running {
@@ -85,7 +69,7 @@ TEST_CASE("a fetch that is taken as soon as it is made is still there for those 
   Graph graph;
   const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
   const auto y = a + 1.0f, z = y * b, w = a * b;
-  Planned planned;
+  Planned planned = planned_here();
   const auto plan = planned.plan(graph, {a, b}, {y, z, w, a, y, w}, true);
   CHECK(!plan->may_take_fetch(0));  // z reads it
   CHECK(plan->may_take_fetch(1));
@@ -129,7 +113,7 @@ TEST_CASE("who waits for a constant waits for the constant's control inputs", "[
     }
     if (by == By::chain) last = apply<Noted>(token);
     if (by == By::fetch) last = token;
-    Planned planned;
+    Planned planned = planned_here();
     std::vector<AnyOutput> feeds{x};
     if (by == By::other_fed) feeds.push_back(token);  // what reads the feed need not wait; what waits for the node does
     const auto plan = planned.plan(graph, feeds, {last}, true);
@@ -158,6 +142,6 @@ TEST_CASE("a constant that is built after nothing that runs has no kernel", "[ru
     const auto after = graph.control_dependencies({x.operation(), constant(graph, 2.0f).operation()});
     y = x + constant(graph, 1.0f);
   }
-  Planned planned;
+  Planned planned = planned_here();
   CHECK(planned.plan(graph, {x}, {y})->nodes().size() == 1);
 }

@@ -7,6 +7,7 @@
 #include <dflow/runtime/step_handle.hpp>
 
 #include "catch.hpp"
+#include "runtime/planned.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -18,34 +19,11 @@
 #include <vector>
 
 using namespace dflow;
+using dflow::testing::Planned;
 
 namespace {
 
-struct Planned {
-  explicit Planned(int threads)
-      : pool(std::make_shared<WorkStealingPool>(threads)),
-        device(std::make_shared<CpuDevice>(CpuDeviceOptions{.pool = pool})),
-        queue(std::make_shared<UnitQueue>(*pool)) {}
-
-  std::shared_ptr<const Plan> plan(const Graph& graph, std::vector<AnyOutput> feeds, std::vector<AnyOutput> fetches,
-                                   bool streams = false, InterOp inter_op = InterOp::parallel) {
-    std::vector<Endpoint> in, out;
-    for (const AnyOutput& feed : feeds) in.push_back(feed.endpoint());
-    for (const AnyOutput& fetch : fetches) out.push_back(fetch.endpoint());
-    PlanOptions options;
-    options.kernels = &ops.kernels();
-    options.device = &device->context();
-    options.device_owner = device;
-    options.inter_op = inter_op;
-    options.streams = streams;
-    return Plan::compile(prune(*graph.store(), in, out, {}), options);
-  }
-
-  OpSet ops = standard_ops;
-  std::shared_ptr<WorkStealingPool> pool;
-  std::shared_ptr<CpuDevice> device;
-  std::shared_ptr<UnitQueue> queue;
-};
+Planned planned_on(int threads) { return {standard_ops, std::make_shared<WorkStealingPool>(threads)}; }
 
 }  // namespace
 
@@ -53,7 +31,7 @@ TEST_CASE("a sequential plan runs in the calling thread, again and again", "[run
   Graph graph;
   const auto x = placeholder<float>(graph, {2});
   const auto y = x * 2.0f, z = y + x;
-  Planned planned(1);
+  Planned planned = planned_on(1);
   const auto plan = planned.plan(graph, {x}, {y, z, y}, false, InterOp::sequential);
   CHECK(plan->is_sequential());
   const auto step = std::make_shared<Step>(plan);
@@ -73,7 +51,7 @@ TEST_CASE("late feeds may come in any order, and fetches leave as soon as they a
   const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
   const auto early = a * 2.0f, late = early + b, constant_one = constant(graph, 1.0f) * 1.0f;
   for (const bool b_first : {false, true}) {
-    Planned planned(2);
+    Planned planned = planned_on(2);
     const auto plan = planned.plan(graph, {a, b}, {early, late, a, constant_one}, true);
     CHECK(plan->streams());
     for (int round = 0; round < 5; ++round) {
@@ -109,7 +87,7 @@ TEST_CASE("feeds that are given up end a step that failed", "[runtime][step]") {
   Graph graph;
   const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
   const auto y = a + b;
-  Planned planned(2);
+  Planned planned = planned_on(2);
   const auto step = std::make_shared<Step>(planned.plan(graph, {a, b}, {y}, true));
   CancellationSource source;
   step->context().cancellation = source.token();
@@ -127,7 +105,7 @@ TEST_CASE("a plan refuses what it cannot run, with the node", "[runtime][step]")
   Graph graph;
   const auto x = placeholder<float>(graph, {}, {.name = "x"});
   const auto y = x * 2.0f;
-  Planned planned(1);
+  Planned planned = planned_on(1);
   const auto status_of_plan = [&](StepGraph step_graph, const OpSet& ops) {
     PlanOptions options;
     options.kernels = &ops.kernels();
@@ -158,7 +136,7 @@ TEST_CASE("making a plan looks at the time now and then", "[runtime][step]") {
   const Endpoint feed[] = {y.endpoint()};
   for (int i = 0; i < 2000; ++i) y = y * 2.0f;
   const Endpoint fetch[] = {y.endpoint()};
-  Planned planned(1);
+  Planned planned = planned_on(1);
   int looks = 0;
   auto check = [&] {
     if (++looks == 3) throw Error(deadline_exceeded("enough"));
@@ -209,7 +187,7 @@ class CountingDevice final : public Device {
 TEST_CASE("parts of steps within a step have its device step, which ends with the outer part", "[runtime][step]") {
   Graph graph;
   const auto a = placeholder<float>(graph, {});
-  Planned planned(2);
+  Planned planned = planned_on(2);
   const auto plan = planned.plan(graph, {a}, {a * 2.0f});
   CountingDevice device(*planned.device);
   const auto make = [&](float value) {
@@ -256,7 +234,7 @@ TEST_CASE("parts of steps within a step have its device step, which ends with th
 TEST_CASE("a late feed may come before its part is started", "[runtime][step]") {
   Graph graph;
   const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
-  Planned planned(2);
+  Planned planned = planned_on(2);
   const auto step = std::make_shared<Step>(planned.plan(graph, {a, b}, {a + b}, true));
   const auto handle = std::make_shared<StepHandle>(StepHandle::Options{});
   /// Started before the other, and feeds it.

@@ -201,12 +201,12 @@ DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput>
     signature.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
   for (const AnyOutput& edge : feed_edges) {
-    check_edge(edge, "a fed edge");
+    check_belongs(edge.graph(), "a fed edge");
     append(edge.endpoint());
   }
   append(std::int32_t{-1});
   for (const AnyOutput& edge : edges) {
-    check_edge(edge, "a fetched edge");
+    check_belongs(edge.graph(), "a fetched edge");
     append(edge.endpoint());
   }
   append(std::int32_t{-2});
@@ -322,6 +322,9 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
 
+  // A step that was compiled before is found without a look at its nodes.
+  for (const AnyOutput& edge : feed_edges) check_edge(edge, "a fed edge");
+  for (const AnyOutput& edge : edges) check_edge(edge, "a fetched edge");
   auto step = std::make_shared<CompiledStep>();
   step->pool = pool;
   step->feeds.assign(feed_edges.begin(), feed_edges.end());
