@@ -7,6 +7,10 @@
 
 #include "catch.hpp"
 
+#include <cstdint>
+#include <set>
+#include <vector>
+
 using namespace dflow;
 
 namespace {
@@ -15,7 +19,6 @@ StepGraph step_graph(const Graph& graph, const AnyOutput& fetch) {
   const Endpoint fetches[] = {fetch.endpoint()};
   return prune(*graph.store(), {}, fetches, {});
 }
-
 
 std::size_t count(const StepGraph& graph, std::string_view op) {
   std::size_t n = 0;
@@ -99,4 +102,26 @@ TEST_CASE("equal nodes are merged, random ones are not") {
   auto n = matmul(reshape(x, {1, 2}), reshape(x, {1, 2}), {.transpose_a = true});
   auto both = reduce_sum(m) + reduce_sum(n);
   CHECK(count(prune(merge_common_subexpressions(step_graph(graph, both))), "MatMul") == 2);
+}
+
+TEST_CASE("nodes that wait for others, or are elsewhere, stay apart and do not share a place in the table") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2});
+  std::vector<AnyOutput> negated;
+  for (int i = 0; i < 100; ++i) {
+    const auto scope = graph.control_dependencies({no_op(graph)});
+    negated.push_back(-x);
+  }
+  std::vector<Operation> targets;
+  for (const AnyOutput& edge : negated) targets.push_back(edge.operation());
+  StepGraph step = step_graph(graph, with_dependencies({group(targets)}, x));
+  std::set<std::uint64_t> hashes;
+  for (const Node& node : step.nodes) hashes.insert(detail::node_hash(node));
+  CHECK(hashes.size() >= 100);  // no two negations share one
+  Node here, there;
+  here.op = there.op = &op_def<NoOp>;
+  here.placed_on = 0;
+  there.placed_on = 1;
+  CHECK(detail::node_hash(here) != detail::node_hash(there));
+  CHECK(count(prune(merge_common_subexpressions(std::move(step))), "Neg") == 100);
 }

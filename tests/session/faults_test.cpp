@@ -28,6 +28,9 @@ enum class Wrong : std::int64_t {
   leaves_unset,
   sets_type,
   sets_shape,
+  reads_as_double,
+  allocates_double,
+  forwards_as_double,
   throws,
   throws_other,
 };
@@ -107,6 +110,14 @@ template <> struct dflow::Kernel<Faulty, Cpu, float> {
         return context.set_output(0, Tensor<double>(1.0));
       case Wrong::sets_shape:
         return context.set_output(0, Tensor<float>({5}, {1, 2, 3, 4, 5}));
+      case Wrong::reads_as_double:
+        return context.set_output(0, context.input<double>(0));
+      case Wrong::allocates_double:
+        context.allocate_output<double>(0, {}) = Tensor<double>(1.0);
+        return;
+      case Wrong::forwards_as_double:
+        context.forward_or_allocate<double>(0, 0, {}) = Tensor<double>(1.0);
+        return;
       case Wrong::throws:
         throw Error(data_loss("mine"));
       case Wrong::throws_other:
@@ -185,6 +196,12 @@ TEST_CASE("a kernel that leaves an output unset or of another type is Internal, 
         CHECK(status.code() == Code::internal);
         CHECK(status.op() == "Faulty");
         CHECK(std::string(status.where().file_name()).find("faults_test") != std::string::npos);
+      }
+      for (const Wrong wrong : {Wrong::reads_as_double, Wrong::allocates_double, Wrong::forwards_as_double}) {
+        const Status status = status_with(wrong);
+        CHECK(status.code() == Code::invalid_argument);
+        CHECK(status.op() == "Faulty");
+        CHECK(status.message().find("float, double was asked for") != std::string::npos);
       }
       CHECK(status_with(Wrong::throws).code() == Code::data_loss);
       CHECK(status_with(Wrong::sets_shape).to_string().find("[5]") != std::string::npos);

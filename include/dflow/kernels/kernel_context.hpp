@@ -145,8 +145,10 @@ class KernelContext {
   int num_inputs() const noexcept { return wiring_->num_inputs; }
   int num_outputs() const noexcept { return wiring_->num_outputs; }
   const AnyTensor& input(int i) const noexcept { return slots_[wiring_->inputs[i]]; }
+  /// Throws InvalidArgument that names both element types, here and where outputs are allocated.
   template <Element T>
-  const Tensor<T>& input(int i) const noexcept {
+  const Tensor<T>& input(int i) const {
+    require<T>(input(i).dtype());
     return Tensor<T>::of(input(i));
   }
 
@@ -158,6 +160,7 @@ class KernelContext {
   }
   template <Element T>
   Tensor<T>& allocate_output(int i, const Shape& shape) {
+    require<T>(output_dtype(i));
     return static_cast<Tensor<T>&>(allocate_output(i, shape));
   }
 
@@ -165,6 +168,7 @@ class KernelContext {
   AnyTensor& forward_or_allocate(int i, int o, const Shape& shape);
   template <Element T>
   Tensor<T>& forward_or_allocate(int i, int o, const Shape& shape) {
+    require<T>(output_dtype(o));
     return static_cast<Tensor<T>&>(forward_or_allocate(i, o, shape));
   }
   /// True if this run may write into the buffer of input `i`.
@@ -211,6 +215,11 @@ class KernelContext {
 
  private:
   friend class Step;
+  template <Element T>
+  static void require(DType held) {
+    if (held != dtype_of<T>) [[unlikely]]
+      detail::throw_element_type_mismatch(held, dtype_of<T>);
+  }
   Resource* resource_of(int i) const noexcept;
   [[noreturn]] void reject_resource(int i) const;
 

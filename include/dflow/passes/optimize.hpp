@@ -5,6 +5,8 @@
 #include <dflow/kernels/kernel_table.hpp>
 #include <dflow/passes/options.hpp>
 
+#include <cstdint>
+
 namespace dflow {
 
 /// What passes are handed besides the graph.
@@ -21,6 +23,11 @@ struct PassContext {
 };
 
 inline constexpr std::size_t default_folded_bytes = 10 << 20;
+
+namespace detail {
+/// The same for nodes that compute the same, and for others hardly ever: of all that `merge_common_subexpressions` compares.
+std::uint64_t node_hash(const Node& node);
+}  // namespace detail
 
 // Passes work on graphs without cycles. Errors: InvalidArgument, naming a node that depends on a later one.
 

@@ -41,7 +41,8 @@ class MadeUnits {
 /// step, and as many helpers from the pool as there are expensive units, up to the pool's number of threads.
 ///
 /// - Asynchronous units come first, always: what can wait is started before what computes.
-/// - A unit that comes from a thread of somebody else (a clock's, a socket's) is never run there.
+/// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs everything in
+///   place or there is no memory for a task that would run it elsewhere.
 /// - A unit that was made ready by the one before it goes on in the same thread without a lock.
 ///
 /// Thread safety: all functions may be called from any thread.

@@ -49,6 +49,8 @@ struct Conv2DBackpropFilter : StandardOp<"Conv2DBackpropFilter", FloatTypes> {
 /// ```
 /// Errors: InvalidArgument unless both have rank 4, the channels agree, the strides are [1, rows, columns, 1] with
 /// positive rows and columns, the format is NHWC, and without padding the filter fits into x.
+/// Padding counts as zeros: where an infinite value of the filter meets it some kernels give NaN (the library's own and
+/// TensorFlow's, which multiply them), others leave it out (oneDNN's).
 template <AllowedFor<Conv2D> T>
 Output<T> conv2d(const Output<T>& x, const Output<T>& filter, Conv2D::Attrs attrs = {}, const At& at = {}) {
   return apply<Conv2D>(x, filter, std::move(attrs), at);
