@@ -4,11 +4,13 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/math/add_n.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
+#include <dflow/session/session.hpp>
 
 #include "catch.hpp"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace df = dflow;
 
@@ -62,6 +64,36 @@ TEST_CASE("axes that do not exist or repeat are refused when they are built") {
   CHECK(contains(error_of([&] { df::argmax(x, 2); }), "ArgMax"));
   CHECK(contains(error_of([&] { df::argmax(df::placeholder<float>(graph, {}), 0); }), "scalar"));
   CHECK(contains(error_of([&] { df::argmin(df::placeholder<float>(graph, {0, 3}), 0); }), "no elements to search"));
+}
+
+TEST_CASE("a mean of integers does not wrap, whatever axes it is taken over") {
+  // Exact quotients, rounded toward 0.
+  df::Graph graph;
+  const auto x = df::placeholder<std::int8_t>(graph);
+  const auto rows = df::reduce_mean(x, {1}), columns = df::reduce_mean(x, {0}), all = df::reduce_mean(x);
+  df::Session session(graph);
+  {
+    const df::Tensor<std::int8_t> value({2, 3}, {100, 120, 127, -128, -128, -127});
+    const auto [by_row, by_column, of_all] = session.run({{x, value}}, rows, columns, all);
+    CHECK(by_row.span()[0] == 115);
+    CHECK(by_row.span()[1] == -127);
+    CHECK(by_column.span()[0] == -14);
+    CHECK(by_column.span()[1] == -4);
+    CHECK(by_column.span()[2] == 0);
+    CHECK(of_all.scalar() == -6);
+  }
+  const auto apart = df::reduce_mean(x, {0, 2});
+  const df::Tensor<std::int8_t> cube({2, 2, 2}, {100, 101, -100, -101, 102, 103, -102, -128});
+  const auto mean = session.run({{x, cube}}, apart);
+  CHECK(mean.span()[0] == 101);
+  CHECK(mean.span()[1] == -107);
+
+  const auto bytes = df::reduce_mean(df::constant(graph, df::Tensor<std::uint8_t>({3}, {200, 200, 200})));
+  const auto words = df::reduce_mean(df::constant(graph, df::Tensor<std::int32_t>({2}, {2000000000, 2000000001})));
+  df::Session folding(graph);
+  const auto [of_bytes, of_words] = folding.run(bytes, words);
+  CHECK(of_bytes.scalar() == 200);
+  CHECK(of_words.scalar() == 2000000000);
 }
 
 TEST_CASE("batches of products and sums of lists need shapes that agree") {

@@ -181,6 +181,50 @@ TEST_CASE("all and any of booleans, also of none", "[raw][reduce]") {
   CHECK((!y[0] && !y[1]));
 }
 
+/// Elements of the whole range of T, or such that the sum of `count` of them fits in 64 bits.
+template <class T> std::vector<T> large_integers(std::int64_t n, std::int64_t count, unsigned seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<T> values(static_cast<std::size_t>(n));
+  const auto divisor = static_cast<T>(sizeof(T) == 8 && count > 0 ? count : 1);
+  for (T& value : values) value = static_cast<T>(static_cast<T>(generator()) / divisor);
+  return values;
+}
+
+template <class T> void check_integer_means(ThreadPool& pool, const CpuOptions& options) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+  for (const ReduceShape& s : shapes()) {
+    INFO(name_of(s) << " " << test::name_of(options));
+    const auto x = large_integers<T>(s.outer * s.reduce * s.inner, s.reduce, 5);
+    std::vector<T> y(static_cast<std::size_t>(s.outer * s.inner), T(1)), expected(y.size());
+    std::vector<Wide> sums(y.size(), 0);
+    for (std::int64_t o = 0; o < s.outer; ++o)
+      for (std::int64_t r = 0; r < s.reduce; ++r)
+        for (std::int64_t i = 0; i < s.inner; ++i) {
+          sums[static_cast<std::size_t>(o * s.inner + i)] +=
+              x[static_cast<std::size_t>((o * s.reduce + r) * s.inner + i)];
+        }
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      expected[i] = static_cast<T>(s.reduce == 0 ? 0 : sums[i] / static_cast<Wide>(s.reduce));
+    }
+    reduce_mean(pool, s, x.data(), y.data(), options);
+    CHECK(y == expected);
+    if (sizeof(T) == 8 || s.reduce == 0) continue;
+    for (const T extreme : {std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max()}) {
+      const std::vector<T> same(x.size(), extreme);
+      reduce_mean(pool, s, same.data(), y.data(), options);
+      CHECK(y == std::vector<T>(y.size(), extreme));
+    }
+  }
+}
+
+// The expected values are exact quotients of exact sums.
+TEMPLATE_TEST_CASE("a mean of integers is right where their sum does not fit in the type", "[raw][reduce]", std::int8_t,
+                   std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+                   std::uint64_t) {
+  WorkStealingPool threads(2);
+  for (CpuLevel level : levels_here()) check_integer_means<TestType>(threads, {.max_level = level});
+}
+
 TEST_CASE("integer means truncate toward zero", "[raw][reduce]") {
   InlinePool serial;
   const std::int32_t x[] = {-3, -4, 3, 4};

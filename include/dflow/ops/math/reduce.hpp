@@ -30,7 +30,8 @@ template <FixedString Name, class AllowedTypes> struct Reduction : StandardOp<Na
 struct Sum : Reduction<"Sum", NumberTypes> {
   static void gradient(GradientContext& context);
 };
-/// The arithmetic mean over axes; not a number over no elements.
+/// The arithmetic mean over axes; not a number over no elements. Integers are summed in 64 bits, and their mean is
+/// rounded toward 0; over no elements it is 0.
 struct Mean : Reduction<"Mean", NumberTypes> {
   static void gradient(GradientContext& context);
 };

@@ -17,12 +17,12 @@ struct ReduceShape {
 };
 
 /// Reductions over the middle axis. Floating-point sums run over many short partial sums, so that their error grows far
-/// slower than with one accumulator; Half and BFloat16 accumulate in float, integers wrap. The bits do not depend on
-/// the number of threads. Over no elements: sum 0, mean NaN (0 for integers), product 1, maximum the lowest value
-/// (-inf), minimum the highest (inf). A NaN makes maximum and minimum NaN.
+/// slower than with one accumulator; Half and BFloat16 accumulate in float. Sums and products of integers wrap; their
+/// means are quotients of sums of 64 bits, rounded toward 0. The bits do not depend on the number of threads. Over no
+/// elements: sum 0, mean NaN (0 for integers), product 1, maximum the lowest value (-inf), minimum the highest (inf). A
+/// NaN makes maximum and minimum NaN.
 ///
-/// T of sum, mean, product: every numeric type, complex ones too; of max and min: every real one. Integer means
-/// truncate.
+/// T of sum, mean, product: every numeric type, complex ones too; of max and min: every real one.
 template <class T>
 void reduce_sum(ThreadPool& pool, const ReduceShape& shape, const T* x, T* y, const CpuOptions& options = {});
 template <class T>

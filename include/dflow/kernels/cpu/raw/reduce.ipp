@@ -20,8 +20,8 @@ namespace dflow::cpu {
 inline constexpr std::int64_t reduce_chunk = 65536;
 inline constexpr std::int64_t reduce_columns_tile = 1024;
 
-template <class L>
-void reduce_runs(ThreadPool& pool, const Reduction<L>& reduction, const ReduceShape& shape, const L* x, L* y,
+template <class L, class Total>
+void reduce_runs(ThreadPool& pool, const Reduction<L, Total>& reduction, const ReduceShape& shape, const L* x, L* y,
                  double scale, const CpuOptions& options) {
   const std::int64_t chunks = std::max<std::int64_t>(1, (shape.reduce + reduce_chunk - 1) / reduce_chunk);
   const double element_ns = 0.08 * static_cast<double>(sizeof(L));
@@ -29,31 +29,30 @@ void reduce_runs(ThreadPool& pool, const Reduction<L>& reduction, const ReduceSh
     pool.parallel_for(shape.outer, 4 + element_ns * static_cast<double>(shape.reduce),
                       [&](std::int64_t begin, std::int64_t end) {
                         for (std::int64_t o = begin; o < end; ++o) {
-                          total_t<L> total;
+                          Total total;
                           reduction.run(shape.reduce, x + o * shape.reduce, &total);
                           reduction.finish(1, 1, &total, scale, y + o);
                         }
                       });
     return;
   }
-  const Scratch totals(options.cache, static_cast<std::size_t>(shape.outer * chunks) * sizeof(total_t<L>));
+  const Scratch totals(options.cache, static_cast<std::size_t>(shape.outer * chunks) * sizeof(Total));
   pool.parallel_for(shape.outer * chunks, element_ns * static_cast<double>(reduce_chunk),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t task = begin; task < end; ++task) {
                         const std::int64_t first = task % chunks * reduce_chunk;
                         reduction.run(std::min(reduce_chunk, shape.reduce - first),
-                                      x + task / chunks * shape.reduce + first, totals.as<total_t<L>>() + task);
+                                      x + task / chunks * shape.reduce + first, totals.as<Total>() + task);
                       }
                     });
   for (std::int64_t o = 0; o < shape.outer; ++o) {
-    reduction.finish(chunks, 1, totals.as<total_t<L>>() + o * chunks, scale, y + o);
+    reduction.finish(chunks, 1, totals.as<Total>() + o * chunks, scale, y + o);
   }
 }
 
-template <class L>
-void reduce_columns(ThreadPool& pool, const Reduction<L>& reduction, const ReduceShape& shape, const L* x, L* y,
+template <class L, class Total>
+void reduce_columns(ThreadPool& pool, const Reduction<L, Total>& reduction, const ReduceShape& shape, const L* x, L* y,
                     double scale, const CpuOptions& options) {
-  using Total = total_t<L>;
   const std::int64_t tile = std::min(shape.inner, reduce_columns_tile);
   const std::int64_t tiles = (shape.inner + tile - 1) / tile;
   const std::int64_t chunk_rows = std::max<std::int64_t>(64, 2 * reduce_chunk / tile);
@@ -87,9 +86,9 @@ void reduce_columns(ThreadPool& pool, const Reduction<L>& reduction, const Reduc
   }
 }
 
-template <class L>
-void reduce(ThreadPool& pool, const Reduction<L>& reduction, const ReduceShape& shape, const L* x, L* y, double scale,
-            const CpuOptions& options) {
+template <class L, class Total>
+void reduce(ThreadPool& pool, const Reduction<L, Total>& reduction, const ReduceShape& shape, const L* x, L* y,
+            double scale, const CpuOptions& options) {
   if (shape.outer <= 0 || shape.inner <= 0) return;
   if (shape.inner == 1) return reduce_runs(pool, reduction, shape, x, y, scale, options);
   reduce_columns(pool, reduction, shape, x, y, scale, options);
@@ -104,12 +103,9 @@ void reduce_sum(ThreadPool& pool, const ReduceShape& shape, const T* x, T* y, co
 template <class T>
 void reduce_mean(ThreadPool& pool, const ReduceShape& shape, const T* x, T* y, const CpuOptions& options) {
   if constexpr (std::is_integral_v<T>) {
-    reduce_sum(pool, shape, x, y, options);
-    if (shape.reduce == 0) return;
-    for (std::int64_t i = 0; i < shape.outer * shape.inner; ++i) {
-      using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
-      y[i] = static_cast<T>(static_cast<Wide>(y[i]) / static_cast<Wide>(shape.reduce));
-    }
+    // With no elements the sum is 0, and so is the mean.
+    const std::int64_t count = std::max<std::int64_t>(1, shape.reduce);
+    reduce(pool, loops<MeanLoops<T>>(options.max_level).mean, shape, x, y, static_cast<double>(count), options);
   } else {
     // With no elements 0 times infinity is the NaN that 0 / 0 is.
     reduce(pool, loops<SumLoops<wrapping_loop_t<T>>>(options.max_level).sum, shape, as_wrapping_loop(x),

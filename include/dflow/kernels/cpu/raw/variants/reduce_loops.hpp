@@ -60,11 +60,13 @@ template <class To, class From> DFLOW_LANE To to_total(From x) {
   }
 }
 
-template <class T> DFLOW_LANE compute_t<T> widened(T x) {
-  if constexpr (sizeof(compute_t<T>) == sizeof(T)) {
+template <class C, class T> DFLOW_LANE C widened(T x) {
+  if constexpr (__is_same(C, T)) {
     return x;
-  } else {
+  } else if constexpr (__is_class(T)) {
     return widen(x);
+  } else {
+    return static_cast<C>(x);
   }
 }
 
@@ -104,18 +106,18 @@ template <class Op, class C> DFLOW_LANE C reduce_block(int64_t n, const C* x) {
   return result;
 }
 
-template <class Op, class T, class Total> void reduce_run(int64_t n, const T* x, Total* total) {
-  using C = compute_t<T>;
+/// C: the type of a block's result, of the elements' size or wider.
+template <class Op, class T, class Total, class C> void reduce_run(int64_t n, const T* x, Total* total) {
   Total all = Op::identity(Total{});
   for (int64_t begin = 0; begin < n; begin += run_block) {
     const int64_t count = min_of(run_block, n - begin);
     if constexpr (is_complex_parts<T>) {
       for (int64_t i = begin; i < begin + count; ++i) all = Op::combine(all, to_total<Total>(x[i]));
     } else if constexpr (sizeof(C) == sizeof(T)) {
-      all = Op::combine(all, static_cast<Total>(reduce_block<Op, C>(count, x + begin)));
+      all = Op::combine(all, static_cast<Total>(reduce_block<Op, C>(count, reinterpret_cast<const C*>(x + begin))));
     } else {
       C wide[run_block];
-      for (int64_t i = 0; i < count; ++i) wide[i] = widen(x[begin + i]);
+      for (int64_t i = 0; i < count; ++i) wide[i] = widened<C>(x[begin + i]);
       all = Op::combine(all, static_cast<Total>(reduce_block<Op, C>(count, wide)));
     }
   }
@@ -126,9 +128,8 @@ inline constexpr int64_t column_tile = 1024;
 inline constexpr int64_t column_block = 64;
 
 /// At most column_tile columns. Narrow rows are taken several at a time, as one long row.
-template <class Op, class T, class Total>
+template <class Op, class T, class Total, class C>
 void reduce_column_tile(int64_t rows, int64_t columns, int64_t stride, const T* x, Total* DFLOW_RESTRICT totals) {
-  using C = compute_t<T>;
   C part[column_tile];
   Total all[column_tile];
   const int64_t fitting = columns == stride && columns <= column_tile / 4 ? column_tile / 2 / columns : 1;
@@ -146,14 +147,14 @@ void reduce_column_tile(int64_t rows, int64_t columns, int64_t stride, const T* 
       const T* c = b + stride * together;
       const T* d = c + stride * together;
       for (int64_t j = 0; j < width; ++j) {
-        const C ab = Op::combine(Op::take(widened(a[j])), Op::take(widened(b[j])));
-        const C cd = Op::combine(Op::take(widened(c[j])), Op::take(widened(d[j])));
+        const C ab = Op::combine(Op::take(widened<C>(a[j])), Op::take(widened<C>(b[j])));
+        const C cd = Op::combine(Op::take(widened<C>(c[j])), Op::take(widened<C>(d[j])));
         part[j] = Op::combine(part[j], static_cast<C>(Op::combine(ab, cd)));
       }
     }
     for (; r < end; ++r) {
       const T* a = x + r * stride * together;
-      for (int64_t j = 0; j < width; ++j) part[j] = Op::combine(part[j], static_cast<C>(Op::take(widened(a[j]))));
+      for (int64_t j = 0; j < width; ++j) part[j] = Op::combine(part[j], static_cast<C>(Op::take(widened<C>(a[j]))));
     }
     for (int64_t j = 0; j < width; ++j) all[j] = Op::combine(all[j], to_total<Total>(part[j]));
   }
@@ -163,15 +164,15 @@ void reduce_column_tile(int64_t rows, int64_t columns, int64_t stride, const T* 
   }
   for (int64_t r = long_rows * together; r < rows; ++r) {
     for (int64_t j = 0; j < columns; ++j) {
-      totals[j] = Op::combine(totals[j], to_total<Total>(static_cast<C>(Op::take(widened(x[r * stride + j])))));
+      totals[j] = Op::combine(totals[j], to_total<Total>(static_cast<C>(Op::take(widened<C>(x[r * stride + j])))));
     }
   }
 }
 
-template <class Op, class T, class Total>
+template <class Op, class T, class Total, class C>
 void reduce_columns(int64_t rows, int64_t columns, int64_t stride, const T* x, Total* totals) {
   for (int64_t j = 0; j < columns; j += column_tile) {
-    reduce_column_tile<Op, T, Total>(rows, min_of(column_tile, columns - j), stride, x + j, totals + j);
+    reduce_column_tile<Op, T, Total, C>(rows, min_of(column_tile, columns - j), stride, x + j, totals + j);
   }
 }
 
@@ -192,7 +193,8 @@ void finish_columns(int64_t parts, int64_t columns, const Total* totals, double 
 }
 
 template <class Op, class T>
-inline constexpr Reduction<T> reduction = {reduce_run<Op, T, total_t<T>>, reduce_columns<Op, T, total_t<T>>,
+inline constexpr Reduction<T> reduction = {reduce_run<Op, T, total_t<T>, compute_t<T>>,
+                                           reduce_columns<Op, T, total_t<T>, compute_t<T>>,
                                            finish_columns<Op, T, total_t<T>>};
 
 template <class T> constexpr SumLoops<T> make_sum_loops() {
@@ -204,6 +206,30 @@ template <class T> constexpr SumLoops<T> make_sum_loops() {
 }
 template <class T> inline constexpr SumLoops<T> sum_table = make_sum_loops<T>();
 template <class T> struct TableOf<SumLoops<T>> { static constexpr const SumLoops<T>& value = sum_table<T>; };
+
+template <bool is_signed> struct QuotientOf { using type = int64_t; };
+template <> struct QuotientOf<false> { using type = uint64_t; };
+
+/// Totals are unsigned, so that they wrap; only the quotient depends on the sign.
+template <class T> void finish_means(int64_t parts, int64_t columns, const uint64_t* totals, double scale, T* y) {
+  using Quotient = typename QuotientOf<Limits<T>::is_signed>::type;
+  const auto count = static_cast<Quotient>(scale);
+  for (int64_t j = 0; j < columns; ++j) {
+    uint64_t all = totals[j];
+    for (int64_t p = 1; p < parts; ++p) all += totals[p * columns + j];
+    y[j] = static_cast<T>(static_cast<Quotient>(all) / count);
+  }
+}
+
+/// What a block is summed in: 32 bits hold the sum of run_block elements of 16, and are twice as many lanes.
+template <int bytes> struct BlockSumOf { using type = uint64_t; };
+template <> struct BlockSumOf<2> { using type = int32_t; };
+template <> struct BlockSumOf<1> { using type = int32_t; };
+
+template <class T, class C = typename BlockSumOf<sizeof(T)>::type>
+inline constexpr MeanLoops<T> mean_table = {
+    {reduce_run<Sum, T, uint64_t, C>, reduce_columns<Sum, T, uint64_t, C>, finish_means<T>}};
+template <class T> struct TableOf<MeanLoops<T>> { static constexpr const MeanLoops<T>& value = mean_table<T>; };
 
 /// For positions: the larger one, a NaN never.
 struct Larger {
@@ -305,7 +331,7 @@ void find_best_columns(int64_t rows, int64_t columns, int64_t stride, const T* x
         const T* row = x + (r0 + r) * stride + j0;
         const Position position = static_cast<Position>(r);
         for (int64_t j = 0; j < count; ++j) {
-          const C value = widened(row[j]);
+          const C value = widened<C>(row[j]);
           const bool better = Op::better(value, best[j]);
           best[j] = better ? value : best[j];
           where[j] = better ? position : where[j];

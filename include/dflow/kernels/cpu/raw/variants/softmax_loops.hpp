@@ -13,7 +13,7 @@ inline constexpr int64_t softmax_tile = 512;
 template <class T, class C> DFLOW_LANE int64_t load_tile(int64_t n, const T* from, C padding, C* DFLOW_RESTRICT to) {
   constexpr int64_t whole = 64 / static_cast<int64_t>(sizeof(C));
   const int64_t padded = (n + whole - 1) / whole * whole;
-  for (int64_t i = 0; i < n; ++i) to[i] = widened(from[i]);
+  for (int64_t i = 0; i < n; ++i) to[i] = widened<C>(from[i]);
   for (int64_t i = n; i < padded; ++i) to[i] = padding;
   return padded;
 }
@@ -128,7 +128,7 @@ template <class T> void softmax_backward_row(int64_t n, const T* y, const T* gra
 template <class T> void log_softmax_backward_row(int64_t n, const T* y, const T* grad_y, T* grad_x) {
   using C = compute_t<T>;
   double total;
-  reduce_run<Sum>(n, grad_y, &total);
+  reduce_run<Sum, T, double, C>(n, grad_y, &total);
   const C sum = static_cast<C>(total);
   alignas(64) C a[softmax_tile], b[softmax_tile];
   for (int64_t begin = 0; begin < n; begin += softmax_tile) {
@@ -187,7 +187,7 @@ template <class T> void sparse_cross_entropy_row(int64_t n, const T* x, int64_t 
     return;
   }
   const C shift = largest(n, x);
-  const C at_label = widened(x[label]) - shift;
+  const C at_label = widened<C>(x[label]) - shift;
   constexpr bool in_place = sizeof(C) == sizeof(T);
   const double sum = sum_of_exponentials(n, x, shift, in_place ? backprop : static_cast<T*>(nullptr));
   if (loss != nullptr) *loss = Element<T>::narrow(static_cast<C>(log_of_sum(sum) - static_cast<double>(at_label)));

@@ -130,17 +130,21 @@ template <> struct TotalOf<ComplexParts<float>> { using type = ComplexParts<doub
 template <class T> using total_t = typename TotalOf<T>::type;
 
 /// One way to reduce. The parts of a long axis give totals, which are combined in order.
-template <class T> struct Reduction {
+template <class T, class Total = total_t<T>> struct Reduction {
   /// Totals of n contiguous elements.
-  void (*run)(std::int64_t n, const T* x, total_t<T>* total);
+  void (*run)(std::int64_t n, const T* x, Total* total);
   /// Totals of each column of x[rows, columns], rows `stride` apart.
-  void (*columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, total_t<T>* totals);
+  void (*columns)(std::int64_t rows, std::int64_t columns, std::int64_t stride, const T* x, Total* totals);
   /// y[columns] = scale * the combination of the rows of totals[parts, columns].
-  void (*finish)(std::int64_t parts, std::int64_t columns, const total_t<T>* totals, double scale, T* y);
+  void (*finish)(std::int64_t parts, std::int64_t columns, const Total* totals, double scale, T* y);
 };
 
 /// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts; squares not for the last.
 template <class T> struct SumLoops { Reduction<T> sum, product, squares; };
+
+/// T: int8 to int64, uint8 to uint64. The totals are sums modulo 2^64, which finish divides by `scale`, the number of
+/// elements, rounding toward 0.
+template <class T> struct MeanLoops { Reduction<T, std::uint64_t> mean; };
 
 /// T: every real type but bool.
 template <class T> struct OrderLoops {
