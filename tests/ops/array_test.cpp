@@ -1,11 +1,15 @@
 #include <dflow/ops/array/list.hpp>
 
+#include <dflow/core/bfloat16.hpp>
+#include <dflow/core/half.hpp>
 #include <dflow/graph/graph.hpp>
+#include <dflow/session/session.hpp>
 
 #include "catch.hpp"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace df = dflow;
 
@@ -26,6 +30,10 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 
 std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
 
+template <class T> std::int64_t range_size(T start, T limit, T delta) {
+  return df::detail::range_size(df::Tensor<T>(start), df::Tensor<T>(limit), df::Tensor<T>(delta));
+}
+
 }  // namespace
 
 TEST_CASE("reshape infers the open dimension where the elements decide it") {
@@ -41,6 +49,68 @@ TEST_CASE("reshape infers the open dimension where the elements decide it") {
   CHECK(shape_text(df::squeeze(df::placeholder<float>(graph, {1, 4, 1}))) == "[4]");
   CHECK(shape_text(df::squeeze(df::placeholder<float>(graph, {1, 4, 1}), {-1})) == "[1,4]");
   CHECK(shape_text(df::squeeze(batch)) == "<unknown>");
+}
+
+TEST_CASE("a range ends before its limit where NumPy's and TensorFlow's do") {
+  // Sizes: numpy.arange of NumPy 2.4.6 in the element type (bfloat16: with ml_dtypes).
+  struct Row {
+    double start, limit, delta;
+    std::int64_t in_double, in_float, in_half, in_bfloat16;
+  };
+  for (const Row& row :
+       {Row{0, 0.3, 0.1, 3, 3, 4, 3}, Row{0, 0.7, 0.1, 7, 7, 8, 7}, Row{1, 2, 0.1, 10, 10, 10, 10},
+        Row{5, -3, -0.7, 12, 12, 12, 12}, Row{0, -0.3, -0.1, 3, 3, 4, 3}, Row{0.1, 0.8, 0.1, 7, 7, 7, 7},
+        Row{0, 2.1, 0.7, 4, 3, 3, 3}, Row{-0.6, 0.6, 0.2, 6, 6, 7, 6}}) {
+    INFO("from " << row.start << " to " << row.limit << " by " << row.delta);
+    const auto size = [&]<class T>(T) { return range_size<T>(T(row.start), T(row.limit), T(row.delta)); };
+    CHECK(size(double()) == row.in_double);
+    CHECK(size(float()) == row.in_float);
+    CHECK(size(df::Half(0)) == row.in_half);
+    CHECK(size(df::BFloat16(0)) == row.in_bfloat16);
+  }
+  int ranges = 0, with_limit = 0;
+  std::int64_t elements = 0;
+  for (int k = 1; k <= 400; ++k) {
+    for (int m = 1; m <= 50; ++m) {
+      const float delta = static_cast<float>(m) / 100, limit = static_cast<float>(k) * delta;
+      const std::int64_t size = range_size<float>(0, limit, delta);
+      elements += size;
+      if (static_cast<float>(static_cast<double>(size - 1) * static_cast<double>(delta)) >= limit) ++with_limit;
+      if (++ranges >= 2000) break;
+    }
+  }
+  CHECK(ranges == 2360);
+  CHECK(elements == 120455);
+  CHECK(with_limit == 75);
+
+  df::Graph graph;
+  const auto tenths = df::range(graph, 0.0f, 0.3f, 0.1f);
+  CHECK(shape_text(tenths) == "[3]");
+  const auto limit = df::placeholder<float>(graph, {});
+  const auto fed = df::range(df::constant(graph, 0.0f), limit, df::constant(graph, 0.1f));
+  df::Session session(graph);
+  const auto [folded, computed] = session.run({{limit, 0.3f}}, tenths, fed);
+  for (const auto* got : {&folded, &computed}) {
+    REQUIRE(got->num_elements() == 3);
+    CHECK(got->span()[0] == 0.0f);
+    CHECK(got->span()[1] == 0.1f);
+    CHECK(got->span()[2] == 0.2f);
+  }
+}
+
+TEST_CASE("a range has all its elements where the element type cannot count them") {
+  // Exact quotients.
+  CHECK(range_size<df::Half>(df::Half(0), df::Half(60000), df::Half(0.5f)) == 120000);
+  CHECK(range_size<df::Half>(df::Half(-60000), df::Half(60000), df::Half(60000)) == 2);
+  CHECK(range_size<df::BFloat16>(df::BFloat16(0), df::BFloat16(1000), df::BFloat16(1.5f)) == 667);
+  CHECK(range_size<float>(-0x1p127f, 0x1p127f, 0x1p126f) == 4);
+  CHECK(range_size<float>(0, 1e-30f, 1e30f) == 1);
+  CHECK(range_size<double>(0, 1e-300, 1e300) == 1);
+  CHECK(range_size<std::int8_t>(-128, 127, 1) == 255);
+  CHECK(range_size<std::int8_t>(127, -128, -128) == 2);
+  CHECK(range_size<std::uint8_t>(0, 255, 254) == 2);
+  CHECK(range_size<std::int64_t>(INT64_MIN, INT64_MAX, INT64_MAX) == 3);
+  CHECK(range_size<std::uint64_t>(0, UINT64_MAX, UINT64_MAX) == 1);
 }
 
 TEST_CASE("an error at building names op, shapes and the line of the program") {

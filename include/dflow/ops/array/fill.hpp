@@ -54,7 +54,9 @@ requires contains_v<T, PlainTypes> Output<T> ones(Graph& graph, const IndexList&
   return fill<T>(graph, dims, T(1), at);
 }
 
-/// start, start + delta, ... up to but without limit: a vector; all three are scalars.
+/// start, start + delta, ... up to but without limit: a vector of ceil((limit - start) / delta) elements; all three are
+/// scalars. Difference and quotient are rounded to T, as in TensorFlow and NumPy, so that a range from 0 to 0.3f by
+/// 0.1f has three; rounding may still make the last of many elements limit.
 ///
 /// Errors: InvalidArgument if delta is 0, or limit lies on the other side of start; at once if all are constants, else
 /// when the step runs.

@@ -59,7 +59,12 @@ template <class T> std::int64_t count_range(T start, T limit, T delta) {
     if (!(by > 0 ? from <= to : from >= to)) {
       throw_error(Code::invalid_argument, str_cat("a range from ", from, " by ", by, " does not reach ", to));
     }
-    const double count = std::ceil((to - from) / by);
+    // Rounded to T, as limit was: the exact quotient of the floats 0.3 and 0.1 leaves room for a fourth element, 0.3.
+    // Where T does not hold every whole number that would lose elements.
+    auto steps = static_cast<double>(T(T(limit - start) / delta));
+    if (!(steps < std::exp2(std::numeric_limits<T>::digits))) steps = (to - from) / by;
+    double count = std::ceil(steps);
+    if (count == 0 && from != to && std::isfinite(by)) count = 1;  // the quotient was too small for T
     if (!(count < 0x1p53)) throw_error(Code::invalid_argument, str_cat("the range would have ", count, " elements"));
     return static_cast<std::int64_t>(count);
   }
