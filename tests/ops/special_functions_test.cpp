@@ -1,12 +1,27 @@
 #include <dflow/ops/math/special_functions.hpp>
 
+#include <dflow/autodiff/gradients.hpp>
+#include <dflow/core/bfloat16.hpp>
+#include <dflow/graph/graph.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/math/special.hpp>
+#include <dflow/session/session.hpp>
+
 #include "catch.hpp"
 
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
+namespace df = dflow;
+using dflow::math::digamma;
 using dflow::math::igamma;
 using dflow::math::igammac;
+using dflow::math::trigamma;
+
+namespace {
+constexpr double infinity = std::numeric_limits<double>::infinity();
+}
 
 TEST_CASE("the incomplete gamma functions of large parameters take no longer, and end") {
   // Values: mpmath 1.3.0, 40 digits.
@@ -48,4 +63,71 @@ TEST_CASE("the incomplete gamma functions go on smoothly where their expansion c
     CHECK(igamma(below, x) == Catch::Approx(igamma(above, x)).epsilon(1e-8));
     CHECK(igammac(below, x) == Catch::Approx(igammac(above, x)).epsilon(1e-8));
   }
+}
+
+TEST_CASE("digamma and trigamma keep their digits below 0, however near they are to a whole number") {
+  // Values: mpmath, 60 digits.
+  struct Row {
+    double x, first, second;
+  };
+  for (const Row& row :
+       {Row{-1e-4, 9999.4226198296697, 100000001.6451745}, Row{-1e-8, 99999999.422784317, 10000000000000001.0},
+        Row{-1e-12, 999999999999.4228, 1e24}, Row{-1e-15, 999999999999999.35, 9.9999999999999984e29},
+        Row{-1e-20, 1.0000000000000001e20, 1e40}, Row{-1e-150, 1e150, 1e300}, Row{1e-20, -1.0000000000000001e20, 1e40},
+        Row{-0.25, 2.9141391202135278, 18.541879647671606}, Row{-0.5, 0.036489973978576521, 8.9348022005446793},
+        Row{-0.75, -2.8941202000429321, 18.975106932284889},
+        Row{-1 - 0x1p-40, 1099511627776.4228, 1.2089258196146292e24},
+        Row{-1 + 0x1p-40, -1099511627775.5772, 1.2089258196146292e24},
+        Row{-2 - 0x1p-30, 1073741824.9227843, 1.152921504606847e18},
+        Row{-7.000001, 1000002.0154985433, 999999999723.6008}, Row{-12345.678, 7.4549659001166125, 13.735213862761746},
+        Row{-1000000.5, 13.815511557963816, 9.8696034010903586}}) {
+    INFO("x " << row.x);
+    CHECK(std::fabs(digamma(row.x) - row.first) <= 4e-15 * std::fmax(1, std::fabs(row.first)));
+    CHECK(std::fabs(trigamma(row.x) - row.second) <= 4e-15 * row.second);
+  }
+  CHECK(digamma(-1e-300) == Catch::Approx(1e300).epsilon(1e-15));
+  CHECK(trigamma(-1e-300) == infinity);
+}
+
+TEST_CASE("digamma and trigamma at their poles and at infinities") {
+  // SciPy 1.17.1: special.psi and special.polygamma(1, x).
+  CHECK(digamma(0.0) == -infinity);
+  CHECK(digamma(-0.0) == infinity);
+  CHECK(digamma(infinity) == infinity);
+  CHECK(trigamma(infinity) == 0);
+  CHECK(trigamma(1e300) == Catch::Approx(1e-300));
+  for (const double x : {-1.0, -2.0, -1e15, -0x1p52, -1e300, -infinity}) {
+    INFO("x " << x);
+    CHECK(std::isnan(digamma(x)));
+    CHECK(trigamma(x) == infinity);
+  }
+  CHECK(trigamma(0.0) == infinity);
+  CHECK(trigamma(-0.0) == infinity);
+  CHECK(trigamma(5e-324) == infinity);
+  CHECK(trigamma(-5e-324) == infinity);
+  CHECK(std::isnan(digamma(std::nan(""))));
+  CHECK(std::isnan(trigamma(std::nan(""))));
+}
+
+TEST_CASE("digamma and the gradients of lgamma and digamma are right near 0 in every precision that goes there") {
+  // Values: -1 / x and 1 / x^2, the first terms of Laurent's series; the others are less than a 1e9th of them.
+  const auto check = []<class T>(T, double tolerance) {
+    df::Graph graph;
+    const auto x = df::placeholder<T>(graph, {4});
+    const auto y = df::digamma(x);
+    const auto slope = df::gradients(y, x), of_lgamma = df::gradients(df::lgamma(x), x);
+    df::Session session(graph);
+    const df::Tensor<T> at({4}, {T(-0x1p-60), T(-0x1p-30), T(0x1p-60), T(-0x1p-50)});
+    const auto [value, second, first] = session.run({{x, at}}, y, slope, of_lgamma);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const double to = static_cast<double>(at.span()[i]);
+      INFO("x " << to);
+      CHECK(static_cast<double>(value.span()[i]) == Catch::Approx(-1 / to).epsilon(tolerance));
+      CHECK(static_cast<double>(first.span()[i]) == Catch::Approx(-1 / to).epsilon(tolerance));
+      CHECK(static_cast<double>(second.span()[i]) == Catch::Approx(1 / (to * to)).epsilon(tolerance));
+    }
+  };
+  check(double(), 1e-9);
+  check(float(), 1e-6);
+  check(df::BFloat16(0), 1e-2);
 }

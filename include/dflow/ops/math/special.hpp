@@ -73,7 +73,7 @@ template <AllowedFor<Lgamma> T>
 Output<T> lgamma(const Output<T>& x, const At& at = {}) {
   return apply<Lgamma>(x, {}, at);
 }
-/// The derivative of lgamma(x); not a number at 0 and the negative whole numbers.
+/// The derivative of lgamma(x); -infinity at 0, infinity at -0, not a number at the negative whole numbers.
 template <AllowedFor<Digamma> T>
 Output<T> digamma(const Output<T>& x, const At& at = {}) {
   return apply<Digamma>(x, {}, at);

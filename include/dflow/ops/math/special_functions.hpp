@@ -39,16 +39,23 @@ DFLOW_FN inline double digamma_from_1_to_2(double x) {
 
 inline constexpr double pi = 3.14159265358979323846;
 
+/// x less the nearest whole number: exact, where x - floor(x) rounds to 1 - tiny below 0; 0 for -infinity, which counts
+/// as whole like every number below -2^52.
+DFLOW_FN inline double from_nearest_whole(double x) {
+  return x == -std::numeric_limits<double>::infinity() ? 0 : x - std::round(x);
+}
+
 }  // namespace detail
 
-/// The derivative of lgamma; not a number at 0 and the negative whole numbers. Reflection below 0, recurrence, and the
-/// asymptotic series from 10 (Abramowitz and Stegun 6.3.6, 6.3.7, 6.3.18).
+/// The derivative of lgamma; -infinity at 0, infinity at -0, not a number at the negative whole numbers. Reflection
+/// below 0, recurrence, and the asymptotic series from 10 (Abramowitz and Stegun 6.3.6, 6.3.7, 6.3.18).
 DFLOW_FN inline double digamma(double x) {
   double sum = 0;
-  if (x <= 0) {
-    const double fraction = x - std::floor(x);
-    if (!(fraction > 0)) return x == 0 ? -std::numeric_limits<double>::infinity() / x : std::numeric_limits<double>::quiet_NaN();
-    sum = fraction == 0.5 ? 0.0 : -detail::pi / std::tan(detail::pi * fraction);
+  if (x == 0) return -1 / x;
+  if (x < 0) {
+    const double rest = detail::from_nearest_whole(x);
+    if (rest == 0) return std::numeric_limits<double>::quiet_NaN();
+    sum = std::fabs(rest) == 0.5 ? 0.0 : -detail::pi / std::tan(detail::pi * rest);
     x = 1 - x;
   }
   if (x >= 10) {
@@ -62,12 +69,14 @@ DFLOW_FN inline double digamma(double x) {
   return sum + detail::digamma_from_1_to_2(x);
 }
 
-/// The second derivative of lgamma (Abramowitz and Stegun 6.4.6, 6.4.7, 6.4.12).
+/// The second derivative of lgamma; infinity at 0 and the negative whole numbers (Abramowitz and Stegun 6.4.6, 6.4.7,
+/// 6.4.12).
 DFLOW_FN inline double trigamma(double x) {
   if (x <= 0) {
-    const double sine = std::sin(detail::pi * (x - std::floor(x)));
-    if (sine == 0) return std::numeric_limits<double>::infinity();
-    return detail::pi * detail::pi / (sine * sine) - trigamma(1 - x);
+    const double rest = detail::from_nearest_whole(x);
+    if (rest == 0) return std::numeric_limits<double>::infinity();
+    const double cosecant = detail::pi / std::sin(detail::pi * rest);
+    return cosecant * cosecant - trigamma(1 - x);
   }
   double sum = 0;
   for (; x < 10; x += 1) sum += 1 / (x * x);
