@@ -109,6 +109,41 @@ TEST_CASE("digamma and trigamma at their poles and at infinities") {
   CHECK(std::isnan(trigamma(std::nan(""))));
 }
 
+TEST_CASE("the incomplete gamma functions at zeros and infinities") {
+  // SciPy 1.17.1: special.gammainc and special.gammaincc.
+  for (const double x : {5e-324, 1e-300, 0.5, 3.0, 1e300, infinity}) {
+    for (const double zero : {0.0, -0.0}) {
+      INFO("x " << x);
+      CHECK(igamma(zero, x) == 1);
+      CHECK(igammac(zero, x) == 0);
+      CHECK(igamma(x, zero) == 0);
+      CHECK(igammac(x, zero) == 1);
+      CHECK(std::isnan(igamma(zero, -x)));
+    }
+    if (x < infinity) {
+      CHECK(igamma(infinity, x) == 0);
+      CHECK(igammac(infinity, x) == 1);
+      CHECK(igamma(x, infinity) == 1);
+      CHECK(igammac(x, infinity) == 0);
+    }
+    CHECK(std::isnan(igamma(-infinity, x)));
+    CHECK(std::isnan(igammac(x, -infinity)));
+    CHECK(std::isnan(igamma(std::nan(""), x)));
+    CHECK(std::isnan(igammac(x, std::nan(""))));
+  }
+  CHECK(std::isnan(igamma(0, 0)));
+  CHECK(std::isnan(igammac(0, 0)));
+  CHECK(std::isnan(igamma(infinity, infinity)));
+  CHECK(std::isnan(igammac(infinity, infinity)));
+  // P goes to 1 as a goes to 0: 1 - P is about a.
+  for (const double a : {1e-20, 1e-300, 1e-310, 5e-324}) {
+    INFO("a " << a);
+    CHECK(igamma(a, 0.5) == Catch::Approx(1).epsilon(1e-14));
+    CHECK(igamma(a, 3) == Catch::Approx(1).epsilon(1e-14));
+    CHECK(igammac(a, 3) == Catch::Approx(0).margin(1e-20));
+  }
+}
+
 TEST_CASE("digamma and the gradients of lgamma and digamma are right near 0 in every precision that goes there") {
   // Values: -1 / x and 1 / x^2, the first terms of Laurent's series; the others are less than a 1e9th of them.
   const auto check = []<class T>(T, double tolerance) {

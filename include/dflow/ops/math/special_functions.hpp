@@ -87,8 +87,10 @@ DFLOW_FN inline double trigamma(double x) {
 
 namespace detail {
 
-/// x^a e^-x / gamma(a).
-DFLOW_FN inline double igamma_factor(double a, double x) { return std::exp(a * std::log(x) - x - lgamma(a)); }
+/// x^a e^-x / gamma(b).
+DFLOW_FN inline double igamma_factor(double a, double x, double b) {
+  return std::exp(a * std::log(x) - x - lgamma(b));
+}
 
 /// P(a, x) or Q(a, x) for large a by Temme's uniform expansion (1979, "The asymptotic expansion of the incomplete gamma
 /// functions"): time and error do not grow with a, where the series and the fraction take some square root of it.
@@ -117,14 +119,15 @@ DFLOW_FN inline double igamma_uniform(double a, double x, bool upper) {
   return upper ? part + correction : part - correction;
 }
 
-/// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1.
+/// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1. Over gamma(a + 1), which stays finite where
+/// a vanishes.
 DFLOW_FN inline double igamma_series(double a, double x) {
   double sum = 1, term = 1;
   for (double n = a + 1; term > sum * 1e-17; n += 1) {
     term *= x / n;
     sum += term;
   }
-  return sum * igamma_factor(a, x) / a;
+  return sum * igamma_factor(a, x, a + 1);
 }
 
 /// Q(a, x) by its continued fraction (Abramowitz and Stegun 6.5.31), evaluated forwards (Lentz); for x >= a + 1.
@@ -143,21 +146,25 @@ DFLOW_FN inline double igammac_fraction(double a, double x) {
     fraction *= factor;
     if (std::fabs(factor - 1) < 1e-16) break;
   }
-  return fraction * igamma_factor(a, x);
+  return fraction * igamma_factor(a, x, a);
 }
 
-/// What the incomplete gamma functions are where no expansion is needed.
+/// What the incomplete gamma functions are where no expansion is needed. At (0, 0) and (infinity, infinity) they have no
+/// limit.
 DFLOW_FN inline bool igamma_is_simple(double a, double x, double& lower) {
-  if (!(a > 0) || !(x >= 0)) return lower = std::numeric_limits<double>::quiet_NaN(), true;
-  if (x == 0) return lower = 0, true;
-  if (x == std::numeric_limits<double>::infinity()) return lower = 1, true;
-  if (a == std::numeric_limits<double>::infinity()) return lower = 0, true;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (!(a >= 0) || !(x >= 0) || (a == x && (a == 0 || a == infinity))) {
+    return lower = std::numeric_limits<double>::quiet_NaN(), true;
+  }
+  if (x == 0 || a == infinity) return lower = 0, true;
+  if (a == 0 || x == infinity) return lower = 1, true;
   return false;
 }
 
 }  // namespace detail
 
-/// The regularised lower incomplete gamma function P(a, x); not a number unless a > 0 and x >= 0.
+/// The regularised lower incomplete gamma function P(a, x); not a number unless a >= 0 and x >= 0, nor at (0, 0) and
+/// (infinity, infinity).
 DFLOW_FN inline double igamma(double a, double x) {
   double simple = 0;
   if (detail::igamma_is_simple(a, x, simple)) return simple;
