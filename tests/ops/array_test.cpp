@@ -51,6 +51,37 @@ TEST_CASE("reshape infers the open dimension where the elements decide it") {
   CHECK(shape_text(df::squeeze(batch)) == "<unknown>");
 }
 
+TEST_CASE("an open dimension beside a 0 is what the other dimensions leave") {
+  // TensorFlow 2's kernel: zeros are left out of both products, and the quotient is rounded down.
+  struct Row {
+    df::Shape x;
+    std::vector<std::int64_t> to;
+    std::string shape;
+  };
+  for (const Row& row : {Row{{0, 3}, {0, -1}, "[0,3]"}, Row{{0, 3}, {-1, 0}, "[3,0]"}, Row{{0, 3}, {-1}, "[0]"},
+                         Row{{0}, {0, -1}, "[0,1]"}, Row{{2, 0, 6}, {0, 4, -1}, "[0,4,3]"},
+                         Row{{0, 3}, {0, 2, -1}, "[0,2,1]"}, Row{{0, 3}, {5, -1}, "[5,0]"}}) {
+    INFO(row.x.to_string() << " to " << row.shape);
+    df::Graph graph;
+    const auto known = df::reshape(df::placeholder<float>(graph, row.x), row.to);
+    CHECK(shape_text(known) == row.shape);
+    const auto x = df::placeholder<float>(graph);
+    const auto to = df::placeholder<std::int32_t>(graph);
+    const std::vector<std::int32_t> dims(row.to.begin(), row.to.end());
+    df::Session session(graph);
+    const df::Tensor<float> value(row.x);
+    CHECK(session.run({{x, value}}, df::reshape(x, row.to)).shape().to_string() == row.shape);
+    const df::Tensor<std::int32_t> fed({static_cast<std::int64_t>(dims.size())}, dims);
+    CHECK(session.run({{x, value}, {to, fed}}, df::reshape(x, to)).shape().to_string() == row.shape);
+  }
+  df::Graph graph;
+  CHECK(contains(error_of([&] { df::reshape(df::placeholder<float>(graph, {2, 3}), {0, -1}); }), "do not decide"));
+  CHECK(shape_text(df::reshape(df::placeholder<float>(graph, {df::dynamic, 3}), {0, -1})) == "[0,?]");
+  const std::int64_t large = std::int64_t{1} << 40;
+  const auto huge = df::placeholder<float>(graph, {0, large, large});
+  CHECK(contains(error_of([&] { df::reshape(huge, {0, -1}); }), "cannot be multiplied"));
+}
+
 TEST_CASE("a range ends before its limit where NumPy's and TensorFlow's do") {
   // Sizes: numpy.arange of NumPy 2.4.6 in the element type (bfloat16: with ml_dtypes).
   struct Row {

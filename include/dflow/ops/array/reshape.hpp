@@ -38,7 +38,8 @@ AnyOutput any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at);
 }  // namespace detail
 
 /// The elements of x, in the order they have, in another shape; they are not copied. One dimension may be -1: it is
-/// what the number of elements leaves.
+/// what the number of elements leaves. Beside a 0, for an x without elements, it is what the dimensions other than 0
+/// leave: [0, 3] becomes {0, -1} as [0, 3].
 ///
 /// Errors: InvalidArgument if the numbers of elements differ, a dimension is below -1, or two are -1.
 template <AllowedFor<Reshape> T> Output<T> reshape(const Output<T>& x, const IndexList& shape, const At& at = {}) {

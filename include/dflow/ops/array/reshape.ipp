@@ -4,12 +4,29 @@
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/expr.hpp>
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace dflow {
 
 namespace detail {
+
+/// What the open dimension of `dims` is beside a 0, for an x without elements: what is left when neither side counts
+/// its zeros, so that [0, 3] becomes [0, -1] as [0, 3]. Rounded down: any number leaves the tensor without elements.
+DFLOW_INLINE std::int64_t open_dim_beside_zero(const InferContext& context, const SmallIntegers& dims) {
+  const auto product_of_positive = [&](std::span<const std::int64_t> all) {
+    SmallIntegers positive;
+    for (const std::int64_t dim : all) {
+      if (dim > 0) positive.push_back(dim);
+    }
+    const std::optional<std::int64_t> product = try_product(positive.span());
+    if (!product) context.fail(str_cat("shape ", dims_to_string(all), " has dimensions that cannot be multiplied"));
+    return *product;
+  };
+  return product_of_positive(context.input(0).dims()) / product_of_positive(dims.span());
+}
 
 /// `dims` with its -1 replaced, as far as x is known.
 DFLOW_INLINE PartialShape reshaped_dims(const InferContext& context, SmallIntegers dims) {
@@ -32,6 +49,10 @@ DFLOW_INLINE PartialShape reshaped_dims(const InferContext& context, SmallIntege
   if (!known) context.fail("the new shape has more elements than can be counted");
   const std::optional<std::int64_t> total = x.num_elements();
   if (total && open >= 0) {
+    if (*total == 0 && *known == 0) {
+      dims[open] = open_dim_beside_zero(context, dims);
+      return PartialShape(dims.span());
+    }
     if (*known == 0 || *total % *known != 0) {
       context.fail(str_cat("the ", *total, " elements of shape ", x.to_string(),
                            " do not decide the open dimension of ", wanted()));
