@@ -3,7 +3,9 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/math/reduce.hpp>
 #include <dflow/ops/nn/dropout.hpp>
+#include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
@@ -232,6 +234,41 @@ TEST_CASE("a fed keep_prob of 1 keeps everything") {
   Session session(graph, {.num_threads = 1});
   const Tensor<double> result = session.run({{x, iota<double>({8})}, {keep, 1.0}}, y);
   CHECK(bitwise_equal(result, iota<double>({8})));
+}
+
+// Expected: exact, of the loss (s (x - m))^2 / v summed over x = 1, 4 with s = 3/2, m = 2, v = 3. Its derivative by s is
+// 2 s sum((x - m)^2) / v, and so on.
+TEST_CASE("batch normalisation is differentiated twice through the mean and variance that it is given") {
+  Graph graph;
+  const auto x = placeholder<double>(graph, {1, 1, 2, 1}), scale = placeholder<double>(graph, {1}),
+             mean = placeholder<double>(graph, {1}), variance = placeholder<double>(graph, {1});
+  const auto y = fused_batch_norm(x, scale, constant(graph, Tensor<double>::zeros({1})), mean, variance, 0.0);
+  const auto [dx, ds, dm, dv] = gradients(reduce_sum(y * y), x, scale, mean, variance);
+  const auto [dxdm, dxdv] = gradients(dx, mean, variance);
+  const auto [dsdm, dsdv] = gradients(ds, mean, variance);
+  const auto [dmdm, dmdv] = gradients(dm, mean, variance);
+  const auto [dvdm, dvdv] = gradients(dv, mean, variance);
+  const auto dsdvdm = gradients(dsdv, mean);
+  Session session(graph, {.num_threads = 1});
+  const auto value = [&](const Output<double>& of) {
+    return session.run({{x, Tensor<double>({1, 1, 2, 1}, {1, 4})},
+                        {scale, Tensor<double>({1}, {1.5})},
+                        {mean, Tensor<double>({1}, {2})},
+                        {variance, Tensor<double>({1}, {3})}},
+                       of)(0);
+  };
+  CHECK(value(ds) == Catch::Approx(5).epsilon(1e-14));
+  CHECK(value(dm) == Catch::Approx(-1.5).epsilon(1e-14));
+  CHECK(value(dv) == Catch::Approx(-1.25).epsilon(1e-14));
+  CHECK(value(dxdm) == Catch::Approx(-3).epsilon(1e-14));
+  CHECK(value(dxdv) == Catch::Approx(-0.5).epsilon(1e-14));
+  CHECK(value(dsdm) == Catch::Approx(-2).epsilon(1e-14));
+  CHECK(value(dsdv) == Catch::Approx(-5.0 / 3).epsilon(1e-14));
+  CHECK(value(dmdm) == Catch::Approx(3).epsilon(1e-14));
+  CHECK(value(dmdv) == Catch::Approx(0.5).epsilon(1e-14));
+  CHECK(value(dvdm) == Catch::Approx(0.5).epsilon(1e-14));
+  CHECK(value(dvdv) == Catch::Approx(5.0 / 6).epsilon(1e-14));
+  CHECK(value(dsdvdm) == Catch::Approx(2.0 / 3).epsilon(1e-14));
 }
 
 TEST_CASE("batch normalisation in training and with given statistics agree when the statistics do") {

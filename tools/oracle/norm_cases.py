@@ -174,8 +174,6 @@ def _inference(f, name, x, epsilon, attrs=None, check=True):
         SOURCE,
         attrs=attrs,
         gradient=True,
-        gradient_inputs=[0, 1, 2],
-        gradient_outputs=[0],
         tolerance_scale=4,
     )
     inputs = [element(dy), element(x), parameter(scale), parameter(mean), parameter(variance)]
@@ -189,7 +187,6 @@ def _inference(f, name, x, epsilon, attrs=None, check=True):
         SOURCE,
         attrs=attrs,
         gradient=True,
-        gradient_inputs=[0, 1, 2],
         tolerance_scale=4,
     )
 

@@ -27,7 +27,8 @@ struct FusedBatchNorm : StandardOp<"FusedBatchNorm", FloatTypes, TypeList<float,
   static void gradient(GradientContext& context);
 };
 
-/// The gradient of FusedBatchNorm: y_backprop, x, scale and its outputs 3 and 4 give those by x, scale and offset.
+/// The gradient of FusedBatchNorm: y_backprop, x, scale and the mean and variance that y was made with (its outputs 3
+/// and 4) give those by x, scale and offset.
 struct FusedBatchNormGrad : StandardOp<"FusedBatchNormGrad", FloatTypes, TypeList<float, double>> {
   using Attrs = BatchNormAttrs;
   using Inputs = In<T, T, U, U, U>;

@@ -74,22 +74,29 @@ DFLOW_INLINE void FusedBatchNormGrad::infer(InferContext& context) {
   context.set_output(2, {channels});
 }
 
-/// Of y alone: the statistics that are handed out count as constants, as in TensorFlow.
+/// Statistics of the batch cannot be differentiated through; given ones are handed out as they are, and what uses them
+/// here, again in gradients, reads the edges that they came on.
 DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNorm>();
-  for (int i = 1; i < 5; ++i) {
+  for (int i = 1; attrs.is_training && i < 5; ++i) {
     if (context.has_dy(i))
       context.fail("batch normalisation cannot be differentiated through the statistics it returns");
   }
-  const BuiltNode gradients = build<FusedBatchNormGrad>(
-      {context.dy(), context.input(0), context.input(1), context.output(3), context.output(4)}, attrs);
+  const Expr mean = attrs.is_training ? context.output(3) : context.input(3);
+  const Expr variance = attrs.is_training ? context.output(4) : context.input(4);
+  const BuiltNode gradients =
+      build<FusedBatchNormGrad>({context.dy(), context.input(0), context.input(1), mean, variance}, attrs);
   for (int i = 0; i < 3; ++i) context.set_dx(i, gradients.output(i));
   if (attrs.is_training) return;
-  const Expr scale = context.input(1), variance = context.input(4);
-  const Expr dscale = gradients.output(1), doffset = gradients.output(2);
+  const Expr scale = context.input(1), dscale = gradients.output(1), doffset = gradients.output(2);
   const Expr factor = AnyOutput(build<Rsqrt>({variance + attrs.epsilon}));
-  context.set_dx(3, -(doffset * scale * factor));
-  context.set_dx(4, dscale * scale * factor * factor * -0.5);
+  Expr dmean = -(doffset * scale * factor), dvariance = dscale * scale * factor * factor * -0.5;
+  for (const int copy : {1, 3}) {
+    if (context.has_dy(copy)) dmean = dmean + context.dy(copy);
+    if (context.has_dy(copy + 1)) dvariance = dvariance + context.dy(copy + 1);
+  }
+  context.set_dx(3, dmean);
+  context.set_dx(4, dvariance);
 }
 
 /// With c = x - mean, r = 1 / sqrt(variance + epsilon), h = c r and the projection P(v) = v - mean(v) - h mean(v h),
@@ -97,8 +104,11 @@ DFLOW_INLINE void FusedBatchNorm::gradient(GradientContext& context) {
 ///   by dy:     scale r P(a) + b h + c
 ///   by scale:  sum(a r P(dy))
 ///   by x:      r P(g) - scale r^2 h mean(a P(dy)),  g = b dy - scale r (a mean(dy h) + dy mean(a h))
-/// where the last term is by the variance inside r, of which h is 2 / n times the derivative. With given statistics P
-/// is the identity and the last term is 0, as is the second one of g.
+/// where the last term is by the variance inside r, of which h is 2 / n times the derivative. What mean and variance of
+/// the batch change is in the gradient by x. With given statistics P is the identity, the last term is 0, as is the
+/// second one of g, and they have gradients of their own:
+///   by mean:      -r b sum(dy)
+///   by variance:  -r^2 / 2 (scale r sum(a dy) + b sum(dy h))
 DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
   const Attrs& attrs = context.attrs<FusedBatchNormGrad>();
   const Expr scale = context.input(2), mean = context.input(3), variance = context.input(4);
@@ -107,22 +117,25 @@ DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
   const Expr a = in.wide(context.dy(0)), b = context.dy(1), c = context.dy(2);
   const Expr r = AnyOutput(build<Rsqrt>({variance + attrs.epsilon}));
   const Expr h = (x - mean) * r;
-  Expr by_dy, by_x, a_projected;
+  Expr by_dy, by_x, a_sum;
   if (attrs.is_training) {
     const auto project = [&](const Expr& v) { return v - in.mean(v) - h * in.mean(v * h); };
     const Expr projected = project(dy);
     const Expr g = b * dy - scale * r * (a * in.mean(dy * h) + dy * in.mean(a * h));
-    a_projected = a * projected;
+    const Expr a_projected = a * projected;
+    a_sum = in.sum_to_channels(a_projected);
     by_dy = scale * r * project(a) + b * h + c;
     by_x = r * project(g) - scale * r * r * h * in.mean(a_projected);
   } else {
-    a_projected = a * dy;
+    a_sum = in.sum_to_channels(a * dy);
     by_dy = scale * r * a + b * h + c;
     by_x = r * b * dy;
+    context.set_dx(3, -(r * b * in.sum_to_channels(dy)));
+    context.set_dx(4, r * r * (scale * r * a_sum + b * in.sum_to_channels(dy * h)) * -0.5);
   }
   context.set_dx(0, in.like(by_dy, context.input(0)));
   context.set_dx(1, in.like(by_x, context.input(1)));
-  context.set_dx(2, r * in.sum_to_channels(a_projected));
+  context.set_dx(2, r * a_sum);
 }
 
 DFLOW_INLINE BuiltNode detail::any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset,
