@@ -191,6 +191,55 @@ TEST_CASE("Clipping bounds values, one norm, and the norm of all gradients") {
   CHECK(session.run(b)(0) == Catch::Approx(0.0).margin(1e-5));
 }
 
+// Expected: TensorFlow's 1 at zero; elsewhere the derivative 2 (1 / |x| - x_i sum(x) / |x|^3) of sum(2 x / |x|).
+TEMPLATE_TEST_CASE("Clipping to a norm has a gradient where the norm is 0", "", float, double, df::Half, df::BFloat16) {
+  using T = TestType;
+  df::Graph graph;
+  const auto x = df::placeholder<T>(graph, {3});
+  const auto first = df::gradients(df::reduce_sum(df::clip_by_norm(x, 2.0)), x);
+  const auto second = df::gradients(df::reduce_sum(df::square(first)), x);
+  df::Session session(graph);
+  const auto check = [&](std::vector<double> at, std::vector<double> slopes) {
+    df::Tensor<T> in(df::Shape{3});
+    for (std::size_t i = 0; i < 3; ++i) in.span()[i] = static_cast<T>(at[i]);
+    const auto [dx, ddx] = session.run({{x, in}}, first, second);
+    for (std::size_t i = 0; i < 3; ++i) {
+      CHECK(static_cast<double>(dx.span()[i]) == Catch::Approx(slopes[i]).margin(sizeof(T) == 2 ? 2e-2 : 1e-6));
+      CHECK(std::isfinite(static_cast<double>(ddx.span()[i])));
+    }
+  };
+  check({0, 0, 0}, {1, 1, 1});
+  check({1, 0, 0}, {1, 1, 1});
+  check({3, 4, 0}, {0.064, -0.048, 0.4});
+}
+
+// Expected: TensorFlow 2's clip_by_global_norm.
+TEST_CASE("A global norm that is not finite makes all gradients NaN, one of 0 leaves them") {
+  df::Graph graph;
+  const df::Variable<float> a(graph, df::Tensor<float>::zeros({3})), b(graph, df::Tensor<float>::zeros({2}));
+  const auto x = df::placeholder<float>(graph, {3}), y = df::placeholder<float>(graph, {2});
+  const std::vector<df::train::GradientAndVariable> gradients{{df::Gradient{x, {}}, a.any_variable()},
+                                                              {df::Gradient{y, {}}, b.any_variable()}};
+  const auto clipped = df::train::clip_by_global_norm(gradients, 1.0);
+  const df::Output<float> cx(clipped[0].gradient.dense), cy(clipped[1].gradient.dense);
+  df::Session session(graph);
+  const auto run = [&](float first) {
+    return session.run({{x, df::Tensor<float>({3}, {first, 0, 2})}, {y, df::Tensor<float>({2}, {1, 2})}}, cx, cy);
+  };
+  for (const float bad : {INFINITY, -INFINITY, NAN}) {
+    const auto [p, q] = run(bad);
+    for (const float value : p) CHECK(std::isnan(value));
+    for (const float value : q) CHECK(std::isnan(value));
+  }
+  const auto [p, q] = run(4.0f);
+  CHECK(p(0) == Catch::Approx(0.8));
+  CHECK(p(1) == 0.0f);
+  CHECK(q(1) == Catch::Approx(0.4));
+  const auto [zero, none] = session.run({{x, df::Tensor<float>::zeros({3})}, {y, df::Tensor<float>::zeros({2})}}, cx, cy);
+  CHECK(zero(2) == 0.0f);
+  CHECK(none(0) == 0.0f);
+}
+
 TEST_CASE("A loss that depends on no variable is refused") {
   df::Graph graph;
   auto loss = df::constant(graph, 1.0f);

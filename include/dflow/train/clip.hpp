@@ -23,7 +23,7 @@ Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std:
   return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);
 }
 
-/// x scaled down to an Euclidean norm of `max_norm` where it is longer.
+/// x scaled down to an Euclidean norm of `max_norm` where it is longer. The gradient at x = 0 is that of x.
 template <Element T>
 requires is_floating_element<T> Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
   return Output<T>::unchecked(detail::any_clip_by_norm(x, max_norm, at));
@@ -32,7 +32,8 @@ requires is_floating_element<T> Output<T> clip_by_norm(const Output<T>& x, doubl
 namespace train {
 
 /// All gradients scaled down together so that the norm over all of them is at most `max_norm` (Pascanu et al. 2012,
-/// arXiv:1211.5063). Gradients that do not exist stay so; the rows of sparse ones are scaled and count as they are.
+/// arXiv:1211.5063). Gradients that do not exist stay so; the rows of sparse ones are scaled and count as they are. If
+/// the norm is infinite or NaN, every element becomes NaN, as TensorFlow's.
 ///
 /// Errors: InvalidArgument if there is no gradient.
 std::vector<GradientAndVariable> clip_by_global_norm(

@@ -3,6 +3,8 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/train/clip.hpp>
@@ -14,7 +16,13 @@ namespace dflow {
 namespace detail {
 
 DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({x})); }
-DFLOW_INLINE Expr norm_from_half_square(const Expr& half) { return AnyOutput(build<Sqrt>({half * 2.0})); }
+
+/// The root of 1 stands in for that of 0, whose slope is infinite: the gradient of a norm of 0 is 0, as TensorFlow's.
+DFLOW_INLINE Expr norm_from_half_square(const Expr& half) {
+  const Expr is_positive = AnyOutput(build<Greater>({half, scalar_like(half, 0.0)}));
+  const Expr rooted = AnyOutput(build<Select>({is_positive, half, scalar_like(half, 1.0)}));
+  return AnyOutput(build<Select>({is_positive, AnyOutput(build<Sqrt>({rooted * 2.0})), half}));
+}
 
 /// max_norm / max(norm, max_norm): 1 where the norm is small enough.
 DFLOW_INLINE Expr shrinking_factor(const Expr& norm, double max_norm) {
@@ -55,7 +63,8 @@ DFLOW_INLINE std::vector<train::GradientAndVariable> train::clip_by_global_norm(
   }
   const Expr norm = global_norm(gradients, where);
   const ScopeGuard place = enter_place(*norm.graph(), where);
-  const Expr factor = dflow::detail::shrinking_factor(norm, max_norm);
+  // The difference is 0 of a finite norm and not a number of any other, for which the factor would be 0.
+  const Expr factor = dflow::detail::shrinking_factor(norm, max_norm) + (norm - norm);
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
