@@ -3,6 +3,8 @@
 #include "catch.hpp"
 
 #include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/reduce.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
@@ -10,6 +12,7 @@
 #include <dflow/train/schedules.hpp>
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +81,47 @@ TEST_CASE("Adam follows the paper's algorithm step by step") {
       CHECK(value(static_cast<std::int64_t>(i)) == Catch::Approx(expected[i]).epsilon(1e-4));
     }
   });
+}
+
+// Expected: the recursions in 50 decimal digits (Python's decimal), of gradients (0.1, -0.2) from (1, 2).
+TEST_CASE("Double variables are trained by double hyperparameters") {
+  df::Graph graph;
+  const df::Tensor<double> start({2}, {1, 2});
+  const df::Variable<double> descended(graph, start), pushed(graph, start), adapted(graph, start);
+  const df::Variable<float> narrow(graph, 1.0f);
+  const auto slope = df::constant(graph, df::Tensor<double>({2}, {0.1, -0.2}));
+  const auto trained = [&](const df::train::Optimizer& optimizer, const df::Variable<double>& w) {
+    return optimizer.minimize(df::reduce_sum(w * slope), {.variables = {w.any_variable()}});
+  };
+  std::vector<df::Operation> steps{trained(df::train::GradientDescent(0.3), descended),
+                                   trained(df::train::Momentum(2.0), pushed)};
+  const auto loss = df::reduce_sum(adapted * slope) + df::cast<double>(narrow * 0.1f);
+  steps.push_back(df::train::Adam(1e-3).minimize(loss, {.variables = {narrow.any_variable(), adapted.any_variable()}}));
+  const df::Operation step = df::group(std::span<const df::Operation>(steps));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  for (int i = 0; i < 5; ++i) session.run(step);
+  const auto check = [](const df::Tensor<double>& value, double first, double second) {
+    CHECK(value(0) == Catch::Approx(first).epsilon(1e-14));
+    CHECK(value(1) == Catch::Approx(second).epsilon(1e-14));
+  };
+  check(session.run(descended), 0.85, 2.3);
+  check(session.run(pushed), -1.62882, 7.25764);
+  check(session.run(adapted), 0.99500001022349084, 2.0049999948882489);
+  CHECK(session.run(narrow).scalar() == Catch::Approx(0.995).epsilon(1e-6));
+}
+
+TEST_CASE("A sparse gradient of a double table moves its rows by double hyperparameters") {
+  df::Graph graph;
+  const df::Variable<double> table(graph, df::Tensor<double>({2, 1}, {1, 5}), {.name = "table"});
+  const auto row = df::embedding_lookup(table, df::constant(graph, df::Tensor<std::int32_t>({1}, {0})));
+  const auto train = df::train::Adam(1e-3).minimize(df::reduce_sum(row) * 0.1);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  for (int i = 0; i < 5; ++i) session.run(train);
+  const auto value = session.run(table);
+  CHECK(value(0, 0) == Catch::Approx(0.99500001022349084).epsilon(1e-14));
+  CHECK(value(1, 0) == 5.0);
 }
 
 TEST_CASE("The gradient of a gather moves the gathered rows alone") {
@@ -167,6 +211,41 @@ TEST_CASE("Schedules have their published values") {
     CHECK(c.scalar() == Catch::Approx(0.5));
     CHECK(d.scalar() == Catch::Approx(0.0).margin(1e-6));
   }
+}
+
+// Expected: the formulas in 50 decimal digits (Python's decimal).
+TEST_CASE("Schedules for double variables are computed in double") {
+  df::Graph graph;
+  const auto step = df::placeholder<std::int64_t>(graph, df::Shape{});
+  const auto smooth = df::train::exponential_decay<double>(0.1, step, {.decay_steps = 10, .decay_rate = 0.7});
+  const auto curve =
+      df::train::polynomial_decay<double>(0.1, step, {.decay_steps = 10, .end_rate = 0.003, .power = 1.7});
+  const auto wave = df::train::cosine_decay<double>(0.1, step, 10, 0.3);
+  const auto stairs = df::train::piecewise_constant<double>(step, {3, 6}, {1.0, 1e-3, 1e-9});
+  const df::Variable<double> w(graph, 1.0);
+  const auto train = df::train::GradientDescent(smooth).minimize(w * 1.0);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [a, b, c, d] = session.run({{step, std::int64_t{7}}}, smooth, curve, wave, stairs);
+  CHECK(a.scalar() == Catch::Approx(0.077905591267044909).epsilon(1e-14));
+  CHECK(b.scalar() == Catch::Approx(0.015527888149273086).epsilon(1e-14));
+  CHECK(c.scalar() == Catch::Approx(0.044427516169763441).epsilon(1e-14));
+  CHECK(d.scalar() == 1e-9);
+  CHECK(session.run({{step, std::int64_t{6}}}, stairs).scalar() == 1e-3);
+  session.run({{step, std::int64_t{7}}}, train);
+  CHECK(session.run(w).scalar() == Catch::Approx(1 - 0.077905591267044909).epsilon(1e-14));
+}
+
+TEST_CASE("A piece of a schedule is the rate given, however small beside the others") {
+  df::Graph graph;
+  const auto step = df::placeholder<std::int64_t>(graph, df::Shape{});
+  const auto rate = df::train::piecewise_constant(step, {2, 5}, {1.0f, 1e-9f, 0.1f});
+  df::Session session(graph);
+  const auto at = [&](std::int64_t value) { return session.run({{step, value}}, rate).scalar(); };
+  CHECK(at(2) == 1.0f);
+  CHECK(at(3) == 1e-9f);
+  CHECK(at(5) == 1e-9f);
+  CHECK(at(6) == 0.1f);
 }
 
 TEST_CASE("Clipping bounds values, one norm, and the norm of all gradients") {

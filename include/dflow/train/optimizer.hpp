@@ -13,19 +13,21 @@
 
 namespace dflow::train {
 
-/// A learning rate or another hyperparameter: a number, or an edge such as a schedule of the global step.
+/// A learning rate or another hyperparameter: a number, or an edge such as a schedule of the global step. Double
+/// variables get it in double: give them `0.9` and not `0.9f`, and edges that are double.
 ///
 /// Thread safety: a value type.
 class Hyperparameter {
  public:
-  Hyperparameter(float value) : value_(value) {}              // NOLINT(google-explicit-constructor)
-  Hyperparameter(const Output<float>& edge) : edge_(edge) {}  // NOLINT(google-explicit-constructor)
+  Hyperparameter(double value) : value_(value) {}              // NOLINT(google-explicit-constructor)
+  Hyperparameter(const Output<float>& edge) : edge_(edge) {}   // NOLINT(google-explicit-constructor)
+  Hyperparameter(const Output<double>& edge) : edge_(edge) {}  // NOLINT(google-explicit-constructor)
 
   /// The scalar as an edge of element type `dtype`.
   AnyOutput edge(GraphStore& graph, DType dtype) const;
 
  private:
-  float value_ = 0;
+  double value_ = 0;
   AnyOutput edge_;
 };
 

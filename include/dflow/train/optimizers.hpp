@@ -23,7 +23,7 @@ struct MomentumOptions {
 /// accum = momentum * accum + gradient; var -= learning_rate * accum.
 class Momentum final : public Optimizer {
  public:
-  explicit Momentum(Hyperparameter learning_rate, Hyperparameter momentum = 0.9f, MomentumOptions options = {})
+  explicit Momentum(Hyperparameter learning_rate, Hyperparameter momentum = 0.9, MomentumOptions options = {})
       : learning_rate_(learning_rate), momentum_(momentum), options_(options) {}
 
  private:
@@ -39,7 +39,7 @@ class Momentum final : public Optimizer {
 /// the rows it names, their moments included.
 class Adam final : public Optimizer {
  public:
-  explicit Adam(Hyperparameter learning_rate = 0.001f, float beta1 = 0.9f, float beta2 = 0.999f, float epsilon = 1e-8f)
+  explicit Adam(Hyperparameter learning_rate = 0.001, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-8)
       : learning_rate_(learning_rate), beta1_(beta1), beta2_(beta2), epsilon_(epsilon) {}
 
  private:
@@ -47,9 +47,9 @@ class Adam final : public Optimizer {
   std::unique_ptr<Updates> start(GraphStore& graph) const override;
 
   Hyperparameter learning_rate_;
-  float beta1_;
-  float beta2_;
-  float epsilon_;
+  double beta1_;
+  double beta2_;
+  double epsilon_;
 };
 
 }  // namespace dflow::train

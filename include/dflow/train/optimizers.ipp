@@ -6,7 +6,9 @@
 #include <dflow/ops/state/update.hpp>
 #include <dflow/train/optimizers.hpp>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,53 @@ class SharedScalar {
   GraphStore::Scope scope_;
   Hyperparameter value_;
   std::vector<AnyOutput> edges_;
+};
+
+/// beta to the power of the number of the step, which is beta in the first one: a double variable for the updates of
+/// double variables, and a float one for those of all others.
+class BetaPower {
+ public:
+  BetaPower(GraphStore& graph, std::string_view name, double beta)
+      : graph_(graph), scope_(graph.scope()), name_(name), beta_(beta) {}
+
+  AnyOutput of(DType dtype) {
+    std::optional<Power>& power = dtype == DType::float64 ? wide_ : narrow_;
+    if (!power) power.emplace(make(dtype == DType::float64 ? DType::float64 : DType::float32));
+    return power->value.of(dtype);
+  }
+
+  /// Appends what makes it the power of the next step.
+  void raise(SharedScalar& beta, std::vector<Operation>& operations) const {
+    for (const std::optional<Power>* const power : {&narrow_, &wide_}) {
+      if (!power->has_value()) continue;
+      const AnyVariable& variable = (*power)->variable;
+      operations.push_back(variable.assign(build<Mul>({variable.read_edge(), beta.of(variable.dtype())})));
+    }
+  }
+
+ private:
+  struct Power {
+    AnyVariable variable;
+    SharedScalar value;
+  };
+
+  /// It belongs to all variables, not to the one that asks first.
+  Power make(DType dtype) const {
+    const ScopeGuard outside = graph_.enter(scope_);
+    const AnyOutput initial = Hyperparameter(beta_).edge(graph_, dtype);
+    const std::string unique = graph_.unique_name(name_).substr(scope_.name_prefix.size());
+    const AnyVariable variable = AnyVariable::make(graph_, initial, {.name = unique, .trainable = false});
+    const AnyOutput read = variable.read_edge();
+    const Hyperparameter value =
+        dtype == DType::float64 ? Hyperparameter(Output<double>(read)) : Hyperparameter(Output<float>(read));
+    return {variable, SharedScalar(graph_, value)};
+  }
+
+  GraphStore& graph_;
+  GraphStore::Scope scope_;
+  std::string_view name_;
+  double beta_;
+  std::optional<Power> narrow_, wide_;
 };
 
 }  // namespace detail
@@ -85,12 +134,10 @@ DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Momentum::start(GraphStore& gra
 DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) const {
   class Moments final : public Updates {
    public:
-    Moments(GraphStore& graph, const Hyperparameter& learning_rate, float beta1, float beta2, float epsilon)
+    Moments(GraphStore& graph, const Hyperparameter& learning_rate, double beta1, double beta2, double epsilon)
         : graph_(graph),
-          beta1_power_variable_(make_power(graph, "beta1_power", beta1)),
-          beta2_power_variable_(make_power(graph, "beta2_power", beta2)),
-          beta1_power_(graph, Output<float>(beta1_power_variable_.read_edge())),
-          beta2_power_(graph, Output<float>(beta2_power_variable_.read_edge())),
+          beta1_power_(graph, "beta1_power", beta1),
+          beta2_power_(graph, "beta2_power", beta2),
           learning_rate_(graph, learning_rate),
           beta1_(graph, beta1),
           beta2_(graph, beta2),
@@ -109,18 +156,13 @@ DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) 
     }
     std::vector<Operation> finish(std::span<const Operation> updates) override {
       const ScopeGuard after = enter_control_dependencies(graph_, updates);
-      const auto raise = [](const AnyVariable& power, detail::SharedScalar& beta) {
-        return power.assign(build<Mul>({power.read_edge(), beta.of(DType::float32)}));
-      };
-      return {raise(beta1_power_variable_, beta1_), raise(beta2_power_variable_, beta2_)};
+      std::vector<Operation> raised;
+      beta1_power_.raise(beta1_, raised);
+      beta2_power_.raise(beta2_, raised);
+      return raised;
     }
 
    private:
-    /// beta to the power of the number of the step, which is beta in the first one.
-    static AnyVariable make_power(GraphStore& graph, const char* name, float beta) {
-      const AnyOutput initial = dflow::detail::any_constant(graph, Tensor<float>::full({}, beta), {});
-      return AnyVariable::make(graph, initial, {.name = name, .trainable = false});
-    }
     std::vector<AnyOutput> inputs_for(const AnyVariable& variable) {
       const DType dtype = variable.dtype();
       const AnyVariable m = make_slot(variable, "Adam"), v = make_slot(variable, "Adam");
@@ -130,8 +172,8 @@ DFLOW_INLINE std::unique_ptr<Optimizer::Updates> Adam::start(GraphStore& graph) 
     }
 
     GraphStore& graph_;
-    AnyVariable beta1_power_variable_, beta2_power_variable_;
-    detail::SharedScalar beta1_power_, beta2_power_, learning_rate_, beta1_, beta2_, epsilon_;
+    detail::BetaPower beta1_power_, beta2_power_;
+    detail::SharedScalar learning_rate_, beta1_, beta2_, epsilon_;
   };
   return std::make_unique<Moments>(graph, learning_rate_, beta1_, beta2_, epsilon_);
 }

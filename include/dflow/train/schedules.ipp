@@ -1,9 +1,12 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
-#include <dflow/ops/operators.hpp>
 #include <dflow/train/schedules.hpp>
 
 #include <algorithm>
@@ -12,9 +15,10 @@
 #include <string>
 #include <utility>
 
-namespace dflow::train {
+namespace dflow::train::detail {
 
-namespace detail {
+using dflow::detail::any_constant;
+using dflow::detail::cast_to;
 
 /// Builds what follows at the caller's line; throws unless there is a step to count by.
 DFLOW_INLINE ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::source_location where) {
@@ -26,36 +30,38 @@ DFLOW_INLINE ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay
   return enter_place(*step.graph(), where);
 }
 
-DFLOW_INLINE Output<float> scalar(const AnyOutput& beside, float value) {
-  return Output<float>::unchecked(dflow::detail::any_constant(*beside.graph(), Tensor<float>::full({}, value), {}));
+/// step / decay_steps.
+DFLOW_INLINE Expr decays(DType dtype, const AnyOutput& step, std::int64_t decay_steps) {
+  return Expr(cast_to(step, dtype)) / static_cast<double>(decay_steps);
 }
 
 /// min(step / decay_steps, 1).
-DFLOW_INLINE Output<float> progress(const Output<std::int64_t>& step, std::int64_t decay_steps) {
-  return minimum(cast<float>(step) / static_cast<float>(decay_steps), scalar(step, 1.0f));
+DFLOW_INLINE Expr progress(DType dtype, const AnyOutput& step, std::int64_t decay_steps) {
+  const Expr done = decays(dtype, step, decay_steps);
+  return AnyOutput(build<Minimum>({done, scalar_like(done, 1)}));
 }
 
-}  // namespace detail
-
-DFLOW_INLINE Output<float> exponential_decay(float rate, const Output<std::int64_t>& step,
+DFLOW_INLINE AnyOutput any_exponential_decay(DType dtype, double rate, const AnyOutput& step,
                                              const ExponentialDecayOptions& options, std::source_location where) {
-  const ScopeGuard place = detail::enter_schedule(step, options.decay_steps, where);
-  Output<float> exponent = cast<float>(step) / static_cast<float>(options.decay_steps);
-  if (options.staircase) exponent = floor(exponent);
-  return rate * pow(detail::scalar(step, options.decay_rate), exponent);
+  const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
+  Expr exponent = decays(dtype, step, options.decay_steps);
+  if (options.staircase) exponent = AnyOutput(build<Floor>({exponent}));
+  return rate * Expr(AnyOutput(build<Pow>({scalar_like(exponent, options.decay_rate), exponent})));
 }
 
-DFLOW_INLINE Output<float> polynomial_decay(float rate, const Output<std::int64_t>& step,
+DFLOW_INLINE AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step,
                                             const PolynomialDecayOptions& options, std::source_location where) {
-  const ScopeGuard place = detail::enter_schedule(step, options.decay_steps, where);
-  const Output<float> left = 1.0f - detail::progress(step, options.decay_steps);
-  return (rate - options.end_rate) * pow(left, detail::scalar(step, options.power)) + options.end_rate;
+  const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
+  const Expr left = 1.0 - progress(dtype, step, options.decay_steps);
+  const Expr power = AnyOutput(build<Pow>({left, scalar_like(left, options.power)}));
+  return (rate - options.end_rate) * power + options.end_rate;
 }
 
-DFLOW_INLINE Output<float> piecewise_constant(const Output<std::int64_t>& step,
+/// The sum of the rates, each times 1 where it is meant and 0 elsewhere, which is exact.
+DFLOW_INLINE AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step,
                                               const std::vector<std::int64_t>& boundaries,
-                                              const std::vector<float>& rates, std::source_location where) {
-  const auto reject = [where](std::string message) {
+                                              const std::vector<double>& rates, std::source_location where) {
+  const auto reject = [&](std::string message) {
     throw Error(invalid_argument("piecewise_constant: " + message).with_location(where));
   };
   if (rates.size() != boundaries.size() + 1) {
@@ -64,19 +70,29 @@ DFLOW_INLINE Output<float> piecewise_constant(const Output<std::int64_t>& step,
   if (std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>()) != boundaries.end()) {
     reject("the boundaries must ascend");
   }
-  const ScopeGuard place = detail::enter_schedule(step, 1, where);
-  Output<float> rate = detail::scalar(step, rates[0]);
-  for (std::size_t i = 0; i < boundaries.size(); ++i) {
-    rate = rate + cast<float>(step > boundaries[i]) * (rates[i + 1] - rates[i]);
+  const ScopeGuard place = enter_schedule(step, 1, where);
+  const AnyOutput one = visit_dtype<TypeList<float, double>>(
+      dtype, [&]<class T>() -> AnyOutput { return any_constant(*step.graph(), Tensor<T>::full({}, T(1)), {}); });
+  Expr from = one, rate;  // whether the step is past the boundary before the rate
+  for (std::size_t i = 0; i < rates.size(); ++i) {
+    Expr here = from;
+    if (i < boundaries.size()) {
+      const AnyOutput boundary = any_constant(*step.graph(), Tensor<std::int64_t>::full({}, boundaries[i]), {});
+      const Expr past = cast_to(build<Greater>({step, boundary}), dtype);
+      here = from - past;
+      from = past;
+    }
+    rate = rate.is_valid() ? rate + here * rates[i] : here * rates[i];
   }
   return rate;
 }
 
-DFLOW_INLINE Output<float> cosine_decay(float rate, const Output<std::int64_t>& step, std::int64_t decay_steps,
-                                        float alpha, std::source_location where) {
-  const ScopeGuard place = detail::enter_schedule(step, decay_steps, where);
-  const Output<float> wave = (cos(detail::progress(step, decay_steps) * std::numbers::pi_v<float>) + 1.0f) * 0.5f;
-  return (wave * (1.0f - alpha) + alpha) * rate;
+DFLOW_INLINE AnyOutput any_cosine_decay(DType dtype, double rate, const AnyOutput& step, std::int64_t decay_steps,
+                                        double alpha, std::source_location where) {
+  const ScopeGuard place = enter_schedule(step, decay_steps, where);
+  const Expr angle = progress(dtype, step, decay_steps) * std::numbers::pi;
+  const Expr wave = (Expr(AnyOutput(build<Cos>({angle}))) + 1.0) * 0.5;
+  return (wave * (1.0 - alpha) + alpha) * rate;
 }
 
-}  // namespace dflow::train
+}  // namespace dflow::train::detail
