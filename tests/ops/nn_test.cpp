@@ -236,6 +236,43 @@ TEST_CASE("a fed keep_prob of 1 keeps everything") {
   CHECK(bitwise_equal(result, iota<double>({8})));
 }
 
+TEST_CASE("a fed keep_prob that is no probability fails the step") {
+  Graph graph({.seed = 3});
+  const auto x = placeholder<float>(graph, {8}), keep = placeholder<float>(graph);
+  const auto half_x = placeholder<Half>(graph, {8}), half_keep = placeholder<Half>(graph, {});
+  const auto y = dropout(x, keep);
+  const auto half_y = dropout(half_x, half_keep);
+  Session session(graph, {.num_threads = 1});
+  const auto run = [&](const Tensor<float>& value) { return session.run({{x, iota<float>({8})}, {keep, value}}, y); };
+  for (const float bad : {0.0f, -0.0f, 1.5f, -1.0f, std::nextafter(1.0f, 2.0f), INFINITY, NAN}) {
+    INFO(bad);
+    is_invalid([&] { run(bad); }, "keep_prob must be in (0, 1]");
+  }
+  is_invalid([&] { run(Tensor<float>({8}, std::vector<float>(8, 0.5f))); }, "scalar");
+  is_invalid([&] { session.run({{half_x, Tensor<Half>::zeros({8})}, {half_keep, Half(1.5f)}}, half_y); },
+             "(0, 1], got\"] [half[] 1.5]");
+  for (const float value : run(0.5f)) CHECK((value == 0.0f || std::fmod(value, 2.0f) == 0.0f));
+  CHECK(bitwise_equal(run(1.0f), iota<float>({8})));
+}
+
+TEST_CASE("what dropout drops becomes 0, and has gradient 0, whatever it was") {
+  Graph graph({.seed = 3});
+  const auto x = placeholder<float>(graph, {400});
+  const auto y = dropout(x, 0.5f), dx = gradients(reduce_sum(y * y), x);
+  Session session(graph, {.num_threads = 1});
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    const auto [values, slopes] = session.run({{x, Tensor<float>::full({400}, bad)}}, y, dx);
+    int dropped = 0;
+    for (std::size_t i = 0; i < 400; ++i) {
+      if (values.span()[i] != 0) continue;
+      ++dropped;
+      CHECK(slopes.span()[i] == 0.0f);
+    }
+    CHECK(dropped > 140);
+    CHECK(dropped < 260);
+  }
+}
+
 // Expected: exact, of the loss (s (x - m))^2 / v summed over x = 1, 4 with s = 3/2, m = 2, v = 3. Its derivative by s is
 // 2 s sum((x - m)^2) / v, and so on.
 TEST_CASE("batch normalisation is differentiated twice through the mean and variance that it is given") {

@@ -182,7 +182,7 @@ DFLOW_INLINE AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob,
   if (training.is_never()) return x;
   const ScopeGuard place = enter_place(*x.graph(), at.where);
   const Expr switched = training.as_number(*x.graph(), x.dtype());
-  return any_dropout(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
+  return dropout_by(x, 1.0 - (1.0 - static_cast<double>(keep_prob)) * switched, options, at);
 }
 
 DFLOW_INLINE AnyOutput any_flatten(const AnyOutput& x, const At& at) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/op/build.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <cstdint>
@@ -12,12 +13,13 @@ struct DropoutOptions {
 };
 
 namespace detail {
+AnyOutput dropout_by(const Expr& x, const Expr& keep_prob, const DropoutOptions& options, const At& at);
 AnyOutput any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions& options, const At& at);
 AnyOutput any_dropout(const AnyOutput& x, const AnyOutput& keep_prob, const DropoutOptions& options, const At& at);
 }  // namespace detail
 
 /// Each element of x is kept with probability `keep_prob`, and divided by it, so that its expectation stays; the others
-/// become 0 (Srivastava et al. 2014). Which ones is drawn anew in each step; the gradient passes where x did.
+/// become 0, NaNs too (Srivastava et al. 2014). Which ones is drawn anew in each step; the gradient passes where x did.
 ///
 /// ```cpp
 /// auto thinned = df::dropout(hidden, 0.5f);
@@ -29,6 +31,8 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const DropoutOptions& opt
 }
 
 /// The same with a probability that each step is fed, a scalar: 1 when the network is not being trained.
+///
+/// Errors: InvalidArgument if it is known to be no scalar; when the step runs unless 0 < keep_prob <= 1.
 template <AllowedFor<RandomUniform> T>
 Output<T> dropout(const Output<T>& x, const Output<T>& keep_prob, const DropoutOptions& options = {},
                   const At& at = {}) {

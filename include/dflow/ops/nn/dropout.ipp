@@ -1,25 +1,54 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/nn/activation.hpp>
 #include <dflow/ops/nn/dropout.hpp>
+
+#include <string>
+#include <utility>
 
 namespace dflow {
 
 namespace detail {
 
-/// x / keep_prob * floor(keep_prob + u) with u uniform in [0, 1), as TensorFlow's.
+/// x / keep_prob where floor(keep_prob + u) is not 0, with u uniform in [0, 1), as in TensorFlow; 0 elsewhere. ReluGrad
+/// chooses so, and unlike a product with the mask it makes 0 of what is not finite as well.
 DFLOW_INLINE AnyOutput dropout_by(const Expr& x, const Expr& keep_prob, const DropoutOptions& options, const At& at) {
   GraphStore& graph = *x.graph();
-  const At unnamed{.where = at.where};
+  const ScopeGuard place = enter_place(graph, at.where);
   const AnyOutput shape = shape_of(x);
   TypeArgs types;
   types.push_back(x.dtype());
   const RandomAttrs attrs{.seed = static_cast<std::int64_t>(next_op_seed(graph, options.seed))};
-  const Expr uniform = AnyOutput(build<RandomUniform>(graph, {&shape, 1}, attrs, unnamed, types));
-  const Expr mask = AnyOutput(build<Floor>({uniform + keep_prob}, {}, unnamed));
-  return build<Mul>({x / keep_prob, mask}, {}, at);
+  const Expr uniform = AnyOutput(build<RandomUniform>(graph, {&shape, 1}, attrs, {}, types));
+  const AnyOutput mask = build<Floor>({uniform + keep_prob});
+  return build<ReluGrad>({x / keep_prob, mask}, {}, at);
+}
+
+/// keep_prob itself, which fails the step unless it is a scalar in (0, 1].
+DFLOW_INLINE AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
+  GraphStore& graph = *keep_prob.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  Operation check;
+  {
+    // The check need not be made where x is, which may be a device without strings.
+    GraphStore::Scope anywhere = graph.scope();
+    anywhere.device.clear();
+    anywhere.colocated_with = -1;
+    const ScopeGuard outside = graph.enter(std::move(anywhere));
+    const AnyOutput is_positive = build<Greater>({keep_prob, scalar_like(keep_prob, 0)});
+    const AnyOutput is_at_most_one = build<LessEqual>({keep_prob, scalar_like(keep_prob, 1)});
+    const AnyOutput is_probability = build<LogicalAnd>({is_positive, is_at_most_one});
+    const AnyOutput message = any_constant(graph, Tensor<std::string>("dropout: keep_prob must be in (0, 1], got"), {});
+    check = build<Assert>({is_probability, message, keep_prob});
+  }
+  return any_with_dependencies({&check, 1}, keep_prob, {});
 }
 
 }  // namespace detail
@@ -38,12 +67,13 @@ DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob,
 DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, const AnyOutput& keep_prob,
                                            const DropoutOptions& options, const At& at) {
   static_cast<void>(graph_of({&x, 1}, op_def<RandomUniform>, at));
+  static_cast<void>(graph_of({&keep_prob, 1}, op_def<RandomUniform>, at));
   if (keep_prob.shape().has_rank() && keep_prob.shape().rank() != 0) {
     throw Error(
         invalid_argument(str_cat("dropout: keep_prob must be a scalar, got shape ", keep_prob.shape().to_string()))
             .with_location(at.where));
   }
-  return dropout_by(x, keep_prob, options, at);
+  return dropout_by(x, checked_keep_prob(keep_prob, at), options, at);
 }
 
 }  // namespace dflow
