@@ -23,6 +23,13 @@ namespace {
 
 enum class Fault { none, throws, throws_after_storing, drops, calls_twice, fails, wrong_type };
 
+/// Opens a gate when the last copy of it is gone: when what was thrown has been caught and looked at.
+struct Lost : std::runtime_error {
+  explicit Lost(std::promise<void>& gate)
+      : std::runtime_error("the device was lost"), caught(&gate, [](auto* open) { open->set_value(); }) {}
+  std::shared_ptr<std::promise<void>> caught;
+};
+
 /// The proof device with one fault at the end of a step, or in its copies to the host.
 class FaultyDevice final : public Device {
  public:
@@ -39,10 +46,10 @@ class FaultyDevice final : public Device {
       case Fault::throws_after_storing:
         stored_ = std::move(done);
         later_ = std::thread([this] {
-          go_.get_future().wait();
+          caught_.get_future().wait();
           stored_(Status());
         });
-        throw std::runtime_error("the device was lost");
+        throw Lost(caught_);
       case Fault::drops: return;
       case Fault::calls_twice:
         done(Status());
@@ -55,8 +62,6 @@ class FaultyDevice final : public Device {
   ~FaultyDevice() override {
     if (later_.joinable()) later_.join();
   }
-  /// Lets the stored completion be called.
-  void go() { go_.set_value(); }
 
  private:
   class Memory final : public DeviceMemory {
@@ -83,7 +88,7 @@ class FaultyDevice final : public Device {
   const Fault at_end_;
   Memory memory_;
   StepDone stored_;
-  std::promise<void> go_;
+  std::promise<void> caught_;  ///< the stored completion is called behind it
   std::thread later_;
 };
 
@@ -115,9 +120,7 @@ TEST_CASE("a device that breaks off at the end of a step ends it with what it th
 }
 
 TEST_CASE("a device that throws and calls later ends a step when it calls, with what it threw", "[session][devices]") {
-  const auto device = std::make_shared<FaultyDevice>(Fault::throws_after_storing);
-  device->go();
-  const Status status = OneNode().outcome(device);
+  const Status status = OneNode().outcome(std::make_shared<FaultyDevice>(Fault::throws_after_storing));
   CHECK(status.code() == Code::internal);
   CHECK_THAT(std::string(status.message()), Contains("the device was lost"));
 }
