@@ -48,4 +48,8 @@ if(DFLOW_SANITIZE)
   if(DFLOW_SANITIZE MATCHES "undefined")
     add_compile_options(-fno-sanitize-recover=all)
   endif()
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # What the loops ask of the optimiser is asked of full optimisation alone.
+    add_compile_options(-Wno-pass-failed)
+  endif()
 endif()

@@ -44,11 +44,10 @@ TEST_CASE("an elastic pool has no thread before its first task", "[elastic_pool]
 }
 
 TEST_CASE("an elastic pool grows while its tasks block, up to its limit", "[elastic_pool]") {
-  std::atomic<int> ran{0};
+  std::atomic<int> ran{0}, blocked{0};
+  PoolEvent gates[4];
   {
     ElasticPool pool({.max_threads = 4});
-    PoolEvent gates[4];
-    std::atomic<int> blocked{0};
     for (PoolEvent& gate : gates) {
       pool.schedule([&] {
         ++blocked;
@@ -107,8 +106,8 @@ TEST_CASE("loops are one call on an elastic pool, whatever they cost", "[elastic
 }
 
 TEST_CASE("the caller takes part by run_one", "[elastic_pool]") {
-  ElasticPool pool({.max_threads = 1});
   PoolEvent gate, blocked;
+  ElasticPool pool({.max_threads = 1});
   pool.schedule([&] {
     blocked.set();
     gate.wait_blocking();

@@ -356,6 +356,13 @@ TEST_CASE("with a threshold of 0 every loop is split among all threads", "[threa
   int calls = 0;
   reluctant.parallel_for(1000, 1e8, [&](std::int64_t, std::int64_t) { ++calls; });
   CHECK(calls == 1);
+  options.min_split_ns = std::numeric_limits<double>::infinity();
+  WorkStealingPool never(3, options);
+  for (const double cost : {1e300, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    calls = 0;
+    never.parallel_for(1000, cost, [&](std::int64_t, std::int64_t) { ++calls; });
+    CHECK(calls == 1);
+  }
 }
 
 TEST_CASE("tasks and loops at random, many times over", "[thread_pool][stress]") {

@@ -61,7 +61,7 @@ TEST_CASE("a buffer is freed with its last handle", "[buffer]") {
     CHECK(a.use_count() == 2);
     BufferRef c = std::move(b);
     CHECK_FALSE(b);
-    c = c;
+    c = static_cast<const BufferRef&>(c);
     c = std::move(*&c);
     CHECK(c.use_count() == 2);
     a = BufferRef();

@@ -83,6 +83,7 @@ TEST_CASE("every op agrees with its oracle for every element type, fed", "[ops]"
   CHECK(tally.ops.size() >= 100);
 }
 
+#if !defined(__SANITIZE_THREAD__)  // what is folded is computed on one thread, and has been above
 TEST_CASE("every op agrees with its oracle for every element type, on constants", "[ops]") {
   Tally tally;
   check_values(InputsAs::constants, tally);
@@ -92,6 +93,7 @@ TEST_CASE("every op agrees with its oracle for every element type, on constants"
   for (const auto& [op, count] : tally.failures) std::cout << "  " << op << ": " << count << " failed\n";
   CHECK(tally.num_failures() == 0);
 }
+#endif
 
 TEST_CASE("bad input to an op is an error with the right code", "[ops]") {
   Tally tally;

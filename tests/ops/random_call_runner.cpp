@@ -50,8 +50,7 @@ SessionOptions options_of(const RandomCall& call, bool is_second) {
 /// The call in a graph and a session of its own, stage by stage.
 class Side {
  public:
-  Side(const RandomCall& call, bool is_second)
-      : call_(call), options_(options_of(call, is_second)), is_second_(is_second) {}
+  Side(const RandomCall& call, bool is_second) : call_(call), options_(options_of(call, is_second)) {}
 
   std::vector<Stage> run() {
     attempt("import", [&](Stage&) { import(); });
@@ -155,7 +154,6 @@ class Side {
 
   const RandomCall& call_;
   SessionOptions options_;
-  bool is_second_;
   Graph graph_;
   std::unique_ptr<Session> session_;
   std::vector<Feed> feeds_;

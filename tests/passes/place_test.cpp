@@ -274,6 +274,8 @@ TEST_CASE("the text of a placement has a line per node", "[passes][place]") {
   node.device = "/cpu:*";
   node.placed_on = 1;
   graph.nodes = {node};
-  const DeviceInfo devices[] = {{.name = "/cpu:0"}, {.name = "/cpu:1"}};
+  DeviceInfo devices[2];
+  devices[0].name = "/cpu:0";
+  devices[1].name = "/cpu:1";
   CHECK(placement_text(graph, devices) == "n: NoOp -> /cpu:1\n");
 }

@@ -260,7 +260,6 @@ TEST_CASE("what a callback throws goes to on_callback_error and the session goes
     Graph graph;
     const auto x = placeholder<float>(graph, {});
     const auto y = x * 2.0f;
-    std::mutex mutex;
     std::promise<Status> own, foreign;
     SessionOptions options;
     options.num_threads = threads;

@@ -39,9 +39,9 @@ DFLOW_INLINE void ThreadPool::split(std::int64_t total, double cost_ns, RangeBod
   if (align < 1) align = 1;
   const double most_threads = num_threads();
   const bool is_forced = min_split_ns_ <= 0;
-  const double threads = is_forced ? most_threads : std::clamp(cost_ns * 2 / min_split_ns_, 1.0, most_threads);
-  const auto ranges = static_cast<std::int64_t>(
-      is_forced ? threads * ranges_each : std::clamp(cost_ns / min_range_ns, 1.0, threads * ranges_each));
+  const auto worth = [&](double number, double most) { return is_forced ? most : number > 1 ? std::min(number, most) : 1; };
+  const double threads = worth(cost_ns * 2 / min_split_ns_, most_threads);  // one where that is not a number
+  const auto ranges = static_cast<std::int64_t>(worth(cost_ns / min_range_ns, threads * ranges_each));
   const std::int64_t blocks = (total - 1) / align + 1;
   const std::int64_t blocks_each = (blocks - 1) / ranges + 1;
   const std::int64_t ranges_in_fact = (blocks - 1) / blocks_each + 1;

@@ -52,7 +52,7 @@ concept Fetchable = requires(const F& fetch) { as_fetch(fetch); } || requires(co
 
 namespace detail {
 
-template <class F>
+template <Fetchable F>
 auto fetch_of(const F& fetch) {
   if constexpr (requires { as_fetch(fetch); }) {
     return as_fetch(fetch);
@@ -61,7 +61,7 @@ auto fetch_of(const F& fetch) {
   }
 }
 
-template <class F>
+template <Fetchable F>
 using FetchOf = decltype(fetch_of(std::declval<const F&>()));
 
 template <class F>
@@ -93,8 +93,9 @@ struct Unpacked<std::tuple<T>> {
 template <class... Fs>
 using Results = decltype(std::tuple_cat(std::declval<typename ResultTuple<Fs>::type>()...));
 
-/// What `run` returns: nothing, one tensor, or a tuple.
-template <class... Fs>
+/// What `run` returns: nothing, one tensor, or a tuple. Constrained, for a compiler may look at the result of an overload
+/// before its constraints.
+template <Fetchable... Fs>
 using RunResult = typename Unpacked<Results<Fs...>>::type;
 
 template <class... Fs>

@@ -25,10 +25,9 @@ template <class T> struct Operands {
     const std::int64_t step_a = s.transpose_a ? s.m : 1, step_b = s.transpose_b ? 1 : s.n;
     for (std::int64_t i = 0; i < s.m; ++i) {
       for (std::int64_t j = 0; j < s.n; ++j) {
-        const T* left = a.data() + (s.transpose_a ? i : i * s.k);
-        const T* right = b.data() + (s.transpose_b ? j * s.k : j);
+        const std::int64_t left = s.transpose_a ? i : i * s.k, right = s.transpose_b ? j * s.k : j;
         wide_t<T> sum{};
-        for (std::int64_t p = 0; p < s.k; ++p) sum += wide(left[p * step_a]) * wide(right[p * step_b]);
+        for (std::int64_t p = 0; p < s.k; ++p) sum += wide(a[left + p * step_a]) * wide(b[right + p * step_b]);
         products[static_cast<std::size_t>(i * s.n + j)] = sum;
       }
     }

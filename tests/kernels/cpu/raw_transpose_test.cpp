@@ -19,13 +19,13 @@ struct Case {
 
 template <std::size_t bytes> struct Element {
   unsigned char memory[bytes];
-  friend bool operator==(const Element&, const Element&) = default;
 };
 
 template <std::size_t bytes> std::vector<Element<bytes>> numbered(std::int64_t n) {
   std::vector<Element<bytes>> x(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < x.size(); ++i) {
-    for (std::size_t b = 0; b < bytes; ++b) x[i].memory[b] = static_cast<unsigned char>((i >> (8 * (b % 4))) ^ b);
+    const std::uint64_t words[] = {i, ~i};
+    std::memcpy(x[i].memory, words, bytes);
   }
   return x;
 }
@@ -48,7 +48,7 @@ template <std::size_t bytes> void check_transpose(ThreadPool& pool, const Case& 
   }
   transpose(pool, bytes, t.dims, t.permutation, x.data(), y.data(), {.max_level = level});
   INFO(bytes << " bytes, rank " << t.dims.size() << ", " << count << " elements");
-  CHECK(y == expected);
+  CHECK((count == 0 || std::memcmp(y.data(), expected.data(), y.size() * bytes) == 0));
   // Only a result that begins a cache line may be written past the caches.
   Tensor<std::uint8_t> aligned({count * static_cast<std::int64_t>(bytes)});
   transpose(pool, bytes, t.dims, t.permutation, x.data(), aligned.data(), {.max_level = level});

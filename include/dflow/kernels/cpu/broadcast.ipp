@@ -18,6 +18,11 @@ DFLOW_INLINE Shape given_shape(const KernelContext& context, bool given_is_wide)
 }
 
 DFLOW_INLINE SumPasses::SumPasses(const Shape& wide, const Shape& narrow) {
+  if (wide.num_elements() == 0 && wide != narrow) {
+    // The extents beside the zero may be as large as they like.
+    passes[count++] = {.outer = narrow.num_elements(), .reduce = 0, .inner = 1};
+    return;
+  }
   const int missing = wide.rank() - narrow.rank();
   const auto is_summed = [&](int d) { return d < missing || (narrow.dim(d - missing) == 1 && wide.dim(d) != 1); };
   // From the last run of summed dimensions to the first; `inner` counts what is kept behind it.

@@ -131,6 +131,10 @@ template <class O, class T> struct ReduceKernel {
   void operator()(KernelContext& context) const {
     const Shape shape = inferred_shape(context);
     const Tensor<T>& x = context.input<T>(0);
+    // Without elements the extents that are left may be as large as they like.
+    if (x.num_elements() == 0) {
+      return run(context, {shape.num_elements(), 0, 1}, x.data(), context.allocate_output<T>(0, shape).data());
+    }
     DimRuns runs(x.shape(), context.input(1));
     const int passes = runs.num_reduced();
     if (passes == 0) return context.set_output(0, x.reshaped(shape));

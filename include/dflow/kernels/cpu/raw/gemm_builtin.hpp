@@ -203,7 +203,13 @@ void gemm_packed(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& 
 
 template <class T> void gemm_builtin(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   const GemmLoops<T>& table = loops<GemmLoops<T>>(options.max_level);
-  if (p.k == 0) return gemm_unpacked(pool, table, p);  // reads neither
+  if (p.k == 0) {
+    // Nothing of a and b is read, and both may be null; what is null takes no offsets.
+    Product<T> sums_of_nothing = p;
+    sums_of_nothing.a = sums_of_nothing.b = p.c;
+    sums_of_nothing.a_row = sums_of_nothing.a_depth = sums_of_nothing.b_depth = 0;
+    return gemm_unpacked(pool, table, sums_of_nothing);
+  }
   if (p.b_column == 1) {
     const bool small = p.n * p.k * static_cast<std::int64_t>(sizeof(T)) <= 65536 && p.m <= 1024;
     if (p.m <= 2 * table.rows || small) return gemm_unpacked(pool, table, p);
