@@ -39,7 +39,9 @@ DFLOW_INLINE void ThreadPool::split(std::int64_t total, double cost_ns, RangeBod
   if (align < 1) align = 1;
   const double most_threads = num_threads();
   const bool is_forced = min_split_ns_ <= 0;
-  const auto worth = [&](double number, double most) { return is_forced ? most : number > 1 ? std::min(number, most) : 1; };
+  const auto worth = [&](double number, double most) {
+    return is_forced ? most : number > 1 ? std::min(number, most) : 1;
+  };
   const double threads = worth(cost_ns * 2 / min_split_ns_, most_threads);  // one where that is not a number
   const auto ranges = static_cast<std::int64_t>(worth(cost_ns / min_range_ns, threads * ranges_each));
   const std::int64_t blocks = (total - 1) / align + 1;
