@@ -1,3 +1,4 @@
+#include <dflow/core/buffer.hpp>
 #include <dflow/core/huge_page_allocator.hpp>
 #include <dflow/core/pool_allocator.hpp>
 
@@ -53,6 +54,22 @@ TEST_CASE("blocks are at most a quarter larger than asked for", "[pool_allocator
     CHECK(taken >= bytes);
     CHECK(taken <= bytes + bytes / 4);
     pool.deallocate(block, bytes);
+  }
+}
+
+TEST_CASE("a tensor of a power of two takes its size and a header, whether cached before or not", "[pool_allocator]") {
+  CpuAllocator inner;
+  PoolAllocator pool(inner);
+  for (int log2 = 21; log2 <= 26; ++log2) {
+    const std::size_t bytes = std::size_t{1} << log2;
+    for (const std::size_t less : {std::size_t{0}, std::size_t{1}}) {
+      const BufferRef buffer = BufferRef::allocate(bytes - less, pool);
+      CHECK(inner.stats().bytes_in_use - pool.stats().bytes_cached <= bytes + 4096);
+      CHECK(reinterpret_cast<std::uintptr_t>(buffer->data()) % Allocator::default_alignment == 0);
+    }
+    CHECK(pool.stats().bytes_cached <= bytes + 4096);
+    pool.trim();
+    CHECK(inner.stats().bytes_in_use == 0);
   }
 }
 

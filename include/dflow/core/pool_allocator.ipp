@@ -18,8 +18,11 @@ namespace dflow {
 
 namespace detail {
 
-/// Sizes of cached blocks: multiples of 64 up to 256, then four per power of two.
+/// Sizes of cached blocks: multiples of 64 up to 256, then four per power of two; from 2 MiB on with `header_bytes`
+/// more, for what lies before a tensor, which would else take the next class.
 struct SizeClass {
+  static constexpr std::size_t header_bytes = Allocator::default_alignment;
+  static constexpr std::size_t min_with_header = huge_page_bytes;
   static constexpr int max_log2 = 46;
   static constexpr std::size_t max_bytes = std::size_t{1} << max_log2;
   static constexpr std::size_t count = 4 + (max_log2 - 8) * 4;
@@ -27,6 +30,7 @@ struct SizeClass {
 
   static constexpr std::size_t of(std::size_t bytes) noexcept {
     if (bytes <= 256) return bytes == 0 ? 0 : (bytes - 1) / 64;
+    if (bytes > min_with_header) bytes = std::max(bytes - header_bytes, min_with_header);
     const std::size_t n = bytes - 1;
     const int log2 = static_cast<int>(std::bit_width(n)) - 1;
     return 4 + static_cast<std::size_t>(log2 - 8) * 4 + ((n >> (log2 - 2)) & 3);
@@ -34,7 +38,8 @@ struct SizeClass {
   static constexpr std::size_t bytes_of(std::size_t size_class) noexcept {
     if (size_class < 4) return (size_class + 1) * 64;
     const std::size_t above = size_class - 4;
-    return (above % 4 + 5) << (above / 4 + 6);
+    const std::size_t bytes = (above % 4 + 5) << (above / 4 + 6);
+    return bytes < min_with_header ? bytes : bytes + header_bytes;
   }
   /// How many blocks of a small class one shard keeps: 128 KiB, within limits.
   static constexpr std::uint32_t shard_capacity(std::size_t size_class) noexcept {
@@ -46,6 +51,9 @@ static_assert(SizeClass::bytes_of(SizeClass::of(257)) == 320 && SizeClass::bytes
 static_assert(SizeClass::of(SizeClass::bytes_of(SizeClass::num_small - 1)) == SizeClass::num_small - 1);
 static_assert(SizeClass::bytes_of(SizeClass::num_small - 1) == std::size_t{32} << 10);
 static_assert(SizeClass::of(SizeClass::max_bytes) == SizeClass::count - 1);
+static_assert(SizeClass::of(SizeClass::min_with_header + 64) == SizeClass::of(SizeClass::min_with_header));
+static_assert(SizeClass::bytes_of(SizeClass::of(SizeClass::min_with_header + 64)) == SizeClass::min_with_header + 64);
+static_assert(SizeClass::of(SizeClass::min_with_header + 65) == SizeClass::of(SizeClass::min_with_header) + 1);
 
 /// A cached block: its first bytes link it to the next.
 struct FreeBlock {
