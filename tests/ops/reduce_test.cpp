@@ -1,9 +1,11 @@
 #include <dflow/ops/math/reduce.hpp>
 
+#include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/math/add_n.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
+#include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
@@ -105,4 +107,27 @@ TEST_CASE("batches of products and sums of lists need shapes that agree") {
   CHECK(contains(error_of([&] { df::batch_matmul(x, df::placeholder<float>(graph, {4, 3, 2})); }), "BatchMatMul"));
   CHECK(shape_text(df::add_n({x, x, df::placeholder<float>(graph)})) == "[5,2,3]");
   CHECK(contains(error_of([&] { df::add_n({x, y}); }), "AddN"));
+}
+
+TEST_CASE("a reduction of no elements does not care how large the other extents are", "[ops]") {
+  using namespace dflow;
+  Graph graph;
+  Session session(graph);
+  const std::int64_t huge = std::int64_t{1} << 40;
+  const auto x = placeholder<float>(graph, PartialShape::unknown());
+  const auto axes = constant(graph, Tensor<std::int32_t>({3}, {0, 2, 4}));
+  const auto sum = reduce_sum(x, axes);
+  for (const Shape& shape : {Shape{huge, 2, huge, 1, 0}, Shape{0, 2, huge, 1, huge}, Shape{huge, 2, 0, 1, huge}}) {
+    const Tensor<float> zeros = session.run({{x, Tensor<float>::zeros(shape)}}, sum);
+    CHECK(zeros.shape() == Shape{2, 1});
+    CHECK(zeros.span()[0] == 0.0f);
+    CHECK(zeros.span()[1] == 0.0f);
+  }
+  // What takes a gradient back over a broadcast sums too.
+  const auto narrow = placeholder<float>(graph, {1, 2, 1}), wide = placeholder<float>(graph, PartialShape::unknown());
+  const auto dx = gradients(reduce_sum(narrow + wide), narrow);
+  const Tensor<float> none = session.run(
+      {{narrow, Tensor<float>::zeros({1, 2, 1})}, {wide, Tensor<float>::zeros({1 << 30, 1 << 30, 1 << 30, 2, 0})}}, dx);
+  CHECK(none.shape() == Shape{1, 2, 1});
+  CHECK(none.span()[0] == 0.0f);
 }
