@@ -27,35 +27,38 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Where a target is an absolute figure the line below the table gives it.
 SUITES = {
     "dispatch": [
-        ("chain 10000", 1e4, "ns/node", 1.2, 4),
-        ("chain 100000", 1e5, "ns/node", 1.2, 4),
-        ("fan-out 10000", 1e4, "ns/node", 1.2, 4),
-        ("fan-out 100000", 1e5, "ns/node", 1.2, 4),
-        ("random 10000", 1e4, "ns/node", 1.2, 4),
-        ("random 100000", 1e5, "ns/node", 1.2, 4),
+        ("chain 10000", 1e4, "ns/node", 6, 12),
+        ("chain 100000", 1e5, "ns/node", 3.5, 8),
+        ("fan-out 10000", 1e4, "ns/node", 7, 16),
+        ("fan-out 100000", 1e5, "ns/node", 5, 12),
+        ("random 10000", 1e4, "ns/node", 10, 20),
+        ("random 100000", 1e5, "ns/node", 6, 15),
         *((f"{kind} {size}{beside}", size, "ns/node", 2, 4) for kind in ("chain", "fan-out", "random")
           for size in (10000, 100000) for beside in (", one asynchronous", ", one received")),
-        ("scalar additions 10000", 1e4, "ns/op", 1.5, 4),
+        # Each result takes the place of the one before: nothing is allocated on either side.
+        ("scalar additions 10000", 1e4, "ns/op", 5, 8),
         ("step of one addition", 1e3, "us", None, None),
-        ("first run 10000", 1e6, "ms", 5, 20),
-        ("first run 100000", 1e6, "ms", 5, 20),
+        ("first run 10000", 1e6, "ms", 25, 60),
+        ("first run 100000", 1e6, "ms", 25, 60),
     ],
     "training": [
-        ("tiny sgd", 1e6, "ms", 3, 10),
-        ("mlp sgd", 1e6, "ms", 1.0, (1.1, 1.35)),
-        ("mlp adam", 1e6, "ms", 1.0, (1.15, 1.3)),
-        ("lenet sgd", 1e6, "ms", 0.9, (1.15, 1.35)),
+        ("tiny sgd", 1e6, "ms", 6, 15),
+        ("mlp sgd", 1e6, "ms", 1.1, (1.2, 1.5)),
+        ("mlp adam", 1e6, "ms", (1.2, 1.3), (1.35, 1.7)),
+        ("lenet sgd", 1e6, "ms", (1.05, 1.15), (1.2, 1.45)),
     ],
     "kernels": [
         ("exp 100000", 1e3, "us", 1, 1),
         ("tanh 100000", 1e3, "us", 1, 1),
         ("sigmoid 100000", 1e3, "us", 1, 1),
-        # PyTorch in its own layout, as the targets have it, then in ours.
-        ("max pool 2x2 [32,56,56,64]", 1e3, "us", 10, None),
-        ("max pool 2x2 [32,56,56,64], channels last", 1e3, "us", None, None),
-        ("batch norm [32,56,56,64]", 1e3, "us", 2, None),
-        ("batch norm [32,56,56,64], channels last", 1e3, "us", None, None),
-        ("softmax cross entropy, both ways [512,32000]", 1e3, "us", 3, None),
+        # Both sides channels last, where the targets hold; beside it PyTorch in the layout that it prefers.
+        ("max pool 2x2 [32,56,56,64]", 1e3, "us", 2.5, None),
+        ("max pool 2x2 [32,56,56,64], peer channels first", 1e3, "us", None, None),
+        ("batch norm [32,56,56,64]", 1e3, "us", 1.2, None),
+        ("batch norm [32,56,56,64], peer channels first", 1e3, "us", None, None),
+        # PyTorch has no fused op; TensorFlow's is the peer that counts.
+        ("softmax cross entropy, both ways [512,32000]", 1e3, "us", None, None),
+        ("softmax cross entropy, both ways [512,32000], by a step", 1e3, "us", 1.5, None),
         ("row sums [4096,1024]", 1e3, "us", 0.95, None),
         ("column sums [4096,1024]", 1e3, "us", 0.95, None),
         ("row argmax [4096,1024]", 1e3, "us", 0.95, None),
@@ -68,15 +71,21 @@ SUITES = {
         ("addition 10000000", 1e3, "us", 0.95, None),
         ("square of a difference 1000000", 1e3, "us", 0.95, None),
         ("square of a difference 10000000", 1e3, "us", 0.95, None),
+        # Each side allocates what it computes: pages that are new to the process cost more than the arithmetic.
+        *((f"{op} {size}, by a step", 1e3, "us", None, None) for size in (1000000, 10000000)
+          for op in ("addition", "square of a difference")),
     ],
 }
 NOTES = {
-    "dispatch": "step of one addition: must 1 us, aim 0.2 us. The peers' steps go through Python; a step of 10,000 nodes "
+    "dispatch": "step of one addition: must 0.3 us, aim 0.1 us. The peers' steps go through Python; a step of 10,000 nodes "
                 "hides that.",
-    "training": "",
-    "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory.",
+    "training": "PyTorch runs eagerly, its Adam without fused=True; JAX and TensorFlow hold the batch in their programs, dflow is "
+                "fed each step.",
+    "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory. Both sides write into given memory "
+               "but in rows \"by a step\", where TensorFlow and dflow run a step of their sessions, PyTorch an expression. "
+               "PyTorch's max pool writes positions too.",
 }
-PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["torch"]}
+PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"]}
 
 
 ONE_THREAD = "one thread"
@@ -137,6 +146,11 @@ def sides_of(arguments):
     return sides
 
 
+def by_threads(target, threads):
+    """A target, or that of one thread and that of more."""
+    return target[min(threads, len(target)) - 1] if isinstance(target, tuple) else target
+
+
 def measure(sides, row, arguments):
     """Nanoseconds of each side in each round."""
     taking_part = [side for side in sides if row in side.rows]
@@ -178,10 +192,11 @@ def main():
             best = min(against)
             line += f"  best {best:.2f}"
             if must is not None:
-                missed += best < must
-                line += f"  must {must:g}{'' if best >= must else ' MISSED'}"
+                held = by_threads(must, arguments.threads)
+                missed += best < held
+                line += f"  must {held:g}{'' if best >= held else ' MISSED'}"
             if aim is not None:
-                goal = aim[min(arguments.threads, len(aim)) - 1] if isinstance(aim, tuple) else aim
+                goal = by_threads(aim, arguments.threads)
                 line += f"  aim {goal:g}{'' if best >= goal else f' ({best / goal:.2f} of it)'}"
         print(line, flush=True)
     if NOTES[arguments.suite]:

@@ -1,14 +1,16 @@
-// Kernels that other libraries have too; a side of `benchmarks/contest.py kernels`.
+// Kernels that other libraries have too; a side of `benchmarks/contest.py kernels`. Both sides write into memory that
+// they were given before, but in rows named "by a step", where each allocates its outputs as it always does.
 // usage: bench_contest_kernels THREADS
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/cpu/raw/batch_norm.hpp>
-#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
-#include <dflow/kernels/cpu/raw/pool2d.hpp>
-#include <dflow/kernels/cpu/raw/reduce.hpp>
-#include <dflow/kernels/cpu/raw/rows.hpp>
-#include <dflow/kernels/cpu/raw/softmax.hpp>
-#include <dflow/kernels/cpu/raw/transpose.hpp>
-#include <dflow/kernels/cpu/raw/vector_math.hpp>
+#include <dflow/kernels/cpu/elementwise/library_code.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
+#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/math/reduce.hpp>
+#include <dflow/kernels/cpu/routines/math/vector_math.hpp>
+#include <dflow/kernels/cpu/routines/nn/batch_norm.hpp>
+#include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
+#include <dflow/kernels/cpu/routines/nn/softmax.hpp>
 
 #include "contestant.hpp"
 
@@ -98,7 +100,7 @@ int main(int argc, char** argv) {
                           mean.data(), variance.data(), options);
     };
   };
-  for (const char* layout : {"", ", channels last"}) {
+  for (const char* layout : {"", ", peer channels first"}) {
     rows.row(std::string("max pool 2x2 [32,56,56,64]") + layout, max_pool_row);
     rows.row(std::string("batch norm [32,56,56,64]") + layout, batch_norm_row);
   }
@@ -109,6 +111,19 @@ int main(int argc, char** argv) {
       static_cast<void>(sparse_softmax_cross_entropy(pool, batch, num_labels, x.data(), labels.data(), loss.data(), gradient.data(),
                                    options));
     };
+  });
+  rows.row("softmax cross entropy, both ways [512,32000], by a step", [threads] {
+    auto side = std::make_shared<Steps>();
+    const auto logits = placeholder<float>(side->graph, {batch, num_labels});
+    const auto labels = placeholder<std::int64_t>(side->graph, {batch});
+    // The op computes loss and gradient together.
+    const auto done = group({sparse_softmax_cross_entropy(logits, labels).operation()});
+    side->session = std::make_unique<Session>(side->graph, SessionOptions{.num_threads = threads});
+    using Step = decltype(side->session->prepare(feeds(logits, labels), fetches(done)));
+    auto prepared = std::make_shared<Step>(side->session->prepare(feeds(logits, labels), fetches(done)));
+    const Tensor<float> x = normals(batch * num_labels).tensor->reshaped({batch, num_labels});
+    const Tensor<std::int64_t> y = *integers(batch, num_labels).tensor;
+    return [side, prepared, x, y] { (*prepared)(x, y); };
   });
   const auto reduction = [&](const char* name, auto f) {
     rows.row(name, [&pool, options, f] {
@@ -162,8 +177,21 @@ int main(int argc, char** argv) {
     };
   });
   for (const std::int64_t n : {1'000'000, 10'000'000}) {
+    const auto elementwise = [&](const char* name, const ElementwiseCode code) {
+      rows.row(name + (" " + std::to_string(n)), [=, &pool] {
+        const auto x = normals(n), y = zeros(n);
+        return [=, &pool] {
+          const AnyTensor from = *x.tensor;
+          AnyTensor to = *y.tensor;
+          const AnyTensor* const inputs[] = {&from, &from};
+          run_elementwise(pool, code, inputs, to);
+        };
+      });
+    };
+    elementwise("addition", ElementwiseCodeOf<Add, float>::get(options.max_level));
+    elementwise("square of a difference", ElementwiseCodeOf<SquaredDifference, float>::get(options.max_level));
     const auto step = [&](const char* name, auto build) {
-      rows.row(name + (" " + std::to_string(n)), [=] {
+      rows.row(name + (" " + std::to_string(n)) + ", by a step", [=] {
         auto side = std::make_shared<Steps>();
         const auto a = placeholder<float>(side->graph, {n}), b = placeholder<float>(side->graph, {n});
         const auto y = build(a, b);

@@ -1,16 +1,16 @@
 // Kernels that go through memory, in one thread: against memcpy of as many bytes, and elementary functions against
 // Eigen's packet math with this program's flags. usage: bench_kernels_memory [THREADS]
-#include <dflow/base/thread_pool.hpp>
-#include <dflow/kernels/cpu/raw/batch_norm.hpp>
-#include <dflow/kernels/cpu/raw/bias.hpp>
-#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
-#include <dflow/kernels/cpu/raw/optimizers.hpp>
-#include <dflow/kernels/cpu/raw/pool2d.hpp>
-#include <dflow/kernels/cpu/raw/reduce.hpp>
-#include <dflow/kernels/cpu/raw/rows.hpp>
-#include <dflow/kernels/cpu/raw/softmax.hpp>
-#include <dflow/kernels/cpu/raw/transpose.hpp>
-#include <dflow/kernels/cpu/raw/vector_math.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/kernels/cpu/routines/nn/batch_norm.hpp>
+#include <dflow/kernels/cpu/routines/nn/bias.hpp>
+#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/state/optimizers.hpp>
+#include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
+#include <dflow/kernels/cpu/routines/math/reduce.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
+#include <dflow/kernels/cpu/routines/nn/softmax.hpp>
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
+#include <dflow/kernels/cpu/routines/math/vector_math.hpp>
 
 #include "array.hpp"
 #include "interleaved.hpp"

@@ -1,20 +1,24 @@
 // What grows with the size of a graph, a step or a session, and what gains from threads. usage: bench_scaling [ROWS
 // REGEX]
 //
-// Rows of sizes are measured in turn, 1,000, 10,000, 100,000, 1,000, ...: the last column is the median over the rounds
-// of what an item costs at the largest size over the smallest. A size that would take longer than `patience_s` is left
-// out.
+// A row of sizes handles the same 100,000 items in 100 graphs, in 10 and in one, each graph after all others were
+// built: so its items come from the same distance, which is the memory's, and only the size of the graph differs. The
+// ratio is the median over the rounds of what an item costs in the largest graph over the smallest; the column "alone"
+// is one small graph by itself, which the caches hold. A size that would take longer than `patience_s` is left out.
 #include "interleaved.hpp"
 
 #include <dflow/core/cancellation.hpp>
 #include <dflow/dflow.hpp>
 
 #include <unistd.h>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <regex>
 #include <string>
 #include <thread>
@@ -76,119 +80,182 @@ template <class F> double ns_of(F&& f) {
   return wall_ns() - start;
 }
 
-using SizedRow = std::function<double(std::size_t size)>;  ///< nanoseconds of one run at that size
+using Timed = std::function<void()>;
+/// Builds something of a size, and returns what is to be timed, which keeps alive what it uses. It is called `warm_ups`
+/// times before.
+struct SizedRow {
+  std::string name;
+  std::function<Timed(std::size_t size)> build;
+  int warm_ups = 0;
+  bool is_ours = true;
+};
 
-/// `per_item`: the run's time is shared by its items; else it should not depend on them at all.
-void print_sizes(const std::string& name, const SizedRow& run_ns, bool per_item = true) {
-  std::vector<std::size_t> sizes{1'000, 10'000, 100'000};
-  std::vector<std::vector<double>> times(sizes.size());
-  std::vector<double> whole_ns;  // of the first round, with all that is not timed
+constexpr std::size_t sizes[] = {1'000, 10'000, 100'000};
+
+/// Nanoseconds an item, with `graphs` of a size at once.
+double item_ns(const SizedRow& row, std::size_t size, std::size_t graphs) {
+  std::vector<Timed> all;
+  for (std::size_t i = 0; i < graphs; ++i) all.push_back(row.build(size));
+  for (int i = 0; i < row.warm_ups; ++i) {
+    for (const Timed& timed : all) timed();
+  }
+  return ns_of([&] {
+           for (const Timed& timed : all) timed();
+         }) /
+         static_cast<double>(size * graphs);
+}
+
+void print_sizes(const SizedRow& row) {
+  constexpr std::size_t count = std::size(sizes), items = sizes[count - 1];
+  std::vector<double> alone, times[count];
   const double start = wall_ns();
-  for (int round = 0; round < 7 && (round == 0 || wall_ns() - start < patience_s * 1e9); ++round) {
-    for (std::size_t s = 0; s < sizes.size(); ++s) {
-      if (round == 0 && s > 0) {
-        const double growth = s > 1 ? whole_ns[s - 1] / whole_ns[s - 2] : 100;
-        if (whole_ns[s - 1] * growth > patience_s * 1e9) {
-          sizes.resize(s);
-          break;
-        }
-      }
-      const double before = wall_ns();
-      times[s].push_back(run_ns(sizes[s]) / (per_item ? static_cast<double>(sizes[s]) : 1));
-      if (round == 0) whole_ns.push_back(wall_ns() - before);
+  std::size_t measured = count;
+  for (int round = 0; round < 5 && (round == 0 || wall_ns() - start < patience_s * 1e9); ++round) {
+    alone.push_back(item_ns(row, sizes[0], 1));
+    for (std::size_t s = 0; s < measured; ++s) {
+      times[s].push_back(item_ns(row, sizes[s], items / sizes[s]));
+      if (round == 0 && wall_ns() - start > patience_s * 1e9) measured = s + 1;
     }
   }
-  std::printf("%-44s", name.c_str());
-  for (std::size_t s = 0; s < times.size(); ++s) {
-    s < sizes.size() ? std::printf(" %12.1f", df::bench::median(times[s])) : std::printf(" %12s", "-");
+  std::printf("%-36s %9.1f", row.name.c_str(), df::bench::median(alone));
+  for (std::size_t s = 0; s < count; ++s) {
+    s < measured ? std::printf(" %9.1f", df::bench::median(times[s])) : std::printf(" %9s", "-");
   }
   std::vector<double> ratios;
-  for (std::size_t r = 0; r < times[0].size(); ++r) ratios.push_back(times[sizes.size() - 1][r] / times[0][r]);
+  for (std::size_t r = 0; r < times[measured - 1].size(); ++r) ratios.push_back(times[measured - 1][r] / times[0][r]);
   const double ratio = df::bench::median(ratios);
-  std::printf(" ns%s   ratio %6.2f  must %.1f%s\n", per_item ? " an item" : "", ratio, must_be_flat,
-              ratio > must_be_flat || sizes.size() < times.size() ? " MISSED" : "");
+  std::printf(" ns an item   ratio %5.2f", ratio);
+  if (row.is_ours) {
+    std::printf("  must %.1f%s", must_be_flat, ratio > must_be_flat || measured < count ? " MISSED" : "");
+  }
+  std::printf("\n");
   std::fflush(stdout);
 }
 
-double first_run_ns(const df::Graph& graph, const df::SessionOptions& session_options,
-                    std::span<const df::Operation> targets) {
-  df::Session session(graph, session_options);
-  return ns_of([&] { session.run_erased({}, nullptr, {}, {}, targets, {}); });
-}
-
-double null_nodes(std::size_t size) {
+/// What the timed function of a row keeps alive.
+struct Built {
   df::Graph graph;
-  df::Operation last = df::no_op(graph);
-  for (std::size_t i = 1; i < size; ++i) {
-    const auto after = graph.control_dependencies({last});
-    last = df::no_op(graph);
-  }
-  df::Session session(graph, options(1));
-  auto step = session.prepare(df::feeds(), df::fetches(last));
-  step();
-  return df::bench::time_ns(step, static_cast<int>(1'000'000 / size), df::bench::Clock::wall);
-}
-
-struct Fed {
-  df::Graph graph;
+  std::optional<df::Session> session;
   std::vector<df::Feed> feeds;
-  std::vector<df::AnyOutput> edges;
+  std::vector<df::AnyOutput> fetches;
+  std::vector<df::AnyTensor> results;
+  std::vector<df::Operation> targets;
+
+  void run() { session->run_erased({}, nullptr, feeds, fetches, targets, results); }
 };
 
-std::unique_ptr<Fed> fed_edges(std::size_t size) {
-  auto fed = std::make_unique<Fed>();
+Timed run_of(std::shared_ptr<Built> built, const df::SessionOptions& session_options) {
+  return [built, session_options] {
+    if (!built->session) built->session.emplace(built->graph, session_options);
+    built->run();
+  };
+}
+
+/// The yardstick: what the memory makes of the plainest graph, ten copies of records that each hold a name and an
+/// input.
+Timed plain_records(std::size_t size) {
+  struct Record {
+    std::string name;
+    std::vector<std::size_t> inputs;
+  };
+  using Records = std::vector<std::unique_ptr<Record>>;
+  auto records = std::make_shared<Records>();
   for (std::size_t i = 0; i < size; ++i) {
-    const auto x = df::placeholder<float>(fed->graph, df::Shape{});
-    fed->feeds.emplace_back(x, 1.0f);
-    fed->edges.push_back(-x);
+    records->push_back(std::make_unique<Record>(Record{"a name of a node in a graph " + std::to_string(i), {i}}));
   }
-  return fed;
+  return [records] {
+    std::array<Records, 10> copies;
+    const Records* last = records.get();
+    for (Records& copy : copies) {
+      for (const auto& record : *last) copy.push_back(std::make_unique<Record>(*record));
+      last = &copy;
+    }
+  };
 }
 
-/// `runs` of the same step after `runs_before` of it.
-double feeds_and_fetches(std::size_t size, std::size_t fetches, int runs_before) {
-  const auto fed = fed_edges(size);
-  std::vector<df::Operation> operations;
-  for (const df::AnyOutput& edge : fed->edges) operations.push_back(edge.operation());
-  const df::Operation all = df::group(operations);
-  df::Session session(fed->graph, options(1));
-  const std::span<const df::AnyOutput> edges(fed->edges.data(), fetches);
-  std::vector<df::AnyTensor> results(fetches);
-  const auto run = [&] { session.run_erased({}, nullptr, fed->feeds, edges, {{all}}, results); };
-  for (int i = 0; i < runs_before; ++i) run();
-  return ns_of(run);
+Timed null_nodes(std::size_t size) {
+  auto built = std::make_shared<Built>();
+  df::Operation last = df::no_op(built->graph);
+  for (std::size_t i = 1; i < size; ++i) {
+    const auto after = built->graph.control_dependencies({last});
+    last = df::no_op(built->graph);
+  }
+  built->targets = {last};
+  return run_of(built, options(1));
 }
 
-double ready_units(std::size_t size) {
-  df::Graph graph;
-  const auto x = df::constant(graph, 1.0f);
-  const auto first = df::no_op(graph);
+Timed feeds_and_fetches(std::size_t size, bool with_fetches) {
+  auto built = std::make_shared<Built>();
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto x = df::placeholder<float>(built->graph, df::Shape{});
+    built->feeds.emplace_back(x, 1.0f);
+    const auto y = -x;
+    built->targets.push_back(y.operation());
+    if (with_fetches) built->fetches.push_back(y);
+  }
+  built->results.resize(built->fetches.size());
+  built->targets = {df::group(built->targets)};
+  return run_of(built, options(1));
+}
+
+Timed ready_units(std::size_t size) {
+  auto built = std::make_shared<Built>();
+  const auto x = df::constant(built->graph, 1.0f);
+  const auto first = df::no_op(built->graph);
   std::vector<df::Operation> units;
   for (std::size_t i = 0; i < size; ++i) {
-    const auto after = graph.control_dependencies({first});
+    const auto after = built->graph.control_dependencies({first});
     units.push_back(df::apply<Work>(x));
   }
-  const df::Operation last = df::group(units);
+  built->targets = {df::group(units)};
   df::SessionOptions two_threads = options(2);
   two_threads.inter_op = df::InterOp::parallel;
-  df::Session session(graph, two_threads);
-  auto step = session.prepare(df::feeds(), df::fetches(last));
-  step();
-  return ns_of(step);
+  return run_of(built, two_threads);
 }
 
-double pending_cancellations(std::size_t size) {
-  df::CancellationSource source;
-  std::size_t called = 0;
-  std::vector<df::CancellationRegistration> registrations;
-  registrations.reserve(size);
+Timed pending_cancellations(std::size_t size) {
+  struct Pending {
+    df::CancellationSource source;
+    std::size_t called = 0;
+    std::vector<df::CancellationRegistration> registrations;
+  };
+  auto pending = std::make_shared<Pending>();
   for (std::size_t i = 0; i < size; ++i) {
-    registrations.push_back(source.token().on_cancel([&called](const df::Status&) { ++called; }));
+    const auto count = [p = pending.get()](const df::Status&) { ++p->called; };
+    pending->registrations.push_back(pending->source.token().on_cancel(count));
   }
-  return ns_of([&] { source.cancel(); });
+  return [pending] { pending->source.cancel(); };
 }
 
-double small_fetch_of_a_large_graph(std::size_t size) {
+Timed equal_nodes(std::size_t size) {
+  auto built = std::make_shared<Built>();
+  df::Graph& graph = built->graph;
+  const auto x = df::random_uniform<float>(graph, df::Shape{});
+  std::vector<df::Operation> after, equal;
+  // Equal but for what they wait for, so that none can be merged and all must be told apart.
+  for (std::size_t i = 0; i < size; ++i) after.push_back(df::no_op(graph));
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto scope = graph.control_dependencies({after[i]});
+    equal.push_back((-x).operation());
+  }
+  built->targets = {df::group(equal)};
+  return run_of(built, options(1));
+}
+
+Timed placement(std::size_t size) {
+  auto built = std::make_shared<Built>();
+  std::vector<df::Operation> nodes;
+  for (std::size_t i = 0; i < size; ++i) {
+    const auto device = built->graph.device("/cpu:" + std::to_string(i % 4));
+    nodes.push_back(df::no_op(built->graph));
+  }
+  built->targets = {df::group(nodes)};
+  df::SessionOptions four_devices = options(1);
+  four_devices.num_cpu_devices = 4;
+  return run_of(built, four_devices);
+}
+
+double small_fetch_ns(std::size_t size) {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, df::Shape{});
   df::Output<float> sum = x;
@@ -204,31 +271,16 @@ double small_fetch_of_a_large_graph(std::size_t size) {
          fetches;
 }
 
-double equal_nodes(std::size_t size) {
-  df::Graph graph;
-  const auto x = df::random_uniform<float>(graph, df::Shape{});
-  std::vector<df::Operation> after, equal;
-  // Equal but for what they wait for, so that none can be merged and all must be told apart.
-  for (std::size_t i = 0; i < size; ++i) after.push_back(df::no_op(graph));
-  for (std::size_t i = 0; i < size; ++i) {
-    const auto scope = graph.control_dependencies({after[i]});
-    equal.push_back((-x).operation());
+void small_fetch_of_a_large_graph() {
+  std::vector<double> times[std::size(sizes)], ratios;
+  for (int round = 0; round < 7; ++round) {
+    for (std::size_t s = 0; s < std::size(sizes); ++s) times[s].push_back(small_fetch_ns(sizes[s]));
+    ratios.push_back(times[2].back() / times[0].back());
   }
-  const df::Operation last = df::group(equal);
-  return first_run_ns(graph, options(1), {{last}});
-}
-
-double placement(std::size_t size) {
-  df::Graph graph;
-  std::vector<df::Operation> nodes;
-  for (std::size_t i = 0; i < size; ++i) {
-    const auto device = graph.device("/cpu:" + std::to_string(i % 4));
-    nodes.push_back(df::no_op(graph));
-  }
-  const df::Operation last = df::group(nodes);
-  df::SessionOptions four_devices = options(1);
-  four_devices.num_cpu_devices = 4;
-  return first_run_ns(graph, four_devices, {{last}});
+  const double ratio = df::bench::median(ratios);
+  std::printf("%-36s %9s", "small fetch out of as many nodes", "");
+  for (const auto& of_size : times) std::printf(" %9.1f", df::bench::median(of_size));
+  std::printf(" ns a run     ratio %5.2f  must %.1f%s\n", ratio, must_be_flat, ratio > must_be_flat ? " MISSED" : "");
 }
 
 double resident_megabytes() {
@@ -303,20 +355,23 @@ int main(int argc, char** argv) {
   const auto takes_part = [&](const std::string& name) { return std::regex_search(name, wanted); };
   if (takes_part("1,000 nodes of 10 us")) independent_nodes();
   if (takes_part("naps")) naps();
-  std::printf("%-44s %12s %12s %12s\n", "cost of an item among", "1,000", "10,000", "100,000");
-  const auto sizes = [&](const std::string& name, const SizedRow& run, bool per_item = true) {
-    if (takes_part(name)) print_sizes(name, run, per_item);
+  std::printf("%-36s %9s %9s %9s %9s\n", "cost of an item in graphs of", "alone", "1,000", "10,000", "100,000");
+  const SizedRow rows[] = {
+      {"plain records, copied ten times", plain_records, 0, false},
+      {"null nodes", null_nodes, 2},
+      {"feeds, first run", [](std::size_t n) { return feeds_and_fetches(n, false); }},
+      {"feeds, later run", [](std::size_t n) { return feeds_and_fetches(n, false); }, 2},
+      {"feeds and fetches, first run", [](std::size_t n) { return feeds_and_fetches(n, true); }},
+      {"feeds and fetches, later run", [](std::size_t n) { return feeds_and_fetches(n, true); }, 2},
+      {"ready units", ready_units, 1},
+      {"pending cancellations", pending_cancellations},
+      {"equal nodes, first run", equal_nodes},
+      {"placement on 4 devices, first run", placement},
   };
-  sizes("null nodes", null_nodes);
-  sizes("feeds, first run", [](std::size_t n) { return feeds_and_fetches(n, 0, 0); });
-  sizes("feeds, later run", [](std::size_t n) { return feeds_and_fetches(n, 0, 2); });
-  sizes("feeds and fetches, first run", [](std::size_t n) { return feeds_and_fetches(n, n, 0); });
-  sizes("feeds and fetches, later run", [](std::size_t n) { return feeds_and_fetches(n, n, 2); });
-  sizes("ready units", ready_units);
-  sizes("pending cancellations", pending_cancellations);
-  sizes("equal nodes, first run", equal_nodes);
-  sizes("placement on 4 devices, first run", placement);
-  sizes("small fetch out of as many nodes", small_fetch_of_a_large_graph, false);
+  for (const SizedRow& row : rows) {
+    if (takes_part(row.name)) print_sizes(row);
+  }
+  if (takes_part("small fetch out of as many nodes")) small_fetch_of_a_large_graph();
   if (takes_part("graph extended")) extended_graph();
   return 0;
 }

@@ -25,7 +25,7 @@ set(unity_sources 0)
 if(DEFINED ENV{DFLOW_UNITY_SOURCES})
   set(unity_sources "$ENV{DFLOW_UNITY_SOURCES}")
 endif()
-set(DFLOW_UNITY_SOURCES "${unity_sources}" CACHE STRING "Sources of the library compiled as one unit; 0: each alone")
+set(DFLOW_UNITY_SOURCES "${unity_sources}" CACHE STRING "Sources compiled as one unit, of the library and of a test program; 0: each alone")
 
 if(PROJECT_IS_TOP_LEVEL)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

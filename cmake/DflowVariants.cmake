@@ -1,6 +1,6 @@
 # Kernels compiled for several levels of x86-64; the library picks one set by cpuid when it starts.
 #
-# Each file of src/kernels/cpu/variants/ puts its functions into namespace dflow::cpu::DFLOW_CPU_VARIANT, so that the
+# Each file of src/kernels/cpu/loops/ puts its functions into namespace dflow::cpu::DFLOW_CPU_VARIANT, so that the
 # linker never takes an AVX-512 body for code that runs everywhere; tools/check_variants.py proves it of the objects.
 
 set(DFLOW_CPU_VARIANT_NAMES "")
@@ -8,7 +8,7 @@ if(NOT DFLOW_COMPILED)
   return()
 endif()
 
-file(GLOB dflow_variant_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/kernels/cpu/variants/*.cpp")
+file(GLOB dflow_variant_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/kernels/cpu/loops/*.cpp")
 if(NOT dflow_variant_sources)
   return()
 endif()

@@ -43,7 +43,7 @@ class DflowRecipe(ConanFile):
         self.version = re.search(r"project\(dflow VERSION ([0-9.]+)", cmake).group(1)
 
     def export_sources(self):
-        for pattern in ("CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "src/*"):
+        for pattern in ("CMakeLists.txt", "LICENSE", "NOTICE", "cmake/*", "docs/*.md", "include/*", "src/*"):
             copy(self, pattern, src=self._root, dst=self.export_sources_folder)
 
     def requirements(self):

@@ -1,8 +1,11 @@
+#include <dflow/train/batch_normalization.ipp>
 #include <dflow/train/clip.ipp>
 #include <dflow/train/initializers.ipp>
+#include <dflow/train/layer.ipp>
 #include <dflow/train/layers.ipp>
 #include <dflow/train/minibatches.ipp>
 #include <dflow/train/optimizer.ipp>
 #include <dflow/train/optimizers.ipp>
 #include <dflow/train/progress.ipp>
+#include <dflow/train/regularizers.ipp>
 #include <dflow/train/schedules.ipp>

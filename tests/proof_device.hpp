@@ -4,9 +4,9 @@
 // the seam: its memory has no access rights but while its kernels run, so whatever touches it from elsewhere dies at once;
 // its kernels run in order on a thread of its own, after the call that issued them has returned.
 
-#include <dflow/core/device_memory.hpp>
+#include <dflow/core/memory/device_memory.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
 #include <dflow/kernels/cpu/standard_kernels.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/send_recv_kernel.hpp>

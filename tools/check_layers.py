@@ -4,8 +4,9 @@
 - a file includes its own floor and lower ones only; the umbrella dflow.hpp is never included inside;
 - train/ speaks graph and session only;
 - each heavy header has one door, and so has the CPU: what is not the CPU's own knows no type of devices;
+- what an op is (op/) knows none, and no floor knows an op by its name: nothing outside of ops/ and the kernels spells one as a string;
 - includes form no cycle, and what is included exists;
-- headers stay within 400 lines, every other file within 800.
+- headers stay within 400 lines, every other file within 800, folders of the library within 30 files.
 
 Usage: tools/check_layers.py [ROOT]
 Prints one line per violation as file:line: message; exits 1 if there is any.
@@ -17,15 +18,18 @@ from pathlib import Path
 
 FLOORS = {
     "base": 0, "core": 1, "graph": 2, "op": 3, "ops": 3, "autodiff": 4, "kernels": 5, "runtime": 6, "passes": 7,
-    "session": 8, "net": 9, "train": 10, "io": 10, "trace": 10, "c": 11,
+    "session": 8, "net": 9, "train": 10, "io": 10, "trace": 10, "interop": 10, "c": 11,
 }  # fmt: skip
 
 # Folders that a folder must not include although they lie below it.
-FORBIDDEN = {"train": {"kernels", "runtime", "net"}}
+FORBIDDEN = {"train": {"kernels", "runtime", "net"}, "op": {"ops"}, "interop": {"kernels", "runtime", "net"}}
+
+# Folders that know no op by its name.
+NAMELESS = {"base", "core", "graph", "op", "autodiff", "runtime", "passes", "session"}
 
 # A library, or one type of devices: (what is included, which files may include it, relative to include/dflow/ or src/)
 DOORS = [
-    (re.compile(r"^(unsupported/)?Eigen/"), re.compile(r"^kernels/cpu/")),
+    (re.compile(r"^(unsupported/)?Eigen/"), re.compile(r"^(kernels/cpu/linalg/|interop/eigen\.hpp$)")),
     (re.compile(r"^(oneapi/)?dnnl"), re.compile(r"^kernels/cpu/")),
     (re.compile(r"^dflow/kernels/cpu/"), re.compile(r"^(kernels/(cpu/|default_kernels\.)|runtime/cpu_device\.|dflow\.hpp$)")),
     (re.compile(r"^dflow/runtime/cpu_device\."), re.compile(r"^runtime(/cpu_device\.|/default_devices\.|\.cpp$)")),
@@ -38,6 +42,7 @@ DOORS = [
 
 MAX_HEADER_LINES = 400
 MAX_FILE_LINES = 800
+MAX_FOLDER_FILES = 30
 # A device as a third party writes it, in one file: headers that count as files.
 WHOLE_FILES = {"tests/proof_device.hpp"}
 SOURCE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h", ".py", ".cmake", ".sh"}
@@ -160,8 +165,28 @@ def check_cycles(graph, lines):
     return problems
 
 
+def check_names(root):
+    """One message per name of an op that a floor below the ops spells."""
+    struct = re.compile(r"Op\s*<\s*\"(\w+)\"")
+    ops = {name for path in (root / "include/dflow/ops").rglob("*.hpp") for name in struct.findall(path.read_text())}
+    problems = []
+    for path, relative in library_files(root):
+        if floor_of(relative) not in NAMELESS:
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            code = line.split("//")[0]
+            for name in re.findall(r'"(\w+)"', code):
+                if name in ops:
+                    problems.append(f"{path.relative_to(root)}:{number}: knows op {name} by its name")
+    return problems
+
+
 def check_sizes(root):
     problems = []
+    for folder in sorted({path.parent for path, _ in library_files(root)}):
+        count = sum(path.suffix in CODE_SUFFIXES for path in folder.iterdir())
+        if count > MAX_FOLDER_FILES:
+            problems.append(f"{folder.relative_to(root)}:1: {count} files, the limit is {MAX_FOLDER_FILES}")
     for folder in ("include", "src", "tests", "examples", "benchmarks", "tools", "cmake", "scripts", "conan", "ports"):
         for path in sorted((root / folder).rglob("*")):
             if not path.is_file() or path.suffix not in SOURCE_SUFFIXES:
@@ -180,6 +205,7 @@ def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent).resolve()
     problems, graph, lines = check_library(root)
     problems += check_cycles(graph, lines)
+    problems += check_names(root)
     problems += check_sizes(root)
     print("\n".join(problems + [f"layers: {len(graph)} headers and bodies, {len(problems)} violations"]))
     return 1 if problems else 0

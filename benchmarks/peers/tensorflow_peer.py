@@ -1,4 +1,4 @@
-"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training THREADS [xla]"""
+"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training|kernels THREADS [xla]"""
 import os
 import sys
 
@@ -170,5 +170,52 @@ def training():
         side.row(row, training_step(*row.split()))
 
 
-{"dispatch": dispatch, "training": training}[suite]()
+def kernels():
+    """Ops by their kernels alone: what they compute stays in the graph, in memory that TensorFlow allocates each time."""
+    tf1.disable_eager_execution()
+    rng = np.random.default_rng(1)
+
+    def op(build):
+        def prepare():
+            graph = tf1.Graph()
+            with graph.as_default():
+                held = []
+
+                def variable(value):
+                    fed = tf1.placeholder(value.dtype, value.shape)
+                    held.append((tf1.get_variable(f"v{len(held)}", initializer=fed, use_resource=True), fed, value))
+                    return held[-1][0].read_value()
+                outputs = build(variable)
+                with tf1.control_dependencies(outputs):
+                    last = tf.raw_ops.NoOp()
+            steps = session(graph)
+            for v, fed, value in held:
+                steps.run(v.initializer, {fed: value})
+            return steps.make_callable(last)
+        return prepare
+
+    def cross_entropy(variable):
+        x = variable(rng.standard_normal((512, 32000), dtype=np.float32))
+        labels = variable(rng.integers(0, 32000, 512))
+        return list(tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=x, labels=labels))
+    side.row("softmax cross entropy, both ways [512,32000], by a step", op(cross_entropy))
+
+    def on_matrix(f):
+        return op(lambda variable: [f(variable(rng.standard_normal((4096, 1024), dtype=np.float32)))])
+    for name, axis in (("row", 1), ("column", 0)):
+        side.row(f"{name} sums [4096,1024]", on_matrix(lambda x, axis=axis: tf.raw_ops.Sum(input=x, axis=axis)))
+        side.row(f"{name} argmax [4096,1024]", on_matrix(lambda x, axis=axis: tf.raw_ops.ArgMax(input=x, dimension=axis)))
+    for n in (1_000_000, 10_000_000):
+        def addition(variable, n=n):
+            x = variable(rng.standard_normal(n, dtype=np.float32))
+            return [tf.raw_ops.AddV2(x=x, y=x)]
+
+        def squared(variable, n=n):
+            x = variable(rng.standard_normal(n, dtype=np.float32))
+            return [tf.raw_ops.SquaredDifference(x=x, y=x)]
+        side.row(f"addition {n}, by a step", op(addition))
+        side.row(f"square of a difference {n}, by a step", op(squared))
+
+
+{"dispatch": dispatch, "training": training, "kernels": kernels}[suite]()
 side.serve()

@@ -1,4 +1,9 @@
-"""PyTorch's side of a contest. usage: torch_peer.py training|kernels THREADS"""
+"""PyTorch's side of a contest: eager, and Adam as one function per parameter group (not fused=True).
+
+Kernels write into memory that was given to them before, by `out=`, but in rows whose names end in "by a step".
+
+usage: torch_peer.py training|kernels THREADS
+"""
 import os
 import sys
 
@@ -57,43 +62,50 @@ def kernels():
                 return lambda: f(x, out=y)
             side.row(f"{name} {n}", elementary)
 
+    aten = torch.ops.aten
+
     def images(channels_last=True):
         x = torch.randn(32, 64, 56, 56)
         return x.contiguous(memory_format=torch.channels_last) if channels_last else x
 
-    for suffix, channels_last in ((", channels last", True), ("", False)):
+    for suffix, channels_last in (("", True), (", peer channels first", False)):
         def max_pool(channels_last=channels_last):
             x = images(channels_last)
-            return lambda: F.max_pool2d(x, 2)
+            y, positions = aten.max_pool2d_with_indices(x, [2, 2], [2, 2])
+            return lambda: aten.max_pool2d_with_indices.out(x, [2, 2], [2, 2], out=y, indices=positions)
         side.row("max pool 2x2 [32,56,56,64]" + suffix, max_pool)
 
         def batch_norm(channels_last=channels_last):
             x = images(channels_last)
             scale, offset, mean, variance = torch.ones(64), torch.zeros(64), torch.zeros(64), torch.ones(64)
-            return lambda: torch.native_batch_norm(x, scale, offset, mean, variance, True, 0.1, 1e-3)
+            y, save_mean, save_inverse = torch.empty_like(x), torch.empty(64), torch.empty(64)
+            return lambda: aten.native_batch_norm.out(x, scale, offset, mean, variance, True, 0.1, 1e-3, out=y,
+                                                      save_mean=save_mean, save_invstd=save_inverse)
         side.row("batch norm [32,56,56,64]" + suffix, batch_norm)
 
     def cross_entropy():
         x, y = torch.randn(512, 32000), torch.randint(0, 32000, (512,))
-        weight = torch.tensor(512.0)
+        logs, slopes, gradient = torch.empty_like(x), torch.empty_like(x), torch.empty_like(x)
+        loss, weight, one = torch.empty(()), torch.empty(()), torch.tensor(1.0)
 
         def step():
-            logs = torch.log_softmax(x, 1)
-            F.nll_loss(logs, y)
-            g = torch.ops.aten.nll_loss_backward(torch.tensor(1.0), logs, y, None, 1, -100, weight)
-            torch.ops.aten._log_softmax_backward_data(g, logs, 1, torch.float32)
+            aten._log_softmax.out(x, 1, False, out=logs)
+            aten.nll_loss_forward.output(logs, y, None, 1, -100, output=loss, total_weight=weight)
+            aten.nll_loss_backward.grad_input(one, logs, y, None, 1, -100, weight, grad_input=slopes)
+            aten._log_softmax_backward_data.out(slopes, logs, 1, torch.float32, out=gradient)
         return step
     side.row("softmax cross entropy, both ways [512,32000]", cross_entropy)
 
-    def on_matrix(f):
+    def on_matrix(f, axis):
         def prepare():
             x = torch.randn(4096, 1024)
-            return lambda: f(x)
+            y = f(x, axis)
+            return lambda: f(x, axis, out=y)
         return prepare
-    side.row("row sums [4096,1024]", on_matrix(lambda x: x.sum(1)))
-    side.row("column sums [4096,1024]", on_matrix(lambda x: x.sum(0)))
-    side.row("row argmax [4096,1024]", on_matrix(lambda x: x.argmax(1)))
-    side.row("column argmax [4096,1024]", on_matrix(lambda x: x.argmax(0)))
+    side.row("row sums [4096,1024]", on_matrix(torch.sum, 1))
+    side.row("column sums [4096,1024]", on_matrix(torch.sum, 0))
+    side.row("row argmax [4096,1024]", on_matrix(torch.argmax, 1))
+    side.row("column argmax [4096,1024]", on_matrix(torch.argmax, 0))
 
     def transpose():
         x = torch.randn(4096, 4096)
@@ -120,14 +132,24 @@ def kernels():
 
     for n in (1_000_000, 10_000_000):
         def addition(n=n):
-            x = torch.randn(n)
-            return lambda: x + x
+            x, y = torch.randn(n), torch.empty(n)
+            return lambda: torch.add(x, x, out=y)
         side.row(f"addition {n}", addition)
 
         def squared(n=n):
+            x, y = torch.randn(n), torch.empty(n)
+            return lambda: torch.sub(x, x, out=y).square_()
+        side.row(f"square of a difference {n}", squared)
+
+        def allocated_addition(n=n):
+            x = torch.randn(n)
+            return lambda: x + x
+        side.row(f"addition {n}, by a step", allocated_addition)
+
+        def allocated_squared(n=n):
             x = torch.randn(n)
             return lambda: (x - x).square_()
-        side.row(f"square of a difference {n}", squared)
+        side.row(f"square of a difference {n}, by a step", allocated_squared)
 
 
 if suite == "training":

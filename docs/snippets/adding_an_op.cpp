@@ -54,7 +54,7 @@ struct WeightedRows : df::Op<"WeightedRows", df::TypeList<float, double>> {
   static void gradient(df::GradientContext& context) {
     const auto& attrs = context.attrs<WeightedRows>();
     const df::Expr x = context.input(0), weights = context.input(1), dy = context.dy();
-    const df::Expr column = df::detail::any_constant(context.graph(), df::Tensor<std::int32_t>(1), {});
+    const df::Expr column = df::constant(context.graph(), df::Tensor<std::int32_t>(1));
     context.set_dx(0, df::build<WeightedRows>({dy, weights}, attrs));
     context.set_dx(1, df::build<df::Sum>({dy * x * attrs.scale, column}));
   }

@@ -1,20 +1,28 @@
 #pragma once
 
-/// Everything an application needs to build, differentiate, train and run typed dataflow graphs. Nothing inside the library
-/// includes this header.
+/// Everything an application needs to build, differentiate, train, run, read, save and trace typed dataflow graphs: all
+/// that the pages in docs/ use but where they name another header. Nothing inside the library includes this header.
 
 #include <dflow/autodiff/gradients.hpp>
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/base/version.hpp>
 #include <dflow/graph/graph.hpp>
-#include <dflow/kernels/cpu/elementwise.hpp>
+#include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/io/csv.hpp>
+#include <dflow/io/gzip.hpp>
+#include <dflow/io/idx.hpp>
+#include <dflow/io/labelled_images.hpp>
+#include <dflow/kernels/cpu/elementwise/kernel.hpp>
+#include <dflow/kernels/op_set.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/op/build.hpp>
-#include <dflow/kernels/op_set.hpp>
+#include <dflow/op/import.hpp>
 #include <dflow/ops/ops.hpp>
+#include <dflow/runtime/device.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 #include <dflow/train/train.hpp>
-#include <dflow/base/thread_pool.hpp>
-#include <dflow/base/version.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/all.hpp>

@@ -1,3 +1,4 @@
+#include <dflow/ops/nn/activation.ipp>
 #include <dflow/ops/nn/batch_norm.ipp>
 #include <dflow/ops/nn/bias.ipp>
 #include <dflow/ops/nn/conv2d.ipp>

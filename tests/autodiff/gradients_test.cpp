@@ -242,3 +242,28 @@ TEST_CASE("a 100,000-deep chain is differentiated without recursion") {
   Session session(graph);
   CHECK(session.run({{x, 1.0f}}, gradients(y, x)).scalar() == 1);
 }
+
+TEST_CASE("rows gathered by int32 and by int64 have one gradient") {
+  Graph graph;
+  auto table = placeholder<float>(graph, {3, 2});
+  auto narrow = gather(table, constant(graph, Tensor<std::int32_t>({2}, {0, 2})));
+  auto wide = gather(table, constant(graph, Tensor<std::int64_t>({3}, {2, 2, 1})));
+  auto slope = gradients(reduce_sum(narrow) + reduce_sum(wide) * 10.0f, table);
+  Session session(graph);
+  const auto value = session.run({{table, Tensor<float>::zeros({3, 2})}}, slope);
+  CHECK(value(0, 0) == 1);
+  CHECK(value(1, 1) == 10);
+  CHECK(value(2, 0) == 21);
+}
+
+// TensorFlow 2.21.
+TEST_CASE("a complex power has a gradient by its exponent where the base is 0") {
+  using Complex = std::complex<double>;
+  Graph graph;
+  auto base = placeholder<Complex>(graph, {}), exponent = placeholder<Complex>(graph, {});
+  auto [db, de] = gradients(pow(base, exponent), base, exponent);
+  Session session(graph);
+  const auto [by_base, by_exponent] = session.run({{base, Complex(0, 0)}, {exponent, Complex(2, 0)}}, db, de);
+  CHECK(by_base.scalar() == Complex(0, 0));
+  CHECK(by_exponent.scalar() == Complex(0, 0));
+}

@@ -1,8 +1,9 @@
-#include <dflow/base/byte_reader.hpp>
-#include <dflow/base/byte_writer.hpp>
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -15,15 +16,6 @@ using namespace dflow;
 using namespace std::string_view_literals;
 
 namespace {
-template <class F> Code code_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
-
 std::string sample() {
   std::string out;
   ByteWriter writer(out);

@@ -1,5 +1,5 @@
-#include <dflow/base/byte_reader.hpp>
-#include <dflow/base/byte_writer.hpp>
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
 
 #include "catch.hpp"

@@ -1,4 +1,4 @@
-#include <dflow/base/completion.hpp>
+#include <dflow/base/threads/completion.hpp>
 
 #include "catch.hpp"
 

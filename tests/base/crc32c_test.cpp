@@ -1,4 +1,4 @@
-#include <dflow/base/crc32c.hpp>
+#include <dflow/base/files/crc32c.hpp>
 
 #include "catch.hpp"
 

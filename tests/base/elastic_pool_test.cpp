@@ -1,4 +1,4 @@
-#include <dflow/base/elastic_pool.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/status.hpp>
 
 #include "catch.hpp"

@@ -1,8 +1,9 @@
-#include <dflow/base/file_system.hpp>
-#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <sys/stat.h>
 #include <algorithm>
@@ -39,14 +40,6 @@ template <class FileSystemType> struct Place {
   std::string at(std::string_view name) const { return join_path(root, name); }
 };
 
-template <class F> Code code_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
 }  // namespace
 
 TEMPLATE_TEST_CASE("what is written is read", "[file_system]", PosixFileSystem, MemoryFileSystem) {

@@ -1,12 +1,12 @@
 // Every allocation of the floor's operations fails in turn.
-#include <dflow/base/byte_writer.hpp>
+#include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/clock.hpp>
-#include <dflow/base/elastic_pool.hpp>
-#include <dflow/base/file_system.hpp>
-#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 
 #include "catch.hpp"
 #include "failing_new.hpp"

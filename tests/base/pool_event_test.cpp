@@ -1,6 +1,6 @@
-#include <dflow/base/elastic_pool.hpp>
-#include <dflow/base/pool_event.hpp>
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
+#include <dflow/base/threads/pool_event.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 
 #include "catch.hpp"
 

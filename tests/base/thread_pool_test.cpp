@@ -1,5 +1,5 @@
 #include <dflow/base/status.hpp>
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 
 #include "catch.hpp"
 

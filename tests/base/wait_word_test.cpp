@@ -1,4 +1,4 @@
-#include <dflow/base/wait_word.hpp>
+#include <dflow/base/threads/wait_word.hpp>
 
 #include "catch.hpp"
 

@@ -1,7 +1,7 @@
-#include <dflow/core/allocator.hpp>
+#include <dflow/core/memory/allocator.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -2,7 +2,7 @@
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
 #include <algorithm>
 #include <cmath>

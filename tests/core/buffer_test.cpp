@@ -1,9 +1,9 @@
-#include <dflow/core/buffer.hpp>
-#include <dflow/core/huge_page_allocator.hpp>
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/core/memory/buffer.hpp>
+#include <dflow/core/memory/huge_page_allocator.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include <dflow/core/device_name.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
 using dflow::Code;
 using dflow::DeviceName;
@@ -29,13 +29,15 @@ TEST_CASE("short forms, open parts and letter case", "[device_name]") {
   CHECK(DeviceName::parse("/task:7/job:w-2_b").to_string() == "/job:w-2_b/task:7");
   CHECK(DeviceName::parse("/job:*/replica:*/task:*/device:*:*").is_empty());
   CHECK(DeviceName::parse("").is_empty());
+  CHECK(DeviceName::parse("/").is_empty());
+  CHECK(DeviceName::parse("/task:01/cpu:00") == DeviceName::parse("/task:1/cpu:0"));
   CHECK(DeviceName::parse("").to_string().empty());
   CHECK(DeviceName::parse("/device:tpu_v2:4").type == "TPU_V2");
 }
 
 TEST_CASE("malformed device names are refused and quoted", "[device_name]") {
   for (const char* text :
-       {"cpu:0",        "/",           "//cpu:0", "/cpu:0/",           "/job:",        "/job:1a",      "/job:a b",
+       {"cpu:0",        "///",         "//cpu:0", "/cpu:0/",           "/job:",        "/job:1a",      "/job:a b",
         "/task:-1",     "/task:",      "/task:x", "/task:99999999999", "/cpu:1x",      "/cpu:+1",      "/device:",
         "/device:CPU:", "/device:9:0", "/foo:1",  "/job:a/job:b",      "/job:*/job:b", "/cpu:0/gpu:1", "/task:1/task:2",
         "/cpu:0:0"}) {

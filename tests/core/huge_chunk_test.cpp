@@ -1,4 +1,4 @@
-#include <dflow/core/huge_chunk.hpp>
+#include <dflow/core/memory/huge_chunk.hpp>
 
 #include "catch.hpp"
 

@@ -1,8 +1,8 @@
-#include <dflow/core/address_sanitizer.hpp>
-#include <dflow/core/huge_page_allocator.hpp>
+#include <dflow/core/memory/address_sanitizer.hpp>
+#include <dflow/core/memory/huge_page_allocator.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
 #include <cstdint>
 #include <cstring>

@@ -1,9 +1,9 @@
 // Every allocation of the floor's operations fails in turn: of operator new, and of the allocator.
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/huge_page_allocator.hpp>
+#include <dflow/core/memory/huge_page_allocator.hpp>
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/core/stop_token.hpp>
 #include <dflow/core/tensor.hpp>
 

@@ -1,7 +1,7 @@
 #include <dflow/core/partial_shape.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
 #include <limits>
 

@@ -1,8 +1,9 @@
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
-#include "core/status_of.hpp"
+#include "errors.hpp"
 
+#include <complex>
 #include <list>
 #include <numeric>
 #include <type_traits>
@@ -47,6 +48,43 @@ TEST_CASE("a tensor is made from ranges and fills", "[tensor]") {
   CHECK(status.message() == "shape [3] has 3 elements, 4 values were given");
   CHECK(status_of([&] { return Tensor<float>({2}, {1, 2, 3}).rank(); }).code() == Code::invalid_argument);
   CHECK(status_of([&] { return Tensor<double>({5}, ints).rank(); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("braces in braces are the elements as they lie", "[tensor]") {
+  const Tensor<float> matrix({{1, 2, 3}, {4, 5.5, 6}});
+  CHECK(matrix.shape() == Shape{2, 3});
+  CHECK(matrix(1, 1) == 5.5f);
+  const auto first = [](const Tensor<float>& t) {
+    return t.shape().to_string() + " " + std::to_string(int(t.data()[0]));
+  };
+  CHECK(first({{1, 2}, {3, 4}}) == "[2,2] 1");
+  CHECK(first({{{1}, {2}}}) == "[1,2,1] 1");
+  CHECK(first({{{{7, 2}, {3, 4}}, {{5, 6}, {7, 8}}}}) == "[1,2,2,2] 7");
+  CHECK(Tensor<float>({{2, 3}}).shape() == Shape{1, 2});
+  CHECK(Tensor<float>({{}, {}}).shape() == Shape{2, 0});
+  CHECK(Tensor<std::string>({{"a", "b"}, {"c", "d"}})(1, 0) == "c");
+  CHECK(Tensor<bool>({{true, false}, {false, true}})(1, 1));
+  CHECK(Tensor<Half>({{1, 0.5}})(0, 1) == Half(0.5f));
+  CHECK(Tensor<std::complex<double>>({{1, std::complex<double>(0, 2)}})(0, 1).imag() == 2);
+  CHECK(Tensor<std::uint8_t>({{0, 255}})(0, 1) == 255);
+}
+
+TEST_CASE("braces that are no tensor are refused", "[tensor]") {
+  const auto ragged = [](const Tensor<float>& t) { return t.rank(); };
+  const Status status = status_of([&] { return ragged({{1, 2}, {3}}); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(
+      status.message() ==
+      "braces in braces are rows of one shape, but row 1 has shape [1] and row 0 [2]; a shape and its elements are two "
+      "arguments: Tensor<T>({2, 3}, {1, 2, 3, 4, 5, 6})");
+  CHECK(status_of([&] { return ragged({{{1, 2}}, {3, 4}}); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return ragged({{2, 2}, {1, 2, 3, 4}}); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return ragged({{{1}, {2, 3}}, {{1}, {2, 3}}}); }).code() == Code::invalid_argument);
+  CHECK(status_of([&] { return ragged({{{{{{{{{1}}}}}}}}}); }).code() == Code::invalid_argument);
+  CHECK(status_of([] {
+          return Tensor<std::uint8_t>({{0, 256}}).rank();
+        }).message() == "an element is no number that uint8 can hold");
+  CHECK(status_of([] { return Tensor<std::uint64_t>({{-1}}).rank(); }).code() == Code::invalid_argument);
 }
 
 TEST_CASE("scalars", "[tensor]") {

@@ -1,6 +1,6 @@
 #include "small_training.hpp"
 
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 
 #include "catch.hpp"
 

@@ -80,7 +80,7 @@ class SmallTraining {
     for (std::size_t i = 0; i < tensor.span().size(); ++i) tensor.span()[i] = static_cast<float>(i % 7) * 0.25f - 0.5f;
     return tensor;
   }
-  static Tensor<std::int32_t> classes() { return {{4}, {0, 2, 1, 2}}; }
+  static Tensor<std::int32_t> classes() { return Tensor<std::int32_t>({4}, {0, 2, 1, 2}); }
 
  private:
   std::optional<Graph> graph_;

@@ -1,5 +1,5 @@
 // Reads bytes as a saved graph, once as they are and once with the checksum made right, and imports what it reads.
-#include <dflow/base/crc32c.hpp>
+#include <dflow/base/files/crc32c.hpp>
 
 #include "graph_def_fuzz.hpp"
 

@@ -1,6 +1,6 @@
 // Reads bytes as an IDX file, as they are and from a file, where they may be gzip-compressed. A tensor that is read must
 // hold the very bytes of the file.
-#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>

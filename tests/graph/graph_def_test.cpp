@@ -1,6 +1,6 @@
 #include <dflow/graph/graph_def.hpp>
 
-#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/json_text.hpp>
 #include <dflow/ops/array/constant.hpp>
@@ -9,6 +9,7 @@
 #include <dflow/ops/math/matmul.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 #include "graph/random_graph_def.hpp"
 
 #include <array>
@@ -22,15 +23,6 @@ using namespace dflow;
 using namespace std::string_literals;
 
 namespace {
-
-template <class F> Status status_of(F&& f) {
-  try {
-    static_cast<void>(f());
-  } catch (const Error& error) {
-    return error.status();
-  }
-  return {};
-}
 
 std::string rebuilt_checksum(std::string bytes) {
   const std::uint32_t crc = mask_crc32c(crc32c(std::string_view(bytes).substr(12)));
@@ -113,10 +105,13 @@ TEST_CASE("a person's JSON may leave out what is empty and order members freely"
 
 TEST_CASE("a zero in a JSON graph is zero whatever its decimals and exponent", "[graph_def]") {
   const std::string decimals(40, '0');
-  for (const std::string& zero : {std::string("0e-30"), std::string("0E+400"), "0." + decimals, "0." + decimals + "e9"}) {
+  for (const std::string& zero :
+       {std::string("0e-30"), std::string("0E+400"), "0." + decimals, "0." + decimals + "e9"}) {
     CAPTURE(zero);
-    const std::string head = R"json({"nodes": [{"op": "NoOp", "name": "\\\"0e-30", "attrs": {"x": {"list(float)": [)json";
-    const GraphDef def = from_json(head + zero + ",-" + zero + R"json(, 0.5]}}}], "collections": [], "seed": 0, "version": 1})json");
+    const std::string head =
+        R"json({"nodes": [{"op": "NoOp", "name": "\\\"0e-30", "attrs": {"x": {"list(float)": [)json";
+    const GraphDef def =
+        from_json(head + zero + ",-" + zero + R"json(, 0.5]}}}], "collections": [], "seed": 0, "version": 1})json");
     const auto& reals = std::get<std::vector<double>>(def.nodes.at(0).attrs.at(0).second);
     CHECK(reals == std::vector<double>{0.0, -0.0, 0.5});
     CHECK(std::signbit(reals.at(1)));
@@ -129,8 +124,8 @@ TEST_CASE("a real in a JSON graph is the nearest double however many digits it h
   const std::string reals =
       "184467440737095516155, 18446744073709551616, -18446744073709551615, 0.1000000000000000055511151231257827, "
       "9007199254740993.0000000000000000000000000001, 4.9e-324, 1.7976931348623157e308";
-  const GraphDef def = from_json(R"json({"nodes": [{"op": "NoOp", "name": "a", "attrs": {"x": {"list(float)": [)json" + reals +
-                                 R"json(]}}}], "collections": [], "seed": 0, "version": 1})json");
+  const GraphDef def = from_json(R"json({"nodes": [{"op": "NoOp", "name": "a", "attrs": {"x": {"list(float)": [)json" +
+                                 reals + R"json(]}}}], "collections": [], "seed": 0, "version": 1})json");
   CHECK(std::get<std::vector<double>>(def.nodes.at(0).attrs.at(0).second) ==
         std::vector<double>{184467440737095516155.0, 0x1p64, -0x1p64, 0.1, 9007199254740994.0,
                             std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::max()});

@@ -9,6 +9,7 @@
 #include <dflow/ops/operators.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <limits>
 #include <optional>
@@ -18,23 +19,6 @@
 #include <vector>
 
 using namespace dflow;
-
-namespace {
-
-template <class F> Status status_of(F&& f) {
-  try {
-    static_cast<void>(f());
-  } catch (const Error& error) {
-    return error.status();
-  }
-  return {};
-}
-
-bool mentions(const Status& status, std::string_view text) {
-  return status.to_string().find(text) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("nodes are named after their op, made unique, or as asked", "[graph]") {
   Graph graph;
@@ -185,7 +169,10 @@ TEST_CASE("a scope refuses a node that the graph does not have", "[graph]") {
     const Operation absent(graph.store(), id);
     CHECK(mentions(status_of([&] { return graph.control_dependencies({there, absent}); }), "no node number"));
     CHECK(mentions(status_of([&] { return graph.colocate_with(absent); }), "no node number"));
-    CHECK(mentions(status_of([&] { return graph.colocate_with(AnyOutput(graph.store(), {id, 0})); }), "no node number"));
+    CHECK(mentions(status_of([&] {
+                     return graph.colocate_with(AnyOutput(graph.store(), {id, 0}));
+                   }),
+                   "no node number"));
     CHECK(mentions(status_of([&] { return graph.add_to_collection("kept", absent), 0; }), "no node number"));
   }
   const Operation next = no_op(graph);
@@ -331,9 +318,8 @@ TEST_CASE("a copy is a graph of its own", "[graph]") {
 
 TEST_CASE("attributes are equal by their bits", "[graph]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::vector<std::pair<AttrValue, AttrValue>> equal{{nan, nan},
-                                                           {FunctionName{"f"}, FunctionName{"f"}},
-                                                           {std::vector<double>{nan}, std::vector<double>{nan}}};
+  const std::vector<std::pair<AttrValue, AttrValue>> equal{
+      {nan, nan}, {FunctionName{"f"}, FunctionName{"f"}}, {std::vector<double>{nan}, std::vector<double>{nan}}};
   const std::vector<std::pair<AttrValue, AttrValue>> different{{0.0, -0.0},
                                                                {std::vector<double>{0.0}, std::vector<double>{-0.0}},
                                                                {std::int64_t{1}, true},

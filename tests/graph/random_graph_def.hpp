@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/crc32c.hpp>
+#include <dflow/base/files/crc32c.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/graph_def.hpp>
 

@@ -5,10 +5,11 @@
 #include <dflow/base/status.hpp>
 
 #include <string>
+#include <vector>
 
 namespace {
 
-std::string error_of(std::string_view text) {
+std::string error_of_csv(std::string_view text) {
   try {
     static_cast<void>(dflow::parse_csv(text));
   } catch (const dflow::Error& error) {
@@ -29,10 +30,47 @@ TEST_CASE("A CSV of numbers becomes a matrix") {
   CHECK(dflow::parse_csv("").shape() == dflow::Shape{0, 0});
 }
 
-TEST_CASE("What is no number, or a row of another length, is named by line") {
-  CHECK(error_of("1,2\n3,x\n") == "line 2: field 2 is not a number");
-  CHECK(error_of("1,,2\n") == "line 1: field 2 is not a number");
-  CHECK(error_of("1,\n") == "line 1: field 2 is not a number");
-  CHECK(error_of("nan\n") == "line 1: field 1 is not a number");
-  CHECK(error_of("1,2\n3\n") == "line 2 has 1 fields, the first one 2");
+TEST_CASE("A CSV may have names, spaces, signs and quotes") {
+  const dflow::CsvOptions named{.has_header = true};
+  const auto table =
+      dflow::parse_csv_table("\xef\xbb\xbf width , \"height, in \"\"cm\"\"\"\r\n 1 ,\t+2.5\r\n\"-3\", \"4\" \r\n  \n");
+  CHECK(table.names == std::vector<std::string>{"width", "height, in \"cm\""});
+  CHECK(table.values.to_string() == "float[2,2] [[1, 2.5], [-3, 4]]");
+  CHECK(table.column("width").to_string() == "float[2] [1, -3]");
+  CHECK(table.index_of("height, in \"cm\"") == 1);
+  CHECK_THROWS_WITH(table.column("depth"), Catch::Matchers::Contains("no column 'depth'"));
+  CHECK(dflow::parse_csv("a,b\n1,2", named).shape() == dflow::Shape{1, 2});
+  CHECK(dflow::parse_csv("a,b\n", named).shape() == dflow::Shape{0, 2});
+  CHECK(dflow::parse_csv("1;2\n3;4", {.separator = ';'})(1, 0) == 3.0f);
+  CHECK(dflow::parse_csv("1\t2\n3\t 4", {.separator = '\t'})(1, 1) == 4.0f);
+  CHECK(dflow::parse_csv_table("\"two\nlines\",b\n1,2\n").names[0] == "two\nlines");
+}
+
+TEST_CASE("What is no number, or a row of another length, is named by line and field") {
+  const std::string hint = "; CsvOptions::has_header says that the first line holds names";
+  CHECK(error_of_csv("1,2\n3,x\n") == "line 2: field 2 is not a number: 'x'");
+  CHECK(error_of_csv("1,,2\n") == "line 1: field 2 is not a number: ''" + hint);
+  CHECK(error_of_csv("1,\n") == "line 1: field 2 is not a number: ''" + hint);
+  CHECK(error_of_csv("nan\n") == "line 1: field 1 is not a number: 'nan'" + hint);
+  CHECK(error_of_csv("1\n+-1\n") == "line 2: field 1 is not a number: '+-1'");
+  CHECK(error_of_csv("1\n++1\n") == "line 2: field 1 is not a number: '++1'");
+  CHECK(error_of_csv("1\n1 2\n") == "line 2: field 1 is not a number: '1 2'");
+  CHECK(error_of_csv("1,2\n3\n") == "line 2 has 1 fields, the first one 2");
+  CHECK(error_of_csv("1,2\n3,4,x\n") == "line 2 has 3 fields, the first one 2");
+  CHECK(error_of_csv("1,2\n\n3,\"4\n") == "line 3: field 2 has a quote that does not end");
+  CHECK(error_of_csv("1,2\n\"3\"4,5\n") == "line 2: field 1 goes on after its quotes");
+  CHECK_THROWS_WITH(dflow::parse_csv("x,y\n1,2\n3,?\n", {.has_header = true}),
+                    Catch::Matchers::Contains("line 3: field 2 ('y') is not a number: '?'"));
+  CHECK_THROWS_WITH(dflow::parse_csv("x,y\n1\n", {.has_header = true}),
+                    Catch::Matchers::Contains("line 2 has 1 fields, the header 2"));
+}
+
+TEST_CASE("Columns of a table are taken by number") {
+  const dflow::Tensor<float> table({{1, 2, 3}, {4, 5, 6}});
+  CHECK(dflow::columns(table, 1, 3).to_string() == "float[2,2] [[2, 3], [5, 6]]");
+  CHECK(dflow::columns(table, 3, 3).shape() == dflow::Shape{2, 0});
+  CHECK(dflow::column(table, 0).to_string() == "float[2] [1, 4]");
+  CHECK_THROWS_WITH(dflow::columns(table, 2, 4), Catch::Matchers::Contains("columns [2, 4) are not in a table"));
+  CHECK_THROWS_WITH(dflow::columns(table, -1, 1), Catch::Matchers::Contains("shape [2,3]"));
+  CHECK_THROWS_WITH(dflow::columns(dflow::column(table, 0), 0, 1), Catch::Matchers::Contains("shape [2]"));
 }

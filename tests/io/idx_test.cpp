@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 
-#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 
 #include <string>
@@ -16,7 +16,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-dflow::Code code_of(std::string_view file) {
+dflow::Code code_of_idx(std::string_view file) {
   try {
     static_cast<void>(dflow::parse_idx(bytes_of(file)));
   } catch (const dflow::Error& error) {
@@ -54,14 +54,14 @@ TEST_CASE("An IDX file without elements is an empty tensor, whatever its other e
 
 TEST_CASE("Damaged IDX files are DataLoss") {
   for (std::size_t length = 0; length < two_by_three.size(); ++length) {
-    CHECK(code_of(two_by_three.substr(0, length)) == dflow::Code::data_loss);
+    CHECK(code_of_idx(two_by_three.substr(0, length)) == dflow::Code::data_loss);
   }
-  CHECK(code_of(std::string(two_by_three) + "x") == dflow::Code::data_loss);
-  CHECK(code_of("\1\0\x08\0\0"sv) == dflow::Code::data_loss);
-  CHECK(code_of("\0\0\x07\0\0"sv) == dflow::Code::data_loss);
-  CHECK(code_of("\0\0\x08\x09"sv) == dflow::Code::data_loss);
-  CHECK(code_of("\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"sv) == dflow::Code::data_loss);
-  CHECK(code_of("\0\0\x08\x02\x80\0\0\0\x80\0\0\0"sv) == dflow::Code::data_loss);
+  CHECK(code_of_idx(std::string(two_by_three) + "x") == dflow::Code::data_loss);
+  CHECK(code_of_idx("\1\0\x08\0\0"sv) == dflow::Code::data_loss);
+  CHECK(code_of_idx("\0\0\x07\0\0"sv) == dflow::Code::data_loss);
+  CHECK(code_of_idx("\0\0\x08\x09"sv) == dflow::Code::data_loss);
+  CHECK(code_of_idx("\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"sv) == dflow::Code::data_loss);
+  CHECK(code_of_idx("\0\0\x08\x02\x80\0\0\0\x80\0\0\0"sv) == dflow::Code::data_loss);
 }
 
 TEST_CASE("Errors of an IDX file name its path") {

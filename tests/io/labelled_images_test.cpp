@@ -2,7 +2,7 @@
 
 #include "catch.hpp"
 
-#include <dflow/base/memory_file_system.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/gzip.hpp>
 

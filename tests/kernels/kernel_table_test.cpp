@@ -1,10 +1,11 @@
 #include <dflow/kernels/kernel_table.hpp>
 
 #include <dflow/base/status.hpp>
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <string>
 #include <string_view>
@@ -22,17 +23,10 @@ struct Small {
 /// One whose kernels need a pool.
 struct Pooled {
   static constexpr std::string_view type = "POOLED";
-  static Status check(const DeviceContext& device) { return device.pool != nullptr ? Status() : failed_precondition("no pool"); }
-};
-
-Status status_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.status();
+  static Status check(const DeviceContext& device) {
+    return device.pool != nullptr ? Status() : failed_precondition("no pool");
   }
-  return Status();
-}
+};
 
 TypeArgs type(DType dtype) {
   TypeArgs types;
@@ -46,7 +40,8 @@ template <> struct dflow::Kernel<Add, Small, float> {
   void operator()(KernelContext&, const Tensor<float>&, const Tensor<float>&, Tensor<float>&) const {}
 };
 
-TEST_CASE("a device of others has kernels for the library's ops, for the element types that it likes", "[kernels][table]") {
+TEST_CASE("a device of others has kernels for the library's ops, for the element types that it likes",
+          "[kernels][table]") {
   const KernelTable table = kernels_of<Small>(ops<Add>);
   CHECK(table.device_type() == "SMALL");
   const KernelEntry* row = table.find("Add");
@@ -69,7 +64,9 @@ template <class U> struct dflow::Kernel<Reshape, Small, float, U> {
 };
 template <class U> struct dflow::Kernel<Reshape, Small, double, U> {
   static constexpr std::uint64_t host_inputs = 2;
-  static KernelCost cost(const KernelInit& init) { return {.flops = static_cast<double>(init.inputs.size()), .bytes = 1e6}; }
+  static KernelCost cost(const KernelInit& init) {
+    return {.flops = static_cast<double>(init.inputs.size()), .bytes = 1e6};
+  }
   void operator()(KernelContext&) const {}
 };
 
@@ -81,7 +78,8 @@ template <> struct dflow::Kernel<ShapeOf, Small, float> {
 
 TEST_CASE("a kernel says of its arguments which are in host memory, and what a run costs", "[kernels][table]") {
   const KernelTable table = kernels_of<Small>(ops<Reshape, ShapeOf, Add>);
-  const KernelEntry &reshaping = *table.find("Reshape"), &shape = *table.find(op_def<ShapeOf>.name), &add = *table.find("Add");
+  const KernelEntry &reshaping = *table.find("Reshape"), &shape = *table.find(op_def<ShapeOf>.name),
+                    &add = *table.find("Add");
   CHECK(reshaping.host_inputs == 2);
   CHECK(reshaping.host_outputs == 0);
   CHECK(shape.host_inputs == 0);
@@ -101,13 +99,14 @@ TEST_CASE("a kernel says of its arguments which are in host memory, and what a r
   };
   CHECK(cost(d).flops == 2);
   CHECK(cost(d).bytes == 1e6);
-  CHECK(cost(f).flops == 6);               // an element each
+  CHECK(cost(f).flops == 6);                // an element each
   CHECK(cost(f).bytes == 4 * (6 + 1 + 6));  // every input and output once
 }
 
 TEST_CASE("a run's time is what the kernel says, else estimated by the row's cost", "[kernels][table]") {
   const KernelTable table = kernels_of<Small>(ops<Reshape, ShapeOf, Add>);
-  const KernelEntry &reshaping = *table.find("Reshape"), &shape = *table.find(op_def<ShapeOf>.name), &add = *table.find("Add");
+  const KernelEntry &reshaping = *table.find("Reshape"), &shape = *table.find(op_def<ShapeOf>.name),
+                    &add = *table.find("Add");
   Graph graph;
   const auto x = placeholder<float>(graph, {1000, 1000});
   const auto d = reshape(placeholder<double>(graph, {2, 3}), constant(graph, Tensor<std::int32_t>({1}, {6})));
@@ -120,7 +119,8 @@ TEST_CASE("a run's time is what the kernel says, else estimated by the row's cos
   };
   const OutputInfo matrix{DType::float32, {1000, 1000}};
   CHECK(ns(shape, s, {matrix}) == 7);
-  CHECK(ns(reshaping, d, {{DType::float64, {2, 3}}, {DType::int32, {1}}}) == KernelRates::call_ns + 1e6 / KernelRates::bytes_per_ns);
+  CHECK(ns(reshaping, d, {{DType::float64, {2, 3}}, {DType::int32, {1}}}) ==
+        KernelRates::call_ns + 1e6 / KernelRates::bytes_per_ns);
   CHECK(ns(add, sum, {matrix, matrix}) == KernelRates::call_ns + 12e6 / KernelRates::bytes_per_ns);
   KernelEntry trusted = add;
   trusted.is_trusted = true;

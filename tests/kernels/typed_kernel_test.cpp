@@ -2,9 +2,9 @@
 
 #include "catch.hpp"
 
-#include <dflow/base/thread_pool.hpp>
-#include <dflow/core/address_sanitizer.hpp>
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/core/memory/address_sanitizer.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 

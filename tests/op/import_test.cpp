@@ -13,6 +13,7 @@
 #include <dflow/passes/prune.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -69,15 +70,6 @@ const OpTable& table() {
   static const OpTable ops = definitions<Const, Placeholder, Identity, NoOp, Add, MatMul, Reshape, Concat, Split,
                                          VariableOp, ReadVariable, Assign, OneOfEach, Lists>();
   return ops;
-}
-
-template <class F> Status status_of(F&& f) {
-  try {
-    static_cast<void>(f());
-  } catch (const Error& error) {
-    return error.status();
-  }
-  return {};
 }
 
 /// Without the places in the program, which an import sets anew.
@@ -312,7 +304,8 @@ TEST_CASE("imported nodes stand in the scopes around the import", "[import]") {
   CHECK(a.node().control_inputs == std::vector<NodeId>{first.node_id()});
 }
 
-TEST_CASE("an imported node that stands beside another one does not take the device scope around the import", "[import]") {
+TEST_CASE("an imported node that stands beside another one does not take the device scope around the import",
+          "[import]") {
   Graph graph;
   const auto device = graph.device("/job:worker/cpu:1");
   NodeDef w = node("w", "Variable"), read = node("read", "ReadVariable", {"w"}), pinned = node("pinned", "NoOp");

@@ -6,6 +6,7 @@
 #include <dflow/op/import.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <stdexcept>
 #include <string>
@@ -69,21 +70,7 @@ struct Thrower : Op<"Thrower", FloatTypes> {
   }
 };
 
-constexpr auto test_ops = standard_ops + ops<TwoLists, OpenAndCounted, PassThrough, Thrower>;
-
-template <class F>
-Status status_of(F&& f) {
-  try {
-    static_cast<void>(f());
-  } catch (const Error& error) {
-    return error.status();
-  }
-  return {};
-}
-
-bool mentions(const Status& status, std::string_view text) {
-  return status.to_string().find(text) != std::string::npos;
-}
+constexpr auto signature_ops = standard_ops + ops<TwoLists, OpenAndCounted, PassThrough, Thrower>;
 
 struct Scalars {
   Graph graph;
@@ -101,8 +88,7 @@ struct Scalars {
 
 }  // namespace
 
-template <class T>
-struct dflow::Kernel<TwoLists, Cpu, T> {
+template <class T> struct dflow::Kernel<TwoLists, Cpu, T> {
   void operator()(KernelContext& context) const {
     const Node& node = context.node();
     const ArgRange list = input_range(node, 0), typed = input_range(node, 2), copies = output_range(node, 2);
@@ -120,20 +106,17 @@ struct dflow::Kernel<TwoLists, Cpu, T> {
   }
 };
 
-template <class T, class U>
-struct dflow::Kernel<OpenAndCounted, Cpu, T, U> {
+template <class T, class U> struct dflow::Kernel<OpenAndCounted, Cpu, T, U> {
   void operator()(KernelContext&) const {}
 };
 
-template <>
-struct dflow::Kernel<PassThrough, Cpu> {
+template <> struct dflow::Kernel<PassThrough, Cpu> {
   void operator()(KernelContext& context) const {
     for (int i = 0; i < context.num_inputs(); ++i) context.set_output(i, context.input(i));
   }
 };
 
-template <class T>
-struct dflow::Kernel<Thrower, Cpu, T> {
+template <class T> struct dflow::Kernel<Thrower, Cpu, T> {
   void operator()(KernelContext&, const Tensor<T>& x, Tensor<T>& y) const { y.data()[0] = x.data()[0]; }
 };
 
@@ -153,7 +136,7 @@ TEST_CASE("an op takes two lists and gives outputs of the element types that an 
   CHECK(output_range(node, 2) == ArgRange{3, 2});
 
   const auto edge = [&](int i) { return AnyOutput(in.graph.store(), {in.graph.find("TwoLists").node_id(), i}); };
-  Session session(in.graph, {.ops = test_ops});
+  Session session(in.graph, {.ops = signature_ops});
   CHECK(session.run(Output<std::int32_t>(edge(0))).scalar() == 7);
   CHECK(session.run(Output<float>(edge(1))).scalar() == 1.5f);
   CHECK(session.run(Output<std::int64_t>(edge(2))).scalar() == 1);
@@ -169,8 +152,10 @@ TEST_CASE("lists of the wrong length or element types are refused", "[signature]
   CHECK(mentions(make({in.a, in.b, in.a}, {.N = 3}), "takes 4 inputs, got 3"));
   CHECK(mentions(make({in.a, in.b, in.a}, {.N = 1}), "takes 2 inputs, got 3"));
   CHECK(mentions(make({in.a, in.b}, {.N = -1}), "attribute 'N' is -1"));
-  CHECK(mentions(make({in.a, in.b, in.a}, {.N = 1, .Tcomponents = {DType::int32}}), "input 2 must be int32, got float"));
-  CHECK(mentions(make({in.a, in.i, in.a}, {.N = 1, .Tcomponents = {DType::float32}}), "input 1 is int32 where T = float"));
+  CHECK(
+      mentions(make({in.a, in.b, in.a}, {.N = 1, .Tcomponents = {DType::int32}}), "input 2 must be int32, got float"));
+  CHECK(mentions(make({in.a, in.i, in.a}, {.N = 1, .Tcomponents = {DType::float32}}),
+                 "input 1 is int32 where T = float"));
   CHECK(mentions(make({in.a, in.b, in.a}, {.N = 1, .Tcomponents = {DType::invalid}}), "no element type"));
   CHECK(in.graph.num_nodes() == 4);
 }
@@ -189,7 +174,7 @@ TEST_CASE("an open list takes what the others leave", "[signature]") {
   CHECK(mentions(status_of([&] { return make({in.flag, in.i, in.i}); }), "T is not decided"));
   const AnyOutput mixed[] = {in.a, in.i, in.flag};
   const auto pass = build<PassThrough>(std::span(mixed), {.Tin = {DType::float32, DType::int32, DType::boolean}});
-  Session session(in.graph, {.ops = test_ops});
+  Session session(in.graph, {.ops = signature_ops});
   CHECK(session.run(Output<std::int32_t>(pass.output(1))).scalar() == 7);
   CHECK(session.run(Output<bool>(pass.output(2))).scalar());
 }
@@ -200,7 +185,7 @@ TEST_CASE("lists and functions survive a GraphDef", "[signature]") {
   const AnyOutput inputs[] = {in.a, in.b};
   build<TwoLists>(std::span(inputs), {.called = {"body"}}, {.name = "calls"});
   const GraphDef def = to_graph_def(in.graph);
-  const OpTable table = test_ops;
+  const OpTable table = signature_ops;
   for (const GraphDef& saved : {from_binary(to_binary(def)), from_json(to_json(def))}) {
     CHECK(saved == def);
     const Graph back = import_graph(saved, table);
@@ -216,8 +201,11 @@ TEST_CASE("lists and functions survive a GraphDef", "[signature]") {
     }
   }
   CHECK(mentions(status_of([&] { return import_graph(damaged, table).num_nodes(); }), "takes 1003 inputs, got 5"));
-  CHECK(mentions(status_of([&] { return import_graph(damaged, table, {.prefix = {}, .input_map = {}, .max_list_outputs = 100}).num_nodes(); }),
-                 "more than 100 outputs"));
+  CHECK(mentions(
+      status_of([&] {
+        return import_graph(damaged, table, {.prefix = {}, .input_map = {}, .max_list_outputs = 100}).num_nodes();
+      }),
+      "more than 100 outputs"));
 }
 
 TEST_CASE("whatever a shape function throws is an Error with op, node and line", "[signature]") {

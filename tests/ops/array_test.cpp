@@ -6,6 +6,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <cstdint>
 #include <string>
@@ -14,19 +15,6 @@
 namespace df = dflow;
 
 namespace {
-
-/// The text of the error that `build` throws.
-template <class Build> std::string error_of(const Build& build) {
-  try {
-    build();
-  } catch (const df::Error& error) {
-    CHECK(error.code() == df::Code::invalid_argument);
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
 
@@ -153,6 +141,39 @@ TEST_CASE("an error at building names op, shapes and the line of the program") {
   CHECK(contains(text, "[4]"));
   CHECK(contains(text, "flat"));
   CHECK(contains(text, "array_test.cpp:"));
+}
+
+TEST_CASE("braces make a constant of the rank that they show") {
+  df::Graph graph;
+  const auto matrix = df::constant<float>(graph, {{1, 2}, {3, 4}}, {.name = "matrix"});
+  CHECK(matrix.shape() == df::PartialShape{2, 2});
+  CHECK(matrix.name() == "matrix");
+  const auto vector = df::constant<std::int64_t>(graph, {5, 6, 7});
+  const auto cube = df::constant<double>(graph, {{{1}, {2}, {0.25}}});
+  CHECK(df::constant<float>(graph, {}).shape() == df::PartialShape{0});
+  CHECK(df::constant<float>(graph, {{}, {}}).shape() == df::PartialShape{2, 0});
+  CHECK(df::constant<float>(graph, {2}).shape() == df::PartialShape{1});
+  CHECK(df::constant<float>(graph, 2).shape() == df::PartialShape{});
+  CHECK(df::constant<std::string>(graph, {"a", "b"}).shape() == df::PartialShape{2});
+  df::Session session(graph);
+  const auto [m, v, c] = session.run(matrix, vector, cube);
+  CHECK(m.to_string() == "float[2,2] [[1, 2], [3, 4]]");
+  CHECK(v.to_string() == "int64[3] [5, 6, 7]");
+  CHECK(c.to_string() == "double[1,3,1] [[[1], [2], [0.25]]]");
+  const std::string text = error_of([&] { df::constant<float>(graph, {{1, 2}, {3}}, {.name = "c"}); });
+  CHECK(contains(text, "row 1 has shape [1] and row 0 [2]"));
+  CHECK(contains(text, "node 'c', at "));
+}
+
+TEST_CASE("a constant takes a tensor whose element type is known at run time only") {
+  df::Graph graph;
+  const df::AnyTensor value = df::Tensor<std::int32_t>({3}, {1, 2, 3});
+  const df::AnyOutput edge = df::constant(graph, value, {.name = "numbers"});
+  CHECK(edge.dtype() == df::DType::int32);
+  CHECK(edge.name() == "numbers");
+  CHECK(contains(error_of([&] { df::constant(graph, df::AnyTensor()); }), "the tensor is empty"));
+  df::Session session(graph);
+  CHECK(df::bitwise_equal(session.run(edge), value));
 }
 
 TEST_CASE("a constant of an empty tensor is refused with its line, one of no elements is not") {

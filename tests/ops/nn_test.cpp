@@ -3,12 +3,13 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/shape.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <cmath>
 #include <string>
@@ -17,16 +18,6 @@
 using namespace dflow;
 
 namespace {
-
-/// "INVALID_ARGUMENT: ..." of what `f` throws, empty if nothing.
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 bool is_invalid(auto&& f, std::string_view part) {
   const std::string error = error_of(f);
@@ -249,8 +240,11 @@ TEST_CASE("a fed keep_prob that is no probability fails the step") {
     is_invalid([&] { run(bad); }, "keep_prob must be in (0, 1]");
   }
   is_invalid([&] { run(Tensor<float>({8}, std::vector<float>(8, 0.5f))); }, "scalar");
-  is_invalid([&] { session.run({{half_x, Tensor<Half>::zeros({8})}, {half_keep, Half(1.5f)}}, half_y); },
-             "(0, 1], got\"] [half[] 1.5]");
+  is_invalid(
+      [&] {
+        session.run({{half_x, Tensor<Half>::zeros({8})}, {half_keep, Half(1.5f)}}, half_y);
+      },
+      "(0, 1], got\"] [half[] 1.5]");
   for (const float value : run(0.5f)) CHECK((value == 0.0f || std::fmod(value, 2.0f) == 0.0f));
   CHECK(bitwise_equal(run(1.0f), iota<float>({8})));
 }
@@ -273,8 +267,8 @@ TEST_CASE("what dropout drops becomes 0, and has gradient 0, whatever it was") {
   }
 }
 
-// Expected: exact, of the loss (s (x - m))^2 / v summed over x = 1, 4 with s = 3/2, m = 2, v = 3. Its derivative by s is
-// 2 s sum((x - m)^2) / v, and so on.
+// Expected: exact, of the loss (s (x - m))^2 / v summed over x = 1, 4 with s = 3/2, m = 2, v = 3. Its derivative by s
+// is 2 s sum((x - m)^2) / v, and so on.
 TEST_CASE("batch normalisation is differentiated twice through the mean and variance that it is given") {
   Graph graph;
   const auto x = placeholder<double>(graph, {1, 1, 2, 1}), scale = placeholder<double>(graph, {1}),

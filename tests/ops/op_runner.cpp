@@ -3,7 +3,6 @@
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>
 
-#include <map>
 #include <stdexcept>
 
 namespace dflow::testing {
@@ -67,37 +66,12 @@ NodeId append(Graph& graph, const OpDef& op, std::span<const AnyOutput> inputs, 
   return append_node(*graph.store(), request);
 }
 
-/// Ops of the oracle that are builders of several nodes.
-using Composite = AnyOutput (*)(const std::vector<AnyOutput>&);
-const std::map<std::string, Composite>& composites() {
-  static const std::map<std::string, Composite> table{
-      {"SigmoidCrossEntropyWithLogits",
-       [](const std::vector<AnyOutput>& inputs) {
-         return visit_dtype<FloatTypes>(inputs[0].dtype(), [&]<class T>() -> AnyOutput {
-           return sigmoid_cross_entropy(Output<T>(inputs[0]), Output<T>(inputs[1]));
-         });
-       }},
-  };
-  return table;
-}
-
 AnyOutput placeholder_for(Graph& graph, const AnyTensor& tensor, InputsAs inputs_as) {
   return detail::any_placeholder(*graph.store(), tensor.dtype(),
                                  inputs_as == InputsAs::feeds ? PartialShape::unknown() : PartialShape(tensor.shape()), {});
 }
 
 }  // namespace
-
-bool allows(const OracleCase& oracle_case, DType t) {
-  const OpDef* op = standard_op_table().find(oracle_case.op);
-  if (op == nullptr) return composites().contains(oracle_case.op);
-  for (std::size_t i = 0; i < oracle_case.inputs.size(); ++i) {
-    if (oracle_case.inputs[i].role != OracleTensor::Role::under_test) continue;
-    const ArgDef& arg = op->inputs[std::min(i, op->inputs.size() - 1)];
-    if (arg.kind == ArgDef::Kind::param && !op->type_params[arg.param].allows(t)) return false;
-  }
-  return op->type_params.empty() || op->inputs.empty() == false || op->type_params[0].allows(t);
-}
 
 std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, InputsAs inputs_as,
                                       const std::vector<std::string>& device_of_input, std::source_location where) {
@@ -106,9 +80,8 @@ std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, In
   const ScopeGuard place = enter_place(*graph.store(), where);
   const OpTable& table = standard_op_table();
   const OpDef* op = table.find(oracle_case.op);
-  const auto is_handle = [&](std::size_t i) {
-    return op != nullptr && i < op->inputs.size() && op->inputs[i].dtype == DType::resource;
-  };
+  if (op == nullptr) throw std::runtime_error("there is no op named " + oracle_case.op);
+  const auto is_handle = [&](std::size_t i) { return i < op->inputs.size() && op->inputs[i].dtype == DType::resource; };
   std::vector<AnyOutput> args, reads;
   for (std::size_t i = 0; i < oracle_case.inputs.size(); ++i) {
     const OracleTensor& input = oracle_case.inputs[i];
@@ -139,12 +112,6 @@ std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, In
   }
   std::optional<ScopeGuard> on;
   if (device_of_input.size() > 1) on.emplace(graph.device(device_of_input.back()));
-  if (op == nullptr) {
-    const auto composite = composites().find(oracle_case.op);
-    if (composite == composites().end()) throw std::runtime_error("no op named " + oracle_case.op);
-    built->outputs.push_back(composite->second(args));
-    return built;
-  }
   on.reset();
   const NodeId id = append(graph, *op, args, oracle_case.attrs, t);
   if (!reads.empty()) {

@@ -30,7 +30,8 @@ struct BuiltCase {
   BuiltCase(const BuiltCase&) = delete;
 };
 
-/// Builds the case's op for element type `t`, all of it at one line of the program; throws what the builder throws.
+/// Builds the case's op for element type `t`, all of it at one line of the program; throws what the builder throws, and
+/// std::runtime_error for an op that is not in the standard table.
 std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, InputsAs inputs_as,
                                       const std::vector<std::string>& device_of_input = {},
                                       std::source_location where = std::source_location::current());
@@ -40,8 +41,5 @@ std::vector<AnyTensor> run_case(const BuiltCase& built, Session& session);
 
 /// An attribute of an oracle case as the graph holds it; a tensor under test gets element type `t`.
 AttrValue attr_from_json(const nlohmann::json& value, AttrKind kind, DType t);
-
-/// The op exists and allows the element type for the case's tensors under test.
-bool allows(const OracleCase& oracle_case, DType t);
 
 }  // namespace dflow::testing

@@ -47,6 +47,20 @@ T convert(const json& value) {
   }
 }
 
+std::vector<std::optional<OracleTensor>> parse_optional_tensors(const json& entries) {
+  std::vector<std::optional<OracleTensor>> result;
+  for (const json& entry : entries) {
+    result.push_back(entry.is_null() ? std::nullopt : std::optional(parse_oracle_tensor(entry)));
+  }
+  return result;
+}
+
+std::vector<DType> parse_dtypes(const json& entries) {
+  std::vector<DType> result;
+  for (const json& type : entries) result.push_back(dtype_from_oracle_name(type));
+  return result;
+}
+
 OracleCase parse_case(const json& entry, const std::string& file) {
   OracleCase result;
   result.file = file;
@@ -55,12 +69,18 @@ OracleCase parse_case(const json& entry, const std::string& file) {
   result.attrs = entry.value("attrs", json::object());
   for (const json& input : entry.at("inputs")) result.inputs.push_back(parse_oracle_tensor(input));
   for (const json& output : entry.value("outputs", json::array())) result.outputs.push_back(parse_oracle_tensor(output));
-  for (const json& type : entry.value("types", json::array())) result.types.push_back(dtype_from_oracle_name(type));
+  result.types = parse_dtypes(entry.value("types", json::array()));
   result.gradient = entry.value("gradient", false);
   result.gradient_inputs = entry.value("gradient_inputs", std::vector<int>{});
   result.gradient_outputs = entry.value("gradient_outputs", std::vector<int>{});
   result.tolerance_scale = entry.value("tolerance_scale", 1.0);
-  result.relative = entry.value("relative", false);
+  result.terms = entry.value("terms", 0.0);
+  result.roundings = entry.value("roundings", 1);
+  result.any_zero = entry.value("any_zero", false);
+  result.dy = parse_optional_tensors(entry.value("dy", json::array()));
+  result.dx = parse_optional_tensors(entry.value("dx", json::array()));
+  result.gradient_types = parse_dtypes(entry.value("gradient_types", json::array()));
+  result.gradient_terms = entry.value("gradient_terms", 0.0);
   result.source = entry.value("source", "");
   result.code = entry.value("code", "");
   result.match = entry.value("match", "");
@@ -149,19 +169,65 @@ double element_as_double(const AnyTensor& tensor, std::int64_t i, bool imaginary
   });
 }
 
-double tolerance_of(DType dtype) {
+namespace {
+
+/// Half the distance of 1 to the next larger number of the element type.
+double unit_roundoff(DType dtype) {
   switch (dtype) {
-    case DType::float64: return 2e-12;
-    case DType::complex128: return 2e-12;
-    case DType::float32: return 4e-6;
-    case DType::complex64: return 4e-6;
-    case DType::float16: return 4e-3;
-    case DType::bfloat16: return 3.2e-2;
+    case DType::float64:
+    case DType::complex128:
+      return 0x1p-53;
+    case DType::float32:
+    case DType::complex64:
+      return 0x1p-24;
+    case DType::float16:
+      return 0x1p-11;
+    case DType::bfloat16:
+      return 0x1p-8;
+    default:
+      return 0;
+  }
+}
+
+/// The element type in which kernels compute what they store as `dtype`.
+DType computing_type(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16 ? DType::float32 : dtype;
+}
+
+/// The smallest positive number of the element type, if it has less range than the reference; nothing is nearer to it.
+double smallest_positive(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+    case DType::complex64:
+      return 0x1p-149;
+    case DType::float16:
+      return 0x1p-24;
+    case DType::bfloat16:
+      return 0x1p-133;
     default: return 0;
   }
 }
 
-std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype, double scale, bool relative) {
+/// What an element of type `dtype` may differ from `expected`: what is computed in the computing type, with an error
+/// of some units in the last place of the expected value or of the terms that cancel in it, is rounded to `dtype`.
+double largest_error(DType dtype, double expected, const OracleCase& oracle_case) {
+  const double size = std::max(expected, oracle_case.terms);
+  double error = 8 * oracle_case.tolerance_scale * unit_roundoff(computing_type(dtype)) * size;
+  if (computing_type(dtype) != dtype) {
+    error += 1.01 * unit_roundoff(dtype) * (expected + (oracle_case.roundings - 1) * size);
+  }
+  return error + smallest_positive(dtype) / 2;
+}
+
+/// Whether both are a zero of the same sign, or neither is zero.
+bool same_zero(double a, double b) { return (a == 0) == (b == 0) && (a != 0 || std::signbit(a) == std::signbit(b)); }
+
+bool same_number(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+}  // namespace
+
+std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype,
+                       const OracleCase& oracle_case) {
   if (got.dtype() != want_dtype) {
     return str_cat("element type is ", dflow::name(got.dtype()), ", not ", dflow::name(want_dtype));
   }
@@ -170,19 +236,20 @@ std::string difference(const AnyTensor& got, const OracleTensor& want, DType wan
     const AnyTensor expected = want.make(want_dtype);
     return bitwise_equal(got, expected) ? "" : str_cat("got ", got.to_string(), ", want ", expected.to_string());
   }
-  const double tolerance = tolerance_of(want_dtype) * scale;
   for (std::int64_t i = 0; i < got.num_elements(); ++i) {
     const json& value = want.values.at(static_cast<std::size_t>(i));
-    for (const bool imaginary : {false, true}) {
-      if (imaginary && !is_complex(want_dtype)) continue;
-      const double expected = value.is_array() ? number(value[imaginary ? 1 : 0]) : imaginary ? 0 : number(value);
-      const double actual = element_as_double(got, i, imaginary);
-      if (std::isnan(expected) && std::isnan(actual)) continue;
-      if (expected == actual) continue;
-      const double bound = tolerance * (relative ? std::abs(expected) : std::max(1.0, std::abs(expected)));
-      if (std::abs(expected - actual) <= bound) continue;
-      return str_cat("element ", i, imaginary ? " (imaginary part)" : "", " is ", actual, ", not ", expected);
-    }
+    const std::complex<double> expected(number(value.is_array() ? value[0] : value),
+                                        value.is_array() ? number(value[1]) : 0);
+    const std::complex<double> actual(element_as_double(got, i),
+                                      is_complex(want_dtype) ? element_as_double(got, i, true) : 0);
+    const bool same = same_number(expected.real(), actual.real()) && same_number(expected.imag(), actual.imag());
+    const bool zeros_agree =
+        is_complex(want_dtype) || oracle_case.any_zero || !same || same_zero(expected.real(), actual.real());
+    const double error = std::abs(expected - actual);
+    if (same ? zeros_agree : error <= largest_error(want_dtype, std::abs(expected), oracle_case)) continue;
+    if (!is_complex(want_dtype)) return str_cat("element ", i, " is ", actual.real(), ", not ", expected.real());
+    return str_cat("element ", i, " is (", actual.real(), ", ", actual.imag(), "), not (", expected.real(), ", ",
+                   expected.imag(), ")");
   }
   return "";
 }

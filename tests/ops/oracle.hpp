@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,15 @@ struct OracleCase {
   std::vector<DType> types;
   bool gradient = false;
   std::vector<int> gradient_inputs, gradient_outputs;  ///< empty: all tensors under test
-  double tolerance_scale = 1;
-  bool relative = false;
+  double tolerance_scale = 1;                          ///< factor on the error that the computation may have
+  double terms = 0;       ///< size of terms that may cancel: errors are relative to it where it is the larger
+  int roundings = 1;      ///< how often a value is rounded to a 16-bit type on its way
+  bool any_zero = false;  ///< the sign of a zero is not specified
+
+  // TensorFlow's gradients, where the case has them: one entry per output and per input, empty where there is none.
+  std::vector<std::optional<OracleTensor>> dy, dx;
+  std::vector<DType> gradient_types;
+  double gradient_terms = 0;
 
   // Of cases that must fail.
   std::string code, match, when;
@@ -50,11 +58,10 @@ OracleTensor parse_oracle_tensor(const nlohmann::json& json);
 /// Elements as doubles (real part; the imaginary part with `imaginary`), for comparison.
 double element_as_double(const AnyTensor& tensor, std::int64_t i, bool imaginary = false);
 
-/// Compares element by element: exactly for integers, bool and strings; within the element type's tolerance else. Returns a
-/// description of the first difference, or nothing.
-std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype, double scale, bool relative);
-
-/// The comparison tolerance of an element type.
-double tolerance_of(DType dtype);
+/// Compares an output of the case element by element: exactly for integers, bool and strings; floats by a relative
+/// error that follows from the type that computes them, which of 16-bit types is float, and one rounding to their own;
+/// +0 and -0 are two numbers. tests/oracle/README.md has the rule. Returns a description of the first difference, or
+/// nothing.
+std::string difference(const AnyTensor& got, const OracleTensor& want, DType want_dtype, const OracleCase& oracle_case);
 
 }  // namespace dflow::testing

@@ -4,6 +4,7 @@
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,15 +14,6 @@
 using namespace dflow;
 
 namespace {
-
-std::string error_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 /// The op with the stream of these two seeds.
 template <class O, class T> Output<T> raw(Graph& graph, const IndexList& shape, std::int64_t seed, std::int64_t seed2) {

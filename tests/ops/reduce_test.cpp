@@ -1,34 +1,27 @@
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/math/add_n.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
+#include <dflow/ops/math/broadcast.hpp>
+#include <dflow/ops/reduction/prod_gradient.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace df = dflow;
 
 namespace {
-
-template <class Build> std::string error_of(const Build& build) {
-  try {
-    build();
-  } catch (const df::Error& error) {
-    CHECK(error.code() == df::Code::invalid_argument);
-    return error.what();
-  }
-  return "no error";
-}
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
 
@@ -130,4 +123,51 @@ TEST_CASE("a reduction of no elements does not care how large the other extents 
       {{narrow, Tensor<float>::zeros({1, 2, 1})}, {wide, Tensor<float>::zeros({1 << 30, 1 << 30, 1 << 30, 2, 0})}}, dx);
   CHECK(none.shape() == Shape{1, 2, 1});
   CHECK(none.span()[0] == 0.0f);
+}
+
+TEMPLATE_TEST_CASE("a mean is a quotient, so that the mean of ones is one", "", float, double) {
+  df::Graph graph;
+  const auto x = df::placeholder<TestType>(graph);
+  const auto all = df::reduce_mean(x), columns = df::reduce_mean(x, {0});
+  df::Session session(graph);
+  for (std::int64_t n = 1; n < 200; ++n) {
+    INFO(n);
+    const auto [mean, by_column] = session.run({{x, df::Tensor<TestType>::full({n, 3}, TestType(1))}}, all, columns);
+    CHECK(mean.scalar() == 1);
+    CHECK(by_column(1) == 1);
+  }
+}
+
+TEMPLATE_TEST_CASE("a sum to a shape rounds 16 bits once, however many axes it is over", "", df::Half, df::BFloat16) {
+  // A row of two elements is 257 or 2049, half way between two numbers of this type.
+  const float large = std::is_same_v<TestType, df::Half> ? 2048.0f : 256.0f;
+  df::Graph graph;
+  const auto x = df::placeholder<TestType>(graph, {3, 2, 2});
+  const auto shape = df::constant(graph, df::Tensor<std::int32_t>({2}, {2, 1}));
+  const df::Output<TestType> sums(df::AnyOutput(df::build<df::SumToShape>({x, shape})));
+  df::Session session(graph);
+  df::Tensor<TestType> value(df::Shape{3, 2, 2});
+  for (std::int64_t i = 0; i < 12; ++i) value.span()[static_cast<std::size_t>(i)] = TestType(i % 2 == 0 ? large : 1.0f);
+  const auto y = session.run({{x, value}}, sums);
+  for (const TestType sum : y) CHECK(static_cast<float>(sum) == static_cast<float>(TestType(3 * large + 3)));
+}
+
+TEST_CASE("axes of an exclusive product that a step brings are checked") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 3});
+  const auto axes = df::placeholder<std::int32_t>(graph);
+  const df::Output<float> y(df::AnyOutput(df::build<df::ExclusiveProd>({x, axes})));
+  const df::Output<float> dx(df::AnyOutput(df::build<df::ExclusiveProdGrad>({x, axes, x})));
+  df::Session session(graph);
+  const auto at = [&](std::vector<std::int32_t> values, const df::Output<float>& fetch) {
+    const df::Tensor<std::int32_t> fed({static_cast<std::int64_t>(values.size())},
+                                       std::span<const std::int32_t>(values));
+    return session.run({{x, df::Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6})}, {axes, fed}}, fetch);
+  };
+  CHECK(at({1}, y)(1, 0) == 30);
+  for (const auto& fetch : {y, dx}) {
+    CHECK(contains(error_of([&] { at({2}, fetch); }), "axis 2"));
+    CHECK(contains(error_of([&] { at({-3}, fetch); }), "axis -3"));
+    CHECK(contains(error_of([&] { at({1, -1}, fetch); }), "named twice"));
+  }
 }

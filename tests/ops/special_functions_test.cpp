@@ -2,6 +2,7 @@
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/core/bfloat16.hpp>
+#include <dflow/core/half.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/math/special.hpp>
@@ -166,3 +167,46 @@ TEST_CASE("digamma and the gradients of lgamma and digamma are right near 0 in e
   check(float(), 1e-6);
   check(df::BFloat16(0), 1e-2);
 }
+
+TEST_CASE("the upper incomplete gamma function keeps its digits where its parameter is small") {
+  // Values: mpmath, 50 digits.
+  struct Row {
+    double a, x, upper;
+  };
+  for (const Row& row : {Row{1e-20, 0.5, 5.5977359477616078e-21}, Row{1e-300, 0.25, 1.0442826344437382e-300},
+                         Row{1e-8, 1e-3, 6.3315391719088761e-8}, Row{0.25, 1.2, 0.050726998351541248},
+                         Row{0.4375, 0.03125, 0.75451651102988948}, Row{1e-10, 1.0, 2.1938393441796779e-11},
+                         Row{1e-20, 30.0, 3.0215520106888124e-35}, Row{1e-5, 3.0, 1.3048628552859460e-7},
+                         Row{0.25, 2.0, 0.017286011859516773}}) {
+    INFO("a " << row.a << ", x " << row.x);
+    CHECK(std::fabs(igammac(row.a, row.x) - row.upper) <= 4e-14 * row.upper);
+    CHECK(std::fabs(igamma(row.a, row.x) - (1 - row.upper)) <= 4e-15);
+  }
+  CHECK(igammac(1e-20, 5e-324) == Catch::Approx(1e-20 * 743.8629).epsilon(1e-5));
+}
+
+TEST_CASE("the incomplete gamma functions have no slope at infinity") {
+  df::Graph graph;
+  const auto a = df::placeholder<double>(graph, {4}), x = df::placeholder<double>(graph, {4});
+  const auto lower = df::gradients(df::igamma(a, x), x), upper = df::gradients(df::igammac(a, x), x);
+  df::Session session(graph);
+  const auto [p, q] = session.run({{a, df::Tensor<double>({4}, {0.5, 1, 3, infinity})},
+                                   {x, df::Tensor<double>({4}, {infinity, infinity, infinity, 2})}},
+                                  lower, upper);
+  for (const double slope : p) CHECK(slope == 0);
+  for (const double slope : q) CHECK(slope == 0);
+  // SciPy 1.17.1: stats.gamma.pdf(2, 3).
+  const auto [r, s] =
+      session.run({{a, df::Tensor<double>::full({4}, 3)}, {x, df::Tensor<double>::full({4}, 2)}}, lower, upper);
+  CHECK(r(0) == Catch::Approx(0.2706705664732254).epsilon(1e-14));
+  CHECK(s(0) == Catch::Approx(-0.2706705664732254).epsilon(1e-14));
+}
+
+#if defined(__GLIBC__)
+TEST_CASE("lgamma of half precision leaves the C library's sign alone") {
+  signgam = 77;
+  CHECK(static_cast<float>(dflow::math::lgamma(df::BFloat16(-0.5f))) == Catch::Approx(1.2655).epsilon(1e-2));
+  CHECK(static_cast<float>(dflow::math::lgamma(df::Half(-1.5f))) == Catch::Approx(0.8600).epsilon(1e-3));
+  CHECK(signgam == 77);
+}
+#endif

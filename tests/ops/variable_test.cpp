@@ -1,8 +1,9 @@
 #include <dflow/ops/state/typed_variable.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/operators.hpp>
@@ -14,19 +15,6 @@
 #include <vector>
 
 namespace df = dflow;
-
-namespace {
-
-df::Code code_of(const auto& action) {
-  try {
-    action();
-  } catch (const df::Error& error) {
-    return error.code();
-  }
-  return df::Code::ok;
-}
-
-}  // namespace
 
 TEST_CASE("A variable is its read edge, and has the names that TensorFlow gives") {
   df::Graph graph;

@@ -40,7 +40,7 @@ std::vector<DeviceInfo> cpus(int count) {
   return infos;
 }
 
-Status status_of(const Placement& placement, const AnyOutput& edge) {
+Status status_where(const Placement& placement, const AnyOutput& edge) {
   try {
     static_cast<void>(placement.device_of(edge.node_id()));
   } catch (const Error& error) {
@@ -146,8 +146,8 @@ TEST_CASE("colocation wins over the scope around it; a scope inside adds its con
   placement.extend(*graph.store());
   soft.extend(*graph.store());
   CHECK(placement.device_of(b.node_id()) == 1);
-  CHECK(status_of(placement, c).code() == Code::invalid_argument);
-  CHECK(status_of(placement, a).ok());
+  CHECK(status_where(placement, c).code() == Code::invalid_argument);
+  CHECK(status_where(placement, a).ok());
   CHECK(soft.device_of(c.node_id()) == 1);
 }
 
@@ -166,19 +166,19 @@ TEST_CASE("errors are those of a node, and name it", "[passes][place]") {
   const auto fine = random_uniform<float>(graph, {});
   Placement placement(cpus(2), kernels(2), false);
   placement.extend(*graph.store());
-  const Status status = status_of(placement, nowhere);
+  const Status status = status_where(placement, nowhere);
   CHECK(status.code() == Code::invalid_argument);
   CHECK(status.node() == "nowhere");
   CHECK(std::string(status.message()).find("CPU:1") != std::string::npos);  // what there is
-  CHECK(status_of(placement, elsewhere).code() == Code::invalid_argument);
-  CHECK(status_of(placement, unknown).code() == Code::not_found);
-  CHECK(status_of(placement, fine).ok());
+  CHECK(status_where(placement, elsewhere).code() == Code::invalid_argument);
+  CHECK(status_where(placement, unknown).code() == Code::not_found);
+  CHECK(status_where(placement, fine).ok());
   // Softly the number may be another one, the job not.
   Placement soft(cpus(2), kernels(2), true);
   soft.extend(*graph.store());
   CHECK(soft.device_of(nowhere.node_id()) == 0);
-  CHECK(status_of(soft, elsewhere).code() == Code::invalid_argument);
-  CHECK(status_of(soft, unknown).code() == Code::not_found);
+  CHECK(status_where(soft, elsewhere).code() == Code::invalid_argument);
+  CHECK(status_where(soft, unknown).code() == Code::not_found);
 }
 
 TEST_CASE("a node goes to a device that has a kernel for it; softly also against its constraint", "[passes][place]") {
@@ -195,7 +195,7 @@ TEST_CASE("a node goes to a device that has a kernel for it; softly also against
   placement.extend(*graph.store());
   soft.extend(*graph.store());
   CHECK(placement.device_of(free.node_id()) == 1);
-  CHECK(status_of(placement, gpu).code() == Code::not_found);
+  CHECK(status_where(placement, gpu).code() == Code::not_found);
   CHECK(soft.device_of(gpu.node_id()) == 1);
 }
 
@@ -216,14 +216,14 @@ TEST_CASE("a node without a kernel says where it may go and what is missing ther
   Placement placement({device(npu_name, "NPU"), device("/job:localhost/replica:0/task:0/device:CPU:0")},
                       {tables, tables}, false);
   placement.extend(*graph.store());
-  const Status status = status_of(placement, wide);
+  const Status status = status_where(placement, wide);
   CHECK(status.code() == Code::not_found);
   CHECK(status.node() == "wide");
   CHECK(std::string(status.message()) == "op Wide of double has no kernel on what '/device:NPU:0' allows, " + npu_name +
                                              ": its NPU kernel is for other element types");
-  CHECK(status_of(placement, only_cpu).to_string().find("the session's tables have no NPU kernel of it") !=
+  CHECK(status_where(placement, only_cpu).to_string().find("the session's tables have no NPU kernel of it") !=
         std::string::npos);
-  CHECK(std::string(status_of(placement, nowhere).message()) ==
+  CHECK(std::string(status_where(placement, nowhere).message()) ==
         "op Wide of double has no kernel on " + npu_name +
             ", /job:localhost/replica:0/task:0/device:CPU:0: its NPU kernel is for other element types, the session's "
             "tables have no CPU kernel of it");

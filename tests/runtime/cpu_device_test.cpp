@@ -4,25 +4,13 @@
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <memory>
 #include <string>
 #include <vector>
 
 using namespace dflow;
-
-namespace {
-
-Code code_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
-
-}  // namespace
 
 TEST_CASE("devices are counted up from the name's number and share their options", "[runtime][cpu_device]") {
   const auto pool = std::make_shared<InlinePool>();

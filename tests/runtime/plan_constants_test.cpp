@@ -3,7 +3,7 @@
 #include "proof_device.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/core/device_memory.hpp>
+#include <dflow/core/memory/device_memory.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/runtime/plan.hpp>
 

@@ -22,7 +22,7 @@ struct Heavy : Op<"Heavy", TypeList<float>> {
 struct Silent : Op<"Silent", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
 };
-constexpr auto test_ops = standard_ops + ops<Heavy, Silent>;
+constexpr auto plan_cost_ops = standard_ops + ops<Heavy, Silent>;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ template <> struct dflow::Kernel<Silent, Cpu, float> {
 };
 
 TEST_CASE("flops and bytes of a kernel table's row decide what is worth another thread", "[runtime][plan]") {
-  const OpSet ops = test_ops;
+  const OpSet ops = plan_cost_ops;
   const CpuDevice device(CpuDeviceOptions{.pool = std::make_shared<WorkStealingPool>(4)});
   const auto expensive_units = [&]<class O>(std::int64_t elements) {
     Graph graph;
@@ -49,7 +49,8 @@ TEST_CASE("flops and bytes of a kernel table's row decide what is worth another 
     options.device = &device.context();
     options.inter_op = InterOp::parallel;
     const auto plan = Plan::compile(std::move(step), options);
-    return std::count_if(plan->units().begin(), plan->units().end(), [](const Plan::Unit& unit) { return unit.is_expensive; });
+    return std::count_if(plan->units().begin(), plan->units().end(),
+                         [](const Plan::Unit& unit) { return unit.is_expensive; });
   };
   CHECK(expensive_units.operator()<Heavy>(1) == 0);
   CHECK(expensive_units.operator()<Heavy>(1000) == 2);

@@ -29,13 +29,13 @@ struct Noted : Op<"Noted", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
 };
-constexpr auto test_ops = standard_ops + ops<Held, Noted>;
+constexpr auto plan_ops = standard_ops + ops<Held, Noted>;
 
 AsyncKernel::Done held;
 int num_noted = 0;
 
 /// What becomes ready runs in the thread that made it so.
-Planned planned_here() { return {test_ops, std::make_shared<InlinePool>()}; }
+Planned planned_here() { return {plan_ops, std::make_shared<InlinePool>()}; }
 
 /// A run whose units run in the thread that makes them ready.
 struct Running {
@@ -65,7 +65,8 @@ template <> struct dflow::Kernel<Noted, Cpu, float> {
   }
 };
 
-TEST_CASE("a fetch that is taken as soon as it is made is still there for those that read it later", "[runtime][plan]") {
+TEST_CASE("a fetch that is taken as soon as it is made is still there for those that read it later",
+          "[runtime][plan]") {
   Graph graph;
   const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
   const auto y = a + 1.0f, z = y * b, w = a * b;

@@ -1,4 +1,5 @@
 #include "proof_device.hpp"
+#include "errors.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
@@ -31,18 +32,10 @@ std::shared_ptr<CpuDevice> cpu_device() {
 }
 Devices proof_and_cpu() { return {std::make_shared<ProofDevice>(), cpu_device()}; }
 
-Status status_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.status();
-  }
-  return Status();
-}
-
 Tensor<float> waves(const Shape& shape) {
   Tensor<float> tensor(shape);
-  for (std::size_t i = 0; i < tensor.span().size(); ++i) tensor.span()[i] = static_cast<float>(i * 7 % 23) * 0.125f - 1.25f;
+  for (std::size_t i = 0; i < tensor.span().size(); ++i)
+    tensor.span()[i] = static_cast<float>(i * 7 % 23) * 0.125f - 1.25f;
   return tensor;
 }
 
@@ -85,7 +78,9 @@ Training convolutions(Graph& graph, const Place& place) {
   }
   const auto on = graph.device(place(1));
   loss = reduce_mean(sparse_softmax_cross_entropy(dense(flatten(maps), 3), labels));
-  return {loss, train::Adam(0.01f).minimize(loss), {{x, waves({4, 6, 6, 2})}, {labels, Tensor<std::int32_t>({4}, {0, 2, 1, 2})}}};
+  return {loss,
+          train::Adam(0.01f).minimize(loss),
+          {{x, waves({4, 6, 6, 2})}, {labels, Tensor<std::int32_t>({4}, {0, 2, 1, 2})}}};
 }
 
 Training embeddings(Graph& graph, const Place& place) {
@@ -98,7 +93,8 @@ Training embeddings(Graph& graph, const Place& place) {
   }
   const auto on = graph.device(place(1));
   loss = reduce_mean(square(dense(rows, 1) - y));
-  return {loss, train::Adam(0.05f).minimize(loss),
+  return {loss,
+          train::Adam(0.05f).minimize(loss),
           {{ids, Tensor<std::int32_t>({3, 2}, {1, 8, 1, 0, 3, 8})}, {y, waves({3, 1})}}};
 }
 
@@ -178,7 +174,9 @@ TEST_CASE("a training gives the same bits on the device, split with the CPU, and
     check("alone", nowhere, {std::make_shared<ProofDevice>()});
     check("first", nowhere, proof_and_cpu());
     const auto split = [](int first) {
-      return [first](int layer) { return (layer + first) % 2 == 0 ? std::string("/device:PROOF:0") : std::string("/cpu:0"); };
+      return [first](int layer) {
+        return (layer + first) % 2 == 0 ? std::string("/device:PROOF:0") : std::string("/cpu:0");
+      };
     };
     check("begins on the device", split(0), proof_and_cpu());
     check("begins on the CPU", split(1), proof_and_cpu());
@@ -187,7 +185,8 @@ TEST_CASE("a training gives the same bits on the device, split with the CPU, and
   }
 }
 
-TEST_CASE("an error found late names op, node, device and line, ends the step, and the session goes on", "[runtime][proof]") {
+TEST_CASE("an error found late names op, node, device and line, ends the step, and the session goes on",
+          "[runtime][proof]") {
   Graph graph;
   const auto x = placeholder<float>(graph, {dynamic}, {.name = "x"});
   const auto ids = placeholder<std::int32_t>(graph, {dynamic}, {.name = "ids"});
@@ -277,7 +276,8 @@ TEST_CASE("what is empty, and what is a scalar, is fed to the device and fetched
   const auto twice = x * 2.0f;
   const auto more = scalar + 1.0f;
   const auto sum = reduce_sum(x);
-  const auto [none, one, zero] = session.run({{x, Tensor<float>({0, 3})}, {scalar, Tensor<float>(4.0f)}}, twice, more, sum);
+  const auto [none, one, zero] =
+      session.run({{x, Tensor<float>({0, 3})}, {scalar, Tensor<float>(4.0f)}}, twice, more, sum);
   CHECK(none.shape() == Shape{0, 3});
   CHECK(one.scalar() == 5);
   CHECK(zero.scalar() == 0);
@@ -328,7 +328,8 @@ TEST_CASE("steps from four threads share the device", "[runtime][proof]") {
       threads.emplace_back([&, t] {
         for (int i = 0; i < 50; ++i) {
           const float v = static_cast<float>(t * 50 + i);
-          if (session.run({{x, Tensor<float>({2}, {v, 1})}}, y, count).scalar() != v * v + 1) ++wrong[static_cast<std::size_t>(t)];
+          if (session.run({{x, Tensor<float>({2}, {v, 1})}}, y, count).scalar() != v * v + 1)
+            ++wrong[static_cast<std::size_t>(t)];
         }
       });
     }
@@ -338,7 +339,8 @@ TEST_CASE("steps from four threads share the device", "[runtime][proof]") {
   }
 }
 
-TEST_CASE("asynchronous steps end with their values, and outlive the session and the handles on the device", "[runtime][proof]") {
+TEST_CASE("asynchronous steps end with their values, and outlive the session and the handles on the device",
+          "[runtime][proof]") {
   std::vector<std::future<float>> futures;
   {
     Graph graph;

@@ -5,6 +5,7 @@
 #include "catch.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <latch>
 #include <memory>
@@ -29,7 +30,7 @@ struct Waits : Op<"Waits", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
 };
-constexpr auto test_ops = standard_ops + ops<Gate, Waits>;
+constexpr auto async_run_ops = standard_ops + ops<Gate, Waits>;
 
 /// Kernels that have begun, and what ends them.
 struct Gates {
@@ -70,17 +71,25 @@ template <> struct dflow::Kernel<Gate, Cpu, float> {
 
 template <> struct dflow::Kernel<Waits, Cpu, float> {
   struct Pending {
+    std::mutex mutex;  ///< guards the registration: another thread may cancel before it is stored
     CancellationRegistration registration;
     AsyncKernel::Done done;
   };
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     auto pending = std::make_shared<Pending>();
     pending->done = std::move(done);
-    pending->registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
+    auto registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
       const std::shared_ptr<Pending> mine = std::move(pending);
-      static_cast<void>(mine->registration.try_deregister());
+      {
+        const std::lock_guard lock(mine->mutex);
+        static_cast<void>(mine->registration.try_deregister());
+      }
       std::exchange(mine->done, nullptr)(status);
     });
+    {
+      const std::lock_guard lock(pending->mutex);
+      pending->registration = std::move(registration);
+    }
     waits_begun->set_value();
   }
 };
@@ -122,7 +131,7 @@ TEST_CASE("an asynchronous run takes a deadline of a clock, a stop token and a t
     const auto y = x * 2.0f;
     const auto z = apply<Gate>(x);
     const auto clock = std::make_shared<VirtualClock>();
-    Session session(graph, {.ops = test_ops, .num_threads = threads, .clock = clock});
+    Session session(graph, {.ops = async_run_ops, .num_threads = threads, .clock = clock});
     RunMetadata metadata;
     std::promise<Status> traced;
     session.run_async(
@@ -172,7 +181,7 @@ TEST_CASE("memory that was lent to an asynchronous step is not written and not k
       negated = -x;
       passed = reshape(identity(x), {2, 2});
     }
-    Session session(graph, {.ops = test_ops, .num_threads = 2, .num_cpu_devices = devices});
+    Session session(graph, {.ops = async_run_ops, .num_threads = 2, .num_cpu_devices = devices});
     session.run(initialize_variables(graph));
     const auto lend = [&](std::vector<float>& data, const auto&... what) {
       const WithGates opened;
@@ -310,7 +319,7 @@ TEST_CASE("a session may go while its steps are under way", "[session][async]") 
     const auto x = placeholder<float>(graph, {});
     const auto y = apply<Gate>(x) * 2.0f;
     const WithGates opened;
-    auto session = std::make_unique<Session>(graph, SessionOptions{.ops = test_ops, .num_threads = threads});
+    auto session = std::make_unique<Session>(graph, SessionOptions{.ops = async_run_ops, .num_threads = threads});
     std::promise<float> value;
     session->run_async(
         {{x, 1.0f}}, [&](const Status&, const Tensor<float>& r) { value.set_value(r.scalar()); }, y);
@@ -327,7 +336,8 @@ TEST_CASE("a deadline may end the last step of a session that is gone", "[sessio
   std::promise<void> begun;
   waits_begun = &begun;
   const auto clock = std::make_shared<VirtualClock>();
-  auto session = std::make_unique<Session>(graph, SessionOptions{.ops = test_ops, .num_threads = 2, .clock = clock});
+  auto session =
+      std::make_unique<Session>(graph, SessionOptions{.ops = async_run_ops, .num_threads = 2, .clock = clock});
   std::promise<Code> code;
   session->run_async(
       {.deadline = std::chrono::seconds(1)}, {},
@@ -345,7 +355,7 @@ TEST_CASE("a kernel that ends in its own cancellation callback may end the step 
       const auto y = apply<Waits>(constant(graph, 1.0f));
       std::promise<void> begun;
       waits_begun = &begun;
-      Session session(graph, {.ops = test_ops, .num_threads = threads});
+      Session session(graph, {.ops = async_run_ops, .num_threads = threads});
       std::stop_source stop;
       std::promise<Code> code;
       std::thread runner;
@@ -379,7 +389,7 @@ TEST_CASE("callbacks run where the caller says, and never on the thread that can
   waits_begun = &begun;
   const auto callbacks = std::make_shared<WorkStealingPool>(1);
   const auto clock = std::make_shared<VirtualClock>();
-  Session session(graph, {.ops = test_ops, .num_threads = 2, .clock = clock, .callbacks = callbacks});
+  Session session(graph, {.ops = async_run_ops, .num_threads = 2, .clock = clock, .callbacks = callbacks});
   std::promise<bool> is_there;
   session.run_async(
       {.deadline = std::chrono::seconds(1)}, {},
@@ -387,4 +397,36 @@ TEST_CASE("callbacks run where the caller says, and never on the thread that can
   begun.get_future().wait();
   clock->advance(std::chrono::seconds(2));
   CHECK(is_there.get_future().get());
+}
+
+TEST_CASE("a prepared step runs asynchronously with options") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto y = apply<Waits>(x);
+  std::promise<float> result;
+  std::promise<Code> ended;
+  std::promise<void> begun;
+  RunMetadata metadata;
+  const auto clock = std::make_shared<VirtualClock>();
+  {
+    Session session(graph, {.ops = async_run_ops, .clock = clock});
+    const auto doubled = session.prepare(feeds(x), fetches(x * 2.0f));
+    doubled.run_async(
+        {.trace = true}, &metadata,
+        [&](const Status& status, const Tensor<float>& value) {
+          result.set_value(status.ok() ? value.scalar() : -1.0f);
+        },
+        4.0f);
+    waits_begun = &begun;
+    const auto waits = session.prepare(feeds(x), fetches(y));
+    waits.run_async(
+        {.deadline = std::chrono::seconds(1)}, nullptr,
+        [&](const Status& status, const Tensor<float>&) { ended.set_value(status.code()); }, 1.0f);
+  }
+  begun.get_future().wait();
+  clock->advance(std::chrono::seconds(2));
+  CHECK(result.get_future().get() == 8.0f);
+  CHECK_FALSE(metadata.stats.nodes.empty());
+  CHECK(ended.get_future().get() == Code::deadline_exceeded);
+  waits_begun = nullptr;
 }

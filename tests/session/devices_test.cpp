@@ -4,6 +4,7 @@
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <array>
 #include <atomic>
@@ -17,15 +18,6 @@
 using namespace dflow;
 
 namespace {
-
-Code code_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
 
 std::shared_ptr<CpuDevice> cpu_device(int number, std::string task = "/job:localhost/replica:0/task:0") {
   return std::make_shared<CpuDevice>(CpuDeviceOptions{.name = str_cat(task, "/device:CPU:", number)});
@@ -42,7 +34,7 @@ struct Later : Op<"Later", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
 };
-constexpr auto test_ops = standard_ops + ops<Count, Later>;
+constexpr auto devices_ops = standard_ops + ops<Count, Later>;
 
 }  // namespace
 
@@ -128,7 +120,8 @@ TEST_CASE("a chain goes to and fro between two devices, however long it is", "[s
       y = y + 1.0f;
     }
     Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
-    CHECK(session.run(RunOptions{.deadline = std::chrono::seconds(60)}, {{x, 1.0f}}, y).scalar() == static_cast<float>(length + 1));
+    CHECK(session.run(RunOptions{.deadline = std::chrono::seconds(60)}, {{x, 1.0f}}, y).scalar() ==
+          static_cast<float>(length + 1));
   }
 }
 
@@ -148,7 +141,7 @@ TEST_CASE("who waits for a constant waits for what the constant was built after"
       const auto after = graph.control_dependencies({token.operation()});
       read = v.read();
     }
-    Session session(graph, {.ops = test_ops, .num_threads = 2, .num_cpu_devices = devices});
+    Session session(graph, {.ops = devices_ops, .num_threads = 2, .num_cpu_devices = devices});
     session.run(v.initializer());
     CHECK(session.run(read).scalar() == 1);
   }
@@ -291,7 +284,7 @@ TEST_CASE("a kernel's own state is kept across steps, per node and device", "[se
   Graph graph;
   const auto x = placeholder<float>(graph, {});
   const auto y = apply<Count>(x), z = apply<Count>(x);
-  Session session(graph, {.ops = test_ops, .num_cpu_devices = 2});
+  Session session(graph, {.ops = devices_ops, .num_cpu_devices = 2});
   CHECK(session.run({{x, 1.0f}}, y).scalar() == 1);
   CHECK(session.run({{x, 1.0f}}, y * 1.0f).scalar() == 2);
   CHECK(std::get<0>(session.run({{x, 1.0f}}, z, y)).scalar() == 1);

@@ -1,12 +1,13 @@
 #include <dflow/session/session.hpp>
 
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <atomic>
 #include <future>
@@ -68,7 +69,7 @@ struct EndsThenThrows : Op<"EndsThenThrows", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
 };
-constexpr auto test_ops = standard_ops + ops<Faulty, FaultyLater, Unmakeable, EndsThenThrows>;
+constexpr auto faults_ops = standard_ops + ops<Faulty, FaultyLater, Unmakeable, EndsThenThrows>;
 std::atomic<int> runs_of_ends_then_throws{0};
 
 /// Library's names taken by somebody else's ops.
@@ -85,16 +86,6 @@ struct OtherConst : Op<"Const", TypeList<float>> {
 std::mutex stored_mutex;
 std::vector<AsyncKernel::Done> stored;
 std::vector<CancellationToken> stored_steps;  ///< cancelled when the exception is known
-
-Status status_of(auto&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.status();
-  }
-  return {};
-}
-Code code_of(auto&& f) { return status_of(f).code(); }
 
 }  // namespace
 
@@ -185,7 +176,7 @@ TEST_CASE("a kernel that leaves an output unset or of another type is Internal, 
     for (const InterOp inter_op : {InterOp::sequential, InterOp::parallel}) {
       Graph graph;
       const auto x = placeholder<float>(graph, {});
-      Session session(graph, {.ops = test_ops, .num_threads = threads, .inter_op = inter_op});
+      Session session(graph, {.ops = faults_ops, .num_threads = threads, .inter_op = inter_op});
       const auto status_with = [&](Wrong wrong) {
         const auto y = apply<Faulty>(x, {.wrong = static_cast<std::int64_t>(wrong)});
         return status_of([&] { session.run({{x, 1.0f}}, y * 2.0f); });
@@ -216,7 +207,7 @@ TEST_CASE("an asynchronous kernel ends its step once, whatever it does with its 
     for (const int devices : {1, 2}) {
       Graph graph;
       const auto x = placeholder<float>(graph, {});
-      Session session(graph, {.ops = test_ops, .num_threads = threads, .num_cpu_devices = devices});
+      Session session(graph, {.ops = faults_ops, .num_threads = threads, .num_cpu_devices = devices});
       const auto status_with = [&](WrongLater wrong) {
         Output<float> y;
         {
@@ -246,7 +237,7 @@ TEST_CASE("a kernel that throws after it ended leaves its step one end", "[sessi
   const auto x = placeholder<float>(graph, {});
   const auto wrong = static_cast<std::int64_t>(WrongLater::throws_after_end);
   const auto y = apply<FaultyLater>(x, {.wrong = wrong}) * 2.0f;
-  Session session(graph, {.ops = test_ops, .num_threads = 2});
+  Session session(graph, {.ops = faults_ops, .num_threads = 2});
   for (int i = 0; i < 100; ++i) {
     const Code code = code_of([&] { session.run({{x, 1.0f}}, y); });
     if (code != Code::ok && code != Code::data_loss) FAIL("ended with " << code_name(code));
@@ -258,7 +249,7 @@ TEST_CASE("a kernel that throws after its end does not fail the next step", "[se
   Graph graph;
   const auto x = placeholder<float>(graph, {});
   const auto y = apply<EndsThenThrows>(x);
-  Session session(graph, {.ops = test_ops, .num_threads = 1});
+  Session session(graph, {.ops = faults_ops, .num_threads = 1});
   runs_of_ends_then_throws = 0;
   CHECK(code_of([&] { session.run({{x, 1.0f}}, y); }) == Code::data_loss);
   CHECK(session.run({{x, 1.0f}}, y).scalar() == 1);
@@ -270,7 +261,7 @@ TEST_CASE("a kernel that throws after it has put its completion aside ends when 
     const auto x = placeholder<float>(graph, {});
     const auto wrong = static_cast<std::int64_t>(WrongLater::throws_after_storing);
     const auto y = apply<FaultyLater>(x, {.wrong = wrong}) * 2.0f;
-    Session session(graph, {.ops = test_ops, .num_threads = 2});
+    Session session(graph, {.ops = faults_ops, .num_threads = 2});
     std::atomic<bool> has_ended{false};
     std::atomic<bool> ended_early{false};
     std::thread helper([&] {
@@ -298,7 +289,7 @@ TEST_CASE("a kernel that cannot be made is an error of its node and spoils no ot
   Graph graph;
   const auto x = placeholder<float>(graph, {});
   const auto y = apply<Unmakeable>(x, {}, {.name = "never"});
-  Session session(graph, {.ops = test_ops});
+  Session session(graph, {.ops = faults_ops});
   for (int i = 0; i < 2; ++i) {
     const Status status = status_of([&] { session.run({{x, 1.0f}}, y); });
     CHECK(status.to_string().find("cannot be made") != std::string::npos);

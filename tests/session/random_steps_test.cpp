@@ -119,7 +119,7 @@ struct Two : Op<"RandomTwo", TypeList<float>> {
 };
 /// a / 2 + c, ended where `end` says: 0 before run_async returns, 1 by a thread of somebody else's, 2 by a task of the
 /// pool.
-struct Later : Op<"RandomLater", TypeList<float>> {
+struct RandomLater : Op<"RandomLater", TypeList<float>> {
   struct Attrs {
     float c = 0;
     std::int64_t end = 0;
@@ -144,12 +144,12 @@ struct FailsLater : Op<"RandomFailsLater", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape a, PartialShape) { return a; }
 };
 /// a, unless the second input is positive: then it ends when the step is cancelled.
-struct Waits : Op<"RandomWaits", TypeList<float>> {
+struct RandomWaits : Op<"RandomWaits", TypeList<float>> {
   using Inputs = In<T, float>;
   static PartialShape infer(const Attrs&, PartialShape a, PartialShape) { return a; }
 };
 
-constexpr auto random_ops = standard_ops + ops<Cheap, Costly, Two, Later, Fails, FailsLater, Waits>;
+constexpr auto random_ops = standard_ops + ops<Cheap, Costly, Two, RandomLater, Fails, FailsLater, RandomWaits>;
 
 void mix(KernelContext& context, float c) {
   const std::span<const float> a = context.input<float>(0).span();
@@ -179,8 +179,8 @@ template <> struct dflow::Kernel<Two, Cpu, float> {
     }
   }
 };
-template <> struct dflow::Kernel<Later, Cpu, float> {
-  Later::Attrs attrs;
+template <> struct dflow::Kernel<RandomLater, Cpu, float> {
+  RandomLater::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     auto end = [&context, c = attrs.c, turns = static_cast<int>(attrs.turns), done = std::move(done)]() mutable {
       pass_time(turns);
@@ -211,7 +211,7 @@ template <> struct dflow::Kernel<FailsLater, Cpu, float> {
         [done = std::move(done), fails]() mutable { done(fails ? data_loss("planned") : Status()); });
   }
 };
-template <> struct dflow::Kernel<Waits, Cpu, float> {
+template <> struct dflow::Kernel<RandomWaits, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     if (context.input<float>(1).scalar() <= 0) return done(Status());
@@ -312,7 +312,7 @@ class RandomGraph {
                    controls);
       case 5:
       case 6:
-        return add(apply<Later>(x, {.c = c, .end = below(rng_, 3), .turns = below(rng_, 4)}), {a}, controls);
+        return add(apply<RandomLater>(x, {.c = c, .end = below(rng_, 3), .turns = below(rng_, 4)}), {a}, controls);
       case 7:
         return add(maximum(x, y), {a, b}, controls);
       case 8:
@@ -330,7 +330,7 @@ class RandomGraph {
         return add(apply<FailsLater>(x, edge(fails_edge), {.level = small_number(rng_) + 2, .throws = one_in(rng_, 2)}),
                    {a, fails_edge}, controls);
       default: {
-        const Output<float> z = apply<Waits>(x, edge(waits_edge));
+        const Output<float> z = apply<RandomWaits>(x, edge(waits_edge));
         append(z.operation(), {z}, {a, waits_edge}, controls, Kind::waits);
       }
     }

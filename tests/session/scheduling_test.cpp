@@ -36,7 +36,7 @@ struct SlowToMake : Op<"SlowToMake", TypeList<float>> {
   static PartialShape infer(const Attrs&, PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
 };
-constexpr auto test_ops = standard_ops + ops<Held, Busy, Marked, SlowToMake>;
+constexpr auto scheduling_ops = standard_ops + ops<Held, Busy, Marked, SlowToMake>;
 
 /// What one test and its kernels tell each other.
 struct Scene {
@@ -96,7 +96,7 @@ TEST_CASE("a completion from outside finds a thread that has nothing to do, and 
     busy = apply<Busy>(x);
     if (!held_first) held = apply<Held>(x);
     const auto after = apply<Marked>(held);
-    Session session(graph, {.ops = test_ops, .num_threads = 3, .inter_op = InterOp::parallel});
+    Session session(graph, {.ops = scheduling_ops, .num_threads = 3, .inter_op = InterOp::parallel});
     std::thread runs([&] { CHECK(std::get<1>(session.run({{x, 2.0f}}, busy, after)).scalar() == 2); });
     scene.busy_began.get_future().wait();
     scene.held_began.get_future().wait();
@@ -117,7 +117,7 @@ TEST_CASE("asynchronous nodes are started before what computes", "[session][sche
     if (held_first) held = apply<Held>(x);
     marked = apply<Marked>(x);
     if (!held_first) held = apply<Held>(x);
-    Session session(graph, {.ops = test_ops, .num_threads = 1, .inter_op = InterOp::parallel});
+    Session session(graph, {.ops = scheduling_ops, .num_threads = 1, .inter_op = InterOp::parallel});
     std::thread runs([&] { session.run({{x, 2.0f}}, held, marked); });
     scene.held_began.get_future().wait();
     scene.marked_ran.get_future().wait();
@@ -132,7 +132,7 @@ TEST_CASE("steps run and are compiled while another is being compiled", "[sessio
   Graph graph;
   const auto x = placeholder<float>(graph, {});
   const auto slow = apply<SlowToMake>(x), negated = -x, doubled = x + x;
-  Session session(graph, {.ops = test_ops, .num_threads = 2});
+  Session session(graph, {.ops = scheduling_ops, .num_threads = 2});
   auto prepared = session.prepare(feeds(x), fetches(negated));
   CHECK(session.run({{x, 1.0f}}, negated).scalar() == -1);
   std::thread compiles([&] { CHECK(session.run({{x, 5.0f}}, slow).scalar() == 5); });
@@ -150,7 +150,7 @@ TEST_CASE("a trace tells the time by the session's clock", "[session][scheduling
   const auto x = placeholder<float>(graph, {});
   const auto y = -apply<Held>(x);
   const auto clock = std::make_shared<VirtualClock>(std::chrono::seconds(1'000));
-  Session session(graph, {.ops = test_ops, .num_threads = 2, .clock = clock});
+  Session session(graph, {.ops = scheduling_ops, .num_threads = 2, .clock = clock});
   RunMetadata metadata;
   std::thread runs([&] { CHECK(session.run({.trace = true}, &metadata, {{x, 2.0f}}, y).scalar() == -2); });
   scene.held_began.get_future().wait();

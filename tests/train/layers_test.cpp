@@ -3,13 +3,16 @@
 #include "catch.hpp"
 
 #include <dflow/ops/control/no_op.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/math/matmul.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/metrics.hpp>
 #include <dflow/train/optimizers.hpp>
 
 #include <cmath>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,6 +144,212 @@ TEST_CASE("Batch normalisation uses the batch in training and moving averages af
       CHECK(later(0, 0, 0, 1) > 1.0f);
     }
   }
+}
+
+TEST_CASE("A layer that is called again uses its variables again") {
+  df::Graph graph({.seed = 4});
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 3}),
+             other = df::placeholder<float>(graph, {df::dynamic, 3});
+  df::Dense hidden(4, {.activation = df::Activation::tanh}), out(2, {.name = "head"});
+  const df::Dense same = hidden;
+  CHECK_FALSE(hidden.has_variables());
+  CHECK_THROWS_WITH(hidden.kernel(), Catch::Matchers::Contains("variables are made at the first call"));
+  const auto model = [&](df::Output<float> in, df::Training training) {
+    return out(df::dropout(hidden(in), 0.5f, training));
+  };
+  const auto trained = model(x, df::Training(true)), evaluated = model(other, df::Training(false));
+  CHECK(df::global_variables(graph).size() == 4);
+  CHECK(same.has_variables());
+  CHECK(same.kernel().handle() == hidden.kernel().handle());
+  CHECK(hidden.kernel().name() == "dense/kernel");
+  CHECK(out.bias().name() == "head/bias");
+  CHECK(trained.name().starts_with("head/"));
+  CHECK(evaluated.name().starts_with("head_1/"));
+
+  const auto loss = df::reduce_sum(df::square(trained));
+  const auto train = df::train::GradientDescent(0.1f).minimize(loss);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const df::Tensor<float> one({{1, 2, 3}});
+  const auto before = session.run({{other, one}}, evaluated);
+  session.run({{x, one}}, train);
+  const auto [after, kernel, bias, outer] = session.run({{other, one}}, evaluated, hidden.kernel().as<float>(),
+                                                        hidden.bias().as<float>(), out.kernel().as<float>());
+  CHECK_FALSE(df::bitwise_equal(before, after));
+  float expected = session.run(out.bias().as<float>())(0);
+  for (int j = 0; j < 4; ++j) {
+    const float sum = 1 * kernel(0, j) + 2 * kernel(1, j) + 3 * kernel(2, j) + bias(j);
+    expected += std::tanh(sum) * outer(j, 0);
+  }
+  CHECK(after(0, 0) == Catch::Approx(expected).epsilon(1e-5));
+}
+
+TEST_CASE("A convolution may be applied to its own output") {
+  df::Graph graph({.seed = 4});
+  const auto images = df::placeholder<float>(graph, {df::dynamic, 6, 6, 2});
+  df::Convolution2D edges(2, 3, {.use_bias = false});
+  CHECK(edges(edges(images), {.name = "deep"}).shape() == df::PartialShape{df::dynamic, 6, 6, 2});
+  CHECK(df::global_variables(graph).size() == 1);
+  CHECK_THROWS_WITH(edges.bias(), Catch::Matchers::Contains("layer 'conv2d' has no variable 'bias'"));
+}
+
+TEST_CASE("Variables made inside control dependencies are initialised without them") {
+  df::Graph graph({.seed = 4});
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  const auto y = df::BatchNormalization()(x);
+  df::Operation train;
+  {
+    const auto after = graph.control_dependencies(graph.collection("update_ops"));
+    const auto loss = df::reduce_sum(df::dense(y, 2, {.kernel_regularizer = df::regularizer::l2(1)}));
+    train = df::train::Adam(0.1).minimize(loss + df::regularization_loss<float>(graph));
+  }
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));  // x is not fed
+  session.run({{x, df::Tensor<float>({{1, 2, 3}, {3, 2, 2}})}}, train);
+}
+
+TEST_CASE("A layer refuses another graph and other inputs than those it was made for") {
+  df::Graph graph, another;
+  df::Dense layer(4);
+  static_cast<void>(layer(df::placeholder<float>(graph, {df::dynamic, 3})));
+  CHECK_THROWS_WITH(layer(df::placeholder<float>(another, {df::dynamic, 3})),
+                    Catch::Matchers::Contains("another graph"));
+  CHECK_THROWS_WITH(layer(df::placeholder<double>(graph, {df::dynamic, 3})),
+                    Catch::Matchers::Contains("made for inputs of float, got double"));
+  CHECK_THROWS_WITH(layer(df::placeholder<float>(graph, {df::dynamic, 5})), Catch::Matchers::Contains("[3,4]"));
+  df::Dense failing(4, {.bias_initializer = nullptr});
+  CHECK_THROWS_WITH(failing(df::placeholder<float>(graph, {df::dynamic, 3})), Catch::Matchers::Contains("initializer"));
+  CHECK_FALSE(failing.has_variables());
+}
+
+TEST_CASE("Regularisers add what Keras adds, and are trained by") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  df::Dense layer(2, {.kernel_initializer = df::init::constant(-0.5),
+                      .bias_initializer = df::init::constant(2),
+                      .kernel_regularizer = df::regularizer::l2(0.1),
+                      .bias_regularizer = df::regularizer::l1_l2(0.25, 0.5)});
+  const auto y = layer(x);
+  static_cast<void>(layer(x));  // adds nothing again
+  static_cast<void>(
+      df::dense(df::cast<df::Half>(x), 2,
+                {.kernel_initializer = df::init::constant(300), .kernel_regularizer = df::regularizer::l1(0.001)}));
+  CHECK(layer.regularization_losses().size() == 2);
+  CHECK(graph.collection("regularization_losses").size() == 3);
+  const auto loss = df::regularization_loss<float>(graph);
+  const auto train = df::train::GradientDescent(1.0f).minimize(loss + 0.0f * df::reduce_sum(y),
+                                                               {.variables = {layer.kernel(), layer.bias()}});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  // 0.1 * 6 * 0.25 + 0.25 * 4 + 0.5 * 8 + 0.001 * 1800: sums of |w| and w^2, not halved.
+  CHECK(session.run(loss).scalar() == Catch::Approx(0.15 + 1.0 + 4.0 + 1.8));
+  CHECK(session.run(df::regularization_loss<double>(graph)).scalar() == Catch::Approx(6.95));
+  session.run({{x, df::Tensor<float>::zeros({1, 3})}}, train);
+  CHECK(session.run(layer.kernel().as<float>())(0, 0) == Catch::Approx(-0.5 + 0.1));
+  CHECK(session.run(layer.bias().as<float>())(1) == Catch::Approx(2 - 0.25 - 2.0));
+  df::Graph empty;
+  df::Session none(empty);
+  CHECK(none.run(df::regularization_loss<float>(empty)).scalar() == 0.0f);
+  CHECK_THROWS_WITH(df::regularizer::l2(-1), Catch::Matchers::Contains("factor"));
+  df::Dense vector(2, {.kernel_regularizer = [](const df::AnyOutput& variable) { return variable; }});
+  CHECK_THROWS_WITH(vector(x), Catch::Matchers::Contains("the regularizer must give a scalar"));
+}
+
+// TensorFlow's fused_batch_norm (numpy.mean and numpy.var(ddof=1) too) of the columns [1, 3, 5, 8] and [10, 10, 10,
+// 12]; the rows divide alike into any shape.
+TEST_CASE("The moving moments of batch normalisation are the same for every rank and way to train") {
+  const std::vector<float> rows{1, 10, 3, 10, 5, 10, 8, 12};
+  for (const df::Shape& shape :
+       {df::Shape{4, 2}, df::Shape{2, 2, 2}, df::Shape{1, 2, 2, 2}, df::Shape{2, 1, 2, 1, 2}}) {
+    for (const bool is_fed : {false, true}) {
+      df::Graph graph;
+      const auto x = df::placeholder<float>(graph, df::PartialShape(shape).with_dim(0, df::dynamic));
+      const auto fed = df::placeholder<bool>(graph, {});
+      df::BatchNormalization norm({.momentum = 0.5, .epsilon = 0.0625});
+      const auto y = norm(x, is_fed ? df::Training(fed) : df::Training(true));
+      const auto later = norm(x, df::Training(false));
+      CHECK(y.shape() == x.shape());
+      CHECK(later.shape() == x.shape());
+      CHECK(norm.variables().size() == 4);
+      CHECK(norm.trainable_variables().size() == 2);
+      const auto updates = graph.collection("update_ops");
+      REQUIRE(updates.size() == 2);
+      const auto update = df::group(std::span<const df::Operation>(updates));
+      const auto dx = df::gradients(df::reduce_sum(df::square(y) * x), x);
+      df::Session session(graph);
+      session.run(df::initialize_variables(graph));
+      const df::Tensor<float> batch(shape, rows);
+      const auto [trained, slope] = session.run({{x, batch}, {fed, true}}, y, dx, update);
+      INFO(shape.to_string() << (is_fed ? " fed" : ""));
+      CHECK(trained.data()[0] == Catch::Approx((1 - 4.25) / std::sqrt(6.6875 + 0.0625)));
+      CHECK(trained.data()[7] == Catch::Approx((12 - 10.5) / std::sqrt(0.75 + 0.0625)));
+      const auto [mean, variance] = session.run(norm.moving_mean().as<float>(), norm.moving_variance().as<float>());
+      CHECK(mean(0) == Catch::Approx(0.5 * 4.25));
+      CHECK(mean(1) == Catch::Approx(0.5 * 10.5));
+      CHECK(variance(0) == Catch::Approx(0.5 + 0.5 * 8.916666666666666));
+      CHECK(variance(1) == Catch::Approx(0.5 + 0.5 * 1.0));
+      CHECK(session.run({{x, batch}}, later).data()[0] ==
+            Catch::Approx((1 - 0.5 * 4.25) / std::sqrt(0.5 + 0.5 * 8.916666666666666 + 0.0625)));
+      // tf.GradientTape of sum(y^2 x) in double, TensorFlow 2, y by tf.nn.moments.
+      CHECK(slope.data()[0] == Catch::Approx(3.27692044).epsilon(1e-3));
+      CHECK(slope.data()[7] == Catch::Approx(6.03550296).epsilon(1e-3));
+    }
+  }
+}
+
+TEST_CASE("What a batch holds decides nothing when it is not trained on") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic, 2});
+  const auto training = df::placeholder<bool>(graph, {});
+  df::BatchNormalization norm({.epsilon = 0});
+  const auto y = norm(x, training);
+  const auto updates = graph.collection("update_ops");
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const df::Tensor<float> batch({{1, 2}, {infinity, 4}, {std::nanf(""), 6}});
+  const auto value = session.run({{x, batch}, {training, false}}, y, updates[0], updates[1]);
+  CHECK(value(0, 0) == 1.0f);
+  CHECK(value(0, 1) == 2.0f);
+  CHECK(value(1, 0) == infinity);
+  CHECK(std::isnan(value(2, 0)));
+  CHECK(value(2, 1) == 6.0f);
+  CHECK(session.run(norm.moving_mean().as<float>()).to_string() == "float[2] [0, 0]");
+  CHECK(session.run(norm.moving_variance().as<float>()).to_string() == "float[2] [1, 1]");
+}
+
+TEMPLATE_TEST_CASE("Batch normalisation of 16 bits keeps its variables in float", "", df::Half, df::BFloat16) {
+  for (const bool is_fed : {false, true}) {
+    df::Graph graph;
+    const auto x = df::placeholder<TestType>(graph, {df::dynamic, 1});
+    const auto fed = df::placeholder<bool>(graph, {});
+    df::BatchNormalization norm({.training = is_fed ? df::Training(fed) : df::Training(true), .momentum = 0.999});
+    const auto y = norm(x);
+    for (const df::AnyVariable& variable : norm.variables()) CHECK(variable.dtype() == df::DType::float32);
+    const auto updates = graph.collection("update_ops");
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    // (x - mean)^2 is 90,000, more than half precision holds.
+    const df::Tensor<TestType> batch({2, 1}, std::vector<float>{-300, 300});
+    const auto value = session.run({{x, batch}, {fed, true}}, y, updates[0], updates[1]);
+    CHECK(static_cast<float>(value(0, 0)) == Catch::Approx(-1.0f).epsilon(1e-2));
+    CHECK(session.run(norm.moving_variance().as<float>())(0) == Catch::Approx(0.999 + 0.001 * 180000));
+  }
+}
+
+TEST_CASE("The table of an embedding serves other layers") {
+  df::Graph graph({.seed = 2});
+  const auto ids = df::placeholder<std::int64_t>(graph, {df::dynamic});
+  const auto few = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  df::Embedding<float> words(10, 4);
+  const auto vectors = words(ids), again = words(few);
+  CHECK(words.table().shape() == df::PartialShape{10, 4});
+  CHECK(df::matmul(vectors, words.table(), {.transpose_b = true}).shape() == df::PartialShape{df::dynamic, 10});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [a, b] = session.run(
+      {{ids, df::Tensor<std::int64_t>({1}, {3})}, {few, df::Tensor<std::int32_t>({1}, {3})}}, vectors, again);
+  CHECK(df::bitwise_equal(a, b));
 }
 
 TEST_CASE("An embedding gathers rows of a trained table") {

@@ -5,15 +5,18 @@
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/clip.hpp>
 #include <dflow/train/schedules.hpp>
 
 #include <cmath>
+#include <limits>
+#include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace df = dflow;
@@ -270,6 +273,17 @@ TEST_CASE("Clipping bounds values, one norm, and the norm of all gradients") {
   CHECK(session.run(b)(0) == Catch::Approx(0.0).margin(1e-5));
 }
 
+// Expected: TensorFlow 2.21's gradient of tf.clip_by_value.
+TEST_CASE("The gradient of a clipped value reaches the ends of the interval") {
+  df::Graph graph;
+  const df::Tensor<float> at({7}, {-1, 0.5f, 1, 2, 3, -0.0f, std::numeric_limits<float>::infinity()});
+  auto x = df::constant(graph, at);
+  auto slope = df::gradients(df::reduce_sum(df::clip_by_value(x, 0.5f, 2.0f)), x);
+  df::Session session(graph);
+  const df::Tensor<float> got = session.run(slope);
+  CHECK(std::vector<float>(got.begin(), got.end()) == std::vector<float>{0, 1, 1, 1, 0, 0, 0});
+}
+
 // Expected: TensorFlow's 1 at zero; elsewhere the derivative 2 (1 / |x| - x_i sum(x) / |x|^3) of sum(2 x / |x|).
 TEMPLATE_TEST_CASE("Clipping to a norm has a gradient where the norm is 0", "", float, double, df::Half, df::BFloat16) {
   using T = TestType;
@@ -325,4 +339,99 @@ TEST_CASE("A loss that depends on no variable is refused") {
   CHECK_THROWS_WITH(df::train::Adam().minimize(loss), Catch::Matchers::Contains("no trainable variables"));
   df::Variable<float> w(graph, 1.0f);
   CHECK_THROWS_WITH(df::train::Adam().minimize(loss), Catch::Matchers::Contains("none of the variables"));
+}
+
+namespace {
+
+/// Values after 20 steps at the rate 1e-3 from (1, -3, 0.5) on the sum of squared distances from (0.25, -1, 0.5).
+struct TrainedBy {
+  const char* name;
+  std::unique_ptr<df::train::Optimizer> optimizer;
+  double first, second;
+};
+
+/// Expected: TensorFlow 2.21, ResourceApplyGradientDescent, -Momentum and -Adam on variables of float64, and of
+/// float32, rounded for the loss, for those of 16 bits.
+template <class T> std::vector<TrainedBy> trained_by_all() {
+  using df::train::Adam, df::train::GradientDescent, df::train::Momentum;
+  const auto of = [](double wide, double half, double bfloat16) {
+    return sizeof(T) == 8 ? wide : std::is_same_v<T, df::Half> ? half : bfloat16;
+  };
+  std::vector<TrainedBy> all;
+  all.push_back({"descent", std::make_unique<GradientDescent>(1e-3), of(0.9705632177697571, 0.970703125, 0.96875),
+                 of(-2.9215019140526852, -2.921875, -2.921875)});
+  all.push_back({"momentum", std::make_unique<Momentum>(1e-3), of(0.82950624465802, 0.82958984375, 0.828125),
+                 of(-2.5453499857547204, -2.544921875, -2.546875)});
+  all.push_back({"nesterov", std::make_unique<Momentum>(1e-3, 0.9, df::train::MomentumOptions{.nesterov = true}),
+                 of(0.8206804883782868, 0.82080078125, 0.8203125), of(-2.521814635675432, -2.521484375, -2.515625)});
+  all.push_back({"adam", std::make_unique<Adam>(), of(0.9800320876027178, 0.97998046875, 0.98046875),
+                 of(-2.980011917491677, -2.98046875, -2.984375)});
+  return all;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("Every optimizer trains variables of double and of 16 bits as TensorFlow does", "", double, df::Half,
+                   df::BFloat16) {
+  using T = TestType;
+  const auto tensor = [](std::vector<double> values) {
+    df::Tensor<T> result(df::Shape{static_cast<std::int64_t>(values.size())});
+    for (std::size_t i = 0; i < values.size(); ++i) result.span()[i] = static_cast<T>(values[i]);
+    return result;
+  };
+  for (const TrainedBy& by : trained_by_all<T>()) {
+    for (const bool sparse : {false, true}) {
+      INFO(by.name << (sparse ? " of gathered rows" : ""));
+      df::Graph graph;
+      const df::Variable<T> w(graph, tensor({1, -3, 0.5}), {.name = "w"});
+      const auto target = df::constant(graph, tensor({0.25, -1, 0.5}));
+      const auto rows = df::constant(graph, df::Tensor<std::int32_t>({3}, {0, 1, 2}));
+      const df::Output<T> x = sparse ? df::gather(df::Output<T>(w), rows) : df::Output<T>(w);
+      const auto train = by.optimizer->minimize(df::reduce_sum(df::square(x - target)));
+      CHECK(graph.find("w/master").is_valid() == (sizeof(T) == 2));
+      df::Session session(graph);
+      session.run(df::initialize_variables(graph));
+      for (int i = 0; i < 20; ++i) session.run(train);
+      const auto value = session.run(w);
+      const auto near = [&](std::int64_t i, double expected) {
+        const double last_digit = sizeof(T) == 8 ? 1e-14 : std::is_same_v<T, df::Half> ? 0x1p-10 : 0x1p-7;
+        INFO(i << ": " << static_cast<double>(value(i)) << ", expected " << expected);
+        CHECK(std::fabs(static_cast<double>(value(i)) - expected) <= last_digit * std::fabs(expected));
+      };
+      near(0, by.first);
+      near(1, by.second);
+      // Its gradient is 0: with an epsilon of 16 bits, Adam would divide 0 by 0.
+      CHECK(static_cast<double>(value(2)) == 0.5);
+    }
+  }
+}
+
+TEST_CASE("A 16-bit variable that is given another value is trained from there") {
+  df::Graph graph;
+  const df::Variable<df::BFloat16> w(graph, df::Tensor<df::BFloat16>::full({2}, df::BFloat16(1.0f)), {.name = "w"});
+  const auto train = df::train::GradientDescent(1e-3).minimize(df::reduce_sum(w * df::BFloat16(1.0f)));
+  const auto given =
+      w.assign(df::constant(graph, df::Tensor<df::BFloat16>({2}, {df::BFloat16(1.0f), df::BFloat16(4.0f)})));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  // No step of 0.001 is half of the last digit, three of them are more.
+  for (int i = 0; i < 3; ++i) session.run(train);
+  CHECK(static_cast<float>(session.run(w)(0)) == 0.99609375f);
+  session.run(given);
+  session.run(train);
+  const auto value = session.run(w);
+  CHECK(static_cast<float>(value(0)) == 1.0f);
+  CHECK(static_cast<float>(value(1)) == 4.0f);
+}
+
+TEST_CASE("Sixteen-bit variables keep no statistics of their own precision") {
+  df::Graph graph;
+  const df::Variable<df::Half> w(graph, df::Tensor<df::Half>::full({2}, df::Half(1.0f)), {.name = "w"});
+  df::train::Adam().minimize(df::reduce_sum(df::square(w)));
+  for (const char* const name : {"w/master", "w/master/Adam", "w/master/Adam_1"}) {
+    INFO(name);
+    REQUIRE(graph.find(name).is_valid());
+    CHECK(df::AnyVariable::of(graph.find(name)).dtype() == df::DType::float32);
+  }
+  CHECK(graph.collection("trainable_variables").size() == 1);
 }

@@ -104,6 +104,7 @@ def _constants(f):
     f.raw("Fill", "rank 4", {"dims": fixed([1, 2, 1, 3]), "value": numbers()}, REALS)
     f.raw("Fill", "more than a packet", {"dims": fixed([37]), "value": fractions()}, FLOATS, gradient=True)
     f.raw("Fill", "not a number", {"dims": fixed([2]), "value": element(np.nan)}, FLOATS)
+    f.raw("Fill", "int64 dims", {"dims": fixed([2, 3], "int64"), "value": fractions()}, FLOATS, gradient=True)
     f.error("Fill", "negative dimension", [fixed([2, -1]), numbers()], "run")
     f.error("Fill", "dims of rank 0", [fixed(3), numbers()], "build")
     f.error("Fill", "dims of rank 2", [fixed([[2, 3]]), numbers()], "build")
@@ -147,6 +148,7 @@ def _reshaping(f):
         ("odd vector", (37,), [1, 37]),
     ]:
         f.raw("Reshape", name, {"tensor": fractions(*source), "shape": fixed(shape)}, FLOATS, gradient=True)
+    f.raw("Reshape", "int64 shape", {"tensor": fractions(2, 3), "shape": fixed([3, -1], "int64")}, FLOATS, gradient=True)
     f.error("Reshape", "different number of elements", [numbers(2, 3), fixed([4])], "run")
     f.error("Reshape", "two unknown dimensions", [numbers(2, 3), fixed([-1, -1])], "run")
     f.error("Reshape", "dimension -2", [numbers(2, 3), fixed([-2, 3])], "run")
@@ -246,6 +248,8 @@ def _slicing(f):
         ("stays empty", (0, 2), [[0, 0], [1, 1]]),
     ]:
         f.raw("Pad", name, {"input": fractions(*shape), "paddings": fixed(paddings)}, FLOATS, gradient=True)
+    paddings = fixed([[1, 2], [0, 1]], "int64")
+    f.raw("Pad", "int64 paddings", {"input": fractions(2, 3), "paddings": paddings}, FLOATS, gradient=True)
     f.error("Pad", "negative", [numbers(2, 3), fixed([[-1, 0], [0, 0]])], "run")
     f.error("Pad", "one row per dimension", [numbers(2, 3), fixed([[1, 1]])], "build")
     f.error("Pad", "three columns", [numbers(2, 3), fixed([[1, 1, 1], [0, 0, 0]])], "build")
@@ -315,6 +319,7 @@ def _reordering(f):
         ("with a dimension of 1", (1, 7), [1, 0]),
     ]:
         f.raw("Transpose", name, {"x": fractions(*shape), "perm": fixed(perm)}, FLOATS, gradient=True)
+    f.raw("Transpose", "int64 perm", {"x": fractions(2, 3, 2), "perm": fixed([2, 0, 1], "int64")}, FLOATS, gradient=True)
     f.error("Transpose", "perm repeats a dimension", [numbers(2, 3), fixed([0, 0])], "run")
     f.error("Transpose", "perm out of range", [numbers(2, 3), fixed([0, 2])], "run")
     f.error("Transpose", "perm too short", [numbers(2, 3), fixed([0])], "build")

@@ -21,6 +21,22 @@ import tensorflow as tf
 import element_types
 import second_opinion
 
+# Ops whose outputs are sums of terms of either sign: an error is to be compared with the terms, not with what is left.
+SUMS = {
+    "AddN", "ApplyAdam", "ApplyGradientDescent", "ApplyMomentum", "AvgPool", "AvgPoolGrad", "BatchMatMul", "BiasAddGrad",
+    "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "ExclusiveProdGrad", "FusedBatchNorm", "FusedBatchNormGrad",
+    "LogSoftmax", "LogSoftmaxGrad", "MatMul", "Mean", "ScatterAdd", "ScatterSub", "SigmoidCrossEntropyWithLogits",
+    "SoftmaxCrossEntropyWithLogits", "SoftmaxGrad", "SparseApplyAdam", "SparseApplyGradientDescent",
+    "SparseApplyMomentum", "SparseSoftmaxCrossEntropyWithLogits", "Sum", "SumToShape", "UnsortedSegmentSum",
+    "Cholesky", "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs", "MatrixTriangularSolve", "Qr",
+    "SelfAdjointEigV2", "Svd",
+    "FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D", "RFFT", "RFFT2D", "RFFT3D", "IRFFT", "IRFFT2D", "IRFFT3D",
+    "RFFTGrad", "IRFFTGrad",
+}
+
+# Ops of which a zero may have either sign: sums that may start from +0, and ops that pick one of two zeros or multiply by one.
+ANY_ZERO = {"BatchMatMul", "MatMul", "MatrixDeterminant", "Maximum", "Minimum", "Qr", "Relu", "Relu6Grad", "ReluGrad"}
+
 Argument = collections.namedtuple("Argument", "array role dtype")
 
 TENSORFLOW = f"tensorflow {tf.__version__}"
@@ -65,7 +81,10 @@ class CaseFile:
         self.errors = []
 
     def case(self, op, name, inputs, outputs, types, source, attrs=None, gradient=False, tolerance_scale=1, **extra):
-        """Adds one case. `outputs` are Arguments; of `types`, those that cannot hold the numbers are dropped."""
+        """Adds one case. `outputs` are Arguments; of `types`, those that cannot hold the numbers are dropped.
+
+        `extra`: what tests/oracle/README.md says of `terms`, `roundings` and `any_zero`.
+        """
         inputs, outputs, attrs = list(inputs), list(outputs), dict(attrs or {})
         under_test = [a for a in inputs + list(attrs.values()) if isinstance(a, Argument) and a.role == "T"]
         results = [a.array for a in outputs if a.role == "T"]
@@ -87,16 +106,34 @@ class CaseFile:
         record["types"] = kept
         record["gradient"] = bool(gradient and "float64" in kept)
         record["tolerance_scale"] = tolerance_scale
+        if op in SUMS and "terms" not in extra and any(t in element_types.FLOATS + element_types.COMPLEX for t in kept):
+            record["terms"] = _largest([a.array for a in inputs + outputs if a.role != "fixed"])
+        if op in ANY_ZERO:
+            record["any_zero"] = True
         record.update(extra)
         record["source"] = source
         self._append(self.cases, record)
 
-    def raw(self, op, name, arguments, types, raw_op=None, attrs=None, raw_attrs=None, output_roles=None, **options):
+    def raw(
+        self,
+        op,
+        name,
+        arguments,
+        types,
+        raw_op=None,
+        attrs=None,
+        raw_attrs=None,
+        output_roles=None,
+        with_gradients=False,
+        **options,
+    ):
         """Adds a case whose outputs are those of a raw op of TensorFlow on the wide types.
 
         `arguments`: the raw op's parameter names to Arguments or lists of them, in the order of the op's inputs.
         `raw_attrs`: attributes passed to TensorFlow where they differ from the recorded `attrs`.
         `output_roles`: "T" or "fixed" per output; by default T, and fixed where the type differs from the inputs'.
+        `with_gradients`: records TensorFlow's gradients too, for output gradients that are multiples of 1/8; a list: of these
+        outputs alone.
         """
         raw_op = raw_op or op
         inputs = []
@@ -107,7 +144,12 @@ class CaseFile:
             tensors = [tf.constant(a.array, dtype=a.dtype) for a in group]
             passed[key] = tensors if isinstance(value, list) else tensors[0]
         passed.update(attrs or {} if raw_attrs is None else raw_attrs)
-        results = getattr(tf.raw_ops, raw_op)(**passed)
+        tensors = [t for value in passed.values() for t in (value if isinstance(value, list) else [value])]
+        tensors = tensors[: len(inputs)]
+        with tf.GradientTape() as tape:
+            if with_gradients:
+                tape.watch([t for t, a in zip(tensors, inputs) if a.role != "fixed"])
+            results = getattr(tf.raw_ops, raw_op)(**passed)
         results = list(results) if isinstance(results, (list, tuple)) else [results]
         wide = next((a.dtype for a in inputs if a.role == "T"), None)
         outputs = []
@@ -118,6 +160,9 @@ class CaseFile:
         wrong = second_opinion.disagreement(op, [a.array for a in inputs], attrs or {}, outputs[0].array)
         if wrong:
             raise ValueError(f"{op} '{name}': {TENSORFLOW} computes {wrong}")
+        if with_gradients:
+            chosen = range(len(outputs)) if with_gradients is True else with_gradients
+            options.update(_gradients(tape, tensors, inputs, results, outputs, types, chosen))
         source = f"{TENSORFLOW} raw_ops.{raw_op} {wide or outputs[0].dtype}"
         self.case(op, name, inputs, outputs, types, source, attrs=attrs, **options)
 
@@ -146,6 +191,48 @@ class CaseFile:
         if any(r["op"] == record["op"] and r["name"] == record["name"] for r in records):
             raise ValueError(f"{record['op']} has two cases named '{record['name']}'")
         records.append(record)
+
+
+def _gradients(tape, tensors, inputs, results, outputs, types, chosen):
+    """The fields of a case that say what TensorFlow's gradients of the chosen outputs are."""
+    dys = [_output_gradient(a, i) if a.role != "fixed" and i in chosen else None for i, a in enumerate(outputs)]
+    wanted = [i for i, a in enumerate(inputs) if a.role != "fixed"]
+    differentiated = [i for i, dy in enumerate(dys) if dy is not None]
+    slopes = tape.gradient(
+        [results[i] for i in differentiated],
+        [tensors[i] for i in wanted],
+        output_gradients=[tf.constant(dys[i].array, dys[i].dtype) for i in differentiated],
+    )
+    dxs = [None] * len(inputs)
+    for i, slope in zip(wanted, slopes):
+        if slope is not None:
+            dxs[i] = Argument(tf.convert_to_tensor(slope).numpy(), inputs[i].role, inputs[i].dtype)
+    numbers = [a.array for a in dys + dxs if a is not None]
+    kept = [
+        t
+        for t in types
+        if t in element_types.FLOATS + element_types.COMPLEX and all(element_types.holds_output(t, a) for a in numbers)
+    ]
+    return {
+        "dy": [a and _tensor(a) for a in dys],
+        "dx": [a and _tensor(a) for a in dxs],
+        "gradient_types": kept,
+        "gradient_terms": _largest(numbers),
+    }
+
+
+def _output_gradient(output, phase):
+    count = output.array.size
+    real = ((np.arange(count) * 5 + 3 * phase) % 13 - 6 + ((np.arange(count) * 5 + 3 * phase) % 13 >= 6)) / 8
+    if output.array.dtype.kind == "c":
+        real = real + 1j * ((np.arange(count) * 3 + phase) % 7 - 3) / 4
+    return Argument(real.reshape(output.array.shape).astype(output.array.dtype), output.role, output.dtype)
+
+
+def _largest(arrays):
+    """The largest finite absolute value."""
+    finite = [np.abs(a[np.isfinite(a)]) for a in arrays]
+    return float(max((np.max(a) for a in finite if a.size), default=0))
 
 
 def _line(record):

@@ -121,7 +121,6 @@ def _extremes(f):
         {"input": element([[[[1e200], [1e-200]]]]), "filter": element([[[[1e100]]]])},
         ["float64"],
         attrs=attrs,
-        relative=True,
     )
     f.raw(
         "Conv2D",
@@ -129,7 +128,6 @@ def _extremes(f):
         {"input": element(np.full((1, 2, 2, 1), 2.0**60)), "filter": element(np.full((2, 2, 1, 1), 2.0**60))},
         FLOATS,
         attrs=attrs,
-        relative=True,
     )
 
 

@@ -187,7 +187,6 @@ def _segments(f):
                       tolerance_scale=4)
     data = fixed(np.ones((3, 2)), "float32")
     f.error("UnsortedSegmentSum", "id too large", [data, fixed([0, 2, 1]), fixed(2)], "run")
-    f.error("UnsortedSegmentSum", "id negative", [data, fixed([0, -1, 1]), fixed(2)], "run")
     f.error("UnsortedSegmentSum", "ids of another length", [data, fixed([0, 1]), fixed(2)], "build")
     f.error("UnsortedSegmentSum", "negative number of segments", [data, fixed([0, 1, 0]), fixed(-1)], "run")
     f.error("UnsortedSegmentSum", "number of rank 1", [data, fixed([0, 1, 0]), fixed([2])], "build")
@@ -220,6 +219,23 @@ def _exclusive_products(f):
         everything = np.array([_all_but(flat, {i}) for i in range(flat.size)]).reshape(x.shape)
         f.case("ExclusiveProd", f"all, {name}", [element(x), fixed([0, 1])], [element(everything)], FLOATS, NUMPY,
                gradient=True, tolerance_scale=8)
+    _complex_exclusive_products(f)
     f.case("ExclusiveProd", "no axes", [element([2, 3]), fixed(np.zeros(0))], [element([1, 1])], FLOATS, NUMPY)
     f.case("ExclusiveProd", "empty", [element(np.zeros((0, 3))), fixed([1])], [element(np.zeros((0, 3)))], FLOATS,
            NUMPY)
+
+
+def _complex_exclusive_products(f):
+    for name, row in {"no zero": [0.5 + 1j, 2j, -1, 1.5 - 0.5j], "one zero": [0.5j, 0, -1 + 1j, 1.5]}.items():
+        x = np.array([row, row[::-1]])
+        dy = eighths(x.shape, 6) + 1j * eighths(x.shape, 2)
+        alone = np.array([[_all_but(r, {i}) for i in range(len(r))] for r in x])
+        twice = np.array([[sum(d[i] * _all_but(r, {i, j}) for i in range(len(r)) if i != j) for j in range(len(r))]
+                          for r, d in zip(x, dy)])
+        z = lambda values: element(values, "complex128")
+        f.case("ExclusiveProd", f"complex rows, {name}", [z(x), fixed([1])], [z(alone)], COMPLEX, NUMPY,
+               tolerance_scale=4)
+        f.case("ExclusiveProd", f"complex columns, {name}", [z(x.T), fixed([0])], [z(alone.T)], COMPLEX, NUMPY,
+               tolerance_scale=4)
+        f.case("ExclusiveProdGrad", f"complex rows, {name}", [z(x), fixed([1]), z(dy)], [z(twice)], COMPLEX, NUMPY,
+               tolerance_scale=8)

@@ -17,6 +17,8 @@ FAMILIES = [
     "math_unary",
     "math_binary",
     "matmul",
+    "linalg",
+    "fourier",
     "reduce",
     "conv",
     "pool",
@@ -26,6 +28,7 @@ FAMILIES = [
     "update",
     "check",
     "derived",
+    "gradient",
 ]
 
 

@@ -190,7 +190,7 @@ def _l2(f):
     f.raw(op, "infinity", {"t": element([-np.inf, 1])}, FLOATS)
     f.raw(op, "not a number stays", {"t": element([np.nan, 1])}, FLOATS)
     f.raw(op, "a thousand and one", {"t": element(np.arange(1001) % 5 / 4)}, FLOATS, tolerance_scale=8)
-    f.raw(op, "float64 extremes", {"t": element([1e150, -1e150])}, ["float64"], relative=True)
+    f.raw(op, "float64 extremes", {"t": element([1e150, -1e150])}, ["float64"])
     f.raw(op, "17 digits", {"t": element(np.sin(np.arange(7.0)))}, ["float64"], gradient=True)
     f.error(op, "integers", [fixed([1, 2])], "build")
     f.error(op, "string", [fixed(["x"], "string")], "build")

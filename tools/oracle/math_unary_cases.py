@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special
 
 from case_file import SCIPY, element, fixed
-from element_types import BOOL, COMPLEX, FLOATS, REALS, SIGNED, spread
+from element_types import BOOL, COMPLEX, FLOATS, INTS, REALS, SIGNED, spread
 
 INF, NAN = np.inf, np.nan
 TINY, HUGE = 2.0**-120, 2.0**120
@@ -84,6 +84,8 @@ def add(f):
 
 
 def raw(f, op, name, x, types, **options):
+    if op == "Digamma":
+        options.setdefault("terms", 1)  # what cancels near its zeros
     f.raw(op, name, {"x": x}, types, **options)
 
 
@@ -135,7 +137,7 @@ def _wide_extremes(f, op):
         "Ceil": [4503599627370495.5, 1e-300, -1e300],
     }
     if op in points:
-        raw(f, op, "float64 extremes", element(points[op]), ["float64"], relative=True, tolerance_scale=16)
+        raw(f, op, "float64 extremes", element(points[op]), ["float64"], tolerance_scale=16)
     if op == "Erf":
         # TensorFlow 2.21 gives "not a number" here.
         f.case(op, "infinities", [element([INF, -INF])], [element([1, -1])], FLOATS, f"{SCIPY} special.erf float64")
@@ -166,6 +168,9 @@ def _integer_cases(f, op, points):
             REALS if op == "Sign" else REALS[:8],
             "the definition",
         )
+    if op == "Square":
+        raw(f, op, "unsigned integers", element([0, 1, 2, 9, 11, 15], "int64"), INTS)
+        raw(f, op, "unsigned integers, more than a packet", element(np.arange(37) % 12, "int64"), INTS)
     raw(f, op, "integers, rank 0", element(points[1], "int64"), SIGNED)
     raw(f, op, "integers, empty", element(np.zeros((0, 2)), "int64"), SIGNED)
     raw(f, op, "integers, more than a packet", element(np.arange(-18, 19) % 12 - 6, "int64"), SIGNED)

@@ -88,7 +88,6 @@ def _matmul(f):
         "float64 extremes",
         {"a": element([[1e200, 1e-200]]), "b": element([[1e100], [1e-100]])},
         ["float64"],
-        relative=True,
     )
     one = lambda *shape: fixed(np.ones(shape), "float32")
     f.error("MatMul", "inner dimensions differ", [one(2, 3), one(4, 2)], "build")
@@ -127,6 +126,8 @@ def _batch_matmul(f):
             product(name + suffix, eighths, batch, m, k, n, FLOATS, adj_x, adj_y, gradient=True, tolerance_scale=2)
         product("complex" + suffix, complex_eighths, (2,), 2, 3, 2, COMPLEX, adj_x, adj_y)
         product("negative integers" + suffix, signed, (3,), 2, 3, 2, SIGNED, adj_x, adj_y)
+        integers = lambda *shape, phase=0: small(*shape, phase=phase, wide="int64")
+        product("integers" + suffix, integers, (3,), 2, 3, 2, INTS, adj_x, adj_y)
     for name, batch, m, k, n in [
         ("empty batch", (0,), 2, 3, 2),
         ("nothing to sum", (2,), 2, 0, 3),

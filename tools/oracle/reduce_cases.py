@@ -3,7 +3,7 @@
 import numpy as np
 
 from case_file import NUMPY, element, fixed
-from element_types import BOOL, COMPLEX, FLOATS, INTS, REALS, SIGNED
+from element_types import BOOL, COMPLEX, FLOATS, INTS, REALS, SIGNED, UNSIGNED
 
 # (name, shape, reduction_indices)
 AXES = [
@@ -110,7 +110,9 @@ def _reduction(f, op):
         if a[0]
         in ("all of a vector", "rows", "columns", "middle", "first and last", "no axes", "rank 0", "axis of rank 0")
     ]
-    if op != "Mean":
+    if op == "Mean":
+        _integer_means(f, few + [EMPTY[0]])
+    else:
         for name, shape, axes in few + [EMPTY[0]]:
             high = 2 if op == "Prod" else 3
             reduce(f, op, f"integers, {name}", small(shape, 1 if op == "Prod" else 0, high), axes, INTS)
@@ -143,6 +145,19 @@ def _reduction(f, op):
     f.error(op, "axis too small", [one, fixed([-3])], "run")
     f.error(op, "same axis twice", [one, fixed([0, 0])], "run")
     f.error(op, "string", [fixed(["a"], "string"), fixed([0])], "build")
+
+
+def _integer_means(f, geometries):
+    """TensorFlow adds in 64 bits and divides towards zero, whatever the type."""
+    for name, shape, axes in geometries:
+        reduce(f, "Mean", f"integers, {name}", small(shape, 0, 9), axes, INTS)
+        reduce(f, "Mean", f"negative integers, {name}", small(shape, -9, 8), axes, SIGNED)
+    large = element([[100, 101, 99], [127, 126, 127], [1, 0, 1]], "int64")
+    reduce(f, "Mean", "integers whose sum does not fit", large, [1], INTS)
+    reduce(f, "Mean", "integers whose sum does not fit, columns", large, [0], INTS)
+    reduce(f, "Mean", "high half of unsigned", element([[200, 200, 255], [255, 255, 255]], "int64"), [1], UNSIGNED)
+    low = element([[-128, -127, -128], [-100, -100, 127]], "int64")
+    reduce(f, "Mean", "negative integers whose sum does not fit", low, [1], SIGNED)
 
 
 def _logical(f, op):

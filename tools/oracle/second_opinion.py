@@ -17,6 +17,13 @@ def _squared_difference(x, y):
     return (np.conj(x - y) if np.iscomplexobj(x) else x - y) * (x - y)
 
 
+def _mean(x, axis, keepdims):
+    if x.dtype.kind not in "iu":
+        return np.mean(x, axis=axis, keepdims=keepdims)
+    count = np.prod([x.shape[a] for a in axis], dtype=np.int64)
+    return np.trunc(np.sum(x, axis=axis, keepdims=keepdims) / count).astype(x.dtype)
+
+
 def _adjoint(x, on):
     return np.conj(np.swapaxes(x, -1, -2)) if on else x
 
@@ -81,7 +88,7 @@ OPINIONS = {
     "BatchMatMul": lambda x, y, adj_x=False, adj_y=False: _adjoint(x, adj_x) @ _adjoint(y, adj_y),
     "Sum": _reduced(np.sum),
     "Prod": _reduced(np.prod),
-    "Mean": _reduced(np.mean),
+    "Mean": _reduced(_mean),
     "All": _reduced(np.all),
     "Any": _reduced(np.any),
 }

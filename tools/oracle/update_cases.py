@@ -28,6 +28,7 @@ ROWS = [
     ("odd width", (3, 17), [1, 2, 1]),
     ("every row in reverse", (4, 2), [3, 2, 1, 0]),
 ]
+ROWS_BY_TYPE = [(*row, "int32") for row in ROWS] + [("int64 indices", (4, 3), [2, 0, 2], "int64")]
 
 
 def eighths(*shape, phase=0):
@@ -166,14 +167,14 @@ def _momentum(f):
                 f"{NUMPY} float64",
                 attrs=attrs,
             )
-        for name, shape, indices in ROWS:
+        for name, shape, indices, dtype in ROWS_BY_TYPE:
             var, accum, grad = eighths(*shape), eighths(*shape, phase=2), eighths(len(indices), *shape[1:], phase=1)
             new = on_rows(lambda old, total: momentum(*old, 0.25, total, 0.5, nesterov), [var, accum], indices, grad)
             _record(
                 f,
                 "SparseApplyMomentum",
                 name + suffix,
-                [var, accum, 0.25, grad, fixed(indices), 0.5],
+                [var, accum, 0.25, grad, fixed(indices, dtype), 0.5],
                 new,
                 f"{NUMPY} float64",
                 attrs=attrs,
@@ -227,7 +228,7 @@ def _adam(f):
         adam(eighths(3), zero, zero, *short, zero),
         f"{NUMPY} float64",
     )
-    for name, shape, indices in ROWS:
+    for name, shape, indices, dtype in ROWS_BY_TYPE:
         var, m, v, grad = (
             eighths(*shape),
             eighths(*shape, phase=2),
@@ -235,7 +236,7 @@ def _adam(f):
             eighths(len(indices), *shape[1:], phase=1),
         )
         new = on_rows(lambda old, total: adam(*old, *short, total), [var, m, v], indices, grad)
-        _record(f, "SparseApplyAdam", name, [var, m, v, *short, grad, fixed(indices)], new, f"{NUMPY} float64")
+        _record(f, "SparseApplyAdam", name, [var, m, v, *short, grad, fixed(indices, dtype)], new, f"{NUMPY} float64")
     var, m, v, grad = eighths(3, 2), np.zeros((3, 2)), np.zeros((3, 2)), eighths(2, 2, phase=1)
     _record(
         f,

@@ -3,8 +3,9 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/concat.hpp>
-#include <dflow/ops/math/add_n.hpp>
-#include <dflow/ops/math/segment.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/reduction/segment.hpp>
 
 #include <algorithm>
 #include <unordered_map>
@@ -175,9 +176,13 @@ class GradientBuilder {
       for (const Gradient& part : parts) values.push_back(densify(part, x));
       return {dflow::build<AddN>(graph_, values), std::nullopt};
     }
+    // Rows that are named by int32 and by int64: int64 holds both.
+    const DType first = parts.front().slices->indices.dtype();
+    const bool is_mixed = std::any_of(parts.begin(), parts.end(),
+                                      [&](const Gradient& part) { return part.slices->indices.dtype() != first; });
     for (const Gradient& part : parts) {
       values.push_back(part.slices->values);
-      indices.push_back(part.slices->indices);
+      indices.push_back(is_mixed ? cast_to(part.slices->indices, DType::int64) : part.slices->indices);
     }
     return {AnyOutput(), IndexedSlices{any_concat(0, values), any_concat(0, indices), parts.front().slices->dense_shape}};
   }

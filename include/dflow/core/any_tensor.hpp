@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/core/buffer.hpp>
+#include <dflow/core/memory/buffer.hpp>
 #include <dflow/core/dtype.hpp>
 #include <dflow/core/shape.hpp>
 

@@ -11,7 +11,8 @@ namespace dflow {
 /// The name of a device, or a constraint on one: each part may be left open.
 ///
 /// Read in TensorFlow's forms: "/job:ps/replica:0/task:3/device:CPU:0", "/cpu:0", "/device:GPU:*", "/job:worker", "".
-/// Types are case-insensitive and kept in upper case; "*" leaves a part open.
+/// Types are case-insensitive and kept in upper case; "*" leaves a part open. "/" is "", and numbers may begin with
+/// zeros.
 ///
 /// Thread safety: a value type.
 struct DeviceName {

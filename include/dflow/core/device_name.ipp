@@ -26,7 +26,7 @@ constexpr bool is_identifier(std::string_view text, bool may_have_dash) noexcept
 class DeviceNameReader {
  public:
   std::string read(std::string_view text) {
-    if (text.empty()) return {};
+    if (text.empty() || text == "/") return {};
     if (text.front() != '/') return "it must start with '/'";
     while (!text.empty()) {
       text.remove_prefix(1);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/any_tensor.hpp>
+#include <dflow/core/nested_elements.hpp>
 #include <dflow/core/tensor_view.hpp>
 
 #include <initializer_list>
@@ -28,6 +29,7 @@ concept RangeOf = requires(const R& range) {
 ///
 /// ```cpp
 /// df::Tensor<float> t({2, 3}, {1, 2, 3, 4, 5, 6});
+/// df::Tensor<float> same({{1, 2, 3}, {4, 5, 6}});
 /// t(1, 2) = 7;
 /// for (float x : t.span()) sum += x;
 /// ```
@@ -68,6 +70,12 @@ template <Element T> class Tensor : public AnyTensor {
     T* to = data();
     for (auto&& value : values) *to++ = T(value);
   }
+  /// The elements as they lie: braces in braces are rows, as deep as the rank, and never a shape and its elements.
+  /// Implicit, so that `run({{x, {{1, 2}, {3, 4}}}})` works.
+  ///
+  /// Errors: invalid_argument if rows side by side have different shapes, or T cannot hold a number.
+  Tensor(std::initializer_list<std::initializer_list<NestedElements<T>>> rows)
+      : Tensor(of_elements(NestedElements<T>::of_rows(rows))) {}
   /// The elements of a strided view, copied.
   template <MdspanLike M>
   requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
@@ -83,6 +91,11 @@ template <Element T> class Tensor : public AnyTensor {
     return tensor;
   }
   static Tensor zeros(const Shape& shape) { return full(shape, T()); }
+  /// What was written in braces. Errors: `elements.status()`.
+  static Tensor of_elements(const NestedElements<T>& elements) {
+    throw_if_error(elements.status());
+    return Tensor(elements.shape(), elements.elements());
+  }
 
   /// `any` looked at as a Tensor<T>, without a check but an assertion. Sound because Tensor<T> adds nothing to
   /// AnyTensor.

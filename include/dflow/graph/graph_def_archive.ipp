@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/base/byte_reader.hpp>
-#include <dflow/base/byte_writer.hpp>
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/checked.hpp>
-#include <dflow/base/crc32c.hpp>
+#include <dflow/base/files/crc32c.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/json_text.hpp>
 

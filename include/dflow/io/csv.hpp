@@ -1,23 +1,58 @@
 #pragma once
 
-#include <dflow/base/file_system.hpp>
+#include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dflow {
 
-/// A table of numbers, comma between columns and a line per row: [rows, columns]. The last line may lack its end; lines
-/// may end in CR LF; empty lines are skipped.
+struct CsvOptions {
+  /// The first line holds the columns' names.
+  bool has_header = false;
+  char separator = ',';
+};
+
+/// A table of numbers and, if it has a header, the names of its columns.
+struct CsvTable {
+  std::vector<std::string> names;  ///< by column; empty without a header
+  Tensor<float> values;            ///< [rows, columns]
+
+  /// Errors: NotFound if no column has that name.
+  std::int64_t index_of(std::string_view name) const;
+  /// [rows], copied. Errors: as `index_of`.
+  Tensor<float> column(std::string_view name) const;
+};
+
+/// A table of numbers, a line per row: [rows, columns]. As RFC 4180 has it: the last line may lack its end; lines end
+/// in LF or CR LF; a field may stand in double quotes, within which two stand for one. Beyond it spaces around a field,
+/// a '+' before a number, and a byte-order mark count for nothing, and empty lines are skipped.
 ///
-/// Errors: DataLoss, naming the line, for a field that is no finite number or a row of another length than the first.
-Tensor<float> parse_csv(std::string_view text);
+/// ```cpp
+/// const df::Tensor<float> table = df::parse_csv("x, y\n1, \"2\"\n+3, 4\n", {.has_header = true});   // [[1, 2], [3,
+/// 4]] const df::Tensor<float> x = df::columns(table, 0, 1);
+/// ```
+/// Errors: DataLoss, naming line and field, for a field that is no finite number, a quote that does not end, and a row
+/// of another length than the first.
+Tensor<float> parse_csv(std::string_view text, const CsvOptions& options = {});
+/// The same with the columns' names.
+CsvTable parse_csv_table(std::string_view text, const CsvOptions& options = {.has_header = true});
 
 /// The same from a file, which may be gzip-compressed. Blocks.
 ///
 /// Errors: also those of `FileSystem`; the message names the path.
-Tensor<float> read_csv(FileSystem& files, const std::string& path);
+Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options = {});
+CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options = {.has_header = true});
+
+/// The columns [begin, end) of table [rows, columns]: [rows, end - begin], copied.
+///
+/// Errors: InvalidArgument unless the table is a matrix and 0 <= begin <= end <= columns.
+Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64_t end);
+/// One column, [rows], copied.
+Tensor<float> column(const Tensor<float>& table, std::int64_t index);
 
 }  // namespace dflow
 

@@ -3,48 +3,186 @@
 #include <dflow/io/csv.hpp>
 #include <dflow/io/gzip.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdint>
-#include <vector>
+#include <utility>
 
 namespace dflow {
 
-DFLOW_INLINE Tensor<float> parse_csv(std::string_view text) {
-  std::vector<float> values;
-  std::int64_t rows = 0, columns = 0;
-  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-    if (line.empty()) continue;
-    std::int64_t fields = 0;
-    for (const char *at = line.data(), *last = at + line.size();; ++fields) {
-      float value = 0;
-      const auto [next, error] = std::from_chars(at, last, value);
-      const bool is_number = error == std::errc() && std::isfinite(value) && (next == last || *next == ',');
-      if (!is_number) throw Error(data_loss(str_cat("line ", line_number, ": field ", fields + 1, " is not a number")));
-      values.push_back(value);
-      if (next == last) break;
-      at = next + 1;
-    }
-    ++fields;
-    if (rows++ == 0) columns = fields;
-    if (fields != columns) {
-      throw Error(data_loss(str_cat("line ", line_number, " has ", fields, " fields, the first one ", columns)));
-    }
+namespace detail {
+
+/// Takes fields off the front of a text, and says where it is.
+class CsvReader {
+ public:
+  CsvReader(std::string_view text, char separator) : rest_(text), separator_(separator) {
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
   }
-  return Tensor<float>({rows, columns}, std::span<const float>(values));
+
+  /// The fields of the next line that is not empty; false at the end.
+  bool next_row(std::vector<std::string>& fields) {
+    fields.clear();
+    while (skip_spaces(), !rest_.empty() && rest_.front() == '\n') end_line();
+    if (rest_.empty()) return false;
+    row_line_ = line_;
+    do {
+      field_ = static_cast<std::int64_t>(fields.size()) + 1;
+      fields.push_back(next_field());
+    } while (take(separator_));
+    end_line();
+    return true;
+  }
+
+  /// Of the row that was read last.
+  std::int64_t line() const noexcept { return row_line_; }
+
+ private:
+  static bool is_space(char c) noexcept { return c == ' ' || c == '\t' || c == '\r'; }
+
+  void skip_spaces() {
+    while (!rest_.empty() && is_space(rest_.front()) && rest_.front() != separator_) rest_.remove_prefix(1);
+  }
+  bool take(char c) {
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void end_line() {
+    if (take('\n')) ++line_;
+  }
+
+  /// Leaves the separator, the end of the line or of the text in front.
+  std::string next_field() {
+    skip_spaces();
+    if (!rest_.empty() && rest_.front() == '"') return quoted_field();
+    const std::size_t end = std::min(rest_.find_first_of(std::string{separator_, '\n'}), rest_.size());
+    std::string_view field = rest_.substr(0, end);
+    rest_.remove_prefix(end);
+    while (!field.empty() && is_space(field.back())) field.remove_suffix(1);
+    return std::string(field);
+  }
+
+  std::string quoted_field() {
+    std::string field;
+    rest_.remove_prefix(1);
+    for (;;) {
+      if (rest_.empty()) fail("has a quote that does not end");
+      const char c = rest_.front();
+      rest_.remove_prefix(1);
+      if (c == '"' && !take('"')) break;
+      if (c == '\n') ++line_;
+      field += c;
+    }
+    skip_spaces();
+    if (!rest_.empty() && rest_.front() != separator_ && rest_.front() != '\n') fail("goes on after its quotes");
+    return field;
+  }
+
+  [[noreturn]] void fail(std::string_view what) const {
+    throw Error(data_loss(str_cat("line ", row_line_, ": field ", field_, " ", what)));
+  }
+
+  std::string_view rest_;
+  char separator_;
+  std::int64_t line_ = 1;
+  std::int64_t row_line_ = 1;
+  std::int64_t field_ = 0;
+};
+
+/// False for what is no finite number.
+DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
+  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
+  const char* const last = field.data() + field.size();
+  const auto [next, error] = std::from_chars(field.data(), last, value);
+  return error == std::errc() && next == last && std::isfinite(value);
 }
 
-DFLOW_INLINE Tensor<float> read_csv(FileSystem& files, const std::string& path) {
+[[noreturn]] DFLOW_INLINE void throw_no_number(std::int64_t line, std::size_t index, const std::string& field,
+                                               const CsvTable& table, bool may_be_header) {
+  constexpr std::size_t shown = 40;
+  const std::string name = table.names.empty() ? "" : str_cat(" ('", table.names[index], "')");
+  const std::string text = field.size() > shown ? field.substr(0, shown) + "..." : field;
+  throw Error(data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
+                                may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
+}
+
+template <class Parse> auto parse_csv_file(FileSystem& files, const std::string& path, const Parse& parse) {
   const std::string text = read_maybe_gzip(files, path);
   try {
-    return parse_csv(text);
+    return parse(text);
   } catch (const Error& error) {
     throw Error(error.status().with_prefix(str_cat(path, ": ")));
   }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE CsvTable parse_csv_table(std::string_view text, const CsvOptions& options) {
+  detail::CsvReader reader(text, options.separator);
+  CsvTable table;
+  std::vector<std::string> fields;
+  if (options.has_header && reader.next_row(fields)) table.names = fields;
+  std::vector<float> values;
+  std::int64_t rows = 0;
+  std::size_t columns = table.names.size();
+  for (; reader.next_row(fields); ++rows) {
+    if (rows == 0 && table.names.empty()) columns = fields.size();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      float value = 0;
+      const bool is_number = detail::parse_csv_number(fields[i], value);
+      if (!is_number && i < columns) {
+        detail::throw_no_number(reader.line(), i, fields[i], table, rows == 0 && !options.has_header);
+      }
+      values.push_back(value);
+    }
+    if (fields.size() != columns) {
+      throw Error(data_loss(str_cat("line ", reader.line(), " has ", fields.size(), " fields, the ",
+                                    table.names.empty() ? "first one " : "header ", columns)));
+    }
+  }
+  table.values = Tensor<float>({rows, static_cast<std::int64_t>(columns)}, std::span<const float>(values));
+  return table;
+}
+
+DFLOW_INLINE Tensor<float> parse_csv(std::string_view text, const CsvOptions& options) {
+  return parse_csv_table(text, options).values;
+}
+
+DFLOW_INLINE Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
+  return detail::parse_csv_file(files, path, [&](const std::string& text) { return parse_csv(text, options); });
+}
+
+DFLOW_INLINE CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options) {
+  return detail::parse_csv_file(files, path, [&](const std::string& text) { return parse_csv_table(text, options); });
+}
+
+DFLOW_INLINE std::int64_t CsvTable::index_of(std::string_view name) const {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error(not_found(str_cat("the table has no column '", name, "'")));
+  return found - names.begin();
+}
+
+DFLOW_INLINE Tensor<float> CsvTable::column(std::string_view name) const {
+  return dflow::column(values, index_of(name));
+}
+
+DFLOW_INLINE Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64_t end) {
+  if (table.rank() != 2 || begin < 0 || begin > end || end > table.dim(1)) {
+    throw Error(invalid_argument(
+        str_cat("columns [", begin, ", ", end, ") are not in a table of shape ", table.shape().to_string())));
+  }
+  Tensor<float> taken({table.dim(0), end - begin});
+  float* to = taken.data();
+  for (std::int64_t row = 0; row < table.dim(0); ++row) {
+    const float* const from = table.data() + row * table.dim(1);
+    to = std::copy(from + begin, from + end, to);
+  }
+  return taken;
+}
+
+DFLOW_INLINE Tensor<float> column(const Tensor<float>& table, std::int64_t index) {
+  return columns(table, index, index + 1).reshaped({table.dim(0)});
 }
 
 }  // namespace dflow

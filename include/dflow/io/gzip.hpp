@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
-#include <dflow/base/file_system.hpp>
+#include <dflow/base/files/file_system.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/byte_reader.hpp>
+#include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/checked.hpp>
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>

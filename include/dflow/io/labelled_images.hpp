@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/file_system.hpp>
+#include <dflow/base/files/file_system.hpp>
 #include <dflow/core/tensor.hpp>
 
 #include <cstdint>

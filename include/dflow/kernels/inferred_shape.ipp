@@ -62,4 +62,9 @@ DFLOW_INLINE Shape inferred_shape(const KernelContext& context, int o) {
   return inferred;
 }
 
+DFLOW_INLINE void refuse_shapes(const KernelContext& context) {
+  with_inferred_shapes(context, [](std::span<const PartialShape>) {});
+  throw_error(internal("the kernel refuses shapes that the op's shape function accepts"));
+}
+
 }  // namespace dflow::detail

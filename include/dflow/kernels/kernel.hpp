@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/completion.hpp>
+#include <dflow/base/threads/completion.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/graph/node.hpp>
 #include <dflow/kernels/kernel_context.hpp>

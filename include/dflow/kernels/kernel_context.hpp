@@ -2,11 +2,11 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/base/unique_function.hpp>
-#include <dflow/core/allocator.hpp>
+#include <dflow/core/memory/allocator.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/device_memory.hpp>
+#include <dflow/core/memory/device_memory.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/core/tensor.hpp>

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <dflow/base/type_list.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/op/op_table.hpp>
 
 namespace dflow {
 
@@ -10,7 +12,37 @@ std::unique_ptr<AnyKernel> make_library_kernel(const KernelInit& init) {
   return make_kernel<O, Device>(init);
 }
 
+namespace detail {
+
+/// A library kernel's maker; null for an op that the runtime itself carries out.
+using KernelMaker = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
+
+template <class O, class Device>
+constexpr KernelMaker library_kernel_maker() {
+  if constexpr (O::has_kernel) {
+    return &make_library_kernel<O, Device>;
+  } else {
+    return nullptr;
+  }
+}
+
+template <class Ops, class Device>
+struct KernelMakers;
+template <class... Ops, class Device>
+struct KernelMakers<TypeList<Ops...>, Device> {
+  static constexpr KernelMaker all[] = {library_kernel_maker<Ops, Device>()...};
+};
+
+template <class List>
+struct WithAllDerivatives;
+template <class... Ops>
+struct WithAllDerivatives<TypeList<Ops...>> : Concatenated<typename WithDerivatives<Ops>::type...> {};
+
+}  // namespace detail
+
 }  // namespace dflow
 
-/// One line per op of a family's unit: `DFLOW_INSTANTIATE_KERNEL(MatMul, Cpu);`
-#define DFLOW_INSTANTIATE_KERNEL(Op, Device) template std::unique_ptr<AnyKernel> make_library_kernel<Op, Device>(const KernelInit&)
+/// Compiles the kernels of a list of ops and of the gradients that are derived from them:
+/// `DFLOW_INSTANTIATE_KERNELS(LossOps, Cpu);`
+#define DFLOW_INSTANTIATE_KERNELS(Ops, Device) \
+  template struct detail::KernelMakers<typename detail::WithAllDerivatives<Ops>::type, Device>

@@ -11,7 +11,7 @@ namespace dflow {
 
 /// The partial derivative of elementwise op `F` by its argument `I`, times the incoming gradient: an elementwise op of
 /// F's arguments and dy, whose expression is F's own, evaluated on dual numbers.
-template <class F, int I, class Arguments = std::make_index_sequence<elementwise_arity<F>>>
+template <class F, int I, class Arguments = ArgumentsOf<F>>
 struct Derivative;
 
 namespace detail {
@@ -41,19 +41,8 @@ struct Derivative<F, I, std::index_sequence<A...>>
   static constexpr bool in_library = F::in_library;
 
   template <class T>
-    requires(sizeof...(A) == 1)
-  DFLOW_FN static T apply(T x, T dy) {
-    return dy * F::template apply<Dual<T>>(Dual<T>{x, T(1)}).derivative;
-  }
-  template <class T>
-    requires(sizeof...(A) == 2)
-  DFLOW_FN static T apply(T a, T b, T dy) {
-    return dy * F::template apply<Dual<T>>(Dual<T>{a, T(I == 0)}, Dual<T>{b, T(I == 1)}).derivative;
-  }
-  template <class T>
-    requires(sizeof...(A) == 3)
-  DFLOW_FN static T apply(T a, T b, T c, T dy) {
-    return dy * F::template apply<Dual<T>>(Dual<T>{a, T(I == 0)}, Dual<T>{b, T(I == 1)}, Dual<T>{c, T(I == 2)}).derivative;
+  DFLOW_FN static T apply(detail::For<T, A>... x, T dy) {
+    return dy * F::template apply<Dual<T>>(Dual<T>{x, T(static_cast<int>(A) == I)}...).derivative;
   }
 };
 
@@ -84,7 +73,7 @@ template <class O>
 constexpr bool derives_gradient() {
   if constexpr (ElementwiseOpType<O>) {
     return !HasGradient<O> && !HasTypedGradient<O> && !O::gradient_stops && !is_predicate<O> &&
-           elementwise_arity<O> <= 3 && all_floating<element_t<0, typename O::TypeParams>> &&
+           elementwise_arity<O> < detail::most_elementwise_arguments && all_floating<element_t<0, typename O::TypeParams>> &&
            derivative_order<O> < max_derivative_order;
   } else {
     return false;
@@ -128,7 +117,7 @@ constexpr auto gradient_of() -> void (*)(GradientContext&) {
     return [](GradientContext& context) { typed_gradient<O>(context, element_t<0, typename O::TypeParams>{}); };
   } else if constexpr (derives_gradient<O>()) {
     return [](GradientContext& context) {
-      derived_gradient<O>(context, std::make_index_sequence<elementwise_arity<O>>{});
+      derived_gradient<O>(context, ArgumentsOf<O>{});
     };
   } else {
     return nullptr;

@@ -3,46 +3,40 @@
 #include <dflow/op/op.hpp>
 
 #include <concepts>
-#include <tuple>
+#include <cstddef>
 #include <type_traits>
+#include <utility>
 
 namespace dflow {
 
 namespace detail {
 
-template <class O, class T>
+inline constexpr int most_elementwise_arguments = 4;
+
+template <class O, class T, class... Arguments>
 constexpr int count_arguments() {
-  if constexpr (requires(T x) { O::template apply<T>(x); }) {
-    return 1;
-  } else if constexpr (requires(T x) { O::template apply<T>(x, x); }) {
-    return 2;
-  } else if constexpr (requires(T x) { O::template apply<T>(x, x, x); }) {
-    return 3;
-  } else if constexpr (requires(T x) { O::template apply<T>(x, x, x, x); }) {
-    return 4;
+  if constexpr (requires { O::template apply<T>(std::declval<Arguments>()...); }) {
+    return static_cast<int>(sizeof...(Arguments));
+  } else if constexpr (static_cast<int>(sizeof...(Arguments)) < most_elementwise_arguments) {
+    return count_arguments<O, T, Arguments..., T>();
   } else {
     static_assert(sizeof(O) == 0, "an elementwise op needs `template <class T> static R apply(T x)` of 1 to 4 arguments");
   }
 }
 
-template <class O, class T, int arity>
-struct ElementwiseResult;
-template <class O, class T>
-struct ElementwiseResult<O, T, 1> {
-  using type = decltype(O::template apply<T>(T{}));
+/// `X`, for every index `I` of a pack.
+template <class X, std::size_t I>
+struct Repeated {
+  using type = X;
 };
-template <class O, class T>
-struct ElementwiseResult<O, T, 2> {
-  using type = decltype(O::template apply<T>(T{}, T{}));
-};
-template <class O, class T>
-struct ElementwiseResult<O, T, 3> {
-  using type = decltype(O::template apply<T>(T{}, T{}, T{}));
-};
-template <class O, class T>
-struct ElementwiseResult<O, T, 4> {
-  using type = decltype(O::template apply<T>(T{}, T{}, T{}, T{}));
-};
+template <class X, std::size_t I>
+using For = typename Repeated<X, I>::type;
+
+template <class O, class T, std::size_t... I>
+auto elementwise_result(std::index_sequence<I...>) -> decltype(O::template apply<T>(std::declval<For<T, I>>()...));
+
+template <std::size_t... I>
+auto elementwise_inputs(std::index_sequence<I...>) -> In<For<TypeParam<0>, I>...>;
 
 }  // namespace detail
 
@@ -51,10 +45,20 @@ template <ElementwiseOpType O>
 using SpecimenType = element_t<0, element_t<0, typename O::TypeParams>>;
 
 template <ElementwiseOpType O>
-inline constexpr int elementwise_arity = detail::count_arguments<O, SpecimenType<O>>();
+inline constexpr int elementwise_arity = detail::count_arguments<O, SpecimenType<O>, SpecimenType<O>>();
+
+/// One index for each argument of the expression.
+template <ElementwiseOpType O>
+using ArgumentsOf = std::make_index_sequence<elementwise_arity<O>>;
 
 template <ElementwiseOpType O, class T>
-using ElementwiseResultOf = typename detail::ElementwiseResult<O, T, elementwise_arity<O>>::type;
+using ElementwiseResultOf = decltype(detail::elementwise_result<O, T>(ArgumentsOf<O>{}));
+
+/// The op may refuse elements of these types.
+template <class O, class... Ts>
+concept ChecksElements = requires(const Ts&... xs) {
+  { O::check(xs...) } -> std::same_as<const char*>;
+};
 
 /// The expression yields bool although its arguments need not be bool.
 template <ElementwiseOpType O>
@@ -63,25 +67,6 @@ inline constexpr bool is_predicate =
 
 namespace detail {
 
-template <int arity>
-struct ElementwiseInputs;
-template <>
-struct ElementwiseInputs<1> {
-  using type = In<TypeParam<0>>;
-};
-template <>
-struct ElementwiseInputs<2> {
-  using type = In<TypeParam<0>, TypeParam<0>>;
-};
-template <>
-struct ElementwiseInputs<3> {
-  using type = In<TypeParam<0>, TypeParam<0>, TypeParam<0>>;
-};
-template <>
-struct ElementwiseInputs<4> {
-  using type = In<TypeParam<0>, TypeParam<0>, TypeParam<0>, TypeParam<0>>;
-};
-
 template <class O>
 struct SignatureOf {
   using Inputs = typename O::Inputs;
@@ -89,7 +74,7 @@ struct SignatureOf {
 };
 template <ElementwiseOpType O>
 struct SignatureOf<O> {
-  using Inputs = typename ElementwiseInputs<elementwise_arity<O>>::type;
+  using Inputs = decltype(elementwise_inputs(ArgumentsOf<O>{}));
   using Outputs = std::conditional_t<is_predicate<O>, Out<bool>, Out<TypeParam<0>>>;
 };
 

@@ -6,101 +6,55 @@
 
 namespace dflow {
 
-/// Base of elementwise ops: lets `apply` call `exp(x)`, `select(x > T(0), a, b)` and the others by their plain names, which then mean
-/// dflow's overloads for every element type.
+/// Base of elementwise ops: lets `apply` call `exp(x)`, `select(x > T(0), a, b)` and the others by their plain names, which
+/// then mean dflow's overloads for every element type (`op/scalar_math.hpp`). A number that is none of them, such as a lane
+/// of a vector loop, brings its functions as static members.
 struct ElementwiseMath {
-  template <class X>
-  DFLOW_FN static X exp(X x) {
-    return math::exp(x);
+#define DFLOW_FUNCTION_OF_ONE(function)         \
+  template <class X>                            \
+  DFLOW_FN static X function(X x) {             \
+    if constexpr (requires { X::function(x); }) { \
+      return X::function(x);                    \
+    } else {                                    \
+      return math::function(x);                 \
+    }                                           \
   }
-  template <class X>
-  DFLOW_FN static X log(X x) {
-    return math::log(x);
+#define DFLOW_FUNCTION_OF_TWO(function)                        \
+  template <class X>                                           \
+  DFLOW_FN static X function(X a, std::type_identity_t<X> b) { \
+    if constexpr (requires { X::function(a, b); }) {           \
+      return X::function(a, b);                                \
+    } else {                                                   \
+      return math::function(a, b);                             \
+    }                                                          \
   }
-  template <class X>
-  DFLOW_FN static X log1p(X x) {
-    return math::log1p(x);
-  }
-  template <class X>
-  DFLOW_FN static X expm1(X x) {
-    return math::expm1(x);
-  }
-  template <class X>
-  DFLOW_FN static X sqrt(X x) {
-    return math::sqrt(x);
-  }
-  template <class X>
-  DFLOW_FN static X sin(X x) {
-    return math::sin(x);
-  }
-  template <class X>
-  DFLOW_FN static X cos(X x) {
-    return math::cos(x);
-  }
-  template <class X>
-  DFLOW_FN static X tan(X x) {
-    return math::tan(x);
-  }
-  template <class X>
-  DFLOW_FN static X tanh(X x) {
-    return math::tanh(x);
-  }
-  template <class X>
-  DFLOW_FN static X sinh(X x) {
-    return math::sinh(x);
-  }
-  template <class X>
-  DFLOW_FN static X cosh(X x) {
-    return math::cosh(x);
-  }
-  template <class X>
-  DFLOW_FN static X atan(X x) {
-    return math::atan(x);
-  }
-  template <class X>
-  DFLOW_FN static X erf(X x) {
-    return math::erf(x);
-  }
-  template <class X>
-  DFLOW_FN static X erfc(X x) {
-    return math::erfc(x);
-  }
-  template <class X>
-  DFLOW_FN static X floor(X x) {
-    return math::floor(x);
-  }
-  template <class X>
-  DFLOW_FN static X ceil(X x) {
-    return math::ceil(x);
-  }
-  template <class X>
-  DFLOW_FN static X rint(X x) {
-    return math::rint(x);
-  }
-  template <class X>
-  DFLOW_FN static X fmod(X a, std::type_identity_t<X> b) {
-    return math::fmod(a, b);
-  }
-  template <class X>
-  DFLOW_FN static X lgamma(X x) {
-    return math::lgamma(x);
-  }
-  template <class X>
-  DFLOW_FN static X abs(X x) {
-    return math::abs(x);
-  }
-  template <class X>
-  DFLOW_FN static X pow(X a, std::type_identity_t<X> b) {
-    return math::pow(a, b);
-  }
-  template <class X>
-  DFLOW_FN static X max(X a, std::type_identity_t<X> b) {
-    return math::max(a, b);
-  }
-  template <class X>
-  DFLOW_FN static X min(X a, std::type_identity_t<X> b) {
-    return math::min(a, b);
-  }
+  DFLOW_FUNCTION_OF_ONE(exp)
+  DFLOW_FUNCTION_OF_ONE(log)
+  DFLOW_FUNCTION_OF_ONE(log1p)
+  DFLOW_FUNCTION_OF_ONE(expm1)
+  DFLOW_FUNCTION_OF_ONE(sqrt)
+  DFLOW_FUNCTION_OF_ONE(sin)
+  DFLOW_FUNCTION_OF_ONE(cos)
+  DFLOW_FUNCTION_OF_ONE(tan)
+  DFLOW_FUNCTION_OF_ONE(tanh)
+  DFLOW_FUNCTION_OF_ONE(sinh)
+  DFLOW_FUNCTION_OF_ONE(cosh)
+  DFLOW_FUNCTION_OF_ONE(atan)
+  DFLOW_FUNCTION_OF_ONE(erf)
+  DFLOW_FUNCTION_OF_ONE(erfc)
+  DFLOW_FUNCTION_OF_ONE(floor)
+  DFLOW_FUNCTION_OF_ONE(ceil)
+  DFLOW_FUNCTION_OF_ONE(rint)
+  DFLOW_FUNCTION_OF_ONE(lgamma)
+  DFLOW_FUNCTION_OF_ONE(abs)
+  DFLOW_FUNCTION_OF_TWO(fmod)
+  DFLOW_FUNCTION_OF_TWO(pow)
+  DFLOW_FUNCTION_OF_TWO(max)
+  DFLOW_FUNCTION_OF_TWO(min)
+#undef DFLOW_FUNCTION_OF_ONE
+#undef DFLOW_FUNCTION_OF_TWO
+
+  /// `condition ? a : b`, both of which are computed: the form that vectorises.
   template <class X>
   DFLOW_FN static constexpr X select(bool condition, X a, std::type_identity_t<X> b) {
     return condition ? a : b;

@@ -58,7 +58,7 @@ struct DerivativesOf<O, std::index_sequence<I...>> {
 };
 template <class O>
 struct WithDerivatives<O, true> {
-  using type = typename DerivativesOf<O, std::make_index_sequence<elementwise_arity<O>>>::type;
+  using type = typename DerivativesOf<O, ArgumentsOf<O>>::type;
 };
 
 template <class Entry, std::size_t n>

@@ -171,7 +171,7 @@ DFLOW_FN T fmod(T x, T y) {
 }
 /// Not std::lgamma, which writes the sign to a global variable.
 template <std::floating_point T>
-DFLOW_FN T lgamma(T x) {
+DFLOW_FN inline T lgamma(T x) {
 #if defined(__GLIBC__) && !defined(__CUDA_ARCH__)
   int sign = 0;
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -183,10 +183,7 @@ DFLOW_FN T lgamma(T x) {
   return std::lgamma(x);
 #endif
 }
-template <HalfPrecision T>
-DFLOW_FN T lgamma(T x) {
-  return T(std::lgamma(static_cast<float>(x)));
-}
+template <HalfPrecision T> DFLOW_FN T lgamma(T x) { return T(lgamma(static_cast<float>(x))); }
 template <std::floating_point T>
 DFLOW_FN T pow(T x, T y) {
   return std::pow(x, y);

@@ -3,16 +3,19 @@
 #include <dflow/op/op_table.hpp>
 #include <dflow/ops/array/list.hpp>
 #include <dflow/ops/control/list.hpp>
+#include <dflow/ops/linalg/list.hpp>
 #include <dflow/ops/math/list.hpp>
 #include <dflow/ops/nn/list.hpp>
 #include <dflow/ops/random/list.hpp>
+#include <dflow/ops/reduction/list.hpp>
 #include <dflow/ops/send_recv/list.hpp>
 #include <dflow/ops/state/list.hpp>
 
 namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
-using StandardOps = concat_t<ArrayOps, MathOps, NnOps, RandomOps, StateOps, ControlOps, SendRecvOps>;
+using StandardOps =
+    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, ControlOps, SendRecvOps>;
 
 }  // namespace dflow
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <shared_mutex>
 #include <span>
 #include <string>
@@ -33,8 +34,10 @@ namespace dflow {
 /// go to has a kernel for it.
 class Placement {
  public:
-  /// `kernels` by device.
-  Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft);
+  /// `kernels` by device; `ops` are those that the session was given, by which an error tells an op that they lack from
+  /// one without a kernel.
+  Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft,
+            std::optional<OpTable> ops = std::nullopt);
 
   std::span<const DeviceInfo> devices() const noexcept { return devices_; }
   /// Places the nodes that were added to the graph since the last call. Always of the same graph.
@@ -96,6 +99,7 @@ class Placement {
   std::vector<DeviceName> names_;
   std::vector<KernelTables> kernels_;
   bool soft_;
+  std::optional<OpTable> ops_;
 
   mutable std::shared_mutex mutex_;
   std::vector<Set> sets_;

@@ -9,8 +9,9 @@
 
 namespace dflow {
 
-DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft)
-    : devices_(std::move(devices)), kernels_(std::move(kernels)), soft_(soft) {
+DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<KernelTables> kernels, bool soft,
+                                  std::optional<OpTable> ops)
+    : devices_(std::move(devices)), kernels_(std::move(kernels)), soft_(soft), ops_(ops) {
   for (const DeviceInfo& device : devices_) names_.push_back(DeviceName::parse(device.name));
 }
 
@@ -114,6 +115,11 @@ DFLOW_INLINE std::string Placement::device_list() const {
 }
 
 DFLOW_INLINE std::string Placement::why_no_kernel(const Node& node, SetId allowed) const {
+  if (ops_ && ops_->find(node.op->name) == nullptr) {
+    return str_cat("op ", node.op->name,
+                   " is not in the session's table of ops; make the session with a list that has it: {.ops = "
+                   "df::standard_ops + df::ops<...>}");
+  }
   std::string types, devices, causes;
   for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? " of " : ", ", dflow::name(node.types[t]));
   for (std::size_t d = 0; d < devices_.size(); ++d) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/cpu/raw/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
 #include <dflow/runtime/device.hpp>
 
 #include <cstdint>

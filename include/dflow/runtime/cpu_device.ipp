@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/core/device_name.hpp>
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include <utility>

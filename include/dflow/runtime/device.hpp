@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/completion.hpp>
+#include <dflow/base/threads/completion.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/device_info.hpp>
 #include <dflow/kernels/kernel_context.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/pool_event.hpp>
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/pool_event.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 
 #include <array>
 #include <atomic>

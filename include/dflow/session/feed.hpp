@@ -11,6 +11,17 @@
 
 namespace dflow {
 
+namespace detail {
+
+/// What an edge of element type T cannot be fed.
+template <class V, class T>
+concept NoTensorOf = !std::is_convertible_v<const V&, Tensor<T>>;
+
+/// False, but known only for a type.
+template <class...> inline constexpr bool never = false;
+
+}  // namespace detail
+
 /// An edge and the tensor that a step puts on it instead of computing it: `{images, x}`. Feeding another element type than
 /// the edge's does not compile.
 struct Feed {
@@ -19,6 +30,13 @@ struct Feed {
 
   template <Element T>
   Feed(const Output<T>& edge, const std::type_identity_t<Tensor<T>>& value) : output(edge), tensor(value) {}
+  /// Says so, where a list of overloads that do not fit would say it nowhere.
+  template <Element T, detail::NoTensorOf<T> V> Feed(const Output<T>&, const V&) {
+    static_assert(
+        detail::never<V>,
+        "what is fed has another element type than the edge: an Output<T> is fed a Tensor<T>, or a T for a scalar; an "
+        "AnyTensor becomes one by value.as<T>()");
+  }
   /// The erased form; element types are compared when the step runs.
   template <std::same_as<AnyOutput> O>
   Feed(const O& edge, const AnyTensor& value) : output(edge), tensor(value) {}

@@ -69,26 +69,39 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   /// Runs one step and returns what was fetched: nothing, one `Tensor<T>`, or a tuple. Blocks until the step has ended.
-  template <Fetchable... Fs>
-  detail::RunResult<Fs...> run(std::initializer_list<Feed> feed_list, const Fs&... fetch_list) {
-    return run(RunOptions{}, feed_list, fetch_list...);
+  template <Fetchable F, Fetchable... Fs>
+  detail::RunResult<F, Fs...> run(std::initializer_list<Feed> feed_list, const F& first, const Fs&... more) {
+    return run(RunOptions{}, feed_list, first, more...);
   }
   template <Fetchable F, Fetchable... Fs>
   detail::RunResult<F, Fs...> run(const F& first, const Fs&... more) {
     return run(RunOptions{}, {}, first, more...);
   }
-  template <Fetchable... Fs>
-  detail::RunResult<Fs...> run(const RunOptions& options, std::initializer_list<Feed> feed_list, const Fs&... fetch_list) {
-    return run(options, nullptr, feed_list, fetch_list...);
+  template <Fetchable F, Fetchable... Fs>
+  detail::RunResult<F, Fs...> run(const RunOptions& options, std::initializer_list<Feed> feed_list, const F& first,
+                                  const Fs&... more) {
+    return run(options, nullptr, feed_list, first, more...);
   }
   /// The same, with statistics of the step if `options.trace` asks for them; without, the metadata is emptied.
-  template <Fetchable... Fs>
-  detail::RunResult<Fs...> run(const RunOptions& options, RunMetadata* metadata, std::initializer_list<Feed> feed_list,
-                               const Fs&... fetch_list) {
-    const detail::FetchLists<Fs...> lists(fetch_list...);
-    std::array<AnyTensor, detail::num_edges<Fs...>> results;
+  template <Fetchable F, Fetchable... Fs>
+  detail::RunResult<F, Fs...> run(const RunOptions& options, RunMetadata* metadata,
+                                  std::initializer_list<Feed> feed_list, const F& first, const Fs&... more) {
+    const detail::FetchLists<F, Fs...> lists(first, more...);
+    std::array<AnyTensor, detail::num_edges<F, Fs...>> results;
     run_erased(options, metadata, std::span(feed_list.begin(), feed_list.size()), lists.edges, lists.targets, results);
-    return detail::unpack<Fs...>(results.data());
+    return detail::unpack<F, Fs...>(results.data());
+  }
+  /// Says that there is nothing to run. The result is deduced so that this is the first error, not what is made of it.
+  template <class Nothing = void> auto run(std::initializer_list<Feed>) {
+    static_assert(
+        detail::never<Nothing>,
+        "this step fetches and runs nothing: say after the feeds what to compute, run({{x, value}}, loss, train)");
+  }
+  template <class Nothing = void> auto run(const RunOptions&, std::initializer_list<Feed> feed_list) {
+    return run<Nothing>(feed_list);
+  }
+  template <class Nothing = void> auto run(const RunOptions&, RunMetadata*, std::initializer_list<Feed> feed_list) {
+    return run<Nothing>(feed_list);
   }
 
   /// The erased form of `run`. Errors: InvalidArgument also unless `results` has one element per fetched edge.
@@ -115,11 +128,7 @@ class Session {
                  const Fs&... fetch_list) {
     const detail::FetchLists<Fs...> lists(fetch_list...);
     run_async_erased(options, metadata, std::span(feed_list.begin(), feed_list.size()), lists.edges, lists.targets,
-                     [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
-                       tensors.resize(detail::num_edges<Fs...>);
-                       deliver<detail::Results<Fs...>>(done, std::move(status), tensors,
-                                                       std::make_index_sequence<detail::num_edges<Fs...>>{});
-                     });
+                     typed_done<Done, Fs...>(std::move(done)));
   }
   template <class Done, Fetchable... Fs>
   void run_async(const RunOptions& options, std::initializer_list<Feed> feed_list, Done done, const Fs&... fetch_list) {
@@ -159,6 +168,16 @@ class Session {
                                         std::span<const Operation> targets);
   static void run_compiled(State& state, CompiledStep& step, const RunOptions& options, RunMetadata* metadata,
                            std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results);
+  static void run_compiled_async(State& state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
+                                 RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
+                                 AnyDone done);
+  template <class Done, Fetchable... Fs> static AnyDone typed_done(Done done) {
+    return [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
+      tensors.resize(detail::num_edges<Fs...>);
+      deliver<detail::Results<Fs...>>(done, std::move(status), tensors,
+                                      std::make_index_sequence<detail::num_edges<Fs...>>{});
+    };
+  }
 
   template <class Tuple, class Done, std::size_t... I>
   static void deliver(Done& done, Status status, std::vector<AnyTensor>& tensors, std::index_sequence<I...>) {
@@ -186,6 +205,13 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
     std::array<AnyTensor, detail::num_edges<Fs...>> results;
     Session::run_compiled(*session_, *step_, options, metadata, feed_tensors, results);
     return detail::unpack<Fs...>(results.data());
+  }
+
+  /// Starts the step and returns; `done(Status, results...)` is called once, as that of `Session::run_async`.
+  template <class Done>
+  void run_async(const RunOptions& options, RunMetadata* metadata, Done done, const Tensor<Ts>&... tensors) const {
+    Session::run_compiled_async(*session_, step_, options, metadata, {static_cast<const AnyTensor&>(tensors)...},
+                                detail::num_edges<Fs...>, Session::typed_done<Done, Fs...>(std::move(done)));
   }
 
  private:

@@ -46,6 +46,12 @@ DFLOW_INLINE void Session::run_compiled(State& state, CompiledStep& step, const 
   state.run(step, state.limits_of(options), options, metadata, feed_tensors, results);
 }
 
+DFLOW_INLINE void Session::run_compiled_async(State& state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
+                                              RunMetadata* metadata, std::vector<AnyTensor> feeds,
+                                              std::size_t num_results, AnyDone done) {
+  state.run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
+}
+
 DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                                       std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                       std::span<AnyTensor> results) {

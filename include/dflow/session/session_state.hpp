@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/function_ref.hpp>
 #include <dflow/passes/place.hpp>
 #include <dflow/passes/prune.hpp>
 #include <dflow/session/session.hpp>
@@ -14,6 +15,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow {
@@ -71,9 +73,17 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
            std::span<AnyTensor> feeds, std::span<AnyTensor> results);
   void run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
                  std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
+  /// Of a step that is compiled.
+  void run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options, RunMetadata* metadata,
+                 std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done);
 
  private:
   struct AsyncRun;
+  using StepAndFeeds = std::pair<std::shared_ptr<CompiledStep>, std::vector<AnyTensor>>;
+
+  /// What `step_of` throws is delivered like what goes wrong in the step.
+  void start_async(const RunOptions& run_options, RunMetadata* metadata, std::size_t num_results, AnyDone done,
+                   FunctionRef<StepAndFeeds(const StepLimits&)> step_of);
 
   void make_devices();
   /// Every name that a device goes by says the same, and the session makes no settings for devices of others.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/elastic_pool.hpp>
-#include <dflow/core/pool_allocator.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/optimize.hpp>
@@ -67,7 +67,7 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   here.id = 0;
   client.name = here.to_string();
   client.incarnation = o.incarnation;
-  placement = std::make_unique<Placement>(std::move(infos), kernels, o.soft_placement);
+  placement = std::make_unique<Placement>(std::move(infos), kernels, o.soft_placement, o.ops.ops());
 }
 
 DFLOW_INLINE void Session::State::make_devices() {
@@ -480,19 +480,34 @@ struct Session::State::AsyncRun {
 DFLOW_INLINE void Session::State::run_async(const RunOptions& run_options, RunMetadata* metadata,
                                             std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
                                             std::span<const Operation> targets, AnyDone done) {
+  start_async(run_options, metadata, edges.size(), std::move(done), [&](const StepLimits& limits) {
+    std::vector<AnyOutput> feed_edges;
+    std::vector<AnyTensor> feeds;
+    detail::split_feeds(feed_list, feed_edges, feeds);
+    return std::pair(compile(feed_edges, edges, targets, limits), std::move(feeds));
+  });
+}
+
+DFLOW_INLINE void Session::State::run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options,
+                                            RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
+                                            AnyDone done) {
+  start_async(run_options, metadata, num_results, std::move(done),
+              [&](const StepLimits&) { return std::pair(std::move(step), std::move(feeds)); });
+}
+
+DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata, std::size_t num_results,
+                                              AnyDone done, FunctionRef<StepAndFeeds(const StepLimits&)> step_of) {
   auto run = std::make_shared<AsyncRun>();
   run->state = shared_from_this();
   run->done = std::move(done);
   try {
     detail::begin_metadata(run_options, metadata);
     const StepLimits limits = limits_of(run_options);
-    std::vector<AnyOutput> feed_edges;
-    std::vector<AnyTensor> feeds;
-    detail::split_feeds(feed_list, feed_edges, feeds);
-    run->step = compile(feed_edges, edges, targets, limits);
+    auto [step, feeds] = step_of(limits);
+    run->step = std::move(step);
     run->step->check_feeds(feeds);
     const bool traces = run_options.trace && metadata != nullptr;
-    run->results.resize(edges.size());
+    run->results.resize(num_results);
     run->memory = run->step->take_memory();
     run->handle = make_handle(limits, traces);
     run->metadata = traces ? metadata : nullptr;

@@ -5,41 +5,27 @@
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
-#include <dflow/train/initializers.hpp>
+#include <dflow/train/batch_normalization.hpp>
+#include <dflow/train/layer.hpp>
+#include <dflow/train/training.hpp>
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 namespace dflow {
 
-// Layers: functions that make their variables as they build. Variables and nodes of a layer are named "<name>/...",
-// made unique: "dense/kernel", "dense_1/kernel". The name is that of `At`, or else that of the layer's options.
+// Layers, as objects whose variables later calls share (`Layer`), and as functions that make a layer for one call.
 
 enum class Activation : std::uint8_t { none, relu, relu6, elu, softplus, tanh, sigmoid };
-
-/// Whether a layer works as in training: known now, or an edge that each step is fed.
-///
-/// Thread safety: a value type.
-class Training {
- public:
-  explicit Training(bool is_training) : is_training_(is_training) {}
-  Training(const Output<bool>& edge) : edge_(edge) {}  // NOLINT(google-explicit-constructor)
-
-  bool is_edge() const noexcept { return edge_.is_valid(); }
-  bool is_always() const noexcept { return !is_edge() && is_training_; }
-  bool is_never() const noexcept { return !is_edge() && !is_training_; }
-  /// 1 in training, else 0, as a scalar of that element type.
-  AnyOutput as_number(GraphStore& graph, DType dtype) const;
-
- private:
-  bool is_training_ = false;
-  AnyOutput edge_;
-};
 
 struct DenseOptions {
   Activation activation = Activation::none;
   bool use_bias = true;
   Initializer kernel_initializer = init::glorot_uniform();
+  Initializer bias_initializer = init::zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string_view name = "dense";
 };
 
@@ -49,57 +35,137 @@ struct Conv2DOptions {
   std::int64_t stride = 1;
   Padding padding = Padding::same;
   Initializer kernel_initializer = init::glorot_uniform();
+  Initializer bias_initializer = init::zeros();
+  Regularizer kernel_regularizer = {};
+  Regularizer bias_regularizer = {};
   std::string_view name = "conv2d";
-};
-
-struct BatchNormalizationOptions {
-  Training training = Training(true);
-  double momentum = 0.99;  ///< of the moving averages
-  double epsilon = 1e-3;
-  std::string_view name = "batch_normalization";
 };
 
 struct EmbeddingOptions {
   Initializer initializer = init::uniform(-0.05, 0.05);
+  Regularizer regularizer = {};
   std::string_view name = "embedding";
 };
 
 namespace detail {
-AnyOutput any_dense(const AnyOutput& x, std::int64_t units, const DenseOptions& options, const At& at);
-AnyOutput any_conv2d_layer(const AnyOutput& x, std::int64_t filters, std::int64_t window, const Conv2DOptions& options,
-                           const At& at);
-AnyOutput any_batch_normalization(const AnyOutput& x, const BatchNormalizationOptions& options, const At& at);
 AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
                                const DropoutOptions& options, const At& at);
 AnyOutput any_flatten(const AnyOutput& x, const At& at);
-AnyVariable layer_variable(GraphStore& graph, std::string_view name, DType dtype, const Shape& shape,
-                           const Initializer& initializer, bool trainable, const At& at);
-AnyVariable embedding_table(GraphStore& graph, DType dtype, std::int64_t rows, std::int64_t width,
-                            const EmbeddingOptions& options, const At& at);
 Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding);
 }  // namespace detail
 
 /// activation(x kernel + bias): x [batch, inputs] gives [batch, units], with variables "kernel" [inputs, units] and
-/// "bias" [units].
+/// "bias" [units] of x's element type.
+///
+/// ```cpp
+/// df::Dense hidden(512, {.activation = df::Activation::relu, .kernel_regularizer = df::regularizer::l2(1e-4)});
+/// auto y = hidden(images), again = hidden(other_images);   // the same variables
+/// df::Variable<float> weights(hidden.kernel());
+/// ```
+/// Errors, of a call: InvalidArgument unless x is a matrix whose number of columns is known, and units positive.
+class Dense : public Layer {
+ public:
+  explicit Dense(std::int64_t units, DenseOptions options = {});
+
+  template <AllowedFor<Conv2D> T> Output<T> operator()(const Output<T>& x, const At& at = {}) const {
+    return Output<T>::unchecked(call(x, at));
+  }
+
+  AnyVariable kernel() const { return variable("kernel"); }
+  /// Errors: NotFound without one.
+  AnyVariable bias() const { return variable("bias"); }
+
+ private:
+  AnyOutput call(const AnyOutput& x, const At& at) const;
+
+  std::int64_t units_;
+  DenseOptions options_;
+};
+
+/// activation(convolution of x with `filters` filters of window x window, + bias): x [batch, rows, columns, channels]
+/// gives [batch, out_rows, out_columns, filters], with variables "kernel" [window, window, channels, filters] and
+/// "bias" [filters] of x's element type.
+///
+/// Errors, of a call: InvalidArgument unless x has rank 4 and a known number of channels, and all numbers are positive.
+class Convolution2D : public Layer {
+ public:
+  Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options = {});
+
+  template <AllowedFor<Conv2D> T> Output<T> operator()(const Output<T>& x, const At& at = {}) const {
+    return Output<T>::unchecked(call(x, at));
+  }
+
+  AnyVariable kernel() const { return variable("kernel"); }
+  /// Errors: NotFound without one.
+  AnyVariable bias() const { return variable("bias"); }
+
+ private:
+  AnyOutput call(const AnyOutput& x, const At& at) const;
+
+  std::int64_t filters_;
+  std::int64_t window_;
+  Conv2DOptions options_;
+};
+
+namespace detail {
+
+class AnyEmbedding : public Layer {
+ public:
+  AnyEmbedding(DType dtype, std::int64_t rows, std::int64_t width, EmbeddingOptions options);
+  AnyVariable table_for(const AnyOutput& ids, const At& at) const;
+
+ private:
+  DType dtype_;
+  std::int64_t rows_;
+  std::int64_t width_;
+  EmbeddingOptions options_;
+};
+
+}  // namespace detail
+
+/// Row ids[i] of a trained table for each i: ids int32 or int64 [n...] gives [n..., width], with variable "table"
+/// [rows, width]. Its gradient is sparse.
+///
+/// ```cpp
+/// df::Embedding<float> words(10'000, 64);
+/// auto vectors = words(ids);
+/// auto logits = df::matmul(hidden, words.table(), {.transpose_b = true});   // tied weights
+/// ```
+/// Errors, of a call: InvalidArgument unless rows and width are positive; of a step: for an id outside [0, rows).
+template <AllowedFor<Conv2D> T> class Embedding : public detail::AnyEmbedding {
+ public:
+  Embedding(std::int64_t rows, std::int64_t width, EmbeddingOptions options = {})
+      : AnyEmbedding(dtype_of<T>, rows, width, std::move(options)) {}
+
+  template <AllowedForParam<Gather, 1> Index> Output<T> operator()(const Output<Index>& ids, const At& at = {}) const {
+    return embedding_lookup(Output<T>::unchecked(table_for(ids, at).read_edge()), ids, at);
+  }
+
+  Variable<T> table() const { return Variable<T>(variable("table")); }
+};
+
+/// A `Dense` layer for one call.
 ///
 /// ```cpp
 /// auto hidden = df::dense(images, 512, {.activation = df::Activation::relu});
 /// ```
-/// Errors: InvalidArgument unless x is a matrix whose number of columns is known, and units positive.
 template <AllowedFor<Conv2D> T>
 Output<T> dense(const Output<T>& x, std::int64_t units, const DenseOptions& options = {}, const At& at = {}) {
-  return Output<T>::unchecked(detail::any_dense(x, units, options, at));
+  return Dense(units, options)(x, at);
 }
 
-/// activation(convolution of x with `filters` filters of window x window, + bias): x [batch, rows, columns, channels]
-/// gives [batch, out_rows, out_columns, filters], with variables "kernel" [window, window, channels, filters] and
-/// "bias" [filters].
-///
-/// Errors: InvalidArgument unless x has rank 4 and a known number of channels, and all numbers are positive.
+/// A `Convolution2D` layer for one call.
 template <AllowedFor<Conv2D> T>
 Output<T> conv2d(const Output<T>& x, std::int64_t filters, std::int64_t window, const Conv2DOptions& options = {},
                  const At& at = {}) {
-  return Output<T>::unchecked(detail::any_conv2d_layer(x, filters, window, options, at));
+  return Convolution2D(filters, window, options)(x, at);
+}
+
+/// An `Embedding` layer for one call.
+template <AllowedFor<Conv2D> T, AllowedForParam<Gather, 1> Index>
+Output<T> embedding(const Output<Index>& ids, std::int64_t rows, std::int64_t width,
+                    const EmbeddingOptions& options = {}, const At& at = {}) {
+  return Embedding<T>(rows, width, options)(ids, at);
 }
 
 /// The largest element of windows that lie side by side: x [batch, rows, columns, channels] gives
@@ -114,20 +180,6 @@ Output<T> max_pool(const Output<T>& x, std::int64_t window, Padding padding = Pa
 template <AllowedFor<AvgPool> T>
 Output<T> avg_pool(const Output<T>& x, std::int64_t window, Padding padding = Padding::valid, const At& at = {}) {
   return avg_pool(x, detail::pool_attrs(window, window, padding), at);
-}
-
-/// gamma (x - mean) / sqrt(variance + epsilon) + beta over all dimensions but the last (Ioffe and Szegedy 2015,
-/// arXiv:1502.03167): by the batch's moments in training, by moving averages of them else. The operations that move the
-/// averages are in the graph's collection "update_ops":
-///
-/// ```cpp
-/// auto after = graph.control_dependencies(graph.collection("update_ops"));
-/// auto train = df::train::Adam(1e-3f).minimize(loss);
-/// ```
-/// Errors: InvalidArgument unless x has rank 2 or more and its last dimension is known.
-template <AllowedFor<Conv2D> T>
-Output<T> batch_normalization(const Output<T>& x, const BatchNormalizationOptions& options = {}, const At& at = {}) {
-  return Output<T>::unchecked(detail::any_batch_normalization(x, options, at));
 }
 
 /// `dropout` in training; x itself else.
@@ -148,14 +200,6 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const Training& training,
 /// Errors: InvalidArgument unless all dimensions but the first are known.
 template <AllowedFor<Conv2D> T> Output<T> flatten(const Output<T>& x, const At& at = {}) {
   return Output<T>::unchecked(detail::any_flatten(x, at));
-}
-
-/// Row ids[i] of a trained table for each i: ids int32 or int64 [n...] gives [n..., width]. Its gradient is sparse.
-template <AllowedFor<Conv2D> T, AllowedForParam<Gather, 1> Index>
-Output<T> embedding(const Output<Index>& ids, std::int64_t rows, std::int64_t width,
-                    const EmbeddingOptions& options = {}, const At& at = {}) {
-  const AnyVariable table = detail::embedding_table(*ids.graph(), dtype_of<T>, rows, width, options, at);
-  return embedding_lookup(Output<T>::unchecked(table.read_edge()), ids, at);
 }
 
 }  // namespace dflow

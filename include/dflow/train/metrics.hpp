@@ -2,7 +2,7 @@
 
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 
 namespace dflow {
 

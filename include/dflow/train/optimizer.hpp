@@ -53,8 +53,14 @@ struct MinimizeOptions {
 /// What an optimizer keeps per variable (a slot) is a variable named after it, "w/Adam" for example, and placed where
 /// it is.
 ///
+/// A Half or BFloat16 variable is trained through a float copy of it, "w/master", since most updates are less than its
+/// last digit: slots ("w/master/Adam"), hyperparameters and updates are float, and the variable is the copy, rounded.
+/// An element that something else has changed since is taken over into the copy before the next update (Micikevicius et
+/// al. 2017, arXiv:1710.03740).
+///
 /// Thread safety: const; builds, see Graph.
-/// Errors: InvalidArgument if there is no variable, or the loss depends on none.
+/// Errors: InvalidArgument if there is no variable, the loss depends on none, or the shape of one with slots is not
+/// known.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -72,7 +78,8 @@ class Optimizer {
                             const std::optional<Variable<std::int64_t>>& global_step = {}, const At& at = {}) const;
 
  protected:
-  /// What one call of apply_gradients builds: its updates share hyperparameters and state.
+  /// What one call of apply_gradients builds, on variables of float and double: its updates share hyperparameters and
+  /// state.
   class Updates {
    public:
     virtual ~Updates() = default;
@@ -92,10 +99,11 @@ class Optimizer {
   virtual std::unique_ptr<Updates> start(GraphStore& graph) const = 0;
 };
 
-/// The variable "w/<name>" of zeros with the type, shape and place of `variable` "w".
+/// The variable "w/<name>" of zeros with the shape and place of `variable` "w", and its type where `dtype` says no
+/// other.
 ///
 /// Errors: InvalidArgument if the variable's shape is not known.
-AnyVariable make_slot(const AnyVariable& variable, std::string_view name);
+AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype = DType::invalid);
 
 }  // namespace dflow::train
 

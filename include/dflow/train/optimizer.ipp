@@ -4,6 +4,8 @@
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/select.hpp>
 #include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
@@ -19,7 +21,7 @@ DFLOW_INLINE AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) cons
   return dflow::detail::any_constant(graph, value, {});
 }
 
-DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view name) {
+DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view name, DType dtype) {
   GraphStore& graph = *variable.handle().graph();
   if (!variable.shape().is_fully_defined()) {
     const Node& node = variable.handle().node();
@@ -35,7 +37,7 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
   scope.control_inputs.clear();
   const ScopeGuard beside_it = graph.enter(scope);
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
-  const AnyTensor zero = AnyTensor::zeros(variable.dtype(), {});
+  const AnyTensor zero = AnyTensor::zeros(dtype == DType::invalid ? variable.dtype() : dtype, {});
   const AnyOutput zeros = dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), zero, {});
   return AnyVariable::make(graph, zeros, {.name = unique, .trainable = false});
 }
@@ -47,6 +49,41 @@ DFLOW_INLINE std::vector<AnyVariable> trainable_variables(GraphStore& graph) {
   for (const NodeId handle : graph.collection("trainable_variables")) variables.push_back(AnyVariable::of(Operation(&graph, handle)));
   return variables;
 }
+
+/// The float copy that a 16-bit variable is trained through. Its elements are those that round to the variable's;
+/// others, the first ones included, are taken from the variable.
+class MasterCopy {
+ public:
+  explicit MasterCopy(const AnyVariable& variable)
+      : variable_(variable), master_(make_slot(variable, "master", DType::float32)) {
+    const AnyOutput now = variable.read_edge(), held = master_.read_edge();
+    const AnyOutput is_held = build<Equal>({rounded(held), now});
+    in_step_ = master_.assign(build<Select>({is_held, held, widened(now)}));
+  }
+
+  static bool is_for(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+  static AnyOutput widened(const AnyOutput& x) { return dflow::detail::cast_to(x, DType::float32); }
+
+  /// `update` builds the update of the copy that it is given.
+  template <class Update> Operation apply(const Update& update) const {
+    GraphStore& graph = *master_.handle().graph();
+    const auto after = [&](const Operation& operation) {
+      return enter_control_dependencies(graph, std::span(&operation, 1));
+    };
+    const Operation updated = [&] {
+      const ScopeGuard ordered = after(in_step_);
+      return update(master_);
+    }();
+    const ScopeGuard ordered = after(updated);
+    return variable_.assign(rounded(master_.read()));
+  }
+
+ private:
+  AnyOutput rounded(const AnyOutput& x) const { return dflow::detail::cast_to(x, variable_.dtype()); }
+
+  AnyVariable variable_, master_;
+  Operation in_step_;
+};
 
 }  // namespace detail
 
@@ -81,12 +118,24 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
   const ScopeGuard place = enter_place(graph, at.where);
   std::optional<ScopeGuard> scope(enter_name_scope(graph, name()));
   const std::unique_ptr<Updates> shared = start(graph);
+  const auto apply_one = [](Updates& build_on, const AnyVariable& variable, const Gradient& gradient) {
+    return gradient.slices ? build_on.apply_sparse(variable, *gradient.slices)
+                           : build_on.apply_dense(variable, gradient.dense);
+  };
   std::vector<Operation> updates;
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     const ScopeGuard with = enter_colocation(graph, each.variable.handle().operation());
-    updates.push_back(each.gradient.slices ? shared->apply_sparse(each.variable, *each.gradient.slices)
-                                           : shared->apply_dense(each.variable, each.gradient.dense));
+    if (!detail::MasterCopy::is_for(each.variable.dtype())) {
+      updates.push_back(apply_one(*shared, each.variable, each.gradient));
+      continue;
+    }
+    Gradient wide = each.gradient;
+    if (wide.dense.is_valid()) wide.dense = detail::MasterCopy::widened(wide.dense);
+    if (wide.slices) wide.slices->values = detail::MasterCopy::widened(wide.slices->values);
+    updates.push_back(detail::MasterCopy(each.variable).apply([&](const AnyVariable& master) {
+      return apply_one(*shared, master, wide);
+    }));
   }
   const std::vector<Operation> last = shared->finish(updates);
   updates.insert(updates.end(), last.begin(), last.end());

@@ -67,7 +67,9 @@ class BetaPower {
 
   /// It belongs to all variables, not to the one that asks first.
   Power make(DType dtype) const {
-    const ScopeGuard outside = graph_.enter(scope_);
+    GraphStore::Scope scope = scope_;
+    scope.control_inputs.clear();  // its first value waits for nothing of a step
+    const ScopeGuard outside = graph_.enter(std::move(scope));
     const AnyOutput initial = Hyperparameter(beta_).edge(graph_, dtype);
     const std::string unique = graph_.unique_name(name_).substr(scope_.name_prefix.size());
     const AnyVariable variable = AnyVariable::make(graph_, initial, {.name = unique, .trainable = false});

@@ -9,4 +9,5 @@
 #include <dflow/train/minibatches.hpp>
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/progress.hpp>
+#include <dflow/train/regularizers.hpp>
 #include <dflow/train/schedules.hpp>

@@ -1,1 +1,1 @@
-#include <dflow/kernels/cpu/elementwise.ipp>
+#include <dflow/kernels/cpu/elementwise/kernel.ipp>

@@ -1,9 +1,8 @@
-#include <dflow/kernels/cpu/send_recv.hpp>
+#include <dflow/kernels/cpu/send_recv/list.hpp>
 #include <dflow/kernels/library_kernel.hpp>
 
 namespace dflow {
 
-DFLOW_INSTANTIATE_KERNEL(Send, Cpu);
-DFLOW_INSTANTIATE_KERNEL(Recv, Cpu);
+DFLOW_INSTANTIATE_KERNELS(SendRecvOps, Cpu);
 
 }  // namespace dflow

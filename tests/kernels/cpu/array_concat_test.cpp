@@ -1,4 +1,4 @@
-#include <dflow/kernels/cpu/array_concat.hpp>
+#include <dflow/kernels/cpu/array/concat.hpp>
 
 #include "catch.hpp"
 

@@ -1,4 +1,4 @@
-#include <dflow/kernels/cpu/elementwise.hpp>
+#include <dflow/kernels/cpu/elementwise/kernel.hpp>
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/core/broadcast.hpp>

@@ -1,6 +1,7 @@
-#include <dflow/kernels/cpu/prod_gradient.hpp>
+#include <dflow/kernels/cpu/reduction/prod_gradient.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -8,19 +9,6 @@
 #include <vector>
 
 using namespace dflow;
-
-namespace {
-
-Code code_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
-
-}  // namespace
 
 TEST_CASE("the gradient of a product refuses axes that do not exist, repeat or are too many, fed or known") {
   Graph graph;

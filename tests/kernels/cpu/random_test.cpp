@@ -1,8 +1,8 @@
-#include <dflow/kernels/cpu/random.hpp>
+#include <dflow/kernels/cpu/random/random.hpp>
 
 #include "catch.hpp"
 
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/nn/dropout.hpp>

@@ -1,8 +1,9 @@
-#include <dflow/kernels/cpu/variable.hpp>
+#include <dflow/kernels/cpu/state/variable.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
-#include <dflow/base/thread_pool.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/runtime/cpu_device.hpp>
@@ -15,15 +16,6 @@
 using namespace dflow;
 
 namespace {
-
-Code code_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.code();
-  }
-  return Code::ok;
-}
 
 std::shared_ptr<Device> new_device() {
   return std::make_shared<CpuDevice>(CpuDeviceOptions{.pool = std::make_shared<InlinePool>()});

@@ -1,6 +1,7 @@
 #include <dflow/kernels/state/variable_state.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <dflow/base/status.hpp>
 
@@ -12,19 +13,6 @@
 using dflow::Tensor;
 using dflow::VariableState;
 using dflow::VariableUpdate;
-
-namespace {
-
-dflow::Code code_of(const auto& action) {
-  try {
-    action();
-  } catch (const dflow::Error& error) {
-    return error.code();
-  }
-  return dflow::Code::ok;
-}
-
-}  // namespace
 
 TEST_CASE("A variable without a value cannot be read or updated, and the error names it") {
   VariableState state("w", dflow::DType::float32, dflow::Shape{2});

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu.hpp>
-#include <dflow/kernels/cpu/raw/options.hpp>
+#include <dflow/kernels/cpu/routines/options.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 
 namespace dflow {

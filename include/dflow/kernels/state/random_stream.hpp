@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/philox.hpp>
-#include <dflow/base/spin_lock.hpp>
+#include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/spin_lock.hpp>
+#include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/core/tensor.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/base/wait_word.hpp>
+#include <dflow/base/threads/wait_word.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 
 #include <algorithm>

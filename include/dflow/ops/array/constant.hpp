@@ -55,6 +55,8 @@ class PlaceholderShape {
 
 namespace detail {
 AnyOutput any_constant(GraphStore& graph, AnyTensor value, const At& at);
+/// Throws the status, with the place, unless it is ok.
+void require_constant(const Status& status, const At& at);
 AnyOutput any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at);
 }  // namespace detail
 
@@ -62,7 +64,8 @@ AnyOutput any_placeholder(GraphStore& graph, DType dtype, const PartialShape& sh
 ///
 /// ```cpp
 /// auto three = df::constant(graph, 3.0f);
-/// auto matrix = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
+/// auto matrix = df::constant<float>(graph, {{1, 2}, {3, 4}});
+/// auto same = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}));
 /// ```
 /// Errors: InvalidArgument if the tensor is empty, as by default; one of shape {0} is not.
 template <Element T>
@@ -74,10 +77,25 @@ template <Element T>
 Output<T> constant(Graph& graph, T value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>(std::move(value)), at));
 }
-/// Braces in braces would be a shape and its elements, and read as a matrix: say `Tensor<T>({2, 2}, {1, 2, 3, 4})`.
+/// The elements as they lie, a pair of braces per dimension: `constant<float>(graph, {{1, 2}, {3, 4}})` is a [2, 2]
+/// matrix.
+///
+/// Errors: InvalidArgument if rows side by side have different shapes, or T cannot hold a number.
 template <Element T>
-Output<T> constant(Graph& graph, std::initializer_list<std::initializer_list<std::type_identity_t<T>>> rows,
-                   const At& at = {}) = delete;
+Output<T> constant(Graph& graph, std::initializer_list<NestedElements<std::type_identity_t<T>>> elements,
+                   const At& at = {}) {
+  const NestedElements<T> nested(elements);
+  detail::require_constant(nested.status(), at);
+  return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>::of_elements(nested), at));
+}
+/// A tensor whose element type is known at run time only.
+inline AnyOutput constant(Graph& graph, const AnyTensor& value, const At& at = {}) {
+  return detail::any_constant(*graph.store(), value, at);
+}
+/// The same where a gradient or a pass builds.
+inline AnyOutput constant(GraphStore& graph, const AnyTensor& value, const At& at = {}) {
+  return detail::any_constant(graph, value, at);
+}
 template <class V>
   requires std::is_convertible_v<V, std::string_view>
 Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {

@@ -34,6 +34,10 @@ DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, 
   return build<Const>(graph, {}, {.value = std::move(value)}, at, types);
 }
 
+DFLOW_INLINE void detail::require_constant(const Status& status, const At& at) {
+  if (!status.ok()) throw Error(status.with_node(Const::name, at.name).with_location(at.where));
+}
+
 DFLOW_INLINE AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at) {
   TypeArgs types;
   types.push_back(dtype);

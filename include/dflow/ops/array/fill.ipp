@@ -5,7 +5,7 @@
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/shape.hpp>
 #include <dflow/ops/expr.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 
 #include <cmath>
 #include <limits>

@@ -5,7 +5,7 @@
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/array/one_hot.hpp>
 #include <dflow/ops/expr.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 
 #include <optional>
 #include <utility>

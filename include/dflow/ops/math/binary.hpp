@@ -101,7 +101,7 @@ struct Pow : StandardElementwiseOp<"Pow", NumberTypes> {
 struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
-    return a < b || b != b ? b : a;
+    return ((a < b) | (b != b)) ? b : a;
   }
   static void gradient(GradientContext& context);
 };
@@ -110,7 +110,7 @@ struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
 struct Minimum : StandardElementwiseOp<"Minimum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
-    return b < a || b != b ? b : a;
+    return ((b < a) | (b != b)) ? b : a;
   }
   static void gradient(GradientContext& context);
 };
@@ -128,6 +128,9 @@ struct SquaredDifference : StandardElementwiseOp<"SquaredDifference", NumberType
   }
   static void gradient(GradientContext& context);
 };
+
+using BinaryOps = TypeList<Add, Sub, Mul, Div, Maximum, Minimum, SquaredDifference>;
+using PowerOps = TypeList<Mod, Pow>;
 
 /// a + b.
 ///

@@ -37,13 +37,9 @@ DFLOW_INLINE void Pow::gradient(GradientContext& context) {
   if (is_integer(a.dtype())) context.fail("integer powers have no gradient");
   const Expr power = AnyOutput(build<Pow>({a, b - 1.0}));
   context.set_dx(0, sum_to_shape_of(dy * conj(b * power), a));
-  Expr log_a;
-  if (is_complex(a.dtype())) {
-    log_a = AnyOutput(build<Log>({a}));
-  } else {
-    const Expr is_positive = AnyOutput(build<Greater>({a, scalar_like(a, 0.0)}));
-    log_a = AnyOutput(build<Log>({AnyOutput(build<Select>({is_positive, a, ones_like(a)}))}));
-  }
+  const Expr zero = scalar_like(a, 0.0);
+  const AnyOutput has_log = is_complex(a.dtype()) ? build<NotEqual>({a, zero}) : build<Greater>({a, zero});
+  const Expr log_a = AnyOutput(build<Log>({AnyOutput(build<Select>({has_log, a, ones_like(a)}))}));
   context.set_dx(1, sum_to_shape_of(dy * conj(context.output(0) * log_a), b));
 }
 

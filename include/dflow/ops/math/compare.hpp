@@ -73,6 +73,9 @@ struct LogicalNot : StandardElementwiseOp<"LogicalNot", TypeList<bool>> {
   }
 };
 
+using ComparisonOps = TypeList<Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual>;
+using LogicalOps = TypeList<LogicalAnd, LogicalOr, LogicalNot>;
+
 /// a < b.
 ///
 /// Errors of all builders of this file: InvalidArgument if the shapes do not broadcast together.

@@ -1,16 +1,12 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
-#include <dflow/ops/math/add_n.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/matmul.hpp>
-#include <dflow/ops/math/prod_gradient.hpp>
-#include <dflow/ops/math/reduce.hpp>
-#include <dflow/ops/math/segment.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/special.hpp>
 #include <dflow/ops/math/unary.hpp>
@@ -18,19 +14,13 @@
 
 namespace dflow {
 
-/// Element by element.
-using ElementwiseMathOps =
-    TypeList<Abs, Neg, Inv, InvGrad, Square, Sqrt, SqrtGrad, Rsqrt, RsqrtGrad, Exp, Log, Log1p, Tanh, TanhGrad, Sigmoid,
-             SigmoidGrad, Sin, Cos, Lgamma, Digamma, DigammaGrad, Erf, Erfc, Sign, Floor, Ceil, Round, IsNan, IsInf,
-             IsFinite, Conj, Add, Sub, Mul, Div, Mod, Pow, Maximum, Minimum, SquaredDifference, Igamma, Igammac, Less,
-             LessEqual, Greater, GreaterEqual, Equal, NotEqual, LogicalAnd, LogicalOr, LogicalNot, Select, Cast,
-             BroadcastTo, SumToShape>;
+/// Of element type, of elements between two tensors, and of shape; the other elementwise ops stand in their headers' lists.
+using ConversionOps = TypeList<Select, Cast, BroadcastTo, SumToShape>;
 
-/// Over axes.
-using ReductionOps =
-    TypeList<Sum, Mean, Prod, Max, Min, All, Any, ArgMax, ArgMin, ReducedShape, ExclusiveProd, ExclusiveProdGrad>;
+using ProductOps = TypeList<MatMul, BatchMatMul>;
 
 /// The family's ops in the standard table.
-using MathOps = concat_t<ElementwiseMathOps, ReductionOps, TypeList<MatMul, BatchMatMul, AddN, UnsortedSegmentSum>>;
+using MathOps = concat_t<UnaryOps, UnaryGradientOps, TrigonometricOps, SpecialOps, BinaryOps, PowerOps, ComparisonOps, LogicalOps,
+                         ConversionOps, ProductOps>;
 
 }  // namespace dflow

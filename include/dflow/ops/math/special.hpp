@@ -68,6 +68,8 @@ struct Igammac : StandardElementwiseOp<"Igammac", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
+using SpecialOps = TypeList<Lgamma, Digamma, DigammaGrad, Erf, Erfc, Igamma, Igammac>;
+
 /// log |gamma(x)|.
 template <AllowedFor<Lgamma> T>
 Output<T> lgamma(const Output<T>& x, const At& at = {}) {

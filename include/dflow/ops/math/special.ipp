@@ -1,8 +1,12 @@
 #pragma once
 
 #include <dflow/ops/expr.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/select.hpp>
 #include <dflow/ops/math/special.hpp>
 #include <dflow/ops/math/unary.hpp>
+
+#include <limits>
 
 namespace dflow {
 
@@ -24,10 +28,19 @@ DFLOW_INLINE Expr erf_slope(const Expr& x) {
   return Expr(AnyOutput(build<Exp>({-square}))) * 1.1283791670955126;
 }
 
-/// x^(a-1) exp(-x) / gamma(a).
+/// x^(a-1) exp(-x) / gamma(a), which vanishes where a or x is infinite.
 DFLOW_INLINE Expr igamma_slope(const Expr& a, const Expr& x) {
-  const Expr log_x = AnyOutput(build<Log>({x})), lgamma_a = AnyOutput(build<Lgamma>({a}));
-  return AnyOutput(build<Exp>({(a - 1.0) * log_x - x - lgamma_a}));
+  const auto is_infinite = [](const Expr& of) {
+    return build<Equal>({of, scalar_like(of, std::numeric_limits<double>::infinity())});
+  };
+  const auto finite = [&](const Expr& of) { return Expr(AnyOutput(build<Select>({is_infinite(of), ones_like(of), of}))); };
+  const auto kept = [&](const Expr& of) {
+    return Expr(AnyOutput(build<Select>({is_infinite(of), zeros_like(of), ones_like(of)})));
+  };
+  const Expr finite_a = finite(a), finite_x = finite(x);
+  const Expr log_x = AnyOutput(build<Log>({finite_x})), lgamma_a = AnyOutput(build<Lgamma>({finite_a}));
+  const Expr slope = AnyOutput(build<Exp>({(finite_a - 1.0) * log_x - finite_x - lgamma_a}));
+  return slope * kept(a) * kept(x);
 }
 
 }  // namespace detail

@@ -146,7 +146,35 @@ DFLOW_FN inline double igammac_fraction(double a, double x) {
     fraction *= factor;
     if (std::fabs(factor - 1) < 1e-16) break;
   }
-  return fraction * igamma_factor(a, x, a);
+  // 1 / gamma(a) = a / gamma(a + 1), whose logarithm is small where a is.
+  return a < 1 ? fraction * (a * igamma_factor(a, x, a + 1)) : fraction * igamma_factor(a, x, a);
+}
+
+/// lgamma(1 + a) for 0 <= a <= 1/2 with the digits of a small a, by the series of lgamma(2 + a), whose coefficients are
+/// (-1)^k (zeta(k) - 1) / k (Abramowitz and Stegun 6.1.33).
+DFLOW_FN inline double lgamma_of_one_plus(double a) {
+  constexpr double one_less_euler = 0.42278433509846714;
+  constexpr double series[] = {
+      0.3224670334241132,     -0.0673523010531981,     0.020580808427784546,   -0.007385551028673986,
+      0.0028905103307415234,  -0.001192753911703261,   0.0005096695247430425,  -0.00022315475845357939,
+      9.945751278180853e-05,  -4.492623673813314e-05,  2.050721277567069e-05,  -9.439488275268397e-06,
+      4.374866789907488e-06,  -2.039215753801366e-06,  9.55141213040742e-07,   -4.492469198764566e-07,
+      2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08, -2.2711094608943164e-08,
+      1.0838659214896955e-08, -5.183475041970047e-09,  2.4836745438024785e-09, -1.1921401405860912e-09,
+      5.731367241678862e-10,  -2.7595228851242334e-10};
+  return a * (one_less_euler + a * polynomial(series, a)) - std::log1p(a);
+}
+
+/// Q(a, x) = 1 - u (1 + a sum (-x)^n / ((a + n) n!)) with u = x^a / gamma(a + 1) for small a, where it vanishes as a
+/// does; for a <= 1/2 and x < a + 1 (Abramowitz and Stegun 6.5.29).
+DFLOW_FN inline double igammac_small(double a, double x) {
+  double sum = 0, power = 1;
+  for (int n = 1; std::fabs(power) > 1e-18 * std::fabs(sum); ++n) {
+    power *= -x / n;
+    sum += power / (a + n);
+  }
+  const double log_u = a * std::log(x) - lgamma_of_one_plus(a);
+  return -std::expm1(log_u) - std::exp(log_u) * a * sum;
 }
 
 /// What the incomplete gamma functions are where no expansion is needed. At (0, 0) and (infinity, infinity) they have no
@@ -177,7 +205,8 @@ DFLOW_FN inline double igammac(double a, double x) {
   double simple = 0;
   if (detail::igamma_is_simple(a, x, simple)) return 1 - simple;
   if (a >= detail::igamma_large) return detail::igamma_uniform(a, x, true);
-  return x < a + 1 ? 1 - detail::igamma_series(a, x) : detail::igammac_fraction(a, x);
+  if (x >= a + 1) return detail::igammac_fraction(a, x);
+  return a <= 0.5 ? detail::igammac_small(a, x) : 1 - detail::igamma_series(a, x);
 }
 
 }  // namespace dflow::math

@@ -190,6 +190,10 @@ struct Conj : StandardElementwiseOp<"Conj", ComplexTypes> {
   static void gradient(GradientContext& context);
 };
 
+using UnaryOps = TypeList<Abs, Neg, Inv, Square, Sqrt, Rsqrt, Exp, Log, Log1p, Tanh, Sigmoid, Sign, Floor, Ceil, Round, IsNan,
+                          IsInf, IsFinite, Conj>;
+using TrigonometricOps = TypeList<Sin, Cos>;
+
 /// |x|; the smallest integer is its own.
 template <AllowedFor<Abs> T>
 Output<T> abs(const Output<T>& x, const At& at = {}) {

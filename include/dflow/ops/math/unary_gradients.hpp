@@ -52,6 +52,8 @@ struct RsqrtGrad : SameShapeElementwiseOp<"RsqrtGrad", FloatOrComplexTypes> {
   static void gradient(GradientContext& context);
 };
 
+using UnaryGradientOps = TypeList<TanhGrad, SigmoidGrad, InvGrad, SqrtGrad, RsqrtGrad>;
+
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)

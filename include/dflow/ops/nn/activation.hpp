@@ -42,7 +42,7 @@ struct Relu6 : StandardElementwiseOp<"Relu6", RealTypes> {
 struct Relu6Grad : SameShapeElementwiseOp<"Relu6Grad", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T dy, T features) {
-    return features > T(0) && features < T(6) ? dy : T(0);
+    return ((features > T(0)) & (features < T(6))) ? dy : T(0);
   }
   static void gradient(GradientContext& context);
 };
@@ -51,7 +51,7 @@ struct Relu6Grad : SameShapeElementwiseOp<"Relu6Grad", RealTypes> {
 struct Elu : StandardElementwiseOp<"Elu", FloatTypes> {
   template <class T>
   DFLOW_FN static T apply(T x) {
-    return x < T(0) ? expm1(x) : x;
+    return select(x < T(0), expm1(x), x);
   }
   static void gradient(GradientContext& context);
 };
@@ -60,7 +60,7 @@ struct Elu : StandardElementwiseOp<"Elu", FloatTypes> {
 struct EluGrad : SameShapeElementwiseOp<"EluGrad", FloatTypes> {
   template <class T>
   DFLOW_FN static T apply(T dy, T y) {
-    return y < T(0) ? dy * (y + T(1)) : dy;
+    return select(y < T(0), dy * (y + T(1)), dy);
   }
   static void gradient(GradientContext& context);
 };
@@ -101,6 +101,9 @@ struct SoftsignGrad : SameShapeElementwiseOp<"SoftsignGrad", FloatTypes> {
   }
   static void gradient(GradientContext& context);
 };
+
+using ActivationOps =
+    TypeList<Relu, ReluGrad, Relu6, Relu6Grad, Elu, EluGrad, Softplus, SoftplusGrad, Softsign, SoftsignGrad>;
 
 /// max(x, 0).
 template <AllowedFor<Relu> T>

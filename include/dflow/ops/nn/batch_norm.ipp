@@ -5,7 +5,7 @@
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/math/reduce.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/batch_norm.hpp>
 

@@ -11,17 +11,15 @@
 
 namespace dflow {
 
-using ActivationOps =
-    TypeList<Relu, ReluGrad, Relu6, Relu6Grad, Elu, EluGrad, Softplus, SoftplusGrad, Softsign, SoftsignGrad>;
-
 using ConvolutionOps = TypeList<Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter, AvgPool, AvgPoolGrad, MaxPool,
                                 MaxPoolGrad, MaxPoolGradGrad>;
 
 using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, SoftmaxCrossEntropyWithLogits,
                          SparseSoftmaxCrossEntropyWithLogits, SigmoidCrossEntropyWithLogits, L2Loss>;
 
+using NormalisationOps = TypeList<BiasAdd, BiasAddGrad, FusedBatchNorm, FusedBatchNormGrad>;
+
 /// The family's ops in the standard table.
-using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps,
-                       TypeList<BiasAdd, BiasAddGrad, FusedBatchNorm, FusedBatchNormGrad>>;
+using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps, NormalisationOps>;
 
 }  // namespace dflow

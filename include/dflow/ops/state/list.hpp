@@ -6,9 +6,14 @@
 
 namespace dflow {
 
+using VariableOps =
+    TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterSub, IsVariableInitialized>;
+
+/// The steps of optimizers.
+using UpdateOps = TypeList<ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent, SparseApplyMomentum,
+                           SparseApplyAdam>;
+
 /// The family's ops in the standard table.
-using StateOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterSub, IsVariableInitialized,
-                          ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent, SparseApplyMomentum,
-                          SparseApplyAdam>;
+using StateOps = concat_t<VariableOps, UpdateOps>;
 
 }  // namespace dflow

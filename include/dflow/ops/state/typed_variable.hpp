@@ -61,4 +61,6 @@ template <Element T> class Variable : public Output<T> {
   AnyVariable variable_;
 };
 
+template <Element T> Variable<T> AnyVariable::as() const { return Variable<T>(*this); }
+
 }  // namespace dflow

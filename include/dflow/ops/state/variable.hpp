@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace dflow {
 
@@ -96,6 +97,8 @@ struct IsVariableInitialized : StandardOp<"IsVariableInitialized"> {
   static void infer(InferContext& context);
 };
 
+template <Element T> class Variable;
+
 struct VariableOptions {
   /// Name of the node, unique in its name scope; "Variable" and a number where empty.
   std::string_view name = {};
@@ -135,6 +138,9 @@ class AnyVariable {
   const PartialShape& shape() const { return read_.shape(); }
   const std::string& name() const { return handle_.node().name; }
 
+  /// With the element type known to the compiler. Errors: InvalidArgument if it is another one.
+  template <Element T> Variable<T> as() const;
+
   /// A new read, ordered by the control dependencies of the current scope.
   AnyOutput read(const At& at = {}) const;
   Operation assign(const AnyOutput& value, const At& at = {}, bool validate_shape = true) const;
@@ -148,6 +154,11 @@ class AnyVariable {
   AnyOutput handle_;
   AnyOutput read_;
 };
+
+/// The variables that the graph has now, in the order in which they were made: all of them, and those that optimizers
+/// train. They are the graph's collections "variables" and "trainable_variables".
+std::vector<AnyVariable> global_variables(const Graph& graph);
+std::vector<AnyVariable> trainable_variables(const Graph& graph);
 
 /// An operation that gives every variable that the graph has now its initial value.
 Operation initialize_variables(Graph& graph, const At& at = {});

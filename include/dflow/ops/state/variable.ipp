@@ -170,6 +170,23 @@ DFLOW_INLINE AnyOutput AnyVariable::is_initialized(const At& at) const {
   return detail::build_on<IsVariableInitialized>(handle_, {handle_}, at);
 }
 
+namespace detail {
+
+DFLOW_INLINE std::vector<AnyVariable> variables_in(const Graph& graph, std::string_view collection) {
+  std::vector<AnyVariable> variables;
+  for (const Operation& handle : graph.collection(collection)) variables.push_back(AnyVariable::of(handle));
+  return variables;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<AnyVariable> global_variables(const Graph& graph) {
+  return detail::variables_in(graph, "variables");
+}
+DFLOW_INLINE std::vector<AnyVariable> trainable_variables(const Graph& graph) {
+  return detail::variables_in(graph, "trainable_variables");
+}
+
 DFLOW_INLINE Operation initialize_variables(Graph& graph, const At& at) {
   std::vector<Operation> initializers;
   for (const Operation& handle : graph.collection("variables")) {

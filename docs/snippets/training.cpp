@@ -1,0 +1,197 @@
+// What docs/training.md shows, one function per section.
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/dflow.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw df::Error(df::internal(what));
+}
+
+/// Images of a bright row, whose number is the label, in noise.
+df::LabelledImages bright_rows(std::int64_t count) {
+  df::LabelledImages data{df::Tensor<float>({count, 8, 8, 1}), df::Tensor<std::int32_t>({count})};
+  std::uint32_t noise = 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    data.labels(i) = static_cast<std::int32_t>(i % 8);
+    for (std::int64_t row = 0; row < 8; ++row) {
+      for (std::int64_t column = 0; column < 8; ++column) {
+        noise = noise * 1664525u + 1013904223u;
+        data.images(i, row, column, 0) = static_cast<float>(noise >> 24) / 512.0f + (row == i % 8 ? 0.5f : 0.0f);
+      }
+    }
+  }
+  return data;
+}
+
+void functions() {
+  // [functions]
+  df::Graph graph({.seed = 1});
+  auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  auto edges = df::conv2d(images, 16, 3, {.activation = df::Activation::relu});
+  auto low = df::max_pool(edges, 2);
+  auto hidden = df::dense(df::flatten(low), 64, {.activation = df::Activation::relu});
+  auto logits = df::dense(hidden, 10, {}, {.name = "logits"});  // variables "logits/kernel" and "logits/bias"
+  // [functions]
+  require(df::global_variables(graph).size() == 6 && graph.find("logits/bias").is_valid(), "layers as functions");
+  require(logits.shape() == df::PartialShape{df::dynamic, 10}, "a network of functions");
+
+  // [variables]
+  df::Dense layer(4, {.kernel_regularizer = df::regularizer::l2(1e-4)});
+  auto first = layer(hidden), second = layer(df::tanh(hidden));  // one kernel, one bias
+  df::Variable<float> kernel = layer.kernel().as<float>();       // an edge, and what changes it
+  for (const df::AnyVariable& variable : layer.variables()) std::puts(variable.name().c_str());
+  std::size_t trained = df::trainable_variables(graph).size();  // those of all layers
+  // [variables]
+  require(kernel.shape() == df::PartialShape{64, 4} && trained == 8 && first.is_valid() && second.is_valid(),
+          "variables");
+}
+
+// [model]
+struct Model {
+  df::Convolution2D edges{16, 3, {.activation = df::Activation::relu}};
+  df::BatchNormalization norm{{.momentum = 0.9}};
+  df::Dense hidden{64, {.activation = df::Activation::relu, .kernel_regularizer = df::regularizer::l2(1e-4)}};
+  df::Dense out{8};
+
+  df::Output<float> operator()(const df::Output<float>& images, df::Training training) const {
+    auto x = df::max_pool(norm(edges(images), training), 2);
+    return out(df::dropout(hidden(df::flatten(x)), 0.5f, training));
+  }
+};
+// [model]
+
+// [save]
+void save_weights(df::Session& session, const df::Graph& graph, df::FileSystem& files, const std::string& path) {
+  df::Graph weights;
+  for (const df::AnyVariable& variable : df::global_variables(graph)) {
+    df::constant(weights, session.run(variable.read_edge()), {.name = variable.name()});
+  }
+  files.write_file_atomically(path, df::to_binary(df::to_graph_def(weights)));
+}
+// [save]
+
+// [load]
+void load_weights(df::Session& session, df::Graph& graph, df::FileSystem& files, const std::string& path) {
+  const df::Graph weights = df::import_graph(df::from_binary(files.read_file(path)), df::standard_op_table());
+  df::Session reader(weights);
+  std::vector<df::Operation> assigned;
+  for (const df::AnyVariable& variable : df::global_variables(graph)) {
+    const df::AnyTensor value = reader.run(weights.output(variable.name()));  // NotFound: it was not saved
+    assigned.push_back(variable.assign(df::constant(graph, value)));          // InvalidArgument: another shape
+  }
+  session.run(df::group(assigned));
+}
+// [load]
+
+void training() {
+  const df::LabelledImages data = bright_rows(256), test = bright_rows(64);
+  df::MemoryFileSystem files;
+  // [graph]
+  df::Graph graph({.seed = 1});
+  auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
+
+  Model model;
+  auto logits = model(images, df::Training(true));
+  auto predicted = model(images, df::Training(false));  // the same variables
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(logits, labels)) + df::regularization_loss<float>(graph);
+  auto accuracy = df::accuracy(predicted, labels);
+  // [graph]
+
+  // [optimizer]
+  df::Variable<std::int64_t> global_step(graph, 0, {.name = "global_step", .trainable = false});
+  auto rate = df::train::exponential_decay(5e-3, global_step, {.decay_steps = 100, .decay_rate = 0.5});
+  df::train::Adam optimizer(rate);
+  df::Operation train;
+  {
+    auto after = graph.control_dependencies(graph.collection("update_ops"));  // what moves the averages of `norm`
+    auto gradients = df::train::clip_by_global_norm(optimizer.compute_gradients(loss), 5.0);
+    train = optimizer.apply_gradients(gradients, global_step);
+  }
+  // [optimizer]
+
+  // [loop]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  auto step = session.prepare(df::feeds(images, labels), df::fetches(loss, train));
+  df::train::Minibatches batches(data.size(), 32, /*seed=*/1);
+  const std::int64_t steps = 10 * batches.per_epoch();
+  df::train::Progress progress(steps);
+  for (std::int64_t i = 0; i < steps; ++i) {
+    const auto rows = batches.next();
+    const df::Tensor<float> value = step(df::train::rows_of(data.images, rows), df::train::rows_of(data.labels, rows));
+    progress.step(value.scalar());  // a Tensor<float> is no number: .scalar() is
+  }
+  // [loop]
+
+  // [evaluation]
+  double hits = 0;
+  for (std::int64_t begin = 0; begin < test.size(); begin += 50) {
+    const df::LabelledImages part = df::slice(test, begin, std::min(begin + 50, test.size()));
+    const float share = session.run({{images, part.images}, {labels, part.labels}}, accuracy).scalar();
+    hits += static_cast<double>(share) * static_cast<double>(part.size());
+  }
+  std::printf("test accuracy %.3f\n", hits / static_cast<double>(test.size()));
+  // [evaluation]
+  require(hits > 0.9 * static_cast<double>(test.size()), "the model learns");
+
+  // [trace]
+  using namespace std::chrono_literals;
+  const df::LabelledImages few = df::slice(data, 0, 32);
+  df::RunMetadata metadata;
+  step.run({.deadline = 10s, .trace = true}, &metadata, few.images, few.labels);
+  files.write_file_atomically("step.json", df::chrome_trace(metadata.stats));  // for chrome://tracing or Perfetto
+  // [trace]
+  require(files.file_size("step.json") > 100, "a trace");
+
+  save_weights(session, graph, files, "model.weights");
+  // [restored]
+  df::Graph restored;
+  auto x = df::placeholder<float>(restored, {df::dynamic, 8, 8, 1});
+  Model same;  // layers of its own, under the same names
+  auto classes = df::argmax(same(x, df::Training(false)), 1);
+  df::Session inference(restored);
+  load_weights(inference, restored, files, "model.weights");
+  auto answer = inference.run({{x, test.images}}, classes);
+  // [restored]
+  const auto expected = session.run({{images, test.images}}, df::argmax(predicted, 1));
+  require(df::bitwise_equal(answer, expected), "restored weights");
+}
+
+void fed_training() {
+  // [fed]
+  df::Graph graph({.seed = 1});
+  auto x = df::placeholder<float>(graph, {df::dynamic, 16});
+  auto training = df::placeholder<bool>(graph, {});  // fed: one graph for both
+  auto y = df::dropout(df::dense(x, 4), 0.75f, training);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  auto thinned = session.run({{x, df::Tensor<float>::zeros({1, 16})}, {training, true}}, y);
+  auto whole = session.run({{x, df::Tensor<float>::zeros({1, 16})}, {training, false}}, y);
+  // [fed]
+  require(thinned.shape() == whole.shape(), "training as a fed edge");
+}
+
+}  // namespace
+
+int main() {
+  try {
+    functions();
+    training();
+    fed_training();
+  } catch (const std::exception& error) {
+    std::printf("failed: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+/// A file open for reading at any offset.
+///
+/// Thread safety: reads may run at the same time.
+class RandomAccessFile {
+ public:
+  virtual ~RandomAccessFile();
+  /// Bytes in the file when it was opened.
+  virtual std::uint64_t size() const = 0;
+  /// Blocks. Fills `into` from `offset`; returns how many bytes there were, fewer only at the end of the file.
+  virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const = 0;
+  /// Blocks. Fills all of `into`. Errors: data_loss if the file ends before that.
+  void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const;
+};
+
+/// A file open for appending. Closed by the destructor; what must be known to be on disk is synced first.
+///
+/// Thread safety: one thread at a time.
+class WritableFile {
+ public:
+  virtual ~WritableFile();
+  /// Blocks.
+  virtual void append(std::span<const std::byte> bytes) = 0;
+  void append(std::string_view text) { append(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// Blocks until all that was appended would survive a loss of power.
+  virtual void sync() = 0;
+};
+
+/// Where files live; passed to whatever reads or writes one. Paths are the file system's own, separated by '/'.
+///
+/// Thread safety: all functions may be called from any thread. All of them may block.
+/// Errors: every function throws Error; the message names the path and the system's reason. not_found for what is
+/// missing, permission_denied, already_exists, resource_exhausted (disk full, too many open files, file larger than a
+/// limit), failed_precondition (a directory where a file is meant, or not empty), else unavailable.
+class FileSystem {
+ public:
+  static constexpr std::uint64_t default_max_bytes = std::uint64_t{1} << 32;
+
+  virtual ~FileSystem();
+
+  /// The whole file. Errors: resource_exhausted if it holds more than `max_bytes`, before that much is allocated.
+  virtual std::string read_file(const std::string& path, std::uint64_t max_bytes = default_max_bytes) = 0;
+  virtual std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) = 0;
+  /// Opens for appending, made if missing.
+  virtual std::unique_ptr<WritableFile> open_for_appending(const std::string& path) = 0;
+  /// Readers see the old content or the new, never a part, also after a loss of power. A symbolic link stays, and the
+  /// file that it leads to is written. Errors also: failed_precondition for what is there and is no regular file.
+  virtual void write_file_atomically(const std::string& path, std::span<const std::byte> content) = 0;
+  void write_file_atomically(const std::string& path, std::string_view content) {
+    write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));
+  }
+
+  virtual bool exists(const std::string& path) = 0;
+  virtual bool is_directory(const std::string& path) = 0;
+  virtual std::uint64_t file_size(const std::string& path) = 0;
+  /// The names in a directory, sorted, without "." and "..".
+  virtual std::vector<std::string> list_directory(const std::string& path) = 0;
+  /// Makes the directory and its missing parents; no error if it exists.
+  virtual void create_directories(const std::string& path) = 0;
+  /// Removes a file or an empty directory.
+  virtual void remove(const std::string& path) = 0;
+  /// Replaces `to` if that is a file.
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+};
+
+/// The machine's files.
+class PosixFileSystem final : public FileSystem {
+ public:
+  using FileSystem::write_file_atomically;
+  std::string read_file(const std::string& path, std::uint64_t max_bytes = default_max_bytes) override;
+  std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override;
+  std::unique_ptr<WritableFile> open_for_appending(const std::string& path) override;
+  void write_file_atomically(const std::string& path, std::span<const std::byte> content) override;
+  bool exists(const std::string& path) override;
+  bool is_directory(const std::string& path) override;
+  std::uint64_t file_size(const std::string& path) override;
+  std::vector<std::string> list_directory(const std::string& path) override;
+  void create_directories(const std::string& path) override;
+  void remove(const std::string& path) override;
+  void rename(const std::string& from, const std::string& to) override;
+};
+
+/// "a/b" and "c" to "a/b/c"; an absolute `name` stays as it is.
+std::string join_path(std::string_view directory, std::string_view name);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/files/file_system.ipp>
+#endif

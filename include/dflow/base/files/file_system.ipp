@@ -1,0 +1,328 @@
+#pragma once
+
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/base/status.hpp>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE RandomAccessFile::~RandomAccessFile() = default;
+DFLOW_INLINE WritableFile::~WritableFile() = default;
+DFLOW_INLINE FileSystem::~FileSystem() = default;
+
+DFLOW_INLINE void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {
+  const std::size_t got = read_at(offset, into);
+  if (got != into.size()) {
+    throw Error(data_loss(
+        str_cat("file ends early: ", into.size(), " bytes wanted at offset ", offset, ", ", got, " were there")));
+  }
+}
+
+DFLOW_INLINE std::string join_path(std::string_view directory, std::string_view name) {
+  if (directory.empty() || name.starts_with('/')) return std::string(name);
+  return str_cat(directory, directory.ends_with('/') ? "" : "/", name);
+}
+
+namespace detail {
+
+DFLOW_INLINE Code code_of_errno(int error) noexcept {
+  switch (error) {
+    case ENOENT:
+      return Code::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::permission_denied;
+    case EEXIST:
+      return Code::already_exists;
+    case ENOSPC:
+    case EDQUOT:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case EFBIG:
+      return Code::resource_exhausted;
+    case EISDIR:
+    case ENOTDIR:
+    case ENOTEMPTY:
+    case EBUSY:
+    case ETXTBSY:
+      return Code::failed_precondition;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ELOOP:
+      return Code::invalid_argument;
+    default:
+      return Code::unavailable;
+  }
+}
+
+[[noreturn]] DFLOW_INLINE void fail_with_errno(const char* action, const std::string& path, int error) {
+  throw Error(Status(code_of_errno(error),
+                     str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
+}
+
+/// Owns an open file descriptor.
+class FileDescriptor {
+ public:
+  /// Blocks. Errors: as FileSystem; an interrupted call is repeated.
+  FileDescriptor(const char* action, const std::string& path, int flags) : path_(path) {
+    // A path with a zero byte inside would silently name another file.
+    if (path.find('\0') != std::string::npos) fail_with_errno(action, path.c_str(), EINVAL);
+    do {
+      descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    } while (descriptor_ < 0 && errno == EINTR);
+    if (descriptor_ < 0) fail_with_errno(action, path_, errno);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+
+  int get() const noexcept { return descriptor_; }
+  const std::string& path() const noexcept { return path_; }
+
+  /// The size of a regular file; failed_precondition for a directory, 0 for pipes and devices.
+  std::uint64_t size() const {
+    struct stat info {};
+    if (::fstat(descriptor_, &info) != 0) fail_with_errno("inspect", path_, errno);
+    if (S_ISDIR(info.st_mode)) fail_with_errno("read", path_, EISDIR);
+    return S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
+  }
+
+  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const {
+    if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return 0;
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got =
+          ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail_with_errno("read", path_, errno);
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  void write_all(std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) fail_with_errno("write", path_, errno);
+      bytes = bytes.subspan(static_cast<std::size_t>(put));
+    }
+  }
+
+  void sync() const {
+    while (::fsync(descriptor_) != 0) {
+      if (errno != EINTR) fail_with_errno("sync", path_, errno);
+    }
+  }
+
+  /// Closes now, so that an error of a delayed write is not lost.
+  void close() {
+    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_with_errno("close", path_, errno);
+  }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+class PosixRandomAccessFile final : public RandomAccessFile {
+ public:
+  explicit PosixRandomAccessFile(const std::string& path) : file_("open", path, O_RDONLY), size_(file_.size()) {}
+  std::uint64_t size() const override { return size_; }
+  std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+    return file_.read_at(offset, into);
+  }
+
+ private:
+  FileDescriptor file_;
+  std::uint64_t size_;
+};
+
+class PosixWritableFile final : public WritableFile {
+ public:
+  explicit PosixWritableFile(const std::string& path) : file_("open", path, O_WRONLY | O_CREAT | O_APPEND) {}
+  void append(std::span<const std::byte> bytes) override { file_.write_all(bytes); }
+  void sync() override { file_.sync(); }
+
+ private:
+  FileDescriptor file_;
+};
+
+DFLOW_INLINE std::string parent_directory(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
+/// failed_precondition if there is something that is no regular file, invalid_argument for too many links.
+DFLOW_INLINE std::string file_to_replace(std::string path) {
+  constexpr int max_links = 40;  // as Linux has it
+  const std::string given = path;
+  if (given.find('\0') != std::string::npos) fail_with_errno("replace", given.c_str(), EINVAL);
+  for (int links = 0;; ++links) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) {
+      if (errno == ENOENT) return path;
+      fail_with_errno("replace", given, errno);
+    }
+    if (S_ISDIR(info.st_mode)) fail_with_errno("replace", given, EISDIR);
+    if (S_ISREG(info.st_mode)) return path;
+    if (!S_ISLNK(info.st_mode)) {
+      throw Error(failed_precondition(str_cat("cannot replace '", given, "': it is not a regular file")));
+    }
+    if (links == max_links) fail_with_errno("replace", given, ELOOP);
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+    if (length < 0) fail_with_errno("replace", given, errno);
+    target.resize(static_cast<std::size_t>(length));
+    path = join_path(parent_directory(path), target);
+  }
+}
+
+DFLOW_INLINE void sync_directory(const std::string& path) {
+  FileDescriptor("open", path, O_RDONLY | O_DIRECTORY).sync();
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::string PosixFileSystem::read_file(const std::string& path, std::uint64_t max_bytes) {
+  const detail::FileDescriptor file("open", path, O_RDONLY);
+  const std::uint64_t size = file.size();
+  const auto too_large = [&] {
+    return Error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+  };
+  if (size > max_bytes) throw too_large();
+  std::string content(static_cast<std::size_t>(size), '\0');
+  std::size_t done = 0;
+  // Pipes and files in /proc have no size, and a file may grow: read until there is no more.
+  while (true) {
+    if (done == content.size()) {
+      char probe[4096];
+      const ssize_t got = ::read(file.get(), probe, sizeof(probe));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) detail::fail_with_errno("read", path, errno);
+      if (got == 0) return content;
+      content.append(probe, static_cast<std::size_t>(got));
+      done = content.size();
+    } else {
+      const ssize_t got = ::read(file.get(), content.data() + done, content.size() - done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) detail::fail_with_errno("read", path, errno);
+      if (got == 0) {
+        content.resize(done);
+        return content;
+      }
+      done += static_cast<std::size_t>(got);
+    }
+    if (done > max_bytes) throw too_large();
+  }
+}
+
+DFLOW_INLINE std::unique_ptr<RandomAccessFile> PosixFileSystem::open_for_reading(const std::string& path) {
+  return std::make_unique<detail::PosixRandomAccessFile>(path);
+}
+
+DFLOW_INLINE std::unique_ptr<WritableFile> PosixFileSystem::open_for_appending(const std::string& path) {
+  return std::make_unique<detail::PosixWritableFile>(path);
+}
+
+DFLOW_INLINE void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
+  const std::string target = detail::file_to_replace(path);
+  // Unique among processes and threads, by what is on this thread's stack; left behind only if the process dies inside
+  // this call, and then in the way of nobody but another process of its number.
+  const std::string temporary =
+      str_cat(target, ".", ::getpid(), ".", reinterpret_cast<std::uintptr_t>(&target), ".tmp");
+  ::unlink(temporary.c_str());
+  detail::FileDescriptor file("create", temporary, O_WRONLY | O_CREAT | O_EXCL);
+  try {
+    file.write_all(content);
+    file.sync();
+    file.close();
+    if (::rename(temporary.c_str(), target.c_str()) != 0) detail::fail_with_errno("replace", path, errno);
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  detail::sync_directory(detail::parent_directory(target));
+}
+
+DFLOW_INLINE bool PosixFileSystem::exists(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0;
+}
+
+DFLOW_INLINE bool PosixFileSystem::is_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+DFLOW_INLINE std::uint64_t PosixFileSystem::file_size(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) detail::fail_with_errno("inspect", path, errno);
+  if (S_ISDIR(info.st_mode)) detail::fail_with_errno("inspect", path, EISDIR);
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+DFLOW_INLINE std::vector<std::string> PosixFileSystem::list_directory(const std::string& path) {
+  struct Closer {
+    void operator()(DIR* directory) const { ::closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Closer> directory(::opendir(path.c_str()));
+  if (directory == nullptr) detail::fail_with_errno("list", path, errno);
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = ::readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) detail::fail_with_errno("list", path, errno);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+DFLOW_INLINE void PosixFileSystem::create_directories(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string prefix = path.substr(0, end);
+    if (!prefix.empty() && ::mkdir(prefix.c_str(), 0777) != 0) {
+      int error = errno;
+      if (error == EEXIST && end != std::string::npos) error = ENOTDIR;
+      if (!is_directory(prefix)) detail::fail_with_errno("create directory", prefix, error);
+    }
+    if (end == std::string::npos) return;
+  }
+}
+
+DFLOW_INLINE void PosixFileSystem::remove(const std::string& path) {
+  if (std::remove(path.c_str()) != 0) {
+    // Both are allowed for a directory that is not empty.
+    detail::fail_with_errno("remove", path, errno == EEXIST ? ENOTEMPTY : errno);
+  }
+}
+
+DFLOW_INLINE void PosixFileSystem::rename(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) {
+    const int error = errno;
+    throw Error(Status(detail::code_of_errno(error == EEXIST ? ENOTEMPTY : error),
+                       str_cat("cannot rename '", from, "' to '", to, "': ", std::generic_category().message(error))));
+  }
+}
+
+}  // namespace dflow

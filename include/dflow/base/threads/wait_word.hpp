@@ -1,0 +1,23 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace dflow {
+
+/// Blocks while `word` holds `value`; may return early, so it is called in a loop that looks for itself.
+/// On Linux a bare futex: std::atomic::wait of libstdc++ yields before it sleeps, for which the scheduler makes the
+/// sleeper wait when it is woken (measured: 55 us from wake to running against 6 us).
+void wait_while_equal(const std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept;
+
+/// Wakes one thread, or all, blocked on `word`. Only the address is used: the word itself may be gone already.
+void wake_one(const std::atomic<std::uint32_t>& word) noexcept;
+void wake_all(const std::atomic<std::uint32_t>& word) noexcept;
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/threads/wait_word.ipp>
+#endif

@@ -1,0 +1,148 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+
+namespace dflow {
+
+/// What an allocator has given out. Figures of different fields may be of slightly different moments.
+struct AllocatorStats {
+  std::uint64_t num_allocations = 0;  ///< calls of allocate that succeeded
+  std::size_t bytes_in_use = 0;       ///< allocated and not deallocated yet
+  std::size_t peak_bytes_in_use = 0;
+  std::size_t bytes_cached = 0;  ///< kept for reuse
+  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();
+};
+
+/// What blocks go back to. One that is not an Allocator itself lives until the last of its blocks is back, also when
+/// the allocator that handed them out has been destroyed.
+///
+/// Thread safety: may be called from any thread.
+class BlockOwner {
+ public:
+  /// Takes back what was allocated as so many bytes.
+  virtual void deallocate(void* block, std::size_t bytes) noexcept = 0;
+
+ protected:
+  BlockOwner() = default;
+  ~BlockOwner() = default;
+};
+
+/// Where the bytes of tensors come from. Each device has one.
+///
+/// Buffers outlive their allocator safely if it has a block owner apart (PoolAllocator, LimitAllocator,
+/// HugePageAllocator) or belongs to a shared_ptr, which each of its buffers then shares; any other must outlive them.
+/// An allocator that takes its memory from another keeps that likewise.
+///
+/// Thread safety: all functions may be called from any thread.
+class Allocator : public BlockOwner, public std::enable_shared_from_this<Allocator> {
+ public:
+  /// Alignment in bytes that every allocator gives: a cache line, and the widest vector register.
+  static constexpr std::size_t default_alignment = 64;
+
+  virtual ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  /// At least `bytes` uninitialised bytes, not null also for 0. `alignment` is a power of two.
+  /// Errors: resource_exhausted that names the bytes; invalid_argument for an alignment this allocator does not give.
+  virtual void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) = 0;
+  /// Takes back what allocate returned for as many bytes.
+  void deallocate(void* block, std::size_t bytes) noexcept override = 0;
+
+  virtual std::string_view name() const noexcept = 0;
+  virtual AllocatorStats stats() const noexcept = 0;
+
+  /// Gives back what is kept for reuse, down to the system where that is possible. May block.
+  virtual void trim() noexcept {}
+
+  /// False for memory that the CPU must not touch, such as a GPU's.
+  bool is_host_memory() const noexcept { return is_host_memory_; }
+
+  /// What a block may be given back to instead of this allocator, also when that has been destroyed. If it is this
+  /// allocator itself, `keeper` keeps it.
+  BlockOwner& block_owner() noexcept { return *block_owner_; }
+  /// A share of this allocator if blocks need one: if it is its own block owner and belongs to a shared_ptr; else null.
+  std::shared_ptr<Allocator> keeper() noexcept {
+    return block_owner_ == this ? weak_from_this().lock() : std::shared_ptr<Allocator>();
+  }
+
+ protected:
+  explicit Allocator(bool is_host_memory = true) noexcept : block_owner_(this), is_host_memory_(is_host_memory) {}
+  Allocator(bool is_host_memory, BlockOwner& block_owner) noexcept
+      : block_owner_(&block_owner), is_host_memory_(is_host_memory) {}
+
+ private:
+  BlockOwner* block_owner_;
+  bool is_host_memory_;
+};
+
+namespace detail {
+
+[[noreturn]] void throw_out_of_memory(std::string_view allocator, std::size_t bytes);
+
+/// What the allocator gives, which is checked: an allocator may be the user's, and malloc's null is easily passed on.
+/// Errors: those of the allocator; resource_exhausted that names it if it gives null.
+inline void* allocate_from(Allocator& allocator, std::size_t bytes, std::size_t alignment = Allocator::default_alignment) {
+  void* block = allocator.allocate(bytes, alignment);
+  if (block == nullptr) [[unlikely]]
+    throw_out_of_memory(allocator.name(), bytes);
+  return block;
+}
+
+}  // namespace detail
+
+/// The process's heap. Blocks of 2 MiB and more are advised to huge pages.
+class CpuAllocator final : public Allocator {
+ public:
+  CpuAllocator() noexcept = default;
+
+  void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) override;
+  void deallocate(void* block, std::size_t bytes) noexcept override;
+  std::string_view name() const noexcept override { return "cpu"; }
+  AllocatorStats stats() const noexcept override;
+
+ private:
+  std::atomic<std::uint64_t> num_allocations_{0};
+  std::atomic<std::size_t> bytes_in_use_{0};
+  std::atomic<std::size_t> peak_bytes_in_use_{0};
+};
+
+/// Passes on to another allocator until `limit_bytes` are in use; then allocate throws resource_exhausted.
+class LimitAllocator final : public Allocator {
+ public:
+  /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
+  LimitAllocator(Allocator& inner, std::size_t limit_bytes);
+  /// Errors: invalid_argument if `inner` is null.
+  LimitAllocator(std::shared_ptr<Allocator> inner, std::size_t limit_bytes);
+  ~LimitAllocator() override;
+
+  void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) override;
+  void deallocate(void* block, std::size_t bytes) noexcept override;
+  std::string_view name() const noexcept override { return "limit"; }
+  AllocatorStats stats() const noexcept override;
+  void trim() noexcept override;
+
+ private:
+  struct State;
+  explicit LimitAllocator(std::unique_ptr<State> state) noexcept;
+
+  State* state_;  ///< deletes itself with the last block
+};
+
+/// The allocator of tensors that are made without naming one, and what sessions' own allocators take their memory from:
+/// a HugePageAllocator on the process's heap, one per process.
+Allocator& default_cpu_allocator() noexcept;
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/core/memory/allocator.ipp>
+#include <dflow/core/memory/huge_page_allocator.hpp>
+#endif

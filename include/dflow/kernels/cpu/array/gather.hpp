@@ -1,0 +1,68 @@
+#pragma once
+
+#include <dflow/kernels/cpu/array/element_copy.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/ops/array/gather.hpp>
+
+#include <array>
+#include <string>
+#include <type_traits>
+
+namespace dflow {
+
+namespace detail {
+
+/// "[1,4]": the index of element `position` of a tensor of that shape.
+inline std::string position_to_string(std::int64_t position, const Shape& shape) {
+  const auto strides = row_major_strides(shape);
+  std::array<std::int64_t, max_rank> index{};
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    index[at] = position / strides[at];
+    position %= strides[at];
+  }
+  return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
+}
+
+template <class I> struct GatherKernel {
+  double cost_ns(const KernelInit& init) const { return move_cost_ns(init) + estimated_elements(init.inputs[1]) * 2; }
+
+  void operator()(KernelContext& context) const {
+    const AnyTensor& params = context.input(0);
+    const Tensor<I>& indices = context.input<I>(1);
+    const Shape shape = inferred_shape(context);
+    const std::int64_t limit = params.dim(0);
+    const std::int64_t row = params.shape().num_elements(1, params.rank());
+    AnyTensor& y = context.allocate_output(0, shape);
+    const std::int64_t bad = gather(context, params, indices, row, y);
+    if (bad < 0) return;
+    context.fail(str_cat("indices", indices.rank() == 0 ? std::string() : position_to_string(bad, indices.shape()),
+                         " = ", indices.data()[bad], " is outside [0, ", limit, "), the rows of params ",
+                         params.shape().to_string()));
+  }
+
+ private:
+  static std::int64_t gather(KernelContext& context, const AnyTensor& params, const Tensor<I>& indices,
+                             std::int64_t row, AnyTensor& y) {
+    const std::int64_t limit = params.dim(0), count = indices.num_elements();
+    if (row == 0) return cpu::find_bad_index(count, indices.data(), limit);
+    if (params.dtype() != DType::string) {
+      return cpu::gather_rows(context.pool(), 1, limit, count, static_cast<std::size_t>(row) * size_of(params.dtype()),
+                              params.raw_data(), indices.data(), y.raw_data(), cpu_options(context));
+    }
+    const std::int64_t bad = cpu::find_bad_index(count, indices.data(), limit);
+    for (std::int64_t i = 0; bad < 0 && i < count; ++i) {
+      copy_elements(DType::string, row, element(params, indices.data()[i] * row), element(y, i * row));
+    }
+    return bad;
+  }
+};
+
+}  // namespace detail
+
+template <class T, class I> struct Kernel<Gather, Cpu, T, I> : detail::GatherKernel<I> {
+  static constexpr bool splits = !std::is_same_v<T, std::string>;
+};
+
+}  // namespace dflow

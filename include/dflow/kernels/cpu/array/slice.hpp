@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/kernels/cpu/array/element_copy.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/ops/array/slice.hpp>
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace dflow {
+
+namespace detail {
+
+struct SliceKernel {
+  double cost_ns(const KernelInit& init) const { return move_cost_ns(init); }
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    const SmallIntegers begin(context.input(1));
+    const auto strides = row_major_strides(x.shape());
+    std::int64_t first = 0;
+    for (int i = 0; i < shape.rank(); ++i) first += begin[i] * strides[static_cast<std::size_t>(i)];
+    if (shape.num_elements() == 0 || is_contiguous(shape, x.shape())) {
+      return set_contiguous_part(context, 0, x, shape.num_elements() == 0 ? 0 : first, shape);
+    }
+    AnyTensor& y = context.allocate_output(0, shape);
+    strided_copy(context, x.dtype(), shape.dims(), element(x, first), strides, y.raw_data(), row_major_strides(shape));
+  }
+
+ private:
+  /// Dimensions of 1, then one that may be cut, then whole ones.
+  static bool is_contiguous(const Shape& part, const Shape& whole) {
+    int i = 0;
+    while (i < part.rank() && part[i] == 1) ++i;
+    for (++i; i < part.rank(); ++i) {
+      if (part[i] != whole[i]) return false;
+    }
+    return true;
+  }
+};
+
+struct PadKernel {
+  double cost_ns(const KernelInit& init) const { return move_cost_ns(init); }
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    if (shape == x.shape()) return context.set_output(0, x);
+    const SmallIntegers widths(context.input(1));
+    AnyTensor& y = context.allocate_output(0, shape);
+    context.pool().parallel_for(
+        shape.num_elements(), copy_cost_ns(y.dtype()), [&](std::int64_t begin, std::int64_t end) {
+          std::memset(element(y, begin), 0, static_cast<std::size_t>(end - begin) * size_of(y.dtype()));
+        });
+    const auto strides = row_major_strides(shape);
+    std::int64_t first = 0;
+    for (int i = 0; i < shape.rank(); ++i) first += widths[2 * i] * strides[static_cast<std::size_t>(i)];
+    if (x.num_elements() == 0) return;
+    strided_copy(context, x.dtype(), x.shape().dims(), x.raw_data(), row_major_strides(x.shape()), element(y, first),
+                 strides);
+  }
+};
+
+}  // namespace detail
+
+template <class T, class I> struct Kernel<Slice, Cpu, T, I> : detail::SliceKernel {
+  static constexpr bool splits = !std::is_same_v<T, std::string>;
+};
+template <class T, class I> struct Kernel<Pad, Cpu, T, I> : detail::PadKernel {};
+
+}  // namespace dflow

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <dflow/kernels/cpu/array/element_copy.hpp>
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/ops/array/transpose.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <type_traits>
+
+namespace dflow {
+
+namespace detail {
+
+struct TransposeKernel {
+  double cost_ns(const KernelInit& init) const { return 2 * move_cost_ns(init); }
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    const SmallIntegers perm(context.input(1));
+    if (keeps_order(perm, x.shape())) return context.set_output(0, x.reshaped(shape));
+    AnyTensor& y = context.allocate_output(0, shape);
+    if (shape.num_elements() == 0) return;
+    if (x.dtype() == DType::string) {
+      const auto strides = row_major_strides(x.shape());
+      std::array<std::int64_t, max_rank> from{};
+      for (int i = 0; i < perm.size(); ++i)
+        from[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(perm[i])];
+      return strided_copy(context, x.dtype(), shape.dims(), x.raw_data(), from, y.raw_data(), row_major_strides(shape));
+    }
+    std::array<std::int32_t, max_rank> order{};
+    std::copy(perm.begin(), perm.end(), order.begin());
+    cpu::transpose(context.pool(), size_of(x.dtype()), x.shape().dims(),
+                   {order.data(), static_cast<std::size_t>(perm.size())}, x.raw_data(), y.raw_data(),
+                   cpu_options(context));
+  }
+
+ private:
+  /// Only dimensions of 1 move.
+  static bool keeps_order(const SmallIntegers& perm, const Shape& x) {
+    std::int64_t last = -1;
+    for (const std::int64_t axis : perm) {
+      if (x[static_cast<int>(axis)] == 1) continue;
+      if (axis < last) return false;
+      last = axis;
+    }
+    return true;
+  }
+};
+
+}  // namespace detail
+
+template <class T, class I> struct Kernel<Transpose, Cpu, T, I> : detail::TransposeKernel {
+  static constexpr bool splits = !std::is_same_v<T, std::string>;
+};
+
+template <class T> struct Kernel<InvertPermutation, Cpu, T> {
+  static constexpr bool splits = false;
+  double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
+
+  void operator()(KernelContext& context) const {
+    const Tensor<T>& x = context.input<T>(0);
+    const Shape shape = detail::inferred_shape(context);
+    Tensor<T>& y = context.allocate_output<T>(0, shape);
+    std::fill(y.begin(), y.end(), T(-1));
+    for (std::int64_t i = 0; i < shape[0]; ++i) {
+      const T to = x.data()[i];
+      if (to < 0 || to >= shape[0]) context.fail(str_cat("x[", i, "] = ", to, " is outside [0, ", shape[0], ")"));
+      if (y.data()[to] != T(-1)) context.fail(str_cat("x holds ", to, " more than once"));
+      y.data()[to] = static_cast<T>(i);
+    }
+  }
+};
+
+}  // namespace dflow

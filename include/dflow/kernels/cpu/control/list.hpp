@@ -1,0 +1,7 @@
+#pragma once
+
+/// The kernels of the family's ops.
+
+#include <dflow/kernels/cpu/control/check.hpp>
+#include <dflow/kernels/cpu/control/no_op.hpp>
+#include <dflow/ops/control/list.hpp>

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <dflow/base/cpu_features.hpp>
+
+#include <cstdint>
+
+/// Before a loop whose iterations do not depend on each other although an input may be the output: lets the compiler
+/// vectorise without a test for overlap, which an exact overlap would fail.
+#if defined(__clang__)
+#define DFLOW_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define DFLOW_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#else
+#define DFLOW_INDEPENDENT_ITERATIONS
+#endif
+
+namespace dflow::cpu {
+
+/// y[i] = f(inputs[0][i], inputs[1][i], ...) for i in [0, n). y may be one of the inputs, and overlaps none otherwise.
+/// Returns null, or what is wrong with an element; y is unspecified then.
+using ElementwiseLoop = const char* (*)(std::int64_t n, const void* const* inputs, void* y, CpuLevel max_level);
+
+/// The loops of one elementwise op for one element type.
+struct ElementwiseCode {
+  ElementwiseLoop dense = nullptr;
+  /// Of two inputs, with the first or the second being one element for all i; null where only `dense` exists.
+  ElementwiseLoop first_repeated = nullptr;
+  ElementwiseLoop second_repeated = nullptr;
+  CpuLevel max_level = CpuLevel::x86_64_v4;  ///< what the loops are called with
+  std::uint8_t num_inputs = 1;               ///< 1 to 4
+  std::uint8_t input_bytes = 0;              ///< of one element; the same for all inputs
+  std::uint8_t output_bytes = 0;
+  bool copies_as_bytes = true;  ///< inputs may be copied by their bytes
+  bool broadcasts = true;       ///< else all inputs must have one shape
+  float ns_per_element = 1;     ///< an estimate of one element's time
+};
+
+}  // namespace dflow::cpu

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <dflow/kernels/cpu/linalg/eigen.hpp>
+#include <dflow/ops/linalg/decompose.hpp>
+
+#include <Eigen/Cholesky>
+
+namespace dflow {
+
+template <class T> struct Kernel<Cholesky, Cpu, T> {
+  double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 1.0 / 3); }
+
+  void operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& l) const {
+    const auto in = cpu::matrices(a);
+    const auto out = cpu::matrices(l);
+    if (in.are_empty()) return;
+    const std::int64_t n = in.rows();
+    cpu::for_each_matrix<T>(context, in.count(), cpu::cube(n, n, n) / 3, [&](std::int64_t i) {
+      const Eigen::LLT<cpu::OwnMatrix<T>> factor{cpu::OwnMatrix<T>(in[i])};
+      if (factor.info() != Eigen::Success) {
+        context.fail("Cholesky decomposition was not successful. The input might not be valid.");
+      }
+      out[i] = cpu::OwnMatrix<T>(factor.matrixL());
+    });
+  }
+};
+
+}  // namespace dflow

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <dflow/kernels/cpu/linalg/eigen.hpp>
+
+#include <unsupported/Eigen/FFT>
+
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dflow::cpu {
+
+/// Longer lines are refused: Eigen counts in int.
+inline constexpr std::int64_t max_fourier_length = std::int64_t{1} << 28;
+
+/// The transform of lines of one length, unscaled: Eigen's mixed radix one (kissfft), whose time grows with the sum of
+/// the length's prime factors; where one is large, its convolution with a chirp of a power of two (Bluestein 1970), in
+/// double.
+///
+/// Thread safety: used by one thread at a time.
+template <class R> class FourierPlan {
+ public:
+  using Complex = std::complex<R>;
+
+  FourierPlan(std::int64_t length, bool inverse) : length_(length), inverse_(inverse) {
+    lines_.SetFlag(Eigen::FFT<R>::Unscaled);
+    if (largest_prime_factor(length) > 50) chirp_.emplace(length, inverse);
+  }
+
+  std::int64_t length() const { return length_; }
+  bool is_inverse() const { return inverse_; }
+
+  /// from and to do not overlap.
+  void run(const Complex* from, Complex* to) {
+    if (length_ <= 1) {
+      std::copy_n(from, length_, to);
+    } else if (chirp_) {
+      chirp_->run(from, to);
+    } else if (inverse_) {
+      lines_.inv(to, from, length_);
+    } else {
+      lines_.fwd(to, from, length_);
+    }
+  }
+
+ private:
+  static std::int64_t largest_prime_factor(std::int64_t n) {
+    std::int64_t largest = 1;
+    for (std::int64_t p = 2; p * p <= n; ++p) {
+      for (; n % p == 0; n /= p) largest = p;
+    }
+    return n > 1 ? n : largest;
+  }
+
+  /// With w[k] = exp(-i pi k^2 / n): jk = (j^2 + k^2 - (k - j)^2) / 2, so that y[k] is w[k] times the convolution of x
+  /// w with the conjugate of w.
+  class Chirp {
+   public:
+    using Wide = std::complex<double>;
+
+    Chirp(std::int64_t length, bool inverse) : factors_(static_cast<std::size_t>(length)) {
+      std::size_t size = 1;
+      while (size < 2 * factors_.size()) size *= 2;
+      lines_.SetFlag(Eigen::FFT<double>::Unscaled);
+      product_.resize(size);
+      spectrum_.resize(size);
+      kernel_.resize(size);
+      std::vector<Wide> conjugates(size);
+      for (std::int64_t k = 0; k < length; ++k) {
+        const double angle = EIGEN_PI * static_cast<double>(k * k % (2 * length)) / static_cast<double>(length);
+        const Wide factor(std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle));
+        const auto at = static_cast<std::size_t>(k);
+        factors_[at] = factor;
+        conjugates[at] = conjugates[(size - at) % size] = std::conj(factor);
+      }
+      lines_.fwd(kernel_.data(), conjugates.data(), static_cast<Eigen::Index>(size));
+    }
+
+    void run(const Complex* from, Complex* to) {
+      const auto size = static_cast<Eigen::Index>(product_.size());
+      for (std::size_t k = 0; k < product_.size(); ++k) {
+        product_[k] = k < factors_.size() ? times(Wide(from[k]), factors_[k]) : Wide();
+      }
+      lines_.fwd(spectrum_.data(), product_.data(), size);
+      for (std::size_t k = 0; k < spectrum_.size(); ++k) spectrum_[k] = times(spectrum_[k], kernel_[k]);
+      lines_.inv(product_.data(), spectrum_.data(), size);
+      const double scale = 1.0 / static_cast<double>(size);
+      for (std::size_t k = 0; k < factors_.size(); ++k) to[k] = Complex(times(product_[k], factors_[k]) * scale);
+    }
+
+   private:
+    /// The operator of the standard library looks for what is not finite, which takes long.
+    static Wide times(const Wide& a, const Wide& b) {
+      return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+    }
+
+    Eigen::FFT<double> lines_;
+    std::vector<Wide> factors_, kernel_, product_, spectrum_;
+  };
+
+  std::int64_t length_;
+  bool inverse_;
+  Eigen::FFT<R> lines_;
+  std::optional<Chirp> chirp_;
+};
+
+/// Plans that a kernel has made, for its next run.
+///
+/// Thread safety: safe.
+template <class R> class FourierPlans {
+ public:
+  std::unique_ptr<FourierPlan<R>> take(std::int64_t length, bool inverse) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& plan : idle_) {
+        if (plan->length() != length || plan->is_inverse() != inverse) continue;
+        std::swap(plan, idle_.back());
+        auto taken = std::move(idle_.back());
+        idle_.pop_back();
+        return taken;
+      }
+    }
+    return std::make_unique<FourierPlan<R>>(length, inverse);
+  }
+
+  void give_back(std::unique_ptr<FourierPlan<R>> plan) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() == max_idle) idle_.erase(idle_.begin());
+    idle_.push_back(std::move(plan));
+  }
+
+ private:
+  static constexpr std::size_t max_idle = 16;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<FourierPlan<R>>> idle_;
+};
+
+/// Nanoseconds of one line.
+inline double fourier_line_ns(std::int64_t length) {
+  const auto n = static_cast<double>(length);
+  return 20 + 2 * n * std::log2(n + 1);
+}
+
+/// Calls body(plan, line) for each of `count` lines of one length.
+template <class R, class Body>
+void for_each_line(KernelContext& context, FourierPlans<R>& plans, std::int64_t count, std::int64_t length,
+                   bool inverse, const Body& body) {
+  if (length > max_fourier_length) {
+    context.fail(str_cat("cannot transform ", length, " elements, more than ", max_fourier_length));
+  }
+  context.pool().parallel_for(count, fourier_line_ns(length), [&](std::int64_t begin, std::int64_t end) {
+    auto plan = plans.take(length, inverse);
+    std::vector<std::complex<R>> in(static_cast<std::size_t>(length)), out(in.size());
+    for (std::int64_t line = begin; line < end; ++line) body(*plan, line, in.data(), out.data());
+    plans.give_back(std::move(plan));
+  });
+}
+
+/// Transforms x along dimension `axis` in place and multiplies it by `scale`.
+template <class R>
+void transform_axis(KernelContext& context, FourierPlans<R>& plans, const Shape& shape, int axis, bool inverse, R scale,
+                    const std::complex<R>* from, std::complex<R>* to) {
+  const std::int64_t n = shape[axis], stride = shape.num_elements(axis + 1, shape.rank());
+  const auto move = [&](FourierPlan<R>& plan, std::int64_t line, std::complex<R>* in, std::complex<R>* out) {
+    const std::int64_t base = line / stride * n * stride + line % stride;
+    for (std::int64_t i = 0; i < n; ++i) in[i] = from[base + i * stride];
+    plan.run(in, out);
+    for (std::int64_t i = 0; i < n; ++i) to[base + i * stride] = out[i] * scale;
+  };
+  if (shape.num_elements() != 0) for_each_line(context, plans, shape.num_elements() / n, n, inverse, move);
+}
+
+}  // namespace dflow::cpu

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
+#include <dflow/ops/nn/conv2d.hpp>
+
+#include <algorithm>
+
+namespace dflow {
+
+namespace detail {
+
+/// Sizes of a convolution whose shapes the op's `infer` has checked.
+inline cpu::Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, const Shape& filter) {
+  const WindowPlaces rows = window_places(input[1], filter[0], attrs.strides[1], attrs.padding);
+  const WindowPlaces columns = window_places(input[2], filter[1], attrs.strides[2], attrs.padding);
+  return {.batch = input[0],
+          .in_rows = input[1],
+          .in_cols = input[2],
+          .in_channels = input[3],
+          .filter_rows = filter[0],
+          .filter_cols = filter[1],
+          .out_channels = filter[3],
+          .stride_rows = attrs.strides[1],
+          .stride_cols = attrs.strides[2],
+          .pad_top = rows.pad_before,
+          .pad_left = columns.pad_before,
+          .pad_bottom = rows.pad_after,
+          .pad_right = columns.pad_after};
+}
+
+/// Nanoseconds of the multiplications of a convolution or of one of its gradients, by the filter and the output.
+inline double conv2d_cost_ns(const OutputInfo& filter, const OutputInfo& out) {
+  const std::int64_t channels = filter.shape.has_rank() ? filter.shape.dim(3) : dynamic;
+  const double products = estimated_elements(filter, 1e4) / static_cast<double>(channels > 0 ? channels : 1);
+  return 2000 + estimated_elements(out, 1e4) * products * 0.02;
+}
+
+}  // namespace detail
+
+template <class T> struct Kernel<Conv2D, Cpu, T> {
+  Conv2D::Attrs attrs;
+
+  double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.inputs[1], init.node.outputs[0]); }
+
+  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>& filter, Tensor<T>& y) const {
+    if (y.num_elements() == 0) return;
+    if (x.num_elements() == 0) return static_cast<void>(std::fill(y.begin(), y.end(), T(0.0f)));
+    cpu::conv2d<T>(context.pool(), detail::conv2d_shape(attrs, x.shape(), filter.shape()), x.data(), filter.data(),
+                   y.data(), {}, cpu_options(context));
+  }
+};
+
+template <class T> struct Kernel<Conv2DBackpropInput, Cpu, T> {
+  Conv2D::Attrs attrs;
+
+  double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.inputs[1], init.inputs[2]); }
+
+  void operator()(KernelContext& context, const Tensor<std::int32_t>&, const Tensor<T>& filter,
+                  const Tensor<T>& out_backprop, Tensor<T>& dx) const {
+    if (dx.num_elements() == 0) return;
+    if (out_backprop.num_elements() == 0) return static_cast<void>(std::fill(dx.begin(), dx.end(), T(0.0f)));
+    cpu::conv2d_backward_input<T>(context.pool(), detail::conv2d_shape(attrs, dx.shape(), filter.shape()),
+                                  filter.data(), out_backprop.data(), dx.data(), cpu_options(context));
+  }
+};
+
+template <class T> struct Kernel<Conv2DBackpropFilter, Cpu, T> {
+  Conv2D::Attrs attrs;
+
+  double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.node.outputs[0], init.inputs[2]); }
+
+  void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<std::int32_t>&,
+                  const Tensor<T>& out_backprop, Tensor<T>& dfilter) const {
+    if (dfilter.num_elements() == 0) return;
+    if (out_backprop.num_elements() == 0) return static_cast<void>(std::fill(dfilter.begin(), dfilter.end(), T(0.0f)));
+    cpu::conv2d_backward_filter<T>(context.pool(), detail::conv2d_shape(attrs, x.shape(), dfilter.shape()), x.data(),
+                                   out_backprop.data(), dfilter.data(), cpu_options(context));
+  }
+};
+
+}  // namespace dflow

@@ -1,0 +1,9 @@
+#pragma once
+
+/// The kernels of the family's ops.
+
+#include <dflow/kernels/cpu/reduction/add_n.hpp>
+#include <dflow/kernels/cpu/reduction/prod_gradient.hpp>
+#include <dflow/kernels/cpu/reduction/reduce.hpp>
+#include <dflow/kernels/cpu/reduction/segment.hpp>
+#include <dflow/ops/reduction/list.hpp>

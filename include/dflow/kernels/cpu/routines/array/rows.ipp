@@ -1,0 +1,250 @@
+#pragma once
+
+#include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
+#include <dflow/kernels/cpu/routines/loop_types.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/loops/cast_loops.hpp>
+#include <dflow/kernels/cpu/loops/update_loops.hpp>
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace dflow::cpu {
+
+template <class Index> std::int64_t find_bad_index(std::int64_t count, const Index* indices, std::int64_t limit) {
+  // As unsigned numbers, negative ones are too large. Blocks without a bad one take one comparison each.
+  using Unsigned = std::make_unsigned_t<Index>;
+  constexpr std::int64_t block = 256;
+  for (std::int64_t begin = 0; begin < count; begin += block) {
+    const std::int64_t end = std::min(count, begin + block);
+    Unsigned largest = 0;
+    for (std::int64_t i = begin; i < end; ++i) largest = std::max(largest, static_cast<Unsigned>(indices[i]));
+    if (largest < static_cast<std::uint64_t>(limit)) continue;
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (indices[i] < 0 || static_cast<std::int64_t>(indices[i]) >= limit) return i;
+    }
+  }
+  return -1;
+}
+
+/// Position of the first index from `limit` on, or -1.
+template <class Index> std::int64_t find_large_index(std::int64_t count, const Index* indices, std::int64_t limit) {
+  const Index* const found =
+      std::find_if(indices, indices + count, [&](Index index) { return static_cast<std::int64_t>(index) >= limit; });
+  return found == indices + count ? -1 : found - indices;
+}
+
+/// Copies rows of a size known to the compiler, or of row_bytes where `bytes` is 0.
+template <std::size_t bytes, class Index>
+void gather_some(std::int64_t begin, std::int64_t end, std::int64_t limit, std::size_t row_bytes, const char* from,
+                 const Index* indices, char* to) {
+  constexpr std::int64_t ahead = 8;
+  const std::size_t size = bytes == 0 ? row_bytes : bytes;
+  for (std::int64_t i = begin; i < end; ++i) {
+    if (i + ahead < end) {
+      // As a number: an index that is out of range would make a pointer that must not be formed.
+      const std::size_t at =
+          reinterpret_cast<std::uintptr_t>(from) + static_cast<std::size_t>(indices[i + ahead]) * size;
+      __builtin_prefetch(reinterpret_cast<const void*>(at));
+    }
+    char* row = to + static_cast<std::size_t>(i) * size;
+    if (indices[i] < 0 || static_cast<std::int64_t>(indices[i]) >= limit) {
+      std::memset(row, 0, size);
+    } else {
+      std::memcpy(row, from + static_cast<std::size_t>(indices[i]) * size, size);
+    }
+  }
+}
+
+template <class Index>
+std::int64_t gather_rows(ThreadPool& pool, std::int64_t outer, std::int64_t limit, std::int64_t count,
+                         std::size_t row_bytes, const void* from, const Index* indices, void* to, const CpuOptions&) {
+  const std::int64_t bad = find_bad_index(count, indices, limit);
+  if (row_bytes == 0) return bad;
+  pool.parallel_for(outer * count, 4 + 0.1 * static_cast<double>(row_bytes), [&](std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      const std::int64_t o = begin / count;
+      const std::int64_t first = begin - o * count;
+      const std::int64_t last = std::min(count, first + end - begin);
+      const char* source = static_cast<const char*>(from) + static_cast<std::size_t>(o * limit) * row_bytes;
+      char* target = static_cast<char*>(to) + static_cast<std::size_t>(o * count) * row_bytes;
+      switch (row_bytes) {
+        case 4:
+          gather_some<4>(first, last, limit, row_bytes, source, indices, target);
+          break;
+        case 8:
+          gather_some<8>(first, last, limit, row_bytes, source, indices, target);
+          break;
+        case 64:
+          gather_some<64>(first, last, limit, row_bytes, source, indices, target);
+          break;
+        case 256:
+          gather_some<256>(first, last, limit, row_bytes, source, indices, target);
+          break;
+        default:
+          gather_some<0>(first, last, limit, row_bytes, source, indices, target);
+          break;
+      }
+      begin += last - first;
+    }
+  });
+  return bad;
+}
+
+template <class T> typename ScatterLoops<loop_t<T>>::Apply scatter_loop(ScatterOp op, CpuLevel level) {
+  // Wrapping sums and products of signed integers are those of unsigned ones; quotients and order are not.
+  const auto& ordered = loops<ScatterLoops<loop_t<T>>>(level);
+  switch (op) {
+    case ScatterOp::divide:
+      return ordered.divide;
+    case ScatterOp::minimum:
+      return ordered.minimum;
+    case ScatterOp::maximum:
+      return ordered.maximum;
+    case ScatterOp::multiply:
+      return ordered.multiply;
+    case ScatterOp::subtract:
+      return ordered.subtract;
+    case ScatterOp::add:
+      return ordered.add;
+    case ScatterOp::assign:
+      break;
+  }
+  return nullptr;
+}
+
+template <class T, class Index>
+std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count, std::int64_t row_size,
+                          const Index* indices, const T* rows, T* to, const CpuOptions& options, bool drop_negative) {
+  const std::int64_t bad =
+      drop_negative ? find_large_index(count, indices, limit) : find_bad_index(count, indices, limit);
+  if (bad >= 0 || row_size == 0) return bad;
+  const auto apply = scatter_loop<T>(op, options.max_level);
+  const auto one_row = [&](std::int64_t i) {
+    if (drop_negative && indices[i] < 0) return;
+    T* target = to + static_cast<std::int64_t>(indices[i]) * row_size;
+    if (apply == nullptr) {
+      std::memcpy(static_cast<void*>(target), rows + i * row_size, static_cast<std::size_t>(row_size) * sizeof(T));
+    } else {
+      apply(row_size, as_loop(target), as_loop(rows) + i * row_size);
+    }
+  };
+  // Each thread looks at all indices and takes those of its residue class, so that a row has one writer.
+  const double cost_ns = static_cast<double>(count) * (5 + 0.2 * static_cast<double>(row_size) * sizeof(T) / 4);
+  const auto shards = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(pool.num_threads())));
+  if (shards == 1 || cost_ns < 2 * pool.min_split_ns()) {
+    for (std::int64_t i = 0; i < count; ++i) one_row(i);
+    return -1;
+  }
+  pool.parallel_for(shards, cost_ns / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t shard = static_cast<std::int64_t>(indices[i]) & (shards - 1);
+      if (shard >= begin && shard < end) one_row(i);
+    }
+  });
+  return -1;
+}
+
+/// Sorts keys by their bits from `low` to `high` by a stable radix sort; `spare` has room for as many.
+inline void sort_by_bits(std::int64_t count, std::uint64_t* keys, std::uint64_t* spare, int low, int high) {
+  constexpr int digit_bits = 11;
+  constexpr std::size_t digits = std::size_t{1} << digit_bits;
+  std::uint64_t* from = keys;
+  std::uint64_t* to = spare;
+  for (int shift = low; shift < high; shift += digit_bits) {
+    std::int64_t start[digits] = {};
+    for (std::int64_t i = 0; i < count; ++i) ++start[(from[i] >> shift) & (digits - 1)];
+    std::int64_t sum = 0;
+    for (std::int64_t& entry : start) {
+      const std::int64_t size = entry;
+      entry = sum;
+      sum += size;
+    }
+    for (std::int64_t i = 0; i < count; ++i) to[start[(from[i] >> shift) & (digits - 1)]++] = from[i];
+    std::swap(from, to);
+  }
+  if (from != keys) std::memcpy(keys, from, static_cast<std::size_t>(count) * sizeof(std::uint64_t));
+}
+
+/// The sum of some rows, each of row_size; of 16-bit elements in float, rounded once.
+template <class T> class RowSum {
+ public:
+  RowSum(std::int64_t row_size, const CpuOptions& options) : row_size_(row_size), options_(options) {}
+
+  /// `which` are positions of rows.
+  void operator()(const T* rows, const std::uint64_t* which, const std::uint64_t* end, T* sum) const {
+    const auto row = [&](std::uint64_t position) { return rows + static_cast<std::int64_t>(position) * row_size_; };
+    if constexpr (is_16_bit_float<T>) {
+      if (end - which > 1) return sum_in_float(row, which, end, sum);
+    }
+    std::memcpy(static_cast<void*>(sum), row(*which), static_cast<std::size_t>(row_size_) * sizeof(T));
+    const auto add = loops<ScatterLoops<loop_t<T>>>(options_.max_level).add;
+    for (++which; which != end; ++which) add(row_size_, as_loop(sum), as_loop(row(*which)));
+  }
+
+ private:
+  template <class Row>
+  void sum_in_float(const Row& row, const std::uint64_t* which, const std::uint64_t* end, T* sum) const {
+    const auto add = loops<ScatterLoops<float>>(options_.max_level).add;
+    const auto& casts = loops<CastLoops<loop_t<T>>>(options_.max_level);
+    const Scratch scratch(options_.cache, static_cast<std::size_t>(2 * row_size_) * sizeof(float));
+    float* const all = scratch.as<float>();
+    casts.widen(row_size_, as_loop(row(*which)), all);
+    for (++which; which != end; ++which) {
+      casts.widen(row_size_, as_loop(row(*which)), all + row_size_);
+      add(row_size_, all, all + row_size_);
+    }
+    casts.narrow(row_size_, all, as_loop(sum));
+  }
+
+  std::int64_t row_size_;
+  const CpuOptions& options_;
+};
+
+template <class T, class Index>
+std::int64_t sum_duplicate_rows(ThreadPool& pool, std::int64_t count, std::int64_t row_size, const Index* indices,
+                                const T* rows, Index* unique_indices, T* summed, const CpuOptions& options) {
+  if (count == 0) return 0;
+  // Keys of 32 bits of index and 32 of position, or, for larger ones, positions sorted by comparison.
+  const Scratch scratch(options.cache, static_cast<std::size_t>(3 * count + 1) * sizeof(std::uint64_t));
+  std::uint64_t* order = scratch.as<std::uint64_t>();
+  std::uint64_t* spare = order + count;
+  std::uint64_t* starts = spare + count;
+  const std::uint64_t largest = static_cast<std::uint64_t>(*std::max_element(indices, indices + count));
+  if (largest < (std::uint64_t{1} << 32) && count < (std::int64_t{1} << 32)) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      order[i] = static_cast<std::uint64_t>(indices[i]) << 32 | static_cast<std::uint64_t>(i);
+    }
+    sort_by_bits(count, order, spare, 32, 32 + static_cast<int>(std::bit_width(largest)));
+    for (std::int64_t i = 0; i < count; ++i) order[i] &= 0xffffffffu;
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) order[i] = static_cast<std::uint64_t>(i);
+    std::stable_sort(order, order + count, [&](std::uint64_t a, std::uint64_t b) { return indices[a] < indices[b]; });
+  }
+  std::int64_t unique = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i > 0 && indices[order[i]] == indices[order[i - 1]]) continue;
+    unique_indices[unique] = indices[order[i]];
+    starts[unique++] = static_cast<std::uint64_t>(i);
+  }
+  starts[unique] = static_cast<std::uint64_t>(count);
+  if (row_size == 0) return unique;
+  const RowSum<T> sum_rows(row_size, options);
+  const double row_ns = 5 + 0.3 * static_cast<double>(row_size);
+  pool.parallel_for(unique, row_ns * static_cast<double>(count) / static_cast<double>(unique),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t u = begin; u < end; ++u) {
+                        sum_rows(rows, order + starts[u], order + starts[u + 1], summed + u * row_size);
+                      }
+                    });
+  return unique;
+}
+
+}  // namespace dflow::cpu

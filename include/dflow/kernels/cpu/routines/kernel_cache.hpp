@@ -1,0 +1,49 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/core/memory/allocator.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace dflow::cpu {
+
+struct KernelCacheLimits {
+  /// Scratch above it is released instead of kept. Where the allocator has a limit it is an eighth of that at most.
+  std::size_t scratch_bytes = std::size_t{256} << 20;
+  /// Primitives above it make those go that were not used for longest: shapes that change from call to call (batch or
+  /// image sizes) do not grow the cache without end.
+  std::size_t primitives = 1024;
+};
+
+/// What routines keep between calls: blocks of scratch memory (products pack their operands, fresh pages cost more
+/// than the packing) and oneDNN's compiled primitives, one per shape. A device owns one and passes it to every kernel.
+///
+/// Thread safety: safe; concurrent kernels share one cache.
+class KernelCache {
+ public:
+  /// Scratch comes from `allocator`, which must outlive the cache; its limit covers it.
+  explicit KernelCache(Allocator& allocator = default_cpu_allocator(), const KernelCacheLimits& limits = {});
+  ~KernelCache();
+  KernelCache(const KernelCache&) = delete;
+  KernelCache& operator=(const KernelCache&) = delete;
+
+  /// Bytes of idle scratch and number of primitives held.
+  [[nodiscard]] std::size_t scratch_bytes() const;
+  [[nodiscard]] std::size_t primitives() const;
+  /// Releases everything that no running kernel uses. What is used later is kept again.
+  void clear();
+
+  struct State;
+  [[nodiscard]] State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dflow::cpu
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
+#endif

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <dflow/kernels/cpu/routines/math/gemm.hpp>
+#include <dflow/kernels/cpu/routines/math/gemm_builtin.hpp>
+#include <dflow/kernels/cpu/routines/loop_types.hpp>
+#include <dflow/kernels/cpu/routines/onednn.hpp>
+#include <dflow/kernels/cpu/routines/widened.hpp>
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/loops/simple_gemm_loops.hpp>
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+namespace dflow::cpu {
+
+/// True for products at which oneDNN measured faster than the loops here: with AVX-512 all but small ones, with AVX2 large
+/// ones alone, and those whose b lies transposed.
+inline bool onednn_wins(const Product<float>& p, CpuLevel max_level) {
+  static const CpuLevel detected = detect_cpu_level();
+  const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  if (detected >= CpuLevel::x86_64_v4 && max_level >= CpuLevel::x86_64_v4) {
+    return std::min({p.m, p.n, p.k}) >= 8 && products >= 80.0 * 80 * 80;
+  }
+  if (p.m < 48 || p.n < 48 || p.k < 48) return false;
+  return products >= (p.b_column == 1 ? 800.0 * 800 * 800 : 256.0 * 256 * 256);
+}
+
+/// One sgemm of oneDNN per shard of the longer side of c.
+inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuOptions& options) {
+  const bool by_rows = p.m >= p.n;
+  const std::int64_t extent = by_rows ? p.m : p.n;
+  const std::int64_t wanted = options.reproducible ? 8 : pool.num_threads();
+  // Multiples of oneDNN's blocks of 8 rows, and of vectors in a row; blocks are 48 columns wide, but with those as unit
+  // one of two shards of 512 would be a quarter larger.
+  const std::int64_t shard = round_up((extent + wanted - 1) / wanted, by_rows ? 8 : 16);
+  const std::int64_t shards = (extent + shard - 1) / shard;
+  pool.parallel_for(shards, p.cost_ns() / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t s = begin; s < end; ++s) {
+      const std::int64_t first = s * shard;
+      const std::int64_t count = std::min(shard, extent - first);
+      const Product<float> part = by_rows ? p.rows(first, count) : p.columns(first, count);
+      const bool transpose_a = part.a_depth != 1;
+      const bool transpose_b = part.b_column != 1;
+      if (onednn_gemm(transpose_a, transpose_b, part.m, part.n, part.k, part.a, transpose_a ? part.a_depth : part.a_row,
+                      part.b, transpose_b ? part.b_column : part.b_depth, part.c, part.ldc, part.epilogue.accumulate)) {
+        finish_rows(part.m, part.n, part.c, part.ldc, part.epilogue.bias, part.epilogue.relu);
+      } else {
+        InlinePool serial;
+        gemm_builtin(serial, part, options);
+      }
+    }
+  });
+}
+
+template <class T> void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (has_onednn() && p.k > 0 && options.backend != CpuBackend::builtin &&
+        (options.backend == CpuBackend::onednn || onednn_wins(p, options.max_level))) {
+      // Of so many, which it sums in blocks of its own.
+      constexpr std::int64_t longest = 4 * longest_chain;
+      return multiply_in_halves(pool, p, longest, options.cache,
+                                [&](const Product<float>& part) { gemm_by_onednn(pool, part, options); });
+    }
+  }
+  gemm_builtin(pool, p, options);
+}
+
+/// Half and BFloat16: operands widened to float, the float product rounded once.
+template <class T>
+void gemm_16_bit(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                 const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
+  const Widened<T> wide_a(pool, options, m * k, a);
+  const Widened<T> wide_b(pool, options, k * n, b);
+  const Widened<T> wide_c(pool, options, m * n, epilogue.accumulate ? c : nullptr);
+  const Widened<T> wide_bias(pool, options, epilogue.bias == nullptr ? 0 : n, epilogue.bias);
+  const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : wide_bias.get(), epilogue.relu};
+  gemm_real(pool,
+            make_product<float>(transpose_a, transpose_b, m, n, k, wide_a.get(), wide_b.get(), wide_c.get(), wide),
+            options);
+  wide_c.narrow_to(c);
+}
+
+/// Integers and complex numbers. b is brought into row order first where it lies transposed.
+template <class T>
+void gemm_simple(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                 const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
+  using L = wrapping_loop_t<T>;
+  const auto& table = loops<SimpleGemmLoops<L>>(options.max_level);
+  const Scratch rows_of_b(options.cache, transpose_b ? static_cast<std::size_t>(k * n) * sizeof(T) : 0);
+  if (transpose_b) {
+    T* to = rows_of_b.as<T>();
+    pool.parallel_for(k, static_cast<double>(n), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        for (std::int64_t q = begin; q < end; ++q) to[q * n + j] = b[j * k + q];
+      }
+    });
+    b = to;
+  }
+  const double cost_ns = static_cast<double>(n) * static_cast<double>(k) / 2;
+  pool.parallel_for(m, cost_ns, [&](std::int64_t begin, std::int64_t end) {
+    const L* left = as_wrapping_loop(a) + (k == 0 ? 0 : transpose_a ? begin : begin * k);
+    table.direct(end - begin, n, k, left, transpose_a ? 1 : k, transpose_a ? m : 1, as_wrapping_loop(b), n,
+                 as_wrapping_loop(c) + begin * n, n, epilogue.accumulate);
+    if (epilogue.bias == nullptr && !epilogue.relu) return;
+    for (std::int64_t i = begin * n; i < end * n; ++i) {
+      if constexpr (std::is_integral_v<T>) {
+        // Sums wrap, as those of the product.
+        using Wrapping = std::make_unsigned_t<T>;
+        if (epilogue.bias != nullptr) {
+          c[i] = static_cast<T>(static_cast<Wrapping>(c[i]) + static_cast<Wrapping>(epilogue.bias[i % n]));
+        }
+        if (epilogue.relu && c[i] < T(0)) c[i] = T(0);
+      } else if (epilogue.bias != nullptr) {
+        c[i] = static_cast<T>(c[i] + epilogue.bias[i % n]);
+      }
+    }
+  });
+}
+
+template <class T>
+void gemm(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+          const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
+  if (m <= 0 || n <= 0) return;
+  if constexpr (std::is_floating_point_v<T>) {
+    gemm_real(pool, make_product(transpose_a, transpose_b, m, n, k, a, b, c, epilogue), options);
+  } else if constexpr (is_16_bit_float<T>) {
+    gemm_16_bit(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
+  } else {
+    gemm_simple(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
+  }
+}
+
+template <class T>
+void batched_gemm(ThreadPool& pool, std::int64_t batch, const BatchStrides& strides, bool transpose_a, bool transpose_b,
+                  std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c,
+                  const Epilogue<T>& epilogue, const CpuOptions& options) {
+  if (m <= 0 || n <= 0) return;
+  const auto one = [&](ThreadPool& threads, std::int64_t i) {
+    gemm(threads, transpose_a, transpose_b, m, n, k, a + i * strides.a, b + i * strides.b, c + i * strides.c, epilogue,
+         options);
+  };
+  // Many products: one after the other in each thread. Few and large ones: each by all threads.
+  if (batch >= 2 * pool.num_threads()) {
+    const double cost_ns = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / 24.0 + 50;
+    pool.parallel_for(batch, cost_ns, [&](std::int64_t begin, std::int64_t end) {
+      InlinePool serial;
+      for (std::int64_t i = begin; i < end; ++i) one(serial, i);
+    });
+  } else {
+    for (std::int64_t i = 0; i < batch; ++i) one(pool, i);
+  }
+}
+
+}  // namespace dflow::cpu

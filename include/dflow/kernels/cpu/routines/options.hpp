@@ -1,0 +1,38 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/base/cpu_features.hpp>
+
+#include <cstdint>
+
+namespace dflow::cpu {
+
+class KernelCache;
+
+/// Who computes products and convolutions.
+enum class CpuBackend : std::uint8_t {
+  automatic,  ///< what measured faster for the size
+  builtin,    ///< the loops of this folder
+  onednn,     ///< oneDNN; the same as builtin where it is not compiled in or does not know the element type
+};
+
+/// True when the library was compiled with oneDNN.
+[[nodiscard]] bool has_onednn() noexcept;
+
+/// How a routine computes; the defaults are the fastest.
+struct CpuOptions {
+  CpuBackend backend = CpuBackend::automatic;
+  /// Upper bound on the instructions used: the highest level is taken that this allows, that the processor has and that
+  /// the library holds loops for. Header-only programs hold one set of loops, compiled with their own flags.
+  CpuLevel max_level = CpuLevel::x86_64_v4;
+  /// The same bits whatever the number of threads, also where that costs time (oneDNN).
+  bool reproducible = false;
+  /// Scratch memory and oneDNN primitives that outlive the call; null means they are made and released in each call.
+  KernelCache* cache = nullptr;
+};
+
+}  // namespace dflow::cpu
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/routines/options.ipp>
+#endif

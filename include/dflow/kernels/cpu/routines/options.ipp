@@ -1,0 +1,15 @@
+#pragma once
+
+#include <dflow/kernels/cpu/routines/options.hpp>
+
+namespace dflow::cpu {
+
+DFLOW_INLINE bool has_onednn() noexcept {
+#if defined(DFLOW_HAS_ONEDNN)
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace dflow::cpu

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/expr.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/ops/math/select.hpp>
+#include <dflow/train/batch_normalization.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+/// Mean and unbiased variance of a batch, [channels] each, and the plain variance that it is normalised by.
+struct BatchMoments {
+  Expr mean, variance, unbiased_variance;
+};
+
+/// Of x [batch, rows, columns, channels], in the parameters' type; they can be differentiated.
+DFLOW_INLINE BatchMoments batch_moments(const AnyOutput& x, DType parameter) {
+  GraphStore& graph = *x.graph();
+  const AnyOutput axes = int32_constant(graph, std::vector<std::int64_t>{0, 1, 2});
+  const AnyOutput wide = x.dtype() == parameter ? x : cast_to(x, parameter);
+  const auto mean_of = [&](const AnyOutput& values) -> Expr { return AnyOutput(build<Mean>({values, axes})); };
+  BatchMoments moments;
+  moments.mean = mean_of(wide);
+  moments.variance = mean_of(build<SquaredDifference>({wide, moments.mean}));
+  // Counted in the parameters' type: a batch may have more elements than an int32 can say.
+  const AnyOutput dims = cast_to(shape_of(x), parameter);
+  const Expr elements = AnyOutput(build<Prod>({dims, int32_constant(graph, std::vector<std::int64_t>{0})}));
+  const Expr count = elements / static_cast<double>(std::max<std::int64_t>(x.shape().dim(3), 1));
+  const Expr others = AnyOutput(build<Maximum>({count - 1.0, scalar_like(count, 1.0)}));
+  moments.unbiased_variance = moments.variance * (count / others);
+  return moments;
+}
+
+/// x as images of one pixel, [elements per channel, 1, 1, channels]; x itself if it has rank 4.
+DFLOW_INLINE AnyOutput as_images(const AnyOutput& x, std::int64_t channels) {
+  if (x.shape().rank() == 4) return x;
+  return any_reshape(x, IndexList{-1, 1, 1, channels}, {});
+}
+
+/// y, made from `as_images(x)`, in x's shape.
+DFLOW_INLINE AnyOutput in_shape_of(const AnyOutput& y, const AnyOutput& x) {
+  if (x.shape().rank() == 4) return y;
+  const std::span<const std::int64_t> dims = x.shape().dims();
+  const bool has_zero = std::find(dims.begin(), dims.end(), 0) != dims.end();
+  if (!has_zero && std::count(dims.begin(), dims.end(), dynamic) <= 1) return any_reshape(y, IndexList(dims), {});
+  return build<Reshape>({y, shape_of(x)});
+}
+
+}  // namespace detail
+
+DFLOW_INLINE BatchNormalization::BatchNormalization(BatchNormalizationOptions options)
+    : Layer(options.name), options_(std::move(options)) {
+  options_.name = {};
+}
+
+DFLOW_INLINE AnyOutput BatchNormalization::call(const AnyOutput& x, const Training& training, const At& at) const {
+  const std::int64_t channels = detail::known_channels(x, 2, max_rank, name(), at);
+  GraphStore& graph = *x.graph();
+  const DType parameter = x.dtype() == DType::float64 ? DType::float64 : DType::float32;
+  const ScopeGuard place = enter_place(graph, at.where);
+  detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
+  const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
+  if (layer.is_first_call()) {
+    layer.make("gamma", parameter, {channels}, init::ones(), options_.gamma_regularizer);
+    layer.make("beta", parameter, {channels}, init::zeros(), options_.beta_regularizer);
+    layer.make("moving_mean", parameter, {channels}, init::zeros(), {}, false);
+    layer.make("moving_variance", parameter, {channels}, init::ones(), {}, false);
+    layer.commit();
+  }
+  const AnyOutput gamma_now = gamma().read_edge(), beta_now = beta().read_edge();
+  const Expr average = moving_mean().read_edge(), average_variance = moving_variance().read_edge();
+  const auto move = [&](const AnyVariable& variable, const Expr& value) {
+    Expr step = (Expr(variable.read_edge()) - value) * (1.0 - options_.momentum);
+    if (training.is_edge()) step = AnyOutput(build<Select>({training.edge(), step, zeros_like(step)}));
+    graph.add_to_collection("update_ops", variable.assign_sub(step).node_id());
+  };
+
+  const AnyOutput images = detail::as_images(x, channels);
+  if (training.is_always()) {
+    const BuiltNode fused =
+        detail::any_fused_batch_norm(images, gamma_now, beta_now, {}, {}, {.epsilon = options_.epsilon}, {});
+    move(moving_mean(), fused.output(1));
+    move(moving_variance(), fused.output(2));
+    return detail::in_shape_of(fused, x);
+  }
+  Expr mean = average, variance = average_variance;
+  if (training.is_edge()) {
+    const detail::BatchMoments batch = detail::batch_moments(images, parameter);
+    move(moving_mean(), batch.mean);
+    move(moving_variance(), batch.unbiased_variance);
+    mean = AnyOutput(build<Select>({training.edge(), batch.mean, average}));
+    variance = AnyOutput(build<Select>({training.edge(), batch.variance, average_variance}));
+  }
+  const BuiltNode given = detail::any_fused_batch_norm(images, gamma_now, beta_now, mean, variance,
+                                                       {.epsilon = options_.epsilon, .is_training = false}, {});
+  return detail::in_shape_of(given, x);
+}
+
+}  // namespace dflow

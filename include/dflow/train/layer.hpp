@@ -1,0 +1,99 @@
+#pragma once
+
+#include <dflow/ops/state/variable.hpp>
+#include <dflow/train/initializers.hpp>
+#include <dflow/train/regularizers.hpp>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+struct LayerVariable {
+  std::string name;  ///< within the layer
+  AnyVariable variable;
+  bool trainable = true;
+};
+
+/// What all handles to one layer share.
+struct LayerState {
+  std::string name;              ///< of the scope
+  GraphStore* graph = nullptr;   ///< null before the first call
+  DType dtype = DType::invalid;  ///< of the inputs
+  std::vector<LayerVariable> variables;
+  std::vector<AnyOutput> regularization_losses;
+};
+
+/// Makes the variables of a layer at its first call: `commit` hands them all to the layer, or none.
+class LayerBuilder {
+ public:
+  /// Errors of a later call: InvalidArgument for another graph or element type of inputs than the first one's.
+  LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at);
+
+  bool is_first_call() const noexcept { return state_.graph == nullptr; }
+  AnyVariable make(std::string_view name, DType dtype, const Shape& shape, const Initializer& initializer,
+                   const Regularizer& regularizer = {}, bool trainable = true);
+  void commit();
+
+ private:
+  LayerState& state_;
+  GraphStore& graph_;
+  DType inputs_;
+  const At& at_;
+  LayerState made_;
+};
+
+/// Inside, everything is named after the layer.
+[[nodiscard]] ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, const At& at);
+[[noreturn]] void reject_layer(std::string_view layer, const std::string& message, const At& at);
+/// The last dimension of a layer's input, which sizes its variables.
+std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,
+                            const At& at);
+void require_positive(std::int64_t value, std::string_view what, std::string_view layer, const At& at);
+
+}  // namespace detail
+
+/// What layers with variables have in common. A layer makes its variables at its first call, in the graph of that
+/// input; each later call uses the same ones. So a model that is a function of its layers can be built for training and
+/// again for evaluation:
+///
+/// ```cpp
+/// df::Dense hidden(512, {.activation = df::Activation::relu}), out(10);
+/// auto model = [&](df::Output<float> x, df::Training training) { return out(df::dropout(hidden(x), 0.5f, training));
+/// }; auto logits = model(images, df::Training(true)), predicted = model(test_images, df::Training(false));
+/// ```
+///
+/// Variables and nodes of a layer are named "<name>/...", made unique: "dense/kernel". The name is that of the first
+/// call's `At`, or else that of the options; nodes of a later call are under a name of their own, "dense_1/MatMul".
+///
+/// Thread safety: a copy is a handle to the same layer; calls are building, which needs the caller's lock.
+/// Errors: InvalidArgument for an input of another graph or element type than the first one.
+class Layer {
+ public:
+  bool has_variables() const noexcept { return state_->graph != nullptr; }
+  /// In the order in which they were made; none before the first call.
+  std::vector<AnyVariable> variables() const;
+  /// Those that optimizers train.
+  std::vector<AnyVariable> trainable_variables() const;
+  /// Of that name within the layer: "kernel". Errors: NotFound if there is none, as before the first call.
+  AnyVariable variable(std::string_view name) const;
+  /// What the regularisers give, scalars. They are in the graph's collection "regularization_losses" as well.
+  const std::vector<AnyOutput>& regularization_losses() const noexcept { return state_->regularization_losses; }
+  /// Of its scope; before the first call that of its options.
+  const std::string& name() const noexcept { return state_->name; }
+
+ protected:
+  explicit Layer(std::string_view name);
+
+  std::shared_ptr<detail::LayerState> state_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/layer.ipp>
+#endif

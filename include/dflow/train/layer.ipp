@@ -1,0 +1,114 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/train/layer.hpp>
+
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+[[noreturn]] DFLOW_INLINE void reject_layer(std::string_view layer, const std::string& message, const At& at) {
+  throw Error(invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
+}
+
+DFLOW_INLINE std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,
+                                         const At& at) {
+  if (!x.is_valid()) reject_layer(layer, "the input is an empty Output", at);
+  const PartialShape& shape = x.shape();
+  if (!shape.has_rank() || shape.rank() < min_rank || shape.rank() > max_rank_allowed ||
+      shape.dim(shape.rank() - 1) == dynamic) {
+    reject_layer(layer,
+                 str_cat("the input must have rank ", min_rank, min_rank == max_rank_allowed ? "" : " or more",
+                         " and a known last dimension, its shape is ", shape.to_string()),
+                 at);
+  }
+  return shape.dim(shape.rank() - 1);
+}
+
+DFLOW_INLINE void require_positive(std::int64_t value, std::string_view what, std::string_view layer, const At& at) {
+  if (value < 1) reject_layer(layer, str_cat(what, " must be positive, is ", value), at);
+}
+
+DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, const At& at) {
+  return enter_name_scope(graph, at.name.empty() ? std::string_view(state.name) : at.name, at.where);
+}
+
+DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
+    : state_(state), graph_(graph), inputs_(inputs), at_(at) {
+  if (is_first_call()) return;
+  if (&graph != state.graph) reject_layer(state.name, "the input is of another graph than the layer's variables", at);
+  if (inputs != state.dtype) {
+    reject_layer(state.name,
+                 str_cat("the layer was made for inputs of ", dflow::name(state.dtype), ", got ", dflow::name(inputs)),
+                 at);
+  }
+}
+
+DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, const Shape& shape,
+                                            const Initializer& initializer, const Regularizer& regularizer,
+                                            bool trainable) {
+  if (!initializer) reject_layer(name, "the initializer is empty", at_);
+  GraphStore::Scope outside = graph_.scope();
+  outside.control_inputs.clear();  // neither the first value nor the loss waits for what a step does
+  const ScopeGuard without_control_inputs = graph_.enter(std::move(outside));
+  AnyOutput initial;
+  {
+    const ScopeGuard scope = enter_name_scope(graph_, str_cat(name, "_init"));
+    initial = initializer(graph_, dtype, shape);
+  }
+  const AnyVariable variable = AnyVariable::make(graph_, initial, {.name = name, .trainable = trainable}, at_);
+  made_.variables.push_back({std::string(name), variable, trainable});
+  if (regularizer) {
+    const ScopeGuard scope = enter_name_scope(graph_, str_cat(name, "_regularizer"));
+    const AnyOutput loss = regularizer(variable.read_edge());
+    if (!loss.is_valid() || loss.graph() != &graph_ || loss.endpoint().index != 0 || !loss.shape().has_rank() ||
+        loss.shape().rank() != 0) {
+      reject_layer(name, "the regularizer must give a scalar, the first output of a node of the graph", at_);
+    }
+    made_.regularization_losses.push_back(loss);
+  }
+  return variable;
+}
+
+DFLOW_INLINE void LayerBuilder::commit() {
+  for (const AnyOutput& loss : made_.regularization_losses) {
+    graph_.add_to_collection("regularization_losses", loss.node_id());
+  }
+  if (!at_.name.empty()) state_.name = at_.name;
+  state_.variables = std::move(made_.variables);
+  state_.regularization_losses = std::move(made_.regularization_losses);
+  state_.dtype = inputs_;
+  state_.graph = &graph_;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE Layer::Layer(std::string_view name) : state_(std::make_shared<detail::LayerState>()) {
+  state_->name = name;
+}
+
+DFLOW_INLINE std::vector<AnyVariable> Layer::variables() const {
+  std::vector<AnyVariable> all;
+  for (const detail::LayerVariable& each : state_->variables) all.push_back(each.variable);
+  return all;
+}
+
+DFLOW_INLINE std::vector<AnyVariable> Layer::trainable_variables() const {
+  std::vector<AnyVariable> trained;
+  for (const detail::LayerVariable& each : state_->variables) {
+    if (each.trainable) trained.push_back(each.variable);
+  }
+  return trained;
+}
+
+DFLOW_INLINE AnyVariable Layer::variable(std::string_view name) const {
+  for (const detail::LayerVariable& each : state_->variables) {
+    if (each.name == name) return each.variable;
+  }
+  throw Error(not_found(str_cat("layer '", state_->name, "' has no variable '", name, "'",
+                                has_variables() ? "" : ": variables are made at the first call")));
+}
+
+}  // namespace dflow

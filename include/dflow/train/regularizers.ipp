@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/nn/losses.hpp>
+#include <dflow/train/regularizers.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+namespace regularizer {
+
+namespace detail {
+
+DFLOW_INLINE void require_factor(double factor, std::string_view name) {
+  if (std::isfinite(factor) && factor >= 0) return;
+  throw_error(
+      invalid_argument(str_cat("regularizer ", name, ": the factor must be finite and not negative, is ", factor)));
+}
+
+DFLOW_INLINE AnyOutput wide(const AnyOutput& x) {
+  const bool is_narrow = x.dtype() == DType::float16 || x.dtype() == DType::bfloat16;
+  return is_narrow ? dflow::detail::cast_to(x, DType::float32) : x;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE Regularizer l1(double factor) {
+  detail::require_factor(factor, "l1");
+  return [factor](const AnyOutput& variable) -> AnyOutput {
+    const AnyOutput size = build<Abs>({detail::wide(variable)});
+    std::vector<std::int64_t> axes;
+    for (int axis = 0; axis < size.shape().rank(); ++axis) axes.push_back(axis);
+    const Expr sum = AnyOutput(build<Sum>({size, dflow::detail::int32_constant(*size.graph(), axes)}));
+    return sum * factor;
+  };
+}
+
+DFLOW_INLINE Regularizer l2(double factor) {
+  detail::require_factor(factor, "l2");
+  return [factor](const AnyOutput& variable) -> AnyOutput {
+    return Expr(AnyOutput(build<L2Loss>({detail::wide(variable)}))) * (2.0 * factor);
+  };
+}
+
+DFLOW_INLINE Regularizer l1_l2(double l1_factor, double l2_factor) {
+  return [first = l1(l1_factor), second = l2(l2_factor)](const AnyOutput& variable) -> AnyOutput {
+    return Expr(first(variable)) + Expr(second(variable));
+  };
+}
+
+}  // namespace regularizer
+
+DFLOW_INLINE AnyOutput detail::any_regularization_loss(GraphStore& graph, DType dtype, const At& at) {
+  const ScopeGuard place = enter_place(graph, at.where);
+  std::vector<AnyOutput> losses;
+  for (const NodeId node : graph.collection("regularization_losses")) {
+    losses.push_back(cast_to(AnyOutput(&graph, {node, 0}), dtype));
+  }
+  if (losses.empty()) return any_constant(graph, AnyTensor::zeros(dtype, {}), at);
+  return build<AddN>(std::span<const AnyOutput>(losses), {}, at);
+}
+
+}  // namespace dflow

@@ -1,0 +1,6 @@
+#include <dflow/kernels/cpu/loops/pool_loops.hpp>
+
+namespace dflow::cpu::DFLOW_CPU_VARIANT {
+template const PoolLoops<float>& table();
+template const PoolLoops<double>& table();
+}  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,0 +1,11 @@
+#include <dflow/kernels/cpu/math/list.hpp>
+#include <dflow/kernels/library_kernel.hpp>
+
+namespace dflow {
+
+DFLOW_INSTANTIATE_KERNELS(UnaryOps, Cpu);
+DFLOW_INSTANTIATE_KERNELS(UnaryGradientOps, Cpu);
+DFLOW_INSTANTIATE_KERNELS(TrigonometricOps, Cpu);
+DFLOW_INSTANTIATE_KERNELS(SpecialOps, Cpu);
+
+}  // namespace dflow

@@ -1,1 +1,0 @@
-#include <dflow/kernels/cpu/raw/transpose.ipp>

@@ -1,0 +1,9 @@
+#include <dflow/kernels/cpu/state/list.hpp>
+#include <dflow/kernels/cpu/state/variable.ipp>
+#include <dflow/kernels/library_kernel.hpp>
+
+namespace dflow {
+
+DFLOW_INSTANTIATE_KERNELS(VariableOps, Cpu);
+
+}  // namespace dflow

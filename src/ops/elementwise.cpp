@@ -1,8 +1,0 @@
-#include <dflow/ops/math/binary.ipp>
-#include <dflow/ops/math/broadcast.ipp>
-#include <dflow/ops/math/cast.ipp>
-#include <dflow/ops/math/elementwise_op.ipp>
-#include <dflow/ops/math/select.ipp>
-#include <dflow/ops/math/special.ipp>
-#include <dflow/ops/math/unary.ipp>
-#include <dflow/ops/math/unary_gradients.ipp>

@@ -1,0 +1,165 @@
+#include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
+
+#include "checks.hpp"
+
+#include <limits>
+
+namespace dflow::cpu {
+namespace {
+
+using namespace test;
+
+const std::vector<Pool2dShape>& pool2d_shapes() {
+  static const std::vector<Pool2dShape> all = {
+      {.batch = 2,
+       .in_rows = 6,
+       .in_cols = 6,
+       .channels = 32,
+       .window_rows = 2,
+       .window_cols = 2,
+       .stride_rows = 2,
+       .stride_cols = 2},
+      {.batch = 1,
+       .in_rows = 7,
+       .in_cols = 9,
+       .channels = 5,
+       .window_rows = 3,
+       .window_cols = 2,
+       .stride_rows = 2,
+       .stride_cols = 1,
+       .pad_top = 1,
+       .pad_left = 0,
+       .pad_bottom = 1,
+       .pad_right = 1},
+      {.batch = 5,
+       .in_rows = 5,
+       .in_cols = 4,
+       .channels = 1,
+       .window_rows = 3,
+       .window_cols = 3,
+       .stride_rows = 1,
+       .stride_cols = 1,
+       .pad_top = 1,
+       .pad_left = 1,
+       .pad_bottom = 1,
+       .pad_right = 1},
+      {.batch = 1,
+       .in_rows = 8,
+       .in_cols = 8,
+       .channels = 300,
+       .window_rows = 3,
+       .window_cols = 3,
+       .stride_rows = 2,
+       .stride_cols = 2},
+      {.batch = 0, .in_rows = 4, .in_cols = 4, .channels = 3, .window_rows = 2, .window_cols = 2},
+      {.batch = 2, .in_rows = 2, .in_cols = 2, .channels = 3, .window_rows = 3, .window_cols = 3},
+      {.batch = 2, .in_rows = 5, .in_cols = 5, .channels = 0, .window_rows = 2, .window_cols = 2},
+      {.batch = 1,
+       .in_rows = 4,
+       .in_cols = 4,
+       .channels = 3,
+       .window_rows = 1,
+       .window_cols = 1,
+       .stride_rows = 3,
+       .stride_cols = 3},
+  };
+  return all;
+}
+
+/// Calls f(output index, input index, number of taps) for each element of each window.
+template <class F> void each_tap(const Pool2dShape& s, F&& f) {
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t oy = 0; oy < s.out_rows(); ++oy)
+      for (std::int64_t ox = 0; ox < s.out_cols(); ++ox)
+        for (std::int64_t c = 0; c < s.channels; ++c) {
+          const std::int64_t y0 = oy * s.stride_rows - s.pad_top, x0 = ox * s.stride_cols - s.pad_left;
+          std::vector<std::size_t> taps;
+          for (std::int64_t y = std::max<std::int64_t>(0, y0); y < std::min(s.in_rows, y0 + s.window_rows); ++y)
+            for (std::int64_t x = std::max<std::int64_t>(0, x0); x < std::min(s.in_cols, x0 + s.window_cols); ++x)
+              taps.push_back(static_cast<std::size_t>(((b * s.in_rows + y) * s.in_cols + x) * s.channels + c));
+          const auto o = static_cast<std::size_t>(((b * s.out_rows() + oy) * s.out_cols() + ox) * s.channels + c);
+          for (const std::size_t i : taps) f(o, i, taps.size());
+        }
+}
+
+std::int64_t input_size(const Pool2dShape& s) { return s.batch * s.in_rows * s.in_cols * s.channels; }
+std::int64_t output_size(const Pool2dShape& s) { return s.batch * s.out_rows() * s.out_cols() * s.channels; }
+
+TEMPLATE_TEST_CASE("pooling and its gradients equal naive ones in double", "[routines][pool2d]", float, double, Half,
+                   BFloat16) {
+  WorkStealingPool threads(2);
+  for (CpuLevel level : levels_here()) {
+    const CpuOptions options{.max_level = level};
+    for (const Pool2dShape& s : pool2d_shapes()) {
+      const auto x = random_values<TestType>(input_size(s), 1);
+      const auto dy = random_values<TestType>(output_size(s), 2);
+      std::vector<double> largest(dy.size(), -std::numeric_limits<double>::infinity()), mean(dy.size(), 0.0);
+      std::vector<std::size_t> first(dy.size());
+      std::vector<double> max_grad(x.size(), 0.0), mean_grad(x.size(), 0.0);
+      each_tap(s, [&](std::size_t o, std::size_t i, std::size_t taps) {
+        if (wide(x[i]) > largest[o]) largest[o] = wide(x[i]), first[o] = i;
+        mean[o] += wide(x[i]) / static_cast<double>(taps);
+        mean_grad[i] += wide(dy[o]) / static_cast<double>(taps);
+      });
+      for (std::size_t o = 0; o < dy.size(); ++o) max_grad[first[o]] += wide(dy[o]);
+      std::vector<TestType> y(dy.size()), dx(x.size(), TestType(3));
+      max_pool(threads, s, x.data(), y.data(), options);
+      check_close(y, largest, 0, "maximum");
+      avg_pool(threads, s, x.data(), y.data(), options);
+      check_close(y, mean, 16, "average");
+      max_pool_backward(threads, s, x.data(), dy.data(), dx.data(), options);
+      check_close(dx, max_grad, 16, "gradient of the maximum");
+      avg_pool_backward(threads, s, dy.data(), dx.data(), options);
+      check_close(dx, mean_grad, 16, "gradient of the average");
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("integers have maxima, too", "[routines][pool2d]", std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                   std::uint8_t, std::uint16_t) {
+  InlinePool serial;
+  for (CpuLevel level : levels_here()) {
+    for (const Pool2dShape& s : pool2d_shapes()) {
+      const auto x = random_values<TestType>(input_size(s), 3);
+      std::vector<TestType> y(static_cast<std::size_t>(output_size(s)));
+      std::vector<TestType> expected(y.size(), std::numeric_limits<TestType>::lowest());
+      each_tap(s, [&](std::size_t o, std::size_t i, std::size_t) { expected[o] = std::max(expected[o], x[i]); });
+      max_pool(serial, s, x.data(), y.data(), {.max_level = level});
+      CHECK(y == expected);
+    }
+  }
+}
+
+TEST_CASE("the first of equal maxima gets the gradient, and a NaN is a maximum", "[routines][pool2d]") {
+  InlinePool serial;
+  const Pool2dShape s{.batch = 1, .in_rows = 2, .in_cols = 2, .channels = 9, .window_rows = 2, .window_cols = 2};
+  std::vector<float> x(36, 1.0f), dy(9, 2.0f), dx(36), y(9);
+  x[8 + 18] = std::nanf("");
+  for (CpuLevel level : levels_here()) {
+    max_pool(serial, s, x.data(), y.data(), {.max_level = level});
+    CHECK(y[0] == 1.0f);
+    CHECK(std::isnan(y[8]));
+    max_pool_backward(serial, s, x.data(), dy.data(), dx.data(), {.max_level = level});
+    CHECK(dx[0] == 2.0f);
+    CHECK(dx[9] == 0.0f);
+    CHECK(dx[8] == 0.0f);
+    CHECK(dx[8 + 18] == 2.0f);
+  }
+}
+
+TEMPLATE_TEST_CASE("the average of ones is one, whatever the window", "[routines][pool2d]", float, double) {
+  InlinePool serial;
+  for (std::int64_t size = 1; size <= 15; ++size) {
+    const Pool2dShape shape{
+        .batch = 1, .in_rows = size, .in_cols = 7, .channels = 37, .window_rows = size, .window_cols = 7};
+    const std::vector<TestType> ones(static_cast<std::size_t>(size * 7 * 37), TestType(1));
+    for (CpuLevel level : levels_here()) {
+      std::vector<TestType> y(37);
+      avg_pool(serial, shape, ones.data(), y.data(), {.max_level = level});
+      for (const TestType mean : y) CHECK(mean == 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dflow::cpu

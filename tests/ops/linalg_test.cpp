@@ -1,0 +1,222 @@
+#include <dflow/ops/linalg/decompose.hpp>
+
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+template <class T> struct RealPart { using type = T; };
+template <class T> struct RealPart<std::complex<T>> { using type = T; };
+
+template <class T> Tensor<T> random_matrices(const Shape& shape, unsigned seed = 1) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  Tensor<T> result(shape);
+  for (T& value : result) {
+    const double real = normal(random);
+    if constexpr (is_complex_element<T>) {
+      value = T(static_cast<typename T::value_type>(real), static_cast<typename T::value_type>(normal(random)));
+    } else {
+      value = static_cast<T>(real);
+    }
+  }
+  return result;
+}
+
+/// The largest difference of two tensors of one shape.
+template <class T> double distance(const Tensor<T>& a, const Tensor<T>& b) {
+  REQUIRE(a.shape() == b.shape());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.span().size(); ++i) {
+    const double difference = std::abs(a.span()[i] - b.span()[i]);
+    if (!(difference <= largest)) largest = difference;  // not a number stays
+  }
+  return largest;
+}
+
+template <class T> Output<T> hermitian_part(const Output<T>& x) {
+  return x + batch_matmul(x, matrix_diag(ones_like(matrix_diag_part(x))), {.adj_x = true});
+}
+
+/// Decompositions of one batch of matrices, put together again.
+template <class T> void check_reconstructions(const Shape& shape) {
+  INFO(name(dtype_of<T>) << ' ' << shape.to_string());
+  Graph graph;
+  const auto a = placeholder<T>(graph, shape);
+  const auto is_identity = [](const Output<T>& x) { return batch_matmul(x, x, {.adj_x = true}); };
+  const auto eye_like = [](const Output<T>& x) { return matrix_diag(ones_like(matrix_diag_part(x))); };
+  std::vector<std::pair<Output<T>, Output<T>>> equal;
+  const auto same = [&](const Output<T>& x, const Output<T>& y) { equal.emplace_back(x, y); };
+  const auto orthonormal = [&](const Output<T>& x) { same(is_identity(x), eye_like(is_identity(x))); };
+  for (const bool full : {false, true}) {
+    const auto [q, r] = qr(a, {.full_matrices = full});
+    same(batch_matmul(q, r), a);
+    same(matrix_band_part(r, 0, -1), r);
+    orthonormal(q);
+    const auto [s, u, v] = svd(a, full);
+    orthonormal(u);
+    orthonormal(v);
+    same(s, singular_values(a));
+    if (!full) same(batch_matmul(batch_matmul(u, matrix_diag(s)), v, {.adj_y = true}), a);
+  }
+  const int rank = shape.rank();
+  if (shape[rank - 1] == shape[rank - 2]) {
+    const auto h = hermitian_part(a);
+    const auto [e, v] = self_adjoint_eig(h);
+    orthonormal(v);
+    same(batch_matmul(h, v), batch_matmul(v, matrix_diag(e)));
+    same(e, self_adjoint_eigenvalues(h));
+    const auto positive = batch_matmul(a, a, {.adj_y = true}) + eye_like(a);
+    const auto l = cholesky(positive);
+    same(batch_matmul(l, l, {.adj_y = true}), positive);
+    same(matrix_band_part(l, -1, 0), l);
+    same(batch_matmul(positive, matrix_inverse(positive)), eye_like(a));
+    same(batch_matmul(positive, matrix_solve(positive, a)), a);
+    same(batch_matmul(l, matrix_triangular_solve(l, a)), a);
+    same(batch_matmul(l, matrix_triangular_solve(l, a, {.adjoint = true}), {.adj_x = true}), a);
+  }
+  SessionOptions options;
+  options.num_threads = 4;
+  Session session(graph, options);
+  const Tensor<T> values = random_matrices<T>(shape);
+  const double n = static_cast<double>(std::max(shape[rank - 1], shape[rank - 2]));
+  const double tolerance = 200 * (n + 1) * n * std::numeric_limits<typename RealPart<T>::type>::epsilon();
+  for (std::size_t i = 0; i < equal.size(); ++i) {
+    INFO("relation " << i);
+    const auto [x, y] = session.run({{a, values}}, equal[i].first, equal[i].second);
+    CHECK(distance(x, y) <= tolerance);
+  }
+}
+
+template <class T> void check_reconstructions_of_all_shapes() {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 3}, Shape{5, 2}, Shape{2, 5}, Shape{2, 3, 4, 4}, Shape{3, 20, 17},
+                             Shape{40, 40}, Shape{17, 40}}) {
+    check_reconstructions<T>(shape);
+  }
+}
+
+template <class T> std::vector<std::complex<double>> direct_transform(const Tensor<T>& x) {
+  const auto n = static_cast<std::size_t>(x.dim(0));
+  std::vector<std::complex<double>> y(n);
+  for (std::size_t k = 0; k < n; ++k) {
+    for (std::size_t j = 0; j < n; ++j) {
+      const double angle = -2 * 3.14159265358979323846 * static_cast<double>(j * k % n) / static_cast<double>(n);
+      y[k] += std::complex<double>(x.span()[j]) * std::polar(1.0, angle);
+    }
+  }
+  return y;
+}
+
+/// The largest error of a transform, relative to the root mean square of what it gives.
+template <class T> double transform_error(std::int64_t n) {
+  Graph graph;
+  const auto x = placeholder<T>(graph, {n});
+  const auto y = fft(x), back = ifft(y);
+  Session session(graph);
+  const Tensor<T> values = random_matrices<T>({n});
+  const auto [got, again] = session.run({{x, values}}, y, back);
+  const auto want = direct_transform(values);
+  double largest = 0, squares = 0;
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    largest = std::max(largest, std::abs(std::complex<double>(got.span()[k]) - want[k]));
+    squares += std::norm(want[k]);
+  }
+  CHECK(distance(again, values) < 20 * std::numeric_limits<typename T::value_type>::epsilon() * std::log2(n + 2));
+  return largest / std::sqrt(squares / static_cast<double>(n));
+}
+
+}  // namespace
+
+TEST_CASE("decompositions and solutions put together give the matrix again", "[ops][linalg]") {
+  check_reconstructions_of_all_shapes<float>();
+  check_reconstructions_of_all_shapes<double>();
+  check_reconstructions_of_all_shapes<std::complex<float>>();
+  check_reconstructions_of_all_shapes<std::complex<double>>();
+}
+
+TEST_CASE("transforms of any length are as exact as their element type", "[ops][linalg]") {
+  for (const std::int64_t n : {2, 17, 47, 53, 59, 64, 101, 128, 210, 257, 509, 512, 1000, 1009, 1021, 2018, 2187}) {
+    INFO("length " << n);
+    CHECK(transform_error<std::complex<float>>(n) < 2e-6);
+    CHECK(transform_error<std::complex<double>>(n) < 1e-14 * std::sqrt(static_cast<double>(n)));
+  }
+}
+
+TEST_CASE("what is not finite has no singular values and no eigenvalues", "[ops][linalg]") {
+  Graph graph;
+  const auto a = placeholder<float>(graph, {2, 2});
+  Session session(graph);
+  const auto [s, u, v] = svd(a);
+  const auto e = self_adjoint_eigenvalues(a);
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    const Tensor<float> values({2, 2}, {1, 0, bad, 1});
+    const auto [got_s, got_u, got_v] = session.run({{a, values}}, s, u, v);
+    for (const Tensor<float>& tensor : {got_s, got_u, got_v}) {
+      for (const float value : tensor) CHECK(std::isnan(value));
+    }
+    CHECK(code_of([&] { session.run({{a, values}}, e); }) == Code::invalid_argument);
+  }
+}
+
+TEST_CASE("matrices of no elements are passed over, however many they are", "[ops][linalg]") {
+  Graph graph;
+  const Shape shape{std::int64_t{1} << 40, 0, 0};
+  const auto a = placeholder<double>(graph, shape);
+  const auto [q, r] = qr(a);
+  const auto [s, u, v] = svd(a);
+  const auto [e, vectors] = self_adjoint_eig(a);
+  Session session(graph);
+  for (const Output<double>& y : {q, r, u, v, vectors, cholesky(a), matrix_inverse(a), matrix_solve(a, a),
+                                  matrix_triangular_solve(a, a), matrix_solve_ls(a, a)}) {
+    CHECK(session.run({{a, Tensor<double>(shape)}}, y).shape() == shape);
+  }
+  CHECK(session.run({{a, Tensor<double>(shape)}}, s).shape() == shape.subshape(0, 2));
+  CHECK(session.run({{a, Tensor<double>(shape)}}, e).shape() == shape.subshape(0, 2));
+}
+
+TEST_CASE("gradients that need shapes say so, and equal values have finite ones", "[ops][linalg]") {
+  Graph graph;
+  const auto unknown = placeholder<double>(graph, PartialShape::unknown());
+  const auto [q, r] = qr(unknown);
+  const auto gradient_of_q = [&q = q, &unknown] { gradients(q, unknown); };
+  CHECK(code_of(gradient_of_q) == Code::unimplemented);
+
+  // The rest needs none.
+  const auto [s, u, v] = svd(unknown);
+  const auto [e, vectors] = self_adjoint_eig(unknown);
+  const auto l = cholesky(unknown);
+  const auto loss = reduce_sum(batch_matmul(batch_matmul(u, matrix_diag(s)), v, {.adj_y = true})) + reduce_sum(l) +
+                    reduce_sum(batch_matmul(batch_matmul(vectors, matrix_diag(e)), vectors, {.adj_y = true}));
+  const auto slope = gradients(loss, unknown);
+  Session session(graph);
+  const Tensor<double> twice({2, 2}, {2, 0, 0, 2});
+  const Tensor<double> at_equal = session.run({{unknown, twice}}, slope);
+  for (const double value : at_equal) CHECK(std::isfinite(value));
+}
+
+TEST_CASE("lengths of real transforms that are not given are those of the elements", "[ops][linalg]") {
+  Graph graph;
+  const auto known = placeholder<float>(graph, {2, 6});
+  const auto unknown = placeholder<float>(graph, PartialShape::unknown());
+  CHECK(rfft(known).shape() == PartialShape{2, 4});
+  CHECK(irfft(rfft(known)).shape() == PartialShape{2, 6});
+  CHECK(rfft2d(known).shape() == PartialShape{2, 4});
+  Session session(graph);
+  const Tensor<float> values = random_matrices<float>({2, 6});
+  const auto [a, b] =
+      session.run({{known, values}, {unknown, values}}, irfft2d(rfft2d(known)), irfft2d(rfft2d(unknown)));
+  CHECK(distance(a, values) < 1e-5);
+  CHECK(distance(b, values) < 1e-5);
+  CHECK(status_of([&] { rfft3d(known); }).op() == "RFFT3D");
+}

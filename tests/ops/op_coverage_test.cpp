@@ -1,0 +1,105 @@
+#include "op_runner.hpp"
+
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+using namespace dflow;
+using namespace dflow::testing;
+
+namespace {
+
+/// An op that the oracle has no values of.
+struct OpWithoutRows {
+  std::string_view op, reason;
+};
+
+constexpr std::array<OpWithoutRows, 8> ops_without_rows{{
+    {"NoOp", "has no values; tests/ops/control_test.cpp"},
+    {"_Send", "its value goes to the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
+    {"_Recv", "its value comes from the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
+    {"RandomUniform", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
+    {"RandomUniformInt", "has no inputs but bounds; its bits are TensorFlow's in tests/ops/random_test.cpp"},
+    {"RandomStandardNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
+    {"TruncatedNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
+    {"IsVariableInitialized", "tells what ran before; tests/ops/variable_test.cpp"},
+}};
+
+/// Ops through which the harness hands a row its inputs: each row is an expectation of theirs, too.
+constexpr std::array<std::string_view, 3> carriers{"Placeholder", "Variable", "ReadVariable"};
+
+/// Op, position of the type parameter, element type; -1 for an op without type parameters.
+using Seen = std::set<std::tuple<std::string_view, int, DType>>;
+
+void see(const Node& node, Seen& seen) {
+  if (node.types.size == 0) seen.emplace(node.op->name, -1, DType::invalid);
+  for (int p = 0; p < node.types.size; ++p) seen.emplace(node.op->name, p, node.types[static_cast<std::size_t>(p)]);
+}
+
+/// What the rows of the oracle are about, by the nodes that they build.
+Seen rows_of_oracle(std::vector<std::string>& failures) {
+  Seen seen;
+  for (const OracleCase& oracle_case : oracle_cases()) {
+    for (const DType t : oracle_case.types) {
+      try {
+        const auto built = build_case(oracle_case, t, InputsAs::known_feeds);
+        for (std::size_t i = 0; i < built->graph.num_nodes(); ++i) {
+          const Node& node = built->graph.node(static_cast<NodeId>(i));
+          const bool is_carrier = std::find(carriers.begin(), carriers.end(), node.op->name) != carriers.end();
+          if (is_carrier || node.op->name == oracle_case.op) see(node, seen);
+        }
+      } catch (const std::exception& error) {
+        failures.push_back(oracle_case.title(t) + ": " + error.what());
+      }
+    }
+  }
+  return seen;
+}
+
+/// The element types that type parameter `p` allows and no row has.
+std::string missing_types(const OpDef& op, int p, const Seen& seen) {
+  std::string missing;
+  for (unsigned bit = 0; bit < 32; ++bit) {
+    const auto type = static_cast<DType>(bit);
+    if (op.type_params[static_cast<std::size_t>(p)].allows(type) && !seen.contains({op.name, p, type})) {
+      missing += (missing.empty() ? "" : ", ") + std::string(name(type));
+    }
+  }
+  return missing;
+}
+
+}  // namespace
+
+TEST_CASE("every op of the standard table has expected values for each of its element types", "[ops]") {
+  std::vector<std::string> failures;
+  const Seen seen = rows_of_oracle(failures);
+  std::set<std::string_view> used;
+  const auto report = [&](const OpDef& op, std::string_view param, const std::string& what) {
+    const auto is_it = [&](const OpWithoutRows& without) { return without.op == op.name; };
+    if (std::any_of(ops_without_rows.begin(), ops_without_rows.end(), is_it)) {
+      used.insert(op.name);
+    } else {
+      failures.push_back(str_cat(op.name, " ", param, ": tests/oracle has no row of ", what,
+                                 "; add one in tools/oracle, or an exception with its reason here"));
+    }
+  };
+  standard_op_table().for_each([&](const OpDef& op) {
+    if (op.type_params.empty() && !seen.contains({op.name, -1, DType::invalid})) report(op, "", "it");
+    for (std::size_t p = 0; p < op.type_params.size(); ++p) {
+      const std::string missing = missing_types(op, static_cast<int>(p), seen);
+      if (!missing.empty()) report(op, op.type_params[p].name, missing);
+    }
+  });
+  for (const OpWithoutRows& without : ops_without_rows) {
+    if (!used.contains(without.op)) failures.push_back(str_cat(without.op, " is excepted, and has rows or is no op"));
+  }
+  for (const std::string& failure : failures) UNSCOPED_INFO(failure);
+  CHECK(failures.empty());
+}
