@@ -7,7 +7,8 @@
 namespace dflow::bench {
 
 /// An array in memory as tensors have it, for both sides of a comparison; copies are copies of the numbers.
-template <class T> class Array {
+template <class T>
+class Array {
  public:
   explicit Array(std::int64_t n) : numbers_(Tensor<T>::zeros({n})) {}
   Array(const Array& other) : numbers_(other.numbers_.deep_copy()) {}

@@ -26,7 +26,8 @@ using namespace dflow;
 using namespace dflow::cpu;
 
 /// Memory as tensors have it, shared by the copies of a row's lambda.
-template <class T> struct Numbers {
+template <class T>
+struct Numbers {
   std::shared_ptr<Tensor<T>> tensor;
   explicit Numbers(std::int64_t n) : tensor(std::make_shared<Tensor<T>>(Tensor<T>::zeros({n}))) {}
   T* data() const { return tensor->data(); }
@@ -108,8 +109,8 @@ int main(int argc, char** argv) {
     auto x = normals(batch * num_labels), gradient = zeros(batch * num_labels), loss = zeros(batch);
     auto labels = integers(batch, num_labels);
     return [=, &pool] {
-      static_cast<void>(sparse_softmax_cross_entropy(pool, batch, num_labels, x.data(), labels.data(), loss.data(), gradient.data(),
-                                   options));
+      static_cast<void>(sparse_softmax_cross_entropy(pool, batch, num_labels, x.data(), labels.data(), loss.data(),
+                                                     gradient.data(), options));
     };
   });
   rows.row("softmax cross entropy, both ways [512,32000], by a step", [threads] {
@@ -165,15 +166,16 @@ int main(int argc, char** argv) {
     auto table = normals(table_rows * width), y = zeros(num_indices * width);
     auto indices = integers(num_indices, table_rows);
     return [=, &pool] {
-      static_cast<void>(gather_rows(pool, 1, table_rows, num_indices, width * 4, table.data(), indices.data(), y.data(), options));
+      static_cast<void>(
+          gather_rows(pool, 1, table_rows, num_indices, width * 4, table.data(), indices.data(), y.data(), options));
     };
   });
   rows.row("scatter add 4096 to [250000,64]", [&] {
     auto table = normals(table_rows * width), x = normals(num_indices * width);
     auto indices = integers(num_indices, table_rows);
     return [=, &pool] {
-      static_cast<void>(scatter_rows(pool, ScatterOp::add, table_rows, num_indices, width, indices.data(), x.data(), table.data(),
-                   options));
+      static_cast<void>(scatter_rows(pool, ScatterOp::add, table_rows, num_indices, width, indices.data(), x.data(),
+                                     table.data(), options));
     };
   });
   for (const std::int64_t n : {1'000'000, 10'000'000}) {

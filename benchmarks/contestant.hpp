@@ -14,8 +14,8 @@
 /// libraries which do not fit into one process are measured in turn all the same.
 namespace dflow::bench {
 
-/// Rows by name. On standard input come lines `rows`, `run MILLISECONDS NAME` and `drop NAME`; the answers, a line each, are
-/// the names with tabs between them, the median nanoseconds of one iteration, and `dropped`.
+/// Rows by name. On standard input come lines `rows`, `run MILLISECONDS NAME` and `drop NAME`; the answers, a line
+/// each, are the names with tabs between them, the median nanoseconds of one iteration, and `dropped`.
 class Contestant {
  public:
   using Iteration = std::function<void()>;

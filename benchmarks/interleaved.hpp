@@ -25,7 +25,8 @@ inline double now_ns(Clock clock) {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-template <class F> double time_ns(F&& f, int repeats, Clock clock) {
+template <class F>
+double time_ns(F&& f, int repeats, Clock clock) {
   const double start = now_ns(clock);
   for (int i = 0; i < repeats; ++i) f();
   return (now_ns(clock) - start) / repeats;

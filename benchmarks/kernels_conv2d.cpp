@@ -1,8 +1,8 @@
 // Convolutions: ours against oneDNN's primitives called directly in the layout they like best, which leaves the
 // reorders that a graph of NHWC tensors needs to us. usage: bench_kernels_conv2d [THREADS] [builtin|onednn|automatic]
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 
 #include "array.hpp"
 #include "interleaved.hpp"

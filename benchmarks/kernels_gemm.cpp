@@ -1,8 +1,8 @@
 // Matrix products: ours against dnnl_sgemm called directly, and against Eigen with this program's flags.
 // usage: bench_kernels_gemm [THREADS] [builtin|onednn|automatic]   with more threads than one also ours in one thread
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/kernels/cpu/routines/math/gemm.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/math/gemm.hpp>
 
 #include "array.hpp"
 #include "interleaved.hpp"

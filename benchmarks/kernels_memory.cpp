@@ -1,16 +1,16 @@
 // Kernels that go through memory, in one thread: against memcpy of as many bytes, and elementary functions against
 // Eigen's packet math with this program's flags. usage: bench_kernels_memory [THREADS]
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
+#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
+#include <dflow/kernels/cpu/routines/math/reduce.hpp>
+#include <dflow/kernels/cpu/routines/math/vector_math.hpp>
 #include <dflow/kernels/cpu/routines/nn/batch_norm.hpp>
 #include <dflow/kernels/cpu/routines/nn/bias.hpp>
-#include <dflow/kernels/cpu/routines/kernel_cache.hpp>
-#include <dflow/kernels/cpu/routines/state/optimizers.hpp>
 #include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
-#include <dflow/kernels/cpu/routines/math/reduce.hpp>
-#include <dflow/kernels/cpu/routines/array/rows.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
-#include <dflow/kernels/cpu/routines/array/transpose.hpp>
-#include <dflow/kernels/cpu/routines/math/vector_math.hpp>
+#include <dflow/kernels/cpu/routines/state/optimizers.hpp>
 
 #include "array.hpp"
 #include "interleaved.hpp"
@@ -42,7 +42,8 @@ struct Copy {
   void operator()() { std::memcpy(to.data(), from.data(), static_cast<std::size_t>(from.size())); }
 };
 
-template <class F> void against_copy(const char* name, std::int64_t moved_floats, F&& ours) {
+template <class F>
+void against_copy(const char* name, std::int64_t moved_floats, F&& ours) {
   Copy copy(moved_floats * 4);
   bench::print(name, "memcpy", bench::compare(ours, copy, clock_used));
 }

@@ -1,4 +1,5 @@
-// oneTBB's side of `benchmarks/contest.py dispatch`: flow graphs of nodes that do nothing. usage: bench_peer_tbb THREADS
+// oneTBB's side of `benchmarks/contest.py dispatch`: flow graphs of nodes that do nothing. usage: bench_peer_tbb
+// THREADS
 #include "contestant.hpp"
 
 #include <tbb/flow_graph.h>
@@ -23,9 +24,8 @@ void build(FlowGraph& flow, const std::string& kind, std::size_t size) {
   std::mt19937 random(1);
   auto& nodes = flow.nodes;
   for (std::size_t i = 0; i < size; ++i) {
-    nodes.push_back(std::make_unique<Node>(flow.graph, [](const tbb::flow::continue_msg&) {
-      return tbb::flow::continue_msg{};
-    }));
+    nodes.push_back(
+        std::make_unique<Node>(flow.graph, [](const tbb::flow::continue_msg&) { return tbb::flow::continue_msg{}; }));
     const auto after = [&](std::size_t from) { tbb::flow::make_edge(*nodes[from], *nodes[i]); };
     if (i == 0) continue;
     if (kind == "chain") after(i - 1);

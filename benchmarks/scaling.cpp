@@ -52,13 +52,15 @@ float compute(std::int64_t rounds) {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Work, dflow::Cpu, float> {
+template <>
+struct dflow::Kernel<Work, dflow::Cpu, float> {
   Work::Attrs attrs;
   double cost_ns(const KernelInit&) const { return 30'000; }
   void operator()(KernelContext&) const { compute(attrs.rounds); }
 };
 
-template <> struct dflow::Kernel<Nap, dflow::Cpu, float> {
+template <>
+struct dflow::Kernel<Nap, dflow::Cpu, float> {
   double cost_ns(const KernelInit&) const { return 1e8; }
   void operator()(KernelContext&) const { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }
 };
@@ -74,7 +76,8 @@ df::SessionOptions options(int threads) {
 
 double wall_ns() { return df::bench::now_ns(df::bench::Clock::wall); }
 
-template <class F> double ns_of(F&& f) {
+template <class F>
+double ns_of(F&& f) {
   const double start = wall_ns();
   f();
   return wall_ns() - start;

@@ -10,7 +10,10 @@ namespace df = dflow;
 
 /// x sigmoid(x) (Ramachandran et al. 2017, arXiv:1710.05941). Gradient and kernel follow from the expression.
 struct Swish : df::ElementwiseOp<"Swish", df::FloatTypes> {
-  template <class T> DFLOW_FN static T apply(T x) { return x / (T(1) + exp(-x)); }
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return x / (T(1) + exp(-x));
+  }
 };
 
 /// Each row divided by its length: x [rows, columns] gives [rows, columns].
@@ -21,7 +24,8 @@ struct RowNorm : df::Op<"RowNorm", df::TypeList<float, double>> {
   static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
 
   /// dx = (dy - y (y . dy)) / length, and 1 / length is y / x wherever x is not 0: here from x itself.
-  template <class T> static df::Output<T> gradient(const df::NodeView<RowNorm, T>& node, df::Output<T> dy) {
+  template <class T>
+  static df::Output<T> gradient(const df::NodeView<RowNorm, T>& node, df::Output<T> dy) {
     const df::Output<T> x = node.input(), y = node.output();
     const auto squares = df::reduce_sum(df::square(x), {1}, {.keep_dims = true});
     const auto projection = df::reduce_sum(y * dy, {1}, {.keep_dims = true});
@@ -29,7 +33,8 @@ struct RowNorm : df::Op<"RowNorm", df::TypeList<float, double>> {
   }
 };
 
-template <class T> struct dflow::Kernel<RowNorm, dflow::Cpu, T> {
+template <class T>
+struct dflow::Kernel<RowNorm, dflow::Cpu, T> {
   RowNorm::Attrs attrs;
 
   void operator()(df::KernelContext& context, const df::Tensor<T>& x, df::Tensor<T>& y) const {

@@ -1,3 +1,4 @@
 #include <dflow/graph/graph_def.ipp>
 #include <dflow/graph/graph_def_archive.ipp>
+#include <dflow/graph/graph_def_json.ipp>
 #include <dflow/graph/json_text.ipp>

@@ -9,7 +9,8 @@
 #include <string_view>
 
 /// The status of the Error that `f()` throws, or ok if it throws none.
-template <class F> dflow::Status status_of(F&& f) {
+template <class F>
+dflow::Status status_of(F&& f) {
   try {
     static_cast<void>(f());
   } catch (const dflow::Error& error) {
@@ -19,10 +20,14 @@ template <class F> dflow::Status status_of(F&& f) {
 }
 
 /// Its code, or ok.
-template <class F> dflow::Code code_of(F&& f) { return status_of(f).code(); }
+template <class F>
+dflow::Code code_of(F&& f) {
+  return status_of(f).code();
+}
 
 /// The text of the Error that `f()` throws, whose code must be `code`.
-template <class F> std::string error_of(F&& f, dflow::Code code = dflow::Code::invalid_argument) {
+template <class F>
+std::string error_of(F&& f, dflow::Code code = dflow::Code::invalid_argument) {
   try {
     static_cast<void>(f());
   } catch (const dflow::Error& error) {

@@ -34,7 +34,8 @@ inline void deallocate(void* block) noexcept {
 
 /// Runs `operation` with each of this thread's allocations failing in turn, and returns how many there are. It may
 /// throw bad_alloc or Error, or do without; it must not leave memory behind nor end the process.
-template <class Operation> int fail_each(const Operation& operation) {
+template <class Operation>
+int fail_each(const Operation& operation) {
   operation();
   for (int n = 1;; ++n) {
     const long live = num_live;

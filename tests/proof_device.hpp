@@ -1,8 +1,9 @@
 #pragma once
 
-// A device as a third party would write it, in one file, on the public headers alone; docs/adding-a-device.md quotes it. It proves
-// the seam: its memory has no access rights but while its kernels run, so whatever touches it from elsewhere dies at once;
-// its kernels run in order on a thread of its own, after the call that issued them has returned.
+// A device as a third party would write it, in one file, on the public headers alone; docs/adding-a-device.md quotes
+// it. It proves the seam: its memory has no access rights but while its kernels run, so whatever touches it from
+// elsewhere dies at once; its kernels run in order on a thread of its own, after the call that issued them has
+// returned.
 
 #include <dflow/core/memory/device_memory.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
@@ -42,7 +43,8 @@ class ProofAllocator final : public Allocator {
  public:
   static constexpr std::size_t page_bytes = 4096;
 
-  explicit ProofAllocator(std::size_t capacity_bytes = std::size_t{1} << 32) : Allocator(false), capacity_(capacity_bytes) {
+  explicit ProofAllocator(std::size_t capacity_bytes = std::size_t{1} << 32)
+      : Allocator(false), capacity_(capacity_bytes) {
     void* region = ::mmap(nullptr, capacity_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region == MAP_FAILED) throw Error(resource_exhausted("no address space for the device's memory"));
     region_ = static_cast<std::byte*>(region);
@@ -131,8 +133,8 @@ class ProofAllocator final : public Allocator {
   int num_open_ = 0;
 };
 
-/// A thread that does what it is given in order: the device's stream. A device may be destroyed on any thread, its own included:
-/// by the last step that lets go of it.
+/// A thread that does what it is given in order: the device's stream. A device may be destroyed on any thread, its own
+/// included: by the last step that lets go of it.
 class ProofStream {
  public:
   ProofStream() : queue_(std::make_shared<Queue>()), thread_([queue = queue_] { queue->work(); }) {}
@@ -304,8 +306,8 @@ struct Run {
   }
 };
 
-/// The CPU's kernel, issued to the stream: outputs are allocated when it is issued, in the shapes that inference gives, and
-/// inputs are only looked at, not held: the step lets go of them in stream order.
+/// The CPU's kernel, issued to the stream: outputs are allocated when it is issued, in the shapes that inference gives,
+/// and inputs are only looked at, not held: the step lets go of them in stream order.
 class LateKernel final : public AnyKernel {
  public:
   explicit LateKernel(std::unique_ptr<AnyKernel> cpu) : cpu_(std::move(cpu)) {}
@@ -347,8 +349,8 @@ class LateKernel final : public AnyKernel {
   std::unique_ptr<AnyKernel> cpu_;
 };
 
-/// The CPU's kernel of an op on handles: what its outputs look like depends on the state behind them, so it ends when it has
-/// run.
+/// The CPU's kernel of an op on handles: what its outputs look like depends on the state behind them, so it ends when
+/// it has run.
 class StateKernel final : public AsyncKernel {
  public:
   explicit StateKernel(std::unique_ptr<AnyKernel> cpu) : cpu_(std::move(cpu)) {}
@@ -410,16 +412,18 @@ inline bool holds_no_strings(const TypeArgs& types) {
   return true;
 }
 
-/// Asks an op's shape function which inputs it reads the values of: those must be in host memory. A device that names its
-/// kernels one by one writes this down instead.
+/// Asks an op's shape function which inputs it reads the values of: those must be in host memory. A device that names
+/// its kernels one by one writes this down instead.
 class HostArguments final : public InputValues {
  public:
   static std::uint64_t of(const OpDef& op) {
     std::uint64_t read = 0;
     for (int rank = -1; rank <= 4; ++rank) {
-      const PartialShape first = rank < 0 ? PartialShape::unknown() : PartialShape(std::vector<std::int64_t>(static_cast<std::size_t>(rank), 1));
+      const PartialShape first = rank < 0 ? PartialShape::unknown()
+                                          : PartialShape(std::vector<std::int64_t>(static_cast<std::size_t>(rank), 1));
       const std::vector<PartialShape> others{PartialShape::unknown(), PartialShape(std::vector<std::int64_t>{}),
-                                             PartialShape({std::max(rank, 0)}), PartialShape({std::max(rank, 0), 2}), first};
+                                             PartialShape({std::max(rank, 0)}), PartialShape({std::max(rank, 0), 2}),
+                                             first};
       for (const PartialShape& other : others) read |= probe(op, first, other);
     }
     return read;

@@ -76,14 +76,15 @@ std::string devices(const OpDef& op) {
 
 int main() {
   const OpTable& table = dflow::standard_op_table();
-  std::cout << "# Ops\n\n"
-            << table.size() << " ops. Element types are those of each type parameter. Gradient: *yes*; *stops* where the "
-            << "result does not depend\nsmoothly on the inputs, or the op changes state; *no* where differentiating is an "
-            << "error.\n\n"
-            << "| op | element types | attributes | gradient | devices |\n"
-            << "|---|---|---|---|---|\n";
+  std::cout
+      << "# Ops\n\n"
+      << table.size() << " ops. Element types are those of each type parameter. Gradient: *yes*; *stops* where the "
+      << "result does not depend\nsmoothly on the inputs, or the op changes state; *no* where differentiating is an "
+      << "error.\n\n"
+      << "| op | element types | attributes | gradient | devices |\n"
+      << "|---|---|---|---|---|\n";
   table.for_each([&](const OpDef& op) {
-    std::cout << "| " << op.name << " | " << element_types(op) << " | " << attributes(op) << " | " << gradient(op) << " | "
-              << devices(op) << " |\n";
+    std::cout << "| " << op.name << " | " << element_types(op) << " | " << attributes(op) << " | " << gradient(op)
+              << " | " << devices(op) << " |\n";
   });
 }

@@ -1,4 +1,5 @@
-// What docs/adding-an-op.md and docs/architecture.md show: ops as a user of the library, and as the library, defines them.
+// What docs/adding-an-op.md and docs/architecture.md show: ops as a user of the library, and as the library, defines
+// them.
 
 #include <dflow/dflow.hpp>
 
@@ -10,11 +11,13 @@ namespace df = dflow;
 // How the library declares an op of its own; never linked here.
 namespace dflow::sketch {
 // [matmul]
-struct MatMul : StandardOp<"MatMul", NumberTypes> {          // run-time name, element types of type parameter T
-  struct Attrs { bool transpose_a = false, transpose_b = false; };
-  using Inputs = In<T, T>;                                     // Outputs defaults to Out<T>
-  static void infer(InferContext&);                            // shapes, when the node is built
-  static void gradient(GradientContext&);                      // edges, when it is differentiated
+struct MatMul : StandardOp<"MatMul", NumberTypes> {  // run-time name, element types of type parameter T
+  struct Attrs {
+    bool transpose_a = false, transpose_b = false;
+  };
+  using Inputs = In<T, T>;                 // Outputs defaults to Out<T>
+  static void infer(InferContext&);        // shapes, when the node is built
+  static void gradient(GradientContext&);  // edges, when it is differentiated
 };
 // [matmul]
 }  // namespace dflow::sketch
@@ -90,7 +93,7 @@ struct dflow::Kernel<PickRecords, dflow::Cpu> {
 // [weighted_rows_kernel]
 template <class T>
 struct dflow::Kernel<WeightedRows, dflow::Cpu, T> {
-  static constexpr bool splits = true;   // among the pool's threads, by itself
+  static constexpr bool splits = true;  // among the pool's threads, by itself
   WeightedRows::Attrs attrs;
 
   void operator()(df::KernelContext& context, const df::Tensor<T>& x, const df::Tensor<T>& weights,

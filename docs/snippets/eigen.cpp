@@ -27,7 +27,8 @@ struct LogDet : df::Op<"LogDet", df::TypeList<float, double>> {
 // [op]
 
 // [kernel]
-template <class T> struct dflow::Kernel<LogDet, dflow::Cpu, T> {
+template <class T>
+struct dflow::Kernel<LogDet, dflow::Cpu, T> {
   void operator()(df::KernelContext& context, const df::Tensor<T>& a, df::Tensor<T>& y) const {
     const Eigen::LLT<df::eigen::Matrix<T>> factor(df::eigen::matrix(a));
     if (factor.info() != Eigen::Success) context.fail("the matrix is not positive definite");

@@ -28,10 +28,10 @@ void tensors() {
   // [tensors]
   df::Tensor<float> t({2, 3}, {1, 2, 3, 4, 5, 6});
   t(1, 2) = 7;
-  df::Tensor<float> same = t;                            // a handle to the same elements
-  df::Tensor<float> own = t.copy();                      // elements of its own
-  df::Tensor<float> first_row = t.slice(0, 1);           // [1, 3], shares t's elements
-  df::Tensor<float> column = t.reshaped({6, 1});         // shares them as well
+  df::Tensor<float> same = t;                     // a handle to the same elements
+  df::Tensor<float> own = t.copy();               // elements of its own
+  df::Tensor<float> first_row = t.slice(0, 1);    // [1, 3], shares t's elements
+  df::Tensor<float> column = t.reshaped({6, 1});  // shares them as well
   std::vector<float> numbers(6, 0.5f);
   df::Tensor<float> view = df::borrow(numbers, {2, 3});  // no copy: `numbers` must outlive every handle
   df::AnyTensor any = t;                                 // element type known at run time only
@@ -42,7 +42,7 @@ void tensors() {
 
   // [lending]
   const std::vector<float> table(6, 0.5f);
-  auto lent = df::borrow(table, {2, 3});                           // const elements: nobody writes them
+  auto lent = df::borrow(table, {2, 3});  // const elements: nobody writes them
   auto* block = new std::vector<float>(6);
   df::Tensor<float> given = df::adopt(std::span(*block), {2, 3}, [block] { delete block; });
   // [lending]
@@ -52,19 +52,19 @@ void tensors() {
 void outputs() {
   // [outputs]
   df::Graph graph;
-  auto x = df::placeholder<float>(graph, {df::dynamic, 3});          // Output<float>, shape [?,3]
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});  // Output<float>, shape [?,3]
   auto w = df::constant(graph, df::Tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
-  auto y = df::relu(df::matmul(x, w)) * 2.0f + 1.0f;                 // literals take the edge's element type
-  auto is_large = y > 10.0f;                                         // Output<bool>
-  auto count = df::reduce_sum(df::cast<std::int32_t>(is_large));     // types never mix by themselves
+  auto y = df::relu(df::matmul(x, w)) * 2.0f + 1.0f;              // literals take the edge's element type
+  auto is_large = y > 10.0f;                                      // Output<bool>
+  auto count = df::reduce_sum(df::cast<std::int32_t>(is_large));  // types never mix by themselves
   auto logits = df::matmul(x, w, {.transpose_a = false}, {.name = "logits"});
   // [outputs]
 
   // [erased]
-  df::AnyOutput edge = graph.output("logits");     // by name, with the index of the output as in "name:1"
+  df::AnyOutput edge = graph.output("logits");  // by name, with the index of the output as in "name:1"
   std::printf("%s is a %s of shape %s\n", edge.name().c_str(), std::string(df::name(edge.dtype())).c_str(),
-              edge.shape().to_string().c_str());   // logits is a float of shape [?,2]
-  df::Output<float> typed(edge);                   // throws InvalidArgument if it were another type
+              edge.shape().to_string().c_str());  // logits is a float of shape [?,2]
+  df::Output<float> typed(edge);                  // throws InvalidArgument if it were another type
   // [erased]
   df::Session session(graph);
   require(session.run({{x, df::Tensor<float>({1, 3}, {1, 1, 1})}}, count).scalar() == 2, "count");
@@ -93,14 +93,14 @@ void scopes() {
   auto x = df::placeholder<float>(graph, {df::dynamic, 4}, {.name = "x"});
   df::Output<float> hidden;
   {
-    auto in = graph.name_scope("encoder");   // names become "encoder/..."
-    auto on = graph.device("/cpu:0");        // and these nodes are placed there
-    hidden = df::dense(x, 8);                // "encoder/dense/kernel", "encoder/dense/bias", ...
+    auto in = graph.name_scope("encoder");  // names become "encoder/..."
+    auto on = graph.device("/cpu:0");       // and these nodes are placed there
+    hidden = df::dense(x, 8);               // "encoder/dense/kernel", "encoder/dense/bias", ...
   }
   auto checked = df::check_numerics(hidden, "the encoder's output");
   {
     auto after = graph.control_dependencies({checked.operation()});
-    hidden = df::tanh(hidden);               // runs after the check, although it does not read its output
+    hidden = df::tanh(hidden);  // runs after the check, although it does not read its output
   }
   // [scopes]
   require(graph.find("encoder/dense/kernel").is_valid(), "scoped names");
@@ -117,7 +117,7 @@ void devices() {
   }
   {
     auto on = graph.device("/cpu:1");
-    shifted = scaled + 1.0f;                 // the tensor is sent from one to the other
+    shifted = scaled + 1.0f;  // the tensor is sent from one to the other
   }
   df::Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
   auto value = session.run({{x, df::Tensor<float>({2}, {1, 2})}}, shifted);
@@ -132,17 +132,17 @@ void variables() {
   df::Variable<float> w(graph, df::truncated_normal<float>(graph, {4, 2}, {.stddev = 0.1f}), {.name = "w"});
   df::Variable<float> total(graph, 0.0f, {.name = "total", .trainable = false});
   auto x = df::placeholder<float>(graph, {df::dynamic, 4});
-  auto sum = df::reduce_sum(df::matmul(x, w));   // a variable is the edge that reads it
+  auto sum = df::reduce_sum(df::matmul(x, w));  // a variable is the edge that reads it
   df::Operation add = total.assign_add(sum);
   df::Output<float> after_add;
   {
     auto after = graph.control_dependencies({add});
-    after_add = total.read();                    // a read that sees the update
+    after_add = total.read();  // a read that sees the update
   }
 
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
-  session.run({{x, df::Tensor<float>::zeros({1, 4})}}, add);   // an operation is run, nothing comes back
+  session.run({{x, df::Tensor<float>::zeros({1, 4})}}, add);  // an operation is run, nothing comes back
   auto [value, weights] = session.run({{x, df::Tensor<float>::zeros({1, 4})}}, after_add, w);
   // [variables]
   require(value.scalar() == 0 && weights.dim(0) == 4, "variables");
@@ -156,7 +156,7 @@ void random_streams() {
   auto another = std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{});
   df::Session session(graph, {.devices = {device}});
   session.run(noise);
-  std::map<std::string, df::RandomStreamState> saved;   // by the node's name and seeds
+  std::map<std::string, df::RandomStreamState> saved;  // by the node's name and seeds
   auto streams = device->context().resources->container(df::RandomStream::container_name);
   for (const std::string& key : streams->names()) saved[key] = streams->lookup<df::RandomStream>(key)->state();
 
@@ -166,7 +166,7 @@ void random_streams() {
     others->lookup<df::RandomStream>(key)->set_state(state);
   }
   df::Session resumed(graph, {.devices = {another}});
-  auto next = session.run(noise), same = resumed.run(noise);   // the same numbers
+  auto next = session.run(noise), same = resumed.run(noise);  // the same numbers
   // [random_streams]
   require(next(0) == same(0) && next(1) == same(1) && next(2) == same(2), "a random stream that was saved");
 }
@@ -177,13 +177,14 @@ void state() {
   df::Variable<float> total(graph, 0.0f, {.name = "total", .container = "counters"});
   df::Operation count = total.assign_add(df::constant(graph, 1.0f));
 
-  auto device = std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{.pool = std::make_shared<df::WorkStealingPool>(2)});
+  auto device =
+      std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{.pool = std::make_shared<df::WorkStealingPool>(2)});
   df::Session one(graph, {.devices = {device}}), other(graph, {.devices = {device}});
   one.run(df::initialize_variables(graph));
   one.run(count);
-  float seen = other.run(total).scalar();              // 1: the device keeps it, not the session
-  device->context().resources->reset("counters");      // total has no value any more, in either session
-  one.release_memory();                                // what is kept for speed alone goes back to the system
+  float seen = other.run(total).scalar();          // 1: the device keeps it, not the session
+  device->context().resources->reset("counters");  // total has no value any more, in either session
+  one.release_memory();                            // what is kept for speed alone goes back to the system
   // [state]
   require(seen == 1, "a variable of two sessions");
   try {
@@ -203,9 +204,9 @@ void running() {
   df::Session session(graph);
   df::Tensor<float> at({3}, {1, 2, 3});
 
-  df::Tensor<float> squares = session.run({{x, at}}, y);   // one fetch: its tensor
-  auto [all, sum] = session.run({{x, at}}, y, z);          // several: a tuple
-  auto from_y = session.run({{y, at}}, z);                 // any edge can be fed: x is not needed then
+  df::Tensor<float> squares = session.run({{x, at}}, y);  // one fetch: its tensor
+  auto [all, sum] = session.run({{x, at}}, y, z);         // several: a tuple
+  auto from_y = session.run({{y, at}}, z);                // any edge can be fed: x is not needed then
   // [running]
   require(squares(2) == 9 && all(1) == 4 && sum.scalar() == 14 && from_y.scalar() == 6, "run");
 
@@ -218,7 +219,7 @@ void running() {
   std::promise<float> promise;
   session.run_async(
       {{x, at}},
-      [&promise](const df::Status& status, const df::Tensor<float>& value) {   // called by another thread
+      [&promise](const df::Status& status, const df::Tensor<float>& value) {  // called by another thread
         promise.set_value(status.ok() ? value.scalar() : -1.0f);
       },
       z);
@@ -230,7 +231,7 @@ void running() {
   using namespace std::chrono_literals;
   df::RunMetadata metadata;
   auto traced = session.run({.deadline = 2s, .trace = true}, &metadata, {{x, at}}, z);
-  auto within = step.run({.deadline = 2s}, nullptr, at);   // a prepared step takes them too
+  auto within = step.run({.deadline = 2s}, nullptr, at);  // a prepared step takes them too
   std::string trace = df::chrome_trace(metadata.stats);   // for chrome://tracing or Perfetto
   // [options]
   require(traced.scalar() == 14 && within.scalar() == 14 && !trace.empty(), "trace");
@@ -246,9 +247,9 @@ void run_errors() {
   try {
     session.run({{ids, df::Tensor<std::int32_t>({1}, {7})}}, picked);
   } catch (const df::Error& error) {
-    std::puts(error.what());   // which id, which range, which node, which line
+    std::puts(error.what());  // which id, which range, which node, which line
   }
-  auto value = session.run({{ids, df::Tensor<std::int32_t>({1}, {1})}}, picked);   // the session goes on
+  auto value = session.run({{ids, df::Tensor<std::int32_t>({1}, {1})}}, picked);  // the session goes on
   // [run_errors]
   require(value(0, 1) == 4, "after an error");
 }
@@ -259,10 +260,10 @@ void gradients() {
   auto x = df::placeholder<double>(graph, {});
   auto w = df::placeholder<double>(graph, {});
   auto y = x * x * w;
-  auto dx = df::gradients(y, x);               // 2 x w
+  auto dx = df::gradients(y, x);  // 2 x w
   auto [gx, gw] = df::gradients(y, x, w);
-  auto second = df::gradients(dx, x);          // 2 w: a gradient is an edge like any other
-  auto held = df::gradients(df::stop_gradient(x * x) * w, x);   // 0
+  auto second = df::gradients(dx, x);                          // 2 w: a gradient is an edge like any other
+  auto held = df::gradients(df::stop_gradient(x * x) * w, x);  // 0
   // [gradients]
   df::Session session(graph);
   auto [a, b, c, d, e] = session.run({{x, 3.0}, {w, 5.0}}, dx, gx, gw, second, held);
@@ -292,7 +293,7 @@ void saving() {
   auto x = df::placeholder<float>(graph, {df::dynamic}, {.name = "x"});
   auto y = df::add(x, x, {.name = "y"});
 
-  std::string text = df::to_json(df::to_graph_def(graph));   // df::to_binary for the compact form
+  std::string text = df::to_json(df::to_graph_def(graph));  // df::to_binary for the compact form
   df::Graph copy = df::import_graph(df::from_json(text), df::standard_op_table());
   df::Session session(copy);
   df::Output<float> fed(copy.output("x")), fetched(copy.output("y"));

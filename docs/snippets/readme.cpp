@@ -22,6 +22,6 @@ int main() {
   df::Tensor<float> points({4, 2}, {0, 0, 0, 1, 1, 0, 1, 1});
   df::Tensor<std::int32_t> exclusive_or({4}, {0, 1, 1, 0});
   for (int i = 0; i < 200; ++i) step(points, exclusive_or);
-  std::puts(session.run({{x, points}}, df::argmax(logits, 1)).to_string().c_str());   // int64[4] [0, 1, 1, 0]
+  std::puts(session.run({{x, points}}, df::argmax(logits, 1)).to_string().c_str());  // int64[4] [0, 1, 1, 0]
 }
 // [readme]

@@ -34,9 +34,7 @@ TEST_CASE("the first call of a completion counts", "[base][completion]") {
 
 TEST_CASE("a completion that is dropped, or gives way to another, reports Internal", "[base][completion]") {
   Told dropped, replaced, moved;
-  {
-    const Completion forgotten = dropped.completion();
-  }
+  { const Completion forgotten = dropped.completion(); }
   Completion done = replaced.completion();
   done = moved.completion();
   REQUIRE(replaced.told.size() == 1);

@@ -1,5 +1,5 @@
-#include <dflow/base/threads/cpu_quota.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/threads/cpu_quota.hpp>
 
 #include "catch.hpp"
 

@@ -1,5 +1,5 @@
-#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
 
 #include "catch.hpp"
 

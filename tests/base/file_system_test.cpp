@@ -19,7 +19,8 @@ using namespace dflow;
 
 namespace {
 /// A file system and an empty directory in it.
-template <class FileSystemType> struct Place {
+template <class FileSystemType>
+struct Place {
   FileSystemType files;
   std::string root;
 

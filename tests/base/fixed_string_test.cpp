@@ -7,7 +7,10 @@
 using dflow::FixedString;
 
 namespace {
-template <FixedString name> struct Named { static constexpr auto text = name.view(); };
+template <FixedString name>
+struct Named {
+  static constexpr auto text = name.view();
+};
 }  // namespace
 
 TEST_CASE("a literal is a template argument", "[fixed_string]") {

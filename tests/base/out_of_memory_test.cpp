@@ -1,11 +1,11 @@
 // Every allocation of the floor's operations fails in turn.
-#include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/clock.hpp>
-#include <dflow/base/threads/elastic_pool.hpp>
+#include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 
 #include "catch.hpp"

@@ -2,8 +2,8 @@
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/cancellation.hpp>
 #include <dflow/core/memory/huge_page_allocator.hpp>
-#include <dflow/core/partial_shape.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
+#include <dflow/core/partial_shape.hpp>
 #include <dflow/core/stop_token.hpp>
 #include <dflow/core/tensor.hpp>
 
@@ -39,7 +39,8 @@ class FailingAllocator final : public Allocator {
 };
 
 /// Runs `operation` with each allocation of `heap` failing in turn, and returns how many there are.
-template <class Operation> int fail_each_block(FailingAllocator& heap, const Operation& operation) {
+template <class Operation>
+int fail_each_block(FailingAllocator& heap, const Operation& operation) {
   operation();
   for (int n = 1;; ++n) {
     bool is_refused = false;

@@ -92,7 +92,8 @@ class SmallTraining {
 
 /// Gives other threads their time until `condition()`: a step's memory goes when its callback has returned, which
 /// nobody can wait for. False if that takes too long to be true.
-template <class Condition> bool comes_true(Condition&& condition) {
+template <class Condition>
+bool comes_true(Condition&& condition) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > give_up) return false;

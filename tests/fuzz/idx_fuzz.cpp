@@ -1,5 +1,5 @@
-// Reads bytes as an IDX file, as they are and from a file, where they may be gzip-compressed. A tensor that is read must
-// hold the very bytes of the file.
+// Reads bytes as an IDX file, as they are and from a file, where they may be gzip-compressed. A tensor that is read
+// must hold the very bytes of the file.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/gzip.hpp>
@@ -17,10 +17,13 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 /// The outcome of `read`: nothing if the bytes are damaged, the only error there may be besides a missing zlib.
-template <class Read> auto outcome(Read read) -> std::optional<decltype(read())> {
+template <class Read>
+auto outcome(Read read) -> std::optional<decltype(read())> {
   try {
     return read();
   } catch (const dflow::Error& error) {

@@ -15,7 +15,8 @@
 namespace dflow::test {
 
 /// A tensor of the element type filled with awkward values.
-template <class T> AnyTensor awkward_tensor(const Shape& shape, std::uint32_t seed) {
+template <class T>
+AnyTensor awkward_tensor(const Shape& shape, std::uint32_t seed) {
   Tensor<T> tensor(shape);
   std::mt19937 random(seed);
   for (T& item : tensor.span()) {

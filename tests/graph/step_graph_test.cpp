@@ -56,7 +56,8 @@ TEST_CASE("the position of an edge is found whatever the order, and one that is 
   }
   const EdgePositions positions(edges);
   for (std::size_t i = 0; i < edges.size(); ++i) CHECK(positions.find(edges[i]) == static_cast<std::int32_t>(i));
-  for (const Endpoint other : {Endpoint{50, 0}, Endpoint{-1, 0}, Endpoint{7, 1}, Endpoint{7, 8}}) CHECK(!positions.contains(other));
+  for (const Endpoint other : {Endpoint{50, 0}, Endpoint{-1, 0}, Endpoint{7, 1}, Endpoint{7, 8}})
+    CHECK(!positions.contains(other));
   CHECK(positions.twice() == -1);
   edges.push_back(edges[20]);
   CHECK(edges[static_cast<std::size_t>(EdgePositions(edges).twice())] == edges[20]);

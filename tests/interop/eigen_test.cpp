@@ -12,7 +12,8 @@ using namespace dflow;
 
 namespace {
 
-template <class T> T element_of(int i) {
+template <class T>
+T element_of(int i) {
   if constexpr (std::is_same_v<T, std::string>) {
     return std::string(30, static_cast<char>('a' + i));
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -24,7 +25,8 @@ template <class T> T element_of(int i) {
   }
 }
 
-template <class T> void check_both_ways() {
+template <class T>
+void check_both_ways() {
   eigen::Matrix<T> rows(2, 3);
   Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic> columns(2, 3);
   for (int i = 0; i < 6; ++i) rows(i / 3, i % 3) = columns(i / 3, i % 3) = element_of<T>(i);
@@ -42,7 +44,10 @@ template <class T> void check_both_ways() {
   CHECK(map(1, 2) == element_of<T>(5));
 }
 
-template <class... Ts> void check_all(TypeList<Ts...>) { (check_both_ways<Ts>(), ...); }
+template <class... Ts>
+void check_all(TypeList<Ts...>) {
+  (check_both_ways<Ts>(), ...);
+}
 
 }  // namespace
 

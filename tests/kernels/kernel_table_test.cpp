@@ -36,7 +36,8 @@ TypeArgs type(DType dtype) {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Add, Small, float> {
+template <>
+struct dflow::Kernel<Add, Small, float> {
   void operator()(KernelContext&, const Tensor<float>&, const Tensor<float>&, Tensor<float>&) const {}
 };
 
@@ -53,16 +54,19 @@ TEST_CASE("a device of others has kernels for the library's ops, for the element
   CHECK(table.find("Mul") == nullptr);
 }
 
-template <> struct dflow::Kernel<Add, Pooled, float> {
+template <>
+struct dflow::Kernel<Add, Pooled, float> {
   void operator()(KernelContext&, const Tensor<float>&, const Tensor<float>&, Tensor<float>&) const {}
 };
 
 /// A shape in host memory, whatever the elements; their cost is known for doubles.
-template <class U> struct dflow::Kernel<Reshape, Small, float, U> {
+template <class U>
+struct dflow::Kernel<Reshape, Small, float, U> {
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext&) const {}
 };
-template <class U> struct dflow::Kernel<Reshape, Small, double, U> {
+template <class U>
+struct dflow::Kernel<Reshape, Small, double, U> {
   static constexpr std::uint64_t host_inputs = 2;
   static KernelCost cost(const KernelInit& init) {
     return {.flops = static_cast<double>(init.inputs.size()), .bytes = 1e6};
@@ -70,7 +74,8 @@ template <class U> struct dflow::Kernel<Reshape, Small, double, U> {
   void operator()(KernelContext&) const {}
 };
 
-template <> struct dflow::Kernel<ShapeOf, Small, float> {
+template <>
+struct dflow::Kernel<ShapeOf, Small, float> {
   static constexpr std::uint64_t host_outputs = 1;
   double cost_ns(const KernelInit&) const { return 7; }
   void operator()(KernelContext&) const {}

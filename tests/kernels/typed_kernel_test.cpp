@@ -46,7 +46,8 @@ struct Bench {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Beside, Cpu, float> {
+template <>
+struct dflow::Kernel<Beside, Cpu, float> {
   void operator()(KernelContext&, const Tensor<float>& a, const Tensor<float>& b, Tensor<float>& y,
                   Tensor<std::int64_t>& rows) const {
     const std::int64_t left = a.dim(1), right = b.dim(1);
@@ -57,11 +58,13 @@ template <> struct dflow::Kernel<Beside, Cpu, float> {
     *rows.data() = a.dim(0);
   }
 };
-template <> struct dflow::Kernel<Unknown, Cpu, float> {
+template <>
+struct dflow::Kernel<Unknown, Cpu, float> {
   void operator()(KernelContext&, const Tensor<float>&, Tensor<float>&) const {}
 };
 
-// The program's own allocation functions, to count. AddressSanitizer wants to see its own, and nothing is counted there.
+// The program's own allocation functions, to count. AddressSanitizer wants to see its own, and nothing is counted
+// there.
 #if !DFLOW_HAS_ADDRESS_SANITIZER
 void* operator new(std::size_t bytes) {
   ++allocations;

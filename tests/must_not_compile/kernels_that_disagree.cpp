@@ -7,11 +7,13 @@ struct Npu {
   static constexpr std::string_view type = "NPU";
 };
 
-template <> struct dflow::Kernel<dflow::Add, Npu, float> {
+template <>
+struct dflow::Kernel<dflow::Add, Npu, float> {
   static constexpr std::uint64_t host_inputs = 1;
   void operator()(KernelContext&) const {}
 };
-template <> struct dflow::Kernel<dflow::Add, Npu, double> {
+template <>
+struct dflow::Kernel<dflow::Add, Npu, double> {
   void operator()(KernelContext&) const {}
 };
 

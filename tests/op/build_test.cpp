@@ -61,7 +61,8 @@ TEST_CASE("an op without inputs is applied to a graph and its element types", "[
   Graph graph;
   const auto y = apply<Ramp, float>(graph, {.size = 3, .first = 2}, {.name = "y"});
   const auto n = apply<Ramp, std::int32_t>(graph);
-  static_assert(std::same_as<decltype(y), const Output<float>> && std::same_as<decltype(n), const Output<std::int32_t>>);
+  static_assert(std::same_as<decltype(y), const Output<float>> &&
+                std::same_as<decltype(n), const Output<std::int32_t>>);
   CHECK(y.name() == "y");
   CHECK(y.shape() == PartialShape{3});
   CHECK(std::string(n.node().where.file_name()) == __FILE__);

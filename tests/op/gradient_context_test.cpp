@@ -27,17 +27,28 @@ struct Faulty : Op<"Faulty", TypeList<float>> {
     static Graph other;
     const Expr dy = context.dy();
     switch (context.attrs<Faulty>().fault) {
-      case Fault::none: return context.set_dx(0, dy);
-      case Fault::index: return context.set_dx(1, dy);
-      case Fault::negative: return context.set_dx(-1, dy);
-      case Fault::output: return context.set_dx(0, context.dy(1));
-      case Fault::dtype: return context.set_dx(0, build<Cast>({dy}, {}, {}, type_args<float, double>()));
-      case Fault::shape: return context.set_dx(0, build<Sum>({dy, constant_of(context, 0)}));
-      case Fault::foreign: return context.set_dx(0, constant(other, 1.0f));
-      case Fault::rows: return context.set_dx(0, IndexedSlices{dy, AnyOutput(), shape_of(dy)});
-      case Fault::runtime_error: throw std::runtime_error("a word of its own");
-      case Fault::number: throw 42;
-      case Fault::builder: return context.set_dx(0, build<MatMul>({dy, dy}));
+      case Fault::none:
+        return context.set_dx(0, dy);
+      case Fault::index:
+        return context.set_dx(1, dy);
+      case Fault::negative:
+        return context.set_dx(-1, dy);
+      case Fault::output:
+        return context.set_dx(0, context.dy(1));
+      case Fault::dtype:
+        return context.set_dx(0, build<Cast>({dy}, {}, {}, type_args<float, double>()));
+      case Fault::shape:
+        return context.set_dx(0, build<Sum>({dy, constant_of(context, 0)}));
+      case Fault::foreign:
+        return context.set_dx(0, constant(other, 1.0f));
+      case Fault::rows:
+        return context.set_dx(0, IndexedSlices{dy, AnyOutput(), shape_of(dy)});
+      case Fault::runtime_error:
+        throw std::runtime_error("a word of its own");
+      case Fault::number:
+        throw 42;
+      case Fault::builder:
+        return context.set_dx(0, build<MatMul>({dy, dy}));
     }
   }
   static AnyOutput constant_of(GradientContext& context, std::int32_t value) {

@@ -57,7 +57,8 @@ struct Lists : Op<"Lists", FloatTypes> {
 };
 
 /// Definitions alone: an import makes no kernel.
-template <class... Ops> OpTable definitions() {
+template <class... Ops>
+OpTable definitions() {
   static const auto sorted = [] {
     std::array<const OpDef*, sizeof...(Ops)> ops{&op_def<Ops>...};
     detail::sort_by_name(ops, [](const OpDef* op) { return op->name; });

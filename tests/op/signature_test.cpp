@@ -88,7 +88,8 @@ struct Scalars {
 
 }  // namespace
 
-template <class T> struct dflow::Kernel<TwoLists, Cpu, T> {
+template <class T>
+struct dflow::Kernel<TwoLists, Cpu, T> {
   void operator()(KernelContext& context) const {
     const Node& node = context.node();
     const ArgRange list = input_range(node, 0), typed = input_range(node, 2), copies = output_range(node, 2);
@@ -106,17 +107,20 @@ template <class T> struct dflow::Kernel<TwoLists, Cpu, T> {
   }
 };
 
-template <class T, class U> struct dflow::Kernel<OpenAndCounted, Cpu, T, U> {
+template <class T, class U>
+struct dflow::Kernel<OpenAndCounted, Cpu, T, U> {
   void operator()(KernelContext&) const {}
 };
 
-template <> struct dflow::Kernel<PassThrough, Cpu> {
+template <>
+struct dflow::Kernel<PassThrough, Cpu> {
   void operator()(KernelContext& context) const {
     for (int i = 0; i < context.num_inputs(); ++i) context.set_output(i, context.input(i));
   }
 };
 
-template <class T> struct dflow::Kernel<Thrower, Cpu, T> {
+template <class T>
+struct dflow::Kernel<Thrower, Cpu, T> {
   void operator()(KernelContext&, const Tensor<T>& x, Tensor<T>& y) const { y.data()[0] = x.data()[0]; }
 };
 

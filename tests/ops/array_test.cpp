@@ -18,7 +18,8 @@ namespace {
 
 std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
 
-template <class T> std::int64_t range_size(T start, T limit, T delta) {
+template <class T>
+std::int64_t range_size(T start, T limit, T delta) {
   return df::detail::range_size(df::Tensor<T>(start), df::Tensor<T>(limit), df::Tensor<T>(delta));
 }
 

@@ -19,7 +19,8 @@ using Edges = std::vector<AnyOutput>;
 using Tensors = std::vector<AnyTensor>;
 using Function = std::function<Edges(const Edges&)>;
 
-template <class T> Tensor<T> linalg_random(const Shape& shape, unsigned seed) {
+template <class T>
+Tensor<T> linalg_random(const Shape& shape, unsigned seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);
   Tensor<T> result(shape);
@@ -154,7 +155,8 @@ void check_slopes(const std::string& name, Tensors at, const Function& function)
 /// Hermitian whatever x is.
 Expr hermitian(const Expr& x) { return (x + detail::adjoint(x)) * 0.5; }
 
-template <class T> void check_decompositions() {
+template <class T>
+void check_decompositions() {
   constexpr bool is_complex = is_complex_element<T>;
   for (const Shape& shape : {Shape{3, 3}, Shape{2, 3, 3}, Shape{1, 1}}) {
     const Tensors at{linalg_random<T>(shape, 3)};
@@ -198,7 +200,8 @@ template <class T> void check_decompositions() {
   });
 }
 
-template <class T> void check_solvers() {
+template <class T>
+void check_solvers() {
   for (const bool adjoint : {false, true}) {
     const Tensors at{linalg_random<T>({2, 3, 3}, 8), linalg_random<T>({2, 3, 2}, 9)};
     const auto far_from_singular = [](const AnyOutput& x) -> Expr {
@@ -229,7 +232,8 @@ template <class T> void check_solvers() {
   }
 }
 
-template <class T> void check_bands() {
+template <class T>
+void check_bands() {
   const Tensors at{linalg_random<T>({2, 3, 4}, 12), linalg_random<T>({2, 3}, 13)};
   check_slopes("set diag", at, [](const Edges& x) -> Edges {
     const Expr y = AnyOutput(build<MatrixSetDiag>({x[0], x[1]}));

@@ -16,10 +16,17 @@ using namespace dflow;
 
 namespace {
 
-template <class T> struct RealPart { using type = T; };
-template <class T> struct RealPart<std::complex<T>> { using type = T; };
+template <class T>
+struct RealPart {
+  using type = T;
+};
+template <class T>
+struct RealPart<std::complex<T>> {
+  using type = T;
+};
 
-template <class T> Tensor<T> random_matrices(const Shape& shape, unsigned seed = 1) {
+template <class T>
+Tensor<T> random_matrices(const Shape& shape, unsigned seed = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
   Tensor<T> result(shape);
@@ -35,7 +42,8 @@ template <class T> Tensor<T> random_matrices(const Shape& shape, unsigned seed =
 }
 
 /// The largest difference of two tensors of one shape.
-template <class T> double distance(const Tensor<T>& a, const Tensor<T>& b) {
+template <class T>
+double distance(const Tensor<T>& a, const Tensor<T>& b) {
   REQUIRE(a.shape() == b.shape());
   double largest = 0;
   for (std::size_t i = 0; i < a.span().size(); ++i) {
@@ -45,12 +53,14 @@ template <class T> double distance(const Tensor<T>& a, const Tensor<T>& b) {
   return largest;
 }
 
-template <class T> Output<T> hermitian_part(const Output<T>& x) {
+template <class T>
+Output<T> hermitian_part(const Output<T>& x) {
   return x + batch_matmul(x, matrix_diag(ones_like(matrix_diag_part(x))), {.adj_x = true});
 }
 
 /// Decompositions of one batch of matrices, put together again.
-template <class T> void check_reconstructions(const Shape& shape) {
+template <class T>
+void check_reconstructions(const Shape& shape) {
   INFO(name(dtype_of<T>) << ' ' << shape.to_string());
   Graph graph;
   const auto a = placeholder<T>(graph, shape);
@@ -99,14 +109,16 @@ template <class T> void check_reconstructions(const Shape& shape) {
   }
 }
 
-template <class T> void check_reconstructions_of_all_shapes() {
+template <class T>
+void check_reconstructions_of_all_shapes() {
   for (const Shape& shape : {Shape{1, 1}, Shape{3, 3}, Shape{5, 2}, Shape{2, 5}, Shape{2, 3, 4, 4}, Shape{3, 20, 17},
                              Shape{40, 40}, Shape{17, 40}}) {
     check_reconstructions<T>(shape);
   }
 }
 
-template <class T> std::vector<std::complex<double>> direct_transform(const Tensor<T>& x) {
+template <class T>
+std::vector<std::complex<double>> direct_transform(const Tensor<T>& x) {
   const auto n = static_cast<std::size_t>(x.dim(0));
   std::vector<std::complex<double>> y(n);
   for (std::size_t k = 0; k < n; ++k) {
@@ -119,7 +131,8 @@ template <class T> std::vector<std::complex<double>> direct_transform(const Tens
 }
 
 /// The largest error of a transform, relative to the root mean square of what it gives.
-template <class T> double transform_error(std::int64_t n) {
+template <class T>
+double transform_error(std::int64_t n) {
   Graph graph;
   const auto x = placeholder<T>(graph, {n});
   const auto y = fft(x), back = ifft(y);

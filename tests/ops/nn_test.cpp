@@ -3,9 +3,9 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/shape.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"
@@ -27,7 +27,8 @@ bool is_invalid(auto&& f, std::string_view part) {
   return fits;
 }
 
-template <class T> Tensor<T> iota(const Shape& shape, T scale = T(1)) {
+template <class T>
+Tensor<T> iota(const Shape& shape, T scale = T(1)) {
   Tensor<T> tensor(shape);
   T next{};
   for (T& x : tensor) x = (next += T(1)) * scale;

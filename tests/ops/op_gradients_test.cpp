@@ -73,7 +73,8 @@ class GradientCheck {
     // f(x) = sum of y * w with fixed random w: its gradient is that of the op applied to w.
     const Values outputs = fetch(built_->outputs);
     for (std::size_t o = 0; o < outputs.size(); ++o) {
-      const bool under_test = o < oracle_case.outputs.size() && oracle_case.outputs[o].role != OracleTensor::Role::fixed;
+      const bool under_test =
+          o < oracle_case.outputs.size() && oracle_case.outputs[o].role != OracleTensor::Role::fixed;
       if (!under_test || !is_wanted(oracle_case.gradient_outputs, o) || outputs[o].dtype() != DType::float64) continue;
       ys_.push_back(built_->outputs[o]);
       weights_.push_back(random_like(outputs[o], random_));
@@ -89,7 +90,8 @@ class GradientCheck {
     for (std::size_t k = 0; k < xs_.size(); ++k) {
       const AnyTensor& x = values_[xs_[k]];
       if (!(gradients[k].shape() == x.shape())) {
-        return str_cat("gradient ", xs_[k], " has shape ", gradients[k].shape().to_string(), " for ", x.shape().to_string());
+        return str_cat("gradient ", xs_[k], " has shape ", gradients[k].shape().to_string(), " for ",
+                       x.shape().to_string());
       }
       for (const Tensor<double>& direction : directions(x)) {
         const Difference numeric = directional(k, direction, [&] { return weighted_outputs(); });
@@ -166,7 +168,8 @@ class GradientCheck {
     return result;
   }
 
-  template <class F> Difference directional(std::size_t k, const Tensor<double>& direction, F&& f) {
+  template <class F>
+  Difference directional(std::size_t k, const Tensor<double>& direction, F&& f) {
     const AnyTensor x = values_[xs_[k]];
     constexpr double h = 0x1p-12, epsilon = 0x1p-52;
     double size = 0, largest = 0;
@@ -213,7 +216,8 @@ TEST_CASE("gradients agree with finite differences, first and second order", "[o
     if (++failures[oracle_case.op] <= 3) std::cout << "  " << oracle_case.title(DType::float64) << ": " << why << '\n';
   };
   for (const OracleCase& oracle_case : oracle_cases()) {
-    const bool in_double = std::find(oracle_case.types.begin(), oracle_case.types.end(), DType::float64) != oracle_case.types.end();
+    const bool in_double =
+        std::find(oracle_case.types.begin(), oracle_case.types.end(), DType::float64) != oracle_case.types.end();
     const OpDef* op = standard_op_table().find(oracle_case.op);
     if (!oracle_case.gradient || !in_double) continue;
     if (op != nullptr && (op->gradient == nullptr || op->gradient_stops)) continue;
@@ -240,9 +244,8 @@ TEST_CASE("gradients agree with finite differences, first and second order", "[o
   }
   int failed = 0;
   for (const auto& [op, count] : failures) failed += count;
-  std::cout << "count: " << ops.size() << " ops, " << first << " first-order and " << second << " second-order gradient checks, "
-            << failed
-            << " failed\n";
+  std::cout << "count: " << ops.size() << " ops, " << first << " first-order and " << second
+            << " second-order gradient checks, " << failed << " failed\n";
   for (const std::string& op : without_second) std::cout << "  no second order: " << op << '\n';
   CHECK(failed == 0);
   CHECK(ops.size() >= 50);

@@ -62,13 +62,16 @@ std::vector<Mode> modes() {
     o.inter_op = InterOp::parallel;
     o.reproducible = true;
   });
-  if (!for_races_alone) add("two devices", [](SessionOptions& o) { o.num_cpu_devices = 2; }, true, {"/cpu:0", "/cpu:1"});
+  if (!for_races_alone)
+    add("two devices", [](SessionOptions& o) { o.num_cpu_devices = 2; }, true, {"/cpu:0", "/cpu:1"});
   const auto several_devices = [&](int count, int threads) {
-    add(str_cat(count, " devices, ", threads, threads == 1 ? " thread" : " threads"), [=](SessionOptions& o) {
-      o.num_cpu_devices = count;
-      o.reproducible = true;
-      if (threads > 1) o.pool = std::make_shared<WorkStealingPool>(threads, split_all);
-    }, true, {"/cpu:0", "/cpu:1", "/cpu:2", "/cpu:3"});
+    add(str_cat(count, " devices, ", threads, threads == 1 ? " thread" : " threads"),
+        [=](SessionOptions& o) {
+          o.num_cpu_devices = count;
+          o.reproducible = true;
+          if (threads > 1) o.pool = std::make_shared<WorkStealingPool>(threads, split_all);
+        },
+        true, {"/cpu:0", "/cpu:1", "/cpu:2", "/cpu:3"});
     result.back().devices.resize(static_cast<std::size_t>(count));
   };
   for (const int threads : {1, 4}) {
@@ -93,7 +96,8 @@ std::vector<Mode> modes() {
   if (for_races_alone) return result;
   add("all passes off", [](SessionOptions& o) { o.passes = PassOptions::none(); });
   const auto kernels = [&](std::string name, cpu::CpuOptions options) {
-    add(std::move(name), [](SessionOptions&) {}, false);
+    add(
+        std::move(name), [](SessionOptions&) {}, false);
     result.back().make_devices = [=] { return cpu_devices(1, {.kernels = options}); };
   };
   kernels("builtin products", {.backend = cpu::CpuBackend::builtin});

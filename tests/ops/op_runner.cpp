@@ -11,20 +11,30 @@ using nlohmann::json;
 
 AttrValue attr_from_json(const json& value, AttrKind kind, DType t) {
   switch (kind) {
-    case AttrKind::boolean: return value.get<bool>();
-    case AttrKind::integer: return value.get<std::int64_t>();
-    case AttrKind::real: return value.get<double>();
-    case AttrKind::string: return value.get<std::string>();
-    case AttrKind::dtype: return dtype_from_oracle_name(value);
-    case AttrKind::shape: return PartialShape(std::span<const std::int64_t>(value.get<std::vector<std::int64_t>>()));
-    case AttrKind::integer_list: return value.get<std::vector<std::int64_t>>();
-    case AttrKind::real_list: return value.get<std::vector<double>>();
-    case AttrKind::string_list: return value.get<std::vector<std::string>>();
+    case AttrKind::boolean:
+      return value.get<bool>();
+    case AttrKind::integer:
+      return value.get<std::int64_t>();
+    case AttrKind::real:
+      return value.get<double>();
+    case AttrKind::string:
+      return value.get<std::string>();
+    case AttrKind::dtype:
+      return dtype_from_oracle_name(value);
+    case AttrKind::shape:
+      return PartialShape(std::span<const std::int64_t>(value.get<std::vector<std::int64_t>>()));
+    case AttrKind::integer_list:
+      return value.get<std::vector<std::int64_t>>();
+    case AttrKind::real_list:
+      return value.get<std::vector<double>>();
+    case AttrKind::string_list:
+      return value.get<std::vector<std::string>>();
     case AttrKind::tensor: {
       const OracleTensor tensor = parse_oracle_tensor(value);
       return tensor.make(tensor.dtype_for(t));
     }
-    default: throw std::runtime_error("the oracle has no attributes of this kind");
+    default:
+      throw std::runtime_error("the oracle has no attributes of this kind");
   }
 }
 
@@ -68,7 +78,8 @@ NodeId append(Graph& graph, const OpDef& op, std::span<const AnyOutput> inputs, 
 
 AnyOutput placeholder_for(Graph& graph, const AnyTensor& tensor, InputsAs inputs_as) {
   return detail::any_placeholder(*graph.store(), tensor.dtype(),
-                                 inputs_as == InputsAs::feeds ? PartialShape::unknown() : PartialShape(tensor.shape()), {});
+                                 inputs_as == InputsAs::feeds ? PartialShape::unknown() : PartialShape(tensor.shape()),
+                                 {});
 }
 
 }  // namespace
@@ -95,7 +106,9 @@ std::unique_ptr<BuiltCase> build_case(const OracleCase& oracle_case, DType t, In
       const std::array<AnyOutput, 2> assign_inputs{handle, value};
       built->before.emplace_back(graph.store(), append(graph, *table.find("Assign"), assign_inputs, json::object(), t));
       const std::array<AnyOutput, 1> read_inputs{handle};
-      reads.emplace_back(graph.store(), Endpoint{append(graph, *table.find("ReadVariable"), read_inputs, json::object(), tensor.dtype()), 0});
+      reads.emplace_back(
+          graph.store(),
+          Endpoint{append(graph, *table.find("ReadVariable"), read_inputs, json::object(), tensor.dtype()), 0});
       args.push_back(handle);
       built->inputs.push_back(reads.back());
       continue;

@@ -12,9 +12,9 @@
 namespace dflow::testing {
 
 enum class InputsAs {
-  feeds,      ///< placeholders of unknown shape: everything is checked when the step runs
+  feeds,        ///< placeholders of unknown shape: everything is checked when the step runs
   known_feeds,  ///< placeholders of the tensors' shapes
-  constants,  ///< constants: everything may be checked and folded early
+  constants,    ///< constants: everything may be checked and folded early
 };
 
 /// A case's op in a graph of its own, ready to run.

@@ -81,8 +81,7 @@ TEST_CASE("every op agrees with its oracle for every element type, on constants"
   Tally tally;
   check_values(InputsAs::constants, tally);
   std::cout << "count: " << tally.ops.size() << " ops, " << tally.checks << " value checks on constants, "
-            << tally.num_failures()
-            << " failed\n";
+            << tally.num_failures() << " failed\n";
   for (const auto& [op, count] : tally.failures) std::cout << "  " << op << ": " << count << " failed\n";
   CHECK(tally.num_failures() == 0);
 }
@@ -117,8 +116,8 @@ TEST_CASE("bad input to an op is an error with the right code", "[ops]") {
       }
     }
   }
-  std::cout << "count: " << tally.ops.size() << " ops, " << tally.checks << " checks of bad input, " << tally.num_failures()
-            << " failed\n";
+  std::cout << "count: " << tally.ops.size() << " ops, " << tally.checks << " checks of bad input, "
+            << tally.num_failures() << " failed\n";
   for (const auto& [op, count] : tally.failures) std::cout << "  " << op << ": " << count << " failed\n";
   CHECK(tally.num_failures() == 0);
 }

@@ -20,7 +20,7 @@ concept CanCompare = requires(A a, B b) { a < b; };
 template <class A>
 concept CanNegate = requires(A a) { -a; };
 template <class A, class B>
-concept CanJoin = requires(A a, B b) { a && b; };
+concept CanJoin = requires(A a, B b) { a&& b; };
 
 const df::AnyTensor& constant_on(const df::AnyOutput& y, int input, const df::Graph& graph) {
   const df::Node& source = graph.node(y.node().inputs[static_cast<std::size_t>(input)].node);
@@ -98,8 +98,7 @@ TEST_CASE("nodes know the line their operator stands on") {
   const auto y = df::placeholder<float>(graph, {2});
   const auto sum = x + y;
   CHECK(sum.node().where.line() == __LINE__ - 1);
-  const auto scaled = 2.0f *
-                      x;
+  const auto scaled = 2.0f * x;
   CHECK(scaled.node().where.line() >= __LINE__ - 2);
   CHECK(std::string(scaled.node().where.file_name()).find("operators_test") != std::string::npos);
 }

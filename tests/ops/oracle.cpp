@@ -68,7 +68,8 @@ OracleCase parse_case(const json& entry, const std::string& file) {
   result.name = entry.at("name");
   result.attrs = entry.value("attrs", json::object());
   for (const json& input : entry.at("inputs")) result.inputs.push_back(parse_oracle_tensor(input));
-  for (const json& output : entry.value("outputs", json::array())) result.outputs.push_back(parse_oracle_tensor(output));
+  for (const json& output : entry.value("outputs", json::array()))
+    result.outputs.push_back(parse_oracle_tensor(output));
   result.types = parse_dtypes(entry.value("types", json::array()));
   result.gradient = entry.value("gradient", false);
   result.gradient_inputs = entry.value("gradient_inputs", std::vector<int>{});
@@ -118,8 +119,9 @@ DType dtype_from_oracle_name(const std::string& name) {
 OracleTensor parse_oracle_tensor(const json& entry) {
   OracleTensor tensor;
   const std::string role = entry.value("role", "fixed");
-  tensor.role = role == "T" ? OracleTensor::Role::under_test
-                            : role == "param" ? OracleTensor::Role::param : OracleTensor::Role::fixed;
+  tensor.role = role == "T"       ? OracleTensor::Role::under_test
+                : role == "param" ? OracleTensor::Role::param
+                                  : OracleTensor::Role::fixed;
   tensor.dtype = dtype_from_oracle_name(entry.at("dtype"));
   tensor.shape = Shape(std::span<const std::int64_t>(entry.at("shape").get<std::vector<std::int64_t>>()));
   tensor.values = entry.at("values");
@@ -204,7 +206,8 @@ double smallest_positive(DType dtype) {
       return 0x1p-24;
     case DType::bfloat16:
       return 0x1p-133;
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -231,7 +234,8 @@ std::string difference(const AnyTensor& got, const OracleTensor& want, DType wan
   if (got.dtype() != want_dtype) {
     return str_cat("element type is ", dflow::name(got.dtype()), ", not ", dflow::name(want_dtype));
   }
-  if (!(got.shape() == want.shape)) return str_cat("shape is ", got.shape().to_string(), ", not ", want.shape.to_string());
+  if (!(got.shape() == want.shape))
+    return str_cat("shape is ", got.shape().to_string(), ", not ", want.shape.to_string());
   if (want_dtype == DType::string || is_integer(want_dtype) || want_dtype == DType::boolean) {
     const AnyTensor expected = want.make(want_dtype);
     return bitwise_equal(got, expected) ? "" : str_cat("got ", got.to_string(), ", want ", expected.to_string());

@@ -34,7 +34,8 @@ class Chance {
   }
   bool one_in(std::size_t n) { return below(n) == 0; }
   double unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  template <class List> auto pick(const List& list) {
+  template <class List>
+  auto pick(const List& list) {
     return *(std::begin(list) + static_cast<std::ptrdiff_t>(below(std::size(list))));
   }
 
@@ -64,7 +65,8 @@ std::int64_t random_integer(Chance& chance) {
   return chance.one_in(5) ? chance.pick(odd_integers) : chance.between(-3, 5);
 }
 
-template <class F> F random_real(Chance& chance) {
+template <class F>
+F random_real(Chance& chance) {
   using Limits = std::numeric_limits<F>;
   static const std::array<F, 16> odd{F(0),
                                      -F(0),
@@ -86,7 +88,8 @@ template <class F> F random_real(Chance& chance) {
   return static_cast<F>(chance.unit() * 6 - 3);
 }
 
-template <class T> T random_element(Chance& chance) {
+template <class T>
+T random_element(Chance& chance) {
   if constexpr (std::is_same_v<T, std::string>) {
     static const std::array<std::string, 4> texts{"", "a", std::string("with\0zero", 9), std::string(100, 'x')};
     return chance.pick(texts);
@@ -164,7 +167,8 @@ PartialShape random_knowledge(Chance& chance, const Shape& shape) {
   }
 }
 
-template <class T> std::vector<T> random_list(Chance& chance, auto&& element) {
+template <class T>
+std::vector<T> random_list(Chance& chance, auto&& element) {
   std::vector<T> list(chance.one_in(8) ? chance.below(20) : chance.below(5));
   for (std::size_t i = 0; i < list.size(); ++i) list[i] = element();
   return list;

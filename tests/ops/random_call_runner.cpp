@@ -66,7 +66,8 @@ class Side {
   }
 
  private:
-  template <class F> void attempt(const char* what, F&& f) {
+  template <class F>
+  void attempt(const char* what, F&& f) {
     Stage stage{what, Code::ok, "", {}};
     try {
       f(stage);
@@ -166,7 +167,8 @@ std::string fault_of(const Stage& stage) {
   return str_cat(stage.what, ": ", stage.message);
 }
 
-template <class T> bool same_element(const T& a, const T& b) {
+template <class T>
+bool same_element(const T& a, const T& b) {
   if constexpr (is_complex_element<T>) {
     return same_element(a.real(), b.real()) && same_element(a.imag(), b.imag());
   } else {

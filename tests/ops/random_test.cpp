@@ -16,19 +16,22 @@ using namespace dflow;
 namespace {
 
 /// The op with the stream of these two seeds.
-template <class O, class T> Output<T> raw(Graph& graph, const IndexList& shape, std::int64_t seed, std::int64_t seed2) {
+template <class O, class T>
+Output<T> raw(Graph& graph, const IndexList& shape, std::int64_t seed, std::int64_t seed2) {
   const AnyOutput dims = shape.edge(*graph.store(), {});
   TypeArgs types;
   types.push_back(dtype_of<T>);
   return Output<T>(build<O>(*graph.store(), {&dims, 1}, {.seed = seed, .seed2 = seed2}, {}, types).output(0));
 }
 
-template <class T> std::vector<double> wide(const Tensor<T>& tensor) {
+template <class T>
+std::vector<double> wide(const Tensor<T>& tensor) {
   return std::vector<double>(tensor.begin(), tensor.end());
 }
 
 /// The first two runs of 7 values with seeds 301 and 17.
-template <class O, class T> std::vector<std::vector<double>> two_runs() {
+template <class O, class T>
+std::vector<std::vector<double>> two_runs() {
   Graph graph;
   const auto x = raw<O, T>(graph, {7}, 301, 17);
   Session session(graph, {.num_threads = 1});

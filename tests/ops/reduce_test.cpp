@@ -3,11 +3,11 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
 #include <dflow/ops/math/broadcast.hpp>
-#include <dflow/ops/reduction/prod_gradient.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
+#include <dflow/ops/reduction/prod_gradient.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"

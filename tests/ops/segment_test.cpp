@@ -3,8 +3,8 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
 
 #include "catch.hpp"

@@ -79,7 +79,8 @@ std::size_t count(const Partitions& parts, std::string_view op) {
   return n;
 }
 
-template <class Attrs> std::string key_of(const Attrs& attrs) {
+template <class Attrs>
+std::string key_of(const Attrs& attrs) {
   return RendezvousKey(attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name).text();
 }
 
@@ -307,7 +308,8 @@ TEST_CASE("a node of which some outputs are fed runs beside its feeds", "[passes
   check_sound(parts);
 }
 
-TEST_CASE("who waits for a constant waits for what the constant was built after, in every part", "[passes][partition]") {
+TEST_CASE("who waits for a constant waits for what the constant was built after, in every part",
+          "[passes][partition]") {
   for (const bool by_edge : {true, false}) {
     Placed g(devices(2));
     const auto source = random_uniform<float>(g.graph, {});

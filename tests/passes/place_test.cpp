@@ -56,7 +56,8 @@ std::vector<KernelTables> kernels(int devices) {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Wide, Npu, float> {
+template <>
+struct dflow::Kernel<Wide, Npu, float> {
   void operator()(KernelContext&, const Tensor<float>&, Tensor<float>&) const {}
 };
 

@@ -198,7 +198,8 @@ TEST_CASE("senders, receivers, tokens and an abort race, and every receive compl
   }
 }
 
-TEST_CASE("a token outlives the rendezvous that waited for it, which may go while a receive is made", "[runtime][rendezvous]") {
+TEST_CASE("a token outlives the rendezvous that waited for it, which may go while a receive is made",
+          "[runtime][rendezvous]") {
   CancellationSource source;
   RecvArgs args;
   args.cancellation = source.token();
@@ -207,7 +208,8 @@ TEST_CASE("a token outlives the rendezvous that waited for it, which may go whil
     CHECK(receive(rendezvous, key_of("x"), args)->empty());
   }
   source.cancel();
-  // The token is cancelled already: its callback ends the receive inside of recv_async, and that destroys the rendezvous.
+  // The token is cancelled already: its callback ends the receive inside of recv_async, and that destroys the
+  // rendezvous.
   auto owned = std::make_unique<LocalRendezvous>();
   int completed = 0;
   owned->recv_async(key_of("x"), args, [&](const Status& status, AnyTensor, bool) {

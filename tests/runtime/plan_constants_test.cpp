@@ -2,8 +2,8 @@
 
 #include "proof_device.hpp"
 
-#include <dflow/dflow.hpp>
 #include <dflow/core/memory/device_memory.hpp>
+#include <dflow/dflow.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/runtime/plan.hpp>
 
@@ -34,7 +34,9 @@ class PatientMemory final : public DeviceMemory {
     waiting.emplace_back(host, std::move(done));
     if (on_start) on_start();
   }
-  void copy_out_async(const AnyTensor&, Allocator&, CopyDone done) override { done(unimplemented("in only"), AnyTensor()); }
+  void copy_out_async(const AnyTensor&, Allocator&, CopyDone done) override {
+    done(unimplemented("in only"), AnyTensor());
+  }
 
   void answer() {
     for (auto& [host, done] : std::exchange(waiting, {})) done(Status(), host.deep_copy());
@@ -133,7 +135,8 @@ TEST_CASE("a deadline ends waiting for constants, and what comes later does no h
     while (clock.next_deadline() == Clock::never) std::this_thread::yield();
     clock.advance(std::chrono::seconds(2));
   });
-  const BroughtConstants late = bring_constants(place.device, numbers(2), nullptr, {&clock, clock.after(std::chrono::seconds(1))});
+  const BroughtConstants late =
+      bring_constants(place.device, numbers(2), nullptr, {&clock, clock.after(std::chrono::seconds(1))});
   time.join();
   CHECK(late.status.code() == Code::deadline_exceeded);
   CHECK(late.failed == -1);
@@ -152,8 +155,8 @@ TEST_CASE("a request to stop ends waiting for constants", "[runtime][constants]"
         Code::cancelled);
   std::stop_source meanwhile;
   std::thread stopper([&] { meanwhile.request_stop(); });
-  CHECK(bring_constants(place.device, numbers(2), nullptr, {nullptr, Clock::never, meanwhile.get_token()}).status.code() ==
-        Code::cancelled);
+  CHECK(bring_constants(place.device, numbers(2), nullptr, {nullptr, Clock::never, meanwhile.get_token()})
+            .status.code() == Code::cancelled);
   stopper.join();
 }
 
@@ -222,7 +225,8 @@ TEST_CASE("a constant is in a device's memory once, as long as somebody reads it
   CHECK(there.memory.started == 2);
   CHECK(shared.size() == 2);  // nobody has kept those
   // Whoever is second uses what the first has brought.
-  const auto again = std::make_shared<const DeviceConstants::Copy>(DeviceConstants::Copy{hosts[0], hosts[0].deep_copy()});
+  const auto again =
+      std::make_shared<const DeviceConstants::Copy>(DeviceConstants::Copy{hosts[0], hosts[0].deep_copy()});
   CHECK(shared.keep(here.device, again) == first.constants[0]);
   // What has no elements is told by nothing.
   const AnyTensor empty(DType::float32, Shape({0}));
@@ -243,7 +247,8 @@ TEST_CASE("steps of a session share a device's copy of a constant", "[runtime][c
   const auto in_use = [&] { return device->context().allocator->stats().bytes_in_use; };
   const Tensor<float> in = Tensor<float>::full({size}, 3.0f);
   Session session(graph, {.devices = {device}});
-  for (int i = 0; i < 30; ++i) CHECK(session.run({{x, in}}, weights * x + static_cast<float>(i))(0) == 6 + static_cast<float>(i));
+  for (int i = 0; i < 30; ++i)
+    CHECK(session.run({{x, in}}, weights * x + static_cast<float>(i))(0) == 6 + static_cast<float>(i));
   session.release_memory();
   CHECK(in_use() < 2 * size * sizeof(float));
 }

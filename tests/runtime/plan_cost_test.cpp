@@ -26,13 +26,15 @@ constexpr auto plan_cost_ops = standard_ops + ops<Heavy, Silent>;
 
 }  // namespace
 
-template <> struct dflow::Kernel<Heavy, Cpu, float> {
+template <>
+struct dflow::Kernel<Heavy, Cpu, float> {
   static KernelCost cost(const KernelInit& init) {
     return {.flops = 1000 * static_cast<double>(init.inputs[0].shape[0]), .bytes = 0};
   }
   void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
 };
-template <> struct dflow::Kernel<Silent, Cpu, float> {
+template <>
+struct dflow::Kernel<Silent, Cpu, float> {
   void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
 };
 

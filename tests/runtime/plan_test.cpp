@@ -52,13 +52,15 @@ struct Running {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Held, Cpu, float> {
+template <>
+struct dflow::Kernel<Held, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     held = std::move(done);
   }
 };
-template <> struct dflow::Kernel<Noted, Cpu, float> {
+template <>
+struct dflow::Kernel<Noted, Cpu, float> {
   void operator()(KernelContext& context) const {
     ++num_noted;
     context.set_output(0, context.input(0));

@@ -320,7 +320,8 @@ TEST_CASE("client edges may be added while a step runs", "[runtime][step_handle]
   CHECK(step.ended->size() == 1);
 }
 
-TEST_CASE("client edges come from several threads while a step runs, and it ends when all have", "[runtime][step_handle]") {
+TEST_CASE("client edges come from several threads while a step runs, and it ends when all have",
+          "[runtime][step_handle]") {
   for (int round = 0; round < 20; ++round) {
     FakeStep step;
     const auto part = step.add();

@@ -46,7 +46,8 @@ Meeting* meeting = nullptr;
 
 }  // namespace
 
-template <> struct dflow::Kernel<Together, Cpu, float> {
+template <>
+struct dflow::Kernel<Together, Cpu, float> {
   double cost_ns(const KernelInit&) const { return 1e6; }
   void operator()(KernelContext& context) const {
     context.set_output(0, Tensor<float>(meeting->arrive() ? 1.0f : 0.0f));

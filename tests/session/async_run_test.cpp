@@ -58,7 +58,8 @@ struct WithGates {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Gate, Cpu, float> {
+template <>
+struct dflow::Kernel<Gate, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     {
@@ -69,7 +70,8 @@ template <> struct dflow::Kernel<Gate, Cpu, float> {
   }
 };
 
-template <> struct dflow::Kernel<Waits, Cpu, float> {
+template <>
+struct dflow::Kernel<Waits, Cpu, float> {
   struct Pending {
     std::mutex mutex;  ///< guards the registration: another thread may cancel before it is stored
     CancellationRegistration registration;

@@ -33,7 +33,8 @@ struct Lost : std::runtime_error {
 /// The proof device with one fault at the end of a step, or in its copies to the host.
 class FaultyDevice final : public Device {
  public:
-  explicit FaultyDevice(Fault at_end, Fault in_copy = Fault::none) : at_end_(at_end), memory_(*inner_.context().memory, in_copy) {
+  explicit FaultyDevice(Fault at_end, Fault in_copy = Fault::none)
+      : at_end_(at_end), memory_(*inner_.context().memory, in_copy) {
     context_ = inner_.context();
     context_.memory = &memory_;
   }
@@ -42,7 +43,8 @@ class FaultyDevice final : public Device {
   std::unique_ptr<DeviceStep> begin_step() override { return inner_.begin_step(); }
   void end_step_async(DeviceStep* step, StepDone done) override {
     switch (at_end_) {
-      case Fault::throws: throw std::runtime_error("the device was lost");
+      case Fault::throws:
+        throw std::runtime_error("the device was lost");
       case Fault::throws_after_storing:
         stored_ = std::move(done);
         later_ = std::thread([this] {
@@ -50,12 +52,15 @@ class FaultyDevice final : public Device {
           stored_(Status());
         });
         throw Lost(caught_);
-      case Fault::drops: return;
+      case Fault::drops:
+        return;
       case Fault::calls_twice:
         done(Status());
         return done(internal("again"));
-      case Fault::fails: return done(unavailable("the device is busy"));
-      default: inner_.end_step_async(step, std::move(done));
+      case Fault::fails:
+        return done(unavailable("the device is busy"));
+      default:
+        inner_.end_step_async(step, std::move(done));
     }
   }
 
@@ -71,11 +76,16 @@ class FaultyDevice final : public Device {
     void copy_in_async(const AnyTensor& host, CopyDone done) override { inner_.copy_in_async(host, std::move(done)); }
     void copy_out_async(const AnyTensor& tensor, Allocator& host, CopyDone done) override {
       switch (fault_) {
-        case Fault::throws: throw Error(resource_exhausted("the staging buffer is full"));
-        case Fault::drops: return;
-        case Fault::fails: return done(unavailable("the device was lost"), AnyTensor());
-        case Fault::wrong_type: return done(Status(), Tensor<std::int8_t>(Shape{2}));
-        default: inner_.copy_out_async(tensor, host, std::move(done));
+        case Fault::throws:
+          throw Error(resource_exhausted("the staging buffer is full"));
+        case Fault::drops:
+          return;
+        case Fault::fails:
+          return done(unavailable("the device was lost"), AnyTensor());
+        case Fault::wrong_type:
+          return done(Status(), Tensor<std::int8_t>(Shape{2}));
+        default:
+          inner_.copy_out_async(tensor, host, std::move(done));
       }
     }
 
@@ -135,7 +145,9 @@ TEST_CASE("a device that ends a step twice ends it once", "[session][devices]") 
 }
 
 TEST_CASE("a copy to the client that fails names the cause and the device", "[session][devices]") {
-  const auto outcome = [](Fault fault) { return OneNode().outcome(std::make_shared<FaultyDevice>(Fault::none, fault)); };
+  const auto outcome = [](Fault fault) {
+    return OneNode().outcome(std::make_shared<FaultyDevice>(Fault::none, fault));
+  };
   CHECK(outcome(Fault::none).ok());
   const Status thrown = outcome(Fault::throws), failed = outcome(Fault::fails), wrong = outcome(Fault::wrong_type);
   CHECK(thrown.code() == Code::resource_exhausted);
@@ -170,9 +182,10 @@ TEST_CASE("units of a step run on the widest pool, in whatever order its devices
     const std::shared_future<void> gate = go.get_future().share();
     for (int i = 0; i < 3; ++i) pool->schedule([gate] { gate.wait(); });
     std::promise<Status> ended;
-    session.run_async({{x, Tensor<float>({2}, {0, 0})}},
-                      [&](const Status& status, const Tensor<float>&, const Tensor<float>&) { ended.set_value(status); },
-                      on_proof, on_cpu);
+    session.run_async(
+        {{x, Tensor<float>({2}, {0, 0})}},
+        [&](const Status& status, const Tensor<float>&, const Tensor<float>&) { ended.set_value(status); }, on_proof,
+        on_cpu);
     auto outcome = ended.get_future();
     CHECK(outcome.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
     go.set_value();
@@ -199,8 +212,9 @@ TEST_CASE("fetches from other memories count as the client's, not as a device's"
 
 TEST_CASE("what sends to itself is refused", "[session]") {
   Graph graph;
-  const Output<float> received(build<Recv>(*graph.store(), std::span<const AnyOutput>(), {"t", "a", "b", 0, PartialShape::unknown()},
-                                           {.name = "r"}, type_args<float>()));
+  const Output<float> received(build<Recv>(*graph.store(), std::span<const AnyOutput>(),
+                                           {"t", "a", "b", 0, PartialShape::unknown()}, {.name = "r"},
+                                           type_args<float>()));
   const auto sent = build<Send>({received * 2.0f}, {"t", "a", "b"}, {.name = "s"});
   Session session(graph, {.num_threads = 1});
   CHECK_THROWS_WITH(session.run(sent.operation()), Contains("waits for 'r' itself"));

@@ -38,7 +38,8 @@ constexpr auto devices_ops = standard_ops + ops<Count, Later>;
 
 }  // namespace
 
-template <> struct dflow::Kernel<Later, Cpu, float> {
+template <>
+struct dflow::Kernel<Later, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.pool().schedule([&context, done = std::move(done)]() mutable {
       for (int i = 0; i < 1000; ++i) std::this_thread::yield();
@@ -48,7 +49,8 @@ template <> struct dflow::Kernel<Later, Cpu, float> {
   }
 };
 
-template <> struct dflow::Kernel<Count, Cpu, float> {
+template <>
+struct dflow::Kernel<Count, Cpu, float> {
   static constexpr bool keeps_state = true;
   mutable std::shared_ptr<std::atomic<int>> count = std::make_shared<std::atomic<int>>(0);
   void operator()(KernelContext& context) const { context.set_output(0, Tensor<float>(static_cast<float>(++*count))); }

@@ -89,7 +89,8 @@ std::vector<CancellationToken> stored_steps;  ///< cancelled when the exception 
 
 }  // namespace
 
-template <> struct dflow::Kernel<Faulty, Cpu, float> {
+template <>
+struct dflow::Kernel<Faulty, Cpu, float> {
   Faulty::Attrs attrs;
   void operator()(KernelContext& context) const {
     switch (static_cast<Wrong>(attrs.wrong)) {
@@ -117,7 +118,8 @@ template <> struct dflow::Kernel<Faulty, Cpu, float> {
   }
 };
 
-template <> struct dflow::Kernel<FaultyLater, Cpu, float> {
+template <>
+struct dflow::Kernel<FaultyLater, Cpu, float> {
   FaultyLater::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     const auto wrong = static_cast<WrongLater>(attrs.wrong);
@@ -152,7 +154,8 @@ template <> struct dflow::Kernel<FaultyLater, Cpu, float> {
   }
 };
 
-template <> struct dflow::Kernel<EndsThenThrows, Cpu, float> {
+template <>
+struct dflow::Kernel<EndsThenThrows, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     done(Status());
@@ -160,14 +163,17 @@ template <> struct dflow::Kernel<EndsThenThrows, Cpu, float> {
   }
 };
 
-template <> struct dflow::Kernel<Unmakeable, Cpu, float> {
+template <>
+struct dflow::Kernel<Unmakeable, Cpu, float> {
   explicit Kernel(const KernelInit&) { throw std::runtime_error("cannot be made"); }
   void operator()(KernelContext&) const {}
 };
-template <> struct dflow::Kernel<OtherRelu, Cpu, float> {
+template <>
+struct dflow::Kernel<OtherRelu, Cpu, float> {
   void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
 };
-template <> struct dflow::Kernel<OtherConst, Cpu, float> {
+template <>
+struct dflow::Kernel<OtherConst, Cpu, float> {
   void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
 };
 

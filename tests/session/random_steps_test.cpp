@@ -161,17 +161,20 @@ void mix(KernelContext& context, float c) {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Cheap, Cpu, float> {
+template <>
+struct dflow::Kernel<Cheap, Cpu, float> {
   Cheap::Attrs attrs;
   void operator()(KernelContext& context) const { mix(context, attrs.c); }
 };
-template <> struct dflow::Kernel<Costly, Cpu, float> {
+template <>
+struct dflow::Kernel<Costly, Cpu, float> {
   Costly::Attrs attrs;
   explicit Kernel(const KernelInit& init) : attrs(init.node.attrs_as<Costly>()) {}
   double cost_ns(const KernelInit&) const { return static_cast<double>(attrs.microseconds) * 1e3; }
   void operator()(KernelContext& context) const { mix(context, attrs.c); }
 };
-template <> struct dflow::Kernel<Two, Cpu, float> {
+template <>
+struct dflow::Kernel<Two, Cpu, float> {
   void operator()(KernelContext&, const Tensor<float>& a, Tensor<float>& half, Tensor<float>& rest) const {
     for (std::size_t i = 0; i < a.span().size(); ++i) {
       half.span()[i] = a.span()[i] * 0.5f;
@@ -179,7 +182,8 @@ template <> struct dflow::Kernel<Two, Cpu, float> {
     }
   }
 };
-template <> struct dflow::Kernel<RandomLater, Cpu, float> {
+template <>
+struct dflow::Kernel<RandomLater, Cpu, float> {
   RandomLater::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     auto end = [&context, c = attrs.c, turns = static_cast<int>(attrs.turns), done = std::move(done)]() mutable {
@@ -194,14 +198,16 @@ template <> struct dflow::Kernel<RandomLater, Cpu, float> {
     context.pool().schedule(std::move(end));
   }
 };
-template <> struct dflow::Kernel<Fails, Cpu, float> {
+template <>
+struct dflow::Kernel<Fails, Cpu, float> {
   Fails::Attrs attrs;
   void operator()(KernelContext& context) const {
     if (context.input<float>(1).scalar() > attrs.level) throw Error(data_loss("planned"));
     context.set_output(0, context.input(0));
   }
 };
-template <> struct dflow::Kernel<FailsLater, Cpu, float> {
+template <>
+struct dflow::Kernel<FailsLater, Cpu, float> {
   FailsLater::Attrs attrs;
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     const bool fails = context.input<float>(1).scalar() > attrs.level;
@@ -211,7 +217,8 @@ template <> struct dflow::Kernel<FailsLater, Cpu, float> {
         [done = std::move(done), fails]() mutable { done(fails ? data_loss("planned") : Status()); });
   }
 };
-template <> struct dflow::Kernel<RandomWaits, Cpu, float> {
+template <>
+struct dflow::Kernel<RandomWaits, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     if (context.input<float>(1).scalar() <= 0) return done(Status());

@@ -52,7 +52,8 @@ struct Scene {
 
 }  // namespace
 
-template <> struct dflow::Kernel<Held, Cpu, float> {
+template <>
+struct dflow::Kernel<Held, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     Scene::current->begun.push_back("held");
@@ -60,7 +61,8 @@ template <> struct dflow::Kernel<Held, Cpu, float> {
     Scene::current->held_began.set_value();
   }
 };
-template <> struct dflow::Kernel<Busy, Cpu, float> {
+template <>
+struct dflow::Kernel<Busy, Cpu, float> {
   double cost_ns(const KernelInit&) const { return 1e9; }
   void operator()(KernelContext& context) const {
     context.set_output(0, context.input(0));
@@ -68,7 +70,8 @@ template <> struct dflow::Kernel<Busy, Cpu, float> {
     Scene::current->busy_may_end.get_future().wait();
   }
 };
-template <> struct dflow::Kernel<Marked, Cpu, float> {
+template <>
+struct dflow::Kernel<Marked, Cpu, float> {
   double cost_ns(const KernelInit&) const { return 1e9; }
   void operator()(KernelContext& context) const {
     context.set_output(0, context.input(0));
@@ -77,7 +80,8 @@ template <> struct dflow::Kernel<Marked, Cpu, float> {
     Scene::current->marked_ran.set_value();
   }
 };
-template <> struct dflow::Kernel<SlowToMake, Cpu, float> {
+template <>
+struct dflow::Kernel<SlowToMake, Cpu, float> {
   explicit Kernel(const KernelInit&) {
     Scene::current->making.set_value();
     Scene::current->may_be_made.get_future().wait();

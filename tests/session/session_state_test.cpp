@@ -25,8 +25,12 @@ class Numbered final : public AnyKernel {
 };
 
 KernelEntry numbered(const OpDef& op, int table) {
-  const auto one = [](const KernelInit& init) -> std::unique_ptr<AnyKernel> { return std::make_unique<Numbered<1>>(init); };
-  const auto two = [](const KernelInit& init) -> std::unique_ptr<AnyKernel> { return std::make_unique<Numbered<2>>(init); };
+  const auto one = [](const KernelInit& init) -> std::unique_ptr<AnyKernel> {
+    return std::make_unique<Numbered<1>>(init);
+  };
+  const auto two = [](const KernelInit& init) -> std::unique_ptr<AnyKernel> {
+    return std::make_unique<Numbered<2>>(init);
+  };
   return {.op = &op, .make = table == 1 ? KernelFactory(one) : KernelFactory(two)};
 }
 
@@ -82,8 +86,8 @@ TEST_CASE("of two devices of one type each runs the kernels that it brings", "[s
     on_second = -x;
   }
   only_on_second = exp(x);
-  const auto first = std::make_shared<OwnDevice>("/device:NPU:0", "NPU",
-                                                 std::vector{KernelTable("NPU", {numbered(op_def<Neg>, 1)})});
+  const auto first =
+      std::make_shared<OwnDevice>("/device:NPU:0", "NPU", std::vector{KernelTable("NPU", {numbered(op_def<Neg>, 1)})});
   const auto second = std::make_shared<OwnDevice>(
       "/device:NPU:1", "NPU", std::vector{KernelTable("NPU", {numbered(op_def<Neg>, 2), numbered(op_def<Exp>, 2)})});
   Session session(graph, {.devices = {first, second}});
@@ -133,5 +137,7 @@ TEST_CASE("a device of type CPU without the state of the CPU's kernels is refuse
   CHECK(status.code() == Code::invalid_argument);
   CHECK(status.message().find("CpuDevice") != std::string::npos);
   // Where the session was given no kernels of the library for it, it may keep what it likes.
-  CHECK(status_with({.ops = {OpTable(standard_ops), {}}, .devices = {std::make_shared<OwnDevice>("/device:CPU:0", "CPU")}}).ok());
+  CHECK(status_with(
+            {.ops = {OpTable(standard_ops), {}}, .devices = {std::make_shared<OwnDevice>("/device:CPU:0", "CPU")}})
+            .ok());
 }

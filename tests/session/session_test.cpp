@@ -39,7 +39,8 @@ std::string message_of(auto&& f) {
 
 }  // namespace
 
-template <> struct dflow::Kernel<FailOnNegative, Cpu, float> {
+template <>
+struct dflow::Kernel<FailOnNegative, Cpu, float> {
   void operator()(KernelContext& context, const Tensor<float>& x, Tensor<float>& y) const {
     for (std::size_t i = 0; i < x.span().size(); ++i) {
       if (x.span()[i] < 0) context.fail(str_cat("element ", i, " is negative"));
@@ -48,7 +49,8 @@ template <> struct dflow::Kernel<FailOnNegative, Cpu, float> {
   }
 };
 
-template <> struct dflow::Kernel<UntilCancelled, Cpu, float> {
+template <>
+struct dflow::Kernel<UntilCancelled, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     // The registration lives as long as the callback that owns it.
     auto registration = std::make_shared<CancellationRegistration>();

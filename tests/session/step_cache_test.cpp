@@ -25,7 +25,8 @@ std::atomic<int> num_compiled{0};
 
 }  // namespace
 
-template <> struct dflow::Kernel<Compiled, Cpu, float> {
+template <>
+struct dflow::Kernel<Compiled, Cpu, float> {
   explicit Kernel(const KernelInit&) { ++num_compiled; }
   void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
 };

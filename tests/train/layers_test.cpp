@@ -4,8 +4,8 @@
 
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/matmul.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/metrics.hpp>
 #include <dflow/train/optimizers.hpp>

@@ -5,8 +5,8 @@
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/clip.hpp>
 #include <dflow/train/schedules.hpp>
@@ -171,7 +171,8 @@ TEST_CASE("The name given to minimize is that of its operation") {
   const df::Variable<float> w(graph, 1.0f, {.name = "w"});
   const df::Variable<std::int64_t> step(graph, 0, {.name = "step", .trainable = false});
   const auto loss = w * w;
-  const df::Operation train = df::train::GradientDescent(0.25f).minimize(loss, {.global_step = step}, {.name = "train"});
+  const df::Operation train =
+      df::train::GradientDescent(0.25f).minimize(loss, {.global_step = step}, {.name = "train"});
   CHECK(train.name() == "train");
   CHECK(graph.find("train") == train);
   {
@@ -328,7 +329,8 @@ TEST_CASE("A global norm that is not finite makes all gradients NaN, one of 0 le
   CHECK(p(0) == Catch::Approx(0.8));
   CHECK(p(1) == 0.0f);
   CHECK(q(1) == Catch::Approx(0.4));
-  const auto [zero, none] = session.run({{x, df::Tensor<float>::zeros({3})}, {y, df::Tensor<float>::zeros({2})}}, cx, cy);
+  const auto [zero, none] =
+      session.run({{x, df::Tensor<float>::zeros({3})}, {y, df::Tensor<float>::zeros({2})}}, cx, cy);
   CHECK(zero(2) == 0.0f);
   CHECK(none(0) == 0.0f);
 }
@@ -352,7 +354,8 @@ struct TrainedBy {
 
 /// Expected: TensorFlow 2.21, ResourceApplyGradientDescent, -Momentum and -Adam on variables of float64, and of
 /// float32, rounded for the loss, for those of 16 bits.
-template <class T> std::vector<TrainedBy> trained_by_all() {
+template <class T>
+std::vector<TrainedBy> trained_by_all() {
   using df::train::Adam, df::train::GradientDescent, df::train::Momentum;
   const auto of = [](double wide, double half, double bfloat16) {
     return sizeof(T) == 8 ? wide : std::is_same_v<T, df::Half> ? half : bfloat16;

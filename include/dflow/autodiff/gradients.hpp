@@ -13,8 +13,8 @@
 
 namespace dflow {
 
-/// The gradient of a sum of ys with respect to one x: an edge, or rows of it where x is only gathered from, or nothing if no
-/// y depends on x.
+/// The gradient of a sum of ys with respect to one x: an edge, or rows of it where x is only gathered from, or nothing
+/// if no y depends on x.
 struct Gradient {
   AnyOutput dense;
   std::optional<IndexedSlices> slices;
@@ -35,9 +35,10 @@ struct GradientOptions {
 };
 
 /// Appends to the graph the nodes that compute d(sum of ys)/dx for every x, by reverse accumulation (Speelpenning 1980;
-/// Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The result is part of the graph like any other edge, so
-/// it can be differentiated again. The new nodes are named "gradients/..."; they have the device constraints of the nodes
-/// they differentiate, and their place in the program: an error in one names the line that built what is differentiated.
+/// Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The result is part of the graph like any other edge,
+/// so it can be differentiated again. The new nodes are named "gradients/..."; they have the device constraints of the
+/// nodes they differentiate, and their place in the program: an error in one names the line that built what is
+/// differentiated.
 ///
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument if ys and xs do not belong to one graph, or a grad_y has another element type or shape

@@ -3,8 +3,8 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/concat.hpp>
-#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/ops/reduction/segment.hpp>
 
 #include <algorithm>
@@ -103,8 +103,8 @@ class GradientBuilder {
         const ScopeGuard guard = enter_node(y.node());
         dy = ones_like(y);
       } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
-        throw Error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()), " ",
-                                             dy.shape().to_string(), ", not ", dflow::name(y.dtype()), " ",
+        throw Error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()),
+                                             " ", dy.shape().to_string(), ", not ", dflow::name(y.dtype()), " ",
                                              y.shape().to_string()))
                         .with_node(y.node().op->name, y.node().name)
                         .with_location(y.node().where));
@@ -170,7 +170,8 @@ class GradientBuilder {
   }
 
   Gradient sum(const Contributions& parts, const AnyOutput& x) {
-    const bool all_sparse = std::all_of(parts.begin(), parts.end(), [](const Gradient& part) { return part.slices.has_value(); });
+    const bool all_sparse =
+        std::all_of(parts.begin(), parts.end(), [](const Gradient& part) { return part.slices.has_value(); });
     std::vector<AnyOutput> values, indices;
     if (!all_sparse) {
       for (const Gradient& part : parts) values.push_back(densify(part, x));
@@ -184,7 +185,8 @@ class GradientBuilder {
       values.push_back(part.slices->values);
       indices.push_back(is_mixed ? cast_to(part.slices->indices, DType::int64) : part.slices->indices);
     }
-    return {AnyOutput(), IndexedSlices{any_concat(0, values), any_concat(0, indices), parts.front().slices->dense_shape}};
+    return {AnyOutput(),
+            IndexedSlices{any_concat(0, values), any_concat(0, indices), parts.front().slices->dense_shape}};
   }
 
   GraphStore& graph_;
@@ -218,8 +220,8 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
     throw Error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
   }
   if (options.grad_ys.size() > ys.size()) {
-    throw Error(invalid_argument(str_cat("gradients: ", options.grad_ys.size(), " gradients are given for ", ys.size(),
-                                         " edges"))
+    throw Error(invalid_argument(
+                    str_cat("gradients: ", options.grad_ys.size(), " gradients are given for ", ys.size(), " edges"))
                     .with_location(options.where));
   }
   GraphStore* const graph = xs.front().graph();

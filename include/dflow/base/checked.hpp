@@ -22,40 +22,47 @@ namespace detail {
 [[noreturn]] void throw_narrowing(std::int64_t value, int to_bits, bool to_signed);
 [[noreturn]] void throw_narrowing(std::uint64_t value, int to_bits, bool to_signed);
 
-template <class T> using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+template <class T>
+using Widest = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
 }  // namespace detail
 
-template <CheckedInteger T> constexpr std::optional<T> try_add(T a, std::type_identity_t<T> b) noexcept {
+template <CheckedInteger T>
+constexpr std::optional<T> try_add(T a, std::type_identity_t<T> b) noexcept {
   T result{};
   if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
   return result;
 }
 
-template <CheckedInteger T> constexpr std::optional<T> try_sub(T a, std::type_identity_t<T> b) noexcept {
+template <CheckedInteger T>
+constexpr std::optional<T> try_sub(T a, std::type_identity_t<T> b) noexcept {
   T result{};
   if (__builtin_sub_overflow(a, b, &result)) return std::nullopt;
   return result;
 }
 
-template <CheckedInteger T> constexpr std::optional<T> try_mul(T a, std::type_identity_t<T> b) noexcept {
+template <CheckedInteger T>
+constexpr std::optional<T> try_mul(T a, std::type_identity_t<T> b) noexcept {
   T result{};
   if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
   return result;
 }
 
-template <CheckedInteger T> constexpr T checked_add(T a, std::type_identity_t<T> b) {
+template <CheckedInteger T>
+constexpr T checked_add(T a, std::type_identity_t<T> b) {
   T result{};
   if (__builtin_add_overflow(a, b, &result)) detail::throw_overflow("+", detail::Widest<T>(a), detail::Widest<T>(b));
   return result;
 }
 
-template <CheckedInteger T> constexpr T checked_sub(T a, std::type_identity_t<T> b) {
+template <CheckedInteger T>
+constexpr T checked_sub(T a, std::type_identity_t<T> b) {
   T result{};
   if (__builtin_sub_overflow(a, b, &result)) detail::throw_overflow("-", detail::Widest<T>(a), detail::Widest<T>(b));
   return result;
 }
 
-template <CheckedInteger T> constexpr T checked_mul(T a, std::type_identity_t<T> b) {
+template <CheckedInteger T>
+constexpr T checked_mul(T a, std::type_identity_t<T> b) {
   T result{};
   if (__builtin_mul_overflow(a, b, &result)) detail::throw_overflow("*", detail::Widest<T>(a), detail::Widest<T>(b));
   return result;
@@ -69,7 +76,8 @@ std::int64_t checked_product(std::span<const std::int64_t> extents);
 std::optional<std::int64_t> try_product(std::span<const std::int64_t> extents) noexcept;
 
 /// Converts between integer types and throws where the value would change.
-template <CheckedInteger To, CheckedInteger From> constexpr To narrow(From value) {
+template <CheckedInteger To, CheckedInteger From>
+constexpr To narrow(From value) {
   const To result = static_cast<To>(value);
   if (static_cast<From>(result) != value || ((result < To{}) != (value < From{}))) {
     detail::throw_narrowing(detail::Widest<From>(value), std::numeric_limits<To>::digits + std::is_signed_v<To>,

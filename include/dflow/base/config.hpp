@@ -8,8 +8,9 @@
 #define DFLOW_INLINE
 #endif
 
-/// Marks a function that runs on the host and, under nvcc, on the GPU as well. Units that are compiled once per level of the
-/// processor's instructions (`kernels/cpu/loops/lanes.hpp`) must leave no copy of it that the rest of the program could get.
+/// Marks a function that runs on the host and, under nvcc, on the GPU as well. Units that are compiled once per level
+/// of the processor's instructions (`kernels/cpu/loops/lanes.hpp`) must leave no copy of it that the rest of the
+/// program could get.
 #if defined(__CUDACC__)
 #define DFLOW_FN __host__ __device__
 #elif defined(DFLOW_CPU_VARIANT)

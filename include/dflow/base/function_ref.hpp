@@ -5,16 +5,17 @@
 
 namespace dflow {
 
-template <class Signature> class FunctionRef;
+template <class Signature>
+class FunctionRef;
 
 /// A callable that is only borrowed for the duration of a call: two words, no allocation. It does not own: bind it to a
 /// parameter, never to a member that outlives the callable.
-template <class R, class... Args> class FunctionRef<R(Args...)> {
+template <class R, class... Args>
+class FunctionRef<R(Args...)> {
  public:
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
-      FunctionRef(F&& f)
-  noexcept {
+    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
+  FunctionRef(F&& f) noexcept {
     using Callable = std::remove_reference_t<F>;
     if constexpr (std::is_function_v<Callable>) {
       target_.function = reinterpret_cast<void (*)()>(&f);

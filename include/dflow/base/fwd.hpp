@@ -7,13 +7,18 @@ namespace dflow {
 enum class Code : int;
 class Status;
 class Error;
-template <class T> class StatusOr;
+template <class T>
+class StatusOr;
 
-template <class... Ts> struct TypeList;
-template <std::size_t N> struct FixedString;
+template <class... Ts>
+struct TypeList;
+template <std::size_t N>
+struct FixedString;
 
-template <class Signature> class FunctionRef;
-template <class Signature> class UniqueFunction;
+template <class Signature>
+class FunctionRef;
+template <class Signature>
+class UniqueFunction;
 
 class ThreadPool;
 class WorkStealingPool;

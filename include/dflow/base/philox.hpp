@@ -80,7 +80,8 @@ DFLOW_FN constexpr double uniform_double(std::uint32_t high, std::uint32_t low) 
   return static_cast<double>(static_cast<std::int64_t>(mantissa)) * (1.0 / 4503599627370496.0);
 }
 
-template <class T> struct NormalPair {
+template <class T>
+struct NormalPair {
   T first;
   T second;
 };

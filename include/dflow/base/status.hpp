@@ -101,7 +101,8 @@ class [[nodiscard]] Status {
  private:
   struct Rep;
   explicit Status(const Rep* rep) noexcept : rep_(rep) {}
-  template <class Change> Status changed(const Change& change) const noexcept;
+  template <class Change>
+  Status changed(const Change& change) const noexcept;
   void acquire() const noexcept;
   void release() noexcept;
 
@@ -155,7 +156,8 @@ Status status_of_current_exception() noexcept;
 /// A value, or the status that says why there is none.
 ///
 /// Errors: value() throws Error with that status. Access by * and -> is for a holder known to be ok.
-template <class T> class [[nodiscard]] StatusOr {
+template <class T>
+class [[nodiscard]] StatusOr {
  public:
   using value_type = T;
 
@@ -164,9 +166,9 @@ template <class T> class [[nodiscard]] StatusOr {
     if (status_.ok()) status_ = internal("StatusOr made from an ok status without a value");
   }
   template <class U = T>
-  requires(std::is_constructible_v<T, U&&> && !std::is_same_v<std::remove_cvref_t<U>, StatusOr> &&
-           !std::is_same_v<std::remove_cvref_t<U>, Status>) StatusOr(U&& value)
-      : value_(std::forward<U>(value)) {}
+    requires(std::is_constructible_v<T, U &&> && !std::is_same_v<std::remove_cvref_t<U>, StatusOr> &&
+             !std::is_same_v<std::remove_cvref_t<U>, Status>)
+  StatusOr(U&& value) : value_(std::forward<U>(value)) {}
 
   bool ok() const noexcept { return value_.has_value(); }
   const Status& status() const noexcept { return status_; }

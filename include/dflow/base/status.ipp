@@ -92,7 +92,8 @@ DFLOW_INLINE Status Status::out_of_memory() noexcept {
   return status;
 }
 
-template <class Change> Status Status::changed(const Change& change) const noexcept {
+template <class Change>
+Status Status::changed(const Change& change) const noexcept {
   try {
     Rep* rep = new Rep(*rep_);
     Status result(rep);

@@ -23,8 +23,8 @@ class StrPiece {
   template <std::same_as<bool> B>
   StrPiece(B b) noexcept : StrPiece(b ? std::string_view("true") : std::string_view("false")) {}
   template <std::integral I>
-  requires(!std::same_as<I, bool> && !std::same_as<I, char>) StrPiece(I value)
-  noexcept : text_(digits_) {
+    requires(!std::same_as<I, bool> && !std::same_as<I, char>)
+  StrPiece(I value) noexcept : text_(digits_) {
     if constexpr (std::is_signed_v<I>) {
       format_signed(static_cast<std::int64_t>(value));
     } else {
@@ -32,8 +32,8 @@ class StrPiece {
     }
   }
   template <class E>
-  requires std::is_enum_v<E> StrPiece(E value)
-  noexcept : StrPiece(static_cast<std::underlying_type_t<E>>(value)) {}
+    requires std::is_enum_v<E>
+  StrPiece(E value) noexcept : StrPiece(static_cast<std::underlying_type_t<E>>(value)) {}
   StrPiece(float value) noexcept;
   StrPiece(double value) noexcept;
 
@@ -54,12 +54,16 @@ class StrPiece {
 namespace detail {
 std::string cat_pieces(std::initializer_list<const StrPiece*> pieces);
 
-template <class... Pieces> std::string cat(const Pieces&... pieces) { return cat_pieces({&pieces...}); }
+template <class... Pieces>
+std::string cat(const Pieces&... pieces) {
+  return cat_pieces({&pieces...});
+}
 }  // namespace detail
 
 /// Concatenates text and numbers with one allocation: `str_cat("axis ", axis, " of rank ", rank)`.
 /// A float or double is printed in the shortest form that reads back as the same value.
-template <class... Args> std::string str_cat(const Args&... args) {
+template <class... Args>
+std::string str_cat(const Args&... args) {
   return detail::cat(static_cast<const StrPiece&>(StrPiece(args))...);
 }
 

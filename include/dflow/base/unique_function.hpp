@@ -8,19 +8,22 @@
 
 namespace dflow {
 
-template <class Signature> class UniqueFunction;
+template <class Signature>
+class UniqueFunction;
 
 /// A callable that is owned and only moves: may hold promises, buffers, other UniqueFunctions. Callables of up to 48
 /// bytes that move without throwing are stored inside, so scheduling one allocates nothing.
-template <class R, class... Args> class UniqueFunction<R(Args...)> {
+template <class R, class... Args>
+class UniqueFunction<R(Args...)> {
  public:
   static constexpr std::size_t inline_bytes = 48;
 
   UniqueFunction() noexcept = default;
   UniqueFunction(std::nullptr_t) noexcept {}
   template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
-           std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) UniqueFunction(F&& f) {
+    requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
+             std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
+  UniqueFunction(F&& f) {
     using Stored = std::decay_t<F>;
     if constexpr (fits_inline<Stored>) {
       ::new (static_cast<void*>(storage_)) Stored(std::forward<F>(f));
@@ -71,9 +74,8 @@ template <class R, class... Args> class UniqueFunction<R(Args...)> {
 
  private:
   template <class Stored>
-  static constexpr bool fits_inline =
-      sizeof(Stored) <= inline_bytes &&
-      alignof(Stored) <= alignof(std::max_align_t) && std::is_nothrow_move_constructible_v<Stored>;
+  static constexpr bool fits_inline = sizeof(Stored) <= inline_bytes && alignof(Stored) <= alignof(std::max_align_t) &&
+                                      std::is_nothrow_move_constructible_v<Stored>;
 
   void take(UniqueFunction& other) noexcept {
     if (other.manage_ != nullptr) {

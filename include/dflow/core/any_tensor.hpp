@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/core/memory/buffer.hpp>
 #include <dflow/core/dtype.hpp>
+#include <dflow/core/memory/buffer.hpp>
 #include <dflow/core/shape.hpp>
 
 #include <cstddef>
@@ -12,7 +12,8 @@
 
 namespace dflow {
 
-template <Element T> class Tensor;
+template <Element T>
+class Tensor;
 
 namespace detail {
 [[noreturn]] void throw_element_type_mismatch(DType held, DType wanted);
@@ -84,18 +85,22 @@ class AnyTensor {
   const void* raw_data() const noexcept { return data_; }
 
   /// The elements in row-major order. Errors: invalid_argument that names both types if T is not the element type.
-  template <Element T> std::span<T> span() {
+  template <Element T>
+  std::span<T> span() {
     require_dtype(dtype_of<T>);
     return {static_cast<T*>(data_), static_cast<std::size_t>(shape_.num_elements())};
   }
-  template <Element T> std::span<const T> span() const {
+  template <Element T>
+  std::span<const T> span() const {
     require_dtype(dtype_of<T>);
     return {static_cast<const T*>(data_), static_cast<std::size_t>(shape_.num_elements())};
   }
 
   /// This tensor with its type known to the compiler. Errors: invalid_argument that names both types.
-  template <Element T> Tensor<T> as() const&;
-  template <Element T> Tensor<T> as() &&;
+  template <Element T>
+  Tensor<T> as() const&;
+  template <Element T>
+  Tensor<T> as() &&;
 
   /// Makes this uninitialised and lets go of the elements.
   void reset() noexcept {
@@ -129,7 +134,8 @@ class AnyTensor {
   std::string to_string(std::int64_t max_elements = 64) const;
 
  private:
-  template <Element> friend class Tensor;
+  template <Element>
+  friend class Tensor;
 
   void require_dtype(DType wanted) const {
     if (dtype_ != wanted) [[unlikely]]

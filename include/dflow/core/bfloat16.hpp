@@ -18,8 +18,8 @@ class BFloat16 {
  public:
   constexpr BFloat16() = default;
   template <class N>
-  requires std::is_arithmetic_v<N> DFLOW_FN constexpr explicit BFloat16(N value) noexcept
-      : bits_(round_from(static_cast<float>(value))) {}
+    requires std::is_arithmetic_v<N>
+  DFLOW_FN constexpr explicit BFloat16(N value) noexcept : bits_(round_from(static_cast<float>(value))) {}
 
   DFLOW_FN constexpr operator float() const noexcept { return widen(bits_); }
 
@@ -79,7 +79,8 @@ static_assert(std::is_trivially_copyable_v<BFloat16> && std::is_trivially_defaul
 
 }  // namespace dflow
 
-template <> class std::numeric_limits<dflow::BFloat16> {
+template <>
+class std::numeric_limits<dflow::BFloat16> {
  public:
   static constexpr bool is_specialized = true;
   static constexpr bool is_signed = true;

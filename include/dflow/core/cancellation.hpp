@@ -85,8 +85,8 @@ class CancellationSource {
   CancellationToken token() const { return CancellationToken(state_); }
   bool is_cancelled() const noexcept;
   /// Calls the registered callbacks, in the order of registration, then returns true. The first status stays: false if
-  /// it was cancelled before. An ok status counts as Code::cancelled, or as Status::out_of_memory() if there is no memory
-  /// for it: this throws nothing. The source may be destroyed by a callback.
+  /// it was cancelled before. An ok status counts as Code::cancelled, or as Status::out_of_memory() if there is no
+  /// memory for it: this throws nothing. The source may be destroyed by a callback.
   bool cancel(Status status);
   bool cancel();
 

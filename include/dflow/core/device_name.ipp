@@ -99,7 +99,8 @@ class DeviceNameReader {
   bool has_device_ = false;
 };
 
-template <class T> bool agrees(const std::optional<T>& a, const std::optional<T>& b) noexcept {
+template <class T>
+bool agrees(const std::optional<T>& a, const std::optional<T>& b) noexcept {
   return !a || !b || *a == *b;
 }
 

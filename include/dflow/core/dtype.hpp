@@ -61,9 +61,12 @@ using IndexTypes = TypeList<std::int32_t, std::int64_t>;
 template <class T>
 concept Element = contains_v<T, AllTypes>;
 
-template <class T> inline constexpr bool is_floating_element = contains_v<T, FloatTypes>;
-template <class T> inline constexpr bool is_integer_element = contains_v<T, IntTypes>;
-template <class T> inline constexpr bool is_complex_element = contains_v<T, ComplexTypes>;
+template <class T>
+inline constexpr bool is_floating_element = contains_v<T, FloatTypes>;
+template <class T>
+inline constexpr bool is_integer_element = contains_v<T, IntTypes>;
+template <class T>
+inline constexpr bool is_complex_element = contains_v<T, ComplexTypes>;
 
 namespace detail {
 inline constexpr std::array<DType, AllTypes::size> element_dtypes{
@@ -73,21 +76,26 @@ inline constexpr std::array<DType, AllTypes::size> element_dtypes{
 }  // namespace detail
 
 /// The run-time number of an element type: `dtype_of<float> == DType::float32`.
-template <Element T> inline constexpr DType dtype_of = detail::element_dtypes[index_of_v<T, AllTypes>];
+template <Element T>
+inline constexpr DType dtype_of = detail::element_dtypes[index_of_v<T, AllTypes>];
 
 namespace detail {
-template <class List> struct DTypesOf;
-template <class... Ts> struct DTypesOf<TypeList<Ts...>> {
+template <class List>
+struct DTypesOf;
+template <class... Ts>
+struct DTypesOf<TypeList<Ts...>> {
   static constexpr std::array<DType, sizeof...(Ts)> list{dtype_of<Ts>...};
   static constexpr std::uint32_t mask = ((std::uint32_t{1} << static_cast<unsigned>(dtype_of<Ts>)) | ... | 0u);
 };
 }  // namespace detail
 
 /// The run-time numbers of a type list, in its order.
-template <class List> inline constexpr auto dtypes_of = detail::DTypesOf<List>::list;
+template <class List>
+inline constexpr auto dtypes_of = detail::DTypesOf<List>::list;
 
 /// A type list as a set: bit `n` stands for the element type with number `n`.
-template <class List> inline constexpr std::uint32_t dtype_mask = detail::DTypesOf<List>::mask;
+template <class List>
+inline constexpr std::uint32_t dtype_mask = detail::DTypesOf<List>::mask;
 
 constexpr bool in_mask(DType dtype, std::uint32_t mask) noexcept {
   return (mask >> (static_cast<unsigned>(dtype) & 31u)) & 1u;
@@ -139,7 +147,8 @@ std::string mask_to_string(std::uint32_t mask);
 
 /// Calls `f.template operator()<T>()` for the T of `List` that `dtype` stands for and returns its result by value.
 /// Errors: invalid_argument that names the type and the list, if T is not in it.
-template <class List, class F> constexpr auto visit_dtype(DType dtype, F&& f) {
+template <class List, class F>
+constexpr auto visit_dtype(DType dtype, F&& f) {
   using Result = std::decay_t<decltype(f.template operator()<element_t<0, List>>())>;
   return [&]<class... Ts>(TypeList<Ts...>) -> Result {
     if constexpr (std::is_void_v<Result>) {

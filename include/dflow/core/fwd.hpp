@@ -22,7 +22,8 @@ class PoolAllocator;
 class Buffer;
 class BufferRef;
 class AnyTensor;
-template <class T, int Rank> class TensorView;
+template <class T, int Rank>
+class TensorView;
 
 struct DeviceName;
 

@@ -18,8 +18,8 @@ class Half {
  public:
   constexpr Half() = default;
   template <class N>
-  requires std::is_arithmetic_v<N> DFLOW_FN constexpr explicit Half(N value) noexcept
-      : bits_(round_from(static_cast<float>(value))) {}
+    requires std::is_arithmetic_v<N>
+  DFLOW_FN constexpr explicit Half(N value) noexcept : bits_(round_from(static_cast<float>(value))) {}
 
   DFLOW_FN constexpr operator float() const noexcept { return widen(bits_); }
 
@@ -88,7 +88,8 @@ static_assert(std::is_trivially_copyable_v<Half> && std::is_trivially_default_co
 
 }  // namespace dflow
 
-template <> class std::numeric_limits<dflow::Half> {
+template <>
+class std::numeric_limits<dflow::Half> {
  public:
   static constexpr bool is_specialized = true;
   static constexpr bool is_signed = true;

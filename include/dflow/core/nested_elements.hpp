@@ -19,7 +19,8 @@ namespace detail {
 Status ragged_elements(std::size_t position, const Shape& shape, const Shape& first);
 Status element_out_of_range(std::string_view dtype);
 
-template <class U, class T> constexpr bool stands_for_element() {
+template <class U, class T>
+constexpr bool stands_for_element() {
   constexpr bool is_number = std::is_arithmetic_v<U> && !std::is_same_v<U, bool>;
   if constexpr (std::is_same_v<U, T>) return true;
   if constexpr (std::is_same_v<T, std::string>) return std::is_convertible_v<U, std::string_view>;
@@ -41,9 +42,11 @@ concept ElementLiteral = stands_for_element<U, T>();
 /// Errors: what is wrong with the elements (lists of different lengths side by side, a number that an integer cannot
 /// hold) is kept as `status()`, for whoever knows the place it was written in. More than `max_rank` dimensions throw
 /// InvalidArgument.
-template <Element T> class NestedElements {
+template <Element T>
+class NestedElements {
  public:
-  template <detail::ElementLiteral<T> U> NestedElements(U value) {  // NOLINT(google-explicit-constructor)
+  template <detail::ElementLiteral<T> U>
+  NestedElements(U value) {  // NOLINT(google-explicit-constructor)
     if constexpr (std::is_same_v<T, std::string> && !std::is_same_v<U, std::string>) {
       elements_.emplace_back(std::string_view(value));
     } else if constexpr (is_complex_element<T> && std::is_arithmetic_v<U>) {

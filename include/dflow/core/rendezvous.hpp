@@ -84,7 +84,8 @@ struct RecvArgs {
 ///
 /// - Never blocks: `send` hands over and returns, `recv_async` takes a completion.
 /// - For one key there is one send and one receive, in either order; what has been delivered is forgotten.
-/// - A tensor sent is shared with its receiver where both are in one memory, and copied across the border where they are
+/// - A tensor sent is shared with its receiver where both are in one memory, and copied across the border where they
+/// are
 ///   not; the sender does not write it any more.
 /// - A dead tensor (from the untaken side of a branch) is sent as well, so that the receiver learns of it.
 /// - After `abort` every pending and later receive completes with the status, and every later send returns it.
@@ -92,8 +93,8 @@ struct RecvArgs {
 /// Thread safety: all functions may be called from any thread.
 class Rendezvous {
  public:
-  /// Called exactly once. Runs on the thread of `send`, `recv_async`, `abort`, the canceller or a copy, so it must be short
-  /// and must not block; it may call the rendezvous again. `tensor` is uninitialised if `is_dead` or not ok.
+  /// Called exactly once. Runs on the thread of `send`, `recv_async`, `abort`, the canceller or a copy, so it must be
+  /// short and must not block; it may call the rendezvous again. `tensor` is uninitialised if `is_dead` or not ok.
   using RecvDone = UniqueFunction<void(Status status, AnyTensor tensor, bool is_dead)>;
 
   virtual ~Rendezvous();
@@ -103,8 +104,8 @@ class Rendezvous {
 
   /// Errors: aborted's status; Aborted if the key was sent before and has not been received yet.
   virtual Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) = 0;
-  /// Errors, given to `done`: aborted's status; Aborted if the key is being received already; the token's status; those of
-  /// the copy into the wanted memory.
+  /// Errors, given to `done`: aborted's status; Aborted if the key is being received already; the token's status; those
+  /// of the copy into the wanted memory.
   virtual void recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) = 0;
   /// The same for host memory.
   void recv_async(const RendezvousKey& key, RecvDone done) { recv_async(key, RecvArgs{}, std::move(done)); }

@@ -32,7 +32,8 @@ concept ResourceType = std::derived_from<R, Resource>;
 
 namespace detail {
 /// "dflow::Variable", cut out of the compiler's name of this function.
-template <class T> constexpr std::string_view type_name() {
+template <class T>
+constexpr std::string_view type_name() {
   const std::string_view function = __PRETTY_FUNCTION__;
   const std::size_t begin = function.find("T = ") + 4;
   return function.substr(begin, function.find_first_of(";]", begin) - begin);
@@ -53,10 +54,14 @@ class ResourceContainer {
   const std::string& name() const noexcept { return name_; }
 
   /// Errors: not_found if there is none of that name; invalid_argument if it is no R, naming both types.
-  template <ResourceType R> std::shared_ptr<R> lookup(std::string_view name) const { return cast<R>(name, find(name)); }
+  template <ResourceType R>
+  std::shared_ptr<R> lookup(std::string_view name) const {
+    return cast<R>(name, find(name));
+  }
 
   /// Null if there is none of that name. Errors: invalid_argument as for `lookup`.
-  template <ResourceType R> std::shared_ptr<R> lookup_if_exists(std::string_view name) const {
+  template <ResourceType R>
+  std::shared_ptr<R> lookup_if_exists(std::string_view name) const {
     std::shared_ptr<Resource> found = find_if_exists(name);
     return found == nullptr ? nullptr : cast<R>(name, std::move(found));
   }
@@ -64,8 +69,8 @@ class ResourceContainer {
   /// What is there, or what `factory()` makes: a std::shared_ptr<R>. However many threads ask, it is called at most
   /// once at a time and its first result stays. It runs under the container's lock and must not use the container.
   template <ResourceType R, class Factory>
-  requires std::is_invocable_r_v<std::shared_ptr<R>, Factory&> std::shared_ptr<R> lookup_or_create(
-      std::string_view name, Factory&& factory) {
+    requires std::is_invocable_r_v<std::shared_ptr<R>, Factory&>
+  std::shared_ptr<R> lookup_or_create(std::string_view name, Factory&& factory) {
     struct Call final : Make {
       explicit Call(Factory& call) : call_(call) {}
       std::shared_ptr<Resource> operator()() override { return std::shared_ptr<R>(call_()); }
@@ -95,7 +100,8 @@ class ResourceContainer {
     ~Make() = default;
   };
 
-  template <class R> static std::shared_ptr<R> cast(std::string_view name, std::shared_ptr<Resource> resource) {
+  template <class R>
+  static std::shared_ptr<R> cast(std::string_view name, std::shared_ptr<Resource> resource) {
     auto* wanted = dynamic_cast<R*>(resource.get());
     if (wanted == nullptr) throw_wrong_type(name, *resource, detail::type_name<R>());
     return std::shared_ptr<R>(std::move(resource), wanted);

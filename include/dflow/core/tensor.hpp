@@ -21,8 +21,7 @@ concept RangeOf = requires(const R& range) {
   std::begin(range);
   std::end(range);
   requires std::is_constructible_v<T, decltype(*std::begin(range))>;
-}
-&&!std::is_convertible_v<const R&, Shape> && !std::is_base_of_v<AnyTensor, R>;
+} && !std::is_convertible_v<const R&, Shape> && !std::is_base_of_v<AnyTensor, R>;
 }  // namespace detail
 
 /// A dense row-major tensor of elements of type T.
@@ -39,7 +38,8 @@ concept RangeOf = requires(const R& range) {
 /// (`Tensor<T>::of`), which is how kernels get their typed arguments at no cost.
 ///
 /// Thread safety and errors: as for AnyTensor.
-template <Element T> class Tensor : public AnyTensor {
+template <Element T>
+class Tensor : public AnyTensor {
  public:
   using value_type = T;
   static constexpr DType element_dtype = dtype_of<T>;
@@ -50,8 +50,8 @@ template <Element T> class Tensor : public AnyTensor {
       : AnyTensor(dtype_of<T>, shape, allocator) {}
   /// A scalar. Implicit, so that `run({{x, 3.0f}})` works, from what converts to T without narrowing.
   template <class U>
-  requires(!std::is_base_of_v<AnyTensor, U> && !std::is_same_v<U, Shape> && requires(U u) { T{u}; }) Tensor(U value)
-      : Tensor(Shape()) {
+    requires(!std::is_base_of_v<AnyTensor, U> && !std::is_same_v<U, Shape> && requires(U u) { T{u}; })
+  Tensor(U value) : Tensor(Shape()) {
     *data() = T{std::move(value)};
   }
   /// Errors: invalid_argument if there are not as many values as the shape has elements.
@@ -63,8 +63,8 @@ template <Element T> class Tensor : public AnyTensor {
     for (const T& value : values) *to++ = value;
   }
   template <detail::RangeOf<T> R>
-  requires(!std::is_convertible_v<const R&, std::span<const T>>) Tensor(const Shape& shape, const R& values)
-      : Tensor(shape) {
+    requires(!std::is_convertible_v<const R&, std::span<const T>>)
+  Tensor(const Shape& shape, const R& values) : Tensor(shape) {
     const auto count = static_cast<std::size_t>(std::distance(std::begin(values), std::end(values)));
     if (count != static_cast<std::size_t>(num_elements())) detail::throw_wrong_count(shape, count);
     T* to = data();
@@ -78,7 +78,7 @@ template <Element T> class Tensor : public AnyTensor {
       : Tensor(of_elements(NestedElements<T>::of_rows(rows))) {}
   /// The elements of a strided view, copied.
   template <MdspanLike M>
-  requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
+    requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
   static Tensor from_view(const M& view);
 
   /// A view of the same elements. Errors: invalid_argument that names both types if `any` holds another one.
@@ -122,8 +122,12 @@ template <Element T> class Tensor : public AnyTensor {
   const T* end() const noexcept { return data() + count(); }
 
   /// The element at these indices; their number and range are asserted.
-  template <std::integral... Index> T& operator()(Index... index) noexcept { return data()[offset_of(index...)]; }
-  template <std::integral... Index> const T& operator()(Index... index) const noexcept {
+  template <std::integral... Index>
+  T& operator()(Index... index) noexcept {
+    return data()[offset_of(index...)];
+  }
+  template <std::integral... Index>
+  const T& operator()(Index... index) const noexcept {
     return data()[offset_of(index...)];
   }
 
@@ -135,8 +139,14 @@ template <Element T> class Tensor : public AnyTensor {
   }
 
   /// A view for `view(i, j)` and strided access. Errors: invalid_argument if the rank is another.
-  template <int Rank> TensorView<T, Rank> view() { return {data(), extents<Rank>()}; }
-  template <int Rank> TensorView<const T, Rank> view() const { return {data(), extents<Rank>()}; }
+  template <int Rank>
+  TensorView<T, Rank> view() {
+    return {data(), extents<Rank>()};
+  }
+  template <int Rank>
+  TensorView<const T, Rank> view() const {
+    return {data(), extents<Rank>()};
+  }
 
   Tensor slice(std::int64_t begin, std::int64_t end) const { return Tensor(AnyTensor::slice(begin, end)); }
   Tensor reshaped(const Shape& shape) const { return Tensor(AnyTensor::reshaped(shape)); }
@@ -147,7 +157,8 @@ template <Element T> class Tensor : public AnyTensor {
 
  private:
   std::size_t count() const noexcept { return data() == nullptr ? 0 : static_cast<std::size_t>(num_elements()); }
-  template <class... Index> std::int64_t offset_of(Index... index) const noexcept {
+  template <class... Index>
+  std::int64_t offset_of(Index... index) const noexcept {
     assert(static_cast<int>(sizeof...(Index)) == rank());
     std::int64_t offset = 0;
     [[maybe_unused]] int i = 0;
@@ -156,7 +167,8 @@ template <Element T> class Tensor : public AnyTensor {
      ...);
     return offset;
   }
-  template <int Rank> typename TensorView<T, Rank>::Extents extents() const {
+  template <int Rank>
+  typename TensorView<T, Rank>::Extents extents() const {
     if (rank() != Rank) detail::throw_wrong_rank(shape(), Rank);
     typename TensorView<T, Rank>::Extents extents{};
     for (int i = 0; i < Rank; ++i) extents[static_cast<std::size_t>(i)] = dim(i);
@@ -164,9 +176,10 @@ template <Element T> class Tensor : public AnyTensor {
   }
 };
 
-template <Element T> template <MdspanLike M>
-requires std::is_same_v<std::remove_const_t<typename M::element_type>, T> Tensor<T> Tensor<T>::from_view(
-    const M& view) {
+template <Element T>
+template <MdspanLike M>
+  requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
+Tensor<T> Tensor<T>::from_view(const M& view) {
   constexpr auto rank = static_cast<std::size_t>(M::rank());
   std::array<std::int64_t, rank> extents{};
   for (std::size_t i = 0; i < rank; ++i) extents[i] = static_cast<std::int64_t>(view.extent(i));
@@ -188,8 +201,14 @@ requires std::is_same_v<std::remove_const_t<typename M::element_type>, T> Tensor
   return tensor;
 }
 
-template <Element T> Tensor<T> AnyTensor::as() const& { return Tensor<T>(*this); }
-template <Element T> Tensor<T> AnyTensor::as() && { return Tensor<T>(std::move(*this)); }
+template <Element T>
+Tensor<T> AnyTensor::as() const& {
+  return Tensor<T>(*this);
+}
+template <Element T>
+Tensor<T> AnyTensor::as() && {
+  return Tensor<T>(std::move(*this));
+}
 
 namespace detail {
 template <Element T>
@@ -203,7 +222,8 @@ Tensor<T> tensor_over(std::span<T> elements, const Shape& shape, UniqueFunction<
 /// A tensor over the caller's memory, without a copy, which kernels read and neither write nor keep. The caller keeps
 /// it alive until `release` is called, or, if that is empty, until every handle to the tensor is gone. Errors:
 /// invalid_argument if the sizes do not agree.
-template <Element T> Tensor<T> borrow(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
+template <Element T>
+Tensor<T> borrow(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
   return detail::tensor_over(elements, shape, std::move(release), Lending::view);
 }
 
@@ -216,17 +236,18 @@ Tensor<T> borrow(std::span<const T> elements, const Shape& shape, UniqueFunction
 
 /// A tensor over memory that the caller gives away: until `release` is called it is the library's, which may write its
 /// results there and keep it, as a variable's value for instance. Errors: invalid_argument if the sizes do not agree.
-template <Element T> Tensor<T> adopt(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release) {
+template <Element T>
+Tensor<T> adopt(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release) {
   return detail::tensor_over(elements, shape, std::move(release), Lending::given);
 }
 
 /// From anything that is a contiguous range of elements: `borrow(vector, {2, 3})`.
 template <class R>
-requires requires(R& range) {
-  std::span(range);
-  requires Element<std::remove_const_t<typename decltype(std::span(range))::element_type>>;
-} &&(!std::is_rvalue_reference_v<R&&>)auto borrow(R&& elements, const Shape& shape,
-                                                  UniqueFunction<void()> release = {}) {
+  requires requires(R& range) {
+    std::span(range);
+    requires Element<std::remove_const_t<typename decltype(std::span(range))::element_type>>;
+  } && (!std::is_rvalue_reference_v<R &&>)
+auto borrow(R&& elements, const Shape& shape, UniqueFunction<void()> release = {}) {
   return borrow(std::span<typename decltype(std::span(elements))::element_type>(elements), shape, std::move(release));
 }
 

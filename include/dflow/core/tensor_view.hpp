@@ -16,7 +16,8 @@ namespace dflow {
 ///
 /// Thread safety: a value type; the elements are guarded by nothing.
 /// Errors: none; indices are asserted to be in bounds.
-template <class T, int Rank> class TensorView {
+template <class T, int Rank>
+class TensorView {
   static_assert(Rank >= 0);
 
  public:
@@ -36,8 +37,8 @@ template <class T, int Rank> class TensorView {
   }
   /// A view of elements that may be written is also one of elements that may not.
   template <class U>
-  requires(std::same_as<const U, T> &&
-           !std::same_as<U, T>) constexpr TensorView(const TensorView<U, Rank>& other) noexcept
+    requires(std::same_as<const U, T> && !std::same_as<U, T>)
+  constexpr TensorView(const TensorView<U, Rank>& other) noexcept
       : TensorView(other.data_handle(), other.extents(), other.strides()) {}
 
   static constexpr std::size_t rank() noexcept { return static_cast<std::size_t>(Rank); }
@@ -53,7 +54,8 @@ template <class T, int Rank> class TensorView {
   }
 
   template <std::integral... Index>
-  requires(sizeof...(Index) == static_cast<std::size_t>(Rank)) constexpr T& operator()(Index... index) const noexcept {
+    requires(sizeof...(Index) == static_cast<std::size_t>(Rank))
+  constexpr T& operator()(Index... index) const noexcept {
     std::int64_t offset = 0;
     [[maybe_unused]] std::size_t i = 0;
     ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < extents_[i]),
@@ -63,7 +65,9 @@ template <class T, int Rank> class TensorView {
   }
 
   /// The view with the leading index fixed.
-  constexpr TensorView<T, Rank - 1> operator[](std::int64_t index) const noexcept requires(Rank > 0) {
+  constexpr TensorView<T, Rank - 1> operator[](std::int64_t index) const noexcept
+    requires(Rank > 0)
+  {
     assert(index >= 0 && index < extents_[0]);
     typename TensorView<T, Rank - 1>::Extents extents{};
     typename TensorView<T, Rank - 1>::Extents strides{};

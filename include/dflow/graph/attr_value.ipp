@@ -12,15 +12,17 @@ namespace dflow {
 
 DFLOW_INLINE std::string_view attr_kind_name(AttrKind kind) noexcept {
   constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> names{
-      "none",      "bool",        "int",          "float",      "string",      "type", "shape", "tensor", "list(bool)",
-      "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
+      "none",       "bool",      "int",         "float",        "string",     "type",        "shape",   "tensor",
+      "list(bool)", "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 DFLOW_INLINE bool attr_equal(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
   if (const auto* tensor = std::get_if<AnyTensor>(&a)) return bitwise_equal(*tensor, std::get<AnyTensor>(b));
-  const auto same_bits = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
+  const auto same_bits = [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  };
   if (const auto* real = std::get_if<double>(&a)) return same_bits(*real, std::get<double>(b));
   if (const auto* reals = std::get_if<std::vector<double>>(&a)) {
     const auto& others = std::get<std::vector<double>>(b);
@@ -87,7 +89,9 @@ DFLOW_INLINE std::string attr_text(std::monostate) { return "none"; }
 DFLOW_INLINE std::string attr_text(bool value) { return value ? "true" : "false"; }
 DFLOW_INLINE std::string attr_text(std::int64_t value) { return str_cat(value); }
 DFLOW_INLINE std::string attr_text(double value) { return str_cat(value); }
-DFLOW_INLINE std::string attr_text(const std::string& value) { return str_cat("\"", value.substr(0, 80), value.size() > 80 ? "..." : "", "\""); }
+DFLOW_INLINE std::string attr_text(const std::string& value) {
+  return str_cat("\"", value.substr(0, 80), value.size() > 80 ? "..." : "", "\"");
+}
 DFLOW_INLINE std::string attr_text(const FunctionName& value) { return value.name; }
 DFLOW_INLINE std::string attr_text(DType value) { return std::string(name(value)); }
 DFLOW_INLINE std::string attr_text(const PartialShape& value) { return value.to_string(); }

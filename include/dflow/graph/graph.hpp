@@ -28,11 +28,11 @@ struct GraphOptions {
 /// A graph is a value: copying copies its nodes, moving keeps every `Output` and `Operation` valid. It only grows; a
 /// session that runs it sees new nodes at the next step. Building instantiates no kernel.
 ///
-/// Thread safety: building (scopes and collections included) from several threads at once needs the caller's lock. While
-/// one thread builds, any others may compile and run steps of the graph, copy it, and read nodes, names and collections;
-/// handles reach them by whatever synchronises threads.
-/// Errors: builders and scopes throw `Error` with InvalidArgument, naming op, shapes and the line of the user's program;
-/// the graph is unchanged then. FailedPrecondition for a graph that was moved from.
+/// Thread safety: building (scopes and collections included) from several threads at once needs the caller's lock.
+/// While one thread builds, any others may compile and run steps of the graph, copy it, and read nodes, names and
+/// collections; handles reach them by whatever synchronises threads. Errors: builders and scopes throw `Error` with
+/// InvalidArgument, naming op, shapes and the line of the user's program; the graph is unchanged then.
+/// FailedPrecondition for a graph that was moved from.
 ///
 /// ```cpp
 /// df::Graph graph;
@@ -59,8 +59,7 @@ class Graph {
   AnyOutput output(std::string_view name) const;
 
   /// Nodes built while the guard lives are placed on this device; a partial name is merged with the surrounding one.
-  [[nodiscard]] ScopeGuard device(std::string_view name,
-                                  std::source_location where = std::source_location::current());
+  [[nodiscard]] ScopeGuard device(std::string_view name, std::source_location where = std::source_location::current());
   /// Nodes built while the guard lives are named "name/...".
   [[nodiscard]] ScopeGuard name_scope(std::string_view name,
                                       std::source_location where = std::source_location::current());

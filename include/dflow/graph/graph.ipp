@@ -34,9 +34,7 @@ DFLOW_INLINE const OutputInfo& info_of(const AnyOutput& edge) {
 
 DFLOW_INLINE const Node& Operation::node() const { return detail::node_of_handle(graph_, node_, "Operation"); }
 DFLOW_INLINE const std::string& Operation::name() const { return node().name; }
-DFLOW_INLINE const Node& AnyOutput::node() const {
-  return detail::node_of_handle(graph_, endpoint_.node, "Output");
-}
+DFLOW_INLINE const Node& AnyOutput::node() const { return detail::node_of_handle(graph_, endpoint_.node, "Output"); }
 DFLOW_INLINE DType AnyOutput::dtype() const { return detail::info_of(*this).dtype; }
 DFLOW_INLINE const PartialShape& AnyOutput::shape() const { return detail::info_of(*this).shape; }
 DFLOW_INLINE std::string AnyOutput::name() const {
@@ -46,8 +44,8 @@ DFLOW_INLINE std::string AnyOutput::name() const {
 DFLOW_INLINE void detail::require_dtype(const AnyOutput& output, DType dtype) {
   if (!output.is_valid()) throw Error(invalid_argument("an empty output has no element type"));
   if (output.dtype() == dtype) return;
-  throw Error(invalid_argument(str_cat("'", output.name(), "' carries ", dflow::name(output.dtype()), ", not ",
-                                       dflow::name(dtype)))
+  throw Error(invalid_argument(
+                  str_cat("'", output.name(), "' carries ", dflow::name(output.dtype()), ", not ", dflow::name(dtype)))
                   .with_node(output.node().op->name, output.node().name)
                   .with_location(output.node().where));
 }
@@ -85,7 +83,8 @@ DFLOW_INLINE Graph& Graph::operator=(const Graph& other) {
 DFLOW_INLINE Graph::~Graph() = default;
 
 DFLOW_INLINE GraphStore* Graph::store() const {
-  if (store_ == nullptr) [[unlikely]] throw Error(failed_precondition("the graph was moved to another Graph"));
+  if (store_ == nullptr) [[unlikely]]
+    throw Error(failed_precondition("the graph was moved to another Graph"));
   return store_.get();
 }
 
@@ -153,7 +152,8 @@ DFLOW_INLINE ScopeGuard Graph::colocate_with(const AnyOutput& output, std::sourc
   return colocate_with(output.operation(), where);
 }
 
-DFLOW_INLINE void Graph::add_to_collection(std::string_view collection, Operation operation, std::source_location where) {
+DFLOW_INLINE void Graph::add_to_collection(std::string_view collection, Operation operation,
+                                           std::source_location where) {
   detail::require_node(*store(), operation, "add_to_collection", where);
   store()->add_to_collection(collection, operation.node_id());
 }

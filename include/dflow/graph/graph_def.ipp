@@ -86,8 +86,6 @@ class GraphDefBuilder {
 
 }  // namespace detail
 
-DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) {
-  return detail::GraphDefBuilder(*graph.store()).build();
-}
+DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) { return detail::GraphDefBuilder(*graph.store()).build(); }
 
 }  // namespace dflow

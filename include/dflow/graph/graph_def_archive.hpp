@@ -35,11 +35,11 @@ inline GraphDef from_binary(std::string_view bytes) {
 /// as text under "float_text". Errors: as `to_binary`.
 std::string to_json(const GraphDef& def);
 
-/// Reads what `to_json` wrote or a person edited. Unknown members are errors, so that a misspelt one is noticed; "seed",
-/// "collections" and what is empty may be left out.
+/// Reads what `to_json` wrote or a person edited. Unknown members are errors, so that a misspelt one is noticed;
+/// "seed", "collections" and what is empty may be left out.
 ///
-/// Errors: InvalidArgument that names the line, or the node, or the member that is missing; nesting is limited before the
-/// text is parsed.
+/// Errors: InvalidArgument that names the line, or the node, or the member that is missing; nesting is limited before
+/// the text is parsed.
 GraphDef from_json(std::string_view text);
 
 /// Write and read files: JSON where the path ends in ".json", else binary. They block.
@@ -52,4 +52,5 @@ GraphDef load_graph(FileSystem& files, const std::string& path);
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/graph/graph_def_archive.ipp>
+#include <dflow/graph/graph_def_json.ipp>
 #endif

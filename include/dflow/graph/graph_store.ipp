@@ -59,7 +59,8 @@ DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation&
   };
   if (operation.graph() != &graph) reject("an operation is empty or belongs to another graph");
   const NodeId id = operation.node_id();
-  if (id < 0 || static_cast<std::size_t>(id) >= graph.num_appended()) reject(str_cat("the graph has no node number ", id));
+  if (id < 0 || static_cast<std::size_t>(id) >= graph.num_appended())
+    reject(str_cat("the graph has no node number ", id));
 }
 
 DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name, std::source_location where) {
@@ -196,8 +197,7 @@ DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore
 
 // ---- drafts ----
 
-DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept
-    : graph_(graph), first_(graph.nodes_.num_appended()) {
+DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept : graph_(graph), first_(graph.nodes_.num_appended()) {
   ++graph_.num_drafts_;
 }
 

@@ -24,7 +24,8 @@ std::string with_short_reals(std::string_view text);
 /// The text with its innermost lists and objects joined to one line each: what a pretty printer spreads over many.
 std::string join_short_lines(std::string_view pretty);
 
-/// The line on which the outermost object's member of that number begins. Precondition: the text is checked, and has it.
+/// The line on which the outermost object's member of that number begins. Precondition: the text is checked, and has
+/// it.
 std::size_t line_of_member(std::string_view text, std::size_t number) noexcept;
 
 bool is_utf8(std::string_view text) noexcept;

@@ -45,20 +45,20 @@ struct TypeParamDef {
 /// What an op is to the graph, its passes and its executor, so that none of them knows an op by its name.
 enum class OpRole : std::uint8_t {
   ordinary,
-  placeholder,    ///< stands for a tensor that a step must feed
-  constant,       ///< its value is its first attribute
-  shape,          ///< gives the shape of its input as a tensor
-  variable,       ///< gives a handle to state of element type T
-  read_variable,  ///< gives the value behind a handle
-  no_op,          ///< exists for its control edges
-  send,           ///< hands a tensor to the step's rendezvous
-  recv,           ///< takes a tensor from the step's rendezvous
-  switch_op,      ///< passes its input to one of two outputs, the other is dead
-  merge,          ///< passes on the first of its inputs that is alive
-  enter,          ///< takes a tensor into a frame
-  exit,           ///< takes a tensor out of a frame
-  next_iteration, ///< takes a tensor to the next iteration of its frame
-  loop_cond,      ///< the condition of a frame
+  placeholder,     ///< stands for a tensor that a step must feed
+  constant,        ///< its value is its first attribute
+  shape,           ///< gives the shape of its input as a tensor
+  variable,        ///< gives a handle to state of element type T
+  read_variable,   ///< gives the value behind a handle
+  no_op,           ///< exists for its control edges
+  send,            ///< hands a tensor to the step's rendezvous
+  recv,            ///< takes a tensor from the step's rendezvous
+  switch_op,       ///< passes its input to one of two outputs, the other is dead
+  merge,           ///< passes on the first of its inputs that is alive
+  enter,           ///< takes a tensor into a frame
+  exit,            ///< takes a tensor out of a frame
+  next_iteration,  ///< takes a tensor to the next iteration of its frame
+  loop_cond,       ///< the condition of a frame
 };
 
 /// Everything the graph needs to know about an op, folded by the compiler from the op's struct (`op_def<Op>`).

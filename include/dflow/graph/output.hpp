@@ -81,8 +81,8 @@ void require_dtype(const AnyOutput& output, DType dtype);
 
 /// An edge of the graph that carries tensors of element type `T`.
 ///
-/// `ops/operators.hpp` gives it arithmetic. Equality of two edges as a node of the graph is `equal(a, b)`: `==` compares
-/// the handles.
+/// `ops/operators.hpp` gives it arithmetic. Equality of two edges as a node of the graph is `equal(a, b)`: `==`
+/// compares the handles.
 template <Element T>
 class Output : public AnyOutput {
  public:

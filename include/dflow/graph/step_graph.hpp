@@ -12,14 +12,14 @@ namespace dflow {
 /// For tables of edges.
 struct EndpointHash {
   std::size_t operator()(Endpoint of) const noexcept {
-    return static_cast<std::size_t>(
-        (static_cast<std::uint64_t>(of.node) << 20 ^ static_cast<std::uint64_t>(of.index)) * 0x9e3779b97f4a7c15u);
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(of.node) << 20 ^ static_cast<std::uint64_t>(of.index)) *
+                                    0x9e3779b97f4a7c15u);
   }
 };
 
-/// The part of a graph that one kind of step needs: what passes transform and plans are made from. Node ids are positions
-/// in `nodes`, which stand in a topological order (but for the back edges of loops). Nodes are placed: their devices,
-/// `placed_on`, say who is together, `device` is what the user asked for, and nothing is `colocated_with`.
+/// The part of a graph that one kind of step needs: what passes transform and plans are made from. Node ids are
+/// positions in `nodes`, which stand in a topological order (but for the back edges of loops). Nodes are placed: their
+/// devices, `placed_on`, say who is together, `device` is what the user asked for, and nothing is `colocated_with`.
 ///
 /// Thread safety: a value type.
 struct StepGraph {

@@ -16,8 +16,10 @@
 namespace dflow::eigen {
 
 /// A matrix as tensors of rank 2 hold it: one moved into a tensor is not copied.
-template <Element T> using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <Element T> using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
+template <Element T>
+using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <Element T>
+using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
 
 namespace detail {
 
@@ -27,7 +29,8 @@ inline void require_rank(const AnyTensor& tensor, int rank) {
               str_cat("a tensor of shape ", tensor.shape().to_string(), " is no ", rank == 1 ? "vector" : "matrix"));
 }
 
-template <class Dense> Shape shape_of(const Dense& dense) {
+template <class Dense>
+Shape shape_of(const Dense& dense) {
   if constexpr (Dense::IsVectorAtCompileTime) {
     return {static_cast<std::int64_t>(dense.size())};
   } else {
@@ -38,7 +41,7 @@ template <class Dense> Shape shape_of(const Dense& dense) {
 /// A matrix or array that holds its elements in the order in which a tensor does.
 template <class Dense>
 concept OwnsRowMajor = std::is_base_of_v<Eigen::PlainObjectBase<Dense>, Dense> &&
-    (static_cast<bool>(Dense::IsVectorAtCompileTime) || static_cast<bool>(Dense::IsRowMajor));
+                       (static_cast<bool>(Dense::IsVectorAtCompileTime) || static_cast<bool>(Dense::IsRowMajor));
 
 }  // namespace detail
 
@@ -50,32 +53,38 @@ concept OwnsRowMajor = std::is_base_of_v<Eigen::PlainObjectBase<Dense>, Dense> &
 /// The map is good as long as the tensor's elements are: a handle to them has to stay, so a temporary is refused.
 ///
 /// Errors: InvalidArgument if the tensor has another rank.
-template <Element T> Eigen::Map<Matrix<T>> matrix(Tensor<T>& tensor) {
+template <Element T>
+Eigen::Map<Matrix<T>> matrix(Tensor<T>& tensor) {
   detail::require_rank(tensor, 2);
   return {tensor.data(), tensor.dim(0), tensor.dim(1)};
 }
-template <Element T> Eigen::Map<const Matrix<T>> matrix(const Tensor<T>& tensor) {
+template <Element T>
+Eigen::Map<const Matrix<T>> matrix(const Tensor<T>& tensor) {
   detail::require_rank(tensor, 2);
   return {tensor.data(), tensor.dim(0), tensor.dim(1)};
 }
-template <Element T> void matrix(const Tensor<T>&&) = delete;
+template <Element T>
+void matrix(const Tensor<T>&&) = delete;
 
 /// The same of rank 1, as a column.
-template <Element T> Eigen::Map<Vector<T>> vector(Tensor<T>& tensor) {
+template <Element T>
+Eigen::Map<Vector<T>> vector(Tensor<T>& tensor) {
   detail::require_rank(tensor, 1);
   return {tensor.data(), tensor.dim(0)};
 }
-template <Element T> Eigen::Map<const Vector<T>> vector(const Tensor<T>& tensor) {
+template <Element T>
+Eigen::Map<const Vector<T>> vector(const Tensor<T>& tensor) {
   detail::require_rank(tensor, 1);
   return {tensor.data(), tensor.dim(0)};
 }
-template <Element T> void vector(const Tensor<T>&&) = delete;
+template <Element T>
+void vector(const Tensor<T>&&) = delete;
 
 /// The value of an expression, in memory of the tensor's own: of rank 1 if Eigen knows it as a row or column when it
 /// compiles, else of rank 2. Any storage order gives the same values.
 template <class Derived>
-requires Element<typename Derived::Scalar> Tensor<typename Derived::Scalar> tensor(
-    const Eigen::DenseBase<Derived>& dense) {
+  requires Element<typename Derived::Scalar>
+Tensor<typename Derived::Scalar> tensor(const Eigen::DenseBase<Derived>& dense) {
   using T = typename Derived::Scalar;
   Tensor<T> result(detail::shape_of(dense.derived()));
   if constexpr (Derived::IsVectorAtCompileTime) {
@@ -97,8 +106,9 @@ requires Element<typename Derived::Scalar> Tensor<typename Derived::Scalar> tens
 /// df::Tensor<float> weights = df::eigen::tensor(std::move(dense));
 /// ```
 template <class Dense>
-requires(!std::is_reference_v<Dense> && !std::is_const_v<Dense> && detail::OwnsRowMajor<Dense> &&
-         Element<typename Dense::Scalar>) Tensor<typename Dense::Scalar> tensor(Dense&& dense) {
+  requires(!std::is_reference_v<Dense> && !std::is_const_v<Dense> && detail::OwnsRowMajor<Dense> &&
+           Element<typename Dense::Scalar>)
+Tensor<typename Dense::Scalar> tensor(Dense&& dense) {
   using T = typename Dense::Scalar;
   const Shape shape = detail::shape_of(dense);
   if (shape.num_elements() == 0) return Tensor<T>(shape);

@@ -107,7 +107,8 @@ DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
                                 may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
 }
 
-template <class Parse> auto parse_csv_file(FileSystem& files, const std::string& path, const Parse& parse) {
+template <class Parse>
+auto parse_csv_file(FileSystem& files, const std::string& path, const Parse& parse) {
   const std::string text = read_maybe_gzip(files, path);
   try {
     return parse(text);

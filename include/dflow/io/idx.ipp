@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/checked.hpp>
+#include <dflow/base/files/byte_reader.hpp>
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>
 

@@ -10,7 +10,8 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE std::vector<bool> edges_of_args(const Node& node, std::size_t num_args, std::uint64_t args, std::size_t num_edges,
+DFLOW_INLINE std::vector<bool> edges_of_args(const Node& node, std::size_t num_args, std::uint64_t args,
+                                             std::size_t num_edges,
                                              ArgRange (*range_of_arg)(const Node&, std::size_t)) {
   if (args == 0) return {};
   std::vector<bool> edges(num_edges);

@@ -20,8 +20,8 @@ void with_inferred_shapes(const KernelContext& context, FunctionRef<void(std::sp
 /// Errors: what the shape function refuses; InvalidArgument if it leaves the shape open, or there is no such output.
 Shape inferred_shape(const KernelContext& context, int o = 0);
 
-/// Throws what the op's own shape function says of the step's input shapes, for a kernel that cannot compute with them: so one
-/// mistake has one text, whenever it shows. Internal if the shape function accepts them.
+/// Throws what the op's own shape function says of the step's input shapes, for a kernel that cannot compute with them:
+/// so one mistake has one text, whenever it shows. Internal if the shape function accepts them.
 [[noreturn]] void refuse_shapes(const KernelContext& context);
 
 }  // namespace dflow::detail

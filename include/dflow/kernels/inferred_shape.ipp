@@ -19,7 +19,8 @@ class RunningInputs final : public InputValues {
 };
 
 /// `count` items: in the object itself while they are few.
-template <class T> class SmallArray {
+template <class T>
+class SmallArray {
  public:
   explicit SmallArray(int count) : size_(static_cast<std::size_t>(count)) {
     if (size_ > few_.size()) many_.resize(size_);

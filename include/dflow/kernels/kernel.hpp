@@ -38,9 +38,9 @@ struct KernelTraits {
 
 /// The code of one node on one device.
 ///
-/// Thread safety: `run` is const and may be called for several steps at once; what a kernel keeps across steps it guards
-/// itself.
-/// Errors: `run` throws `Error`; the executor adds op, node, device and source line, and cancels the step.
+/// Thread safety: `run` is const and may be called for several steps at once; what a kernel keeps across steps it
+/// guards itself. Errors: `run` throws `Error`; the executor adds op, node, device and source line, and cancels the
+/// step.
 class AnyKernel {
  public:
   virtual ~AnyKernel() = default;
@@ -74,7 +74,8 @@ class AsyncKernel : public AnyKernel {
 
   AsyncKernel() noexcept { is_async_ = true; }
 
-  /// Starts the work and returns at once; calls `done` from any thread when the outputs are set. `context` lives until then.
+  /// Starts the work and returns at once; calls `done` from any thread when the outputs are set. `context` lives until
+  /// then.
   virtual void run_async(KernelContext& context, Done done) const = 0;
   void run(KernelContext& context) const final;
 

@@ -4,8 +4,8 @@
 #include <dflow/base/system_seed.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/base/unique_function.hpp>
-#include <dflow/core/memory/allocator.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/core/memory/allocator.hpp>
 #include <dflow/core/memory/device_memory.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/core/resource.hpp>
@@ -33,8 +33,8 @@ class DeviceState {
   virtual ~DeviceState() = default;
 };
 
-/// What a device keeps for one step: made when its part begins, gone when it has ended. A device whose kernels fail after they
-/// have returned notes the first such error here.
+/// What a device keeps for one step: made when its part begins, gone when it has ended. A device whose kernels fail
+/// after they have returned notes the first such error here.
 ///
 /// Thread safety: `status_async` may be called from any thread.
 class DeviceStep {
@@ -46,8 +46,8 @@ class DeviceStep {
   DeviceStep& operator=(const DeviceStep&) = delete;
   virtual ~DeviceStep() = default;
 
-  /// Calls `done` once, from any thread, when all that the step has issued by now is done: with its first error. The default has
-  /// nothing to wait for.
+  /// Calls `done` once, from any thread, when all that the step has issued by now is done: with its first error. The
+  /// default has nothing to wait for.
   virtual void status_async(StatusDone done) { done(Status()); }
 };
 
@@ -62,8 +62,8 @@ struct DeviceContext {
   ResourceContainers* resources = nullptr;  ///< variables and other state, by container and name
   /// Seeds of the random streams that were given none; may be called from any thread.
   std::function<std::uint64_t()> draw_seed = system_seed;
-  DeviceMemory* memory = nullptr;          ///< null: the host's
-  DeviceState* state = nullptr;            ///< of the device type
+  DeviceMemory* memory = nullptr;  ///< null: the host's
+  DeviceState* state = nullptr;    ///< of the device type
   /// Kernels return when their work is issued: it is done at the end of the step, or after a copy.
   bool is_asynchronous = false;
   /// Lets go of a tensor that a step has read for the last time, where kernels that were run may not have finished with
@@ -90,7 +90,8 @@ class StepResources {
   ResourceContainer& container();
   /// Precondition: no kernel of the step runs.
   void clear() noexcept {
-    if (container_.load(std::memory_order_relaxed) != nullptr) delete container_.exchange(nullptr, std::memory_order_acq_rel);
+    if (container_.load(std::memory_order_relaxed) != nullptr)
+      delete container_.exchange(nullptr, std::memory_order_acq_rel);
   }
 
  private:
@@ -164,7 +165,8 @@ class KernelContext {
     return static_cast<Tensor<T>&>(allocate_output(i, shape));
   }
 
-  /// Output `o` in the buffer of input `i` if nobody else reads that any more and the sizes agree, else newly allocated.
+  /// Output `o` in the buffer of input `i` if nobody else reads that any more and the sizes agree, else newly
+  /// allocated.
   AnyTensor& forward_or_allocate(int i, int o, const Shape& shape);
   template <Element T>
   Tensor<T>& forward_or_allocate(int i, int o, const Shape& shape) {
@@ -189,7 +191,9 @@ class KernelContext {
   DType output_dtype(int i) const noexcept { return node().outputs[static_cast<std::size_t>(i)].dtype; }
 
   /// Memory for the run's own use. Throws ResourceExhausted.
-  AnyTensor allocate_temporary(DType dtype, const Shape& shape) const { return AnyTensor(dtype, shape, *device_->allocator); }
+  AnyTensor allocate_temporary(DType dtype, const Shape& shape) const {
+    return AnyTensor(dtype, shape, *device_->allocator);
+  }
 
   const Node& node() const noexcept { return *wiring_->node; }
   const DeviceContext& device() const noexcept { return *device_; }

@@ -28,8 +28,8 @@ struct KernelEntry {
   KernelFactory make = nullptr;
   /// False for element types that there is no kernel for; null: for all that the op allows there is one.
   bool (*supports)(const TypeArgs&) = nullptr;
-  /// Bit i: argument i of the op's inputs (outputs) is in host memory, wherever the device computes; a list is one argument,
-  /// however long. Shapes, axes and others that say what to do, not what to compute with.
+  /// Bit i: argument i of the op's inputs (outputs) is in host memory, wherever the device computes; a list is one
+  /// argument, however long. Shapes, axes and others that say what to do, not what to compute with.
   std::uint64_t host_inputs = 0;
   std::uint64_t host_outputs = 0;
   /// Null: every byte of inputs and outputs once, one operation an output element (`default_cost`).
@@ -61,7 +61,8 @@ class KernelTable {
   /// Precondition: the rows are static.
   KernelTable(std::string_view device_type, KernelRows rows, DeviceCheck check = nullptr)
       : device_type_(device_type), rows_(rows), check_(check) {}
-  /// A table made at run time, in any order. Errors: InvalidArgument if an op is in it twice, or a row lacks `op` or `make`.
+  /// A table made at run time, in any order. Errors: InvalidArgument if an op is in it twice, or a row lacks `op` or
+  /// `make`.
   KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check = nullptr);
 
   /// As in a device's name: in upper case.
@@ -82,8 +83,8 @@ class KernelTable {
   std::shared_ptr<const Owned> owner_;
 };
 
-/// Kernel tables in the order in which they are asked, for any number of device types: those that a session was given, or those
-/// of one device. Of several for one type the first that has the op counts.
+/// Kernel tables in the order in which they are asked, for any number of device types: those that a session was given,
+/// or those of one device. Of several for one type the first that has the op counts.
 ///
 /// Thread safety: const functions may be called from any thread.
 class KernelTables {
@@ -93,9 +94,9 @@ class KernelTables {
 
   void add(KernelTable table) { tables_.push_back(std::move(table)); }
   std::span<const KernelTable> tables() const noexcept { return tables_; }
-  /// What one device runs: the tables for its type, then the one that it brings itself, which no other device of the type
-  /// gets; null for none.
-  /// Errors: InvalidArgument if a table that its kernels come from does not know devices like it, or `own` is for another type.
+  /// What one device runs: the tables for its type, then the one that it brings itself, which no other device of the
+  /// type gets; null for none. Errors: InvalidArgument if a table that its kernels come from does not know devices like
+  /// it, or `own` is for another type.
   KernelTables for_device(const DeviceContext& device, const KernelTable* own) const;
   /// Null if no table for that type of device has the op.
   const KernelEntry* find(std::string_view device_type, std::string_view op) const noexcept;
@@ -112,12 +113,12 @@ inline KernelCost cost_of(const KernelEntry& entry, const KernelInit& init) {
 }
 
 /// A rough time in nanoseconds of one run in the thread that calls, by which the executor decides what is worth another
-/// thread: what the kernel itself says, else made of the row's cost by fixed rates (`KernelRates`). A kernel that returns when its
-/// work is issued, and one of the library's that says nothing, is cheap.
+/// thread: what the kernel itself says, else made of the row's cost by fixed rates (`KernelRates`). A kernel that
+/// returns when its work is issued, and one of the library's that says nothing, is cheap.
 double estimated_ns(const AnyKernel& kernel, const KernelEntry& entry, const KernelInit& init);
 
-/// One core with plain loops, as a bound on what a kernel takes: the slower of computing and of moving bytes (the roofline
-/// model: Williams, Waterman, Patterson 2009), and the call.
+/// One core with plain loops, as a bound on what a kernel takes: the slower of computing and of moving bytes (the
+/// roofline model: Williams, Waterman, Patterson 2009), and the call.
 struct KernelRates {
   static constexpr double call_ns = 300;
   static constexpr double flops_per_ns = 2;
@@ -177,9 +178,9 @@ template <class O, class Device, class... Bound, class... Allowed>
 KernelCost cost_by_any_type(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
   KernelCost cost;
   const DType wanted = init.node.types[sizeof...(Bound)];
-  static_cast<void>(((wanted == dtype_of<Allowed> &&
-                      (cost = cost_by_types<O, Device>(init, TypeList<Bound..., Allowed>{}), true)) ||
-                     ...));
+  static_cast<void>(
+      ((wanted == dtype_of<Allowed> && (cost = cost_by_types<O, Device>(init, TypeList<Bound..., Allowed>{}), true)) ||
+       ...));
   return cost;
 }
 template <class O, class Device, class... Bound>
@@ -219,12 +220,14 @@ constexpr KernelEntry entry_of() {
       gather_claims<O, Device>(gathered, TypeList<>{});
       return gathered;
     }();
-    static_assert(claims.has_kernel,
-                  "no kernel of this op can be seen here: specialise dflow::Kernel<Op, Device, T> for an element type of "
-                  "the op before the op is put into a table");
-    static_assert(claims.agree,
-                  "the kernels of an op for a type of devices must give the same host_inputs and host_outputs for all element "
-                  "types");
+    static_assert(
+        claims.has_kernel,
+        "no kernel of this op can be seen here: specialise dflow::Kernel<Op, Device, T> for an element type of "
+        "the op before the op is put into a table");
+    static_assert(
+        claims.agree,
+        "the kernels of an op for a type of devices must give the same host_inputs and host_outputs for all element "
+        "types");
     KernelEntry entry{.op = &op_def<O>,
                       .make = &make_kernel<O, Device>,
                       .supports = [](const TypeArgs& types) { return supports_types<O, Device>(types, TypeList<>{}); },
@@ -256,13 +259,14 @@ struct SortedKernels<Device, TypeList<Ops...>> {
 
 }  // namespace detail
 
-/// The kernels of a list of ops for a type of devices: what `Kernel<Op, Device, Ts...>` the including file can see, and the
-/// library's. `static Status Device::check(const DeviceContext&)`, if there is one, says which devices they can run on. The list
-/// must not have the standard ops in it.
+/// The kernels of a list of ops for a type of devices: what `Kernel<Op, Device, Ts...>` the including file can see, and
+/// the library's. `static Status Device::check(const DeviceContext&)`, if there is one, says which devices they can run
+/// on. The list must not have the standard ops in it.
 template <class Device, class... Ops>
 KernelTable kernels_of(OpList<false, Ops...>, const KernelRows* parent = nullptr) {
   using Sorted =
-      detail::SortedKernels<Device, typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
+      detail::SortedKernels<Device,
+                            typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
   DeviceCheck check = nullptr;
   if constexpr (requires(const DeviceContext& device) { Device::check(device); }) check = &Device::check;
   return {Device::type, KernelRows{Sorted::entries, parent}, check};

@@ -15,14 +15,16 @@ DFLOW_INLINE KernelTable::KernelTable(std::string device_type, std::vector<Kerne
     : check_(check) {
   for (const KernelEntry& entry : entries) {
     if (entry.op != nullptr && entry.make != nullptr) continue;
-    throw Error(invalid_argument(str_cat("a row of a table of ", device_type, " kernels has no ",
-                                         entry.op == nullptr ? "op" : str_cat("function that makes its kernel: ", entry.op->name))));
+    throw Error(invalid_argument(
+        str_cat("a row of a table of ", device_type, " kernels has no ",
+                entry.op == nullptr ? "op" : str_cat("function that makes its kernel: ", entry.op->name))));
   }
   std::sort(entries.begin(), entries.end(),
             [](const KernelEntry& a, const KernelEntry& b) { return a.op->name < b.op->name; });
   for (std::size_t i = 1; i < entries.size(); ++i) {
     if (entries[i - 1].op->name != entries[i].op->name) continue;
-    throw Error(invalid_argument(str_cat("op ", entries[i].op->name, " is twice in a table of ", device_type, " kernels")));
+    throw Error(
+        invalid_argument(str_cat("op ", entries[i].op->name, " is twice in a table of ", device_type, " kernels")));
   }
   auto owned = std::make_shared<Owned>(Owned{std::move(device_type), std::move(entries)});
   device_type_ = owned->device_type;
@@ -31,8 +33,9 @@ DFLOW_INLINE KernelTable::KernelTable(std::string device_type, std::vector<Kerne
 }
 
 DFLOW_INLINE const KernelEntry* KernelRows::find(std::string_view op) const noexcept {
-  const auto found = std::lower_bound(entries.begin(), entries.end(), op,
-                                      [](const KernelEntry& entry, std::string_view wanted) { return entry.op->name < wanted; });
+  const auto found =
+      std::lower_bound(entries.begin(), entries.end(), op,
+                       [](const KernelEntry& entry, std::string_view wanted) { return entry.op->name < wanted; });
   if (found != entries.end() && found->op->name == op) return &*found;
   return parent == nullptr ? nullptr : parent->find(op);
 }
@@ -97,7 +100,8 @@ DFLOW_INLINE double estimated_ns(const AnyKernel& kernel, const KernelEntry& ent
   if (const double said = kernel.cost_ns(); said > 0) return said;
   if (entry.cost == nullptr && entry.is_trusted) return KernelRates::unknown_ns;
   const KernelCost cost = cost_of(entry, init);
-  return KernelRates::call_ns + std::max(cost.flops / KernelRates::flops_per_ns, cost.bytes / KernelRates::bytes_per_ns);
+  return KernelRates::call_ns +
+         std::max(cost.flops / KernelRates::flops_per_ns, cost.bytes / KernelRates::bytes_per_ns);
 }
 
 }  // namespace dflow

@@ -8,8 +8,8 @@
 
 namespace dflow {
 
-/// What a session knows: ops, and kernels for them by device type. A list of ops is one, with the kernels for the devices that a
-/// session makes itself:
+/// What a session knows: ops, and kernels for them by device type. A list of ops is one, with the kernels for the
+/// devices that a session makes itself:
 ///
 /// ```cpp
 /// df::Session session(graph, {.ops = df::standard_ops + df::ops<Swish>});
@@ -23,7 +23,8 @@ class OpSet {
   /// Errors: InvalidArgument if an op of the list has the name of one of the library's.
   template <bool with_standard, class... Ops>
   // NOLINTNEXTLINE(google-explicit-constructor): a list of ops says it all
-  OpSet(OpList<with_standard, Ops...> list, std::vector<KernelTable> more = {}) : ops_(list), kernels_(std::move(more)) {
+  OpSet(OpList<with_standard, Ops...> list, std::vector<KernelTable> more = {})
+      : ops_(list), kernels_(std::move(more)) {
     kernels_.add(default_kernels(list));
   }
   OpSet(OpTable ops, std::vector<KernelTable> kernels) : ops_(ops), kernels_(std::move(kernels)) {}

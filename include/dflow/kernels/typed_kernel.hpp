@@ -11,25 +11,26 @@
 
 namespace dflow {
 
-/// The computation of op `O` on device `Device` for element types `Ts`, one per type parameter: specialise it beside the
-/// op's other kernels. A specialisation is default constructible, or takes a `const KernelInit&`, and has one of
+/// The computation of op `O` on device `Device` for element types `Ts`, one per type parameter: specialise it beside
+/// the op's other kernels. A specialisation is default constructible, or takes a `const KernelInit&`, and has one of
 ///
 /// - `void operator()(KernelContext&) const`, which allocates its outputs itself;
-/// - `void operator()(KernelContext&, const Tensor<A>&..., Tensor<B>&...) const`, one argument per input and output, called with
+/// - `void operator()(KernelContext&, const Tensor<A>&..., Tensor<B>&...) const`, one argument per input and output,
+/// called with
 ///   outputs allocated in the shapes that the op's `infer` gives for the step's input shapes;
 /// - `void run_async(KernelContext&, AsyncKernel::Done) const`,
 /// - `static std::unique_ptr<AnyKernel> make(const KernelInit&)`, which returns a kernel of any class.
 ///
 /// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
-/// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool` members say
-/// what the executor should know: `splits` (divides a long run among the pool's threads itself), `keeps_state`,
-/// `sees_dead_inputs`, `makes_dead_outputs` (`kernels/kernel.hpp`). `static constexpr std::uint64_t host_inputs, host_outputs`
-/// are the bits of `KernelEntry`, the same for all element types.
+/// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool`
+/// members say what the executor should know: `splits` (divides a long run among the pool's threads itself),
+/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs` (`kernels/kernel.hpp`). `static constexpr std::uint64_t
+/// host_inputs, host_outputs` are the bits of `KernelEntry`, the same for all element types.
 template <OpType O, class Device, class... Ts>
 struct Kernel;
 
-/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations the including file can see; null for element
-/// types without one.
+/// Makes the kernel of a node from the `Kernel<O, Device, Ts...>` specialisations the including file can see; null for
+/// element types without one.
 template <OpType O, class Device>
 std::unique_ptr<AnyKernel> make_kernel(const KernelInit& init);
 
@@ -47,7 +48,8 @@ constexpr bool in_library = O::in_library && requires { requires Device::in_libr
 template <class O, class Device, class... Ts>
 concept HasKernel = requires { sizeof(Kernel<O, Device, Ts...>); };
 
-/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and values.
+/// Allocates all outputs of `context` in the shapes that the node's op infers from its inputs' actual shapes and
+/// values.
 void allocate_inferred_outputs(KernelContext& context);
 
 template <class Arg, class... Ts>
@@ -87,8 +89,8 @@ K make_typed(const KernelInit& init) {
   }
 }
 
-/// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work unless
-/// they say otherwise.
+/// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work
+/// unless they say otherwise.
 template <class O, class K>
 constexpr KernelTraits traits_of() {
   KernelTraits traits;
@@ -123,24 +125,23 @@ class SyncKernelOf final : public AnyKernel {
 template <class O, class K>
 class AsyncKernelOf final : public AsyncKernel {
  public:
-  explicit AsyncKernelOf(const KernelInit& init)
-      : AsyncKernel(traits_of<O, K>()), kernel_(make_typed<O, K>(init)) {}
+  explicit AsyncKernelOf(const KernelInit& init) : AsyncKernel(traits_of<O, K>()), kernel_(make_typed<O, K>(init)) {}
   void run_async(KernelContext& context, Done done) const override { kernel_.run_async(context, std::move(done)); }
 
  private:
   K kernel_;
 };
 
-/// Pointers are made to the base class, not by make_unique: a unique_ptr of each of some thousand kernels was half of what
-/// a header-only program took to compile.
+/// Pointers are made to the base class, not by make_unique: a unique_ptr of each of some thousand kernels was half of
+/// what a header-only program took to compile.
 template <class O, class Device, class... Ts>
 std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
   using K = Kernel<O, Device, Ts...>;
   if constexpr (requires { K::make(init); }) {
     return K::make(init);
   } else if constexpr (requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
-                  kernel.run_async(context, std::move(done));
-                }) {
+                         kernel.run_async(context, std::move(done));
+                       }) {
     return std::unique_ptr<AnyKernel>(new AsyncKernelOf<O, K>(init));
   } else {
     return std::unique_ptr<AnyKernel>(new SyncKernelOf<O, K, Ts...>(init));

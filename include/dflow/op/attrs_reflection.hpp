@@ -132,7 +132,8 @@ concept NamedEnum = std::is_enum_v<E> && !std::same_as<E, DType> && requires(E e
 std::int64_t enum_from_name(std::string_view field, std::span<const std::string_view> names, std::string_view name);
 
 template <class F>
-struct Codec;  // an attribute field must be bool, a number, string, enum, DType, shape, tensor, a vector of these, or FunctionName
+struct Codec;  // an attribute field must be bool, a number, string, enum, DType, shape, tensor, a vector of these, or
+               // FunctionName
 
 template <>
 struct Codec<bool> {
@@ -162,8 +163,10 @@ struct Codec<F> {
   static AttrValue get(F value) { return static_cast<double>(value); }
   static F set(std::string_view field, double value) {
     // Infinities and NaNs pass.
-    if (value > std::numeric_limits<F>::max() && value <= std::numeric_limits<double>::max()) reject_attr_range(field, value);
-    if (value < std::numeric_limits<F>::lowest() && value >= std::numeric_limits<double>::lowest()) reject_attr_range(field, value);
+    if (value > std::numeric_limits<F>::max() && value <= std::numeric_limits<double>::max())
+      reject_attr_range(field, value);
+    if (value < std::numeric_limits<F>::lowest() && value >= std::numeric_limits<double>::lowest())
+      reject_attr_range(field, value);
     return static_cast<F>(value);
   }
 };
@@ -225,7 +228,8 @@ void set_field(void* attrs, const AttrValue& value) {
 
 template <class Attrs, std::size_t... I>
 constexpr std::array<AttrField, sizeof...(I)> make_fields(std::index_sequence<I...>) {
-  return {AttrField{field_name<Attrs, I>, Codec<FieldType<Attrs, I>>::kind, &get_field<Attrs, I>, &set_field<Attrs, I>}...};
+  return {
+      AttrField{field_name<Attrs, I>, Codec<FieldType<Attrs, I>>::kind, &get_field<Attrs, I>, &set_field<Attrs, I>}...};
 }
 
 /// The fields of `Attrs` as erased accessors.

@@ -5,8 +5,8 @@
 namespace dflow::reflect {
 
 DFLOW_INLINE void reject_attr(std::string_view field, AttrKind want, const AttrValue& got) {
-  throw Error(invalid_argument(str_cat("attribute '", field, "' must be ", attr_kind_name(want), ", got ",
-                                       attr_kind_name(kind_of(got)))));
+  throw Error(invalid_argument(
+      str_cat("attribute '", field, "' must be ", attr_kind_name(want), ", got ", attr_kind_name(kind_of(got)))));
 }
 
 DFLOW_INLINE void reject_attr_range(std::string_view field, std::int64_t value) {

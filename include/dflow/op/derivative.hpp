@@ -59,10 +59,10 @@ template <class O>
 concept HasGradient = requires(GradientContext& context) { O::gradient(context); };
 
 template <class O>
-concept HasTypedGradient = (O::TypeParams::size > 0) && requires(const NodeView<O, element_t<0, element_t<0, typename O::TypeParams>>>& view,
-                                    Output<element_t<0, element_t<0, typename O::TypeParams>>> dy) {
-  O::gradient(view, dy);
-};
+concept HasTypedGradient =
+    (O::TypeParams::size > 0) &&
+    requires(const NodeView<O, element_t<0, element_t<0, typename O::TypeParams>>>& view,
+             Output<element_t<0, element_t<0, typename O::TypeParams>>> dy) { O::gradient(view, dy); };
 
 template <class List>
 inline constexpr bool all_floating = false;
@@ -73,8 +73,8 @@ template <class O>
 constexpr bool derives_gradient() {
   if constexpr (ElementwiseOpType<O>) {
     return !HasGradient<O> && !HasTypedGradient<O> && !O::gradient_stops && !is_predicate<O> &&
-           elementwise_arity<O> < detail::most_elementwise_arguments && all_floating<element_t<0, typename O::TypeParams>> &&
-           derivative_order<O> < max_derivative_order;
+           elementwise_arity<O> < detail::most_elementwise_arguments &&
+           all_floating<element_t<0, typename O::TypeParams>> && derivative_order<O> < max_derivative_order;
   } else {
     return false;
   }
@@ -84,7 +84,8 @@ AnyOutput build_derivative(const GradientContext& context, const OpDef& op, int 
 
 template <class O, std::size_t... I>
 void derived_gradient(GradientContext& context, std::index_sequence<I...>) {
-  (context.set_dx(static_cast<int>(I), build_derivative(context, op_def_of<Derivative<O, static_cast<int>(I)>>(), I)), ...);
+  (context.set_dx(static_cast<int>(I), build_derivative(context, op_def_of<Derivative<O, static_cast<int>(I)>>(), I)),
+   ...);
 }
 
 template <class Result>
@@ -116,9 +117,7 @@ constexpr auto gradient_of() -> void (*)(GradientContext&) {
   } else if constexpr (HasTypedGradient<O>) {
     return [](GradientContext& context) { typed_gradient<O>(context, element_t<0, typename O::TypeParams>{}); };
   } else if constexpr (derives_gradient<O>()) {
-    return [](GradientContext& context) {
-      derived_gradient<O>(context, ArgumentsOf<O>{});
-    };
+    return [](GradientContext& context) { derived_gradient<O>(context, ArgumentsOf<O>{}); };
   } else {
     return nullptr;
   }

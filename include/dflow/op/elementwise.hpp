@@ -20,7 +20,8 @@ constexpr int count_arguments() {
   } else if constexpr (static_cast<int>(sizeof...(Arguments)) < most_elementwise_arguments) {
     return count_arguments<O, T, Arguments..., T>();
   } else {
-    static_assert(sizeof(O) == 0, "an elementwise op needs `template <class T> static R apply(T x)` of 1 to 4 arguments");
+    static_assert(sizeof(O) == 0,
+                  "an elementwise op needs `template <class T> static R apply(T x)` of 1 to 4 arguments");
   }
 }
 

@@ -6,18 +6,18 @@
 
 namespace dflow {
 
-/// Base of elementwise ops: lets `apply` call `exp(x)`, `select(x > T(0), a, b)` and the others by their plain names, which
-/// then mean dflow's overloads for every element type (`op/scalar_math.hpp`). A number that is none of them, such as a lane
-/// of a vector loop, brings its functions as static members.
+/// Base of elementwise ops: lets `apply` call `exp(x)`, `select(x > T(0), a, b)` and the others by their plain names,
+/// which then mean dflow's overloads for every element type (`op/scalar_math.hpp`). A number that is none of them, such
+/// as a lane of a vector loop, brings its functions as static members.
 struct ElementwiseMath {
-#define DFLOW_FUNCTION_OF_ONE(function)         \
-  template <class X>                            \
-  DFLOW_FN static X function(X x) {             \
+#define DFLOW_FUNCTION_OF_ONE(function)           \
+  template <class X>                              \
+  DFLOW_FN static X function(X x) {               \
     if constexpr (requires { X::function(x); }) { \
-      return X::function(x);                    \
-    } else {                                    \
-      return math::function(x);                 \
-    }                                           \
+      return X::function(x);                      \
+    } else {                                      \
+      return math::function(x);                   \
+    }                                             \
   }
 #define DFLOW_FUNCTION_OF_TWO(function)                        \
   template <class X>                                           \

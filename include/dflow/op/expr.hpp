@@ -13,7 +13,8 @@ namespace dflow {
 class Expr : public AnyOutput {
  public:
   Expr() = default;
-  Expr(const AnyOutput& edge) : AnyOutput(edge) {}  // NOLINT(google-explicit-constructor): the same thing, with operators
+  Expr(const AnyOutput& edge)
+      : AnyOutput(edge) {}  // NOLINT(google-explicit-constructor): the same thing, with operators
 
   // Friends that only an Expr argument finds, so that typed edges have operators of their own.
   friend Expr operator+(const Expr& a, const Expr& b) { return a.plus(b); }

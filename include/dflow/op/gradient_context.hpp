@@ -20,8 +20,8 @@ struct IndexedSlices {
   AnyOutput dense_shape;
 };
 
-/// The argument of an op's gradient function: the node, the gradients with respect to its outputs, and the place for those
-/// with respect to its inputs. An input left unset has no gradient (it is an integer, or the output does not
+/// The argument of an op's gradient function: the node, the gradients with respect to its outputs, and the place for
+/// those with respect to its inputs. An input left unset has no gradient (it is an integer, or the output does not
 /// depend on it).
 ///
 /// Nodes that it builds carry the line of the program that built the node differentiated.
@@ -76,7 +76,8 @@ class GradientContext {
   std::vector<InputGradient> inputs_;
 };
 
-/// What the typed gradient function of a user-defined op sees of the node: `node.input(0)`, `node.output()`, `node.attrs()`.
+/// What the typed gradient function of a user-defined op sees of the node: `node.input(0)`, `node.output()`,
+/// `node.attrs()`.
 template <class O, Element T>
 class NodeView {
  public:

@@ -9,10 +9,7 @@ namespace dflow {
 
 DFLOW_INLINE GradientContext::GradientContext(GraphStore& graph, NodeId node,
                                               std::span<const AnyOutput> output_gradients)
-    : graph_(graph),
-      node_(node),
-      output_gradients_(output_gradients),
-      inputs_(graph.node(node).inputs.size()) {}
+    : graph_(graph), node_(node), output_gradients_(output_gradients), inputs_(graph.node(node).inputs.size()) {}
 
 DFLOW_INLINE const Node& GradientContext::node() const { return graph_.node(node_); }
 

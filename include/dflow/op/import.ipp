@@ -135,7 +135,8 @@ class GraphImporter {
   }
 
   /// Calls `visit(predecessor)` for each node of the def that `node` needs to be built first.
-  template <class Visit> void for_each_predecessor(const NodeDef& node, Visit&& visit) {
+  template <class Visit>
+  void for_each_predecessor(const NodeDef& node, Visit&& visit) {
     for (const std::string& input : node.inputs) {
       const std::optional<EdgeName> edge = EdgeName::parse(input);
       if (!edge) fail(node, str_cat("'", input, "' is no edge: 'node', 'node:1' or '^node' is"));

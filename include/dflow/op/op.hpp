@@ -12,8 +12,8 @@
 
 namespace dflow {
 
-/// What every op struct derives from: its run-time name and, per type parameter, the element types it allows. The struct
-/// adds what differs from the defaults below: signature, attributes, shape inference, gradient.
+/// What every op struct derives from: its run-time name and, per type parameter, the element types it allows. The
+/// struct adds what differs from the defaults below: signature, attributes, shape inference, gradient.
 ///
 /// ```cpp
 /// struct RowNorm : df::Op<"RowNorm", df::FloatTypes> {
@@ -22,7 +22,8 @@ namespace dflow {
 /// };
 /// ```
 ///
-/// - `infer` is `PartialShape infer(const Attrs&, PartialShape...)`, one shape per input, or `void infer(InferContext&)`.
+/// - `infer` is `PartialShape infer(const Attrs&, PartialShape...)`, one shape per input, or `void
+/// infer(InferContext&)`.
 /// - `Inputs` and `Outputs` name element types, type parameters (`T`, `U`, `V`) and lists (`op/signature.hpp`).
 /// - `gradient` is `void gradient(GradientContext&)`, or for one type parameter the typed
 ///   `template <class T> Output<T> gradient(const NodeView<Op, T>&, Output<T> dy)`.
@@ -55,9 +56,9 @@ struct StandardOp : Op<Name, AllowedTypes...> {
   static constexpr bool in_library = true;
 };
 
-/// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one, two or three arguments. Shapes
-/// broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is derived from
-/// the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).
+/// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one, two or three arguments.
+/// Shapes broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is
+/// derived from the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).
 ///
 /// An op that is undefined for some arguments adds `template <class T> static const char* check(T...)`, constrained to
 /// the types it concerns: null, or what is wrong, with which the step fails.

@@ -54,7 +54,8 @@ template <class O, class Indices>
 struct DerivativesOf;
 template <class O, std::size_t... I>
 struct DerivativesOf<O, std::index_sequence<I...>> {
-  using type = typename Concatenated<TypeList<O>, typename WithDerivatives<Derivative<O, static_cast<int>(I)>>::type...>::type;
+  using type =
+      typename Concatenated<TypeList<O>, typename WithDerivatives<Derivative<O, static_cast<int>(I)>>::type...>::type;
 };
 template <class O>
 struct WithDerivatives<O, true> {
@@ -97,7 +98,8 @@ template <bool with_standard, class... Ops>
 struct OpList {
   // NOLINTNEXTLINE(google-explicit-constructor): a list of ops is a table
   operator OpTable() const {
-    using Sorted = detail::SortedOps<typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
+    using Sorted =
+        detail::SortedOps<typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
     return OpTable(Sorted::ops, with_standard ? standard_parent() : nullptr);
   }
 

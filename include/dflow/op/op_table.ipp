@@ -10,7 +10,8 @@ DFLOW_INLINE OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* 
   if (parent == nullptr) return;
   for (const OpDef* op : ops) {
     if (parent->find(op->name) == nullptr) continue;
-    throw Error(invalid_argument(str_cat("there is an op named ", op->name, " already; give the new one another name")));
+    throw Error(
+        invalid_argument(str_cat("there is an op named ", op->name, " already; give the new one another name")));
   }
 }
 

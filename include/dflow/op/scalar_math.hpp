@@ -10,8 +10,8 @@
 #include <type_traits>
 
 /// The functions that an elementwise expression may call, for every type it is evaluated on: float and double, half
-/// precision by way of float, integers and complex numbers where that makes sense, and dual numbers, which differentiate
-/// it.
+/// precision by way of float, integers and complex numbers where that makes sense, and dual numbers, which
+/// differentiate it.
 
 namespace dflow::math {
 
@@ -183,7 +183,10 @@ DFLOW_FN inline T lgamma(T x) {
   return std::lgamma(x);
 #endif
 }
-template <HalfPrecision T> DFLOW_FN T lgamma(T x) { return T(lgamma(static_cast<float>(x))); }
+template <HalfPrecision T>
+DFLOW_FN T lgamma(T x) {
+  return T(lgamma(static_cast<float>(x)));
+}
 template <std::floating_point T>
 DFLOW_FN T pow(T x, T y) {
   return std::pow(x, y);

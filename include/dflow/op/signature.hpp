@@ -16,9 +16,9 @@ namespace dflow {
 template <std::uint8_t I>
 struct TypeParam {};
 
-/// Edges of one element type, the type parameter's. Of an op's inputs one `List` or `AnyList` may be open, as long as the
-/// other inputs leave it, and of its outputs one, as long as the op's `output_list_size` says. Any number of others name
-/// the integer attribute that is their length:
+/// Edges of one element type, the type parameter's. Of an op's inputs one `List` or `AnyList` may be open, as long as
+/// the other inputs leave it, and of its outputs one, as long as the op's `output_list_size` says. Any number of others
+/// name the integer attribute that is their length:
 ///
 /// ```cpp
 /// struct Attrs { std::int64_t N = 1; std::vector<df::DType> Tcomponents; };
@@ -90,7 +90,8 @@ constexpr ArgDef arg_of() {
   ArgDef arg = ArgOf<Arg>::value;
   if constexpr (requires { ArgOf<Arg>::attr; }) {
     if constexpr (!ArgOf<Arg>::attr.empty()) {
-      constexpr int position = position_of(reflect::fields_of<typename O::Attrs>, ArgOf<Arg>::attr, ArgOf<Arg>::attr_kind);
+      constexpr int position =
+          position_of(reflect::fields_of<typename O::Attrs>, ArgOf<Arg>::attr, ArgOf<Arg>::attr_kind);
       static_assert(position >= 0, "a list of an op's signature names an attribute that the op does not have");
       arg.attr = static_cast<std::int8_t>(position);
     }

@@ -9,9 +9,9 @@
 #include <source_location>
 #include <type_traits>
 
-/// Arithmetic on typed edges: `x * 2.0f + 1.0f`, `-x`, `i + 1 < limit`. Shapes broadcast; a literal becomes a constant of
-/// the edge's element type. Edges of different element types do not mix: `cast` one of them. `==` compares handles; as
-/// a node of the graph it is `equal(a, b)`.
+/// Arithmetic on typed edges: `x * 2.0f + 1.0f`, `-x`, `i + 1 < limit`. Shapes broadcast; a literal becomes a constant
+/// of the edge's element type. Edges of different element types do not mix: `cast` one of them. `==` compares handles;
+/// as a node of the graph it is `equal(a, b)`.
 
 namespace dflow {
 
@@ -20,8 +20,9 @@ namespace detail {
 /// A number that may stand beside edges of element type T: not one with a fraction beside integers, and only bool
 /// beside bool.
 template <class V, class T>
-concept LiteralFor = std::same_as<V, T> || (std::is_arithmetic_v<V> && !std::same_as<V, bool> && !std::same_as<T, bool> &&
-                                            !std::same_as<T, std::string> && (std::integral<V> || !std::integral<T>));
+concept LiteralFor =
+    std::same_as<V, T> || (std::is_arithmetic_v<V> && !std::same_as<V, bool> && !std::same_as<T, bool> &&
+                           !std::same_as<T, std::string> && (std::integral<V> || !std::integral<T>));
 
 template <Element T, class V>
 constexpr T convert_literal(const V& value) {

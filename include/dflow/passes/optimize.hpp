@@ -25,14 +25,15 @@ struct PassContext {
 inline constexpr std::size_t default_folded_bytes = 10 << 20;
 
 namespace detail {
-/// The same for nodes that compute the same, and for others hardly ever: of all that `merge_common_subexpressions` compares.
+/// The same for nodes that compute the same, and for others hardly ever: of all that `merge_common_subexpressions`
+/// compares.
 std::uint64_t node_hash(const Node& node);
 }  // namespace detail
 
 // Passes work on graphs without cycles. Errors: InvalidArgument, naming a node that depends on a later one.
 
-/// Replaces nodes whose inputs are all constants by their value, if that is no larger than `max_bytes`. Stateful ops, fed
-/// edges, targets, nodes with control inputs and those whose constants have some stay.
+/// Replaces nodes whose inputs are all constants by their value, if that is no larger than `max_bytes`. Stateful ops,
+/// fed edges, targets, nodes with control inputs and those whose constants have some stay.
 StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes = default_folded_bytes);
 
 /// Merges nodes that compute the same: equal op, element types, attributes, inputs and control inputs, device.

@@ -127,9 +127,9 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
     Node node = std::move(graph.nodes[i]);
     for (Endpoint& input : node.inputs) input = place_of(input);
     for (NodeId& control : node.control_inputs) control = new_id[static_cast<std::size_t>(control)];
-    const bool foldable =
-        may_be_folded(node, is_fed[i], is_target[i]) &&
-        std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return is_value[static_cast<std::size_t>(input.node)]; });
+    const bool foldable = may_be_folded(node, is_fed[i], is_target[i]) &&
+                          std::all_of(node.inputs.begin(), node.inputs.end(),
+                                      [&](Endpoint input) { return is_value[static_cast<std::size_t>(input.node)]; });
     if (foldable) {
       const std::optional<std::size_t> bytes = known_output_bytes(node);
       if (bytes && *bytes <= max_bytes) {
@@ -205,10 +205,12 @@ DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
     same_as[i] = id;
     for (Endpoint& input : node.inputs) input.node = same_as[static_cast<std::size_t>(input.node)];
     for (NodeId& control : node.control_inputs) control = same_as[static_cast<std::size_t>(control)];
-    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.outputs.empty() || !is_worth_merging(node)) continue;
+    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.outputs.empty() || !is_worth_merging(node))
+      continue;
     const std::uint64_t hash = node_hash(node);
     const auto [first, last] = seen.equal_range(hash);
-    const auto twin = std::find_if(first, last, [&](const auto& entry) { return computes_the_same(graph.node(entry.second), node); });
+    const auto twin =
+        std::find_if(first, last, [&](const auto& entry) { return computes_the_same(graph.node(entry.second), node); });
     if (twin == last) {
       seen.emplace(hash, id);
     } else {

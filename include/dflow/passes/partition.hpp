@@ -15,10 +15,10 @@ namespace dflow {
 
 /// The part of a placed step graph that one device runs.
 struct Partition {
-  std::size_t device = 0;             ///< position among the devices
+  std::size_t device = 0;  ///< position among the devices
   StepGraph graph;
-  std::vector<std::size_t> feeds;     ///< for each feed of `graph`, its position among the whole step's feeds
-  std::vector<std::size_t> fetches;   ///< for each fetch of `graph`, its position among the whole step's fetches
+  std::vector<std::size_t> feeds;    ///< for each feed of `graph`, its position among the whole step's feeds
+  std::vector<std::size_t> fetches;  ///< for each fetch of `graph`, its position among the whole step's fetches
 };
 
 /// A fetch that no device makes.
@@ -36,17 +36,21 @@ struct Partitions {
   std::vector<ClientFetch> known;
 };
 
-/// Splits a placed graph by device. The client is a device: feeds come from the host memory of its task, fetches go there.
+/// Splits a placed graph by device. The client is a device: feeds come from the host memory of its task, fetches go
+/// there.
 ///
-/// - Each edge whose ends are on different devices, or in different memories (an argument may be wanted in host memory on any
+/// - Each edge whose ends are on different devices, or in different memories (an argument may be wanted in host memory
+/// on any
 ///   device), becomes one Send and one Recv per (tensor, destination device, destination memory), whoever its ends are.
 /// - A control edge that crosses becomes a Send and Recv of an empty tensor.
-/// - A fed edge goes straight to where it is read: as a feed of each part that reads it in the client's memory, else by a Send
+/// - A fed edge goes straight to where it is read: as a feed of each part that reads it in the client's memory, else by
+/// a Send
 ///   of the client. A fetch is one of its part's where it is made in the client's memory, else sent to the client.
-/// - A constant is copied to each part that reads it, and waits there for what it was built after; so does, for an empty one in
+/// - A constant is copied to each part that reads it, and waits there for what it was built after; so does, for an
+/// empty one in
 ///   its place, what has a control edge from it.
-/// A graph on one device that computes in the client's memory comes back whole, and is not looked at. In a part no two nodes have one name, and
-/// those that were put in are named after the user's node they serve.
+/// A graph on one device that computes in the client's memory comes back whole, and is not looked at. In a part no two
+/// nodes have one name, and those that were put in are named after the user's node they serve.
 ///
 /// Precondition: every node's `placed_on` is a position among `devices`; `kernels` are theirs, in the same order.
 /// Errors: InvalidArgument if a node of a graph that is split depends on a later one.

@@ -19,7 +19,8 @@ namespace detail {
 /// Walks a placed graph in topological order and deals its nodes out to partitions.
 class Partitioner {
  public:
-  Partitioner(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels, const DeviceInfo& client)
+  Partitioner(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
+              const DeviceInfo& client)
       : graph_(std::move(graph)),
         devices_(devices),
         kernels_(kernels),
@@ -143,8 +144,8 @@ class Partitioner {
     return controls;
   }
 
-  /// An empty constant that waits for what a constant was built after. Constants may wait for one another in long chains, so the
-  /// first of a chain comes first.
+  /// An empty constant that waits for what a constant was built after. Constants may wait for one another in long
+  /// chains, so the first of a chain comes first.
   NodeId wait_for_constant(NodeId id, std::size_t to) {
     const auto key_of_wait = [to](NodeId constant) {
       return std::tuple(constant, std::int32_t{constant_wait}, to, MemoryNumber{0});
@@ -273,13 +274,15 @@ class Partitioner {
     const Node& source = graph_.node(edge.node);
     const std::string name = str_cat(tensor_name(edge, on_host(client_place)), "#", f);
     add_send(from, client_place, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
-    result_.receives.push_back({f, {info(from.device).name, info(from.device).incarnation, client_.name, name},
-                                 graph_.output(edge).dtype});
+    result_.receives.push_back(
+        {f, {info(from.device).name, info(from.device).incarnation, client_.name, name}, graph_.output(edge).dtype});
   }
 
   static std::string node_name(const Node& source, std::string_view tensor, std::string_view what, std::size_t a,
                                std::size_t b) {
-    const auto number = [](std::size_t place) { return place == client_place ? std::string("client") : str_cat(place); };
+    const auto number = [](std::size_t place) {
+      return place == client_place ? std::string("client") : str_cat(place);
+    };
     // The tensor's own suffixes, in letters that a node's name may have.
     std::string suffix;
     for (const char c : tensor.substr(tensor.front() == '^' ? 1 : 0).substr(source.name.size())) {
@@ -288,7 +291,8 @@ class Partitioner {
     return str_cat(source.name, tensor.front() == '^' ? "/_control" : "/", what, number(a), "_", number(b), suffix);
   }
 
-  NodeId add_send(Place from, std::size_t to, const std::string& tensor, Endpoint value, const Node& source, DType dtype) {
+  NodeId add_send(Place from, std::size_t to, const std::string& tensor, Endpoint value, const Node& source,
+                  DType dtype) {
     Node node;
     node.op = &op_def<Send>;
     node.name = node_name(source, tensor, "_send_", from.device, to);
@@ -320,7 +324,7 @@ class Partitioner {
   const DeviceInfo& client_;
   Partitions result_;
   std::vector<Partition> parts_;
-  std::vector<NodeId> new_id_;  ///< in the part of the node's device
+  std::vector<NodeId> new_id_;                   ///< in the part of the node's device
   std::vector<std::vector<bool>> host_outputs_;  ///< by node, where its device has a memory of its own
   EdgePositions feeds_;
   std::vector<bool> has_feed_;
@@ -333,8 +337,8 @@ class Partitioner {
 
 }  // namespace detail
 
-DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
-                                  const DeviceInfo& client) {
+DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices,
+                                  std::span<const KernelTables> kernels, const DeviceInfo& client) {
   const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes[0].placed_on;
   Partition whole;
   whole.device = static_cast<std::size_t>(only);

@@ -18,20 +18,21 @@
 
 namespace dflow {
 
-/// Where each node of a graph runs: decided once for the whole graph, whatever part of it a step needs, and for what is added later
-/// when it is added; what has been placed stays where it is.
+/// Where each node of a graph runs: decided once for the whole graph, whatever part of it a step needs, and for what is
+/// added later when it is added; what has been placed stays where it is.
 ///
-/// Nodes that must be together form a group: those that `colocate_with` joins, and all users of one handle. A group goes to
-/// a device that every member's constraint allows and that has a kernel for every member's op and element types: to its first
-/// producer's if that is one, else to the first of the session's devices. Constants and placeholders without a constraint
-/// are nowhere: they are where they are read.
+/// Nodes that must be together form a group: those that `colocate_with` joins, and all users of one handle. A group
+/// goes to a device that every member's constraint allows and that has a kernel for every member's op and element
+/// types: to its first producer's if that is one, else to the first of the session's devices. Constants and
+/// placeholders without a constraint are nowhere: they are where they are read.
 ///
-/// With soft placement a node whose device does not exist, or has no kernel for it, goes to another one of the same task.
+/// With soft placement a node whose device does not exist, or has no kernel for it, goes to another one of the same
+/// task.
 ///
 /// Thread safety: all functions may be called from any thread.
 /// Errors: those of a node are thrown by `device_of`, so a step does not suffer from nodes that it does not need:
-/// InvalidArgument if its constraint matches no device, or contradicts those of its group; NotFound if no device that it may
-/// go to has a kernel for it.
+/// InvalidArgument if its constraint matches no device, or contradicts those of its group; NotFound if no device that
+/// it may go to has a kernel for it.
 class Placement {
  public:
   /// `kernels` by device; `ops` are those that the session was given, by which an error tells an op that they lack from
@@ -45,7 +46,8 @@ class Placement {
   /// Position among the devices. Precondition: the node was there when `extend` was called.
   std::size_t device_of(NodeId node) const { return Reader(*this).device_of(node); }
 
-  /// Reads the devices of many nodes under one lock: while it lives `extend` waits, and must not be called in its thread.
+  /// Reads the devices of many nodes under one lock: while it lives `extend` waits, and must not be called in its
+  /// thread.
   class Reader {
    public:
     explicit Reader(const Placement& placement) : placement_(placement), lock_(placement.mutex_) {}

@@ -46,9 +46,7 @@ DFLOW_INLINE Placement::SetId Placement::intersect(SetId a, SetId b) {
   return id;
 }
 
-DFLOW_INLINE bool Placement::is_empty(SetId set) const {
-  return first_of_[static_cast<std::size_t>(set)] < 0;
-}
+DFLOW_INLINE bool Placement::is_empty(SetId set) const { return first_of_[static_cast<std::size_t>(set)] < 0; }
 
 DFLOW_INLINE bool Placement::contains(SetId set, std::int32_t device) const {
   return device >= 0 && sets_[static_cast<std::size_t>(set)][static_cast<std::size_t>(device)];
@@ -121,7 +119,8 @@ DFLOW_INLINE std::string Placement::why_no_kernel(const Node& node, SetId allowe
                    "df::standard_ops + df::ops<...>}");
   }
   std::string types, devices, causes;
-  for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? " of " : ", ", dflow::name(node.types[t]));
+  for (std::size_t t = 0; t < node.types.size; ++t)
+    types += str_cat(t == 0 ? " of " : ", ", dflow::name(node.types[t]));
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (!contains(allowed, static_cast<std::int32_t>(d))) continue;
     devices += str_cat(devices.empty() ? "" : ", ", devices_[d].name);
@@ -145,7 +144,8 @@ DFLOW_INLINE Placement::SetId Placement::allowed_for(NodeId id, const Node& node
     if (!is_empty(relaxed)) return relaxed;
   }
   if (is_empty(soft_ ? constraint.relaxed : constraint.exact)) {
-    fail(id, node, invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list())));
+    fail(id, node,
+         invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list())));
   } else {
     fail(id, node, not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
   }
@@ -172,8 +172,8 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
   if (!agrees && !may_yield) {
     if (errors_.contains(id)) return;
     return fail(id, node,
-                invalid_argument(str_cat("'", node.device, "' and its kernels contradict the device of '", graph.node(theirs).name,
-                                         "', with which it must be placed")));
+                invalid_argument(str_cat("'", node.device, "' and its kernels contradict the device of '",
+                                         graph.node(theirs).name, "', with which it must be placed")));
   }
   parent_[static_cast<std::size_t>(mine)] = theirs;
   if (!is_empty(both)) kept.allowed = both;
@@ -203,7 +203,8 @@ DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
   try {
     place_from(placed, count, graph);
   } catch (...) {
-    // Out of memory half way. Groups of older nodes may have been narrowed by the new ones, which will narrow them again.
+    // Out of memory half way. Groups of older nodes may have been narrowed by the new ones, which will narrow them
+    // again.
     parent_.resize(placed);
     groups_.resize(placed);
     std::erase_if(errors_, [&](const auto& error) { return static_cast<std::size_t>(error.first) >= placed; });
@@ -250,7 +251,8 @@ DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
 DFLOW_INLINE std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices) {
   std::string text;
   for (const Node& node : graph.nodes) {
-    text += str_cat(node.name, ": ", node.op->name, " -> ", devices[static_cast<std::size_t>(node.placed_on)].name, "\n");
+    text +=
+        str_cat(node.name, ": ", node.op->name, " -> ", devices[static_cast<std::size_t>(node.placed_on)].name, "\n");
   }
   return text;
 }

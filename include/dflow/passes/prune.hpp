@@ -10,7 +10,8 @@
 
 namespace dflow {
 
-/// Working memory of `prune`, to be used again: what a small step of a large graph costs then depends on the step alone.
+/// Working memory of `prune`, to be used again: what a small step of a large graph costs then depends on the step
+/// alone.
 ///
 /// Thread safety: used by one call at a time.
 class PruneScratch {
@@ -22,14 +23,16 @@ class PruneScratch {
   std::uint32_t call_ = 0;
 };
 
-/// Copies the part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A placeholder
-/// that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph and its copy.
+/// Copies the part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A
+/// placeholder that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph
+/// and its copy.
 ///
 /// The graph may grow meanwhile.
 /// Errors: InvalidArgument if an endpoint does not belong to the graph, or is fed twice.
-StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
-                std::span<const NodeId> targets, PruneScratch& scratch,
-                FunctionRef<void(NodeId, Node&)> visit = [](NodeId, Node&) {});
+StepGraph prune(
+    const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
+    std::span<const NodeId> targets, PruneScratch& scratch,
+    FunctionRef<void(NodeId, Node&)> visit = [](NodeId, Node&) {});
 
 /// The same with working memory of its own.
 StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,

@@ -157,8 +157,8 @@ class Pruner {
   EdgePositions fed_;
 };
 
-DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
-                             std::span<const NodeId> targets, PruneScratch& scratch,
+DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
+                             std::span<const Endpoint> fetches, std::span<const NodeId> targets, PruneScratch& scratch,
                              FunctionRef<void(NodeId, Node&)> visit) {
   const GraphStore::Nodes nodes = graph.nodes();
   return Pruner(feeds, fetches, targets, scratch).prune(nodes, nodes.size(), [&](NodeId id) {
@@ -168,8 +168,8 @@ DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> 
   });
 }
 
-DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
-                             std::span<const NodeId> targets) {
+DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
+                             std::span<const Endpoint> fetches, std::span<const NodeId> targets) {
   PruneScratch scratch;
   return prune(graph, feeds, fetches, targets, scratch);
 }

@@ -38,8 +38,8 @@ class CpuDevice final : public Device {
   CpuState state_;
 };
 
-/// Devices of equal options but for their number, counted up from the name's: what `SessionOptions::devices` takes where the
-/// kernels' settings are to be others than a session's own devices have.
+/// Devices of equal options but for their number, counted up from the name's: what `SessionOptions::devices` takes
+/// where the kernels' settings are to be others than a session's own devices have.
 ///
 /// ```cpp
 /// df::Session session(graph, {.devices = df::cpu_devices(1, {.kernels = {.backend = df::cpu::CpuBackend::builtin}})});

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/threads/completion.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/threads/completion.hpp>
 #include <dflow/core/device_info.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 #include <dflow/kernels/kernel_table.hpp>
@@ -19,7 +19,8 @@ namespace dflow {
 /// - its kernels return when their work is issued, with outputs allocated;
 /// - `context().memory` orders copies after the work on their source;
 /// - `context().release` keeps what a step lets go of until the work that was issued has passed;
-/// - `begin_step` gives a step of its own class, whose `status_async` says when the work issued so far is done, and how it
+/// - `begin_step` gives a step of its own class, whose `status_async` says when the work issued so far is done, and how
+/// it
 ///   ended: the kernel of Send asks, since others would compute with what a kernel that failed has left behind.
 ///
 /// Thread safety: all functions may be called from any thread.
@@ -44,9 +45,9 @@ class Device {
 
   /// Before the first kernel of a step's part runs here. Null where nothing is kept per step.
   virtual std::unique_ptr<DeviceStep> begin_step() { return nullptr; }
-  /// After the last kernel of the part has returned: calls `done`, when all that they issued is done, with the first error of
-  /// that work. What is thrown, and a completion that is dropped, ends the part with that error. The default asks the step,
-  /// where there is one.
+  /// After the last kernel of the part has returned: calls `done`, when all that they issued is done, with the first
+  /// error of that work. What is thrown, and a completion that is dropped, ends the part with that error. The default
+  /// asks the step, where there is one.
   virtual void end_step_async(DeviceStep* step, StepDone done);
 
   /// Gives cached memory back where it came from.

@@ -11,14 +11,14 @@
 
 namespace dflow {
 
-/// The meeting point of the partitions of one step inside one process: a table of tensors that were sent before they were
-/// asked for, and of callbacks that asked before the tensor was there.
+/// The meeting point of the partitions of one step inside one process: a table of tensors that were sent before they
+/// were asked for, and of callbacks that asked before the tensor was there.
 ///
 /// What was delivered is forgotten, so a loop takes no more memory than its tensors under way; of keys outside of loops
 /// a number of 64 bits is kept, by which a second send or receive of one is told (Aborted).
 ///
-/// Thread safety: safe. Callbacks run in the thread of the call that completes the pair, or of the copy where the tensor
-/// has to cross into another memory.
+/// Thread safety: safe. Callbacks run in the thread of the call that completes the pair, or of the copy where the
+/// tensor has to cross into another memory.
 class LocalRendezvous final : public Rendezvous {
  public:
   LocalRendezvous() = default;

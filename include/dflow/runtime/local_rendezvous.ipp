@@ -32,7 +32,8 @@ DFLOW_INLINE void LocalRendezvous::deliver(Sent sent, Wanted wanted) {
   }
 }
 
-DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args) {
+DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead,
+                                          const SendArgs& args) {
   Table& table = *table_;
   Wanted wanted;
   {

@@ -24,9 +24,9 @@ namespace dflow {
 
 /// Kernels that keep state in themselves, by device and node: shared by all plans of a session.
 ///
-/// They are kept as long as the session, which only grows with its graph: what a node has counted or drawn goes on in every later
-/// step that runs it, whether or not the steps it ran in before are still compiled. Nodes are never removed from a graph, so
-/// there is none that no step can reach any more.
+/// They are kept as long as the session, which only grows with its graph: what a node has counted or drawn goes on in
+/// every later step that runs it, whether or not the steps it ran in before are still compiled. Nodes are never removed
+/// from a graph, so there is none that no step can reach any more.
 ///
 /// Thread safety: safe.
 class KeptKernels {
@@ -65,7 +65,8 @@ struct PlanOptions {
   bool streams = false;
   /// Called now and then while a plan is made; throws to give up (a deadline).
   FunctionRef<void()>* check = nullptr;
-  /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded, Cancelled.
+  /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded,
+  /// Cancelled.
   Clock* clock = nullptr;
   Clock::time_point deadline = Clock::never;
   std::stop_token stop = {};
@@ -74,8 +75,8 @@ struct PlanOptions {
 /// A graph on one device, compiled for running: nodes in dense arrays in a frozen order, edges as slot numbers, kernels
 /// made, counts of pending inputs and of readers precomputed.
 ///
-/// A unit is a stretch of synchronous nodes, or one asynchronous or expensive node (`runtime/plan_units.hpp`): it runs in
-/// one go in one thread, so edges inside it cost no counter.
+/// A unit is a stretch of synchronous nodes, or one asynchronous or expensive node (`runtime/plan_units.hpp`): it runs
+/// in one go in one thread, so edges inside it cost no counter.
 ///
 /// Thread safety: immutable after `compile`; any number of steps may run it at once.
 class Plan {
@@ -103,10 +104,11 @@ class Plan {
     bool is_feed = false;       ///< without nodes; finished by a late feed
   };
 
-  /// Blocks while constants are copied to a device with memory of its own; a worker of the device's pool goes on working.
-  /// Errors: NotFound if an op has no kernel for the device or its element types; InvalidArgument if a placeholder is not
-  /// fed, if the graph's nodes do not stand in a topological order, or if an op is not the table's of that name; whatever
-  /// making a kernel or copying a constant throws, with the node added; DeadlineExceeded and Cancelled as the options say.
+  /// Blocks while constants are copied to a device with memory of its own; a worker of the device's pool goes on
+  /// working. Errors: NotFound if an op has no kernel for the device or its element types; InvalidArgument if a
+  /// placeholder is not fed, if the graph's nodes do not stand in a topological order, or if an op is not the table's
+  /// of that name; whatever making a kernel or copying a constant throws, with the node added; DeadlineExceeded and
+  /// Cancelled as the options say.
   static std::shared_ptr<const Plan> compile(StepGraph graph, const PlanOptions& options);
 
   std::span<const PlanNode> nodes() const noexcept { return nodes_; }
@@ -120,8 +122,8 @@ class Plan {
   std::span<const std::pair<std::int32_t, AnyTensor>> constants() const noexcept { return constants_; }
   std::span<const std::int32_t> feed_slots() const noexcept { return feed_slots_; }
   std::span<const std::int32_t> fetch_slots() const noexcept { return fetch_slots_; }
-  /// The tensor of fetch `i` is in nobody's way: not a constant, and not fetched again under a later number. If the plan
-  /// streams, also not read by any node, nor fetched under another number.
+  /// The tensor of fetch `i` is in nobody's way: not a constant, and not fetched again under a later number. If the
+  /// plan streams, also not read by any node, nor fetched under another number.
   bool may_take_fetch(std::size_t i) const noexcept { return may_take_fetch_[i]; }
   /// Slots that still hold a tensor after a run: what was fed and fetched, but for constants.
   std::span<const std::int32_t> cleared_slots() const noexcept { return cleared_slots_; }

@@ -69,8 +69,8 @@ class PlanCompiler {
   std::size_t num_nodes() const { return graph().nodes.size(); }
 
   bool is_constant(const Node& node) const { return node.op->role == OpRole::constant; }
-  /// Nodes without a kernel to run in the step: constants live in their slots, a fed placeholder's slot is the feed's. A
-  /// constant that comes after nodes that run has a kernel without outputs, so that who waits for it waits for them.
+  /// Nodes without a kernel to run in the step: constants live in their slots, a fed placeholder's slot is the feed's.
+  /// A constant that comes after nodes that run has a kernel without outputs, so that who waits for it waits for them.
   bool runs(NodeId id) const { return kernels_[at(id)] != nullptr; }
 
   void check_in(std::size_t i) const {
@@ -93,10 +93,11 @@ class PlanCompiler {
         continue;
       }
       if (node.op->role == OpRole::placeholder) {
-        throw Error(invalid_argument(str_cat("placeholder '", node.name, "' must be fed a ", dflow::name(node.outputs[0].dtype),
-                                             " tensor of shape ", node.outputs[0].shape.to_string()))
-                        .with_node(node.op->name, node.name)
-                        .with_location(node.where));
+        throw Error(
+            invalid_argument(str_cat("placeholder '", node.name, "' must be fed a ", dflow::name(node.outputs[0].dtype),
+                                     " tensor of shape ", node.outputs[0].shape.to_string()))
+                .with_node(node.op->name, node.name)
+                .with_location(node.where));
       }
       entries_[i] = &entry_of(node);
       inputs_.clear();
@@ -135,10 +136,12 @@ class PlanCompiler {
                                  " kernel in the tables that the session was given",
                                  moves ? "; what moves tensors between devices is df::Send and df::Recv" : ""));
     } else if (entry->op != node.op) {
-      status = invalid_argument(str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
+      status = invalid_argument(
+          str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
     } else if (!entry->supports_types(node.types)) {
       std::string types;
-      for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
+      for (std::size_t t = 0; t < node.types.size; ++t)
+        types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
       status = not_found(str_cat("op ", node.op->name, " has no ", device.type, " kernel for ", types));
     }
     if (status.ok()) return *entry;
@@ -180,9 +183,7 @@ class PlanCompiler {
     return !host_inputs_.empty() && !host_inputs_[i].empty() && host_inputs_[i][input];
   }
 
-  Index feed_of(Endpoint endpoint) const {
-    return has_feed_[at(endpoint.node)] ? feeds_.find(endpoint) : -1;
-  }
+  Index feed_of(Endpoint endpoint) const { return has_feed_[at(endpoint.node)] ? feeds_.find(endpoint) : -1; }
 
   Index slot_of(Endpoint endpoint, bool on_host) const {
     if (const Index feed = feed_of(endpoint); feed >= 0) return plan_->feed_slots_[at(feed)];
@@ -210,8 +211,8 @@ class PlanCompiler {
     for (const Endpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch, false));
   }
 
-  /// In host memory as they are; for a device with memory of its own a copy there, and one more slot where an argument in
-  /// host memory reads it.
+  /// In host memory as they are; for a device with memory of its own a copy there, and one more slot where an argument
+  /// in host memory reads it.
   void place_constants() {
     const bool is_host = plan_->device_->memory == nullptr;
     std::vector<bool> read_on_host(is_host ? 0 : num_nodes());
@@ -252,10 +253,13 @@ class PlanCompiler {
                                                                {options_.clock, options_.deadline, options_.stop});
     if (brought.failed >= 0) {
       const Node& node = graph().node(ids[static_cast<std::size_t>(brought.failed)]);
-      throw Error(brought.status.with_node(node.op->name, node.name).with_device(plan_->device_->name).with_location(node.where));
+      throw Error(brought.status.with_node(node.op->name, node.name)
+                      .with_device(plan_->device_->name)
+                      .with_location(node.where));
     }
     throw_if_error(brought.status);
-    for (std::size_t k = 0; k < ids.size(); ++k) plan_->constants_.emplace_back(first_slot_[at(ids[k])], brought.constants[k]->here);
+    for (std::size_t k = 0; k < ids.size(); ++k)
+      plan_->constants_.emplace_back(first_slot_[at(ids[k])], brought.constants[k]->here);
     plan_->shared_constants_ = std::move(brought.constants);
   }
 
@@ -357,7 +361,8 @@ class PlanCompiler {
     planned.wiring.num_outputs = static_cast<std::int32_t>(node.outputs.size());
     if (first_host_output_[i] >= 0) planned.wiring.host_outputs = plan_->host_outputs_.data() + first_host_output_[i];
     planned.is_trusted = entries_[i]->is_trusted;
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) plan_->input_slots_.push_back(slot_of(node.inputs[k], wants_host(i, k)));
+    for (std::size_t k = 0; k < node.inputs.size(); ++k)
+      plan_->input_slots_.push_back(slot_of(node.inputs[k], wants_host(i, k)));
   }
 
   void link_units() {
@@ -390,7 +395,8 @@ class PlanCompiler {
     for (const bool is_async : {true, false}) {
       for (std::size_t u = 0; u < units_.size(); ++u) {
         const Plan::Unit& unit = units_[u];
-        if (unit.pending == 0 && !unit.is_feed && unit.is_async == is_async) plan_->first_units_.push_back(static_cast<Index>(u));
+        if (unit.pending == 0 && !unit.is_feed && unit.is_async == is_async)
+          plan_->first_units_.push_back(static_cast<Index>(u));
       }
     }
     plan_->units_ = std::move(units_);
@@ -410,7 +416,8 @@ class PlanCompiler {
     std::size_t m = 0;
     for (std::size_t u = 0; u < plan_->units_.size(); ++u) {
       plan_->units_[u].fetch_begin = static_cast<Index>(plan_->unit_fetches_.size());
-      for (; m < made.size() && made[m].first == static_cast<Index>(u); ++m) plan_->unit_fetches_.push_back(made[m].second);
+      for (; m < made.size() && made[m].first == static_cast<Index>(u); ++m)
+        plan_->unit_fetches_.push_back(made[m].second);
       plan_->units_[u].fetch_end = static_cast<Index>(plan_->unit_fetches_.size());
     }
   }
@@ -431,7 +438,8 @@ class PlanCompiler {
         std::int32_t& seen = reader_unit[static_cast<std::size_t>(slot)];
         if (seen == kept) continue;
         seen = seen == unread || seen == unit ? unit : shared;
-        if (last_reader[static_cast<std::size_t>(slot)] != static_cast<std::int32_t>(p)) ++readers[static_cast<std::size_t>(slot)];
+        if (last_reader[static_cast<std::size_t>(slot)] != static_cast<std::int32_t>(p))
+          ++readers[static_cast<std::size_t>(slot)];
         last_reader[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(p);
       }
     }
@@ -471,8 +479,8 @@ class PlanCompiler {
     planned.share_end = static_cast<std::int32_t>(plan_->shared_reads_.size());
   }
 
-  /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots stay
-  /// warm in the cache. A slot that another unit made or reads keeps its name.
+  /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots
+  /// stay warm in the cache. A slot that another unit made or reads keeps its name.
   void reuse_slots() {
     constexpr Index unassigned = -1;
     std::vector<Index> new_slot(at(plan_->num_slots_), unassigned);
@@ -508,7 +516,8 @@ class PlanCompiler {
         node.wiring.first_output = renamed;
         for (Index r = node.release_begin; r < node.release_end; ++r) {
           const Index slot = plan_->released_[at(r)];
-          if (made_in[at(slot)] == static_cast<Index>(u) && !is_pinned[at(new_slot[at(slot)])]) free.push_back(new_slot[at(slot)]);
+          if (made_in[at(slot)] == static_cast<Index>(u) && !is_pinned[at(new_slot[at(slot)])])
+            free.push_back(new_slot[at(slot)]);
         }
       }
     }

@@ -15,8 +15,8 @@
 
 namespace dflow {
 
-/// Constants in the memories of devices: brought there once, shared by all plans that read them, and gone with the last of
-/// these. A session has one.
+/// Constants in the memories of devices: brought there once, shared by all plans that read them, and gone with the last
+/// of these. A session has one.
 ///
 /// Thread safety: safe.
 class DeviceConstants {
@@ -72,10 +72,10 @@ struct BroughtConstants {
   std::vector<DeviceConstants::Ref> constants;
 };
 
-/// Brings host tensors of numbers into the device's memory: starts all copies that `shared` (may be null) does not have, then
-/// waits for them in the device's pool, whose workers go on working. Ends at the first error, a copy whose completion is dropped
-/// being one; copies under way then end on their own, and belong to nobody.
-/// Errors, in the status: those of the copies; DeadlineExceeded and Cancelled by the limits. What starting a copy throws goes on.
+/// Brings host tensors of numbers into the device's memory: starts all copies that `shared` (may be null) does not
+/// have, then waits for them in the device's pool, whose workers go on working. Ends at the first error, a copy whose
+/// completion is dropped being one; copies under way then end on their own, and belong to nobody. Errors, in the
+/// status: those of the copies; DeadlineExceeded and Cancelled by the limits. What starting a copy throws goes on.
 BroughtConstants bring_constants(const DeviceContext& device, std::span<const AnyTensor> hosts, DeviceConstants* shared,
                                  const CopyLimits& limits);
 

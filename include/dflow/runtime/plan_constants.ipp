@@ -102,7 +102,8 @@ class CopyArrival {
 };
 
 /// Blocks until the copies are there or are given up.
-DFLOW_INLINE void wait_for_copies(const std::shared_ptr<CopiesUnderWay>& copies, ThreadPool& pool, const CopyLimits& limits) {
+DFLOW_INLINE void wait_for_copies(const std::shared_ptr<CopiesUnderWay>& copies, ThreadPool& pool,
+                                  const CopyLimits& limits) {
   if (copies->ended().is_set()) return;
   std::optional<TimerId> timer;
   if (limits.clock != nullptr && limits.deadline != Clock::never) {
@@ -128,11 +129,13 @@ DFLOW_INLINE BroughtConstants bring_constants(const DeviceContext& device, std::
   }
   if (missing.empty()) return brought;
   const auto copies = std::make_shared<CopiesUnderWay>(missing.size());
-  for (std::size_t m = 0; m < missing.size(); ++m) device.memory->copy_in_async(hosts[missing[m]], CopyArrival(copies, m));
+  for (std::size_t m = 0; m < missing.size(); ++m)
+    device.memory->copy_in_async(hosts[missing[m]], CopyArrival(copies, m));
   wait_for_copies(copies, *device.pool, limits);
   brought.status = copies->status();
   if (!brought.status.ok()) {
-    if (copies->failed() >= 0) brought.failed = static_cast<std::ptrdiff_t>(missing[static_cast<std::size_t>(copies->failed())]);
+    if (copies->failed() >= 0)
+      brought.failed = static_cast<std::ptrdiff_t>(missing[static_cast<std::size_t>(copies->failed())]);
     return brought;
   }
   for (std::size_t m = 0; m < missing.size(); ++m) {

@@ -35,19 +35,20 @@ struct Units {
 
 inline constexpr double cheap_ns = 5'000;            ///< below this a node shares its unit with others
 inline constexpr double worth_a_thread_ns = 20'000;  ///< waking a parked thread costs 7 to 20 us
-inline constexpr double splits_well_ns = 50'000;     ///< a kernel with so much for each thread keeps them all busy itself
+inline constexpr double splits_well_ns = 50'000;  ///< a kernel with so much for each thread keeps them all busy itself
 
 /// Groups nodes into units, so that edges inside a unit cost no counter.
 ///
-/// Every asynchronous node is a unit of its own, and if units are to run side by side so is every one that costs more than
-/// `cheap_ns`. The rest is grouped by which of these it depends on: what waits for the same receives runs as one stretch. So a
-/// graph with one receive in it has three units, whatever its size. Nodes that depend on equal sets cannot depend on each other
-/// by way of another unit, hence units have no cycle.
+/// Every asynchronous node is a unit of its own, and if units are to run side by side so is every one that costs more
+/// than `cheap_ns`. The rest is grouped by which of these it depends on: what waits for the same receives runs as one
+/// stretch. So a graph with one receive in it has three units, whatever its size. Nodes that depend on equal sets
+/// cannot depend on each other by way of another unit, hence units have no cycle.
 ///
-/// Sets are exact. Where joining them would cost more than a few steps for each node (thousands of receives, mixed at random), a
-/// node that joins others is a unit of its own from there on, which stands for all that it depends on: there are more units, and
-/// still nothing waits for what it does not need.
-Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, InterOp inter_op, int num_threads);
+/// Sets are exact. Where joining them would cost more than a few steps for each node (thousands of receives, mixed at
+/// random), a node that joins others is a unit of its own from there on, which stands for all that it depends on: there
+/// are more units, and still nothing waits for what it does not need.
+Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, InterOp inter_op,
+                 int num_threads);
 
 }  // namespace dflow::detail
 

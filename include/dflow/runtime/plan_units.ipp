@@ -8,8 +8,8 @@
 
 namespace dflow::detail {
 
-/// Sets of small numbers, each kept once, so that equal sets have equal ids: binary trees over words of 64 bits, which share
-/// their branches.
+/// Sets of small numbers, each kept once, so that equal sets have equal ids: binary trees over words of 64 bits, which
+/// share their branches.
 class UnitSets {
  public:
   using Id = std::int32_t;
@@ -67,7 +67,8 @@ class UnitSets {
   Id join(Id a, Id b, int level) {
     if (a == b || b == empty) return a;
     if (a == empty) return b;
-    const std::uint64_t of_a = trees_[static_cast<std::size_t>(a)].content, of_b = trees_[static_cast<std::size_t>(b)].content;
+    const std::uint64_t of_a = trees_[static_cast<std::size_t>(a)].content,
+                        of_b = trees_[static_cast<std::size_t>(b)].content;
     if (level == 0) return keep({of_a | of_b, leaf});
     const Id low = join(static_cast<Id>(of_a >> 32), static_cast<Id>(of_b >> 32), level - 1);
     const Id high = join(static_cast<Id>(of_a & 0xffffffffu), static_cast<Id>(of_b & 0xffffffffu), level - 1);
@@ -81,8 +82,8 @@ class UnitSets {
   std::unordered_map<std::uint64_t, Id> joined_;
 };
 
-/// Independent heavy kernels that leave other threads idle are worth running side by side; one that can use all threads has
-/// them for itself, since kernels side by side get in each other's caches.
+/// Independent heavy kernels that leave other threads idle are worth running side by side; one that can use all threads
+/// has them for itself, since kernels side by side get in each other's caches.
 DFLOW_INLINE bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
   if (num_threads <= 1) return false;
   int expensive = 0;
@@ -96,8 +97,8 @@ DFLOW_INLINE bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
   return expensive >= 2 && whole_ns > split_ns;
 }
 
-DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, InterOp inter_op,
-                              int num_threads) {
+DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers,
+                              InterOp inter_op, int num_threads) {
   Units formed;
   formed.unit_of.assign(nodes.size(), -1);
   bool any_async = false, any = false;
@@ -157,7 +158,8 @@ DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const s
     cost_ns[static_cast<std::size_t>(unit)] += node.cost_ns;
   }
   if (inter_op != InterOp::sequential) {
-    for (std::size_t u = 0; u < formed.units.size(); ++u) formed.units[u].is_expensive = cost_ns[u] >= worth_a_thread_ns;
+    for (std::size_t u = 0; u < formed.units.size(); ++u)
+      formed.units[u].is_expensive = cost_ns[u] >= worth_a_thread_ns;
   }
   return formed;
 }

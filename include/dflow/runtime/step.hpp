@@ -16,11 +16,11 @@ class StatsCollector;
 
 /// One run of a plan, and the memory it needs: reused by the next run, so that a steady state allocates only tensors.
 ///
-/// Use: `feed`, then `run_sequential` or `start`, then `fetch`, then `reset`. If the plan streams, `feed_late` instead, at any
-/// time after `start`, and `set_on_fetch` before it.
+/// Use: `feed`, then `run_sequential` or `start`, then `fetch`, then `reset`. If the plan streams, `feed_late` instead,
+/// at any time after `start`, and `set_on_fetch` before it.
 ///
-/// Thread safety: driven by one thread at a time; `feed_late` may be called from any thread. The threads that run its units are
-/// the queue's business.
+/// Thread safety: driven by one thread at a time; `feed_late` may be called from any thread. The threads that run its
+/// units are the queue's business.
 class Step : public std::enable_shared_from_this<Step> {
  public:
   using Done = UniqueFunction<void(const Status&)>;
@@ -65,8 +65,8 @@ class Step : public std::enable_shared_from_this<Step> {
 
   /// Runs all nodes in the calling thread. Precondition: plan().is_sequential().
   Status run_sequential();
-  /// Gives its units to `queue` as they become ready and returns; calls `done` when the last one has ended, in the thread that ran
-  /// it. Late feeds count as units.
+  /// Gives its units to `queue` as they become ready and returns; calls `done` when the last one has ended, in the
+  /// thread that ran it. Late feeds count as units.
   void start(std::shared_ptr<UnitQueue> queue, Done done);
   /// Once for each feed. Precondition: plan().streams(), started.
   void feed_late(std::size_t i, AnyTensor tensor);

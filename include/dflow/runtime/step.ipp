@@ -245,8 +245,8 @@ DFLOW_INLINE void Step::run_unit(std::int32_t unit, MadeUnits& made) {
 
 namespace detail {
 
-/// An asynchronous kernel that the calling thread is starting: one that throws drops its completion on the way, which must
-/// not end the unit before the exception is known.
+/// An asynchronous kernel that the calling thread is starting: one that throws drops its completion on the way, which
+/// must not end the unit before the exception is known.
 struct StartingKernel {
   explicit StartingKernel(const KernelContext& of) noexcept : context(&of), outer(std::exchange(innermost(), this)) {}
   StartingKernel(const StartingKernel&) = delete;

@@ -31,8 +31,8 @@ class StepPart {
   StepPart& operator=(const StepPart&) = delete;
   virtual ~StepPart();
 
-  /// Begins and returns. `done` is called once, from any thread, when nothing of the part runs any more. `step` lives as long as
-  /// `done` does; it lets go of its parts when it has ended. What is thrown ends the part.
+  /// Begins and returns. `done` is called once, from any thread, when nothing of the part runs any more. `step` lives
+  /// as long as `done` does; it lets go of its parts when it has ended. What is thrown ends the part.
   virtual void start(StepHandle& step, Done done) = 0;
   /// Asks it to end soon. Never blocks.
   virtual void cancel(const Status& status) = 0;
@@ -40,17 +40,18 @@ class StepPart {
   virtual bool may_stay_silent() const noexcept { return false; }
 };
 
-/// One call of what a step was compiled to: it carries the id, rendezvous, cancellation, deadline and statistics of the run, starts
-/// its parts and ends exactly once, with a status.
+/// One call of what a step was compiled to: it carries the id, rendezvous, cancellation, deadline and statistics of the
+/// run, starts its parts and ends exactly once, with a status.
 ///
 /// - The first error, in time and over all parts, cancels the rest and is the one reported.
 /// - `cancel`, the deadline and the stop token end it with their status; parts that may stay silent are not waited for.
 /// - Until it has ended a step keeps itself alive, so whoever started it may let go of it.
-/// - A step may be part of another (a call, a branch, an iteration): it ends when that one is cancelled, and being cancelled
+/// - A step may be part of another (a call, a branch, an iteration): it ends when that one is cancelled, and being
+/// cancelled
 ///   leaves that one as it is.
 ///
-/// Use: set options, add parts and client edges, then `start`, or `run` in the thread that waits. Client edges may also come while
-/// it runs, as long as something (a part, a Hold) keeps it from ending.
+/// Use: set options, add parts and client edges, then `start`, or `run` in the thread that waits. Client edges may also
+/// come while it runs, as long as something (a part, a Hold) keeps it from ending.
 ///
 /// Thread safety: before `start` one thread; then client edges, and `cancel` at any time, from any thread.
 class StepHandle : public std::enable_shared_from_this<StepHandle> {
@@ -61,8 +62,8 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
     std::uint64_t id = 0;
     /// The step that this one is part of: it lends its rendezvous, cancellation and statistics.
     std::shared_ptr<StepHandle> outer = nullptr;
-    /// Null: the outer step's, or one of the step's own, for parts of this process. Aborted with the step, unless there is an
-    /// outer one.
+    /// Null: the outer step's, or one of the step's own, for parts of this process. Aborted with the step, unless there
+    /// is an outer one.
     std::shared_ptr<Rendezvous> rendezvous = nullptr;
     /// Needed for a deadline and statistics.
     std::shared_ptr<Clock> clock = nullptr;
@@ -80,7 +81,9 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   Rendezvous& rendezvous() noexcept { return *rendezvous_; }
   CancellationToken cancellation() const { return cancellation_.token(); }
   /// The same, if receives must be given up by it because the rendezvous is not aborted; else without a source.
-  CancellationToken receive_cancellation() const { return options_.outer == nullptr ? CancellationToken() : cancellation(); }
+  CancellationToken receive_cancellation() const {
+    return options_.outer == nullptr ? CancellationToken() : cancellation();
+  }
   /// Null if the step is not traced.
   StatsCollector* stats() noexcept {
     return stats_ ? &*stats_ : options_.outer == nullptr ? nullptr : options_.outer->stats();
@@ -89,8 +92,8 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   void add_part(std::shared_ptr<StepPart> part) { parts_.push_back(std::move(part)); }
   /// Sent as soon as the step starts, or at once. A step that has ended takes nothing any more.
   void send_from_client(ClientEdge edge, AnyTensor tensor);
-  /// `received` gets the tensor before the step ends, from any thread; it must not throw. A tensor of another element type
-  /// than `edge` says is an error.
+  /// `received` gets the tensor before the step ends, from any thread; it must not throw. A tensor of another element
+  /// type than `edge` says is an error.
   void receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received);
 
   /// Starts all parts and returns; `done` is called once, from any thread, when the step has ended.
@@ -159,8 +162,8 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
 /// A plan on a device of this process.
 class LocalPart final : public StepPart {
  public:
-  /// `within`: what the device keeps for the outer step, where there is one: what this part issues is done when that one's part
-  /// is.
+  /// `within`: what the device keeps for the outer step, where there is one: what this part issues is done when that
+  /// one's part is.
   LocalPart(Device& device, std::shared_ptr<Step> step, std::shared_ptr<UnitQueue> queue, DeviceStep* within = nullptr)
       : device_(device), step_(std::move(step)), queue_(std::move(queue)), within_(within) {}
 
@@ -169,8 +172,8 @@ class LocalPart final : public StepPart {
   Step& step() noexcept { return *step_; }
   DeviceStep* device_step() noexcept { return within_ != nullptr ? within_ : device_step_.get(); }
 
-  /// A feed of a plan that streams, once for each, from any thread: before the part was started it is kept until then. The
-  /// caller holds the step.
+  /// A feed of a plan that streams, once for each, from any thread: before the part was started it is kept until then.
+  /// The caller holds the step.
   void feed_late(std::size_t i, AnyTensor tensor);
 
  private:

@@ -12,8 +12,8 @@ DFLOW_INLINE StepPart::~StepPart() = default;
 
 // ---- LocalPart ----
 
-/// The end of a part, from the end of its last kernel on. A device that throws drops the completion on the way, which must not end
-/// the part before the exception is known.
+/// The end of a part, from the end of its last kernel on. A device that throws drops the completion on the way, which
+/// must not end the part before the exception is known.
 struct LocalPart::Ending {
   void operator()(Status late) {
     if (Completion::was_dropped(late) && asker == std::this_thread::get_id()) {
@@ -162,8 +162,8 @@ DFLOW_INLINE void StepHandle::leave() {
   if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const std::shared_ptr<StepHandle> keep = shared_from_this();
   disarm();
-  // Whoever is on the way out of a part keeps this, but no longer the plans and devices of the step; nor does a part that
-  // stays silent.
+  // Whoever is on the way out of a part keeps this, but no longer the plans and devices of the step; nor does a part
+  // that stays silent.
   parts_.clear();
   Status outcome;
   {
@@ -211,7 +211,8 @@ namespace detail {
 
 /// A receive of the client's, which ends its share of the step exactly once, also where its completion is dropped.
 struct ClientReceive {
-  ClientReceive(std::shared_ptr<StepHandle> of, ClientEdge from, UniqueFunction<void(AnyTensor)> take, void (*end)(StepHandle&))
+  ClientReceive(std::shared_ptr<StepHandle> of, ClientEdge from, UniqueFunction<void(AnyTensor)> take,
+                void (*end)(StepHandle&))
       : step(std::move(of)), edge(std::move(from)), received(std::move(take)), leave(end) {}
   ClientReceive(const ClientReceive&) = delete;
   ClientReceive& operator=(const ClientReceive&) = delete;

@@ -37,11 +37,12 @@ class MadeUnits {
   std::size_t size_ = 0;
 };
 
-/// The ready units of all parts of a step that run in this process, and the threads that run them: the one that waits for the
-/// step, and as many helpers from the pool as there are expensive units, up to the pool's number of threads.
+/// The ready units of all parts of a step that run in this process, and the threads that run them: the one that waits
+/// for the step, and as many helpers from the pool as there are expensive units, up to the pool's number of threads.
 ///
 /// - Asynchronous units come first, always: what can wait is started before what computes.
-/// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs everything in
+/// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs
+/// everything in
 ///   place or there is no memory for a task that would run it elsewhere.
 /// - A unit that was made ready by the one before it goes on in the same thread without a lock.
 ///
@@ -60,8 +61,8 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
 
   /// The calling thread is about to call `run_until_woken`: what is pushed until then needs no helper for its sake.
   void expect_caller();
-  /// Runs units in the calling thread until `wake` was called and nothing is ready. A thread of the pool helps the pool while
-  /// nothing is ready here, so that runs inside of tasks cannot exhaust it.
+  /// Runs units in the calling thread until `wake` was called and nothing is ready. A thread of the pool helps the pool
+  /// while nothing is ready here, so that runs inside of tasks cannot exhaust it.
   void run_until_woken();
   /// Ends `run_until_woken`: called once for each call of it, before, while or after it waits.
   void wake();
@@ -80,10 +81,10 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
   std::vector<ReadyUnit> async_;
   std::vector<ReadyUnit> work_;
   std::atomic<bool> async_waits_{false};
-  int expensive_ = 0;  ///< of `work_`
-  int drainers_ = 0;   ///< threads that run units
-  int coming_ = 0;     ///< helpers that are scheduled and have not begun
-  PoolEvent* caller_ = nullptr;  ///< that the caller waits for
+  int expensive_ = 0;              ///< of `work_`
+  int drainers_ = 0;               ///< threads that run units
+  int coming_ = 0;                 ///< helpers that are scheduled and have not begun
+  PoolEvent* caller_ = nullptr;    ///< that the caller waits for
   bool caller_is_called_ = false;  ///< for units: it counts as a drainer then
   bool caller_is_expected_ = false;
   bool woken_ = false;

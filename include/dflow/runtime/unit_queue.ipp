@@ -38,8 +38,8 @@ DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
   return unit;
 }
 
-/// One thread for each expensive unit, and one for all that is cheap. A caller that waits is always called before helpers are
-/// thought of: those that were scheduled may be behind other work of the pool for long.
+/// One thread for each expensive unit, and one for all that is cheap. A caller that waits is always called before
+/// helpers are thought of: those that were scheduled may be behind other work of the pool for long.
 DFLOW_INLINE int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
   if (is_empty()) return 0;
   const bool any_cheap = !async_.empty() || static_cast<int>(work_.size()) > expensive_;
@@ -118,8 +118,8 @@ DFLOW_INLINE void UnitQueue::expect_caller() {
 }
 
 DFLOW_INLINE void UnitQueue::run_until_woken() {
-  // While this thread waits it may run other tasks of the pool: whatever queue's kernel it is in, it does not go on with
-  // that queue's units now.
+  // While this thread waits it may run other tasks of the pool: whatever queue's kernel it is in, it does not go on
+  // with that queue's units now.
   UnitQueue* const outer = std::exchange(detail::current_unit_queue(), nullptr);
   std::unique_lock lock(mutex_);
   caller_is_expected_ = false;

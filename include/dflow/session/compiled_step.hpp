@@ -17,8 +17,8 @@
 
 namespace dflow {
 
-/// What a step's signature (feeds, fetches, targets) was compiled to: one plan per device that takes part, and what the client
-/// sends, receives and knows.
+/// What a step's signature (feeds, fetches, targets) was compiled to: one plan per device that takes part, and what the
+/// client sends, receives and knows.
 ///
 /// Thread safety: safe; runs take their memory from a pool of idle steps.
 class CompiledStep {
@@ -58,12 +58,13 @@ class CompiledStep {
 
   /// Throws InvalidArgument unless the tensors have the element types and fit the shapes of the fed edges.
   void check_feeds(std::span<const AnyTensor> tensors) const;
-  /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes them out of `feeds`.
+  /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes them out
+  /// of `feeds`.
   void feed(Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const;
   /// Starts as `handle` says: its parts and what crosses the client's border.
   void fill(StepHandle& handle, Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const;
-  /// The fetches that are slots of plans, or known. What is handed out belongs to the caller: it shares memory with nothing
-  /// else.
+  /// The fetches that are slots of plans, or known. What is handed out belongs to the caller: it shares memory with
+  /// nothing else.
   void collect(Memory& memory, std::span<AnyTensor> results) const;
 
  private:

@@ -49,7 +49,8 @@ DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) 
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const AnyTensor& tensor = tensors[i];
     const OutputInfo& info = feed_info[i];
-    if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape())) continue;
+    if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape()))
+      continue;
     const std::string got = tensor.is_initialized()
                                 ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
                                 : std::string("an empty tensor");

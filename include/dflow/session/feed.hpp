@@ -18,12 +18,13 @@ template <class V, class T>
 concept NoTensorOf = !std::is_convertible_v<const V&, Tensor<T>>;
 
 /// False, but known only for a type.
-template <class...> inline constexpr bool never = false;
+template <class...>
+inline constexpr bool never = false;
 
 }  // namespace detail
 
-/// An edge and the tensor that a step puts on it instead of computing it: `{images, x}`. Feeding another element type than
-/// the edge's does not compile.
+/// An edge and the tensor that a step puts on it instead of computing it: `{images, x}`. Feeding another element type
+/// than the edge's does not compile.
 struct Feed {
   AnyOutput output;
   AnyTensor tensor;
@@ -31,7 +32,8 @@ struct Feed {
   template <Element T>
   Feed(const Output<T>& edge, const std::type_identity_t<Tensor<T>>& value) : output(edge), tensor(value) {}
   /// Says so, where a list of overloads that do not fit would say it nowhere.
-  template <Element T, detail::NoTensorOf<T> V> Feed(const Output<T>&, const V&) {
+  template <Element T, detail::NoTensorOf<T> V>
+  Feed(const Output<T>&, const V&) {
     static_assert(
         detail::never<V>,
         "what is fed has another element type than the edge: an Output<T> is fed a Tensor<T>, or a T for a scalar; an "
@@ -63,10 +65,11 @@ inline TargetFetch as_fetch(const Operation& operation) { return {operation}; }
 
 }  // namespace detail
 
-/// What may be fetched: an Output<T> or AnyOutput (its tensor is returned), an Operation (it runs; nothing is returned), or
-/// something that converts to one of them through `as_fetch`, like a Variable.
+/// What may be fetched: an Output<T> or AnyOutput (its tensor is returned), an Operation (it runs; nothing is
+/// returned), or something that converts to one of them through `as_fetch`, like a Variable.
 template <class F>
-concept Fetchable = requires(const F& fetch) { as_fetch(fetch); } || requires(const F& fetch) { detail::as_fetch(fetch); };
+concept Fetchable =
+    requires(const F& fetch) { as_fetch(fetch); } || requires(const F& fetch) { detail::as_fetch(fetch); };
 
 namespace detail {
 
@@ -111,8 +114,8 @@ struct Unpacked<std::tuple<T>> {
 template <class... Fs>
 using Results = decltype(std::tuple_cat(std::declval<typename ResultTuple<Fs>::type>()...));
 
-/// What `run` returns: nothing, one tensor, or a tuple. Constrained, for a compiler may look at the result of an overload
-/// before its constraints.
+/// What `run` returns: nothing, one tensor, or a tuple. Constrained, for a compiler may look at the result of an
+/// overload before its constraints.
 template <Fetchable... Fs>
 using RunResult = typename Unpacked<Results<Fs...>>::type;
 

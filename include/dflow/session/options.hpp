@@ -23,8 +23,8 @@ class Clock;
 class Device;
 class ThreadPool;
 
-/// What a session is made with. Whatever is left null the session makes for itself; nothing is shared between sessions that
-/// was not given to both.
+/// What a session is made with. Whatever is left null the session makes for itself; nothing is shared between sessions
+/// that was not given to both.
 struct SessionOptions {
   /// The ops that the graph may hold, with kernels for the default devices, and tables for other types of devices.
   OpSet ops = standard_ops;
@@ -35,8 +35,8 @@ struct SessionOptions {
   std::shared_ptr<ThreadPool> pool = nullptr;
   /// The devices that it makes itself, `make_default_devices`: "/cpu:0" to "/cpu:n-1", all on the session's pool.
   int num_cpu_devices = 1;
-  /// Devices with their variables, in order of preference: give the same to two sessions and they share state. They have
-  /// their own pools, allocators and settings: together with `num_cpu_devices`, `allocator`, `memory_limit_bytes`,
+  /// Devices with their variables, in order of preference: give the same to two sessions and they share state. They
+  /// have their own pools, allocators and settings: together with `num_cpu_devices`, `allocator`, `memory_limit_bytes`,
   /// `draw_seed` or `reproducible` they are InvalidArgument. `cpu_devices` (`runtime/cpu_device.hpp`) makes the host's
   /// processors with settings of their own.
   std::vector<std::shared_ptr<Device>> devices = {};
@@ -63,8 +63,8 @@ struct SessionOptions {
 };
 
 struct RunOptions {
-  /// Time from now after which the step is cancelled with DeadlineExceeded; compiling it counts. What is not positive has
-  /// passed already.
+  /// Time from now after which the step is cancelled with DeadlineExceeded; compiling it counts. What is not positive
+  /// has passed already.
   std::optional<Duration> deadline = {};
   /// Fill `RunMetadata::stats`; without metadata it is InvalidArgument. An asynchronous run needs it until it is done.
   bool trace = false;

@@ -40,8 +40,8 @@ FetchList<Fs...> fetches(const Fs&... fetches) {
 template <class Feeds, class Fetches>
 class PreparedStep;
 
-/// Runs steps of a graph: prunes, optimises, places and compiles what each kind of step needs once, and keeps variables and
-/// other state between steps.
+/// Runs steps of a graph: prunes, optimises, places and compiles what each kind of step needs once, and keeps variables
+/// and other state between steps.
 ///
 /// ```cpp
 /// df::Session session(graph);
@@ -49,20 +49,19 @@ class PreparedStep;
 /// float value = session.run({{images, x}, {labels, y}}, loss, train).scalar();
 /// ```
 ///
-/// A tensor handed out is the caller's: it shares memory with no variable, constant, feed or other result. A tensor handed in
-/// is only read, and not kept beyond the step.
+/// A tensor handed out is the caller's: it shares memory with no variable, constant, feed or other result. A tensor
+/// handed in is only read, and not kept beyond the step.
 ///
-/// Thread safety: all functions but moving may be called from several threads at once, also from callbacks; steps then run
-/// concurrently. The graph may grow meanwhile and must outlive the session.
-/// Errors: `Error` with InvalidArgument for feeds and fetches that do not fit the graph and for a step of neither fetch nor
-/// target, whatever a kernel throws
-/// with op, node, device and source line added, Cancelled, DeadlineExceeded; FailedPrecondition if the session was moved
-/// from. After an error the session goes on.
+/// Thread safety: all functions but moving may be called from several threads at once, also from callbacks; steps then
+/// run concurrently. The graph may grow meanwhile and must outlive the session. Errors: `Error` with InvalidArgument
+/// for feeds and fetches that do not fit the graph and for a step of neither fetch nor target, whatever a kernel throws
+/// with op, node, device and source line added, Cancelled, DeadlineExceeded; FailedPrecondition if the session was
+/// moved from. After an error the session goes on.
 class Session {
  public:
   explicit Session(const Graph& graph, SessionOptions options = {});
-  /// Waits for nothing and cancels nothing: steps under way go on and prepared ones can be run, with what they need of the
-  /// session, and callbacks are still called. None needs the graph any more. To end a step early, stop it
+  /// Waits for nothing and cancels nothing: steps under way go on and prepared ones can be run, with what they need of
+  /// the session, and callbacks are still called. None needs the graph any more. To end a step early, stop it
   /// (`RunOptions::stop`).
   ~Session();
   Session(Session&&) noexcept;
@@ -92,15 +91,18 @@ class Session {
     return detail::unpack<F, Fs...>(results.data());
   }
   /// Says that there is nothing to run. The result is deduced so that this is the first error, not what is made of it.
-  template <class Nothing = void> auto run(std::initializer_list<Feed>) {
+  template <class Nothing = void>
+  auto run(std::initializer_list<Feed>) {
     static_assert(
         detail::never<Nothing>,
         "this step fetches and runs nothing: say after the feeds what to compute, run({{x, value}}, loss, train)");
   }
-  template <class Nothing = void> auto run(const RunOptions&, std::initializer_list<Feed> feed_list) {
+  template <class Nothing = void>
+  auto run(const RunOptions&, std::initializer_list<Feed> feed_list) {
     return run<Nothing>(feed_list);
   }
-  template <class Nothing = void> auto run(const RunOptions&, RunMetadata*, std::initializer_list<Feed> feed_list) {
+  template <class Nothing = void>
+  auto run(const RunOptions&, RunMetadata*, std::initializer_list<Feed> feed_list) {
     return run<Nothing>(feed_list);
   }
 
@@ -110,11 +112,13 @@ class Session {
 
   using AnyDone = UniqueFunction<void(Status, std::vector<AnyTensor>)>;
 
-  /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. It never throws: what is
-  /// wrong with the call is delivered like what goes wrong in the step. `metadata`, if given, must live until then.
+  /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. It never throws:
+  /// what is wrong with the call is delivered like what goes wrong in the step. `metadata`, if given, must live until
+  /// then.
   ///
-  /// `done` runs on a thread that is made for callbacks (`SessionOptions::callbacks`), never on a clock's, a canceller's or a
-  /// kernel's (at once where the session was moved from). It may block, run steps and let go of the session. What it throws goes to `SessionOptions::on_callback_error`.
+  /// `done` runs on a thread that is made for callbacks (`SessionOptions::callbacks`), never on a clock's, a
+  /// canceller's or a kernel's (at once where the session was moved from). It may block, run steps and let go of the
+  /// session. What it throws goes to `SessionOptions::on_callback_error`.
   void run_async_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                         std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
   void run_async_erased(const RunOptions& options, std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
@@ -171,7 +175,8 @@ class Session {
   static void run_compiled_async(State& state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
                                  RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
                                  AnyDone done);
-  template <class Done, Fetchable... Fs> static AnyDone typed_done(Done done) {
+  template <class Done, Fetchable... Fs>
+  static AnyDone typed_done(Done done) {
     return [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
       tensors.resize(detail::num_edges<Fs...>);
       deliver<detail::Results<Fs...>>(done, std::move(status), tensors,
@@ -197,7 +202,9 @@ class Session {
 template <Element... Ts, Fetchable... Fs>
 class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
  public:
-  detail::RunResult<Fs...> operator()(const Tensor<Ts>&... tensors) const { return run(RunOptions{}, nullptr, tensors...); }
+  detail::RunResult<Fs...> operator()(const Tensor<Ts>&... tensors) const {
+    return run(RunOptions{}, nullptr, tensors...);
+  }
 
   /// The same with a deadline, a stop token or a trace.
   detail::RunResult<Fs...> run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {

@@ -36,8 +36,9 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyO
   return state().compile(feed_edges, edges, targets, {});
 }
 
-DFLOW_INLINE void Session::run_compiled(State& state, CompiledStep& step, const RunOptions& options, RunMetadata* metadata,
-                                        std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results) {
+DFLOW_INLINE void Session::run_compiled(State& state, CompiledStep& step, const RunOptions& options,
+                                        RunMetadata* metadata, std::span<AnyTensor> feed_tensors,
+                                        std::span<AnyTensor> results) {
   if (metadata != nullptr || options.trace) detail::begin_metadata(options, metadata);
   static const StepLimits none;
   if (!options.deadline && !options.stop.stop_possible()) [[likely]] {
@@ -46,9 +47,9 @@ DFLOW_INLINE void Session::run_compiled(State& state, CompiledStep& step, const 
   state.run(step, state.limits_of(options), options, metadata, feed_tensors, results);
 }
 
-DFLOW_INLINE void Session::run_compiled_async(State& state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
-                                              RunMetadata* metadata, std::vector<AnyTensor> feeds,
-                                              std::size_t num_results, AnyDone done) {
+DFLOW_INLINE void Session::run_compiled_async(State& state, std::shared_ptr<CompiledStep> step,
+                                              const RunOptions& options, RunMetadata* metadata,
+                                              std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done) {
   state.run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
 }
 
@@ -68,9 +69,9 @@ DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* me
   s.run(*step, limits, options, metadata, feed_tensors, results);
 }
 
-DFLOW_INLINE void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
-                                            std::span<const AnyOutput> edges, std::span<const Operation> targets,
-                                            AnyDone done) {
+DFLOW_INLINE void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata,
+                                            std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
+                                            std::span<const Operation> targets, AnyDone done) {
   if (state_ == nullptr) return done(failed_precondition("the session was moved from"), {});
   state_->run_async(options, metadata, feed_list, edges, targets, std::move(done));
 }

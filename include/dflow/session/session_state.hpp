@@ -60,7 +60,8 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   StepLimits limits_of(const RunOptions& run_options) const;
   /// Unlike those of other clients of the same devices: SplitMix64 (Steele, Lea, Flood 2014) is a bijection.
   std::uint64_t new_step_id() noexcept {
-    std::uint64_t z = options.incarnation + (next_step.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
+    std::uint64_t z =
+        options.incarnation + (next_step.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);

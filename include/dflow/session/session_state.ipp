@@ -13,8 +13,8 @@
 #include <cstdio>
 #include <set>
 #include <unordered_map>
-#include <vector>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -27,7 +27,8 @@ DFLOW_INLINE void begin_metadata(const RunOptions& run_options, RunMetadata* met
   }
 }
 
-DFLOW_INLINE void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOutput>& edges, std::vector<AnyTensor>& tensors) {
+DFLOW_INLINE void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOutput>& edges,
+                              std::vector<AnyTensor>& tensors) {
   edges.reserve(feed_list.size());
   tensors.reserve(feed_list.size());
   for (const Feed& feed : feed_list) {
@@ -45,7 +46,8 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   SessionOptions& o = options;
   if (graph == nullptr) throw Error(invalid_argument("the session's graph was moved from"));
   if (o.num_threads < 0) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
-  if (o.num_cpu_devices < 1) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
+  if (o.num_cpu_devices < 1)
+    throw Error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
   if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
   if (o.callbacks == nullptr) o.callbacks = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-call"});
   if (o.incarnation == 0) o.incarnation = system_seed();
@@ -116,9 +118,9 @@ DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> info
       throw Error(invalid_argument(str_cat("device '", context.name, "' cannot be of type '", context.type, "'")));
     }
     if (info.name != context.name || info.type != context.type || info.incarnation != context.incarnation) {
-      throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it is '", info.name, "' of type '",
-                                           info.type, "' and incarnation ", info.incarnation, ", not '", context.type, "' and ",
-                                           context.incarnation)));
+      throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it is '", info.name,
+                                           "' of type '", info.type, "' and incarnation ", info.incarnation, ", not '",
+                                           context.type, "' and ", context.incarnation)));
     }
     if (info.uses_host_memory() != (context.memory == nullptr)) {
       throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it has ",
@@ -135,18 +137,21 @@ DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> info
   }
   for (const KernelTable& table : o.ops.kernels().tables()) {
     if (detail::is_device_type(table.device_type())) continue;
-    throw Error(invalid_argument(str_cat("a table of '", table.device_type(), "' kernels serves no device: a device's type is a "
+    throw Error(invalid_argument(str_cat("a table of '", table.device_type(),
+                                         "' kernels serves no device: a device's type is a "
                                          "word in upper case")));
   }
   if (o.devices.empty()) return;
-  if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr || o.reproducible) {
-    throw Error(invalid_argument("a session with devices of its caller's cannot set their number, allocator, memory limit, "
-                                 "seeds or reproducibility"));
+  if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr ||
+      o.reproducible) {
+    throw Error(
+        invalid_argument("a session with devices of its caller's cannot set their number, allocator, memory limit, "
+                         "seeds or reproducibility"));
   }
 }
 
-/// The caller's, or the widest of its devices': one that computes on a thread of its own may have a pool that runs everything in
-/// place, and would keep the units of all others, and the thread of an asynchronous run.
+/// The caller's, or the widest of its devices': one that computes on a thread of its own may have a pool that runs
+/// everything in place, and would keep the units of all others, and the thread of an asynchronous run.
 DFLOW_INLINE void Session::State::choose_pool() {
   pool = options.pool.get();
   for (const std::shared_ptr<Device>& device : devices) {
@@ -177,7 +182,8 @@ DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
 
 DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::string_view what) const {
   if (owner == graph) return;
-  throw Error(invalid_argument(str_cat(what, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
+  throw Error(
+      invalid_argument(str_cat(what, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
 }
 
 DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what) const {
@@ -188,12 +194,14 @@ DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_
   }
   const Node& node = graph->node(at.node);
   if (at.index >= 0 && static_cast<std::size_t>(at.index) < node.outputs.size()) return;
-  throw Error(invalid_argument(str_cat(what, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
-                  .with_node(node.op->name, node.name)
-                  .with_location(node.where));
+  throw Error(
+      invalid_argument(str_cat(what, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
+          .with_node(node.op->name, node.name)
+          .with_location(node.where));
 }
 
-DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput> feed_edges,
+                                                      std::span<const AnyOutput> edges,
                                                       std::span<const Operation> targets) const {
   std::string signature;
   signature.reserve(8 * (feed_edges.size() + edges.size() + 1) + 4 * targets.size());
@@ -227,7 +235,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(std::span<con
   return cache.insert(std::move(signature), make_step(feed_edges, edges, targets, limits));
 }
 
-DFLOW_INLINE StepGraph Session::State::prune_and_place(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+DFLOW_INLINE StepGraph Session::State::prune_and_place(std::span<const AnyOutput> feed_edges,
+                                                       std::span<const AnyOutput> edges,
                                                        std::span<const Operation> targets) {
   std::vector<Endpoint> feed_points, fetch_points;
   std::vector<NodeId> target_ids;
@@ -277,7 +286,8 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
     const Node& node = graph.nodes[static_cast<std::size_t>(receive)];
     const auto found = sent.find(key_of(node.attrs_as<Recv>()));
     if (found == sent.end()) {
-      throw Error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '", node.name, "'"))
+      throw Error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '",
+                                           node.name, "'"))
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
     }
@@ -306,7 +316,8 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
   for (const std::int32_t receive : receives) {
     if (pending[static_cast<std::size_t>(receive)] == 0) continue;
     const Node& node = graph.nodes[static_cast<std::size_t>(receive)];
-    throw Error(invalid_argument(str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))
+    throw Error(invalid_argument(
+                    str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
   }
@@ -376,7 +387,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
     plan.clock = options.clock.get();
     plan.deadline = limits.deadline;
     plan.stop = limits.stop;
-    step->parts.push_back({device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
+    step->parts.push_back(
+        {device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
   }
   step->sends = std::move(parts.sends);
   step->receives = std::move(parts.receives);
@@ -434,8 +446,8 @@ DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limi
   throw_if_error(status);
 }
 
-/// The tensors, memory and end of a step that nobody waits for. Whoever holds it last, on whatever thread, the callback is
-/// called, and what the run keeps alive goes on the callback's thread.
+/// The tensors, memory and end of a step that nobody waits for. Whoever holds it last, on whatever thread, the callback
+/// is called, and what the run keeps alive goes on the callback's thread.
 struct Session::State::AsyncRun {
   AsyncRun() = default;
   AsyncRun(const AsyncRun&) = delete;
@@ -489,14 +501,15 @@ DFLOW_INLINE void Session::State::run_async(const RunOptions& run_options, RunMe
 }
 
 DFLOW_INLINE void Session::State::run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options,
-                                            RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
-                                            AnyDone done) {
+                                            RunMetadata* metadata, std::vector<AnyTensor> feeds,
+                                            std::size_t num_results, AnyDone done) {
   start_async(run_options, metadata, num_results, std::move(done),
               [&](const StepLimits&) { return std::pair(std::move(step), std::move(feeds)); });
 }
 
-DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata, std::size_t num_results,
-                                              AnyDone done, FunctionRef<StepAndFeeds(const StepLimits&)> step_of) {
+DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata,
+                                              std::size_t num_results, AnyDone done,
+                                              FunctionRef<StepAndFeeds(const StepLimits&)> step_of) {
   auto run = std::make_shared<AsyncRun>();
   run->state = shared_from_this();
   run->done = std::move(done);

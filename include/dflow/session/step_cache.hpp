@@ -12,9 +12,9 @@
 
 namespace dflow {
 
-/// Compiled steps by signature, bounded: those used longest ago go first, and those used only once before all others, so that
-/// a program that builds a node for each run does not push out the step it trains with. What is in use, or held by a
-/// PreparedStep, lives on outside.
+/// Compiled steps by signature, bounded: those used longest ago go first, and those used only once before all others,
+/// so that a program that builds a node for each run does not push out the step it trains with. What is in use, or held
+/// by a PreparedStep, lives on outside.
 ///
 /// Thread safety: safe.
 class StepCache {

@@ -23,7 +23,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::find(const std::string& si
   return entry->step;
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::insert(std::string signature, std::shared_ptr<CompiledStep> step) {
+DFLOW_INLINE std::shared_ptr<CompiledStep> StepCache::insert(std::string signature,
+                                                             std::shared_ptr<CompiledStep> step) {
   Order dropped;
   const std::lock_guard lock(mutex_);
   if (const auto found = found_.find(signature); found != found_.end()) return found->second->step;

@@ -4,8 +4,8 @@
 
 namespace dflow {
 
-/// How much of what was compiled a session keeps. Whatever their size the last two steps that were run once stay, and the last
-/// four that were run again, as far as `max_steps` allows.
+/// How much of what was compiled a session keeps. Whatever their size the last two steps that were run once stay, and
+/// the last four that were run again, as far as `max_steps` allows.
 struct StepCacheOptions {
   /// Nodes of steps that were run once, which are the first to go.
   std::size_t max_nodes_run_once = std::size_t{1} << 14;

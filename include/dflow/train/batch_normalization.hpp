@@ -45,7 +45,8 @@ class BatchNormalization : public Layer {
   Output<T> operator()(const Output<T>& x, const Training& training, const At& at = {}) const {
     return Output<T>::unchecked(call(x, training, at));
   }
-  template <AllowedFor<FusedBatchNorm> T> Output<T> operator()(const Output<T>& x, const At& at = {}) const {
+  template <AllowedFor<FusedBatchNorm> T>
+  Output<T> operator()(const Output<T>& x, const At& at = {}) const {
     return Output<T>::unchecked(call(x, options_.training, at));
   }
 

@@ -6,8 +6,8 @@
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/math/select.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/train/batch_normalization.hpp>
 
 #include <algorithm>

@@ -25,7 +25,8 @@ Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std:
 
 /// x scaled down to an Euclidean norm of `max_norm` where it is longer. The gradient at x = 0 is that of x.
 template <Element T>
-requires is_floating_element<T> Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
+  requires is_floating_element<T>
+Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
   return Output<T>::unchecked(detail::any_clip_by_norm(x, max_norm, at));
 }
 
@@ -36,9 +37,8 @@ namespace train {
 /// the norm is infinite or NaN, every element becomes NaN, as TensorFlow's.
 ///
 /// Errors: InvalidArgument if there is no gradient.
-std::vector<GradientAndVariable> clip_by_global_norm(
-    std::vector<GradientAndVariable> gradients, double max_norm,
-    std::source_location where = std::source_location::current());
+std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients, double max_norm,
+                                                     std::source_location where = std::source_location::current());
 
 /// The Euclidean norm over all gradients, a scalar.
 AnyOutput global_norm(std::span<const GradientAndVariable> gradients,

@@ -67,7 +67,8 @@ class Dense : public Layer {
  public:
   explicit Dense(std::int64_t units, DenseOptions options = {});
 
-  template <AllowedFor<Conv2D> T> Output<T> operator()(const Output<T>& x, const At& at = {}) const {
+  template <AllowedFor<Conv2D> T>
+  Output<T> operator()(const Output<T>& x, const At& at = {}) const {
     return Output<T>::unchecked(call(x, at));
   }
 
@@ -91,7 +92,8 @@ class Convolution2D : public Layer {
  public:
   Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options = {});
 
-  template <AllowedFor<Conv2D> T> Output<T> operator()(const Output<T>& x, const At& at = {}) const {
+  template <AllowedFor<Conv2D> T>
+  Output<T> operator()(const Output<T>& x, const At& at = {}) const {
     return Output<T>::unchecked(call(x, at));
   }
 
@@ -132,12 +134,14 @@ class AnyEmbedding : public Layer {
 /// auto logits = df::matmul(hidden, words.table(), {.transpose_b = true});   // tied weights
 /// ```
 /// Errors, of a call: InvalidArgument unless rows and width are positive; of a step: for an id outside [0, rows).
-template <AllowedFor<Conv2D> T> class Embedding : public detail::AnyEmbedding {
+template <AllowedFor<Conv2D> T>
+class Embedding : public detail::AnyEmbedding {
  public:
   Embedding(std::int64_t rows, std::int64_t width, EmbeddingOptions options = {})
       : AnyEmbedding(dtype_of<T>, rows, width, std::move(options)) {}
 
-  template <AllowedForParam<Gather, 1> Index> Output<T> operator()(const Output<Index>& ids, const At& at = {}) const {
+  template <AllowedForParam<Gather, 1> Index>
+  Output<T> operator()(const Output<Index>& ids, const At& at = {}) const {
     return embedding_lookup(Output<T>::unchecked(table_for(ids, at).read_edge()), ids, at);
   }
 
@@ -198,7 +202,8 @@ Output<T> dropout(const Output<T>& x, float keep_prob, const Training& training,
 /// [batch, ...] to [batch, product of the others].
 ///
 /// Errors: InvalidArgument unless all dimensions but the first are known.
-template <AllowedFor<Conv2D> T> Output<T> flatten(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<Conv2D> T>
+Output<T> flatten(const Output<T>& x, const At& at = {}) {
   return Output<T>::unchecked(detail::any_flatten(x, at));
 }
 

@@ -38,7 +38,8 @@ DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation) {
 }
 
 /// activation(x + bias).
-template <class Options> AnyOutput finish_layer(const AnyOutput& x, const Layer& layer, const Options& options) {
+template <class Options>
+AnyOutput finish_layer(const AnyOutput& x, const Layer& layer, const Options& options) {
   const AnyOutput y = options.use_bias ? AnyOutput(build<BiasAdd>({x, layer.variable("bias").read_edge()})) : x;
   return activate(y, options.activation);
 }

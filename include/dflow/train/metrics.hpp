@@ -11,8 +11,8 @@ namespace dflow {
 ///
 /// Errors: InvalidArgument unless logits is a matrix and labels a vector.
 template <AllowedFor<ArgMax> T, AllowedForParam<Cast, 0> Label>
-requires is_integer_element<Label> Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels,
-                                                          const At& at = {}) {
+  requires is_integer_element<Label>
+Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, const At& at = {}) {
   const At here{.where = at.where};
   const Output<std::int64_t> predicted = argmax(logits, 1, here);
   return reduce_mean(cast<float>(equal(predicted, cast<std::int64_t>(labels, here), here), here), {}, {}, at);

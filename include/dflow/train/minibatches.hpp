@@ -42,7 +42,8 @@ class Minibatches {
 ///
 /// Errors: InvalidArgument if a number is outside [0, rows).
 AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows);
-template <Element T> Tensor<T> rows_of(const Tensor<T>& tensor, std::span<const std::int64_t> rows) {
+template <Element T>
+Tensor<T> rows_of(const Tensor<T>& tensor, std::span<const std::int64_t> rows) {
   return Tensor<T>(any_rows_of(tensor, rows));
 }
 

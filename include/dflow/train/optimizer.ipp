@@ -46,7 +46,8 @@ namespace detail {
 
 DFLOW_INLINE std::vector<AnyVariable> trainable_variables(GraphStore& graph) {
   std::vector<AnyVariable> variables;
-  for (const NodeId handle : graph.collection("trainable_variables")) variables.push_back(AnyVariable::of(Operation(&graph, handle)));
+  for (const NodeId handle : graph.collection("trainable_variables"))
+    variables.push_back(AnyVariable::of(Operation(&graph, handle)));
   return variables;
 }
 
@@ -65,7 +66,8 @@ class MasterCopy {
   static AnyOutput widened(const AnyOutput& x) { return dflow::detail::cast_to(x, DType::float32); }
 
   /// `update` builds the update of the copy that it is given.
-  template <class Update> Operation apply(const Update& update) const {
+  template <class Update>
+  Operation apply(const Update& update) const {
     GraphStore& graph = *master_.handle().graph();
     const auto after = [&](const Operation& operation) {
       return enter_control_dependencies(graph, std::span(&operation, 1));

@@ -36,7 +36,8 @@ AnyOutput any_regularization_loss(GraphStore& graph, DType dtype, const At& at);
 /// auto train = df::train::Adam(1e-3f).minimize(loss + df::regularization_loss<float>(graph));
 /// ```
 template <Element T>
-requires is_floating_element<T> Output<T> regularization_loss(Graph& graph, const At& at = {}) {
+  requires is_floating_element<T>
+Output<T> regularization_loss(Graph& graph, const At& at = {}) {
   return Output<T>::unchecked(detail::any_regularization_loss(*graph.store(), dtype_of<T>, at));
 }
 

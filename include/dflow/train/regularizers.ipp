@@ -3,11 +3,11 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/index_list.hpp>
-#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/losses.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/train/regularizers.hpp>
 
 #include <cmath>

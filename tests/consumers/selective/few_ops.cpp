@@ -2,5 +2,6 @@
 #include "program.hpp"
 
 int main() {
-  return run_dense_layer({.ops = dflow::ops<dflow::Placeholder, dflow::Const, dflow::Identity, dflow::MatMul, dflow::Relu>});
+  return run_dense_layer(
+      {.ops = dflow::ops<dflow::Placeholder, dflow::Const, dflow::Identity, dflow::MatMul, dflow::Relu>});
 }

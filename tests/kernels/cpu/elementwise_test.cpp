@@ -114,12 +114,27 @@ df::AnyTensor run_alone(const df::AnyOutput& y, df::KernelFactory make, std::vec
 
 TEST_CASE("every pair of shapes that broadcasts is computed as by its definition") {
   const std::vector<std::pair<df::Shape, df::Shape>> pairs{
-      {{}, {}},           {{5}, {}},          {{}, {4, 3}},        {{1}, {7}},
-      {{300}, {300}},     {{300, 3}, {3}},    {{3}, {300, 3}},     {{300, 3}, {300, 1}},
-      {{40, 70}, {70}},   {{40, 70}, {40, 1}}, {{40, 1}, {1, 70}}, {{2, 3, 2}, {2, 1, 2}},
-      {{2, 1, 3, 1}, {1, 2, 1, 2}},           {{2, 1, 40}, {3, 1}}, {{3, 1, 5, 1, 2}, {4, 1, 6, 1}},
-      {{1, 1, 1}, {2, 2}}, {{2000, 2}, {2}},  {{0, 3}, {3}},       {{}, {2, 0}},
-      {{3, 500, 2}, {500, 2}},                {{3, 500, 2}, {3, 1, 2}},
+      {{}, {}},
+      {{5}, {}},
+      {{}, {4, 3}},
+      {{1}, {7}},
+      {{300}, {300}},
+      {{300, 3}, {3}},
+      {{3}, {300, 3}},
+      {{300, 3}, {300, 1}},
+      {{40, 70}, {70}},
+      {{40, 70}, {40, 1}},
+      {{40, 1}, {1, 70}},
+      {{2, 3, 2}, {2, 1, 2}},
+      {{2, 1, 3, 1}, {1, 2, 1, 2}},
+      {{2, 1, 40}, {3, 1}},
+      {{3, 1, 5, 1, 2}, {4, 1, 6, 1}},
+      {{1, 1, 1}, {2, 2}},
+      {{2000, 2}, {2}},
+      {{0, 3}, {3}},
+      {{}, {2, 0}},
+      {{3, 500, 2}, {500, 2}},
+      {{3, 500, 2}, {3, 1, 2}},
   };
   for (const auto& [a_shape, b_shape] : pairs) {
     CAPTURE(a_shape.to_string(), b_shape.to_string());
@@ -149,8 +164,11 @@ TEST_CASE("three inputs broadcast together") {
              c = df::placeholder<std::int32_t>(graph);
   const auto y = df::apply<Blend>(a, b, c);
   df::Session session(graph, on_threads(1));
-  const std::vector<std::vector<df::Shape>> cases{
-      {{2, 3}, {3}, {}}, {{600, 1}, {1, 90}, {90}}, {{4, 1, 2}, {5, 1}, {1, 1, 1}}, {{50, 3}, {50, 3}, {50, 3}}, {{}, {}, {}}};
+  const std::vector<std::vector<df::Shape>> cases{{{2, 3}, {3}, {}},
+                                                  {{600, 1}, {1, 90}, {90}},
+                                                  {{4, 1, 2}, {5, 1}, {1, 1, 1}},
+                                                  {{50, 3}, {50, 3}, {50, 3}},
+                                                  {{}, {}, {}}};
   for (const auto& shapes : cases) {
     const auto ta = counting<std::int32_t>(shapes[0]), tb = counting<std::int32_t>(shapes[1], 5),
                tc = counting<std::int32_t>(shapes[2], 7);
@@ -168,11 +186,13 @@ TEST_CASE("three inputs broadcast together") {
 
 TEST_CASE("large tensors give the same on one thread and on several") {
   df::Graph graph;
-  const auto x = df::placeholder<float>(graph), row = df::placeholder<float>(graph), column = df::placeholder<float>(graph);
+  const auto x = df::placeholder<float>(graph), row = df::placeholder<float>(graph),
+             column = df::placeholder<float>(graph);
   const auto y = df::apply<Swish>(x * row + column);
   const df::Tensor<float> tx = counting<float>({3000, 67}), tr = counting<float>({67}), tc = counting<float>({3000, 1});
   df::Session one(graph, on_threads(1)), several(graph, on_threads(4));
-  CHECK(df::bitwise_equal(one.run({{x, tx}, {row, tr}, {column, tc}}, y), several.run({{x, tx}, {row, tr}, {column, tc}}, y)));
+  CHECK(df::bitwise_equal(one.run({{x, tx}, {row, tr}, {column, tc}}, y),
+                          several.run({{x, tx}, {row, tr}, {column, tc}}, y)));
 }
 
 TEST_CASE("an input that nobody else reads is overwritten, any other is not") {
@@ -286,8 +306,9 @@ TEST_CASE("sums to a shape and repeats to a shape") {
   const auto sum = df::sum_to_shape(x, shape), repeated = df::broadcast_to(x, shape);
   df::Session session(graph, on_threads(1));
   const auto sum_to = [&](const df::Shape& from, const std::vector<int>& to) {
-    return session.run({{x, df::Tensor<float>::full(from, 1)}, {shape, df::Tensor<std::int32_t>({static_cast<int>(to.size())}, to)}},
-                       sum);
+    return session.run(
+        {{x, df::Tensor<float>::full(from, 1)}, {shape, df::Tensor<std::int32_t>({static_cast<int>(to.size())}, to)}},
+        sum);
   };
   CHECK(df::bitwise_equal(sum_to({2, 3, 4, 5}, {3, 1, 5}), df::Tensor<float>::full({3, 1, 5}, 8)));
   CHECK(df::bitwise_equal(sum_to({2, 3, 4}, {}), df::Tensor<float>::full({}, 24)));
@@ -308,7 +329,8 @@ TEST_CASE("casting saturates, and what is not a number becomes 0") {
   df::Session session(graph, on_threads(1));
   const df::Tensor<float> values({5}, {3e9f, -3e9f, std::nanf(""), -1.75f, 255.5f});
   const auto [i, b, l] = session.run({{x, values}}, to_int, to_byte, to_long);
-  CHECK(df::bitwise_equal(i, df::Tensor<std::int32_t>({5}, {std::numeric_limits<int>::max(), std::numeric_limits<int>::lowest(), 0, -1, 255})));
+  CHECK(df::bitwise_equal(i, df::Tensor<std::int32_t>({5}, {std::numeric_limits<int>::max(),
+                                                            std::numeric_limits<int>::lowest(), 0, -1, 255})));
   CHECK(df::bitwise_equal(b, df::Tensor<std::uint8_t>({5}, {255, 0, 0, 0, 255})));
   CHECK(df::bitwise_equal(l, df::Tensor<std::int64_t>({5}, {3'000'000'000, -3'000'000'000, 0, -1, 255})));
 }

@@ -47,7 +47,8 @@ class ByteReader {
 
   /// An integer or floating-point number of fixed size.
   template <class T>
-  requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)T fixed() {
+    requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)
+  T fixed() {
     require(sizeof(T));
     T value;
     std::memcpy(&value, input_.data() + position_, sizeof(T));

@@ -24,7 +24,8 @@ class ByteWriter {
   std::size_t position() const noexcept { return text_ != nullptr ? text_->size() : bytes_->size(); }
 
   template <class T>
-  requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)void fixed(T value) {
+    requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)
+  void fixed(T value) {
     append(&value, sizeof(value));
   }
   void u8(std::uint8_t value) { fixed(value); }

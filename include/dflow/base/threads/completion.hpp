@@ -11,8 +11,8 @@ namespace dflow {
 
 /// What somebody else's asynchronous work calls when it has ended, with ok or the error that it ended with.
 ///
-/// Single shot: the first call counts, later ones do nothing. Dropped without a call it reports Internal, so nobody waits
-/// for work that has forgotten it.
+/// Single shot: the first call counts, later ones do nothing. Dropped without a call it reports Internal, so nobody
+/// waits for work that has forgotten it.
 ///
 /// Thread safety: one thread at a time.
 class Completion {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/base/threads/task_ring.hpp>
 #include <dflow/base/threads/thread_name.hpp>
 

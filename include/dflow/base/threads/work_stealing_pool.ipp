@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/base/threads/task_ring.hpp>
 #include <dflow/base/threads/thread_name.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
@@ -35,7 +35,8 @@ class TaskDeque {
   Task pop_front() noexcept { return pop<&TaskRing::pop_front>(); }
 
  private:
-  template <auto take> Task pop() noexcept {
+  template <auto take>
+  Task pop() noexcept {
     if (is_empty()) return nullptr;
     const SpinGuard guard(lock_);
     if (ring_.size() == 0) return nullptr;

@@ -89,7 +89,8 @@ namespace detail {
 
 /// What the allocator gives, which is checked: an allocator may be the user's, and malloc's null is easily passed on.
 /// Errors: those of the allocator; resource_exhausted that names it if it gives null.
-inline void* allocate_from(Allocator& allocator, std::size_t bytes, std::size_t alignment = Allocator::default_alignment) {
+inline void* allocate_from(Allocator& allocator, std::size_t bytes,
+                           std::size_t alignment = Allocator::default_alignment) {
   void* block = allocator.allocate(bytes, alignment);
   if (block == nullptr) [[unlikely]]
     throw_out_of_memory(allocator.name(), bytes);

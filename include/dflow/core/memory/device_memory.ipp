@@ -8,7 +8,8 @@ namespace dflow {
 
 DFLOW_INLINE DeviceMemory::~DeviceMemory() = default;
 
-DFLOW_INLINE void DeviceMemory::copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host, CopyDone done) {
+DFLOW_INLINE void DeviceMemory::copy_to_async(const AnyTensor& here, DeviceMemory& there, Allocator& host,
+                                              CopyDone done) {
   copy_out_async(here, host, [&there, done = std::move(done)](Status status, AnyTensor on_host) mutable {
     if (!status.ok()) return done(std::move(status), AnyTensor());
     there.copy_in_async(on_host, std::move(done));

@@ -6,7 +6,8 @@ namespace dflow {
 
 DFLOW_INLINE Status Cpu::check(const DeviceContext& device) {
   if (dynamic_cast<const CpuState*>(device.state) != nullptr) return {};
-  return invalid_argument(str_cat("device '", device.name, "' is of type CPU and keeps no CpuState for its kernels: use a "
+  return invalid_argument(str_cat("device '", device.name,
+                                  "' is of type CPU and keeps no CpuState for its kernels: use a "
                                   "CpuDevice, or a type of its own"));
 }
 

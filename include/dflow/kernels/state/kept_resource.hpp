@@ -19,12 +19,14 @@ std::shared_ptr<ResourceContainer> container_of(const KernelInit& init, std::str
 /// when the container has dropped resources since, so that after a reset all kernels find the same new one.
 ///
 /// Thread safety: all functions may be called from any thread.
-template <class Kept> class KeptResource {
+template <class Kept>
+class KeptResource {
  public:
   explicit KeptResource(std::shared_ptr<ResourceContainer> container) : container_(std::move(container)) {}
 
   /// `find(container)` of now; errors are its own.
-  template <class Find> Kept get(const Find& find) const {
+  template <class Find>
+  Kept get(const Find& find) const {
     const std::uint64_t now = container_->generation();
     {
       const SpinGuard guard(lock_);

@@ -66,7 +66,8 @@ AnyOutput any_concat(std::int32_t axis, std::span<const AnyOutput> values, const
 std::vector<AnyOutput> any_split(std::int32_t axis, std::int64_t count, const AnyOutput& x, const At& at = {});
 std::vector<AnyOutput> any_unpack(const AnyOutput& x, std::int64_t num, std::int64_t axis, const At& at = {});
 
-template <class T> std::vector<Output<T>> typed(const std::vector<AnyOutput>& edges) {
+template <class T>
+std::vector<Output<T>> typed(const std::vector<AnyOutput>& edges) {
   std::vector<Output<T>> outputs;
   outputs.reserve(edges.size());
   for (const AnyOutput& edge : edges) outputs.push_back(Output<T>::unchecked(edge));

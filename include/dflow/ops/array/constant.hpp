@@ -38,7 +38,8 @@ struct Placeholder : StandardOp<"Placeholder", AllTypes> {
   static void infer(InferContext& context);
 };
 
-/// The shape of a placeholder: `{df::dynamic, 784}`. One that is none is InvalidArgument and names the line it stands in.
+/// The shape of a placeholder: `{df::dynamic, 784}`. One that is none is InvalidArgument and names the line it stands
+/// in.
 class PlaceholderShape {
  public:
   PlaceholderShape() noexcept = default;

@@ -8,12 +8,15 @@ DFLOW_INLINE void Const::infer(InferContext& context) {
   const AnyTensor& value = context.attrs<Const>().value;
   if (!value.is_initialized()) context.fail("a constant needs a value");
   if (value.dtype() != context.type_arg(0)) {
-    context.fail(str_cat("the constant is declared ", dflow::name(context.type_arg(0)), " but holds ", dflow::name(value.dtype())));
+    context.fail(str_cat("the constant is declared ", dflow::name(context.type_arg(0)), " but holds ",
+                         dflow::name(value.dtype())));
   }
   context.set_output(0, value.shape());
 }
 
-DFLOW_INLINE void Placeholder::infer(InferContext& context) { context.set_output(0, context.attrs<Placeholder>().shape); }
+DFLOW_INLINE void Placeholder::infer(InferContext& context) {
+  context.set_output(0, context.attrs<Placeholder>().shape);
+}
 
 DFLOW_INLINE PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64_t> dims, std::source_location where) {
   try {
@@ -38,7 +41,8 @@ DFLOW_INLINE void detail::require_constant(const Status& status, const At& at) {
   if (!status.ok()) throw Error(status.with_node(Const::name, at.name).with_location(at.where));
 }
 
-DFLOW_INLINE AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape, const At& at) {
+DFLOW_INLINE AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape,
+                                               const At& at) {
   TypeArgs types;
   types.push_back(dtype);
   return build<Placeholder>(graph, {}, {.shape = shape}, at, types);

@@ -37,20 +37,24 @@ std::int64_t range_size(const AnyTensor& start, const AnyTensor& limit, const An
 /// auto halves = df::fill(graph, {2, 3}, 0.5f);
 /// ```
 /// Errors: InvalidArgument if a dimension is negative or there are more elements than can be counted.
-template <AllowedFor<Fill> T> Output<T> fill(Graph& graph, const IndexList& dims, T value, const At& at = {}) {
+template <AllowedFor<Fill> T>
+Output<T> fill(Graph& graph, const IndexList& dims, T value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_fill(*graph.store(), dims, Tensor<T>(std::move(value)), at));
 }
-template <AllowedFor<Fill> T> Output<T> fill(const IndexList& dims, const Output<T>& value, const At& at = {}) {
+template <AllowedFor<Fill> T>
+Output<T> fill(const IndexList& dims, const Output<T>& value, const At& at = {}) {
   return Output<T>::unchecked(build<Fill>({dims.edge(*value.graph(), at), value}, {}, at));
 }
 
 /// A tensor of zeros (false, empty strings). Errors: as fill.
-template <AllowedFor<Fill> T> Output<T> zeros(Graph& graph, const IndexList& dims, const At& at = {}) {
+template <AllowedFor<Fill> T>
+Output<T> zeros(Graph& graph, const IndexList& dims, const At& at = {}) {
   return fill<T>(graph, dims, T(), at);
 }
 /// A tensor of ones (true). Errors: as fill.
 template <AllowedFor<Fill> T>
-requires contains_v<T, PlainTypes> Output<T> ones(Graph& graph, const IndexList& dims, const At& at = {}) {
+  requires contains_v<T, PlainTypes>
+Output<T> ones(Graph& graph, const IndexList& dims, const At& at = {}) {
   return fill<T>(graph, dims, T(1), at);
 }
 
@@ -64,7 +68,8 @@ template <AllowedFor<Range> T>
 Output<T> range(const Output<T>& start, const Output<T>& limit, const Output<T>& delta, const At& at = {}) {
   return apply<Range>(start, limit, delta, {}, at);
 }
-template <AllowedFor<Range> T> Output<T> range(Graph& graph, T start, T limit, T delta = T(1), const At& at = {}) {
+template <AllowedFor<Range> T>
+Output<T> range(Graph& graph, T start, T limit, T delta = T(1), const At& at = {}) {
   const At here{.where = at.where};
   return apply<Range>(constant(graph, start, here), constant(graph, limit, here), constant(graph, delta, here), {}, at);
 }

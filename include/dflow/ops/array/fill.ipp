@@ -37,7 +37,8 @@ DFLOW_INLINE void Fill::gradient(GradientContext& context) { context.set_dx(1, d
 
 namespace detail {
 
-template <class T> std::int64_t count_range(T start, T limit, T delta) {
+template <class T>
+std::int64_t count_range(T start, T limit, T delta) {
   if constexpr (std::is_integral_v<T>) {
     if (delta == 0) throw_error(Code::invalid_argument, "the range's delta is 0");
     // Differences are taken without a sign, so that none overflows.

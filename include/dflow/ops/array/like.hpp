@@ -29,22 +29,26 @@ struct StopGradient : StandardOp<"StopGradient", AllTypes> {
 };
 
 /// A tensor of zeros (false, empty strings) with the shape of x.
-template <AllowedFor<ZerosLike> T> Output<T> zeros_like(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<ZerosLike> T>
+Output<T> zeros_like(const Output<T>& x, const At& at = {}) {
   return apply<ZerosLike>(x, {}, at);
 }
 
 /// A tensor of ones (true) with the shape of x.
-template <AllowedFor<OnesLike> T> Output<T> ones_like(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<OnesLike> T>
+Output<T> ones_like(const Output<T>& x, const At& at = {}) {
   return apply<OnesLike>(x, {}, at);
 }
 
 /// x under another name, or on another device; its elements are not copied.
-template <AllowedFor<Identity> T> Output<T> identity(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<Identity> T>
+Output<T> identity(const Output<T>& x, const At& at = {}) {
   return apply<Identity>(x, {}, at);
 }
 
 /// x, for whose sake nothing is differentiated: `gradients` takes it for a constant.
-template <AllowedFor<StopGradient> T> Output<T> stop_gradient(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<StopGradient> T>
+Output<T> stop_gradient(const Output<T>& x, const At& at = {}) {
   return apply<StopGradient>(x, {}, at);
 }
 

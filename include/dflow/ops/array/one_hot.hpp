@@ -30,8 +30,8 @@ AnyOutput any_one_hot(const AnyOutput& indices, std::int32_t depth, AnyTensor on
 /// ```
 /// Errors: InvalidArgument if depth is negative or axis outside [-1, rank].
 template <AllowedFor<OneHot> T, AllowedForParam<OneHot, 1> I>
-requires contains_v<T, PlainTypes> Output<T> one_hot(const Output<I>& indices, std::int32_t depth,
-                                                     OneHot::Attrs attrs = {}, const At& at = {}) {
+  requires contains_v<T, PlainTypes>
+Output<T> one_hot(const Output<I>& indices, std::int32_t depth, OneHot::Attrs attrs = {}, const At& at = {}) {
   return Output<T>::unchecked(detail::any_one_hot(indices, depth, Tensor<T>(T(1)), Tensor<T>(T(0)), attrs, at));
 }
 /// The same with other values for on and off, which are scalars.

@@ -42,7 +42,8 @@ AnyOutput any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at);
 /// leave: [0, 3] becomes {0, -1} as [0, 3].
 ///
 /// Errors: InvalidArgument if the numbers of elements differ, a dimension is below -1, or two are -1.
-template <AllowedFor<Reshape> T> Output<T> reshape(const Output<T>& x, const IndexList& shape, const At& at = {}) {
+template <AllowedFor<Reshape> T>
+Output<T> reshape(const Output<T>& x, const IndexList& shape, const At& at = {}) {
   return Output<T>::unchecked(detail::any_reshape(x, shape, at));
 }
 
@@ -50,7 +51,8 @@ template <AllowedFor<Reshape> T> Output<T> reshape(const Output<T>& x, const Ind
 /// behind, -1 puts it at the end.
 ///
 /// Errors: InvalidArgument unless -rank-1 <= axis <= rank.
-template <AllowedFor<ExpandDims> T> Output<T> expand_dims(const Output<T>& x, std::int32_t axis, const At& at = {}) {
+template <AllowedFor<ExpandDims> T>
+Output<T> expand_dims(const Output<T>& x, std::int32_t axis, const At& at = {}) {
   return Output<T>::unchecked(detail::any_expand_dims(x, axis, at));
 }
 template <AllowedFor<ExpandDims> T>

@@ -29,19 +29,22 @@ struct SizeOf : StandardOp<"Size", AllTypes> {
 /// The shape that x has in each step: [rank].
 ///
 /// Errors: InvalidArgument in a step where a dimension exceeds 2^31-1.
-template <AllowedFor<ShapeOf> T> Output<std::int32_t> shape(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<ShapeOf> T>
+Output<std::int32_t> shape(const Output<T>& x, const At& at = {}) {
   return apply<ShapeOf>(x, {}, at);
 }
 
 /// The rank of x, a scalar.
-template <AllowedFor<RankOf> T> Output<std::int32_t> rank(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<RankOf> T>
+Output<std::int32_t> rank(const Output<T>& x, const At& at = {}) {
   return apply<RankOf>(x, {}, at);
 }
 
 /// The number of elements of x, a scalar.
 ///
 /// Errors: InvalidArgument in a step where it exceeds 2^31-1.
-template <AllowedFor<SizeOf> T> Output<std::int32_t> size(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<SizeOf> T>
+Output<std::int32_t> size(const Output<T>& x, const At& at = {}) {
   return apply<SizeOf>(x, {}, at);
 }
 

@@ -34,7 +34,8 @@ Output<T> transpose(const Output<T>& x, const IndexList& perm = {}, const At& at
 /// x: [n], a permutation of 0 ... n-1.
 ///
 /// Errors: InvalidArgument in the step if it is none.
-template <AllowedFor<InvertPermutation> T> Output<T> invert_permutation(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<InvertPermutation> T>
+Output<T> invert_permutation(const Output<T>& x, const At& at = {}) {
   return apply<InvertPermutation>(x, {}, at);
 }
 

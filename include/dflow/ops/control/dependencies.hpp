@@ -29,8 +29,8 @@ Output<T> with_dependencies(std::initializer_list<Operation> operations, const O
 ///
 /// Errors: InvalidArgument if the edges belong to different graphs.
 template <class... Ts>
-requires(sizeof...(Ts) > 0 &&
-         (AllowedFor<Ts, Identity> && ...)) std::tuple<Output<Ts>...> tuple(const Output<Ts>&... edges) {
+  requires(sizeof...(Ts) > 0 && (AllowedFor<Ts, Identity> && ...))
+std::tuple<Output<Ts>...> tuple(const Output<Ts>&... edges) {
   const Operation all = group({edges.operation()...});
   return {Output<Ts>::unchecked(detail::any_with_dependencies({&all, 1}, edges, {}))...};
 }

@@ -49,14 +49,16 @@ Output<T> matrix_band_part(const Output<T>& x, std::int64_t num_lower, std::int6
 /// diagonal: [...batch, n] gives [...batch, n, n].
 ///
 /// Errors: InvalidArgument if the diagonal is a scalar.
-template <AllowedFor<MatrixDiag> T> Output<T> matrix_diag(const Output<T>& diagonal, const At& at = {}) {
+template <AllowedFor<MatrixDiag> T>
+Output<T> matrix_diag(const Output<T>& diagonal, const At& at = {}) {
   return apply<MatrixDiag>(diagonal, {}, at);
 }
 
 /// x: [...batch, m, n] gives [...batch, min(m, n)].
 ///
 /// Errors: InvalidArgument if x has a rank below 2.
-template <AllowedFor<MatrixDiagPart> T> Output<T> matrix_diag_part(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<MatrixDiagPart> T>
+Output<T> matrix_diag_part(const Output<T>& x, const At& at = {}) {
   return apply<MatrixDiagPart>(x, {}, at);
 }
 

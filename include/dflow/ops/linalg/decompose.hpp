@@ -59,18 +59,21 @@ struct SelfAdjointEig : StandardOp<"SelfAdjointEigV2", LinalgTypes> {
   static void gradient(GradientContext& context);
 };
 
-template <Element T> struct QrResult {
+template <Element T>
+struct QrResult {
   Output<T> q;  ///< [...batch, m, min(m, n)], or [...batch, m, m]
   Output<T> r;  ///< [...batch, min(m, n), n], or [...batch, m, n]
 };
 
-template <Element T> struct SvdResult {
+template <Element T>
+struct SvdResult {
   Output<T> s;  ///< [...batch, min(m, n)]
   Output<T> u;  ///< [...batch, m, min(m, n)], or [...batch, m, m]
   Output<T> v;  ///< [...batch, n, min(m, n)], or [...batch, n, n]
 };
 
-template <Element T> struct EigResult {
+template <Element T>
+struct EigResult {
   Output<T> values;   ///< [...batch, n]
   Output<T> vectors;  ///< [...batch, n, n], one in each column
 };
@@ -78,7 +81,8 @@ template <Element T> struct EigResult {
 /// a: [...batch, n, n] gives L: [...batch, n, n].
 ///
 /// Errors: InvalidArgument unless the matrices are square; in the step if one is not positive definite.
-template <AllowedFor<Cholesky> T> Output<T> cholesky(const Output<T>& a, const At& at = {}) {
+template <AllowedFor<Cholesky> T>
+Output<T> cholesky(const Output<T>& a, const At& at = {}) {
   return apply<Cholesky>(a, {}, at);
 }
 
@@ -88,7 +92,8 @@ template <AllowedFor<Cholesky> T> Output<T> cholesky(const Output<T>& a, const A
 /// auto [q, r] = df::qr(a);
 /// ```
 /// Errors: InvalidArgument if a has a rank below 2.
-template <AllowedFor<Qr> T> QrResult<T> qr(const Output<T>& a, Qr::Attrs attrs = {}, const At& at = {}) {
+template <AllowedFor<Qr> T>
+QrResult<T> qr(const Output<T>& a, Qr::Attrs attrs = {}, const At& at = {}) {
   auto [q, r] = apply<Qr>(a, attrs, at);
   return {q, r};
 }
@@ -99,24 +104,28 @@ template <AllowedFor<Qr> T> QrResult<T> qr(const Output<T>& a, Qr::Attrs attrs =
 /// auto [s, u, v] = df::svd(a);   // a = u diag(s) v^H
 /// ```
 /// Errors: InvalidArgument if a has a rank below 2. What is not finite gives singular values that are no numbers.
-template <AllowedFor<Svd> T> SvdResult<T> svd(const Output<T>& a, bool full_matrices = false, const At& at = {}) {
+template <AllowedFor<Svd> T>
+SvdResult<T> svd(const Output<T>& a, bool full_matrices = false, const At& at = {}) {
   auto [s, u, v] = apply<Svd>(a, {.full_matrices = full_matrices}, at);
   return {s, u, v};
 }
 /// The singular values alone: [...batch, min(m, n)].
-template <AllowedFor<Svd> T> Output<T> singular_values(const Output<T>& a, const At& at = {}) {
+template <AllowedFor<Svd> T>
+Output<T> singular_values(const Output<T>& a, const At& at = {}) {
   return std::get<0>(apply<Svd>(a, {.compute_uv = false}, at));
 }
 
 /// a: [...batch, n, n], Hermitian.
 ///
 /// Errors: InvalidArgument unless the matrices are square; in the step if one is not finite.
-template <AllowedFor<SelfAdjointEig> T> EigResult<T> self_adjoint_eig(const Output<T>& a, const At& at = {}) {
+template <AllowedFor<SelfAdjointEig> T>
+EigResult<T> self_adjoint_eig(const Output<T>& a, const At& at = {}) {
   auto [values, vectors] = apply<SelfAdjointEig>(a, {}, at);
   return {values, vectors};
 }
 /// The eigenvalues alone: [...batch, n].
-template <AllowedFor<SelfAdjointEig> T> Output<T> self_adjoint_eigenvalues(const Output<T>& a, const At& at = {}) {
+template <AllowedFor<SelfAdjointEig> T>
+Output<T> self_adjoint_eigenvalues(const Output<T>& a, const At& at = {}) {
   return std::get<0>(apply<SelfAdjointEig>(a, {.compute_v = false}, at));
 }
 

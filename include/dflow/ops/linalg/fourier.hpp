@@ -25,7 +25,8 @@ void set_fourier_gradient(GradientContext& context, Transform transform);
 
 /// The discrete Fourier transform over the innermost `rank` dimensions, y[k] = sum of x[j] exp(-2 pi i j k / n), or its
 /// inverse, which divides by the number of elements. Any extents will do.
-template <class Self, FixedString Name, int Rank, bool Inverse> struct FourierOp : StandardOp<Name, ComplexTypes> {
+template <class Self, FixedString Name, int Rank, bool Inverse>
+struct FourierOp : StandardOp<Name, ComplexTypes> {
   static constexpr std::array<std::string_view, 1> type_names{"Tcomplex"};
   static constexpr int fourier_rank = Rank;
   static constexpr bool is_inverse = Inverse;
@@ -45,7 +46,8 @@ struct Ifft3d : FourierOp<Ifft3d, "IFFT3D", 3, true> {};
 /// The transform of real elements over the innermost `rank` dimensions, cut or filled up with zeros to `fft_length`
 /// [rank]: of the last dimension's n coefficients the first n / 2 + 1, which say the others. Where n is 0 there are
 /// none.
-template <FixedString Name, int Rank> struct RealFourierOp : StandardOp<Name, TypeList<float, double>, ComplexTypes> {
+template <FixedString Name, int Rank>
+struct RealFourierOp : StandardOp<Name, TypeList<float, double>, ComplexTypes> {
   using Op = StandardOp<Name, TypeList<float, double>, ComplexTypes>;
   using Inputs = In<typename Op::T, std::int32_t>;
   using Outputs = Out<typename Op::U>;
@@ -104,14 +106,28 @@ struct IrfftGrad : StandardOp<"IRFFTGrad", TypeList<float, double>, ComplexTypes
 /// x: [...batch, n]; 2d and 3d over the last two and three dimensions.
 ///
 /// Errors: InvalidArgument if x has too few dimensions; in the step if one is above 2^28.
-template <AllowedFor<Fft> T> Output<T> fft(const Output<T>& x, const At& at = {}) { return apply<Fft>(x, {}, at); }
-template <AllowedFor<Fft> T> Output<T> fft2d(const Output<T>& x, const At& at = {}) { return apply<Fft2d>(x, {}, at); }
-template <AllowedFor<Fft> T> Output<T> fft3d(const Output<T>& x, const At& at = {}) { return apply<Fft3d>(x, {}, at); }
-template <AllowedFor<Fft> T> Output<T> ifft(const Output<T>& x, const At& at = {}) { return apply<Ifft>(x, {}, at); }
-template <AllowedFor<Fft> T> Output<T> ifft2d(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<Fft> T>
+Output<T> fft(const Output<T>& x, const At& at = {}) {
+  return apply<Fft>(x, {}, at);
+}
+template <AllowedFor<Fft> T>
+Output<T> fft2d(const Output<T>& x, const At& at = {}) {
+  return apply<Fft2d>(x, {}, at);
+}
+template <AllowedFor<Fft> T>
+Output<T> fft3d(const Output<T>& x, const At& at = {}) {
+  return apply<Fft3d>(x, {}, at);
+}
+template <AllowedFor<Fft> T>
+Output<T> ifft(const Output<T>& x, const At& at = {}) {
+  return apply<Ifft>(x, {}, at);
+}
+template <AllowedFor<Fft> T>
+Output<T> ifft2d(const Output<T>& x, const At& at = {}) {
   return apply<Ifft2d>(x, {}, at);
 }
-template <AllowedFor<Fft> T> Output<T> ifft3d(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<Fft> T>
+Output<T> ifft3d(const Output<T>& x, const At& at = {}) {
   return apply<Ifft3d>(x, {}, at);
 }
 
@@ -120,20 +136,18 @@ template <AllowedFor<Fft> T> Output<T> ifft3d(const Output<T>& x, const At& at =
 /// Errors: InvalidArgument if x has too few dimensions, or fft_length is negative or has not one entry for each
 /// transformed.
 template <class T>
-requires std::is_floating_point_v<T> Output<std::complex<T>> rfft(const Output<T>& x, const IndexList& fft_length = {},
-                                                                  const At& at = {}) {
+  requires std::is_floating_point_v<T>
+Output<std::complex<T>> rfft(const Output<T>& x, const IndexList& fft_length = {}, const At& at = {}) {
   return Output<std::complex<T>>::unchecked(detail::any_real_fourier(x, fft_length, 1, false, at));
 }
 template <class T>
-requires std::is_floating_point_v<T> Output<std::complex<T>> rfft2d(const Output<T>& x,
-                                                                    const IndexList& fft_length = {},
-                                                                    const At& at = {}) {
+  requires std::is_floating_point_v<T>
+Output<std::complex<T>> rfft2d(const Output<T>& x, const IndexList& fft_length = {}, const At& at = {}) {
   return Output<std::complex<T>>::unchecked(detail::any_real_fourier(x, fft_length, 2, false, at));
 }
 template <class T>
-requires std::is_floating_point_v<T> Output<std::complex<T>> rfft3d(const Output<T>& x,
-                                                                    const IndexList& fft_length = {},
-                                                                    const At& at = {}) {
+  requires std::is_floating_point_v<T>
+Output<std::complex<T>> rfft3d(const Output<T>& x, const IndexList& fft_length = {}, const At& at = {}) {
   return Output<std::complex<T>>::unchecked(detail::any_real_fourier(x, fft_length, 3, false, at));
 }
 

@@ -72,7 +72,8 @@ Output<T> matrix_inverse(const Output<T>& a, MatrixInverse::Attrs attrs = {}, co
 /// a: [...batch, n, n] gives [...batch]. The determinant of a matrix of no rows is 1.
 ///
 /// Errors: InvalidArgument unless the matrices are square.
-template <AllowedFor<MatrixDeterminant> T> Output<T> matrix_determinant(const Output<T>& a, const At& at = {}) {
+template <AllowedFor<MatrixDeterminant> T>
+Output<T> matrix_determinant(const Output<T>& a, const At& at = {}) {
   return apply<MatrixDeterminant>(a, {}, at);
 }
 

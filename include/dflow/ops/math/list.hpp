@@ -14,13 +14,14 @@
 
 namespace dflow {
 
-/// Of element type, of elements between two tensors, and of shape; the other elementwise ops stand in their headers' lists.
+/// Of element type, of elements between two tensors, and of shape; the other elementwise ops stand in their headers'
+/// lists.
 using ConversionOps = TypeList<Select, Cast, BroadcastTo, SumToShape>;
 
 using ProductOps = TypeList<MatMul, BatchMatMul>;
 
 /// The family's ops in the standard table.
-using MathOps = concat_t<UnaryOps, UnaryGradientOps, TrigonometricOps, SpecialOps, BinaryOps, PowerOps, ComparisonOps, LogicalOps,
-                         ConversionOps, ProductOps>;
+using MathOps = concat_t<UnaryOps, UnaryGradientOps, TrigonometricOps, SpecialOps, BinaryOps, PowerOps, ComparisonOps,
+                         LogicalOps, ConversionOps, ProductOps>;
 
 }  // namespace dflow

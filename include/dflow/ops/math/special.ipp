@@ -33,7 +33,9 @@ DFLOW_INLINE Expr igamma_slope(const Expr& a, const Expr& x) {
   const auto is_infinite = [](const Expr& of) {
     return build<Equal>({of, scalar_like(of, std::numeric_limits<double>::infinity())});
   };
-  const auto finite = [&](const Expr& of) { return Expr(AnyOutput(build<Select>({is_infinite(of), ones_like(of), of}))); };
+  const auto finite = [&](const Expr& of) {
+    return Expr(AnyOutput(build<Select>({is_infinite(of), ones_like(of), of})));
+  };
   const auto kept = [&](const Expr& of) {
     return Expr(AnyOutput(build<Select>({is_infinite(of), zeros_like(of), ones_like(of)})));
   };

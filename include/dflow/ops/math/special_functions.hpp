@@ -23,7 +23,7 @@ DFLOW_FN inline double digamma_from_1_to_2(double x) {
   constexpr double root_high = 1569415565.0 / 1073741824.0;
   constexpr double root_middle = 381566830.0 / 1073741824.0 / 1073741824.0;
   constexpr double root_low = 0.9016312093258695918615325266959189453125e-19;
-  constexpr double numerator[] = {0.25479851061131551,   -0.32555031186804491,   -0.65031853770896507,
+  constexpr double numerator[] = {0.25479851061131551,  -0.32555031186804491,  -0.65031853770896507,
                                   -0.28919126444774784, -0.045251321448739056, -0.0020713321167745952};
   constexpr double denominator[] = {1.0,
                                     2.0767117023730469,
@@ -88,9 +88,7 @@ DFLOW_FN inline double trigamma(double x) {
 namespace detail {
 
 /// x^a e^-x / gamma(b).
-DFLOW_FN inline double igamma_factor(double a, double x, double b) {
-  return std::exp(a * std::log(x) - x - lgamma(b));
-}
+DFLOW_FN inline double igamma_factor(double a, double x, double b) { return std::exp(a * std::log(x) - x - lgamma(b)); }
 
 /// P(a, x) or Q(a, x) for large a by Temme's uniform expansion (1979, "The asymptotic expansion of the incomplete gamma
 /// functions"): time and error do not grow with a, where the series and the fraction take some square root of it.
@@ -108,19 +106,18 @@ DFLOW_FN inline double igamma_uniform(double a, double x, bool upper) {
   const bool below = mu < 0;
   if (!(a * half_square < 750)) return below == upper ? 1 : 0;
   const double eta = below ? -std::sqrt(2 * half_square) : std::sqrt(2 * half_square);
-  constexpr double first[] = {-1.0 / 3,      1.0 / 12,          -2.0 / 135,       1.0 / 864,
-                              1.0 / 2835,    -139.0 / 777600,   1.0 / 25515,      -571.0 / 261273600};
+  constexpr double first[] = {-1.0 / 3,   1.0 / 12,        -2.0 / 135,  1.0 / 864,
+                              1.0 / 2835, -139.0 / 777600, 1.0 / 25515, -571.0 / 261273600};
   constexpr double second[] = {-1.0 / 540, -1.0 / 288, 1.0 / 378, -77.0 / 77760};
   constexpr double third = 25.0 / 6048;
-  const double correction =
-      (polynomial(first, eta) + (polynomial(second, eta) + third / a) / a) * std::exp(-a * half_square) /
-      std::sqrt(2 * pi * a);
+  const double correction = (polynomial(first, eta) + (polynomial(second, eta) + third / a) / a) *
+                            std::exp(-a * half_square) / std::sqrt(2 * pi * a);
   const double part = std::erfc((upper ? eta : -eta) * std::sqrt(a / 2)) / 2;
   return upper ? part + correction : part - correction;
 }
 
-/// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1. Over gamma(a + 1), which stays finite where
-/// a vanishes.
+/// P(a, x) by its power series (Abramowitz and Stegun 6.5.29); for x < a + 1. Over gamma(a + 1), which stays finite
+/// where a vanishes.
 DFLOW_FN inline double igamma_series(double a, double x) {
   double sum = 1, term = 1;
   for (double n = a + 1; term > sum * 1e-17; n += 1) {
@@ -177,8 +174,8 @@ DFLOW_FN inline double igammac_small(double a, double x) {
   return -std::expm1(log_u) - std::exp(log_u) * a * sum;
 }
 
-/// What the incomplete gamma functions are where no expansion is needed. At (0, 0) and (infinity, infinity) they have no
-/// limit.
+/// What the incomplete gamma functions are where no expansion is needed. At (0, 0) and (infinity, infinity) they have
+/// no limit.
 DFLOW_FN inline bool igamma_is_simple(double a, double x, double& lower) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (!(a >= 0) || !(x >= 0) || (a == x && (a == 0 || a == infinity))) {

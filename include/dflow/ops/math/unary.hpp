@@ -12,7 +12,8 @@ struct Abs : StandardElementwiseOp<"Abs", SignedRealTypes> {
   template <class T>
   DFLOW_FN static T apply(T x) {
     if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(x < 0 ? 0u - static_cast<std::make_unsigned_t<T>>(x) : static_cast<std::make_unsigned_t<T>>(x));
+      return static_cast<T>(x < 0 ? 0u - static_cast<std::make_unsigned_t<T>>(x)
+                                  : static_cast<std::make_unsigned_t<T>>(x));
     } else {
       return abs(x);
     }
@@ -190,8 +191,8 @@ struct Conj : StandardElementwiseOp<"Conj", ComplexTypes> {
   static void gradient(GradientContext& context);
 };
 
-using UnaryOps = TypeList<Abs, Neg, Inv, Square, Sqrt, Rsqrt, Exp, Log, Log1p, Tanh, Sigmoid, Sign, Floor, Ceil, Round, IsNan,
-                          IsInf, IsFinite, Conj>;
+using UnaryOps = TypeList<Abs, Neg, Inv, Square, Sqrt, Rsqrt, Exp, Log, Log1p, Tanh, Sigmoid, Sign, Floor, Ceil, Round,
+                          IsNan, IsInf, IsFinite, Conj>;
 using TrigonometricOps = TypeList<Sin, Cos>;
 
 /// |x|; the smallest integer is its own.

@@ -24,12 +24,8 @@ DFLOW_INLINE void Sqrt::gradient(GradientContext& context) {
 DFLOW_INLINE void Rsqrt::gradient(GradientContext& context) {
   context.set_dx(0, build<RsqrtGrad>({conj(context.output(0)), context.dy()}));
 }
-DFLOW_INLINE void Exp::gradient(GradientContext& context) {
-  context.set_dx(0, context.dy() * conj(context.output(0)));
-}
-DFLOW_INLINE void Log::gradient(GradientContext& context) {
-  context.set_dx(0, context.dy() / conj(context.input(0)));
-}
+DFLOW_INLINE void Exp::gradient(GradientContext& context) { context.set_dx(0, context.dy() * conj(context.output(0))); }
+DFLOW_INLINE void Log::gradient(GradientContext& context) { context.set_dx(0, context.dy() / conj(context.input(0))); }
 DFLOW_INLINE void Log1p::gradient(GradientContext& context) {
   context.set_dx(0, context.dy() / (context.input(0) + 1.0));
 }

@@ -38,9 +38,11 @@ struct FusedBatchNormGrad : StandardOp<"FusedBatchNormGrad", FloatTypes, TypeLis
 };
 
 /// The type of the parameters of batch normalisation over elements of type T.
-template <class T> using BatchNormParameter = std::conditional_t<std::is_same_v<T, double>, double, float>;
+template <class T>
+using BatchNormParameter = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-template <Element T> struct BatchNormResult {
+template <Element T>
+struct BatchNormResult {
   Output<T> y;                                   ///< the shape of x
   Output<BatchNormParameter<T>> batch_mean;      ///< [channels]
   Output<BatchNormParameter<T>> batch_variance;  ///< [channels], unbiased: for running averages

@@ -5,9 +5,9 @@
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/batch_norm.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 
 namespace dflow {
 
@@ -35,8 +35,7 @@ DFLOW_INLINE std::int64_t merge_channels(const InferContext& context, std::int64
 class BatchNormAlgebra {
  public:
   BatchNormAlgebra(GradientContext& context, DType parameter)
-      : parameter_(parameter),
-        axes_(int32_constant(context.graph(), std::vector<std::int64_t>{0, 1, 2}, {})) {}
+      : parameter_(parameter), axes_(int32_constant(context.graph(), std::vector<std::int64_t>{0, 1, 2}, {})) {}
 
   Expr wide(const Expr& x) const { return x.dtype() == parameter_ ? x : Expr(cast_to(x, parameter_)); }
   Expr like(const Expr& x, const Expr& input) const {

@@ -24,7 +24,10 @@ struct SparseSoftmaxCrossEntropyWithLogits : StandardOp<"SparseSoftmaxCrossEntro
 /// Cross entropy of independent probabilities sigmoid(logits) with `targets`, in the form that does not overflow:
 /// max(x, 0) - x z + log(1 + exp(-|x|)).
 struct SigmoidCrossEntropyWithLogits : StandardElementwiseOp<"SigmoidCrossEntropyWithLogits", FloatTypes> {
-  template <class T> DFLOW_FN static T apply(T x, T z) { return max(x, T(0)) - x * z + log1p(exp(-abs(x))); }
+  template <class T>
+  DFLOW_FN static T apply(T x, T z) {
+    return max(x, T(0)) - x * z + log1p(exp(-abs(x)));
+  }
   static void gradient(GradientContext& context);
 };
 
@@ -62,7 +65,8 @@ Output<T> sigmoid_cross_entropy(const Output<T>& logits, const Output<T>& labels
 }
 
 /// x: any shape; gives sum(x^2) / 2, a scalar.
-template <AllowedFor<L2Loss> T> Output<T> l2_loss(const Output<T>& x, const At& at = {}) {
+template <AllowedFor<L2Loss> T>
+Output<T> l2_loss(const Output<T>& x, const At& at = {}) {
   return apply<L2Loss>(x, {}, at);
 }
 

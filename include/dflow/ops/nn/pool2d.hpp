@@ -63,12 +63,14 @@ struct MaxPoolGradGrad : StandardOp<"MaxPoolGradGrad", FloatTypes> {
 /// ```
 /// Errors: InvalidArgument unless x has rank 4, window and strides are [1, rows, columns, 1] with positive rows and
 /// columns, the format is NHWC, and without padding the window fits into x.
-template <AllowedFor<AvgPool> T> Output<T> avg_pool(const Output<T>& x, AvgPool::Attrs attrs, const At& at = {}) {
+template <AllowedFor<AvgPool> T>
+Output<T> avg_pool(const Output<T>& x, AvgPool::Attrs attrs, const At& at = {}) {
   return apply<AvgPool>(x, std::move(attrs), at);
 }
 
 /// As `avg_pool`, with the largest element of each window; padding never wins, and what is not a number stays so.
-template <AllowedFor<MaxPool> T> Output<T> max_pool(const Output<T>& x, MaxPool::Attrs attrs, const At& at = {}) {
+template <AllowedFor<MaxPool> T>
+Output<T> max_pool(const Output<T>& x, MaxPool::Attrs attrs, const At& at = {}) {
   return apply<MaxPool>(x, std::move(attrs), at);
 }
 

@@ -75,13 +75,13 @@ DFLOW_INLINE void MaxPool::gradient(GradientContext& context) {
 // Where the maxima stand does not change with the input's values but in jumps: the gradient flows through grad alone.
 
 DFLOW_INLINE void MaxPoolGrad::gradient(GradientContext& context) {
-  context.set_dx(2, build<MaxPoolGradGrad>({context.input(0), context.input(1), context.dy()},
-                                           context.attrs<MaxPoolGrad>()));
+  context.set_dx(
+      2, build<MaxPoolGradGrad>({context.input(0), context.input(1), context.dy()}, context.attrs<MaxPoolGrad>()));
 }
 
 DFLOW_INLINE void MaxPoolGradGrad::gradient(GradientContext& context) {
-  context.set_dx(2, build<MaxPoolGrad>({context.input(0), context.input(1), context.dy()},
-                                       context.attrs<MaxPoolGradGrad>()));
+  context.set_dx(
+      2, build<MaxPoolGrad>({context.input(0), context.input(1), context.dy()}, context.attrs<MaxPoolGradGrad>()));
 }
 
 }  // namespace dflow

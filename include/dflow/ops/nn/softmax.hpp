@@ -34,14 +34,16 @@ struct LogSoftmaxGrad : StandardOp<"LogSoftmaxGrad", FloatTypes> {
 /// their maximum, so large logits do not overflow.
 ///
 /// Errors: InvalidArgument if logits is a scalar.
-template <AllowedFor<Softmax> T> Output<T> softmax(const Output<T>& logits, const At& at = {}) {
+template <AllowedFor<Softmax> T>
+Output<T> softmax(const Output<T>& logits, const At& at = {}) {
   return apply<Softmax>(logits, {}, at);
 }
 
 /// The logarithms of `softmax(logits)`, exact where those underflow.
 ///
 /// Errors: InvalidArgument if logits is a scalar.
-template <AllowedFor<LogSoftmax> T> Output<T> log_softmax(const Output<T>& logits, const At& at = {}) {
+template <AllowedFor<LogSoftmax> T>
+Output<T> log_softmax(const Output<T>& logits, const At& at = {}) {
   return apply<LogSoftmax>(logits, {}, at);
 }
 

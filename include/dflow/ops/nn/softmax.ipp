@@ -3,9 +3,9 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/expr.hpp>
-#include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/softmax.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
 
 namespace dflow {
 

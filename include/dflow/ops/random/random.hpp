@@ -62,7 +62,8 @@ struct UniformOptions {
   std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one on each device
 };
 
-template <class T> struct UniformIntOptions {
+template <class T>
+struct UniformIntOptions {
   T minval = 0;
   T maxval = 0;
   std::uint64_t seed = 0;  ///< as in UniformOptions

@@ -17,11 +17,13 @@ struct AddN : StandardOp<"AddN", NumberTypes> {
 /// values: one or more tensors of one shape, which the sum has too; nothing is broadcast.
 ///
 /// Errors: InvalidArgument if there are no values or their shapes differ.
-template <AllowedFor<AddN> T> Output<T> add_n(const std::vector<Output<T>>& values, const At& at = {}) {
+template <AllowedFor<AddN> T>
+Output<T> add_n(const std::vector<Output<T>>& values, const At& at = {}) {
   const std::vector<AnyOutput> edges(values.begin(), values.end());
   return Output<T>::unchecked(build<AddN>(std::span<const AnyOutput>(edges), {}, at));
 }
-template <AllowedFor<AddN> T> Output<T> add_n(std::initializer_list<Output<T>> values, const At& at = {}) {
+template <AllowedFor<AddN> T>
+Output<T> add_n(std::initializer_list<Output<T>> values, const At& at = {}) {
   return add_n(std::vector<Output<T>>(values), at);
 }
 

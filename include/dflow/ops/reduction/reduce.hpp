@@ -20,7 +20,8 @@ void infer_reduction(InferContext& context, const ReduceAttrs& attrs);
 }  // namespace detail
 
 /// What reductions share: inputs `input` and `reduction_indices` (a vector of axes, or one), output without these axes.
-template <FixedString Name, class AllowedTypes> struct Reduction : StandardOp<Name, AllowedTypes> {
+template <FixedString Name, class AllowedTypes>
+struct Reduction : StandardOp<Name, AllowedTypes> {
   using Attrs = ReduceAttrs;
   using Inputs = In<TypeParam<0>, std::int32_t>;
   static void infer(InferContext& context) { detail::infer_reduction(context, context.attrs<Reduction>()); }
@@ -144,10 +145,12 @@ Output<T> reduce_any(const Output<T>& x, const IndexList& axes = {}, ReduceAttrs
 ///
 /// Errors: InvalidArgument if axis is outside [-rank, rank); in the step, if the dimension is 0 and the result is not
 /// empty.
-template <AllowedFor<ArgMax> T> Output<std::int64_t> argmax(const Output<T>& x, std::int32_t axis, const At& at = {}) {
+template <AllowedFor<ArgMax> T>
+Output<std::int64_t> argmax(const Output<T>& x, std::int32_t axis, const At& at = {}) {
   return apply<ArgMax>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, op_def<ArgMax>, at)), {}, at);
 }
-template <AllowedFor<ArgMin> T> Output<std::int64_t> argmin(const Output<T>& x, std::int32_t axis, const At& at = {}) {
+template <AllowedFor<ArgMin> T>
+Output<std::int64_t> argmin(const Output<T>& x, std::int32_t axis, const At& at = {}) {
   return apply<ArgMin>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, op_def<ArgMin>, at)), {}, at);
 }
 

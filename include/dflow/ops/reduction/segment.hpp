@@ -19,14 +19,14 @@ struct UnsortedSegmentSum : StandardOp<"UnsortedSegmentSum", NumberTypes, IndexT
 ///
 /// Errors: InvalidArgument when the shapes do not fit, and when the step runs if an id is num_segments or more.
 template <AllowedFor<UnsortedSegmentSum> T, AllowedForParam<UnsortedSegmentSum, 1> I>
-Output<T> unsorted_segment_sum(const Output<T>& data, const Output<I>& segment_ids, const Output<std::int32_t>& num_segments,
-                               const At& at = {}) {
+Output<T> unsorted_segment_sum(const Output<T>& data, const Output<I>& segment_ids,
+                               const Output<std::int32_t>& num_segments, const At& at = {}) {
   return Output<T>::unchecked(build<UnsortedSegmentSum>({data, segment_ids, num_segments}, {}, at));
 }
 
 namespace detail {
-/// Rows as a dense edge: zeros of shape `dense_shape` (an int32 vector) with `values` added at rows `indices`. `known` is
-/// what the graph knows of that shape.
+/// Rows as a dense edge: zeros of shape `dense_shape` (an int32 vector) with `values` added at rows `indices`. `known`
+/// is what the graph knows of that shape.
 AnyOutput scatter_rows(const AnyOutput& values, const AnyOutput& indices, const AnyOutput& dense_shape,
                        const PartialShape& known);
 }  // namespace detail

@@ -37,8 +37,8 @@ DFLOW_INLINE void UnsortedSegmentSum::gradient(GradientContext& context) {
   context.set_dx(0, ids.shape().rank() == 1 ? kept : build<Reshape>({kept, shape_of(data)}));
 }
 
-DFLOW_INLINE AnyOutput detail::scatter_rows(const AnyOutput& values, const AnyOutput& indices, const AnyOutput& dense_shape,
-                                            const PartialShape& known) {
+DFLOW_INLINE AnyOutput detail::scatter_rows(const AnyOutput& values, const AnyOutput& indices,
+                                            const AnyOutput& dense_shape, const PartialShape& known) {
   GraphStore& graph = *values.graph();
   AnyOutput rows;
   if (known.has_rank() && known[0] != dynamic) {

@@ -10,8 +10,8 @@ using VariableOps =
     TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterSub, IsVariableInitialized>;
 
 /// The steps of optimizers.
-using UpdateOps = TypeList<ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent, SparseApplyMomentum,
-                           SparseApplyAdam>;
+using UpdateOps = TypeList<ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent,
+                           SparseApplyMomentum, SparseApplyAdam>;
 
 /// The family's ops in the standard table.
 using StateOps = concat_t<VariableOps, UpdateOps>;

@@ -20,7 +20,8 @@ namespace dflow {
 /// Thread safety: a value type. Valid while the graph lives.
 /// Errors: InvalidArgument for shapes that differ from the variable's, when the update is built or, where they are not
 /// known then, when it runs. FailedPrecondition, naming the variable, in a step that uses it before it was initialised.
-template <Element T> class Variable : public Output<T> {
+template <Element T>
+class Variable : public Output<T> {
  public:
   Variable() = default;
   Variable(Graph& graph, const Output<T>& initial_value, const VariableOptions& options = {}, const At& at = {})
@@ -39,28 +40,37 @@ template <Element T> class Variable : public Output<T> {
 
   Output<T> read(const At& at = {}) const { return Output<T>::unchecked(variable_.read(at)); }
   Operation assign(const Output<T>& value, const At& at = {}) const { return variable_.assign(value, at); }
-  Operation assign_add(const Output<T>& delta, const At& at = {}) const requires AllowedFor<T, AssignAdd> {
+  Operation assign_add(const Output<T>& delta, const At& at = {}) const
+    requires AllowedFor<T, AssignAdd>
+  {
     return variable_.assign_add(delta, at);
   }
-  Operation assign_sub(const Output<T>& delta, const At& at = {}) const requires AllowedFor<T, AssignSub> {
+  Operation assign_sub(const Output<T>& delta, const At& at = {}) const
+    requires AllowedFor<T, AssignSub>
+  {
     return variable_.assign_sub(delta, at);
   }
   /// variable[ids[i]] += updates[i] over the leading dimension: ids [n...], updates [n..., row...]. Repeated ids add
   /// up.
   template <AllowedForParam<ScatterAdd, 1> Index>
-  requires AllowedFor<T, ScatterAdd> Operation scatter_add(const Output<Index>& ids, const Output<T>& updates,
-                                                           const At& at = {})
-  const { return variable_.scatter_add(ids, updates, at); }
+    requires AllowedFor<T, ScatterAdd>
+  Operation scatter_add(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_add(ids, updates, at);
+  }
   template <AllowedForParam<ScatterSub, 1> Index>
-  requires AllowedFor<T, ScatterSub> Operation scatter_sub(const Output<Index>& ids, const Output<T>& updates,
-                                                           const At& at = {})
-  const { return variable_.scatter_sub(ids, updates, at); }
+    requires AllowedFor<T, ScatterSub>
+  Operation scatter_sub(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_sub(ids, updates, at);
+  }
   Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
 
  private:
   AnyVariable variable_;
 };
 
-template <Element T> Variable<T> AnyVariable::as() const { return Variable<T>(*this); }
+template <Element T>
+Variable<T> AnyVariable::as() const {
+  return Variable<T>(*this);
+}
 
 }  // namespace dflow

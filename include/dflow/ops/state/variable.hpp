@@ -97,7 +97,8 @@ struct IsVariableInitialized : StandardOp<"IsVariableInitialized"> {
   static void infer(InferContext& context);
 };
 
-template <Element T> class Variable;
+template <Element T>
+class Variable;
 
 struct VariableOptions {
   /// Name of the node, unique in its name scope; "Variable" and a number where empty.
@@ -139,7 +140,8 @@ class AnyVariable {
   const std::string& name() const { return handle_.node().name; }
 
   /// With the element type known to the compiler. Errors: InvalidArgument if it is another one.
-  template <Element T> Variable<T> as() const;
+  template <Element T>
+  Variable<T> as() const;
 
   /// A new read, ordered by the control dependencies of the current scope.
   AnyOutput read(const At& at = {}) const;

@@ -80,9 +80,10 @@ DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& i
                     .with_location(at.where));
   }
   if (options.container.starts_with('_')) {
-    throw Error(invalid_argument(str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
-                    .with_node(VariableOp::name, options.name)
-                    .with_location(at.where));
+    throw Error(
+        invalid_argument(str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
+            .with_node(VariableOp::name, options.name)
+            .with_location(at.where));
   }
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();

@@ -1,2 +1,2 @@
-#include <dflow/kernels/cpu/routines/onednn.ipp>
 #include <dflow/kernels/cpu/routines/nn/onednn_conv2d.ipp>
+#include <dflow/kernels/cpu/routines/onednn.ipp>

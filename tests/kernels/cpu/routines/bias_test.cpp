@@ -10,9 +10,10 @@ using namespace test;
 constexpr std::int64_t bias_shapes[][2] = {{1, 1},    {3, 10}, {1000, 3}, {20, 512}, {4, 1300},
                                            {33, 257}, {0, 4},  {4, 0},    {5000, 32}};
 
-TEMPLATE_TEST_CASE("a bias is added to each row or channel, and its gradient is the sum of the rows", "[routines][bias]",
-                   float, double, Half, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                   std::uint16_t, std::uint32_t, std::uint64_t, std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("a bias is added to each row or channel, and its gradient is the sum of the rows",
+                   "[routines][bias]", float, double, Half, BFloat16, std::int8_t, std::int16_t, std::int32_t,
+                   std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::complex<float>,
+                   std::complex<double>) {
   WorkStealingPool threads(2);
   for (CpuLevel level : levels_here()) {
     const CpuOptions options{.max_level = level};

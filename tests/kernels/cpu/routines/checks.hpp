@@ -21,15 +21,25 @@
 /// What the tests of routines share: operands, pools, options and comparison with a reference in double.
 namespace dflow::cpu::test {
 
-template <class T> inline constexpr bool is_complex = false;
-template <class T> inline constexpr bool is_complex<std::complex<T>> = true;
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<std::complex<T>> = true;
 
 /// The type references are computed in.
-template <class T> struct WideOf { using type = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>; };
-template <class T> struct WideOf<std::complex<T>> { using type = std::complex<double>; };
-template <class T> using wide_t = typename WideOf<T>::type;
+template <class T>
+struct WideOf {
+  using type = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+};
+template <class T>
+struct WideOf<std::complex<T>> {
+  using type = std::complex<double>;
+};
+template <class T>
+using wide_t = typename WideOf<T>::type;
 
-template <class T> wide_t<T> wide(T x) {
+template <class T>
+wide_t<T> wide(T x) {
   if constexpr (is_complex<T>) {
     return {static_cast<double>(x.real()), static_cast<double>(x.imag())};
   } else if constexpr (std::is_integral_v<T>) {
@@ -40,14 +50,16 @@ template <class T> wide_t<T> wide(T x) {
 }
 
 /// The elements of an array in the type of references.
-template <class T> std::vector<wide_t<T>> wide_of(const std::vector<T>& values) {
+template <class T>
+std::vector<wide_t<T>> wide_of(const std::vector<T>& values) {
   std::vector<wide_t<T>> all;
   for (const T& value : values) all.push_back(wide(value));
   return all;
 }
 
 /// Half the distance of 1 to the next larger number.
-template <class T> constexpr double unit_roundoff() {
+template <class T>
+constexpr double unit_roundoff() {
   if constexpr (is_complex<T>) return unit_roundoff<typename T::value_type>();
   if constexpr (std::is_same_v<T, float>) return 0x1p-24;
   if constexpr (std::is_same_v<T, double>) return 0x1p-53;
@@ -57,7 +69,8 @@ template <class T> constexpr double unit_roundoff() {
 }
 
 /// Operands that stay away from each other's rounding: uniform in [-1, 1], or small integers.
-template <class T> std::vector<T> random_values(std::int64_t n, unsigned seed) {
+template <class T>
+std::vector<T> random_values(std::int64_t n, unsigned seed) {
   std::mt19937 generator(seed);
   std::vector<T> values(static_cast<std::size_t>(n));
   std::uniform_real_distribution<double> real(-1, 1);
@@ -82,7 +95,8 @@ using computing_t = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v
 
 /// How far an element of T may be from `expected`: `scale` roundings in the computing type of terms of size `terms`,
 /// and where T has fewer bits, the one that stores the result. So what accumulates in a 16-bit type is seen.
-template <class T> double largest_error(double expected, double terms, double scale) {
+template <class T>
+double largest_error(double expected, double terms, double scale) {
   double error = unit_roundoff<computing_t<T>>() * (scale * terms + 2 * expected);
   if constexpr (std::is_same_v<T, Half>) error += 1.01 * unit_roundoff<T>() * expected + 0x1p-25;
   if constexpr (std::is_same_v<T, BFloat16>) error += 1.01 * unit_roundoff<T>() * expected;
@@ -144,7 +158,8 @@ void check_relative(const std::vector<T>& got, const std::vector<wide_t<T>>& exp
   check_terms(got, expected, itself, scale, what);
 }
 
-template <class T> bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 

@@ -75,7 +75,8 @@ std::string conv2d_name(const Conv2dShape& s) {
 }
 
 /// Calls f(input index, filter index, output index) for each product of the convolution.
-template <class F> void each_product(const Conv2dShape& s, F&& f) {
+template <class F>
+void each_product(const Conv2dShape& s, F&& f) {
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t oy = 0; oy < s.out_rows(); ++oy)
       for (std::int64_t ox = 0; ox < s.out_cols(); ++ox)
@@ -95,7 +96,8 @@ template <class F> void each_product(const Conv2dShape& s, F&& f) {
 double scale(std::int64_t products) { return 8.0 + 4.0 * static_cast<double>(products); }
 
 /// The operands of a shape, and its products summed up in double, which all settings share.
-template <class T> struct Reference {
+template <class T>
+struct Reference {
   explicit Reference(const Conv2dShape& shape) : s(shape) {
     const Sizes n = sizes_of(s);
     x = random_values<T>(n.input, 1), w = random_values<T>(n.filter, 2), bias = random_values<T>(s.out_channels, 3);
@@ -131,7 +133,8 @@ void check_forward(ThreadPool& pool, const Reference<T>& of, const CpuOptions& o
               test::name_of(options) + " forward " + conv2d_name(s));
 }
 
-template <class T> void check_backward(ThreadPool& pool, const Reference<T>& of, const CpuOptions& options) {
+template <class T>
+void check_backward(ThreadPool& pool, const Reference<T>& of, const CpuOptions& options) {
   const Conv2dShape& s = of.s;
   std::vector<T> dx(of.x.size(), T(7)), dw(of.w.size(), T(7));
   conv2d_backward_input(pool, s, of.w.data(), of.dy.data(), dx.data(), options);
@@ -142,8 +145,8 @@ template <class T> void check_backward(ThreadPool& pool, const Reference<T>& of,
               test::name_of(options) + " backward filter " + conv2d_name(s));
 }
 
-TEMPLATE_TEST_CASE("a convolution and its gradients equal naive ones in double", "[routines][conv2d]", float, double, Half,
-                   BFloat16) {
+TEMPLATE_TEST_CASE("a convolution and its gradients equal naive ones in double", "[routines][conv2d]", float, double,
+                   Half, BFloat16) {
   KernelCache cache;
   WorkStealingPool threads(2);
   for (const Conv2dShape& s : conv2d_shapes()) {

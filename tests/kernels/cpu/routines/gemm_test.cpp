@@ -15,7 +15,8 @@ struct Case {
 };
 
 /// The operands of a product, and the naive one, which all settings share.
-template <class T> struct Operands {
+template <class T>
+struct Operands {
   explicit Operands(const Case& of) : s(of) {
     a = random_values<T>(s.m * s.k, 1);
     b = random_values<T>(s.k * s.n, 2);
@@ -81,7 +82,8 @@ constexpr int transposes_apart = 1;
 #endif
 
 /// Calls f(operands) for each size and transposition.
-template <class T> void for_all_sizes(auto&& f) {
+template <class T>
+void for_all_sizes(auto&& f) {
   for (const auto& size : sizes) {
     for (int transposes = 0; transposes < 4; transposes += transposes_apart) {
       f(Operands<T>({(transposes & 1) != 0, (transposes & 2) != 0, size[0], size[1], size[2]}));
@@ -89,13 +91,14 @@ template <class T> void for_all_sizes(auto&& f) {
   }
 }
 
-template <class T> void check_both_epilogues(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options) {
+template <class T>
+void check_both_epilogues(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options) {
   check_gemm<T>(pool, of, options, false, false, false);
   check_gemm<T>(pool, of, options, true, true, !is_complex<T>);
 }
 
-TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, transposition and option", "[routines][gemm]",
-                   float, double, Half, BFloat16) {
+TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, transposition and option",
+                   "[routines][gemm]", float, double, Half, BFloat16) {
   KernelCache cache;
   InlinePool serial;
   WorkStealingPool threads(3);
@@ -107,9 +110,9 @@ TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, trans
   });
 }
 
-TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex numbers", "[routines][gemm]", std::int8_t,
-                   std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t,
-                   std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex numbers", "[routines][gemm]",
+                   std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+                   std::uint64_t, std::complex<float>, std::complex<double>) {
   InlinePool serial;
   for_all_sizes<TestType>([&](const Operands<TestType>& of) {
     for (CpuLevel level : levels_here()) check_both_epilogues<TestType>(serial, of, {.max_level = level});

@@ -3,9 +3,9 @@
 #include "checks.hpp"
 
 #include <dflow/core/memory/pool_allocator.hpp>
-#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
-#include <dflow/kernels/cpu/routines/math/gemm.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
+#include <dflow/kernels/cpu/routines/math/gemm.hpp>
+#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 
 #include <memory>
 #include <vector>

@@ -7,12 +7,14 @@ namespace {
 
 using namespace test;
 
-template <class T> T number(double x) {
+template <class T>
+T number(double x) {
   return T(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x));
 }
 
 /// A variable, its slots and its gradient, and what they should become.
-template <class T> struct State {
+template <class T>
+struct State {
   std::vector<T> var, m, v, grad;
   std::vector<double> var_expected, m_expected, v_expected;
 
@@ -37,16 +39,19 @@ template <class T> struct State {
 
 constexpr double lr = 0.125, momentum = 0.75;
 
-template <class T> void momentum_step(State<T>& s, std::size_t i, double g, bool nesterov) {
+template <class T>
+void momentum_step(State<T>& s, std::size_t i, double g, bool nesterov) {
   s.m_expected[i] = s.m_expected[i] * momentum + g;
   s.var_expected[i] -= nesterov ? lr * (g + momentum * s.m_expected[i]) : lr * s.m_expected[i];
 }
 
-template <class T> AdamStep<T> adam_step(bool nesterov) {
+template <class T>
+AdamStep<T> adam_step(bool nesterov) {
   return {number<T>(0.75 * 0.75), number<T>(0.9375 * 0.9375), number<T>(lr), number<T>(0.75),
           number<T>(0.9375),      number<T>(0.001),           nesterov};
 }
-template <class T> void adam_step(State<T>& s, std::size_t i, double g, const AdamStep<T>& step) {
+template <class T>
+void adam_step(State<T>& s, std::size_t i, double g, const AdamStep<T>& step) {
   const double rate = lr * std::sqrt(1 - wide(step.beta2_power)) / (1 - wide(step.beta1_power));
   s.m_expected[i] += 0.25 * (g - s.m_expected[i]);
   s.v_expected[i] += 0.0625 * (g * g - s.v_expected[i]);
@@ -79,8 +84,8 @@ TEMPLATE_TEST_CASE("dense updates follow their formulas", "[routines][optimizers
   }
 }
 
-TEMPLATE_TEST_CASE("sparse updates touch the rows of their indices alone", "[routines][optimizers]", float, double, Half,
-                   BFloat16) {
+TEMPLATE_TEST_CASE("sparse updates touch the rows of their indices alone", "[routines][optimizers]", float, double,
+                   Half, BFloat16) {
   WorkStealingPool threads(2);
   const std::int64_t row = 5, limit = 300;
   std::vector<std::int32_t> indices;

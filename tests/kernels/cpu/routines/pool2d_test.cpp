@@ -67,7 +67,8 @@ const std::vector<Pool2dShape>& pool2d_shapes() {
 }
 
 /// Calls f(output index, input index, number of taps) for each element of each window.
-template <class F> void each_tap(const Pool2dShape& s, F&& f) {
+template <class F>
+void each_tap(const Pool2dShape& s, F&& f) {
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t oy = 0; oy < s.out_rows(); ++oy)
       for (std::int64_t ox = 0; ox < s.out_cols(); ++ox)
@@ -115,8 +116,8 @@ TEMPLATE_TEST_CASE("pooling and its gradients equal naive ones in double", "[rou
   }
 }
 
-TEMPLATE_TEST_CASE("integers have maxima, too", "[routines][pool2d]", std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                   std::uint8_t, std::uint16_t) {
+TEMPLATE_TEST_CASE("integers have maxima, too", "[routines][pool2d]", std::int8_t, std::int16_t, std::int32_t,
+                   std::int64_t, std::uint8_t, std::uint16_t) {
   InlinePool serial;
   for (CpuLevel level : levels_here()) {
     for (const Pool2dShape& s : pool2d_shapes()) {

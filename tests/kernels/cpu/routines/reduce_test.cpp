@@ -34,7 +34,8 @@ std::string reduce_name(const ReduceShape& s) {
   return std::to_string(s.outer) + "x" + std::to_string(s.reduce) + "x" + std::to_string(s.inner);
 }
 
-template <class T> void check_sums(ThreadPool& pool, const CpuOptions& options) {
+template <class T>
+void check_sums(ThreadPool& pool, const CpuOptions& options) {
   for (const ReduceShape& s : reduce_shapes()) {
     const auto x = random_values<T>(s.outer * s.reduce * s.inner, 1);
     std::vector<T> y(static_cast<std::size_t>(s.outer * s.inner));
@@ -64,20 +65,23 @@ TEMPLATE_TEST_CASE("sums, means and products equal naive ones in double", "[rout
   for (CpuLevel level : levels_here()) check_sums<TestType>(threads, {.max_level = level});
 }
 
-template <class T> T lowest() {
+template <class T>
+T lowest() {
   if constexpr (std::is_integral_v<T>)
     return std::numeric_limits<T>::lowest();
   else
     return T(-std::numeric_limits<float>::infinity());
 }
-template <class T> T highest() {
+template <class T>
+T highest() {
   if constexpr (std::is_integral_v<T>)
     return std::numeric_limits<T>::max();
   else
     return T(std::numeric_limits<float>::infinity());
 }
 
-template <class T> void check_order(ThreadPool& pool, const CpuOptions& options) {
+template <class T>
+void check_order(ThreadPool& pool, const CpuOptions& options) {
   for (const ReduceShape& s : reduce_shapes()) {
     INFO(reduce_name(s) << " " << test::name_of(options));
     const auto x = random_values<T>(s.outer * s.reduce * s.inner, 2);
@@ -106,8 +110,8 @@ template <class T> void check_order(ThreadPool& pool, const CpuOptions& options)
   }
 }
 
-TEMPLATE_TEST_CASE("maxima, minima and their first positions are the naive ones", "[routines][reduce]", float, double, Half,
-                   BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+TEMPLATE_TEST_CASE("maxima, minima and their first positions are the naive ones", "[routines][reduce]", float, double,
+                   Half, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
                    std::uint32_t, std::uint64_t) {
   WorkStealingPool threads(2);
   for (CpuLevel level : levels_here()) check_order<TestType>(threads, {.max_level = level});
@@ -139,7 +143,8 @@ TEMPLATE_TEST_CASE("a NaN is the maximum and the minimum, but its position is pa
 constexpr std::int64_t ten_million = 10'000'000;
 
 /// `pattern` repeated to ten million elements; all of them are exact in T.
-template <class T> std::vector<T> repeated(const std::vector<double>& pattern) {
+template <class T>
+std::vector<T> repeated(const std::vector<double>& pattern) {
   std::vector<T> period, x(static_cast<std::size_t>(ten_million));
   for (const double value : pattern) {
     period.push_back(static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(value)));
@@ -255,7 +260,8 @@ TEST_CASE("all and any of booleans, also of none", "[routines][reduce]") {
 }
 
 /// Elements of the whole range of T, or such that the sum of `count` of them fits in 64 bits.
-template <class T> std::vector<T> large_integers(std::int64_t n, std::int64_t count, unsigned seed) {
+template <class T>
+std::vector<T> large_integers(std::int64_t n, std::int64_t count, unsigned seed) {
   std::mt19937_64 generator(seed);
   std::vector<T> values(static_cast<std::size_t>(n));
   const auto divisor = static_cast<T>(sizeof(T) == 8 && count > 0 ? count : 1);
@@ -263,7 +269,8 @@ template <class T> std::vector<T> large_integers(std::int64_t n, std::int64_t co
   return values;
 }
 
-template <class T> void check_integer_means(ThreadPool& pool, const CpuOptions& options) {
+template <class T>
+void check_integer_means(ThreadPool& pool, const CpuOptions& options) {
   using Wide = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
   for (const ReduceShape& s : reduce_shapes()) {
     INFO(reduce_name(s) << " " << test::name_of(options));
@@ -291,8 +298,8 @@ template <class T> void check_integer_means(ThreadPool& pool, const CpuOptions& 
 }
 
 // The expected values are exact quotients of exact sums.
-TEMPLATE_TEST_CASE("a mean of integers is right where their sum does not fit in the type", "[routines][reduce]", std::int8_t,
-                   std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+TEMPLATE_TEST_CASE("a mean of integers is right where their sum does not fit in the type", "[routines][reduce]",
+                   std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
                    std::uint64_t) {
   WorkStealingPool threads(2);
   for (CpuLevel level : levels_here()) check_integer_means<TestType>(threads, {.max_level = level});

@@ -10,7 +10,8 @@ namespace {
 
 using namespace test;
 
-template <class Index> std::vector<Index> random_indices(std::int64_t count, std::int64_t limit, unsigned seed) {
+template <class Index>
+std::vector<Index> random_indices(std::int64_t count, std::int64_t limit, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_int_distribution<std::int64_t> pick(0, limit - 1);
   std::vector<Index> indices;
@@ -80,7 +81,8 @@ TEST_CASE("indices far out of range are only reported", "[routines][rows]") {
 }
 
 /// One row's effect, rounded to T: what the definition says.
-template <class T> T apply(ScatterOp op, T a, T b) {
+template <class T>
+T apply(ScatterOp op, T a, T b) {
   using Wide = std::conditional_t<std::is_integral_v<T>, wide_t<T>, computing_t<T>>;
   const auto rounded = [&](auto&& f) { return static_cast<T>(f(static_cast<Wide>(a), static_cast<Wide>(b))); };
   switch (op) {

@@ -12,7 +12,8 @@ using namespace test;
 constexpr std::int64_t softmax_shapes[][2] = {{1, 1},    {3, 10}, {7, 33}, {2, 1000},
                                               {1, 5001}, {0, 5},  {4, 0},  {40, 512}};
 
-template <class T> std::vector<T> logits_of(std::int64_t n, unsigned seed) {
+template <class T>
+std::vector<T> logits_of(std::int64_t n, unsigned seed) {
   auto x = random_values<T>(n, seed);
   for (T& v : x) v = T(static_cast<float>(wide(v)) * 20.0f);
   return x;
@@ -21,7 +22,8 @@ template <class T> std::vector<T> logits_of(std::int64_t n, unsigned seed) {
 struct Row {
   double largest = -std::numeric_limits<double>::infinity(), sum = 0;
 };
-template <class T> Row row_of(const T* x, std::int64_t n) {
+template <class T>
+Row row_of(const T* x, std::int64_t n) {
   Row row;
   for (std::int64_t i = 0; i < n; ++i) row.largest = std::max(row.largest, wide(x[i]));
   for (std::int64_t i = 0; i < n; ++i) row.sum += std::exp(wide(x[i]) - row.largest);
@@ -80,8 +82,8 @@ TEMPLATE_TEST_CASE("softmax, log softmax and their gradients equal naive ones in
   }
 }
 
-TEMPLATE_TEST_CASE("cross entropies and their gradients equal naive ones in double", "[routines][softmax]", float, double,
-                   Half, BFloat16) {
+TEMPLATE_TEST_CASE("cross entropies and their gradients equal naive ones in double", "[routines][softmax]", float,
+                   double, Half, BFloat16) {
   WorkStealingPool threads(2);
   for (CpuLevel level : levels_here()) {
     const CpuOptions options{.max_level = level};

@@ -17,9 +17,13 @@ struct Case {
   std::vector<std::int32_t> permutation;
 };
 
-template <std::size_t bytes> struct Element { unsigned char memory[bytes]; };
+template <std::size_t bytes>
+struct Element {
+  unsigned char memory[bytes];
+};
 
-template <std::size_t bytes> std::vector<Element<bytes>> numbered(std::int64_t n) {
+template <std::size_t bytes>
+std::vector<Element<bytes>> numbered(std::int64_t n) {
   std::vector<Element<bytes>> x(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::uint64_t words[] = {i, ~i};
@@ -28,7 +32,8 @@ template <std::size_t bytes> std::vector<Element<bytes>> numbered(std::int64_t n
   return x;
 }
 
-template <std::size_t bytes> void check_transpose(ThreadPool& pool, const Case& t, CpuLevel level) {
+template <std::size_t bytes>
+void check_transpose(ThreadPool& pool, const Case& t, CpuLevel level) {
   const std::int64_t count = std::accumulate(t.dims.begin(), t.dims.end(), std::int64_t{1}, std::multiplies<>());
   const auto x = numbered<bytes>(count);
   std::vector<Element<bytes>> y(x.size()), expected(x.size());
@@ -121,7 +126,8 @@ TEST_CASE("a transpose moves every element to its place, for each size of elemen
 
 /// More than `streamed_bytes`, with rows of the result that are whole cache lines; the last square may be cut either
 /// way.
-template <std::size_t bytes> void check_large_transpose(ThreadPool& pool, CpuLevel level) {
+template <std::size_t bytes>
+void check_large_transpose(ThreadPool& pool, CpuLevel level) {
   for (const std::int64_t rows : {1088, 1072}) {
     const std::int64_t columns = (std::int64_t{4} << 20) / (rows * static_cast<std::int64_t>(bytes)) + 7;
     check_transpose<bytes>(pool, {{rows, columns}, {1, 0}}, level);

@@ -11,7 +11,8 @@ namespace {
 
 using namespace test;
 
-template <class T> struct Function {
+template <class T>
+struct Function {
   const char* name;
   void (*ours)(std::int64_t, const T*, T*, CpuLevel);
   long double (*exact)(long double);
@@ -19,7 +20,8 @@ template <class T> struct Function {
   double ulps;
 };
 
-template <class T> std::vector<Function<T>> functions() {
+template <class T>
+std::vector<Function<T>> functions() {
   const bool single = std::is_same_v<T, float>;
   return {
       {"exp", vexp<T>, [](long double x) { return std::exp(x); }, single ? -110.0 : -750.0, single ? 90.0 : 711.0, 2},
@@ -36,7 +38,8 @@ template <class T> std::vector<Function<T>> functions() {
 }
 
 /// Distance in units of the last place of the exact value, whose spacing is never below the denormals'.
-template <class T> double error_in_ulps(T got, long double exact) {
+template <class T>
+double error_in_ulps(T got, long double exact) {
   if (std::isnan(exact)) return std::isnan(got) ? 0 : 1e30;
   const T rounded = static_cast<T>(exact);
   if (got == rounded) return 0;
@@ -77,7 +80,8 @@ TEMPLATE_TEST_CASE("elementary functions are right within a few units in the las
 }
 
 /// The neighbours of `x`: `count` numbers below it, itself, and as many above.
-template <class T> std::vector<T> neighbours(T x, int count) {
+template <class T>
+std::vector<T> neighbours(T x, int count) {
   std::vector<T> all(static_cast<std::size_t>(2 * count + 1), x);
   const auto middle = static_cast<std::size_t>(count);
   for (std::size_t i = 1; i <= middle; ++i) {
@@ -89,7 +93,8 @@ template <class T> std::vector<T> neighbours(T x, int count) {
 
 /// Where one formula ends and another begins, and where a function reaches its limit, by the sources and by what is
 /// usual: the multiples of ln 2 / 2 in exp, 0.625 of tanh in double, 1 of erf, sqrt(1/2) of log.
-template <class T> std::vector<T> branch_points() {
+template <class T>
+std::vector<T> branch_points() {
   const bool single = std::is_same_v<T, float>;
   std::vector<double> points = {0,
                                 1e-8,

@@ -115,12 +115,17 @@ struct UnpackKernel {
 
 }  // namespace detail
 
-template <class T> struct Kernel<Concat, Cpu, T> : detail::ConcatKernel {};
-template <class T> struct Kernel<Pack, Cpu, T> : detail::PackKernel {};
-template <class T> struct Kernel<Split, Cpu, T> : detail::SplitKernel {};
-template <class T> struct Kernel<Unpack, Cpu, T> : detail::UnpackKernel {};
+template <class T>
+struct Kernel<Concat, Cpu, T> : detail::ConcatKernel {};
+template <class T>
+struct Kernel<Pack, Cpu, T> : detail::PackKernel {};
+template <class T>
+struct Kernel<Split, Cpu, T> : detail::SplitKernel {};
+template <class T>
+struct Kernel<Unpack, Cpu, T> : detail::UnpackKernel {};
 
-template <class T> struct Kernel<ConcatOffset, Cpu, T> {
+template <class T>
+struct Kernel<ConcatOffset, Cpu, T> {
   double cost_ns(const KernelInit&) const { return 200; }
 
   void operator()(KernelContext& context) const {

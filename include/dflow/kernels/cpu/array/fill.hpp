@@ -9,7 +9,8 @@
 
 namespace dflow {
 
-template <class T, class I> struct Kernel<Fill, Cpu, T, I> {
+template <class T, class I>
+struct Kernel<Fill, Cpu, T, I> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -21,7 +22,8 @@ template <class T, class I> struct Kernel<Fill, Cpu, T, I> {
   }
 };
 
-template <class T> struct Kernel<Range, Cpu, T> {
+template <class T>
+struct Kernel<Range, Cpu, T> {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 

@@ -25,7 +25,8 @@ inline std::string position_to_string(std::int64_t position, const Shape& shape)
   return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
 }
 
-template <class I> struct GatherKernel {
+template <class I>
+struct GatherKernel {
   double cost_ns(const KernelInit& init) const { return move_cost_ns(init) + estimated_elements(init.inputs[1]) * 2; }
 
   void operator()(KernelContext& context) const {
@@ -61,7 +62,8 @@ template <class I> struct GatherKernel {
 
 }  // namespace detail
 
-template <class T, class I> struct Kernel<Gather, Cpu, T, I> : detail::GatherKernel<I> {
+template <class T, class I>
+struct Kernel<Gather, Cpu, T, I> : detail::GatherKernel<I> {
   static constexpr bool splits = !std::is_same_v<T, std::string>;
 };
 

@@ -9,7 +9,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<ZerosLike, Cpu, T> {
+template <class T>
+struct Kernel<ZerosLike, Cpu, T> {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const {
     return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.05;
@@ -26,7 +27,8 @@ template <class T> struct Kernel<ZerosLike, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<OnesLike, Cpu, T> {
+template <class T>
+struct Kernel<OnesLike, Cpu, T> {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const {
     return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.05;
@@ -49,7 +51,9 @@ struct ForwardKernel {
 
 }  // namespace detail
 
-template <class T> struct Kernel<Identity, Cpu, T> : detail::ForwardKernel {};
-template <class T> struct Kernel<StopGradient, Cpu, T> : detail::ForwardKernel {};
+template <class T>
+struct Kernel<Identity, Cpu, T> : detail::ForwardKernel {};
+template <class T>
+struct Kernel<StopGradient, Cpu, T> : detail::ForwardKernel {};
 
 }  // namespace dflow

@@ -8,7 +8,8 @@
 
 namespace dflow {
 
-template <class T, class I> struct Kernel<OneHot, Cpu, T, I> {
+template <class T, class I>
+struct Kernel<OneHot, Cpu, T, I> {
   OneHot::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }

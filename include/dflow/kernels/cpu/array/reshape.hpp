@@ -19,8 +19,11 @@ struct ReshapeKernel {
 
 }  // namespace detail
 
-template <class T, class I> struct Kernel<Reshape, Cpu, T, I> : detail::ReshapeKernel {};
-template <class T> struct Kernel<ExpandDims, Cpu, T> : detail::ReshapeKernel {};
-template <class T> struct Kernel<Squeeze, Cpu, T> : detail::ReshapeKernel {};
+template <class T, class I>
+struct Kernel<Reshape, Cpu, T, I> : detail::ReshapeKernel {};
+template <class T>
+struct Kernel<ExpandDims, Cpu, T> : detail::ReshapeKernel {};
+template <class T>
+struct Kernel<Squeeze, Cpu, T> : detail::ReshapeKernel {};
 
 }  // namespace dflow

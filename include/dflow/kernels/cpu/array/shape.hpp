@@ -35,8 +35,11 @@ struct SizeKernel {
 
 }  // namespace detail
 
-template <class T> struct Kernel<ShapeOf, Cpu, T> : detail::ShapeKernel {};
-template <class T> struct Kernel<RankOf, Cpu, T> : detail::RankKernel {};
-template <class T> struct Kernel<SizeOf, Cpu, T> : detail::SizeKernel {};
+template <class T>
+struct Kernel<ShapeOf, Cpu, T> : detail::ShapeKernel {};
+template <class T>
+struct Kernel<RankOf, Cpu, T> : detail::RankKernel {};
+template <class T>
+struct Kernel<SizeOf, Cpu, T> : detail::SizeKernel {};
 
 }  // namespace dflow

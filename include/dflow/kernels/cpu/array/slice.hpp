@@ -65,9 +65,11 @@ struct PadKernel {
 
 }  // namespace detail
 
-template <class T, class I> struct Kernel<Slice, Cpu, T, I> : detail::SliceKernel {
+template <class T, class I>
+struct Kernel<Slice, Cpu, T, I> : detail::SliceKernel {
   static constexpr bool splits = !std::is_same_v<T, std::string>;
 };
-template <class T, class I> struct Kernel<Pad, Cpu, T, I> : detail::PadKernel {};
+template <class T, class I>
+struct Kernel<Pad, Cpu, T, I> : detail::PadKernel {};
 
 }  // namespace dflow

@@ -53,11 +53,13 @@ struct TransposeKernel {
 
 }  // namespace detail
 
-template <class T, class I> struct Kernel<Transpose, Cpu, T, I> : detail::TransposeKernel {
+template <class T, class I>
+struct Kernel<Transpose, Cpu, T, I> : detail::TransposeKernel {
   static constexpr bool splits = !std::is_same_v<T, std::string>;
 };
 
-template <class T> struct Kernel<InvertPermutation, Cpu, T> {
+template <class T>
+struct Kernel<InvertPermutation, Cpu, T> {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 

@@ -8,7 +8,8 @@
 
 namespace dflow {
 
-template <> struct Kernel<Assert, Cpu> {
+template <>
+struct Kernel<Assert, Cpu> {
   Assert::Attrs attrs;
 
   double cost_ns(const KernelInit&) const { return 20; }
@@ -26,7 +27,8 @@ template <> struct Kernel<Assert, Cpu> {
   }
 };
 
-template <class T> struct Kernel<CheckNumerics, Cpu, T> {
+template <class T>
+struct Kernel<CheckNumerics, Cpu, T> {
   CheckNumerics::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 100 + 0.5 * estimated_elements(init.inputs[0]); }

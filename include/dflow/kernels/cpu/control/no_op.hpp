@@ -5,7 +5,8 @@
 
 namespace dflow {
 
-template <> struct Kernel<NoOp, Cpu> {
+template <>
+struct Kernel<NoOp, Cpu> {
   double cost_ns(const KernelInit&) const { return 5; }
   void operator()(KernelContext&) const {}
 };

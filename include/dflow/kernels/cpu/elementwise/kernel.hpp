@@ -2,8 +2,8 @@
 
 #include <dflow/base/cpu_features.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/kernels/cpu/elementwise/code.hpp>
 #include <dflow/kernels/cpu/cpu.hpp>
+#include <dflow/kernels/cpu/elementwise/code.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/op/elementwise.hpp>
 
@@ -25,7 +25,8 @@ std::unique_ptr<AnyKernel> make_elementwise_kernel(const KernelInit& init, const
 
 /// y = code(inputs...), all inputs broadcast to the shape of y, to which they must broadcast. Throws InvalidArgument if
 /// the code rejects an element.
-void run_elementwise(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs, AnyTensor& y);
+void run_elementwise(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs,
+                     AnyTensor& y);
 
 /// How far the node's device lets kernels use the processor.
 CpuLevel allowed_cpu_level(const KernelInit& init) noexcept;

@@ -32,7 +32,8 @@ struct BroadcastWalk {
       if (shape.dim(d) == 1) continue;
       const auto at = static_cast<std::size_t>(d);
       bool joins = rank > 0;
-      for (std::size_t i = 0; i < inputs.size(); ++i) joins = joins && strides[i][rank - 1] == full[i][at] * shape.dim(d);
+      for (std::size_t i = 0; i < inputs.size(); ++i)
+        joins = joins && strides[i][rank - 1] == full[i][at] * shape.dim(d);
       if (!joins) extents[rank++] = 1;
       extents[rank - 1] *= shape.dim(d);
       for (std::size_t i = 0; i < inputs.size(); ++i) strides[i][rank - 1] = full[i][at];
@@ -103,11 +104,16 @@ void fill_cells(std::int64_t n, const void* from, void* to) {
 /// to[0, n) = from[0].
 DFLOW_INLINE void fill_elements(std::size_t bytes, std::int64_t n, const void* from, void* to) {
   switch (bytes) {
-    case 1: return fill_cells<1>(n, from, to);
-    case 2: return fill_cells<2>(n, from, to);
-    case 4: return fill_cells<4>(n, from, to);
-    case 8: return fill_cells<8>(n, from, to);
-    default: return fill_cells<16>(n, from, to);
+    case 1:
+      return fill_cells<1>(n, from, to);
+    case 2:
+      return fill_cells<2>(n, from, to);
+    case 4:
+      return fill_cells<4>(n, from, to);
+    case 8:
+      return fill_cells<8>(n, from, to);
+    default:
+      return fill_cells<16>(n, from, to);
   }
 }
 
@@ -145,11 +151,16 @@ void gather_cells(const BroadcastWalk& walk, int input, std::int64_t n, const Wa
 DFLOW_INLINE void gather_elements(const BroadcastWalk& walk, int input, std::size_t bytes, std::int64_t n,
                                   const WalkPosition& position, const void* from, void* to) {
   switch (bytes) {
-    case 1: return gather_cells<1>(walk, input, n, position, from, to);
-    case 2: return gather_cells<2>(walk, input, n, position, from, to);
-    case 4: return gather_cells<4>(walk, input, n, position, from, to);
-    case 8: return gather_cells<8>(walk, input, n, position, from, to);
-    default: return gather_cells<16>(walk, input, n, position, from, to);
+    case 1:
+      return gather_cells<1>(walk, input, n, position, from, to);
+    case 2:
+      return gather_cells<2>(walk, input, n, position, from, to);
+    case 4:
+      return gather_cells<4>(walk, input, n, position, from, to);
+    case 8:
+      return gather_cells<8>(walk, input, n, position, from, to);
+    default:
+      return gather_cells<16>(walk, input, n, position, from, to);
   }
 }
 
@@ -250,8 +261,8 @@ const char* split(ThreadPool& pool, std::int64_t total, double ns_per_element, s
   return complaint.load(std::memory_order_relaxed);
 }
 
-DFLOW_INLINE const char* run_dense(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs,
-                                   AnyTensor& y) {
+DFLOW_INLINE const char* run_dense(ThreadPool& pool, const ElementwiseCode& code,
+                                   std::span<const AnyTensor* const> inputs, AnyTensor& y) {
   const ElementwiseRun run(code, inputs, y);
   return split(pool, y.num_elements(), code.ns_per_element, 64,
                [&](std::int64_t begin, std::int64_t end) { return run.dense(begin, end); });
@@ -302,11 +313,13 @@ class ElementwiseKernel final : public AnyKernel {
     for (int i = 0; i < code_.num_inputs; ++i) tensors[i] = &context.input(i);
     const std::span<const AnyTensor* const> inputs(tensors, code_.num_inputs);
     const bool one_shape = have_one_shape(inputs);
-    AnyTensor& y = one_shape ? make_output(context, tensors[0]->shape()) : make_output(context, broadcast_shape(context));
+    AnyTensor& y =
+        one_shape ? make_output(context, tensors[0]->shape()) : make_output(context, broadcast_shape(context));
     if (y.num_elements() == 0) return;
-    const char* wrong = one_shape ? run_dense(context.pool(), code_, inputs, y)
-                                  : run_broadcast(context.pool(), code_, inputs, y);
-    if (wrong != nullptr) [[unlikely]] context.fail(wrong);
+    const char* wrong =
+        one_shape ? run_dense(context.pool(), code_, inputs, y) : run_broadcast(context.pool(), code_, inputs, y);
+    if (wrong != nullptr) [[unlikely]]
+      context.fail(wrong);
   }
 
   double cost_ns() const noexcept override { return cost_ns_; }
@@ -323,7 +336,8 @@ class ElementwiseKernel final : public AnyKernel {
     const void* inputs[max_elementwise_inputs];
     for (int i = 0; i < code_.num_inputs; ++i) inputs[i] = context.input(i).raw_data();
     const char* wrong = code_.dense(1, inputs, make_output(context, Shape()).raw_data(), code_.max_level);
-    if (wrong != nullptr) [[unlikely]] context.fail(wrong);
+    if (wrong != nullptr) [[unlikely]]
+      context.fail(wrong);
   }
 
   /// In the buffer of an input if that is the last use of it, else newly allocated.
@@ -341,8 +355,9 @@ class ElementwiseKernel final : public AnyKernel {
     Shape shape = context.input(0).shape();
     for (int i = 1; i < code_.num_inputs; ++i) {
       const Shape& other = context.input(i).shape();
-      const std::optional<Shape> both =
-          code_.broadcasts ? broadcast_shapes(shape, other) : shape == other ? std::optional(shape) : std::nullopt;
+      const std::optional<Shape> both = code_.broadcasts ? broadcast_shapes(shape, other)
+                                        : shape == other ? std::optional(shape)
+                                                         : std::nullopt;
       if (!both) {
         context.fail(str_cat("shapes ", shape.to_string(), " and ", other.to_string(),
                              code_.broadcasts ? " do not broadcast together" : " differ"));
@@ -362,11 +377,12 @@ DFLOW_INLINE std::unique_ptr<AnyKernel> make_elementwise_kernel(const KernelInit
   return std::make_unique<detail::ElementwiseKernel>(init, code);
 }
 
-DFLOW_INLINE void run_elementwise(ThreadPool& pool, const ElementwiseCode& code, std::span<const AnyTensor* const> inputs,
-                                  AnyTensor& y) {
+DFLOW_INLINE void run_elementwise(ThreadPool& pool, const ElementwiseCode& code,
+                                  std::span<const AnyTensor* const> inputs, AnyTensor& y) {
   if (y.num_elements() == 0) return;
   const bool is_dense = detail::have_one_shape(inputs) && inputs[0]->shape() == y.shape();
-  const char* wrong = is_dense ? detail::run_dense(pool, code, inputs, y) : detail::run_broadcast(pool, code, inputs, y);
+  const char* wrong =
+      is_dense ? detail::run_dense(pool, code, inputs, y) : detail::run_broadcast(pool, code, inputs, y);
   if (wrong != nullptr) throw Error(invalid_argument(wrong));
 }
 

@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <type_traits>
 
-/// Which loops compute the library's elementwise ops: those of `LoopOps` their expression, compiled per CpuLevel; a few functions
-/// of float and double loops of their own; all else (complex numbers, integer division, the gamma functions) the
-/// expression as it stands.
+/// Which loops compute the library's elementwise ops: those of `LoopOps` their expression, compiled per CpuLevel; a few
+/// functions of float and double loops of their own; all else (complex numbers, integer division, the gamma functions)
+/// the expression as it stands.
 
 namespace dflow::cpu {
 
@@ -26,13 +26,17 @@ template <class O, class T>
 const ElementwiseLoops& loops_of(CpuLevel max_level) {
   switch (usable_level(max_level)) {
 #if defined(DFLOW_HEADER_ONLY)
-    default: return DFLOW_CPU_VARIANT::elementwise_loops<O, T>();
+    default:
+      return DFLOW_CPU_VARIANT::elementwise_loops<O, T>();
 #else
 #if defined(DFLOW_CPU_VARIANTS_X86)
-    case CpuLevel::x86_64_v4: return v4::elementwise_loops<O, T>();
-    case CpuLevel::x86_64_v3: return v3::elementwise_loops<O, T>();
+    case CpuLevel::x86_64_v4:
+      return v4::elementwise_loops<O, T>();
+    case CpuLevel::x86_64_v3:
+      return v3::elementwise_loops<O, T>();
 #endif
-    default: return baseline::elementwise_loops<O, T>();
+    default:
+      return baseline::elementwise_loops<O, T>();
 #endif
   }
 }

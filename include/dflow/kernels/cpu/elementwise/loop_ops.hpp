@@ -29,13 +29,14 @@ namespace detail {
 /// Real numbers; an op that may refuse an element has no loops for that type.
 template <class O, class T>
 constexpr bool has_loops = contains_v<O, LoopOps> && contains_v<T, element_t<0, typename O::TypeParams>> &&
-                           ((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || math::HalfPrecision<T>) &&
-                           !(std::is_floating_point_v<T> && contains_v<O, ArrayFunctionOps>) &&
-                           !ChecksElements<O, T> && !ChecksElements<O, T, T>;
+                           ((std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) || math::HalfPrecision<T>)&&!(
+                               std::is_floating_point_v<T> && contains_v<O, ArrayFunctionOps>)&&!ChecksElements<O, T> &&
+                           !ChecksElements<O, T, T>;
 
 }  // namespace detail
 
-/// The loops of op O for element type T at one level. Those with a repeated input are there for two inputs that broadcast.
+/// The loops of op O for element type T at one level. Those with a repeated input are there for two inputs that
+/// broadcast.
 struct ElementwiseLoops {
   ElementwiseLoop dense = nullptr;
   ElementwiseLoop first_repeated = nullptr;

@@ -10,7 +10,8 @@ namespace dflow {
 namespace cpu {
 
 /// Calls body(matrix, row) for each row of each matrix of `shape`.
-template <class Body> void for_each_row(KernelContext& context, const Shape& shape, const Body& body) {
+template <class Body>
+void for_each_row(KernelContext& context, const Shape& shape, const Body& body) {
   const std::int64_t rows = shape[shape.rank() - 2], columns = shape[shape.rank() - 1];
   if (shape.num_elements() == 0) return;
   context.pool().parallel_for(shape.num_elements(0, shape.rank() - 1), 5.0 + static_cast<double>(columns),
@@ -21,7 +22,8 @@ template <class Body> void for_each_row(KernelContext& context, const Shape& sha
 
 }  // namespace cpu
 
-template <class T, class I> struct Kernel<MatrixBandPart, Cpu, T, I> {
+template <class T, class I>
+struct Kernel<MatrixBandPart, Cpu, T, I> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
   void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<I>& num_lower, const Tensor<I>& num_upper,
@@ -41,7 +43,8 @@ template <class T, class I> struct Kernel<MatrixBandPart, Cpu, T, I> {
   }
 };
 
-template <class T> struct Kernel<MatrixDiag, Cpu, T> {
+template <class T>
+struct Kernel<MatrixDiag, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
   void operator()(KernelContext& context, const Tensor<T>& x, Tensor<T>& y) const {
@@ -54,7 +57,8 @@ template <class T> struct Kernel<MatrixDiag, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<MatrixDiagPart, Cpu, T> {
+template <class T>
+struct Kernel<MatrixDiagPart, Cpu, T> {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit& init) const { return 5 * detail::move_cost_ns(init); }
 
@@ -68,7 +72,8 @@ template <class T> struct Kernel<MatrixDiagPart, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<MatrixSetDiag, Cpu, T> {
+template <class T>
+struct Kernel<MatrixSetDiag, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
 
   void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<T>& diagonal, Tensor<T>& y) const {

@@ -7,7 +7,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<Cholesky, Cpu, T> {
+template <class T>
+struct Kernel<Cholesky, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 1.0 / 3); }
 
   void operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& l) const {

@@ -15,12 +15,15 @@
 
 namespace dflow::cpu {
 
-template <class T> using RowMajorMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class T>
+using RowMajorMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 /// A kernel's own copy of a matrix, aligned alike for each, so that sums do not depend on where the tensor lies.
-template <class T> using OwnMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+template <class T>
+using OwnMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 
 /// The matrices in the last two dimensions of a tensor.
-template <class T, class Element = std::remove_const_t<T>> class Matrices {
+template <class T, class Element = std::remove_const_t<T>>
+class Matrices {
  public:
   using Map =
       Eigen::Map<std::conditional_t<std::is_const_v<T>, const RowMajorMatrix<Element>, RowMajorMatrix<Element>>>;
@@ -42,8 +45,14 @@ template <class T, class Element = std::remove_const_t<T>> class Matrices {
   std::int64_t rows_, columns_, count_;
 };
 
-template <class T> Matrices<const T> matrices(const Tensor<T>& tensor) { return {tensor.data(), tensor.shape()}; }
-template <class T> Matrices<T> matrices(Tensor<T>& tensor) { return {tensor.data(), tensor.shape()}; }
+template <class T>
+Matrices<const T> matrices(const Tensor<T>& tensor) {
+  return {tensor.data(), tensor.shape()};
+}
+template <class T>
+Matrices<T> matrices(Tensor<T>& tensor) {
+  return {tensor.data(), tensor.shape()};
+}
 
 /// The product of three extents, for costs.
 inline double cube(std::int64_t a, std::int64_t b, std::int64_t c) {

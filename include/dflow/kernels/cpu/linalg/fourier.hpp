@@ -14,7 +14,8 @@ namespace dflow {
 namespace cpu {
 
 /// FFT and IFFT over the last dimensions.
-template <class Op, class C> struct FourierKernel {
+template <class Op, class C>
+struct FourierKernel {
   using R = typename C::value_type;
   std::shared_ptr<FourierPlans<R>> plans = std::make_shared<FourierPlans<R>>();
 
@@ -34,7 +35,8 @@ template <class Op, class C> struct FourierKernel {
 };
 
 /// to = from, each dimension cut at its end or filled up with zeros there.
-template <class T> void resize_dims(const Shape& from_shape, const T* from, const Shape& to_shape, T* to) {
+template <class T>
+void resize_dims(const Shape& from_shape, const T* from, const Shape& to_shape, T* to) {
   if (to_shape.num_elements() == 0) return;
   const int last = to_shape.rank() - 1;
   const std::int64_t count = std::min(from_shape[last], to_shape[last]);
@@ -59,7 +61,8 @@ template <class T> void resize_dims(const Shape& from_shape, const T* from, cons
 inline double multiplicity(std::int64_t k, std::int64_t length) { return k == 0 || 2 * k == length ? 1.0 : 2.0; }
 
 /// The transforms between real elements and the half of their coefficients. Lengths are those of the real elements.
-template <class R> class RealFourier {
+template <class R>
+class RealFourier {
  public:
   using C = std::complex<R>;
 
@@ -115,7 +118,8 @@ template <class R> class RealFourier {
                   });
   }
 
-  template <class T> AnyTensor temporary(const Shape& shape) const {
+  template <class T>
+  AnyTensor temporary(const Shape& shape) const {
     return context_.allocate_temporary(dtype_of<T>, shape);
   }
 
@@ -128,7 +132,8 @@ template <class R> class RealFourier {
   Shape real_, half_;
 };
 
-template <class T> struct RealFourierKernelOf {
+template <class T>
+struct RealFourierKernelOf {
   std::shared_ptr<FourierPlans<T>> plans = std::make_shared<FourierPlans<T>>();
 
   double cost_ns(const KernelInit& init) const { return 1000 + estimated_elements(init.inputs[0]) * 40; }
@@ -145,7 +150,8 @@ template <class T> struct RealFourierKernelOf {
   context.fail("Treal and Tcomplex are of different precision");
 }
 
-template <class T, class U> struct RfftKernel : RealFourierKernelOf<T> {
+template <class T, class U>
+struct RfftKernel : RealFourierKernelOf<T> {
   void operator()(KernelContext& context, const Tensor<T>& x, const Tensor<std::int32_t>&, Tensor<U>& y) const {
     if constexpr (std::is_same_v<U, std::complex<T>>) {
       RealFourier<T> fourier = this->transform(context, x.shape());
@@ -158,7 +164,8 @@ template <class T, class U> struct RfftKernel : RealFourierKernelOf<T> {
   }
 };
 
-template <class T, class U> struct IrfftKernel : RealFourierKernelOf<T> {
+template <class T, class U>
+struct IrfftKernel : RealFourierKernelOf<T> {
   void operator()(KernelContext& context, const Tensor<U>& y, const Tensor<std::int32_t>&, Tensor<T>& x) const {
     if constexpr (std::is_same_v<U, std::complex<T>>) {
       RealFourier<T> fourier = this->transform(context, y.shape());
@@ -175,20 +182,33 @@ template <class T, class U> struct IrfftKernel : RealFourierKernelOf<T> {
 
 }  // namespace cpu
 
-template <class C> struct Kernel<Fft, Cpu, C> : cpu::FourierKernel<Fft, C> {};
-template <class C> struct Kernel<Fft2d, Cpu, C> : cpu::FourierKernel<Fft2d, C> {};
-template <class C> struct Kernel<Fft3d, Cpu, C> : cpu::FourierKernel<Fft3d, C> {};
-template <class C> struct Kernel<Ifft, Cpu, C> : cpu::FourierKernel<Ifft, C> {};
-template <class C> struct Kernel<Ifft2d, Cpu, C> : cpu::FourierKernel<Ifft2d, C> {};
-template <class C> struct Kernel<Ifft3d, Cpu, C> : cpu::FourierKernel<Ifft3d, C> {};
-template <class T, class U> struct Kernel<Rfft, Cpu, T, U> : cpu::RfftKernel<T, U> {};
-template <class T, class U> struct Kernel<Rfft2d, Cpu, T, U> : cpu::RfftKernel<T, U> {};
-template <class T, class U> struct Kernel<Rfft3d, Cpu, T, U> : cpu::RfftKernel<T, U> {};
-template <class T, class U> struct Kernel<Irfft, Cpu, T, U> : cpu::IrfftKernel<T, U> {};
-template <class T, class U> struct Kernel<Irfft2d, Cpu, T, U> : cpu::IrfftKernel<T, U> {};
-template <class T, class U> struct Kernel<Irfft3d, Cpu, T, U> : cpu::IrfftKernel<T, U> {};
+template <class C>
+struct Kernel<Fft, Cpu, C> : cpu::FourierKernel<Fft, C> {};
+template <class C>
+struct Kernel<Fft2d, Cpu, C> : cpu::FourierKernel<Fft2d, C> {};
+template <class C>
+struct Kernel<Fft3d, Cpu, C> : cpu::FourierKernel<Fft3d, C> {};
+template <class C>
+struct Kernel<Ifft, Cpu, C> : cpu::FourierKernel<Ifft, C> {};
+template <class C>
+struct Kernel<Ifft2d, Cpu, C> : cpu::FourierKernel<Ifft2d, C> {};
+template <class C>
+struct Kernel<Ifft3d, Cpu, C> : cpu::FourierKernel<Ifft3d, C> {};
+template <class T, class U>
+struct Kernel<Rfft, Cpu, T, U> : cpu::RfftKernel<T, U> {};
+template <class T, class U>
+struct Kernel<Rfft2d, Cpu, T, U> : cpu::RfftKernel<T, U> {};
+template <class T, class U>
+struct Kernel<Rfft3d, Cpu, T, U> : cpu::RfftKernel<T, U> {};
+template <class T, class U>
+struct Kernel<Irfft, Cpu, T, U> : cpu::IrfftKernel<T, U> {};
+template <class T, class U>
+struct Kernel<Irfft2d, Cpu, T, U> : cpu::IrfftKernel<T, U> {};
+template <class T, class U>
+struct Kernel<Irfft3d, Cpu, T, U> : cpu::IrfftKernel<T, U> {};
 
-template <class T, class U> struct Kernel<RfftGrad, Cpu, T, U> : cpu::RealFourierKernelOf<T> {
+template <class T, class U>
+struct Kernel<RfftGrad, Cpu, T, U> : cpu::RealFourierKernelOf<T> {
   void operator()(KernelContext& context, const Tensor<U>& dy, const Tensor<std::int32_t>&, const Tensor<std::int32_t>&,
                   Tensor<T>& dx) const {
     if constexpr (std::is_same_v<U, std::complex<T>>) {
@@ -208,7 +228,8 @@ template <class T, class U> struct Kernel<RfftGrad, Cpu, T, U> : cpu::RealFourie
   }
 };
 
-template <class T, class U> struct Kernel<IrfftGrad, Cpu, T, U> : cpu::RealFourierKernelOf<T> {
+template <class T, class U>
+struct Kernel<IrfftGrad, Cpu, T, U> : cpu::RealFourierKernelOf<T> {
   void operator()(KernelContext& context, const Tensor<T>& dx, const Tensor<std::int32_t>&, const Tensor<std::int32_t>&,
                   Tensor<U>& dy) const {
     if constexpr (std::is_same_v<U, std::complex<T>>) {

@@ -24,7 +24,8 @@ inline constexpr std::int64_t max_fourier_length = std::int64_t{1} << 28;
 /// double.
 ///
 /// Thread safety: used by one thread at a time.
-template <class R> class FourierPlan {
+template <class R>
+class FourierPlan {
  public:
   using Complex = std::complex<R>;
 
@@ -113,7 +114,8 @@ template <class R> class FourierPlan {
 /// Plans that a kernel has made, for its next run.
 ///
 /// Thread safety: safe.
-template <class R> class FourierPlans {
+template <class R>
+class FourierPlans {
  public:
   std::unique_ptr<FourierPlan<R>> take(std::int64_t length, bool inverse) {
     {

@@ -9,7 +9,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<Qr, Cpu, T> {
+template <class T>
+struct Kernel<Qr, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 4); }
 
   void operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& q, Tensor<T>& r) const;

@@ -9,7 +9,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<SelfAdjointEig, Cpu, T> {
+template <class T>
+struct Kernel<SelfAdjointEig, Cpu, T> {
   SelfAdjointEig::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, attrs.compute_v ? 9 : 4.0 / 3); }

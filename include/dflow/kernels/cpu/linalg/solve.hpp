@@ -13,7 +13,8 @@ namespace dflow {
 namespace cpu {
 
 /// Fails if a pivot is 0 or no number.
-template <class Matrix> void check_invertible(const KernelContext& context, const Matrix& factor) {
+template <class Matrix>
+void check_invertible(const KernelContext& context, const Matrix& factor) {
   for (Eigen::Index i = 0; i < factor.rows(); ++i) {
     if (!(std::abs(factor(i, i)) > 0)) context.fail("Input matrix is not invertible.");
   }
@@ -21,7 +22,8 @@ template <class Matrix> void check_invertible(const KernelContext& context, cons
 
 }  // namespace cpu
 
-template <class T> struct Kernel<MatrixInverse, Cpu, T> {
+template <class T>
+struct Kernel<MatrixInverse, Cpu, T> {
   MatrixInverse::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 2); }
@@ -43,7 +45,8 @@ void Kernel<MatrixInverse, Cpu, T>::operator()(KernelContext& context, const Ten
   });
 }
 
-template <class T> struct Kernel<MatrixDeterminant, Cpu, T> {
+template <class T>
+struct Kernel<MatrixDeterminant, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 2.0 / 3); }
 
   void operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& y) const;
@@ -59,7 +62,8 @@ void Kernel<MatrixDeterminant, Cpu, T>::operator()(KernelContext& context, const
   });
 }
 
-template <class T> struct Kernel<MatrixSolve, Cpu, T> {
+template <class T>
+struct Kernel<MatrixSolve, Cpu, T> {
   MatrixSolve::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 2); }
@@ -83,7 +87,8 @@ void Kernel<MatrixSolve, Cpu, T>::operator()(KernelContext& context, const Tenso
   });
 }
 
-template <class T> struct Kernel<MatrixTriangularSolve, Cpu, T> {
+template <class T>
+struct Kernel<MatrixTriangularSolve, Cpu, T> {
   MatrixTriangularSolve::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 1); }

@@ -10,7 +10,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<MatrixSolveLs, Cpu, T> {
+template <class T>
+struct Kernel<MatrixSolveLs, Cpu, T> {
   MatrixSolveLs::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, attrs.fast ? 2 : 6); }

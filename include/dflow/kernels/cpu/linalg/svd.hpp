@@ -10,7 +10,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<Svd, Cpu, T> {
+template <class T>
+struct Kernel<Svd, Cpu, T> {
   Svd::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, attrs.compute_uv ? 20 : 5); }

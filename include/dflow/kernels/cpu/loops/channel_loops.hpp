@@ -39,7 +39,8 @@ DFLOW_LANE void for_each_long_row(int64_t rows, int64_t channels, int64_t togeth
 }
 
 /// A parameter array, repeated in its own memory when rows are taken together.
-template <class C> struct Parameters {
+template <class C>
+struct Parameters {
   C repeated[channel_tile];
   const C* values;
   DFLOW_LANE Parameters(int64_t channels, int64_t together, const C* from) : values(from) {
@@ -49,11 +50,16 @@ template <class C> struct Parameters {
   }
 };
 
-template <class T> DFLOW_LANE T wrapping_add(T a, T b) { return static_cast<T>(a + b); }
-template <class C> DFLOW_LANE ComplexParts<C> wrapping_add(ComplexParts<C> a, ComplexParts<C> b) {
+template <class T>
+DFLOW_LANE T wrapping_add(T a, T b) {
+  return static_cast<T>(a + b);
+}
+template <class C>
+DFLOW_LANE ComplexParts<C> wrapping_add(ComplexParts<C> a, ComplexParts<C> b) {
   return {a.re + b.re, a.im + b.im};
 }
-template <class T> struct Channelwise {
+template <class T>
+struct Channelwise {
   static DFLOW_LANE auto get(T x) {
     if constexpr (sizeof(compute_t<T>) == sizeof(T)) {
       return x;
@@ -63,7 +69,8 @@ template <class T> struct Channelwise {
   }
 };
 
-template <class T> void bias_add_rows(int64_t rows, int64_t channels, const T* x, const T* bias, bool relu, T* y) {
+template <class T>
+void bias_add_rows(int64_t rows, int64_t channels, const T* x, const T* bias, bool relu, T* y) {
   if (channels == 0) return;
   const int64_t together = rows_together(rows, channels);
   const Parameters<T> b(channels, together, bias);
@@ -132,7 +139,8 @@ DFLOW_LANE void sum_channels(int64_t rows, int64_t channels, int64_t c0, int64_t
   }
 }
 
-template <class T> void moments(int64_t rows, int64_t channels, const T* x, double* mean, double* squares) {
+template <class T>
+void moments(int64_t rows, int64_t channels, const T* x, double* mean, double* squares) {
   using C = compute_t<T>;
   const int64_t together = rows_together(rows, channels);
   for (int64_t c0 = 0; c0 < channels; c0 += channel_tile) {
@@ -227,11 +235,16 @@ void grad_input(int64_t rows, int64_t channels, const T* x, const T* grad_y, con
       });
 }
 
-template <class T> inline constexpr BiasLoops<T> bias_table = {bias_add_rows<T>};
-template <class T> struct TableOf<BiasLoops<T>> { static constexpr const BiasLoops<T>& value = bias_table<T>; };
+template <class T>
+inline constexpr BiasLoops<T> bias_table = {bias_add_rows<T>};
+template <class T>
+struct TableOf<BiasLoops<T>> {
+  static constexpr const BiasLoops<T>& value = bias_table<T>;
+};
 template <class T>
 inline constexpr BatchNormLoops<T> batch_norm_table = {moments<T>, normalize<T>, grad_sums<T>, grad_input<T>};
-template <class T> struct TableOf<BatchNormLoops<T>> {
+template <class T>
+struct TableOf<BatchNormLoops<T>> {
   static constexpr const BatchNormLoops<T>& value = batch_norm_table<T>;
 };
 

@@ -12,15 +12,31 @@ namespace dflow::cpu::DFLOW_CPU_VARIANT {
 #endif
 
 /// Memory of `bytes` bytes that may be part of anything, and lie anywhere: a run of small elements counts as one piece.
-template <int bytes> struct Piece;
-template <> struct Piece<1> { typedef uint8_t type __attribute__((may_alias)); };
-template <> struct Piece<2> { typedef uint16_t type __attribute__((may_alias, aligned(1))); };
-template <> struct Piece<4> { typedef float type __attribute__((may_alias, aligned(1))); };
-template <> struct Piece<8> { typedef double type __attribute__((may_alias, aligned(1))); };
+template <int bytes>
+struct Piece;
+template <>
+struct Piece<1> {
+  typedef uint8_t type __attribute__((may_alias));
+};
+template <>
+struct Piece<2> {
+  typedef uint16_t type __attribute__((may_alias, aligned(1)));
+};
+template <>
+struct Piece<4> {
+  typedef float type __attribute__((may_alias, aligned(1)));
+};
+template <>
+struct Piece<8> {
+  typedef double type __attribute__((may_alias, aligned(1)));
+};
 struct __attribute__((may_alias, packed)) SixteenBytes {
   uint64_t halves[2];
 };
-template <> struct Piece<16> { using type = SixteenBytes; };
+template <>
+struct Piece<16> {
+  using type = SixteenBytes;
+};
 
 /// Writes a cache line past the caches, which then need not read it first; `to` is at a multiple of 64 bytes.
 DFLOW_LANE void stream_line(void* to, const void* from) {
@@ -52,8 +68,8 @@ DFLOW_LANE void end_of_stream() {
 }
 
 template <int bytes>
-void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t from_stride, void* to,
-                      int64_t to_stride, bool stream) {
+void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t from_stride, void* to, int64_t to_stride,
+                      bool stream) {
   using T = typename Piece<bytes>::type;
   const T* x = static_cast<const T*>(from);
   T* y = static_cast<T*>(to);
@@ -91,7 +107,8 @@ void transpose_pieces(int64_t rows, int64_t columns, const void* from, int64_t f
   }
 }
 
-template <int bytes> void copy_strided(int64_t n, const void* from, int64_t from_stride, void* to, int64_t to_stride) {
+template <int bytes>
+void copy_strided(int64_t n, const void* from, int64_t from_stride, void* to, int64_t to_stride) {
   using T = typename Piece<bytes>::type;
   const T* DFLOW_RESTRICT x = static_cast<const T*>(from);
   T* DFLOW_RESTRICT y = static_cast<T*>(to);
@@ -109,8 +126,10 @@ template <int bytes> void copy_strided(int64_t n, const void* from, int64_t from
   for (int64_t i = 0; i < n; ++i) y[i * to_stride] = x[i * from_stride];
 }
 
-template <int bytes> inline constexpr CopyLoops<bytes> copy_table = {transpose_pieces<bytes>, copy_strided<bytes>};
-template <int bytes> struct TableOf<CopyLoops<bytes>> {
+template <int bytes>
+inline constexpr CopyLoops<bytes> copy_table = {transpose_pieces<bytes>, copy_strided<bytes>};
+template <int bytes>
+struct TableOf<CopyLoops<bytes>> {
   static constexpr const CopyLoops<bytes>& value = copy_table<bytes>;
 };
 

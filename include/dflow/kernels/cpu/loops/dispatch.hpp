@@ -11,18 +11,24 @@ struct ElementwiseLoops;
 #include <dflow/kernels/cpu/loops/lanes.hpp>
 #else
 namespace dflow::cpu::baseline {
-template <class Table> const Table& table();
-template <class O, class T> const ElementwiseLoops& elementwise_loops();
-}
+template <class Table>
+const Table& table();
+template <class O, class T>
+const ElementwiseLoops& elementwise_loops();
+}  // namespace dflow::cpu::baseline
 #if defined(DFLOW_CPU_VARIANTS_X86)
 namespace dflow::cpu::v3 {
-template <class Table> const Table& table();
-template <class O, class T> const ElementwiseLoops& elementwise_loops();
-}
+template <class Table>
+const Table& table();
+template <class O, class T>
+const ElementwiseLoops& elementwise_loops();
+}  // namespace dflow::cpu::v3
 namespace dflow::cpu::v4 {
-template <class Table> const Table& table();
-template <class O, class T> const ElementwiseLoops& elementwise_loops();
-}
+template <class Table>
+const Table& table();
+template <class O, class T>
+const ElementwiseLoops& elementwise_loops();
+}  // namespace dflow::cpu::v4
 #endif
 #endif
 
@@ -39,16 +45,21 @@ namespace dflow::cpu {
 }
 
 /// The loops of that level.
-template <class Table> [[nodiscard]] const Table& loops(CpuLevel max_level) {
+template <class Table>
+[[nodiscard]] const Table& loops(CpuLevel max_level) {
   switch (usable_level(max_level)) {
 #if defined(DFLOW_HEADER_ONLY)
-    default: return DFLOW_CPU_VARIANT::table<Table>();
+    default:
+      return DFLOW_CPU_VARIANT::table<Table>();
 #else
 #if defined(DFLOW_CPU_VARIANTS_X86)
-    case CpuLevel::x86_64_v4: return v4::table<Table>();
-    case CpuLevel::x86_64_v3: return v3::table<Table>();
+    case CpuLevel::x86_64_v4:
+      return v4::table<Table>();
+    case CpuLevel::x86_64_v3:
+      return v3::table<Table>();
 #endif
-    default: return baseline::table<Table>();
+    default:
+      return baseline::table<Table>();
 #endif
   }
 }

@@ -10,7 +10,8 @@
 /// Elementwise ops as vector code, made of their expressions. 16-bit floats are computed in float and rounded once.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> DFLOW_LANE compute_t<T> computed(T x) {
+template <class T>
+DFLOW_LANE compute_t<T> computed(T x) {
   if constexpr (sizeof(compute_t<T>) != sizeof(T)) {
     return widen(x);
   } else {
@@ -45,8 +46,14 @@ DFLOW_LANE void narrow_tile(int64_t n, const float* x, HalfBits* y) {
 inline constexpr bool converts_half_in_hardware = false;
 #endif
 
-template <class T> struct IsHalfBits { static constexpr bool value = false; };
-template <> struct IsHalfBits<HalfBits> { static constexpr bool value = converts_half_in_hardware; };
+template <class T>
+struct IsHalfBits {
+  static constexpr bool value = false;
+};
+template <>
+struct IsHalfBits<HalfBits> {
+  static constexpr bool value = converts_half_in_hardware;
+};
 
 /// Elements that are converted, computed and converted back at a time.
 inline constexpr int64_t half_tile = 256;
@@ -94,11 +101,13 @@ int64_t half_tiles([[maybe_unused]] int64_t n, [[maybe_unused]] const HalfBits* 
 }
 
 /// What an expression of floating-point numbers is evaluated on: its functions are those of `math_lanes.hpp`.
-template <class C> struct Lane {
+template <class C>
+struct Lane {
   C value;
 
   DFLOW_LANE explicit Lane(C x) : value(x) {}
-  template <class X> DFLOW_LANE explicit Lane(X x) : value(static_cast<C>(x)) {}
+  template <class X>
+  DFLOW_LANE explicit Lane(X x) : value(static_cast<C>(x)) {}
 
   friend DFLOW_LANE Lane operator+(Lane a, Lane b) { return Lane(a.value + b.value); }
   friend DFLOW_LANE Lane operator-(Lane a, Lane b) { return Lane(a.value - b.value); }
@@ -157,27 +166,50 @@ template <class C> struct Lane {
   }
 };
 
-template <class C> DFLOW_LANE C number_of(Lane<C> x) { return x.value; }
-template <class C> DFLOW_LANE C number_of(C x) { return x; }
+template <class C>
+DFLOW_LANE C number_of(Lane<C> x) {
+  return x.value;
+}
+template <class C>
+DFLOW_LANE C number_of(C x) {
+  return x;
+}
 DFLOW_LANE uint8_t number_of(bool x) { return x; }
 
 /// The expression of op O on plain numbers.
-template <class O> struct Expression {
-  template <class C> using Number = std::conditional_t<std::is_floating_point_v<C>, Lane<C>, C>;
-  template <class... C> static DFLOW_LANE auto run(C... x) {
+template <class O>
+struct Expression {
+  template <class C>
+  using Number = std::conditional_t<std::is_floating_point_v<C>, Lane<C>, C>;
+  template <class... C>
+  static DFLOW_LANE auto run(C... x) {
     using N = Number<std::common_type_t<C...>>;
     return number_of(O::template apply<N>(static_cast<N>(x)...));
   }
 };
 
 /// What the loops know an element type by: the same memory, no member functions.
-template <class T> struct Stored { using type = T; };
-template <> struct Stored<Half> { using type = HalfBits; };
-template <> struct Stored<BFloat16> { using type = BFloat16Bits; };
-template <> struct Stored<bool> { using type = uint8_t; };
-template <class T> using stored_t = typename Stored<T>::type;
+template <class T>
+struct Stored {
+  using type = T;
+};
+template <>
+struct Stored<Half> {
+  using type = HalfBits;
+};
+template <>
+struct Stored<BFloat16> {
+  using type = BFloat16Bits;
+};
+template <>
+struct Stored<bool> {
+  using type = uint8_t;
+};
+template <class T>
+using stored_t = typename Stored<T>::type;
 
-template <class O, class T, class R> const char* unary_loop(int64_t n, const void* const* inputs, void* output, CpuLevel) {
+template <class O, class T, class R>
+const char* unary_loop(int64_t n, const void* const* inputs, void* output, CpuLevel) {
   using F = Expression<O>;
   const T* x = static_cast<const T*>(inputs[0]);
   R* y = static_cast<R*>(output);
@@ -207,7 +239,8 @@ const char* binary_loop(int64_t n, const void* const* inputs, void* output, CpuL
   return nullptr;
 }
 
-template <class O> constexpr bool does_broadcast() {
+template <class O>
+constexpr bool does_broadcast() {
   if constexpr (requires { O::broadcasts; }) {
     return O::broadcasts;
   } else {
@@ -215,7 +248,8 @@ template <class O> constexpr bool does_broadcast() {
   }
 }
 
-template <class O, class T> constexpr ElementwiseLoops loops_of_expression() {
+template <class O, class T>
+constexpr ElementwiseLoops loops_of_expression() {
   using R = stored_t<std::conditional_t<is_predicate<O>, bool, T>>;
   if constexpr (elementwise_arity<O> == 1) {
     return {unary_loop<O, stored_t<T>, R>};
@@ -227,10 +261,15 @@ template <class O, class T> constexpr ElementwiseLoops loops_of_expression() {
   }
 }
 
-template <class O, class T> inline constexpr ElementwiseLoops elementwise_table = loops_of_expression<O, T>();
-template <class O, class T> const ElementwiseLoops& elementwise_loops() { return elementwise_table<O, T>; }
+template <class O, class T>
+inline constexpr ElementwiseLoops elementwise_table = loops_of_expression<O, T>();
+template <class O, class T>
+const ElementwiseLoops& elementwise_loops() {
+  return elementwise_table<O, T>;
+}
 
-template <class O, class T> constexpr auto loops_if_any() -> const ElementwiseLoops& (*)() {
+template <class O, class T>
+constexpr auto loops_if_any() -> const ElementwiseLoops& (*)() {
   if constexpr (detail::has_loops<O, T>) {
     return &elementwise_loops<O, T>;
   } else {
@@ -239,8 +278,10 @@ template <class O, class T> constexpr auto loops_if_any() -> const ElementwiseLo
 }
 
 /// Instantiated for an element type, it brings the loops of all ops for it.
-template <class T, class List = LoopOps> struct LoopsFor;
-template <class T, class... Ops> struct LoopsFor<T, TypeList<Ops...>> {
+template <class T, class List = LoopOps>
+struct LoopsFor;
+template <class T, class... Ops>
+struct LoopsFor<T, TypeList<Ops...>> {
   static constexpr const ElementwiseLoops& (*all[])() = {loops_if_any<Ops, T>()...};
 };
 

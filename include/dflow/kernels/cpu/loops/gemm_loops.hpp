@@ -17,7 +17,8 @@ inline constexpr int tile_rows = 6;
 inline constexpr int tile_rows = 4;
 #endif
 inline constexpr int tile_vectors = 2;
-template <class T> inline constexpr int tile_columns = tile_vectors* lanes<T>;
+template <class T>
+inline constexpr int tile_columns = tile_vectors * lanes<T>;
 
 /// What a register tile starts from.
 template <class T, int rows, int vectors>
@@ -105,7 +106,8 @@ __attribute__((noinline)) void multiply_strip(int64_t m, int64_t k, const T* a, 
 }
 
 /// The place of a tile with columns between whole vectors: a copy of it, padded to a full strip.
-template <class T> struct EdgeTile {
+template <class T>
+struct EdgeTile {
   static constexpr int width = tile_columns<T>;
 
   DFLOW_LANE EdgeTile(int64_t m, int64_t n, const T* c, int64_t ldc, const GemmStore<T>& to) : store(to) {
@@ -230,7 +232,8 @@ void gemm_direct(int64_t m, int64_t n, int64_t k, const T* a, int64_t row_stride
 }
 
 /// Dot products of one row of a with `count` rows of b.
-template <class T, int count> DFLOW_LANE void dot_rows(int64_t k, const T* a, const T* b, int64_t ldb, T* sums) {
+template <class T, int count>
+DFLOW_LANE void dot_rows(int64_t k, const T* a, const T* b, int64_t ldb, T* sums) {
   constexpr int width = lanes<T>;
   constexpr int chains = count == 1 ? 4 : 2;
   Vec<T> sum[count][chains] = {};
@@ -333,9 +336,12 @@ void pack_b(int64_t k, int64_t n, const T* b, int64_t depth_stride, int64_t colu
 
 template <class T>
 inline constexpr GemmLoops<T> gemm_table = {
-    tile_rows,      tile_columns<T>, 384 * 4 / sizeof(T), tile_rows*(144 / tile_rows), pack_a<T>, pack_b<T>,
+    tile_rows,      tile_columns<T>, 384 * 4 / sizeof(T), tile_rows * (144 / tile_rows), pack_a<T>, pack_b<T>,
     gemm_packed<T>, gemm_direct<T>,  gemm_dots<T>,
 };
-template <class T> struct TableOf<GemmLoops<T>> { static constexpr const GemmLoops<T>& value = gemm_table<T>; };
+template <class T>
+struct TableOf<GemmLoops<T>> {
+  static constexpr const GemmLoops<T>& value = gemm_table<T>;
+};
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

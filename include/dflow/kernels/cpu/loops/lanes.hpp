@@ -42,23 +42,41 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 
-template <class T, int bytes> struct VecOf { typedef T type __attribute__((vector_size(bytes))); };
+template <class T, int bytes>
+struct VecOf {
+  typedef T type __attribute__((vector_size(bytes)));
+};
 /// One register of T.
-template <class T> using Vec = typename VecOf<T, vector_bytes>::type;
-template <class T> inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
+template <class T>
+using Vec = typename VecOf<T, vector_bytes>::type;
+template <class T>
+inline constexpr int lanes = vector_bytes / static_cast<int>(sizeof(T));
 
-template <class T> DFLOW_LANE Vec<T> load(const T* from) {
+template <class T>
+DFLOW_LANE Vec<T> load(const T* from) {
   Vec<T> v;
   __builtin_memcpy(&v, from, sizeof v);
   return v;
 }
 
-template <class T> DFLOW_LANE void store(T* to, Vec<T> v) { __builtin_memcpy(to, &v, sizeof v); }
+template <class T>
+DFLOW_LANE void store(T* to, Vec<T> v) {
+  __builtin_memcpy(to, &v, sizeof v);
+}
 
-template <class T> DFLOW_LANE Vec<T> splat(T x) { return x - Vec<T>{}; }
+template <class T>
+DFLOW_LANE Vec<T> splat(T x) {
+  return x - Vec<T>{};
+}
 
-template <class T> DFLOW_LANE T min_of(T a, T b) { return b < a ? b : a; }
-template <class T> DFLOW_LANE T max_of(T a, T b) { return a < b ? b : a; }
+template <class T>
+DFLOW_LANE T min_of(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+DFLOW_LANE T max_of(T a, T b) {
+  return a < b ? b : a;
+}
 
 DFLOW_LANE float widen(BFloat16Bits x) { return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16); }
 /// Branch-free, so that loops of it become vector code: shifts exponent and mantissa into place and scales by 2^112,
@@ -75,8 +93,12 @@ DFLOW_LANE double widen(double x) { return x; }
 
 /// Each family of loops specialises TableOf; the files of src/kernels/cpu/loops/ instantiate table() per element
 /// type.
-template <class Table> struct TableOf;
-template <class Table> const Table& table() { return TableOf<Table>::value; }
+template <class Table>
+struct TableOf;
+template <class Table>
+const Table& table() {
+  return TableOf<Table>::value;
+}
 
 /// Rounds to nearest, ties to even; NaNs stay NaNs.
 DFLOW_LANE BFloat16Bits narrow_bfloat16(float x) {
@@ -99,18 +121,22 @@ DFLOW_LANE HalfBits narrow_half(float x) {
   return {static_cast<uint16_t>(sign | (magnitude >= 0x47800000u ? large : finite))};
 }
 
-template <class T> struct Element {
+template <class T>
+struct Element {
   using compute = T;  ///< the type that loops compute in
   static DFLOW_LANE T narrow(T x) { return x; }
 };
-template <> struct Element<HalfBits> {
+template <>
+struct Element<HalfBits> {
   using compute = float;
   static DFLOW_LANE HalfBits narrow(float x) { return narrow_half(x); }
 };
-template <> struct Element<BFloat16Bits> {
+template <>
+struct Element<BFloat16Bits> {
   using compute = float;
   static DFLOW_LANE BFloat16Bits narrow(float x) { return narrow_bfloat16(x); }
 };
-template <class T> using compute_t = typename Element<T>::compute;
+template <class T>
+using compute_t = typename Element<T>::compute;
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -6,37 +6,51 @@
 /// code. Polynomials are those of the Cephes library (Moshier), where no other source is named.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> struct FloatTraits;
-template <> struct FloatTraits<float> {
+template <class T>
+struct FloatTraits;
+template <>
+struct FloatTraits<float> {
   using Bits = uint32_t;
   static constexpr int fraction_bits = 23;
   static constexpr Bits bias = 127;
   static constexpr float magic = 0x1.8p23f;  ///< adding it rounds to an integer, held in the lowest bits
 };
-template <> struct FloatTraits<double> {
+template <>
+struct FloatTraits<double> {
   using Bits = uint64_t;
   static constexpr int fraction_bits = 52;
   static constexpr Bits bias = 1023;
   static constexpr double magic = 0x1.8p52;
 };
 
-template <class T> DFLOW_LANE auto bits_of(T x) { return __builtin_bit_cast(typename FloatTraits<T>::Bits, x); }
-template <class T, class Bits> DFLOW_LANE T from_bits(Bits bits) { return __builtin_bit_cast(T, bits); }
-template <class T> inline constexpr T infinity = static_cast<T>(__builtin_inf());
-template <class T> inline constexpr T not_a_number = static_cast<T>(__builtin_nan(""));
+template <class T>
+DFLOW_LANE auto bits_of(T x) {
+  return __builtin_bit_cast(typename FloatTraits<T>::Bits, x);
+}
+template <class T, class Bits>
+DFLOW_LANE T from_bits(Bits bits) {
+  return __builtin_bit_cast(T, bits);
+}
+template <class T>
+inline constexpr T infinity = static_cast<T>(__builtin_inf());
+template <class T>
+inline constexpr T not_a_number = static_cast<T>(__builtin_nan(""));
 
-template <class T> DFLOW_LANE T abs_lane(T x) {
+template <class T>
+DFLOW_LANE T abs_lane(T x) {
   using Bits = typename FloatTraits<T>::Bits;
   return from_bits<T>(static_cast<Bits>(bits_of(x) & ~(Bits{1} << (8 * sizeof(T) - 1))));
 }
-template <class T> DFLOW_LANE T with_sign_of(T magnitude, T sign) {
+template <class T>
+DFLOW_LANE T with_sign_of(T magnitude, T sign) {
   using Bits = typename FloatTraits<T>::Bits;
   constexpr Bits top = Bits{1} << (8 * sizeof(T) - 1);
   return from_bits<T>(static_cast<Bits>((bits_of(magnitude) & ~top) | (bits_of(sign) & top)));
 }
 
 /// c[0] x^(n-1) + ... + c[n-1]
-template <class T, int n> DFLOW_LANE T polynomial(T x, const T (&c)[n]) {
+template <class T, int n>
+DFLOW_LANE T polynomial(T x, const T (&c)[n]) {
   T sum = c[0];
 #pragma GCC unroll 16
   for (int i = 1; i < n; ++i) sum = sum * x + c[i];
@@ -44,7 +58,8 @@ template <class T, int n> DFLOW_LANE T polynomial(T x, const T (&c)[n]) {
 }
 
 /// 2^n for an integral n, in the range of normal numbers.
-template <class T> DFLOW_LANE T power_of_two(T n) {
+template <class T>
+DFLOW_LANE T power_of_two(T n) {
   using Traits = FloatTraits<T>;
   using Bits = typename Traits::Bits;
   const Bits integer = bits_of(n + Traits::magic) - bits_of(Traits::magic);
@@ -53,7 +68,8 @@ template <class T> DFLOW_LANE T power_of_two(T n) {
 
 /// exp of |r| <= ln 2 / 2 in float: the best polynomial of the form 1 + r + r^2 q(r) with q of degree 4, whose relative
 /// error is below 4e-9 (Lawson's iteration). F is float or a register of them.
-template <class F> DFLOW_LANE F exp_of_remainder(F r) {
+template <class F>
+DFLOW_LANE F exp_of_remainder(F r) {
   F p = r * 1.381454058e-3f + 8.368745446e-3f;
   p = p * r + 4.166838899e-2f;
   p = p * r + 1.666652113e-1f;
@@ -74,7 +90,8 @@ DFLOW_LANE float exp_lane(float x) {
 
 /// exp of |x| < 86.5, whose results are normal numbers: the power of two is added to the exponent. F is float and U
 /// uint32_t, or both are registers of them. The bits are those of exp_lane.
-template <class F, class U> DFLOW_LANE F exp_moderate(F x) {
+template <class F, class U>
+DFLOW_LANE F exp_moderate(F x) {
   const F shifted = x * 1.44269504088896341f + FloatTraits<float>::magic;
   const F n = shifted - FloatTraits<float>::magic;
   const F e = exp_of_remainder((x - n * 0.693359375f) - n * -2.12194440e-4f);
@@ -110,8 +127,12 @@ DFLOW_LANE double exp_lane(double x) {
 }
 
 /// x = m 2^e with m in [1/2, 1) as it lies in the bits; denormals are scaled into the normal range first.
-template <class T> struct Split { T fraction, exponent; };
-template <class T> DFLOW_LANE Split<T> split(T x) {
+template <class T>
+struct Split {
+  T fraction, exponent;
+};
+template <class T>
+DFLOW_LANE Split<T> split(T x) {
   using Traits = FloatTraits<T>;
   using Bits = typename Traits::Bits;
   constexpr T smallest_normal = sizeof(T) == 4 ? static_cast<T>(0x1p-126) : static_cast<T>(0x1p-1022);
@@ -130,7 +151,8 @@ template <class T> DFLOW_LANE Split<T> split(T x) {
 }
 
 /// The values of log that are no numbers.
-template <class T> DFLOW_LANE T log_special(T x, T y) {
+template <class T>
+DFLOW_LANE T log_special(T x, T y) {
   const T finite = x == infinity<T> ? x : y;
   const T positive = x > T(0) ? finite : not_a_number<T>;
   const T any = x == T(0) ? -infinity<T> : positive;
@@ -172,7 +194,8 @@ DFLOW_LANE double log_lane(double x) {
 }
 
 /// log(1 + x) = log(u) x / (u - 1) with u = 1 + x rounded: the two errors cancel (Kahan).
-template <class T> DFLOW_LANE T log1p_lane(T x) {
+template <class T>
+DFLOW_LANE T log1p_lane(T x) {
   const T u = T(1) + x;
   const T y = log_lane(u) * (x / (u - T(1)));
   const T finite = u == T(1) ? x : y;
@@ -180,7 +203,8 @@ template <class T> DFLOW_LANE T log1p_lane(T x) {
 }
 
 /// exp(x) - 1 = (u - 1) x / log(u) with u = exp(x) rounded (Kahan).
-template <class T> DFLOW_LANE T expm1_lane(T x) {
+template <class T>
+DFLOW_LANE T expm1_lane(T x) {
   const T u = exp_lane(x);
   const T less = u - T(1);
   const T y = less * (x / log_lane(u));
@@ -219,7 +243,8 @@ DFLOW_LANE double tanh_lane(double x) {
 }
 
 /// From exp(-|x|), which keeps the small values of negative arguments right.
-template <class T> DFLOW_LANE T sigmoid_lane(T x) {
+template <class T>
+DFLOW_LANE T sigmoid_lane(T x) {
   const T e = exp_lane(-abs_lane(x));
   return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
@@ -271,7 +296,8 @@ DFLOW_LANE double erf_lane(double x) {
 }
 
 /// Largest arguments that sin and cos reduce here; for larger ones the C library's functions are called.
-template <class T> inline constexpr T largest_angle = sizeof(T) == 4 ? static_cast<T>(1e6) : static_cast<T>(1e5);
+template <class T>
+inline constexpr T largest_angle = sizeof(T) == 4 ? static_cast<T>(1e6) : static_cast<T>(1e5);
 
 /// x = n pi/2 + r; the remainder of n modulo 4 is in the lowest bits of n_bits.
 struct Angle {

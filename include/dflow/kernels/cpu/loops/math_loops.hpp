@@ -7,28 +7,50 @@
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 struct ExpOf {
-  template <class T> static DFLOW_LANE T of(T x) { return exp_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return exp_lane(x);
+  }
 };
 struct Expm1Of {
-  template <class T> static DFLOW_LANE T of(T x) { return expm1_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return expm1_lane(x);
+  }
 };
 struct LogOf {
-  template <class T> static DFLOW_LANE T of(T x) { return log_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return log_lane(x);
+  }
 };
 struct Log1pOf {
-  template <class T> static DFLOW_LANE T of(T x) { return log1p_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return log1p_lane(x);
+  }
 };
 struct TanhOf {
-  template <class T> static DFLOW_LANE T of(T x) { return tanh_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return tanh_lane(x);
+  }
 };
 struct SigmoidOf {
-  template <class T> static DFLOW_LANE T of(T x) { return sigmoid_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return sigmoid_lane(x);
+  }
 };
 struct ErfOf {
-  template <class T> static DFLOW_LANE T of(T x) { return erf_lane(x); }
+  template <class T>
+  static DFLOW_LANE T of(T x) {
+    return erf_lane(x);
+  }
 };
 
-template <class T, class F> void map_array(int64_t n, const T* x, T* y) {
+template <class T, class F>
+void map_array(int64_t n, const T* x, T* y) {
   DFLOW_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = F::of(x[i]);
 }
@@ -164,13 +186,15 @@ DFLOW_LANE float libm_sin(float x, bool cosine) { return cosine ? __builtin_cosf
 DFLOW_LANE double libm_sin(double x, bool cosine) { return cosine ? __builtin_cos(x) : __builtin_sin(x); }
 
 /// Angles up to largest_angle.
-template <class T, bool cosine> DFLOW_LANE void sin_moderate(int64_t n, const T* x, T* y) {
+template <class T, bool cosine>
+DFLOW_LANE void sin_moderate(int64_t n, const T* x, T* y) {
   DFLOW_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = !cosine && x[i] == T(0) ? x[i] : sin_lane(x[i], cosine ? 1 : 0);
 }
 
 /// Large angles, infinities and NaN are left to libm, one by one: an element's bits depend on no other element.
-template <class T, bool cosine> void sin_array(int64_t n, const T* x, T* y) {
+template <class T, bool cosine>
+void sin_array(int64_t n, const T* x, T* y) {
   constexpr int64_t tile = 256;
   for (int64_t begin = 0; begin < n; begin += tile) {
     const int64_t count = min_of<int64_t>(tile, n - begin);
@@ -196,6 +220,9 @@ inline constexpr MathLoops<T> math_table = {
     exp_array,     map_array<T, Expm1Of>, map_array<T, LogOf>, map_array<T, Log1pOf>, tanh_array,
     sigmoid_array, sin_array<T, false>,   sin_array<T, true>,  map_array<T, ErfOf>,
 };
-template <class T> struct TableOf<MathLoops<T>> { static constexpr const MathLoops<T>& value = math_table<T>; };
+template <class T>
+struct TableOf<MathLoops<T>> {
+  static constexpr const MathLoops<T>& value = math_table<T>;
+};
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

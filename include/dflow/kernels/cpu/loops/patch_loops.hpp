@@ -5,7 +5,8 @@
 /// Images to rows of patches and back, for convolutions by products.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> DFLOW_LANE void copy_run(int64_t n, const T* DFLOW_RESTRICT from, T* DFLOW_RESTRICT to) {
+template <class T>
+DFLOW_LANE void copy_run(int64_t n, const T* DFLOW_RESTRICT from, T* DFLOW_RESTRICT to) {
   if (n >= 64) {
     __builtin_memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
     return;
@@ -87,7 +88,8 @@ void scatter_add_patches(const Windows& w, const T* DFLOW_RESTRICT from, int64_t
   }
 }
 
-template <class T> void sum_parts(int64_t n, int64_t parts, const T* DFLOW_RESTRICT from, T* DFLOW_RESTRICT sum) {
+template <class T>
+void sum_parts(int64_t n, int64_t parts, const T* DFLOW_RESTRICT from, T* DFLOW_RESTRICT sum) {
   constexpr int64_t tile = 1024;
   for (int64_t begin = 0; begin < n; begin += tile) {
     const int64_t end = min_of(n, begin + tile);
@@ -100,6 +102,9 @@ template <class T> void sum_parts(int64_t n, int64_t parts, const T* DFLOW_RESTR
 
 template <class T>
 inline constexpr PatchLoops<T> patch_table = {gather_patches<T>, scatter_add_patches<T>, sum_parts<T>};
-template <class T> struct TableOf<PatchLoops<T>> { static constexpr const PatchLoops<T>& value = patch_table<T>; };
+template <class T>
+struct TableOf<PatchLoops<T>> {
+  static constexpr const PatchLoops<T>& value = patch_table<T>;
+};
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -18,14 +18,18 @@ DFLOW_LANE WindowPart window_part(const Windows& w, int64_t oy, int64_t ox) {
 
 /// Makes a mean of the sum of a window's elements: their quotient, which for powers of two is a product. V is T or a
 /// register of them.
-template <class T> struct WindowMean {
+template <class T>
+struct WindowMean {
   static DFLOW_LANE WindowMean of_part(const WindowPart& part) {
     const int64_t rows = max_of<int64_t>(0, part.y_end - part.y_begin);
     const int64_t all = rows * max_of<int64_t>(0, part.x_end - part.x_begin);
     const T count = static_cast<T>(all);
     return {(all & (all - 1)) != 0, count, all == 0 ? T(0) : T(1) / count};
   }
-  template <class V> DFLOW_LANE V of(V sum) const { return divides ? sum / count : sum * factor; }
+  template <class V>
+  DFLOW_LANE V of(V sum) const {
+    return divides ? sum / count : sum * factor;
+  }
 
   bool divides = false;
   T count = 0, factor = 0;
@@ -52,7 +56,8 @@ DFLOW_LANE void pool_registers(const Windows& w, const WindowPart& part, const T
   }
 }
 
-template <class Op, class T> void pool_image(const Windows& w, int64_t first, int64_t end, const T* x, T* y) {
+template <class Op, class T>
+void pool_image(const Windows& w, int64_t first, int64_t end, const T* x, T* y) {
   constexpr int64_t width = lanes<T>;
   for (int64_t oy = 0; oy < w.out_rows; ++oy) {
     for (int64_t ox = 0; ox < w.out_cols; ++ox) {
@@ -77,7 +82,8 @@ template <class Op, class T> void pool_image(const Windows& w, int64_t first, in
   }
 }
 
-template <class T> DFLOW_LANE void clear_channels(const Windows& w, int64_t first, int64_t end, T* x) {
+template <class T>
+DFLOW_LANE void clear_channels(const Windows& w, int64_t first, int64_t end, T* x) {
   for (int64_t p = 0; p < w.in_rows * w.in_cols; ++p) {
     for (int64_t c = first; c < end; ++c) x[p * w.channels + c] = T(0);
   }
@@ -175,14 +181,19 @@ void average_backward_image(const Windows& w, int64_t first, int64_t end, const 
   }
 }
 
-template <class T> constexpr PoolLoops<T> make_pool_loops() {
+template <class T>
+constexpr PoolLoops<T> make_pool_loops() {
   if constexpr (__is_same(T, float) || __is_same(T, double)) {
     return {pool_image<Maximum, T>, maximum_backward_image<T>, pool_image<Sum, T>, average_backward_image<T>};
   } else {
     return {pool_image<Maximum, T>, nullptr, nullptr, nullptr};
   }
 }
-template <class T> inline constexpr PoolLoops<T> pool_table = make_pool_loops<T>();
-template <class T> struct TableOf<PoolLoops<T>> { static constexpr const PoolLoops<T>& value = pool_table<T>; };
+template <class T>
+inline constexpr PoolLoops<T> pool_table = make_pool_loops<T>();
+template <class T>
+struct TableOf<PoolLoops<T>> {
+  static constexpr const PoolLoops<T>& value = pool_table<T>;
+};
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -1,57 +1,13 @@
 #pragma once
 
-#include <dflow/kernels/cpu/loops/lanes.hpp>
+#include <dflow/kernels/cpu/loops/reduce_ops.hpp>
 
 /// Reductions of runs and of columns. Sums and products run over blocks in several accumulators of the element's
 /// precision; the blocks' results are added in a wider type where there is one.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> inline constexpr bool is_complex_parts = false;
-template <class T> inline constexpr bool is_complex_parts<ComplexParts<T>> = true;
-
-struct Sum {
-  template <class V> static DFLOW_LANE V combine(V a, V b) { return static_cast<V>(a + b); }
-  template <class C> static DFLOW_LANE ComplexParts<C> combine(ComplexParts<C> a, ComplexParts<C> b) {
-    return {a.re + b.re, a.im + b.im};
-  }
-  template <class V> static DFLOW_LANE V take(V x) { return x; }
-  template <class C> static DFLOW_LANE C identity(C) { return C{}; }
-};
-struct SumOfSquares : Sum {
-  template <class V> static DFLOW_LANE V take(V x) { return static_cast<V>(x * x); }
-};
-struct Prod {
-  template <class V> static DFLOW_LANE V combine(V a, V b) { return static_cast<V>(a * b); }
-  static DFLOW_LANE uint16_t combine(uint16_t a, uint16_t b) { return static_cast<uint16_t>(uint32_t{a} * b); }
-  template <class C> static DFLOW_LANE ComplexParts<C> combine(ComplexParts<C> a, ComplexParts<C> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-  }
-  template <class V> static DFLOW_LANE V take(V x) { return x; }
-  template <class C> static DFLOW_LANE C identity(C) { return C(1); }
-  template <class C> static DFLOW_LANE ComplexParts<C> identity(ComplexParts<C>) { return {C(1), C(0)}; }
-};
-
-template <class C> struct Limits {
-  static constexpr bool is_signed = static_cast<C>(-1) < C(0);
-  static constexpr C lowest = is_signed ? static_cast<C>(C(1) << (8 * sizeof(C) - 2)) * -2 : C(0);
-  static constexpr C highest = static_cast<C>(~static_cast<uint64_t>(lowest));
-};
-template <> struct Limits<float> { static constexpr float lowest = -__builtin_inff(), highest = __builtin_inff(); };
-template <> struct Limits<double> { static constexpr double lowest = -__builtin_inf(), highest = __builtin_inf(); };
-
-/// A NaN on either side is the result.
-struct Maximum {
-  template <class V> static DFLOW_LANE V combine(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-  template <class V> static DFLOW_LANE V take(V x) { return x; }
-  template <class C> static DFLOW_LANE C identity(C) { return Limits<C>::lowest; }
-};
-struct Minimum {
-  template <class V> static DFLOW_LANE V combine(V a, V b) { return ((a < b) | (a != a)) ? a : b; }
-  template <class V> static DFLOW_LANE V take(V x) { return x; }
-  template <class C> static DFLOW_LANE C identity(C) { return Limits<C>::highest; }
-};
-
-template <class To, class From> DFLOW_LANE To to_total(From x) {
+template <class To, class From>
+DFLOW_LANE To to_total(From x) {
   if constexpr (is_complex_parts<To>) {
     using Part = decltype(To::re);
     return {static_cast<Part>(x.re), static_cast<Part>(x.im)};
@@ -60,7 +16,8 @@ template <class To, class From> DFLOW_LANE To to_total(From x) {
   }
 }
 
-template <class C, class T> DFLOW_LANE C widened(T x) {
+template <class C, class T>
+DFLOW_LANE C widened(T x) {
   if constexpr (__is_same(C, T)) {
     return x;
   } else if constexpr (__is_class(T)) {
@@ -73,7 +30,8 @@ template <class C, class T> DFLOW_LANE C widened(T x) {
 inline constexpr int64_t run_block = 4096;
 
 /// One block of at most run_block numbers; the lanes are combined by halves.
-template <class Op, class C> DFLOW_LANE C reduce_block(int64_t n, const C* x) {
+template <class Op, class C>
+DFLOW_LANE C reduce_block(int64_t n, const C* x) {
   constexpr int width = lanes<C>;
   C result = Op::identity(C{});
   int64_t i = 0;
@@ -107,7 +65,8 @@ template <class Op, class C> DFLOW_LANE C reduce_block(int64_t n, const C* x) {
 }
 
 /// C: the type of a block's result, of the elements' size or wider.
-template <class Op, class T, class Total, class C> void reduce_run(int64_t n, const T* x, Total* total) {
+template <class Op, class T, class Total, class C>
+void reduce_run(int64_t n, const T* x, Total* total) {
   Total all = Op::identity(Total{});
   for (int64_t begin = 0; begin < n; begin += run_block) {
     const int64_t count = min_of(run_block, n - begin);
@@ -197,21 +156,33 @@ inline constexpr Reduction<T> reduction = {reduce_run<Op, T, total_t<T>, compute
                                            reduce_columns<Op, T, total_t<T>, compute_t<T>>,
                                            finish_columns<Op, T, total_t<T>>};
 
-template <class T> constexpr SumLoops<T> make_sum_loops() {
+template <class T>
+constexpr SumLoops<T> make_sum_loops() {
   if constexpr (is_complex_parts<T>) {
     return {reduction<Sum, T>, reduction<Prod, T>, {}};
   } else {
     return {reduction<Sum, T>, reduction<Prod, T>, reduction<SumOfSquares, T>};
   }
 }
-template <class T> inline constexpr SumLoops<T> sum_table = make_sum_loops<T>();
-template <class T> struct TableOf<SumLoops<T>> { static constexpr const SumLoops<T>& value = sum_table<T>; };
+template <class T>
+inline constexpr SumLoops<T> sum_table = make_sum_loops<T>();
+template <class T>
+struct TableOf<SumLoops<T>> {
+  static constexpr const SumLoops<T>& value = sum_table<T>;
+};
 
-template <bool is_signed> struct QuotientOf { using type = int64_t; };
-template <> struct QuotientOf<false> { using type = uint64_t; };
+template <bool is_signed>
+struct QuotientOf {
+  using type = int64_t;
+};
+template <>
+struct QuotientOf<false> {
+  using type = uint64_t;
+};
 
 /// Totals are unsigned, so that they wrap; only the quotient depends on the sign.
-template <class T> void finish_means(int64_t parts, int64_t columns, const uint64_t* totals, double divisor, T* y) {
+template <class T>
+void finish_means(int64_t parts, int64_t columns, const uint64_t* totals, double divisor, T* y) {
   using Quotient = typename QuotientOf<Limits<T>::is_signed>::type;
   const auto count = static_cast<Quotient>(divisor);
   for (int64_t j = 0; j < columns; ++j) {
@@ -222,29 +193,30 @@ template <class T> void finish_means(int64_t parts, int64_t columns, const uint6
 }
 
 /// What a block is summed in: 32 bits hold the sum of run_block elements of 16, and are twice as many lanes.
-template <int bytes> struct BlockSumOf { using type = uint64_t; };
-template <> struct BlockSumOf<2> { using type = int32_t; };
-template <> struct BlockSumOf<1> { using type = int32_t; };
+template <int bytes>
+struct BlockSumOf {
+  using type = uint64_t;
+};
+template <>
+struct BlockSumOf<2> {
+  using type = int32_t;
+};
+template <>
+struct BlockSumOf<1> {
+  using type = int32_t;
+};
 
 template <class T, class C = typename BlockSumOf<sizeof(T)>::type>
 inline constexpr MeanLoops<T> mean_table = {
     {reduce_run<Sum, T, uint64_t, C>, reduce_columns<Sum, T, uint64_t, C>, finish_means<T>}};
-template <class T> struct TableOf<MeanLoops<T>> { static constexpr const MeanLoops<T>& value = mean_table<T>; };
-
-/// For positions: the larger one, a NaN never.
-struct Larger {
-  template <class V> static DFLOW_LANE V combine(V best, V x) { return x > best ? x : best; }
-  template <class C> static DFLOW_LANE auto better(C x, C best) { return x > best; }
-  template <class C> static DFLOW_LANE C worst(C) { return Limits<C>::lowest; }
-};
-struct Smaller {
-  template <class V> static DFLOW_LANE V combine(V best, V x) { return x < best ? x : best; }
-  template <class C> static DFLOW_LANE auto better(C x, C best) { return x < best; }
-  template <class C> static DFLOW_LANE C worst(C) { return Limits<C>::highest; }
+template <class T>
+struct TableOf<MeanLoops<T>> {
+  static constexpr const MeanLoops<T>& value = mean_table<T>;
 };
 
 /// Block by block: the block's best element, and its position only where it improves on what came before.
-template <class Op, class T> int64_t find_best(int64_t n, const T* x) {
+template <class Op, class T>
+int64_t find_best(int64_t n, const T* x) {
   using C = compute_t<T>;
   constexpr int width = lanes<C>;
   constexpr int64_t block = 2048;
@@ -286,8 +258,14 @@ template <class Op, class T> int64_t find_best(int64_t n, const T* x) {
   return position;
 }
 
-template <int bytes> struct PositionOf { using type = int32_t; };
-template <> struct PositionOf<8> { using type = int64_t; };
+template <int bytes>
+struct PositionOf {
+  using type = int32_t;
+};
+template <>
+struct PositionOf<8> {
+  using type = int64_t;
+};
 
 template <class Op, class T>
 void find_best_columns(int64_t rows, int64_t columns, int64_t stride, const T* x, int64_t* y) {
@@ -347,6 +325,9 @@ inline constexpr OrderLoops<T> order_table = {
     reduction<Maximum, T>, reduction<Minimum, T>,        find_best<Larger, T>,
     find_best<Smaller, T>, find_best_columns<Larger, T>, find_best_columns<Smaller, T>,
 };
-template <class T> struct TableOf<OrderLoops<T>> { static constexpr const OrderLoops<T>& value = order_table<T>; };
+template <class T>
+struct TableOf<OrderLoops<T>> {
+  static constexpr const OrderLoops<T>& value = order_table<T>;
+};
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

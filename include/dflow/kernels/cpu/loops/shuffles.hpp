@@ -13,9 +13,11 @@ inline constexpr int shuffle_bytes = 16;
 #endif
 
 /// Transposes a block of `size` x `size` elements; rows of `from` are from_stride elements apart.
-template <int element_bytes> struct BlockTranspose;
+template <int element_bytes>
+struct BlockTranspose;
 
-template <> struct BlockTranspose<1> {
+template <>
+struct BlockTranspose<1> {
   using Bytes = VecOf<uint8_t, 16>::type;
   static constexpr int size = 16;
   static DFLOW_LANE void run(const uint8_t* from, int64_t from_stride, uint8_t* to, int64_t to_stride) {
@@ -38,7 +40,8 @@ template <> struct BlockTranspose<1> {
   }
 };
 
-template <> struct BlockTranspose<2> {
+template <>
+struct BlockTranspose<2> {
   using Words = VecOf<uint16_t, 16>::type;
   static constexpr int size = 8;
   static DFLOW_LANE void run(const uint16_t* from, int64_t from_stride, uint16_t* to, int64_t to_stride) {
@@ -62,7 +65,8 @@ template <> struct BlockTranspose<2> {
 
 #if defined(__AVX__)
 
-template <> struct BlockTranspose<4> {
+template <>
+struct BlockTranspose<4> {
   using Singles = VecOf<float, 32>::type;
   static constexpr int size = 8;
   static DFLOW_LANE void run(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
@@ -95,7 +99,8 @@ template <> struct BlockTranspose<4> {
   }
 };
 
-template <> struct BlockTranspose<8> {
+template <>
+struct BlockTranspose<8> {
   using Doubles = VecOf<double, 32>::type;
   static constexpr int size = 4;
   static DFLOW_LANE void run(const double* from, int64_t from_stride, double* to, int64_t to_stride) {
@@ -118,7 +123,8 @@ template <> struct BlockTranspose<8> {
 
 #else
 
-template <> struct BlockTranspose<4> {
+template <>
+struct BlockTranspose<4> {
   using Singles = VecOf<float, 16>::type;
   static constexpr int size = 4;
   static DFLOW_LANE void run(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
@@ -139,7 +145,8 @@ template <> struct BlockTranspose<4> {
   }
 };
 
-template <> struct BlockTranspose<8> {
+template <>
+struct BlockTranspose<8> {
   using Doubles = VecOf<double, 16>::type;
   static constexpr int size = 2;
   static DFLOW_LANE void run(const double* from, int64_t from_stride, double* to, int64_t to_stride) {
@@ -156,7 +163,10 @@ template <> struct BlockTranspose<8> {
 #endif
 
 /// *to = *from, neither of which need be aligned.
-template <class T> DFLOW_LANE void copy_element(T* to, const T* from) { __builtin_memcpy(to, from, sizeof(T)); }
+template <class T>
+DFLOW_LANE void copy_element(T* to, const T* from) {
+  __builtin_memcpy(to, from, sizeof(T));
+}
 
 /// to[c, r] = from[r, c] for from [rows, columns], neither of which need be aligned.
 template <class T>

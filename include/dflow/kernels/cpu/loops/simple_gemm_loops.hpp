@@ -5,18 +5,21 @@
 /// Products of integers (wrapping) and complex numbers, summed in parts of some thousand.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> struct SimpleProduct {
+template <class T>
+struct SimpleProduct {
   static DFLOW_LANE void add(T& sum, T a, T b) { sum = static_cast<T>(sum + static_cast<T>(a * b)); }
   static DFLOW_LANE void add(T& sum, T a) { sum = static_cast<T>(sum + a); }
 };
-template <> struct SimpleProduct<uint16_t> {
+template <>
+struct SimpleProduct<uint16_t> {
   // Two uint16 multiply as int, which could overflow.
   static DFLOW_LANE void add(uint16_t& sum, uint16_t a, uint16_t b) {
     sum = static_cast<uint16_t>(sum + static_cast<uint32_t>(a) * b);
   }
   static DFLOW_LANE void add(uint16_t& sum, uint16_t a) { sum = static_cast<uint16_t>(sum + a); }
 };
-template <class T> struct SimpleProduct<ComplexParts<T>> {
+template <class T>
+struct SimpleProduct<ComplexParts<T>> {
   static DFLOW_LANE void add(ComplexParts<T>& sum, ComplexParts<T> a, ComplexParts<T> b) {
     sum.re += a.re * b.re - a.im * b.im;
     sum.im += a.re * b.im + a.im * b.re;
@@ -52,8 +55,10 @@ void simple_gemm_direct(int64_t m, int64_t n, int64_t k, const T* a, int64_t row
   }
 }
 
-template <class T> inline constexpr SimpleGemmLoops<T> simple_gemm_table = {simple_gemm_direct<T>};
-template <class T> struct TableOf<SimpleGemmLoops<T>> {
+template <class T>
+inline constexpr SimpleGemmLoops<T> simple_gemm_table = {simple_gemm_direct<T>};
+template <class T>
+struct TableOf<SimpleGemmLoops<T>> {
   static constexpr const SimpleGemmLoops<T>& value = simple_gemm_table<T>;
 };
 

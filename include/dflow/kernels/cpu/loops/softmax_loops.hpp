@@ -10,7 +10,8 @@ namespace dflow::cpu::DFLOW_CPU_VARIANT {
 inline constexpr int64_t softmax_tile = 512;
 
 /// Elements of a tile, padded with `padding` to a multiple of 64 bytes; returns how many there are then.
-template <class T, class C> DFLOW_LANE int64_t load_tile(int64_t n, const T* from, C padding, C* DFLOW_RESTRICT to) {
+template <class T, class C>
+DFLOW_LANE int64_t load_tile(int64_t n, const T* from, C padding, C* DFLOW_RESTRICT to) {
   constexpr int64_t whole = 64 / static_cast<int64_t>(sizeof(C));
   const int64_t padded = (n + whole - 1) / whole * whole;
   for (int64_t i = 0; i < n; ++i) to[i] = widened<C>(from[i]);
@@ -18,16 +19,21 @@ template <class T, class C> DFLOW_LANE int64_t load_tile(int64_t n, const T* fro
   return padded;
 }
 
-template <class T, class C> DFLOW_LANE void store_tile(int64_t n, const C* DFLOW_RESTRICT from, T* to) {
+template <class T, class C>
+DFLOW_LANE void store_tile(int64_t n, const C* DFLOW_RESTRICT from, T* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = Element<T>::narrow(from[i]);
 }
 
 /// The larger number; a NaN may get lost, since the exponentials bring it back.
 struct LargerNumber : Maximum {
-  template <class V> static DFLOW_LANE V combine(V best, V x) { return x > best ? x : best; }
+  template <class V>
+  static DFLOW_LANE V combine(V best, V x) {
+    return x > best ? x : best;
+  }
 };
 
-template <class T> DFLOW_LANE compute_t<T> largest(int64_t n, const T* x) {
+template <class T>
+DFLOW_LANE compute_t<T> largest(int64_t n, const T* x) {
   using C = compute_t<T>;
   C best = -infinity<C>;
   if constexpr (sizeof(C) == sizeof(T)) {
@@ -43,7 +49,8 @@ template <class T> DFLOW_LANE compute_t<T> largest(int64_t n, const T* x) {
 }
 
 /// Sum of exp(x - shift); `y`, if there is one, gets the terms.
-template <class T> DFLOW_LANE double sum_of_exponentials(int64_t n, const T* x, compute_t<T> shift, T* y) {
+template <class T>
+DFLOW_LANE double sum_of_exponentials(int64_t n, const T* x, compute_t<T> shift, T* y) {
   using C = compute_t<T>;
   alignas(64) C tile[softmax_tile];
   double sum = 0;
@@ -67,7 +74,8 @@ template <class T> DFLOW_LANE double sum_of_exponentials(int64_t n, const T* x, 
 }
 
 /// y = f(x) for single numbers of the compute type.
-template <class T, class F> DFLOW_LANE void map_row(int64_t n, const T* x, T* y, F f) {
+template <class T, class F>
+DFLOW_LANE void map_row(int64_t n, const T* x, T* y, F f) {
   using C = compute_t<T>;
   alignas(64) C tile[softmax_tile];
   for (int64_t begin = 0; begin < n; begin += softmax_tile) {
@@ -78,7 +86,8 @@ template <class T, class F> DFLOW_LANE void map_row(int64_t n, const T* x, T* y,
   }
 }
 
-template <class T> void softmax_row(int64_t n, const T* x, T* y) {
+template <class T>
+void softmax_row(int64_t n, const T* x, T* y) {
   using C = compute_t<T>;
   if (n == 0) return;
   const C shift = largest(n, x);
@@ -95,7 +104,8 @@ template <class T> void softmax_row(int64_t n, const T* x, T* y) {
 /// Sum minus the shift's share: log of a double by way of the lanes' function.
 DFLOW_LANE double log_of_sum(double sum) { return log_lane(sum); }
 
-template <class T> void log_softmax_row(int64_t n, const T* x, T* y) {
+template <class T>
+void log_softmax_row(int64_t n, const T* x, T* y) {
   using C = compute_t<T>;
   if (n == 0) return;
   const C shift = largest(n, x);
@@ -104,7 +114,8 @@ template <class T> void log_softmax_row(int64_t n, const T* x, T* y) {
       n, x, y, [=](C v) __attribute__((always_inline)) { return (v - shift) - log_sum; });
 }
 
-template <class T> void softmax_backward_row(int64_t n, const T* y, const T* grad_y, T* grad_x) {
+template <class T>
+void softmax_backward_row(int64_t n, const T* y, const T* grad_y, T* grad_x) {
   using C = compute_t<T>;
   alignas(64) C a[softmax_tile], b[softmax_tile];
   double sum = 0;
@@ -125,7 +136,8 @@ template <class T> void softmax_backward_row(int64_t n, const T* y, const T* gra
   }
 }
 
-template <class T> void log_softmax_backward_row(int64_t n, const T* y, const T* grad_y, T* grad_x) {
+template <class T>
+void log_softmax_backward_row(int64_t n, const T* y, const T* grad_y, T* grad_x) {
   using C = compute_t<T>;
   double total;
   reduce_run<Sum, T, double, C>(n, grad_y, &total);
@@ -140,7 +152,8 @@ template <class T> void log_softmax_backward_row(int64_t n, const T* y, const T*
   }
 }
 
-template <class T> void cross_entropy_row(int64_t n, const T* x, const T* labels, T* loss, T* backprop) {
+template <class T>
+void cross_entropy_row(int64_t n, const T* x, const T* labels, T* loss, T* backprop) {
   using C = compute_t<T>;
   const C shift = largest(n, x);
   alignas(64) C a[softmax_tile], b[softmax_tile], e[softmax_tile];
@@ -178,7 +191,8 @@ template <class T> void cross_entropy_row(int64_t n, const T* x, const T* labels
   }
 }
 
-template <class T> void sparse_cross_entropy_row(int64_t n, const T* x, int64_t label, T* loss, T* backprop) {
+template <class T>
+void sparse_cross_entropy_row(int64_t n, const T* x, int64_t label, T* loss, T* backprop) {
   using C = compute_t<T>;
   if (label < 0 || label >= n) {
     const T nan = Element<T>::narrow(not_a_number<C>);
@@ -210,13 +224,15 @@ inline constexpr SoftmaxLoops<T> softmax_table = {
     softmax_backward_row<T>,
     log_softmax_backward_row<T>,
 };
-template <class T> struct TableOf<SoftmaxLoops<T>> {
+template <class T>
+struct TableOf<SoftmaxLoops<T>> {
   static constexpr const SoftmaxLoops<T>& value = softmax_table<T>;
 };
 
 template <class T>
 inline constexpr CrossEntropyLoops<T> cross_entropy_table = {cross_entropy_row<T>, sparse_cross_entropy_row<T>};
-template <class T> struct TableOf<CrossEntropyLoops<T>> {
+template <class T>
+struct TableOf<CrossEntropyLoops<T>> {
   static constexpr const CrossEntropyLoops<T>& value = cross_entropy_table<T>;
 };
 

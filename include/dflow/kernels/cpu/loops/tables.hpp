@@ -16,17 +16,22 @@ struct __attribute__((may_alias)) BFloat16Bits {
 };
 
 /// A complex number as the loops see it.
-template <class T> struct __attribute__((may_alias)) ComplexParts { T re, im; };
+template <class T>
+struct __attribute__((may_alias)) ComplexParts {
+  T re, im;
+};
 
 /// What happens to a block of a product's result when the last part of the inner dimension has been added.
-template <class T> struct GemmStore {
+template <class T>
+struct GemmStore {
   bool accumulate;  ///< starts from what c holds instead of 0
   const T* bias;    ///< of the block's first column, or null
   bool relu;
 };
 
 /// T: float, double.
-template <class T> struct GemmLoops {
+template <class T>
+struct GemmLoops {
   std::int64_t rows;     ///< of a register tile; packed a comes in strips of so many rows
   std::int64_t columns;  ///< of a register tile; packed b comes in strips of so many columns
   std::int64_t depth;    ///< best inner dimension of packed operands
@@ -51,7 +56,8 @@ template <class T> struct GemmLoops {
 
 /// Products of integers and complex numbers: c[m, n] from a (any strides) and b with contiguous rows.
 /// T: uint8 to uint64, ComplexParts.
-template <class T> struct SimpleGemmLoops {
+template <class T>
+struct SimpleGemmLoops {
   void (*direct)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row_stride,
                  std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, bool accumulate);
 };
@@ -65,10 +71,11 @@ struct WindowRow {
 };
 
 /// T: float, double.
-template <class T> struct WindowLoops {
+template <class T>
+struct WindowLoops {
   /// out[count, channels] = products of the `count` windows from `image` on and a filter packed by GemmLoops::pack_b.
-  void (*multiply)(const WindowRow& windows, std::int64_t count, std::int64_t channels, const T* image,
-                   const T* filter, T* out, GemmStore<T> store);
+  void (*multiply)(const WindowRow& windows, std::int64_t count, std::int64_t channels, const T* image, const T* filter,
+                   T* out, GemmStore<T> store);
 };
 
 /// Rows of windows and their gradients, in elements.
@@ -81,7 +88,8 @@ struct WindowBand {
 };
 
 /// T: float, double.
-template <class T> struct WindowGradientLoops {
+template <class T>
+struct WindowGradientLoops {
   /// grad_filter[size of a window, channels] += the sum over the windows of each element times the gradients of its
   /// window, a matrix [windows, channels] where it lies if registers divide its rows, or packed by GemmLoops::pack_b.
   void (*add_products)(const WindowRow& windows, const WindowBand& band, std::int64_t channels, const T* image,
@@ -99,7 +107,8 @@ struct Windows {
 };
 
 /// T: float, double.
-template <class T> struct PatchLoops {
+template <class T>
+struct PatchLoops {
   /// patches[count, window_rows * window_cols * channels] of the windows from `first` on, numbered through all images;
   /// zeros where a window leaves its image.
   void (*gather)(const Windows& windows, const T* images, std::int64_t first, std::int64_t count, T* patches);
@@ -110,27 +119,46 @@ template <class T> struct PatchLoops {
 };
 
 /// T: HalfBits, BFloat16Bits.
-template <class T> struct CastLoops {
+template <class T>
+struct CastLoops {
   void (*widen)(std::int64_t n, const T* x, float* y);
   void (*narrow)(std::int64_t n, const float* x, T* y);
 };
 
 /// T: float, double. y may be x.
-template <class T> struct MathLoops {
+template <class T>
+struct MathLoops {
   using Map = void (*)(std::int64_t n, const T* x, T* y);
   Map exp, expm1, log, log1p, tanh, sigmoid, sin, cos, erf;
 };
 
 /// What a reduction of elements of type T is summed up in between blocks.
-template <class T> struct TotalOf { using type = T; };
-template <> struct TotalOf<float> { using type = double; };
-template <> struct TotalOf<HalfBits> { using type = double; };
-template <> struct TotalOf<BFloat16Bits> { using type = double; };
-template <> struct TotalOf<ComplexParts<float>> { using type = ComplexParts<double>; };
-template <class T> using total_t = typename TotalOf<T>::type;
+template <class T>
+struct TotalOf {
+  using type = T;
+};
+template <>
+struct TotalOf<float> {
+  using type = double;
+};
+template <>
+struct TotalOf<HalfBits> {
+  using type = double;
+};
+template <>
+struct TotalOf<BFloat16Bits> {
+  using type = double;
+};
+template <>
+struct TotalOf<ComplexParts<float>> {
+  using type = ComplexParts<double>;
+};
+template <class T>
+using total_t = typename TotalOf<T>::type;
 
 /// One way to reduce. The parts of a long axis give totals, which are combined in order.
-template <class T, class Total = total_t<T>> struct Reduction {
+template <class T, class Total = total_t<T>>
+struct Reduction {
   /// Totals of n contiguous elements.
   void (*run)(std::int64_t n, const T* x, Total* total);
   /// Totals of each column of x[rows, columns], rows `stride` apart.
@@ -140,14 +168,21 @@ template <class T, class Total = total_t<T>> struct Reduction {
 };
 
 /// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts; squares not for the last.
-template <class T> struct SumLoops { Reduction<T> sum, product, squares; };
+template <class T>
+struct SumLoops {
+  Reduction<T> sum, product, squares;
+};
 
 /// T: int8 to int64, uint8 to uint64. The totals are sums modulo 2^64, which finish divides by `divisor`, the number of
 /// elements, rounding toward 0.
-template <class T> struct MeanLoops { Reduction<T, std::uint64_t> mean; };
+template <class T>
+struct MeanLoops {
+  Reduction<T, std::uint64_t> mean;
+};
 
 /// T: every real type but bool.
-template <class T> struct OrderLoops {
+template <class T>
+struct OrderLoops {
   Reduction<T> maximum, minimum;
   /// First position of the maximum or minimum of n contiguous elements; NaNs are passed over.
   std::int64_t (*argmax)(std::int64_t n, const T* x);
@@ -158,18 +193,29 @@ template <class T> struct OrderLoops {
 };
 
 /// The type that T is computed in.
-template <class T> struct ComputeOf { using type = T; };
-template <> struct ComputeOf<HalfBits> { using type = float; };
-template <> struct ComputeOf<BFloat16Bits> { using type = float; };
+template <class T>
+struct ComputeOf {
+  using type = T;
+};
+template <>
+struct ComputeOf<HalfBits> {
+  using type = float;
+};
+template <>
+struct ComputeOf<BFloat16Bits> {
+  using type = float;
+};
 
 /// One row each. T: float, double, HalfBits, BFloat16Bits. Outputs may be inputs.
-template <class T> struct SoftmaxLoops {
+template <class T>
+struct SoftmaxLoops {
   void (*softmax)(std::int64_t n, const T* x, T* y);
   void (*log_softmax)(std::int64_t n, const T* x, T* y);
   void (*softmax_backward)(std::int64_t n, const T* y, const T* grad_y, T* grad_x);
   void (*log_softmax_backward)(std::int64_t n, const T* y, const T* grad_y, T* grad_x);
 };
-template <class T> struct CrossEntropyLoops {
+template <class T>
+struct CrossEntropyLoops {
   /// loss and backprop may be null.
   void (*cross_entropy)(std::int64_t n, const T* x, const T* labels, T* loss, T* backprop);
   /// A label outside [0, n) makes NaNs.
@@ -177,7 +223,8 @@ template <class T> struct CrossEntropyLoops {
 };
 
 /// x[rows, channels]. T: float, double, HalfBits, BFloat16Bits; C is what they are computed in.
-template <class T, class C = typename ComputeOf<T>::type> struct BatchNormLoops {
+template <class T, class C = typename ComputeOf<T>::type>
+struct BatchNormLoops {
   /// Mean and sum of squared distances from it.
   void (*moments)(std::int64_t rows, std::int64_t channels, const T* x, double* mean, double* squares);
   /// y = (x - mean) * factor + offset
@@ -192,13 +239,15 @@ template <class T, class C = typename ComputeOf<T>::type> struct BatchNormLoops 
 };
 
 /// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts.
-template <class T> struct BiasLoops {
+template <class T>
+struct BiasLoops {
   /// y[rows, channels] = x + bias; y may be x. relu: float types only.
   void (*add)(std::int64_t rows, std::int64_t channels, const T* x, const T* bias, bool relu, T* y);
 };
 
 /// Channels [first, end) of one image. T: float, double; the others only maximum.
-template <class T> struct PoolLoops {
+template <class T>
+struct PoolLoops {
   void (*maximum)(const Windows& windows, std::int64_t first, std::int64_t end, const T* x, T* y);
   void (*maximum_backward)(const Windows& windows, std::int64_t first, std::int64_t end, const T* x, const T* grad_y,
                            T* grad_x);
@@ -207,7 +256,8 @@ template <class T> struct PoolLoops {
 };
 
 /// T: float, double, HalfBits, BFloat16Bits; C is what they are computed in.
-template <class T, class C = typename ComputeOf<T>::type> struct UpdateLoops {
+template <class T, class C = typename ComputeOf<T>::type>
+struct UpdateLoops {
   void (*gradient_descent)(std::int64_t n, T* var, C lr, const T* grad);
   void (*momentum)(std::int64_t n, T* var, T* accum, C lr, const T* grad, C momentum, bool use_nesterov);
   /// lr_t holds both powers of beta.
@@ -216,15 +266,17 @@ template <class T, class C = typename ComputeOf<T>::type> struct UpdateLoops {
 };
 
 /// T: float, double, HalfBits, BFloat16Bits, uint8 to uint64, ComplexParts for the first four; all for the last two.
-template <class T> struct ScatterLoops {
+template <class T>
+struct ScatterLoops {
   using Apply = void (*)(std::int64_t n, T* to, const T* x);
   Apply add, subtract, multiply, divide, minimum, maximum;
 };
 
 /// Elements of so many bytes. bytes: 1, 2, 4, 8, 16.
-template <int bytes> struct CopyLoops {
-  /// to[c, r] = from[r, c]; rows of both are strides of elements apart. `stream`: past the caches, for results that they
-  /// would not hold; then rows of `to` begin at multiples of 64 bytes.
+template <int bytes>
+struct CopyLoops {
+  /// to[c, r] = from[r, c]; rows of both are strides of elements apart. `stream`: past the caches, for results that
+  /// they would not hold; then rows of `to` begin at multiples of 64 bytes.
   void (*transpose)(std::int64_t rows, std::int64_t columns, const void* from, std::int64_t from_stride, void* to,
                     std::int64_t to_stride, bool stream);
   void (*strided)(std::int64_t n, const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride);

@@ -5,7 +5,10 @@
 /// Optimizer updates in one pass, and the row operations of scatters.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
-template <class T> DFLOW_LANE auto value_of(T x) { return Channelwise<T>::get(x); }
+template <class T>
+DFLOW_LANE auto value_of(T x) {
+  return Channelwise<T>::get(x);
+}
 
 DFLOW_LANE float sqrt_lane(float x) { return __builtin_sqrtf(x); }
 DFLOW_LANE double sqrt_lane(double x) { return __builtin_sqrt(x); }
@@ -59,50 +62,61 @@ void update_adam(int64_t n, T* DFLOW_RESTRICT var, T* DFLOW_RESTRICT m, T* DFLOW
 
 template <class T>
 inline constexpr UpdateLoops<T> update_table = {update_gradient_descent<T>, update_momentum<T>, update_adam<T>};
-template <class T> struct TableOf<UpdateLoops<T>> { static constexpr const UpdateLoops<T>& value = update_table<T>; };
+template <class T>
+struct TableOf<UpdateLoops<T>> {
+  static constexpr const UpdateLoops<T>& value = update_table<T>;
+};
 
-template <class C> inline constexpr bool is_float_lane = __is_same(C, float) || __is_same(C, double);
+template <class C>
+inline constexpr bool is_float_lane = __is_same(C, float) || __is_same(C, double);
 
 /// Integers go through unsigned ones, which wrap.
 struct AddTo {
-  template <class C> static DFLOW_LANE C of(C a, C b) {
+  template <class C>
+  static DFLOW_LANE C of(C a, C b) {
     if constexpr (is_float_lane<C>) {
       return a + b;
     } else {
       return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     }
   }
-  template <class C> static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
+  template <class C>
+  static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
     return {a.re + b.re, a.im + b.im};
   }
 };
 struct SubtractFrom {
-  template <class C> static DFLOW_LANE C of(C a, C b) {
+  template <class C>
+  static DFLOW_LANE C of(C a, C b) {
     if constexpr (is_float_lane<C>) {
       return a - b;
     } else {
       return static_cast<C>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
     }
   }
-  template <class C> static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
+  template <class C>
+  static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
     return {a.re - b.re, a.im - b.im};
   }
 };
 struct MultiplyWith {
-  template <class C> static DFLOW_LANE C of(C a, C b) {
+  template <class C>
+  static DFLOW_LANE C of(C a, C b) {
     if constexpr (is_float_lane<C>) {
       return a * b;
     } else {
       return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     }
   }
-  template <class C> static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
+  template <class C>
+  static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
 };
 /// Of integers: by zero leaves the element, since there is no answer; callers check before.
 struct DivideBy {
-  template <class C> static DFLOW_LANE C of(C a, C b) {
+  template <class C>
+  static DFLOW_LANE C of(C a, C b) {
     if constexpr (is_float_lane<C>) {
       return a / b;
     } else if constexpr (static_cast<C>(-1) < C(0)) {
@@ -111,26 +125,37 @@ struct DivideBy {
       return b == C(0) ? a : static_cast<C>(a / b);
     }
   }
-  template <class C> static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
+  template <class C>
+  static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
     const C norm = b.re * b.re + b.im * b.im;
     return {(a.re * b.re + a.im * b.im) / norm, (a.im * b.re - a.re * b.im) / norm};
   }
 };
 struct MinimumWith {
-  template <class C> static DFLOW_LANE C of(C a, C b) { return ((a < b) | (a != a)) ? a : b; }
+  template <class C>
+  static DFLOW_LANE C of(C a, C b) {
+    return ((a < b) | (a != a)) ? a : b;
+  }
 };
 struct MaximumWith {
-  template <class C> static DFLOW_LANE C of(C a, C b) { return ((a > b) | (a != a)) ? a : b; }
+  template <class C>
+  static DFLOW_LANE C of(C a, C b) {
+    return ((a > b) | (a != a)) ? a : b;
+  }
 };
 
-template <class F, class T> void apply_row(int64_t n, T* DFLOW_RESTRICT to, const T* DFLOW_RESTRICT x) {
+template <class F, class T>
+void apply_row(int64_t n, T* DFLOW_RESTRICT to, const T* DFLOW_RESTRICT x) {
   for (int64_t i = 0; i < n; ++i) to[i] = Element<T>::narrow(F::of(value_of(to[i]), value_of(x[i])));
 }
 
-template <class T> inline constexpr bool is_complex_row = false;
-template <class T> inline constexpr bool is_complex_row<ComplexParts<T>> = true;
+template <class T>
+inline constexpr bool is_complex_row = false;
+template <class T>
+inline constexpr bool is_complex_row<ComplexParts<T>> = true;
 
-template <class T> constexpr ScatterLoops<T> make_scatter_loops() {
+template <class T>
+constexpr ScatterLoops<T> make_scatter_loops() {
   if constexpr (is_complex_row<T>) {
     return {apply_row<AddTo, T>,
             apply_row<SubtractFrom, T>,
@@ -143,8 +168,10 @@ template <class T> constexpr ScatterLoops<T> make_scatter_loops() {
             apply_row<DivideBy, T>, apply_row<MinimumWith, T>,  apply_row<MaximumWith, T>};
   }
 }
-template <class T> inline constexpr ScatterLoops<T> scatter_table = make_scatter_loops<T>();
-template <class T> struct TableOf<ScatterLoops<T>> {
+template <class T>
+inline constexpr ScatterLoops<T> scatter_table = make_scatter_loops<T>();
+template <class T>
+struct TableOf<ScatterLoops<T>> {
   static constexpr const ScatterLoops<T>& value = scatter_table<T>;
 };
 

@@ -65,7 +65,7 @@ DFLOW_LANE void gradient_tiles(int64_t g, int64_t d, const WindowBand& band, con
 
 template <class T, int vectors>
 DFLOW_LANE void gradient_strip(int64_t groups, int64_t depth, const WindowBand& band, const T* image,
-                                              int64_t group_step, const T* b, T* c, int64_t ldc) {
+                               int64_t group_step, const T* b, T* c, int64_t ldc) {
   gradient_tiles<T, vectors>(groups, depth, band, image, group_step, b, c, ldc);
 }
 
@@ -122,8 +122,10 @@ void add_window_products(const WindowRow& w, const WindowBand& band, int64_t cha
   }
 }
 
-template <class T> inline constexpr WindowGradientLoops<T> window_gradient_table = {add_window_products<T>};
-template <class T> struct TableOf<WindowGradientLoops<T>> {
+template <class T>
+inline constexpr WindowGradientLoops<T> window_gradient_table = {add_window_products<T>};
+template <class T>
+struct TableOf<WindowGradientLoops<T>> {
   static constexpr const WindowGradientLoops<T>& value = window_gradient_table<T>;
 };
 

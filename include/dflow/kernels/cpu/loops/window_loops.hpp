@@ -83,7 +83,11 @@ void multiply_windows(const WindowRow& w, int64_t count, int64_t channels, const
   }
 }
 
-template <class T> inline constexpr WindowLoops<T> window_table = {multiply_windows<T>};
-template <class T> struct TableOf<WindowLoops<T>> { static constexpr const WindowLoops<T>& value = window_table<T>; };
+template <class T>
+inline constexpr WindowLoops<T> window_table = {multiply_windows<T>};
+template <class T>
+struct TableOf<WindowLoops<T>> {
+  static constexpr const WindowLoops<T>& value = window_table<T>;
+};
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

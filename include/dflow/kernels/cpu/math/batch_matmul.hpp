@@ -9,7 +9,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<BatchMatMul, Cpu, T> {
+template <class T>
+struct Kernel<BatchMatMul, Cpu, T> {
   BatchMatMul::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const {

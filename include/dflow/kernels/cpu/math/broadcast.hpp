@@ -17,8 +17,8 @@ namespace cpu {
 /// it is the one or the other.
 Shape given_shape(const KernelContext& context, bool given_is_wide);
 
-/// The passes of reduce_sum that take a tensor from shape `wide` to `narrow`, which broadcasts to it: each sums over one
-/// run of dimensions. At most max_rank of them.
+/// The passes of reduce_sum that take a tensor from shape `wide` to `narrow`, which broadcasts to it: each sums over
+/// one run of dimensions. At most max_rank of them.
 struct SumPasses {
   int count = 0;
   ReduceShape passes[max_rank];

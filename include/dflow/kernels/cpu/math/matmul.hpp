@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/math/matmul.hpp>
 
 namespace dflow {

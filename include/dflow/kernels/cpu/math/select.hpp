@@ -26,15 +26,14 @@ struct Kernel<Select, Cpu, T> {
     if (slot.num_elements() == 0) return;
     T* y = Tensor<T>::of(slot).data();
     const std::int64_t row = shape.num_elements() / condition.num_elements();
-    context.pool().parallel_for(condition.num_elements(), 0.5 * static_cast<double>(row),
-                                [&](std::int64_t begin, std::int64_t end) {
-                                  if (by_rows) {
-                                    select_rows(begin, end, row, condition.data(), t.data(), e.data(), y);
-                                  } else {
-                                    select_elements(end - begin, condition.data() + begin, t.data() + begin, e.data() + begin,
-                                                    y + begin);
-                                  }
-                                });
+    context.pool().parallel_for(
+        condition.num_elements(), 0.5 * static_cast<double>(row), [&](std::int64_t begin, std::int64_t end) {
+          if (by_rows) {
+            select_rows(begin, end, row, condition.data(), t.data(), e.data(), y);
+          } else {
+            select_elements(end - begin, condition.data() + begin, t.data() + begin, e.data() + begin, y + begin);
+          }
+        });
   }
 
  private:

@@ -18,7 +18,8 @@ inline double batch_norm_cost_ns(const KernelInit& init) {
 
 }  // namespace detail
 
-template <class T, class U> struct Kernel<FusedBatchNorm, Cpu, T, U> {
+template <class T, class U>
+struct Kernel<FusedBatchNorm, Cpu, T, U> {
   BatchNormAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::batch_norm_cost_ns(init); }
@@ -58,7 +59,8 @@ template <class T, class U> struct Kernel<FusedBatchNorm, Cpu, T, U> {
   }
 };
 
-template <class T, class U> struct Kernel<FusedBatchNormGrad, Cpu, T, U> {
+template <class T, class U>
+struct Kernel<FusedBatchNormGrad, Cpu, T, U> {
   BatchNormAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 2 * detail::batch_norm_cost_ns(init); }

@@ -1,13 +1,14 @@
 #pragma once
 
-#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/bias.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/nn/bias.hpp>
 
 namespace dflow {
 
-template <class T> struct Kernel<BiasAdd, Cpu, T> {
+template <class T>
+struct Kernel<BiasAdd, Cpu, T> {
   double cost_ns(const KernelInit& init) const {
     return 200 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.1;
   }
@@ -25,7 +26,8 @@ template <class T> struct Kernel<BiasAdd, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<BiasAddGrad, Cpu, T> {
+template <class T>
+struct Kernel<BiasAddGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 200 + estimated_elements(init.inputs[0]) * sizeof(T) * 0.1; }
 
   void operator()(KernelContext& context) const {

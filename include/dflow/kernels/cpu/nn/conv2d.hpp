@@ -38,7 +38,8 @@ inline double conv2d_cost_ns(const OutputInfo& filter, const OutputInfo& out) {
 
 }  // namespace detail
 
-template <class T> struct Kernel<Conv2D, Cpu, T> {
+template <class T>
+struct Kernel<Conv2D, Cpu, T> {
   Conv2D::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.inputs[1], init.node.outputs[0]); }
@@ -51,7 +52,8 @@ template <class T> struct Kernel<Conv2D, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<Conv2DBackpropInput, Cpu, T> {
+template <class T>
+struct Kernel<Conv2DBackpropInput, Cpu, T> {
   Conv2D::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.inputs[1], init.inputs[2]); }
@@ -65,7 +67,8 @@ template <class T> struct Kernel<Conv2DBackpropInput, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<Conv2DBackpropFilter, Cpu, T> {
+template <class T>
+struct Kernel<Conv2DBackpropFilter, Cpu, T> {
   Conv2D::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::conv2d_cost_ns(init.node.outputs[0], init.inputs[2]); }

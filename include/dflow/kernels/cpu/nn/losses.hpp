@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/nn/losses.hpp>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ inline double cross_entropy_cost_ns(const KernelInit& init) { return 300 + 2 * e
 
 }  // namespace detail
 
-template <class T> struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
+template <class T>
+struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::cross_entropy_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -34,7 +35,8 @@ template <class T> struct Kernel<SoftmaxCrossEntropyWithLogits, Cpu, T> {
   }
 };
 
-template <class T, class Index> struct Kernel<SparseSoftmaxCrossEntropyWithLogits, Cpu, T, Index> {
+template <class T, class Index>
+struct Kernel<SparseSoftmaxCrossEntropyWithLogits, Cpu, T, Index> {
   double cost_ns(const KernelInit& init) const { return detail::cross_entropy_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -57,7 +59,8 @@ template <class T, class Index> struct Kernel<SparseSoftmaxCrossEntropyWithLogit
   }
 };
 
-template <class T> struct Kernel<L2Loss, Cpu, T> {
+template <class T>
+struct Kernel<L2Loss, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 200 + 0.2 * estimated_elements(init.inputs[0]); }
 
   void operator()(KernelContext& context) const {

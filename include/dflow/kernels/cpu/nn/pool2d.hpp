@@ -66,7 +66,8 @@ void gather_at_maxima(ThreadPool& pool, const cpu::Pool2dShape& s, const T* x, c
 
 }  // namespace detail
 
-template <class T> struct Kernel<AvgPool, Cpu, T> {
+template <class T>
+struct Kernel<AvgPool, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }
@@ -77,7 +78,8 @@ template <class T> struct Kernel<AvgPool, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<AvgPoolGrad, Cpu, T> {
+template <class T>
+struct Kernel<AvgPoolGrad, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::pool2d_cost_ns(attrs, init.inputs[1]); }
@@ -89,7 +91,8 @@ template <class T> struct Kernel<AvgPoolGrad, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<MaxPool, Cpu, T> {
+template <class T>
+struct Kernel<MaxPool, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }
@@ -100,7 +103,8 @@ template <class T> struct Kernel<MaxPool, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<MaxPoolGrad, Cpu, T> {
+template <class T>
+struct Kernel<MaxPoolGrad, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 2 * detail::pool2d_cost_ns(attrs, init.inputs[2]); }
@@ -113,7 +117,8 @@ template <class T> struct Kernel<MaxPoolGrad, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<MaxPoolGradGrad, Cpu, T> {
+template <class T>
+struct Kernel<MaxPoolGradGrad, Cpu, T> {
   Pool2DAttrs attrs;
 
   double cost_ns(const KernelInit& init) const { return 3 * detail::pool2d_cost_ns(attrs, init.node.outputs[0]); }

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/nn/softmax.hpp>
 
 namespace dflow {
@@ -10,7 +10,8 @@ namespace dflow {
 namespace detail {
 
 /// Runs `body(rows, columns, x, y)` over the rows of input 0, in place if nobody else reads it.
-template <class T, class Body> void map_rows(KernelContext& context, const Body& body) {
+template <class T, class Body>
+void map_rows(KernelContext& context, const Body& body) {
   const Tensor<T>& x = context.input<T>(0);
   if (x.rank() < 1) refuse_shapes(context);
   const std::int64_t columns = x.dim(x.rank() - 1);
@@ -21,7 +22,8 @@ template <class T, class Body> void map_rows(KernelContext& context, const Body&
 }
 
 /// The same for two inputs of one shape, the second of which may be overwritten.
-template <class T, class Body> void map_row_gradients(KernelContext& context, const Body& body) {
+template <class T, class Body>
+void map_row_gradients(KernelContext& context, const Body& body) {
   const Tensor<T>& y = context.input<T>(0);
   const Tensor<T>& dy = context.input<T>(1);
   if (y.rank() < 1 || y.shape() != dy.shape()) refuse_shapes(context);
@@ -36,7 +38,8 @@ inline double softmax_cost_ns(const KernelInit& init) { return 300 + 1.5 * estim
 
 }  // namespace detail
 
-template <class T> struct Kernel<Softmax, Cpu, T> {
+template <class T>
+struct Kernel<Softmax, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -46,7 +49,8 @@ template <class T> struct Kernel<Softmax, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<LogSoftmax, Cpu, T> {
+template <class T>
+struct Kernel<LogSoftmax, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -56,7 +60,8 @@ template <class T> struct Kernel<LogSoftmax, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<SoftmaxGrad, Cpu, T> {
+template <class T>
+struct Kernel<SoftmaxGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {
@@ -66,7 +71,8 @@ template <class T> struct Kernel<SoftmaxGrad, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<LogSoftmaxGrad, Cpu, T> {
+template <class T>
+struct Kernel<LogSoftmaxGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::softmax_cost_ns(init); }
 
   void operator()(KernelContext& context) const {

@@ -15,12 +15,14 @@ namespace dflow {
 namespace cpu {
 
 /// What an element type is computed in.
-template <class T> using RandomCompute = std::conditional_t<sizeof(T) == 8, double, float>;
+template <class T>
+using RandomCompute = std::conditional_t<sizeof(T) == 8, double, float>;
 
 // A distribution makes `values_per_group` values from the stream, each group's part of which begins `groups_apart`
 // groups of words after the one before. The rules are TensorFlow's (random_distributions.h), so that the bits are.
 
-template <class T> struct UniformDistribution {
+template <class T>
+struct UniformDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   static constexpr std::uint64_t groups_apart = 1;
   static constexpr double cost_ns = 15;
@@ -42,7 +44,8 @@ template <class T> struct UniformDistribution {
 };
 
 /// low + bits mod range; T is int32 or int64.
-template <class T> struct UniformIntDistribution {
+template <class T>
+struct UniformIntDistribution {
   using Bits = std::make_unsigned_t<T>;
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   static constexpr std::uint64_t groups_apart = 1;
@@ -65,7 +68,8 @@ template <class T> struct UniformIntDistribution {
   }
 };
 
-template <class T> struct NormalDistribution {
+template <class T>
+struct NormalDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   static constexpr std::uint64_t groups_apart = 1;
   static constexpr double cost_ns = 80;
@@ -86,7 +90,8 @@ template <class T> struct NormalDistribution {
   }
 };
 
-template <class T> struct TruncatedNormalDistribution {
+template <class T>
+struct TruncatedNormalDistribution {
   static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
   /// Room for 256 words for each value of float and double alike: what a group does not use is skipped.
   static constexpr std::uint64_t groups_apart = values_per_group * 256 / 4;
@@ -140,7 +145,8 @@ void fill_random(ThreadPool& pool, const PhiloxStream& stream, const Distributio
 namespace detail {
 
 /// A random op without parameters.
-template <class O, class T, class Distribution> class RandomKernel {
+template <class O, class T, class Distribution>
+class RandomKernel {
  public:
   explicit RandomKernel(const KernelInit& init)
       : stream_(init, init.node.attrs_as<O>().seed, init.node.attrs_as<O>().seed2) {}
@@ -179,7 +185,8 @@ struct Kernel<TruncatedNormal, Cpu, T, I>
   using detail::RandomKernel<TruncatedNormal, T, cpu::TruncatedNormalDistribution<T>>::RandomKernel;
 };
 
-template <class T, class I> struct Kernel<RandomUniformInt, Cpu, T, I> {
+template <class T, class I>
+struct Kernel<RandomUniformInt, Cpu, T, I> {
  public:
   explicit Kernel(const KernelInit& init)
       : stream_(init, init.node.attrs_as<RandomUniformInt>().seed, init.node.attrs_as<RandomUniformInt>().seed2) {}

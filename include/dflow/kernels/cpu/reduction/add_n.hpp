@@ -10,7 +10,8 @@
 
 namespace dflow {
 
-template <class T> struct Kernel<AddN, Cpu, T> {
+template <class T>
+struct Kernel<AddN, Cpu, T> {
   double cost_ns(const KernelInit& init) const {
     return 300 + estimated_elements(init.node.outputs[0]) * sizeof(T) * 0.1 * static_cast<double>(init.inputs.size());
   }

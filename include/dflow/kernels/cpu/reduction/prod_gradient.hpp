@@ -62,11 +62,13 @@ class ReductionGroups {
   std::int64_t count_ = 1;
 };
 
-template <class T> using ProductOf = std::conditional_t<sizeof(T) == 2, float, T>;
+template <class T>
+using ProductOf = std::conditional_t<sizeof(T) == 2, float, T>;
 
 }  // namespace detail
 
-template <class T> struct Kernel<ExclusiveProd, Cpu, T> {
+template <class T>
+struct Kernel<ExclusiveProd, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 1000 + estimated_elements(init.inputs[0]) * 4; }
 
   /// y_j is the product of what comes before j times that of what comes behind.
@@ -98,7 +100,8 @@ template <class T> struct Kernel<ExclusiveProd, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<ExclusiveProdGrad, Cpu, T> {
+template <class T>
+struct Kernel<ExclusiveProdGrad, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 1000 + estimated_elements(init.inputs[0]) * 8; }
 
   /// The exclusive product of dual numbers x + dy e: its derivative part is the result.

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/cpu/routines/math/reduce.hpp>
 #include <dflow/kernels/cpu/routines/array/transpose.hpp>
+#include <dflow/kernels/cpu/routines/math/reduce.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
@@ -95,37 +95,53 @@ class DimRuns {
 
 /// The routine of a reduction, and whether it may be applied to one run of axes after the other: not where partial
 /// results would be rounded to 16 bits or to integers.
-template <class O> struct RawReduction;
-template <> struct RawReduction<Sum> {
-  template <class T> static constexpr bool chains = sizeof(T) != 2 || std::is_integral_v<T>;
+template <class O>
+struct RawReduction;
+template <>
+struct RawReduction<Sum> {
+  template <class T>
+  static constexpr bool chains = sizeof(T) != 2 || std::is_integral_v<T>;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_sum(args...); };
 };
-template <> struct RawReduction<Mean> {
-  template <class T> static constexpr bool chains = sizeof(T) != 2 && !std::is_integral_v<T>;
+template <>
+struct RawReduction<Mean> {
+  template <class T>
+  static constexpr bool chains = sizeof(T) != 2 && !std::is_integral_v<T>;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_mean(args...); };
 };
-template <> struct RawReduction<Prod> {
-  template <class T> static constexpr bool chains = sizeof(T) != 2 || std::is_integral_v<T>;
+template <>
+struct RawReduction<Prod> {
+  template <class T>
+  static constexpr bool chains = sizeof(T) != 2 || std::is_integral_v<T>;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_prod(args...); };
 };
-template <> struct RawReduction<Max> {
-  template <class T> static constexpr bool chains = true;
+template <>
+struct RawReduction<Max> {
+  template <class T>
+  static constexpr bool chains = true;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_max(args...); };
 };
-template <> struct RawReduction<Min> {
-  template <class T> static constexpr bool chains = true;
+template <>
+struct RawReduction<Min> {
+  template <class T>
+  static constexpr bool chains = true;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_min(args...); };
 };
-template <> struct RawReduction<All> {
-  template <class T> static constexpr bool chains = true;
+template <>
+struct RawReduction<All> {
+  template <class T>
+  static constexpr bool chains = true;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_all(args...); };
 };
-template <> struct RawReduction<Any> {
-  template <class T> static constexpr bool chains = true;
+template <>
+struct RawReduction<Any> {
+  template <class T>
+  static constexpr bool chains = true;
   static constexpr auto run = [](auto&&... args) { cpu::reduce_any(args...); };
 };
 
-template <class O, class T> struct ReduceKernel {
+template <class O, class T>
+struct ReduceKernel {
   double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[0]) * sizeof(T) * 0.06; }
 
   void operator()(KernelContext& context) const {
@@ -173,15 +189,23 @@ inline cpu::ReduceShape one_axis(const Shape& x, std::int64_t axis) {
 
 }  // namespace detail
 
-template <class T> struct Kernel<Sum, Cpu, T> : detail::ReduceKernel<Sum, T> {};
-template <class T> struct Kernel<Mean, Cpu, T> : detail::ReduceKernel<Mean, T> {};
-template <class T> struct Kernel<Prod, Cpu, T> : detail::ReduceKernel<Prod, T> {};
-template <class T> struct Kernel<Max, Cpu, T> : detail::ReduceKernel<Max, T> {};
-template <class T> struct Kernel<Min, Cpu, T> : detail::ReduceKernel<Min, T> {};
-template <class T> struct Kernel<All, Cpu, T> : detail::ReduceKernel<All, T> {};
-template <class T> struct Kernel<Any, Cpu, T> : detail::ReduceKernel<Any, T> {};
+template <class T>
+struct Kernel<Sum, Cpu, T> : detail::ReduceKernel<Sum, T> {};
+template <class T>
+struct Kernel<Mean, Cpu, T> : detail::ReduceKernel<Mean, T> {};
+template <class T>
+struct Kernel<Prod, Cpu, T> : detail::ReduceKernel<Prod, T> {};
+template <class T>
+struct Kernel<Max, Cpu, T> : detail::ReduceKernel<Max, T> {};
+template <class T>
+struct Kernel<Min, Cpu, T> : detail::ReduceKernel<Min, T> {};
+template <class T>
+struct Kernel<All, Cpu, T> : detail::ReduceKernel<All, T> {};
+template <class T>
+struct Kernel<Any, Cpu, T> : detail::ReduceKernel<Any, T> {};
 
-template <class T> struct Kernel<ArgMax, Cpu, T> {
+template <class T>
+struct Kernel<ArgMax, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[0]) * sizeof(T) * 0.1; }
 
   void operator()(KernelContext& context) const {
@@ -193,7 +217,8 @@ template <class T> struct Kernel<ArgMax, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<ArgMin, Cpu, T> {
+template <class T>
+struct Kernel<ArgMin, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[0]) * sizeof(T) * 0.1; }
 
   void operator()(KernelContext& context) const {
@@ -205,7 +230,8 @@ template <class T> struct Kernel<ArgMin, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<ReducedShape, Cpu, T> {
+template <class T>
+struct Kernel<ReducedShape, Cpu, T> {
   double cost_ns(const KernelInit&) const { return 200; }
 
   void operator()(KernelContext& context) const {

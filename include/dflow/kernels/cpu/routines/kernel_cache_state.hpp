@@ -72,7 +72,10 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  template <class T> [[nodiscard]] T* as() const { return static_cast<T*>(block_.pointer); }
+  template <class T>
+  [[nodiscard]] T* as() const {
+    return static_cast<T*>(block_.pointer);
+  }
 
  private:
   KernelCache* cache_;

@@ -30,6 +30,6 @@ namespace dflow::cpu {
 }  // namespace dflow::cpu
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/cpu/routines/onednn.ipp>
 #include <dflow/kernels/cpu/routines/nn/onednn_conv2d.ipp>
+#include <dflow/kernels/cpu/routines/onednn.ipp>
 #endif

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/kernels/cpu/routines/options.hpp>
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
+#include <dflow/kernels/cpu/routines/options.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/cast_loops.hpp>
@@ -15,7 +15,8 @@
 namespace dflow::cpu {
 
 /// An array of Half or BFloat16 as float, for the duration of a call. With a null `from` it is only room for a result.
-template <class T> class Widened {
+template <class T>
+class Widened {
  public:
   Widened(ThreadPool& pool, const CpuOptions& options, std::int64_t n, const T* from)
       : pool_(pool),

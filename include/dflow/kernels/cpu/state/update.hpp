@@ -9,18 +9,21 @@ namespace dflow {
 namespace detail {
 
 /// A scalar hyperparameter. Fails if it is none.
-template <class T> T hyperparameter(const KernelContext& context, int i) {
+template <class T>
+T hyperparameter(const KernelContext& context, int i) {
   const Tensor<T>& value = context.input<T>(i);
   if (value.rank() != 0) context.fail(str_cat("input ", i, " must be a scalar, got shape ", value.shape().to_string()));
   return *value.data();
 }
 
-template <class T> T* writable_elements(VariableUpdate& update, std::size_t i, KernelContext& context) {
+template <class T>
+T* writable_elements(VariableUpdate& update, std::size_t i, KernelContext& context) {
   return Tensor<T>::of(update.writable(i, *context.device().allocator)).data();
 }
 
 /// The rows of a sparse gradient with those of equal index summed.
-template <class T, class Index> struct SummedRows {
+template <class T, class Index>
+struct SummedRows {
   AnyTensor indices, rows;
   std::int64_t count = 0;
   std::int64_t row_size = 0;
@@ -41,7 +44,8 @@ template <class T, class Index> struct SummedRows {
   const T* row_data() const { return static_cast<const T*>(rows.raw_data()); }
 };
 
-template <class T> cpu::AdamStep<T> adam_step(const KernelContext& context, bool use_nesterov) {
+template <class T>
+cpu::AdamStep<T> adam_step(const KernelContext& context, bool use_nesterov) {
   return {hyperparameter<T>(context, 3),
           hyperparameter<T>(context, 4),
           hyperparameter<T>(context, 5),
@@ -57,7 +61,8 @@ inline double apply_cost_ns(const KernelInit& init, std::size_t grad, double ns_
 
 }  // namespace detail
 
-template <class T> struct Kernel<ApplyGradientDescent, Cpu, T> {
+template <class T>
+struct Kernel<ApplyGradientDescent, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 2, 0.3); }
 
   void operator()(KernelContext& context) const {
@@ -70,7 +75,8 @@ template <class T> struct Kernel<ApplyGradientDescent, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<ApplyMomentum, Cpu, T> {
+template <class T>
+struct Kernel<ApplyMomentum, Cpu, T> {
   ApplyMomentum::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 3, 0.5); }
@@ -89,7 +95,8 @@ template <class T> struct Kernel<ApplyMomentum, Cpu, T> {
   }
 };
 
-template <class T> struct Kernel<ApplyAdam, Cpu, T> {
+template <class T>
+struct Kernel<ApplyAdam, Cpu, T> {
   ApplyAdam::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 9, 1.0); }
@@ -109,7 +116,8 @@ template <class T> struct Kernel<ApplyAdam, Cpu, T> {
   }
 };
 
-template <class T, class Index> struct Kernel<SparseApplyGradientDescent, Cpu, T, Index> {
+template <class T, class Index>
+struct Kernel<SparseApplyGradientDescent, Cpu, T, Index> {
   double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 2, 2.0); }
 
   void operator()(KernelContext& context) const {
@@ -122,7 +130,8 @@ template <class T, class Index> struct Kernel<SparseApplyGradientDescent, Cpu, T
   }
 };
 
-template <class T, class Index> struct Kernel<SparseApplyMomentum, Cpu, T, Index> {
+template <class T, class Index>
+struct Kernel<SparseApplyMomentum, Cpu, T, Index> {
   SparseApplyMomentum::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 3, 2.0); }
@@ -140,7 +149,8 @@ template <class T, class Index> struct Kernel<SparseApplyMomentum, Cpu, T, Index
   }
 };
 
-template <class T, class Index> struct Kernel<SparseApplyAdam, Cpu, T, Index> {
+template <class T, class Index>
+struct Kernel<SparseApplyAdam, Cpu, T, Index> {
   SparseApplyAdam::Attrs attrs;
 
   double cost_ns(const KernelInit& init) const { return detail::apply_cost_ns(init, 9, 3.0); }

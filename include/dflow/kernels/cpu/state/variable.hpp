@@ -60,7 +60,8 @@ std::int64_t checked_row_size(const KernelContext& context, const AnyTensor& var
                                  std::int64_t limit);
 
 /// variable = Op(variable, value), element by element.
-template <class Op, class T> struct AssignUpdateKernel {
+template <class Op, class T>
+struct AssignUpdateKernel {
   double cost_ns(const KernelInit& init) const { return 200 + estimated_elements(init.inputs[1]) * 0.3; }
 
   void operator()(KernelContext& context) const {
@@ -75,7 +76,8 @@ template <class Op, class T> struct AssignUpdateKernel {
   }
 };
 
-template <cpu::ScatterOp op, class T, class Index> struct ScatterKernel {
+template <cpu::ScatterOp op, class T, class Index>
+struct ScatterKernel {
   double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[2]); }
 
   void operator()(KernelContext& context) const {
@@ -94,17 +96,25 @@ template <cpu::ScatterOp op, class T, class Index> struct ScatterKernel {
 
 }  // namespace detail
 
-template <class T> struct Kernel<VariableOp, Cpu, T> : detail::VariableKernel { using VariableKernel::VariableKernel; };
-template <class T> struct Kernel<ReadVariable, Cpu, T> : detail::ReadVariableKernel {};
-template <class T> struct Kernel<Assign, Cpu, T> : detail::AssignKernel {};
-template <class T> struct Kernel<AssignAdd, Cpu, T> : detail::AssignUpdateKernel<Add, T> {};
-template <class T> struct Kernel<AssignSub, Cpu, T> : detail::AssignUpdateKernel<Sub, T> {};
+template <class T>
+struct Kernel<VariableOp, Cpu, T> : detail::VariableKernel {
+  using VariableKernel::VariableKernel;
+};
+template <class T>
+struct Kernel<ReadVariable, Cpu, T> : detail::ReadVariableKernel {};
+template <class T>
+struct Kernel<Assign, Cpu, T> : detail::AssignKernel {};
+template <class T>
+struct Kernel<AssignAdd, Cpu, T> : detail::AssignUpdateKernel<Add, T> {};
+template <class T>
+struct Kernel<AssignSub, Cpu, T> : detail::AssignUpdateKernel<Sub, T> {};
 template <class T, class Index>
 struct Kernel<ScatterAdd, Cpu, T, Index> : detail::ScatterKernel<cpu::ScatterOp::add, T, Index> {};
 template <class T, class Index>
 struct Kernel<ScatterSub, Cpu, T, Index> : detail::ScatterKernel<cpu::ScatterOp::subtract, T, Index> {};
 
-template <> struct Kernel<IsVariableInitialized, Cpu> {
+template <>
+struct Kernel<IsVariableInitialized, Cpu> {
   double cost_ns(const KernelInit&) const { return 50; }
   void operator()(KernelContext& context) const {
     *context.allocate_output<bool>(0, {}).data() = context.resource<VariableState>(0).is_initialized();

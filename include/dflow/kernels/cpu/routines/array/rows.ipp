@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
-#include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/cast_loops.hpp>
@@ -18,7 +18,8 @@
 
 namespace dflow::cpu {
 
-template <class Index> std::int64_t find_bad_index(std::int64_t count, const Index* indices, std::int64_t limit) {
+template <class Index>
+std::int64_t find_bad_index(std::int64_t count, const Index* indices, std::int64_t limit) {
   // As unsigned numbers, negative ones are too large. Blocks without a bad one take one comparison each.
   using Unsigned = std::make_unsigned_t<Index>;
   constexpr std::int64_t block = 256;
@@ -35,7 +36,8 @@ template <class Index> std::int64_t find_bad_index(std::int64_t count, const Ind
 }
 
 /// Position of the first index from `limit` on, or -1.
-template <class Index> std::int64_t find_large_index(std::int64_t count, const Index* indices, std::int64_t limit) {
+template <class Index>
+std::int64_t find_large_index(std::int64_t count, const Index* indices, std::int64_t limit) {
   const Index* const found =
       std::find_if(indices, indices + count, [&](Index index) { return static_cast<std::int64_t>(index) >= limit; });
   return found == indices + count ? -1 : found - indices;
@@ -98,7 +100,8 @@ std::int64_t gather_rows(ThreadPool& pool, std::int64_t outer, std::int64_t limi
   return bad;
 }
 
-template <class T> typename ScatterLoops<loop_t<T>>::Apply scatter_loop(ScatterOp op, CpuLevel level) {
+template <class T>
+typename ScatterLoops<loop_t<T>>::Apply scatter_loop(ScatterOp op, CpuLevel level) {
   // Wrapping sums and products of signed integers are those of unsigned ones; quotients and order are not.
   const auto& ordered = loops<ScatterLoops<loop_t<T>>>(level);
   switch (op) {
@@ -174,7 +177,8 @@ inline void sort_by_bits(std::int64_t count, std::uint64_t* keys, std::uint64_t*
 }
 
 /// The sum of some rows, each of row_size; of 16-bit elements in float, rounded once.
-template <class T> class RowSum {
+template <class T>
+class RowSum {
  public:
   RowSum(std::int64_t row_size, const CpuOptions& options) : row_size_(row_size), options_(options) {}
 

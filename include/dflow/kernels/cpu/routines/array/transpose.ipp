@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
-#include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/cpu/loops/dispatch.hpp>
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/copy_loops.hpp>
@@ -76,7 +76,8 @@ struct SizedCopy {
   void (*transpose)(std::int64_t, std::int64_t, const void*, std::int64_t, void*, std::int64_t, bool);
   void (*strided)(std::int64_t, const void*, std::int64_t, void*, std::int64_t);
 };
-template <int bytes> SizedCopy sized_copy(CpuLevel level) {
+template <int bytes>
+SizedCopy sized_copy(CpuLevel level) {
   const auto& table = loops<CopyLoops<bytes>>(level);
   return {table.transpose, table.strided};
 }

@@ -10,7 +10,8 @@
 namespace dflow::cpu {
 
 /// What a product does to its result before it is stored: c = relu(beta * c + a b + bias), in this order.
-template <class T> struct Epilogue {
+template <class T>
+struct Epilogue {
   bool accumulate = false;  ///< beta is 1 instead of 0; with 0, c is not read and may hold anything
   const T* bias = nullptr;  ///< [n], added to each row
   bool relu = false;        ///< not for complex types

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm_builtin.hpp>
-#include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/onednn.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
 
@@ -16,8 +16,8 @@
 
 namespace dflow::cpu {
 
-/// True for products at which oneDNN measured faster than the loops here: with AVX-512 all but small ones, with AVX2 large
-/// ones alone, and those whose b lies transposed.
+/// True for products at which oneDNN measured faster than the loops here: with AVX-512 all but small ones, with AVX2
+/// large ones alone, and those whose b lies transposed.
 inline bool onednn_wins(const Product<float>& p, CpuLevel max_level) {
   static const CpuLevel detected = detect_cpu_level();
   const double products = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -55,7 +55,8 @@ inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuO
   });
 }
 
-template <class T> void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
+template <class T>
+void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   if constexpr (std::is_same_v<T, float>) {
     if (has_onednn() && p.k > 0 && options.backend != CpuBackend::builtin &&
         (options.backend == CpuBackend::onednn || onednn_wins(p, options.max_level))) {

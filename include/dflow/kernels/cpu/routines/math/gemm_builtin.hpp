@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/kernels/cpu/routines/math/gemm.hpp>
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
+#include <dflow/kernels/cpu/routines/math/gemm.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/gemm_loops.hpp>
@@ -15,7 +15,8 @@ namespace dflow::cpu {
 
 /// A product with its operands where they lie: element (i, p) of a is at i * a_row + p * a_depth, element (p, j) of b
 /// at p * b_depth + j * b_column.
-template <class T> struct Product {
+template <class T>
+struct Product {
   std::int64_t m, n, k;
   const T* a;
   std::int64_t a_row, a_depth;
@@ -74,7 +75,8 @@ Product<T> make_product(bool transpose_a, bool transpose_b, std::int64_t m, std:
 }
 
 /// No packing: few rows, or all of it small. b's rows are contiguous.
-template <class T> void gemm_unpacked(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p) {
+template <class T>
+void gemm_unpacked(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p) {
   if (p.m <= 2 * loops.rows) {
     pool.parallel_for(
         p.n, p.cost_ns() / static_cast<double>(p.n),
@@ -95,7 +97,8 @@ template <class T> void gemm_unpacked(ThreadPool& pool, const GemmLoops<T>& loop
 }
 
 /// Few rows against a b that lies transposed: dot products, which read it once and in order.
-template <class T> void gemm_by_dots(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p) {
+template <class T>
+void gemm_by_dots(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& p) {
   pool.parallel_for(p.n, p.cost_ns() * 3 / static_cast<double>(p.n), [&](std::int64_t begin, std::int64_t end) {
     loops.dots(p.m, end - begin, p.k, p.a, p.a_row, p.b + begin * p.b_column, p.b_column, p.c + begin, p.ldc,
                p.store(begin, true, true));
@@ -104,7 +107,8 @@ template <class T> void gemm_by_dots(ThreadPool& pool, const GemmLoops<T>& loops
 
 /// b packed into the stack, a where it lies; for small products whose b lies transposed.
 inline constexpr std::size_t small_packed_bytes = 16384;
-template <class T> void gemm_small_packed(const GemmLoops<T>& loops, const Product<T>& p) {
+template <class T>
+void gemm_small_packed(const GemmLoops<T>& loops, const Product<T>& p) {
   alignas(64) T packed[small_packed_bytes / sizeof(T)];
   loops.pack_b(p.k, p.n, p.b, p.b_depth, p.b_column, packed);
   for (std::int64_t j = 0; j < p.n; j += loops.columns) {
@@ -115,7 +119,8 @@ template <class T> void gemm_small_packed(const GemmLoops<T>& loops, const Produ
 
 /// One panel of b, packed, against all of a: columns [column, column + columns), inner positions [depth_begin,
 /// depth_end).
-template <class T> struct Panel {
+template <class T>
+struct Panel {
   const Product<T>& product;
   const GemmLoops<T>& loops;
   std::int64_t column, columns, depth_begin, depth_end;
@@ -256,12 +261,14 @@ void multiply_in_halves(ThreadPool& pool, const Product<T>& p, std::int64_t long
 }
 
 /// Whether a product is dot products, each of them in many accumulators.
-template <class T> bool is_dots(const Product<T>& p) {
+template <class T>
+bool is_dots(const Product<T>& p) {
   return p.b_column != 1 && p.m <= 2 && p.a_depth == 1 && p.k >= 16;
 }
 
 /// One chain of multiply-adds for each element of c, or several in dot products.
-template <class T> void gemm_chain(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
+template <class T>
+void gemm_chain(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   const GemmLoops<T>& table = loops<GemmLoops<T>>(options.max_level);
   if (p.k == 0) {
     // Nothing of a and b is read, and both may be null; what is null takes no offsets.
@@ -283,7 +290,8 @@ template <class T> void gemm_chain(ThreadPool& pool, const Product<T>& p, const 
   gemm_packed(pool, table, p, options.cache);
 }
 
-template <class T> void gemm_builtin(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
+template <class T>
+void gemm_builtin(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   const std::int64_t longest = is_dots(p) ? 32 * longest_chain : longest_chain;
   multiply_in_halves(pool, p, longest, options.cache, [&](const Product<T>& part) { gemm_chain(pool, part, options); });
 }

@@ -45,7 +45,8 @@ template <class T, class Index>
 void argmin(ThreadPool& pool, const ReduceShape& shape, const T* x, Index* y, const CpuOptions& options = {});
 
 /// Sum of the squares of n elements, as accurate as reduce_sum. T: float, double, Half, BFloat16.
-template <class T> T sum_of_squares(ThreadPool& pool, std::int64_t n, const T* x, const CpuOptions& options = {});
+template <class T>
+T sum_of_squares(ThreadPool& pool, std::int64_t n, const T* x, const CpuOptions& options = {});
 
 }  // namespace dflow::cpu
 

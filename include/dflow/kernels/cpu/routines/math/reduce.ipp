@@ -1,9 +1,9 @@
 #pragma once
 
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/reduce_loops.hpp>
@@ -189,7 +189,8 @@ void argmin(ThreadPool& pool, const ReduceShape& shape, const T* x, Index* y, co
   find_positions(pool, table.argmin, table.argmin_columns, shape, as_loop(x), y);
 }
 
-template <class T> T sum_of_squares(ThreadPool& pool, std::int64_t n, const T* x, const CpuOptions& options) {
+template <class T>
+T sum_of_squares(ThreadPool& pool, std::int64_t n, const T* x, const CpuOptions& options) {
   T result{};
   reduce(pool, loops<SumLoops<loop_t<T>>>(options.max_level).squares, ReduceShape{1, n, 1}, as_loop(x),
          as_loop(&result), 1.0, options);

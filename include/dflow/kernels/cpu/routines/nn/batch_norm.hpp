@@ -10,10 +10,20 @@
 namespace dflow::cpu {
 
 /// Type of a layer's statistics and parameters: float for the 16-bit types.
-template <class T> struct BatchNormParam { using type = T; };
-template <> struct BatchNormParam<Half> { using type = float; };
-template <> struct BatchNormParam<BFloat16> { using type = float; };
-template <class T> using batch_norm_param_t = typename BatchNormParam<T>::type;
+template <class T>
+struct BatchNormParam {
+  using type = T;
+};
+template <>
+struct BatchNormParam<Half> {
+  using type = float;
+};
+template <>
+struct BatchNormParam<BFloat16> {
+  using type = float;
+};
+template <class T>
+using batch_norm_param_t = typename BatchNormParam<T>::type;
 
 /// Batch normalisation (Ioffe and Szegedy 2015, arXiv:1502.03167) over all axes but the last: x, y [rows, channels],
 /// everything else [channels]. `variance` is the biased one (divided by rows); `inv_std` is 1 / sqrt(variance +

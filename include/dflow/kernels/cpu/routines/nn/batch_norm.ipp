@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/kernels/cpu/routines/nn/batch_norm.hpp>
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
+#include <dflow/kernels/cpu/routines/nn/batch_norm.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/channel_loops.hpp>
@@ -54,7 +54,8 @@ void batch_norm_moments(ThreadPool& pool, std::int64_t rows, std::int64_t channe
 }
 
 /// A task of rows for the passes that only go through memory.
-template <class Body> void for_each_rows(ThreadPool& pool, std::int64_t rows, std::int64_t channels, Body&& body) {
+template <class Body>
+void for_each_rows(ThreadPool& pool, std::int64_t rows, std::int64_t channels, Body&& body) {
   pool.parallel_for(rows, 0.6 * static_cast<double>(channels), body);
 }
 

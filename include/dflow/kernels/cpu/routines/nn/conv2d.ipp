@@ -1,10 +1,10 @@
 #pragma once
 
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
+#include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d_builtin.hpp>
-#include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/onednn.hpp>
-#include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
 
 #include <algorithm>
@@ -77,8 +77,8 @@ void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* 
     dx.narrow_to(grad_input);
   } else {
     if constexpr (std::is_same_v<T, float>) {
-      if (wants_onednn(shape, options) && onednn_conv2d_backward_input_unit_stride(pool, shape, filter, grad_output,
-                                                                                   grad_input, options)) {
+      if (wants_onednn(shape, options) &&
+          onednn_conv2d_backward_input_unit_stride(pool, shape, filter, grad_output, grad_input, options)) {
         return;
       }
     }
@@ -104,9 +104,8 @@ inline constexpr std::int64_t most_windows_of_image = std::int64_t{1} << 17;
 /// Of few channels, a tile of several rows of the window keeps more multipliers busy than oneDNN's loops do.
 inline bool wants_onednn_backward_filter(const Conv2dShape& s, const CpuOptions& options) {
   const bool has_few_channels = s.in_channels <= 4 && s.out_channels >= 32;
-  return wants_onednn(s, options) &&
-         ((!has_few_channels && s.out_rows() * s.out_cols() <= most_windows_of_image) ||
-          options.backend == CpuBackend::onednn);
+  return wants_onednn(s, options) && ((!has_few_channels && s.out_rows() * s.out_cols() <= most_windows_of_image) ||
+                                      options.backend == CpuBackend::onednn);
 }
 
 /// The batch in halves, since oneDNN sums all windows of what it is given in one accumulator. False where it does not
@@ -124,8 +123,8 @@ inline bool onednn_backward_filter_in_halves(ThreadPool& pool, const Conv2dShape
   const std::int64_t size = filter_size(s);
   const Scratch scratch(options.cache, static_cast<std::size_t>(size) * sizeof(float));
   float* const other = scratch.as<float>();
-  if (!onednn_backward_filter_in_halves(pool, second, input + input_size(first), grad_output + output_size(first), other,
-                                        options)) {
+  if (!onednn_backward_filter_in_halves(pool, second, input + input_size(first), grad_output + output_size(first),
+                                        other, options)) {
     return false;
   }
   for (std::int64_t i = 0; i < size; ++i) grad_filter[i] += other[i];

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm_builtin.hpp>
+#include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/patch_loops.hpp>
@@ -32,14 +32,16 @@ inline bool is_pointwise(const Conv2dShape& s) {
 }
 
 /// Windows in a block of patches: a few strips of the register tile, and no more than half an L2 cache.
-template <class T> std::int64_t patches_per_block(const GemmLoops<T>& gemms, std::int64_t size) {
+template <class T>
+std::int64_t patches_per_block(const GemmLoops<T>& gemms, std::int64_t size) {
   const std::int64_t fitting =
       (std::int64_t{192} << 10) / static_cast<std::int64_t>(sizeof(T)) / std::max<std::int64_t>(1, size);
   return std::clamp(fitting / gemms.rows * gemms.rows, 4 * gemms.rows, gemms.height);
 }
 
 /// Some rows of the output of one image: the rows of the input under them, with the padding around them.
-template <class T> class PaddedBand {
+template <class T>
+class PaddedBand {
  public:
   PaddedBand(const Conv2dShape& s, std::int64_t max_out_rows, KernelCache* cache)
       : shape_(s),
@@ -109,7 +111,8 @@ inline WindowRow window_row(const Conv2dShape& s, std::int64_t row_size) {
 
 /// Whether a packed strip of the filter stays in an L2 cache while all windows pass it, and a row has enough of them
 /// for a register tile to keep the multipliers busy.
-template <class T> bool has_small_windows(const GemmLoops<T>& gemms, const Conv2dShape& s) {
+template <class T>
+bool has_small_windows(const GemmLoops<T>& gemms, const Conv2dShape& s) {
   constexpr std::int64_t strip_bytes = std::int64_t{224} << 10;
   return s.pad_left >= 0 && s.pad_top >= 0 && (s.out_cols() >= 4 || is_pointwise(s)) &&
          patch_size(s) * gemms.columns * static_cast<std::int64_t>(sizeof(T)) <= strip_bytes;
@@ -143,22 +146,21 @@ void conv2d_by_windows(ThreadPool& pool, const Conv2dShape& s, const T* input, c
   const Bands bands(s, std::int64_t{96} << 10, 0, sizeof(T));
   const std::int64_t image_size = s.in_rows * s.in_cols * s.in_channels;
   const std::int64_t out_row = s.out_cols() * channels;
-  pool.parallel_for(
-      s.batch * bands.per_image, static_cast<double>(bands.rows * out_row * size) / 30.0,
-      [&](std::int64_t begin, std::int64_t end) {
-        const PaddedBand<T> padded(s, bands.rows, options.cache);
-        const WindowRow row = window_row(s, padded.row_size());
-        for (std::int64_t band = begin; band < end; ++band) {
-          const std::int64_t image = band / bands.per_image;
-          const std::int64_t first = bands.first_row(band), count = bands.rows_of(band, s);
-          const T* from = padded.fill(input + image * image_size, first, count);
-          T* to = output + (image * s.out_rows() + first) * out_row;
-          for (std::int64_t y = 0; y < count; ++y) {
-            windows.multiply(row, s.out_cols(), channels, from + y * s.stride_rows * padded.row_size(), packed.as<T>(),
-                             to + y * out_row, store);
-          }
-        }
-      });
+  pool.parallel_for(s.batch * bands.per_image, static_cast<double>(bands.rows * out_row * size) / 30.0,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      const PaddedBand<T> padded(s, bands.rows, options.cache);
+                      const WindowRow row = window_row(s, padded.row_size());
+                      for (std::int64_t band = begin; band < end; ++band) {
+                        const std::int64_t image = band / bands.per_image;
+                        const std::int64_t first = bands.first_row(band), count = bands.rows_of(band, s);
+                        const T* from = padded.fill(input + image * image_size, first, count);
+                        T* to = output + (image * s.out_rows() + first) * out_row;
+                        for (std::int64_t y = 0; y < count; ++y) {
+                          windows.multiply(row, s.out_cols(), channels, from + y * s.stride_rows * padded.row_size(),
+                                           packed.as<T>(), to + y * out_row, store);
+                        }
+                      }
+                    });
 }
 
 template <class T>
@@ -331,7 +333,7 @@ void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, cons
             if (count == 0) continue;
             const T* from = padded.fill(input + image * image_size, first, count);
             const T* grads = grad_output + (image * s.out_rows() + first) * s.out_cols() * channels;
-            WindowBand place{count,    s.out_cols(),  s.stride_rows * padded.row_size(), s.stride_cols * s.in_channels,
+            WindowBand place{count,    s.out_cols(), s.stride_rows * padded.row_size(), s.stride_cols * s.in_channels,
                              channels, gemms.columns};
             if (is_packed) {
               gemms.pack_b(count * s.out_cols(), channels, grads, channels, 1, packed.as<T>());

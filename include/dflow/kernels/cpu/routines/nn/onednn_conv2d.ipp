@@ -76,9 +76,7 @@ inline bool make_conv2d(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s,
       (s.out_cols() - 1) * s.stride_cols + (s.filter_cols - 1) * s.dilation_cols + 1 - s.in_cols - s.pad_left};
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto fast = [](const char* name) {
-    return std::strncmp(name, "jit", 3) == 0 || is_tiled(name);
-  };
+  const auto fast = [](const char* name) { return std::strncmp(name, "jit", 3) == 0 || is_tiled(name); };
   const auto keep = [&](const auto& desc, const Desc& input, const Desc& filter, const Desc& output, auto make) {
     if (!free_layout && !fast(desc.impl_info_str())) return false;
     conv.input = input;
@@ -132,9 +130,9 @@ inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Con
   conv->plain_input = describe({s.batch, s.in_channels, s.in_rows, s.in_cols}, Tag::nhwc);
   const dnnl::memory::dims filter{s.out_channels, s.in_channels, s.filter_rows, s.filter_cols};
   const std::int64_t tap = s.in_channels * s.out_channels;
-  conv->plain_filter = kind == ConvKind::turned ? Desc(filter, dnnl::memory::data_type::f32,
-                                                       {s.in_channels, 1, s.filter_cols * tap, tap})
-                                                : describe(filter, Tag::hwio);
+  conv->plain_filter = kind == ConvKind::turned
+                           ? Desc(filter, dnnl::memory::data_type::f32, {s.in_channels, 1, s.filter_cols * tap, tap})
+                           : describe(filter, Tag::hwio);
   conv->plain_output = describe({s.batch, s.out_channels, s.out_rows(), s.out_cols()}, Tag::nhwc);
   conv->bias = describe({s.out_channels}, Tag::x);
   const bool may_reorder = kind != ConvKind::turned;
@@ -243,7 +241,8 @@ struct BatchShards {
     return shard * larger - std::max<std::int64_t>(0, shard - with_larger);
   }
 
-  template <class Body> void run(ThreadPool& pool, const Conv2dShape& s, Body&& body) const {
+  template <class Body>
+  void run(ThreadPool& pool, const Conv2dShape& s, Body&& body) const {
     const double cost_ns = static_cast<double>(s.batch * s.out_rows() * s.out_cols() * s.out_channels) *
                            static_cast<double>(s.filter_rows * s.filter_cols * s.in_channels) / 30.0;
     pool.parallel_for(count, cost_ns / static_cast<double>(count), [&](std::int64_t begin, std::int64_t end) {
@@ -289,16 +288,15 @@ inline bool run_forward(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, c
   const std::int64_t output_image = s.out_rows() * s.out_cols() * s.out_channels;
   shards.run(pool, s, [&](const OnednnConv2d& conv, std::int64_t shard, std::int64_t first) {
     const Operand x(conv, options.cache, &conv.to_input, nullptr, conv.plain_input, conv.input,
-                            input + first * input_image);
+                    input + first * input_image);
     const Operand y(conv, options.cache, nullptr, &conv.from_output, conv.plain_output, conv.output,
-                            output + first * output_image);
+                    output + first * output_image);
     const Scratch scratch(options.cache, conv.scratch.get_size());
     dnnl::stream stream(conv.engine);
-    std::unordered_map<int, dnnl::memory> args{
-        {DNNL_ARG_SRC, x.memory()},
-        {DNNL_ARG_WEIGHTS, weights.memory(shard)},
-        {DNNL_ARG_DST, y.memory()},
-        {DNNL_ARG_SCRATCHPAD, view(conv, conv.scratch, scratch.as<float>())}};
+    std::unordered_map<int, dnnl::memory> args{{DNNL_ARG_SRC, x.memory()},
+                                               {DNNL_ARG_WEIGHTS, weights.memory(shard)},
+                                               {DNNL_ARG_DST, y.memory()},
+                                               {DNNL_ARG_SCRATCHPAD, view(conv, conv.scratch, scratch.as<float>())}};
     if (bias != nullptr) args.emplace(DNNL_ARG_BIAS, view(conv, conv.bias, bias));
     conv.primitive.execute(stream, args);
     y.finish();

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/softmax_loops.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <dflow/kernels/cpu/loops/dispatch.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/state/optimizers.hpp>
-#include <dflow/kernels/cpu/loops/dispatch.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/kernels/cpu/loops/update_loops.hpp>
@@ -14,17 +14,20 @@
 namespace dflow::cpu {
 
 /// The type that an update of T is computed in.
-template <class T> using update_t = typename ComputeOf<loop_t<T>>::type;
+template <class T>
+using update_t = typename ComputeOf<loop_t<T>>::type;
 
 /// Adam's learning rate with both corrections of the bias.
-template <class T> update_t<T> adam_rate(const AdamStep<T>& step) {
+template <class T>
+update_t<T> adam_rate(const AdamStep<T>& step) {
   using C = update_t<T>;
   return static_cast<C>(step.lr) * std::sqrt(C(1) - static_cast<C>(step.beta2_power)) /
          (C(1) - static_cast<C>(step.beta1_power));
 }
 
 /// Calls body(first element, elements) in shards of whole cache lines.
-template <class Body> void for_each_part(ThreadPool& pool, std::int64_t n, double element_ns, Body&& body) {
+template <class Body>
+void for_each_part(ThreadPool& pool, std::int64_t n, double element_ns, Body&& body) {
   pool.parallel_for(
       n, element_ns, [&](std::int64_t begin, std::int64_t end) { body(begin, end - begin); }, 64);
 }
