@@ -154,8 +154,11 @@ TEST_CASE("braces make a constant of the rank that they show") {
   CHECK(df::constant<float>(graph, {}).shape() == df::PartialShape{0});
   CHECK(df::constant<float>(graph, {{}, {}}).shape() == df::PartialShape{2, 0});
   CHECK(df::constant<float>(graph, {2}).shape() == df::PartialShape{1});
+  CHECK(df::constant<float>(graph, {2}, {.name = "one"}).shape() == df::PartialShape{1});
   CHECK(df::constant<float>(graph, 2).shape() == df::PartialShape{});
   CHECK(df::constant<std::string>(graph, {"a", "b"}).shape() == df::PartialShape{2});
+  CHECK(df::constant(graph, std::string("a")).shape() == df::PartialShape{});
+  CHECK(df::constant(graph, "a").dtype() == df::DType::string);
   df::Session session(graph);
   const auto [m, v, c] = session.run(matrix, vector, cube);
   CHECK(m.to_string() == "float[2,2] [[1, 2], [3, 4]]");

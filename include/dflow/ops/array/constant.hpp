@@ -3,6 +3,7 @@
 #include <dflow/core/tensor.hpp>
 #include <dflow/op/build.hpp>
 
+#include <concepts>
 #include <initializer_list>
 #include <source_location>
 #include <span>
@@ -73,10 +74,16 @@ template <Element T>
 Output<T> constant(Graph& graph, const Tensor<T>& value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), value, at));
 }
-/// A scalar.
-template <Element T>
+/// A scalar of its own type; a type that is named leads to the next. So braces around one number are a list.
+template <int&... no_type_is_named, Element T>
 Output<T> constant(Graph& graph, T value, const At& at = {}) {
   return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>(std::move(value)), at));
+}
+/// A scalar of a named type: `constant<float>(graph, 2)`.
+template <Element T, class V>
+  requires std::convertible_to<V, T>
+Output<T> constant(Graph& graph, V value, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_constant(*graph.store(), Tensor<T>(static_cast<T>(std::move(value))), at));
 }
 /// The elements as they lie, a pair of braces per dimension: `constant<float>(graph, {{1, 2}, {3, 4}})` is a [2, 2]
 /// matrix.
@@ -98,7 +105,7 @@ inline AnyOutput constant(GraphStore& graph, const AnyTensor& value, const At& a
   return detail::any_constant(graph, value, at);
 }
 template <class V>
-  requires std::is_convertible_v<V, std::string_view>
+  requires(std::is_convertible_v<V, std::string_view> && !Element<V>)
 Output<std::string> constant(Graph& graph, const V& text, const At& at = {}) {
   return Output<std::string>::unchecked(
       detail::any_constant(*graph.store(), Tensor<std::string>(std::string(std::string_view(text))), at));
