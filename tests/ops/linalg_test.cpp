@@ -158,6 +158,59 @@ TEST_CASE("decompositions and solutions put together give the matrix again", "[o
   check_reconstructions_of_all_shapes<std::complex<double>>();
 }
 
+TEST_CASE("singular values of complex matrices are those of any scale and rank", "[ops][linalg]") {
+  using T = std::complex<double>;
+  Graph graph;
+  const auto a = placeholder<T>(graph, {dynamic, dynamic});
+  const auto [s, u, v] = svd(a, true);
+  const auto identity_of = [](const Output<T>& x) { return batch_matmul(x, x, {.adj_x = true}); };
+  Session session(graph);
+  for (const double scale : {0.0, 1.0, 1e-300, 1e-160, 1e160, 1e300}) {
+    for (const Shape& shape : {Shape{1, 1}, Shape{1, 4}, Shape{4, 1}, Shape{3, 3}, Shape{6, 4}, Shape{4, 6}}) {
+      INFO("scale " << scale << ", shape " << shape.to_string());
+      Tensor<T> values = random_matrices<T>(shape);
+      for (T& value : values) value *= scale;
+      // Equal rows: of rank 1, whose other singular values are 0.
+      for (std::int64_t i = 1; shape[0] == 3 && i < 3; ++i) {
+        for (std::int64_t j = 0; j < 3; ++j) values(i, j) = values(0, j);
+      }
+      const auto [got_s, got_u, got_v, uu, vv] = session.run({{a, values}}, s, u, v, identity_of(u), identity_of(v));
+      const std::int64_t k = std::min(shape[0], shape[1]);
+      double worst = 0;
+      for (std::int64_t i = 0; i < shape[0]; ++i) {
+        for (std::int64_t j = 0; j < shape[1]; ++j) {
+          T sum = 0;
+          for (std::int64_t r = 0; r < k; ++r)
+            sum += got_u(i, r) * (got_s(r) / (scale > 0 ? scale : 1)) * std::conj(got_v(j, r));
+          worst = std::max(worst, std::abs(sum - values(i, j) / (scale > 0 ? scale : 1)));
+        }
+      }
+      CHECK(worst < 1e-13);
+      for (std::int64_t r = 0; r + 1 < k; ++r) CHECK(got_s(r).real() >= got_s(r + 1).real());
+      if (shape[0] == 3) CHECK(got_s(1).real() <= 1e-14 * scale);
+      for (const Tensor<T>& product : {uu, vv}) {
+        for (std::int64_t i = 0; i < product.dim(0); ++i) {
+          for (std::int64_t j = 0; j < product.dim(0); ++j) {
+            if (!(std::abs(product(i, j) - T(i == j ? 1 : 0)) < 1e-13)) FAIL("not orthonormal");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("least squares of a matrix that is singular in its element type have the least norm", "[ops][linalg]") {
+  Graph graph;
+  const auto a = placeholder<float>(graph, {3, 2}), b = placeholder<float>(graph, {3, 1});
+  const auto x = matrix_solve_ls(a, b, 0, false);
+  Session session(graph);
+  // The second column is a third of the first but for float's rounding, which is not a rank of its own.
+  const Tensor<float> columns({3, 2}, {1, 1 / 3.0f, 0.1f, 0.1f / 3, 7, 7 / 3.0f});
+  const Tensor<float> got = session.run({{a, columns}, {b, Tensor<float>({3, 1}, {1, 0.1f, 7})}}, x);
+  CHECK(got(0, 0) == Approx(0.9));
+  CHECK(got(1, 0) == Approx(0.3));
+}
+
 TEST_CASE("transforms of any length are as exact as their element type", "[ops][linalg]") {
   for (const std::int64_t n : {2, 17, 47, 53, 59, 64, 101, 128, 210, 257, 509, 512, 1000, 1009, 1021, 2018, 2187}) {
     INFO("length " << n);

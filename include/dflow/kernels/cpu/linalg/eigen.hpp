@@ -11,7 +11,9 @@
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 
 #include <algorithm>
+#include <complex>
 #include <cstdint>
+#include <type_traits>
 
 namespace dflow::cpu {
 
@@ -20,6 +22,15 @@ using RowMajorMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::R
 /// A kernel's own copy of a matrix, aligned alike for each, so that sums do not depend on where the tensor lies.
 template <class T>
 using OwnMatrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+
+/// What decompositions compute in, whatever the element type: their results are rounded once, and each of Eigen's takes
+/// long to compile.
+template <class T>
+using Wide = std::conditional_t<is_complex_element<T>, std::complex<double>, double>;
+template <class Matrix>
+OwnMatrix<Wide<typename Matrix::Scalar>> widened(const Matrix& matrix) {
+  return matrix.template cast<Wide<typename Matrix::Scalar>>();
+}
 
 /// The matrices in the last two dimensions of a tensor.
 template <class T, class Element = std::remove_const_t<T>>

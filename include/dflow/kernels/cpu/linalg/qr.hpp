@@ -3,48 +3,48 @@
 #include <dflow/kernels/cpu/linalg/eigen.hpp>
 #include <dflow/ops/linalg/decompose.hpp>
 
-#include <Eigen/QR>
-
 #include <complex>
 
 namespace dflow {
+
+namespace cpu {
+
+/// A matrix of [m,n] is q * r, with orthonormal columns in q of [m,k], k the smaller of m and n, or m, and r of [k,n]
+/// zero below its diagonal.
+template <class T>
+struct QrFactors {
+  OwnMatrix<T> q, r;
+};
+
+/// Precondition: not empty.
+QrFactors<double> qr(const OwnMatrix<double>& matrix, std::int64_t k);
+QrFactors<std::complex<double>> qr(const OwnMatrix<std::complex<double>>& matrix, std::int64_t k);
+
+}  // namespace cpu
 
 template <class T>
 struct Kernel<Qr, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, 4); }
 
-  void operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& q, Tensor<T>& r) const;
+  void operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& q, Tensor<T>& r) const {
+    const auto in = cpu::matrices(a);
+    const auto out_q = cpu::matrices(q), out_r = cpu::matrices(r);
+    if (q.num_elements() + r.num_elements() == 0) return;  // of however many matrices
+    const std::int64_t m = in.rows(), n = in.columns();
+    cpu::for_each_matrix<T>(context, in.count(), 4 * cpu::cube(m, n, std::min(m, n)), [&](std::int64_t i) {
+      if (in.are_empty()) {
+        out_q[i].setIdentity();
+        return;
+      }
+      const auto factors = cpu::qr(cpu::widened(in[i]), out_q.columns());
+      out_q[i] = factors.q.template cast<T>();
+      out_r[i] = factors.r.template cast<T>();
+    });
+  }
 };
 
-template <class T>
-void Kernel<Qr, Cpu, T>::operator()(KernelContext& context, const Tensor<T>& a, Tensor<T>& q, Tensor<T>& r) const {
-  using Matrix = cpu::OwnMatrix<T>;
-  const auto in = cpu::matrices(a);
-  const auto out_q = cpu::matrices(q), out_r = cpu::matrices(r);
-  if (q.num_elements() + r.num_elements() == 0) return;  // of however many matrices
-  const std::int64_t m = in.rows(), n = in.columns(), k = out_q.columns();
-  cpu::for_each_matrix<T>(context, in.count(), 4 * cpu::cube(m, n, std::min(m, n)), [&](std::int64_t i) {
-    if (in.are_empty()) {
-      out_q[i].setIdentity();
-      return;
-    }
-    const Eigen::HouseholderQR<Matrix> factor{Matrix(in[i])};
-    Matrix basis = Matrix::Identity(m, k);
-    basis.applyOnTheLeft(factor.householderQ());
-    out_q[i] = basis;
-    Matrix upper = Matrix::Zero(k, n);
-    const std::int64_t rows = std::min(m, n);
-    upper.topRows(rows) = factor.matrixQR().topRows(rows).template triangularView<Eigen::Upper>();
-    out_r[i] = upper;
-  });
-}
-
-#if !defined(DFLOW_HEADER_ONLY)
-// One unit for each: Eigen takes long to compile.
-extern template struct Kernel<Qr, Cpu, float>;
-extern template struct Kernel<Qr, Cpu, double>;
-extern template struct Kernel<Qr, Cpu, std::complex<float>>;
-extern template struct Kernel<Qr, Cpu, std::complex<double>>;
-#endif
-
 }  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/linalg/qr.ipp>
+#endif

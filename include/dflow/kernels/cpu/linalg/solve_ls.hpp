@@ -3,12 +3,25 @@
 #include <dflow/kernels/cpu/linalg/eigen.hpp>
 #include <dflow/ops/linalg/solve.hpp>
 
-#include <Eigen/Cholesky>
-#include <Eigen/QR>
-
 #include <complex>
+#include <limits>
 
 namespace dflow {
+
+namespace cpu {
+
+/// The x of least norm among those that make the norm of a * x - b least, by a complete orthogonal decomposition whose
+/// pivots count down to `threshold` of the largest. Preconditions: not empty, as many rows in b as in a.
+OwnMatrix<double> solve_ls(const OwnMatrix<double>& a, const OwnMatrix<double>& b, double threshold);
+OwnMatrix<std::complex<double>> solve_ls(const OwnMatrix<std::complex<double>>& a,
+                                         const OwnMatrix<std::complex<double>>& b, double threshold);
+
+/// The same by the normal equations, with l2 added to their diagonal; empty if they are not positive definite.
+OwnMatrix<double> solve_normal_equations(const OwnMatrix<double>& a, const OwnMatrix<double>& b, double l2);
+OwnMatrix<std::complex<double>> solve_normal_equations(const OwnMatrix<std::complex<double>>& a,
+                                                       const OwnMatrix<std::complex<double>>& b, double l2);
+
+}  // namespace cpu
 
 template <class T>
 struct Kernel<MatrixSolveLs, Cpu, T> {
@@ -17,49 +30,34 @@ struct Kernel<MatrixSolveLs, Cpu, T> {
   double cost_ns(const KernelInit& init) const { return cpu::linalg_cost_ns(init, attrs.fast ? 2 : 6); }
 
   void operator()(KernelContext& context, const Tensor<T>& a, const Tensor<T>& b, const Tensor<double>& l2,
-                  Tensor<T>& x) const;
+                  Tensor<T>& x) const {
+    const auto in = cpu::matrices(a), right = cpu::matrices(b);
+    const auto out = cpu::matrices(x);
+    if (!(l2.scalar() >= 0)) context.fail(str_cat("l2_regularizer must be 0 or more, got ", l2.scalar()));
+    if (x.num_elements() == 0) return;  // of however many matrices
+    const std::int64_t m = in.rows(), n = in.columns(), least = std::min(m, n);
+    const double flops = cpu::cube(m, n, least) * (attrs.fast ? 2 : 6) + 4 * cpu::cube(m, n, right.columns());
+    const double threshold = std::numeric_limits<typename Eigen::NumTraits<T>::Real>::epsilon() * least;
+    cpu::for_each_matrix<T>(context, in.count(), flops, [&](std::int64_t i) {
+      if (in.are_empty() || right.are_empty()) {
+        out[i].setZero();
+        return;
+      }
+      const auto matrix = cpu::widened(in[i]), wanted = cpu::widened(right[i]);
+      const auto solution = attrs.fast ? cpu::solve_normal_equations(matrix, wanted, l2.scalar())
+                                       : cpu::solve_ls(matrix, wanted, threshold);
+      if (solution.size() == 0) {
+        context.fail(
+            "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a larger "
+            "l2_regularizer > 0.");
+      }
+      out[i] = solution.template cast<T>();
+    });
+  }
 };
 
-template <class T>
-void Kernel<MatrixSolveLs, Cpu, T>::operator()(KernelContext& context, const Tensor<T>& a, const Tensor<T>& b,
-                                               const Tensor<double>& l2, Tensor<T>& x) const {
-  using Matrix = cpu::OwnMatrix<T>;
-  const auto in = cpu::matrices(a), right = cpu::matrices(b);
-  const auto out = cpu::matrices(x);
-  if (!(l2.scalar() >= 0)) context.fail(str_cat("l2_regularizer must be 0 or more, got ", l2.scalar()));
-  if (x.num_elements() == 0) return;  // of however many matrices
-  const std::int64_t m = in.rows(), n = in.columns();
-  const double flops = cpu::cube(m, n, std::min(m, n)) * (attrs.fast ? 2 : 6) + 4 * cpu::cube(m, n, right.columns());
-  cpu::for_each_matrix<T>(context, in.count(), flops, [&](std::int64_t i) {
-    if (in.are_empty() || right.are_empty()) {
-      out[i].setZero();
-      return;
-    }
-    const Matrix matrix = in[i], wanted = right[i];
-    if (!attrs.fast) {
-      out[i] = Matrix(matrix.completeOrthogonalDecomposition().solve(wanted));
-      return;
-    }
-    const bool is_wide = m < n;
-    Matrix gram = is_wide ? Matrix(matrix * matrix.adjoint()) : Matrix(matrix.adjoint() * matrix);
-    gram.diagonal().array() += T(static_cast<typename Eigen::NumTraits<T>::Real>(l2.scalar()));
-    const Eigen::LLT<Matrix> factor(gram);
-    if (factor.info() != Eigen::Success) {
-      context.fail(
-          "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide a larger "
-          "l2_regularizer > 0.");
-    }
-    out[i] =
-        is_wide ? Matrix(matrix.adjoint() * factor.solve(wanted)) : Matrix(factor.solve(matrix.adjoint() * wanted));
-  });
-}
-
-#if !defined(DFLOW_HEADER_ONLY)
-// One unit for each: Eigen takes long to compile.
-extern template struct Kernel<MatrixSolveLs, Cpu, float>;
-extern template struct Kernel<MatrixSolveLs, Cpu, double>;
-extern template struct Kernel<MatrixSolveLs, Cpu, std::complex<float>>;
-extern template struct Kernel<MatrixSolveLs, Cpu, std::complex<double>>;
-#endif
-
 }  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/linalg/solve_ls.ipp>
+#endif

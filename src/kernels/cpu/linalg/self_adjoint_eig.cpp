@@ -1,0 +1,1 @@
+#include <dflow/kernels/cpu/linalg/self_adjoint_eig.ipp>

@@ -1,7 +1,0 @@
-#include <dflow/kernels/cpu/linalg/svd.hpp>
-
-namespace dflow {
-
-template struct Kernel<Svd, Cpu, std::complex<double>>;
-
-}  // namespace dflow
