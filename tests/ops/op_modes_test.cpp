@@ -28,6 +28,17 @@ constexpr bool for_races_alone = true;
 #else
 constexpr bool for_races_alone = false;
 #endif
+/// Nor are for AddressSanitizer more devices or fewer threads, and kernels of one kind are all that it has.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define DFLOW_TEST_ADDRESSES
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(DFLOW_TEST_ADDRESSES)
+constexpr bool for_addresses_alone = true;
+#else
+constexpr bool for_addresses_alone = false;
+#endif
 
 struct Mode {
   std::string name;
@@ -75,8 +86,8 @@ std::vector<Mode> modes() {
     result.back().devices.resize(static_cast<std::size_t>(count));
   };
   for (const int threads : {1, 4}) {
-    if (threads == 1 && for_races_alone) continue;
-    several_devices(3, threads);
+    if (threads == 1 && (for_races_alone || for_addresses_alone)) continue;
+    if (!for_addresses_alone) several_devices(3, threads);
     several_devices(4, threads);
     const auto pool = threads == 1 ? std::shared_ptr<ThreadPool>(std::make_shared<InlinePool>())
                                    : std::make_shared<WorkStealingPool>(threads, split_all);
@@ -95,6 +106,7 @@ std::vector<Mode> modes() {
   }
   if (for_races_alone) return result;
   add("all passes off", [](SessionOptions& o) { o.passes = PassOptions::none(); });
+  if (for_addresses_alone) return result;
   const auto kernels = [&](std::string name, cpu::CpuOptions options) {
     add(
         std::move(name), [](SessionOptions&) {}, false);

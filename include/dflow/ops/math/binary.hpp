@@ -101,7 +101,7 @@ struct Pow : StandardElementwiseOp<"Pow", NumberTypes> {
 struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
-    return ((a < b) | (b != b)) ? b : a;
+    return a < b ? b : (b != b ? b : a);
   }
   static void gradient(GradientContext& context);
 };
@@ -110,7 +110,7 @@ struct Maximum : StandardElementwiseOp<"Maximum", RealTypes> {
 struct Minimum : StandardElementwiseOp<"Minimum", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T a, T b) {
-    return ((b < a) | (b != b)) ? b : a;
+    return b < a ? b : (b != b ? b : a);
   }
   static void gradient(GradientContext& context);
 };

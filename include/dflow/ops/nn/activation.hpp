@@ -42,7 +42,7 @@ struct Relu6 : StandardElementwiseOp<"Relu6", RealTypes> {
 struct Relu6Grad : SameShapeElementwiseOp<"Relu6Grad", RealTypes> {
   template <class T>
   DFLOW_FN static T apply(T dy, T features) {
-    return ((features > T(0)) & (features < T(6))) ? dy : T(0);
+    return features > T(0) ? (features < T(6) ? dy : T(0)) : T(0);
   }
   static void gradient(GradientContext& context);
 };

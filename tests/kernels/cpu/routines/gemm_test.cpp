@@ -212,7 +212,7 @@ double error_of_long_product(bool transpose_a, bool transpose_b, std::int64_t m,
   return worst;
 }
 
-TEST_CASE("long inner dimensions are summed without the errors of one accumulator", "[raw][gemm]") {
+TEST_CASE("long inner dimensions are summed without the errors of one accumulator", "[routines][gemm][long]") {
   KernelCache cache;
   for (const CpuOptions& options : all_options(&cache)) {
     for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 1, 1'000'000},
@@ -229,7 +229,7 @@ TEST_CASE("long inner dimensions are summed without the errors of one accumulato
   }
 }
 
-TEST_CASE("the product of more ones than float counts is their number", "[raw][gemm]") {
+TEST_CASE("the product of more ones than float counts is their number", "[routines][gemm][long]") {
   const std::int64_t k = (std::int64_t{1} << 24) + (std::int64_t{1} << 22) + 1024;
   const std::vector<float> ones(static_cast<std::size_t>(k), 1.0f);
   KernelCache cache;
@@ -244,7 +244,7 @@ TEST_CASE("the product of more ones than float counts is their number", "[raw][g
   }
 }
 
-TEST_CASE("the parts of a long product are added before its bias and what relu leaves", "[raw][gemm]") {
+TEST_CASE("the parts of a long product are added before its bias and what relu leaves", "[routines][gemm]") {
   InlinePool serial;
   KernelCache cache;
   const std::int64_t m = 14, n = 5, k = 40'000;

@@ -179,8 +179,8 @@ void check_ten_million(const std::vector<T>& x, const ExactReduction& exact, dou
 }
 
 // Patterns of five elements: each of four columns has as many of every one of them.
-TEMPLATE_TEST_CASE("sums and means of ten million elements are exact up to the last rounding", "[routines][reduce]",
-                   float, double, Half, BFloat16) {
+TEMPLATE_TEST_CASE("sums and means of ten million elements are exact up to the last rounding",
+                   "[routines][reduce][long]", float, double, Half, BFloat16) {
   const auto sum = [](auto&&... args) { reduce_sum<TestType>(args...); };
   const auto mean = [](auto&&... args) { reduce_mean<TestType>(args...); };
   const auto itself = [](double expected) { return expected; };
@@ -195,7 +195,7 @@ TEMPLATE_TEST_CASE("sums and means of ten million elements are exact up to the l
                     [](double) { return 57.7; });
 }
 
-TEMPLATE_TEST_CASE("products of ten million elements are exact up to some roundings", "[routines][reduce]", float,
+TEMPLATE_TEST_CASE("products of ten million elements are exact up to some roundings", "[routines][reduce][long]", float,
                    double, Half, BFloat16) {
   const auto product = [](auto&&... args) { reduce_prod<TestType>(args...); };
   const auto itself = [](double expected) { return expected; };

@@ -192,7 +192,7 @@ TEMPLATE_TEST_CASE("duplicate rows are summed under ascending distinct indices",
   }
 }
 
-TEST_CASE("rows of negative indices are left out where that is asked for", "[raw][rows]") {
+TEST_CASE("rows of negative indices are left out where that is asked for", "[routines][rows]") {
   const std::vector<std::int32_t> indices{1, -1, 0, -100, 1}, large{-3, 2, 0};
   const std::vector<float> rows{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
   for (int threads = 1; threads <= 3; ++threads) {
@@ -205,7 +205,7 @@ TEST_CASE("rows of negative indices are left out where that is asked for", "[raw
   }
 }
 
-TEST_CASE("duplicate rows of 16 bits are rounded once", "[raw][rows]") {
+TEST_CASE("duplicate rows of 16 bits are rounded once", "[routines][rows]") {
   InlinePool serial;
   const std::vector<std::int32_t> indices(1001, 7);
   std::vector<BFloat16> rows(1001, BFloat16(1.0f)), summed(1001);

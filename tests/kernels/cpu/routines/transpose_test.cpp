@@ -134,7 +134,7 @@ void check_large_transpose(ThreadPool& pool, CpuLevel level) {
   }
 }
 
-TEST_CASE("a transpose that goes past the caches moves every element to its place", "[routines][transpose]") {
+TEST_CASE("a transpose that goes past the caches moves every element to its place", "[routines][transpose][long]") {
   WorkStealingPool threads(2);
   for (CpuLevel level : levels_here()) {
     check_large_transpose<1>(threads, level);
