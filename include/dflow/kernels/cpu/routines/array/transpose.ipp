@@ -97,90 +97,79 @@ inline SizedCopy copy_of_size(std::size_t bytes, CpuLevel level) {
   }
 }
 
-/// Copies what a nest describes. Two loops that walk without gaps, one through each side, are transposed in squares.
-inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const char* from, char* to,
-                     const CpuOptions& options) {
-  const double element_ns = 0.1 * static_cast<double>(bytes);
-  if (nest.rank == 0) {
-    std::memcpy(to, from, bytes);
-    return;
-  }
-  std::size_t last = nest.rank - 1;
-  // A short run at the end of every element's path is a larger element.
-  if (nest.from[last] == 1 && nest.to[last] == 1) {
-    const std::size_t run = bytes * static_cast<std::size_t>(nest.dims[last]);
-    bool whole = nest.rank > 1 && run <= 16 && (run & (run - 1)) == 0;
-    for (std::size_t i = 0; i < last; ++i) {
-      whole = whole && nest.from[i] % nest.dims[last] == 0 && nest.to[i] % nest.dims[last] == 0;
-    }
-    if (whole) {
-      for (std::size_t i = 0; i < last; ++i) nest.from[i] /= nest.dims[last], nest.to[i] /= nest.dims[last];
-      nest.erase(last);
-      return run_copy(pool, run, nest, from, to, options);
-    }
-    if (nest.rank == 1) {
-      const auto line = static_cast<std::int64_t>(std::max<std::size_t>(1, 4096 / bytes));
-      pool.parallel_for(
-          nest.dims[0], element_ns,
-          [&](std::int64_t begin, std::int64_t end) {
-            const std::size_t at = static_cast<std::size_t>(begin) * bytes;
-            std::memcpy(to + at, from + at, static_cast<std::size_t>(end - begin) * bytes);
-          },
-          line);
-      return;
-    }
-    pool.parallel_for(nest.outer_count(1), 5 + element_ns * static_cast<double>(nest.dims[last]),
-                      [&](std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t i = begin; i < end; ++i) {
-                          const CopyPosition at(nest, 1, i);
-                          std::memcpy(to + at.to * static_cast<std::int64_t>(bytes),
-                                      from + at.from * static_cast<std::int64_t>(bytes), run);
-                        }
-                      });
-    return;
-  }
+/// What run_copy and its ways share.
+struct NestCopy {
+  ThreadPool& pool;
+  std::int64_t size;  ///< bytes of an element
+  const char* from;
+  char* to;
+  const CpuOptions& options;
 
-  const SizedCopy copy = copy_of_size(bytes, options.max_level);
-  const auto size = static_cast<std::int64_t>(bytes);
-  std::size_t reads_on = nest.rank;
-  std::size_t writes_on = nest.rank;
-  for (std::size_t i = 0; i < nest.rank; ++i) {
-    if (nest.from[i] == 1) reads_on = i;
-    if (nest.to[i] == 1) writes_on = i;
-  }
-  if (reads_on < nest.rank && writes_on < nest.rank && reads_on != writes_on && nest.dims[reads_on] > 1 &&
-      nest.from[writes_on] > 1 && nest.to[reads_on] > 1) {
-    const std::int64_t count = nest.outer_count(0);
-    const std::int64_t columns = nest.dims[reads_on], rows = nest.dims[writes_on];
-    const std::int64_t from_stride = nest.from[writes_on], to_stride = nest.to[reads_on];
-    nest.erase(std::max(reads_on, writes_on));
-    nest.erase(std::min(reads_on, writes_on));
-    const std::int64_t tile_columns = std::min<std::int64_t>(columns, 1024 / size);
-    const std::int64_t tile_rows = std::min<std::int64_t>(rows, 1024 / size);
-    const bool stream = count * size >= streamed_bytes && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
-                        to_stride * size % 64 == 0 && nest.starts_lines(64 / size);
-    const std::int64_t across = (columns + tile_columns - 1) / tile_columns;
-    const std::int64_t down = (rows + tile_rows - 1) / tile_rows;
-    pool.parallel_for(nest.outer_count(0) * across * down,
-                      10 + 2 * element_ns * static_cast<double>(tile_rows * tile_columns),
-                      [&](std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t i = begin; i < end; ++i) {
-                          const CopyPosition at(nest, 0, i / across / down);
-                          const std::int64_t r = i / across % down * tile_rows;
-                          const std::int64_t c = i % across * tile_columns;
-                          copy.transpose(std::min(tile_rows, rows - r), std::min(tile_columns, columns - c),
-                                         from + (at.from + r * from_stride + c) * size, from_stride,
-                                         to + (at.to + c * to_stride + r) * size, to_stride, stream);
-                        }
-                      });
+  double element_ns() const { return 0.1 * static_cast<double>(size); }
+
+  /// Both sides walk without gaps through the last loop.
+  void runs(const CopyNest& nest) const;
+  /// Two loops that walk without gaps, one through each side, in squares.
+  void squares(CopyNest nest, std::size_t reads_on, std::size_t writes_on) const;
+  /// One element after the other of loop `inner`.
+  void elements(CopyNest nest, std::size_t inner) const;
+};
+
+inline void NestCopy::runs(const CopyNest& nest) const {
+  const std::size_t last = nest.rank - 1;
+  if (nest.rank == 1) {
+    pool.parallel_for(
+        nest.dims[0], element_ns(),
+        [&](std::int64_t begin, std::int64_t end) {
+          std::memcpy(to + begin * size, from + begin * size, static_cast<std::size_t>((end - begin) * size));
+        },
+        std::max<std::int64_t>(1, 4096 / size));
     return;
   }
-  // The innermost loop is the one that writes without gaps, if there is one.
-  const std::size_t inner = writes_on < nest.rank ? writes_on : last;
+  const auto run = static_cast<std::size_t>(size * nest.dims[last]);
+  pool.parallel_for(nest.outer_count(1), 5 + element_ns() * static_cast<double>(nest.dims[last]),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        const CopyPosition at(nest, 1, i);
+                        std::memcpy(to + at.to * size, from + at.from * size, run);
+                      }
+                    });
+}
+
+inline void NestCopy::squares(CopyNest nest, std::size_t reads_on, std::size_t writes_on) const {
+  const SizedCopy copy = copy_of_size(static_cast<std::size_t>(size), options.max_level);
+  const std::int64_t count = nest.outer_count(0);
+  const std::int64_t columns = nest.dims[reads_on], rows = nest.dims[writes_on];
+  const std::int64_t from_stride = nest.from[writes_on], to_stride = nest.to[reads_on];
+  nest.erase(std::max(reads_on, writes_on));
+  nest.erase(std::min(reads_on, writes_on));
+  const std::int64_t tile_columns = std::min<std::int64_t>(columns, 1024 / size);
+  const std::int64_t tile_rows = std::min<std::int64_t>(rows, 1024 / size);
+  const bool stream = count * size >= streamed_bytes && reinterpret_cast<std::uintptr_t>(to) % 64 == 0 &&
+                      to_stride * size % 64 == 0 && nest.starts_lines(64 / size);
+  const std::int64_t across = (columns + tile_columns - 1) / tile_columns;
+  const std::int64_t down = (rows + tile_rows - 1) / tile_rows;
+  pool.parallel_for(nest.outer_count(0) * across * down,
+                    10 + 2 * element_ns() * static_cast<double>(tile_rows * tile_columns),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        const CopyPosition at(nest, 0, i / across / down);
+                        const std::int64_t r = i / across % down * tile_rows;
+                        const std::int64_t c = i % across * tile_columns;
+                        copy.transpose(std::min(tile_rows, rows - r), std::min(tile_columns, columns - c),
+                                       from + (at.from + r * from_stride + c) * size, from_stride,
+                                       to + (at.to + c * to_stride + r) * size, to_stride, stream);
+                      }
+                    });
+}
+
+inline void NestCopy::elements(CopyNest nest, std::size_t inner) const {
+  const SizedCopy copy = copy_of_size(static_cast<std::size_t>(size), options.max_level);
+  const std::size_t last = nest.rank - 1;
   std::swap(nest.dims[inner], nest.dims[last]);
   std::swap(nest.from[inner], nest.from[last]);
   std::swap(nest.to[inner], nest.to[last]);
-  pool.parallel_for(nest.outer_count(1), 10 + 5 * element_ns * static_cast<double>(nest.dims[last]),
+  pool.parallel_for(nest.outer_count(1), 10 + 5 * element_ns() * static_cast<double>(nest.dims[last]),
                     [&](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t i = begin; i < end; ++i) {
                         const CopyPosition at(nest, 1, i);
@@ -188,6 +177,48 @@ inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const c
                                      nest.to[last]);
                       }
                     });
+}
+
+/// Makes the last loop's run one element, and returns true, if it is as long as one and every path goes by whole runs.
+inline bool merge_last_run(CopyNest& nest, std::size_t& bytes) {
+  const std::size_t last = nest.rank - 1;
+  const std::size_t run = bytes * static_cast<std::size_t>(nest.dims[last]);
+  if (nest.rank == 1 || run > 16 || (run & (run - 1)) != 0) return false;
+  for (std::size_t i = 0; i < last; ++i) {
+    if (nest.from[i] % nest.dims[last] != 0 || nest.to[i] % nest.dims[last] != 0) return false;
+  }
+  for (std::size_t i = 0; i < last; ++i) {
+    nest.from[i] /= nest.dims[last];
+    nest.to[i] /= nest.dims[last];
+  }
+  nest.erase(last);
+  bytes = run;
+  return true;
+}
+
+/// Copies what a nest describes.
+inline void run_copy(ThreadPool& pool, std::size_t bytes, CopyNest nest, const char* from, char* to,
+                     const CpuOptions& options) {
+  const auto ends_in_a_run = [&nest] { return nest.from[nest.rank - 1] == 1 && nest.to[nest.rank - 1] == 1; };
+  while (nest.rank > 0 && ends_in_a_run() && merge_last_run(nest, bytes)) {
+  }
+  if (nest.rank == 0) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  const NestCopy copy{pool, static_cast<std::int64_t>(bytes), from, to, options};
+  if (ends_in_a_run()) return copy.runs(nest);
+  std::size_t reads_on = nest.rank, writes_on = nest.rank;
+  for (std::size_t i = 0; i < nest.rank; ++i) {
+    if (nest.from[i] == 1) reads_on = i;
+    if (nest.to[i] == 1) writes_on = i;
+  }
+  const bool both_walk = reads_on < nest.rank && writes_on < nest.rank && reads_on != writes_on;
+  if (both_walk && nest.dims[reads_on] > 1 && nest.from[writes_on] > 1 && nest.to[reads_on] > 1) {
+    return copy.squares(nest, reads_on, writes_on);
+  }
+  // The innermost loop is the one that writes without gaps, if there is one.
+  copy.elements(nest, writes_on < nest.rank ? writes_on : nest.rank - 1);
 }
 
 DFLOW_INLINE void transpose(ThreadPool& pool, std::size_t element_bytes, std::span<const std::int64_t> dims,
