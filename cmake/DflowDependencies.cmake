@@ -1,4 +1,4 @@
-# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal, Asio. Optional: oneDNN, zlib.
+# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal, Asio. Optional: oneDNN, zlib, nlohmann-json.
 
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
@@ -23,3 +23,4 @@ endfunction()
 
 dflow_find_component(ONEDNN dnnl)
 dflow_find_component(ZLIB ZLIB)
+dflow_find_component(JSON nlohmann_json)

@@ -25,6 +25,10 @@ if(DFLOW_HAS_ZLIB)
   target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_ZLIB=1)
   target_link_libraries(dflow_header_only INTERFACE ZLIB::ZLIB)
 endif()
+if(DFLOW_HAS_JSON)
+  target_compile_definitions(dflow_header_only INTERFACE DFLOW_HAS_JSON=1)
+  target_link_libraries(dflow_header_only INTERFACE nlohmann_json::nlohmann_json)
+endif()
 
 # ---- compiled ----------------------------------------------------------------------------------------------------
 # The library's own sources see the dependencies; its users see none of them, since no public header includes one.
@@ -40,6 +44,10 @@ endif()
 if(DFLOW_HAS_ZLIB)
   target_compile_definitions(dflow_sources_usage INTERFACE DFLOW_HAS_ZLIB=1)
   target_link_libraries(dflow_sources_usage INTERFACE ZLIB::ZLIB)
+endif()
+if(DFLOW_HAS_JSON)
+  target_compile_definitions(dflow_sources_usage INTERFACE DFLOW_HAS_JSON=1)
+  target_link_libraries(dflow_sources_usage INTERFACE nlohmann_json::nlohmann_json)
 endif()
 
 if(DFLOW_COMPILED)
@@ -65,11 +73,6 @@ if(DFLOW_COMPILED)
   set_source_files_properties(${eigen_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(DFLOW_SANITIZE MATCHES "undefined")
     set_source_files_properties(${eigen_sources} PROPERTIES COMPILE_OPTIONS -fno-sanitize=undefined)
-  endif()
-  # rapidjson forms pointers past the end of a stack that has no memory yet, by design (internal/stack.h: Expand).
-  if(DFLOW_SANITIZE MATCHES "undefined" AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/src/graph_def.cpp"
-                                PROPERTIES COMPILE_OPTIONS -fno-sanitize=pointer-overflow)
   endif()
   dflow_public_usage(dflow PUBLIC)
   target_link_libraries(dflow PRIVATE "$<BUILD_INTERFACE:dflow_sources_usage>")

@@ -25,12 +25,14 @@ class DflowRecipe(ConanFile):
         "shared": [True, False],
         "with_onednn": [True, False],
         "with_zlib": [True, False],
+        "with_json": [True, False],
         "system_dependencies": [True, False],
     }
     default_options = {
         "shared": False,
         "with_onednn": False,
         "with_zlib": True,
+        "with_json": True,
         "system_dependencies": False,
     }
 
@@ -54,6 +56,8 @@ class DflowRecipe(ConanFile):
         self.requires("asio/1.28.2")
         if self.options.with_zlib:
             self.requires("zlib/[>=1.2.11 <2]")
+        if self.options.with_json:
+            self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
         if self.options.with_onednn:
             self.requires("onednn/[>=2.6 <4]")
 
@@ -68,6 +72,7 @@ class DflowRecipe(ConanFile):
         toolchain.cache_variables["DFLOW_WITH_CUDA"] = "OFF"
         toolchain.cache_variables["DFLOW_WITH_ONEDNN"] = "ON" if self.options.with_onednn else "OFF"
         toolchain.cache_variables["DFLOW_WITH_ZLIB"] = "ON" if self.options.with_zlib else "OFF"
+        toolchain.cache_variables["DFLOW_WITH_JSON"] = "ON" if self.options.with_json else "OFF"
         toolchain.generate()
         deps = CMakeDeps(self)
         deps.set_property("onednn", "cmake_file_name", "dnnl")

@@ -2,6 +2,7 @@
 #include <dflow/base/checked.ipp>
 #include <dflow/base/clock.ipp>
 #include <dflow/base/cpu_features.ipp>
+#include <dflow/base/files/base64.ipp>
 #include <dflow/base/files/byte_reader.ipp>
 #include <dflow/base/files/byte_writer.ipp>
 #include <dflow/base/files/crc32c.ipp>

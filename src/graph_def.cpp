@@ -1,4 +1,3 @@
 #include <dflow/graph/graph_def.ipp>
 #include <dflow/graph/graph_def_archive.ipp>
 #include <dflow/graph/graph_def_json.ipp>
-#include <dflow/graph/json_text.ipp>

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks that each header of include/dflow/ compiles alone.
 
-Usage: tools/check_headers.py [--header-only] [--jobs N] [--compiler CXX] [HEADER...]
---header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too.
+Usage: tools/check_headers.py [--header-only [--core]] [--jobs N] [--compiler CXX] [HEADER...]
+--header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too, with the optional libraries that are installed, or with --core
+without them.
 Headers of kernels/cuda/ are left out: they need nvcc.
 """
 
@@ -16,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
-OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h"}
+OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h", "DFLOW_HAS_JSON=1": "nlohmann/json.hpp"}
 
 
 def eigen_flags():
@@ -32,6 +33,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headers", nargs="*", type=Path)
     parser.add_argument("--header-only", action="store_true")
+    parser.add_argument("--core", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--compiler", default=os.environ.get("CXX", "g++"))
     options = parser.parse_args()
@@ -41,7 +43,8 @@ def main():
     command += ["-isystem" + flag[2:] if flag.startswith("-I") else flag for flag in eigen_flags()]
     if options.header_only:
         command.append("-DDFLOW_HEADER_ONLY")
-        command += [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
+        if not options.core:
+            command += [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
     headers = [path.resolve() for path in options.headers] or sorted((INCLUDE / "dflow").rglob("*.hpp"))
     headers = [path for path in headers if "kernels/cuda/" not in path.as_posix()]
 

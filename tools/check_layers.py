@@ -35,9 +35,10 @@ DOORS = [
     (re.compile(r"^dflow/runtime/cpu_device\."), re.compile(r"^runtime(/cpu_device\.|/default_devices\.|\.cpp$)")),
     (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nccl|curand|nvtx)"), re.compile(r"^(kernels/cuda/|runtime/cuda_device)")),
     (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/asio")),
-    (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_(archive|json)\.ipp$")),
+    (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_archive\.ipp$")),
     (re.compile(r"^zlib\.h"), re.compile(r"^io/gzip\.ipp$")),
-    (re.compile(r"^(nlohmann/|CLI/|catch2/|benchmark/)"), re.compile(r"^$")),
+    (re.compile(r"^nlohmann/"), re.compile(r"^(graph/graph_def_json|trace/chrome_trace)\.ipp$")),
+    (re.compile(r"^(CLI/|catch2/|benchmark/)"), re.compile(r"^$")),
 ]
 
 MAX_HEADER_LINES = 400

@@ -1,7 +1,7 @@
 // What docs/graph.md shows, one function per section.
 
 #include <dflow/dflow.hpp>
-#include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/graph/graph_def_json.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/runtime/cpu_device.hpp>

@@ -9,6 +9,7 @@
 #include <dflow/base/version.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/graph/graph_def_json.hpp>
 #include <dflow/io/csv.hpp>
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>

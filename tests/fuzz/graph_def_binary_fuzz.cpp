@@ -1,5 +1,6 @@
 // Reads bytes as a saved graph, once as they are and once with the checksum made right, and imports what it reads.
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/graph/graph_def_archive.hpp>
 
 #include "graph_def_fuzz.hpp"
 

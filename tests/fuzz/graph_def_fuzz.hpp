@@ -1,6 +1,5 @@
 #pragma once
 
-#include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>

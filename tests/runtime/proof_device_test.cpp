@@ -8,6 +8,7 @@
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"
+#include "json_component.hpp"
 
 #include <array>
 #include <functional>
@@ -391,5 +392,5 @@ TEST_CASE("a traced step names the device's nodes", "[runtime][proof]") {
     CHECK(node.output_shapes.find('3') != std::string::npos);
   }
   CHECK(is_there);
-  CHECK_FALSE(chrome_trace(metadata.stats).empty());
+  if (test::has_json()) CHECK_FALSE(chrome_trace(metadata.stats).empty());
 }

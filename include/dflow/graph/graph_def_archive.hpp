@@ -24,25 +24,7 @@ inline GraphDef from_binary(std::string_view bytes) {
   return from_binary(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
-/// The JSON form, for people: names of element types, attributes by kind, tensors with their values (base64 when they
-/// are large), 64-bit integers exact.
-///
-/// ```json
-/// {"name": "y", "op": "MatMul", "types": {"T": "float"}, "inputs": ["x", "w"], "attrs": {"transpose_b": {"bool":
-/// true}}}
-/// ```
-/// Text that is not valid UTF-8, or begins with "base64:", is written as "base64:..."; reals that are not finite stand
-/// as text under "float_text". Errors: as `to_binary`.
-std::string to_json(const GraphDef& def);
-
-/// Reads what `to_json` wrote or a person edited. Unknown members are errors, so that a misspelt one is noticed;
-/// "seed", "collections" and what is empty may be left out.
-///
-/// Errors: InvalidArgument that names the line, or the node, or the member that is missing; nesting is limited before
-/// the text is parsed.
-GraphDef from_json(std::string_view text);
-
-/// Write and read files: JSON where the path ends in ".json", else binary. They block.
+/// Write and read files: JSON (graph/graph_def_json.hpp) where the path ends in ".json", else binary. They block.
 ///
 /// Errors: as above, and those of the file system.
 void save_graph(FileSystem& files, const std::string& path, const GraphDef& def);
@@ -52,5 +34,4 @@ GraphDef load_graph(FileSystem& files, const std::string& path);
 
 #if defined(DFLOW_HEADER_ONLY)
 #include <dflow/graph/graph_def_archive.ipp>
-#include <dflow/graph/graph_def_json.ipp>
 #endif

@@ -1,22 +1,24 @@
 #pragma once
 
-#include <dflow/base/checked.hpp>
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/graph/graph_def_json.hpp>
+#include <dflow/graph/saved_attr.hpp>
 
 #include <cereal/cereal.hpp>
 
-#include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
-#include <optional>
-#include <sstream>
+#include <span>
+#include <string>
 #include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace dflow::detail {
 
@@ -137,16 +139,6 @@ inline void load(GraphDefReader& archive, PartialShape& shape) {
 inline void save(GraphDefWriter& archive, const FunctionName& function) { archive(function.name); }
 inline void load(GraphDefReader& archive, FunctionName& function) { archive(function.name); }
 
-inline void require_savable(const AnyTensor& tensor) {
-  if (tensor.is_initialized() && !is_element(tensor.dtype())) {
-    throw_error(Code::invalid_argument, str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved"));
-  }
-}
-
-inline std::span<const std::byte> bytes_of(const AnyTensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.raw_data()), tensor.raw_data() == nullptr ? 0 : tensor.bytes()};
-}
-
 inline void save(GraphDefWriter& archive, const AnyTensor& tensor) {
   require_savable(tensor);
   archive(SavedDType{tensor.dtype()});
@@ -154,22 +146,6 @@ inline void save(GraphDefWriter& archive, const AnyTensor& tensor) {
   archive(PartialShape(tensor.shape()));
   if (tensor.dtype() != DType::string) return archive.writer.blob(bytes_of(tensor));
   for (const std::string& text : tensor.span<std::string>()) archive(text);
-}
-
-/// A tensor of numbers from as many bytes as it has; throws with `code` where they do not fit.
-inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<const std::byte> bytes, Code code) {
-  std::size_t size = 0;
-  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &size) ||
-      size != bytes.size()) {
-    throw_error(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string()));
-  }
-  if (dtype == DType::boolean &&
-      std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
-    throw_error(code, "a boolean that is neither 0 nor 1");
-  }
-  AnyTensor tensor(dtype, shape);
-  if (size != 0) std::memcpy(tensor.raw_data(), bytes.data(), size);
-  return tensor;
 }
 
 inline void load(GraphDefReader& archive, AnyTensor& tensor) {
@@ -203,12 +179,6 @@ inline void save(GraphDefWriter& archive, const AttrValue& value) {
         }
       },
       value);
-}
-
-/// Calls `f.template operator()<T>()` for the alternative of an AttrValue with that index.
-template <class F, std::size_t... I>
-void with_attr_type(std::size_t index, F&& f, std::index_sequence<I...>) {
-  static_cast<void>(((index == I && (f.template operator()<std::variant_alternative_t<I, AttrValue>>(), true)) || ...));
 }
 
 inline void load(GraphDefReader& archive, AttrValue& value) {

@@ -1,505 +1,602 @@
 #pragma once
 
-#include <dflow/base/checked.hpp>
-#include <dflow/graph/graph_def_archive.hpp>
-#include <dflow/graph/graph_def_archive.ipp>
-#include <dflow/graph/json_text.hpp>
-
-#include <cereal/archives/json.hpp>
+#include <dflow/base/files/base64.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_def_json.hpp>
+#include <dflow/graph/saved_attr.hpp>
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <initializer_list>
 #include <limits>
 #include <optional>
-#include <sstream>
+#include <span>
 #include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
-namespace dflow {
+#if defined(DFLOW_HAS_JSON)
+#include <nlohmann/json.hpp>
 
-namespace detail {
+namespace dflow::detail::json {
 
-inline constexpr int json_depth = 12;                      // a graph's own nesting is 8
+using Json = nlohmann::ordered_json;
+
+inline constexpr std::size_t max_depth = 12;               // a graph's own nesting is 8
 inline constexpr std::int64_t most_values_as_text = 1024;  // a larger tensor is written as base64
 
 /// The member that holds an attribute's value, by kind.
-inline constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> json_kinds{
+inline constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> kinds{
     "none",       "bool",      "int",         "float",        "string",     "type",        "shape",   "tensor",
     "list(bool)", "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
-inline constexpr std::string_view json_real_text = "float_text", json_real_list_text = "list(float_text)";
+inline constexpr std::string_view real_text = "float_text", real_list_text = "list(float_text)";
 
-/// Writes a graph with cereal's JSON archive, member by member.
-class GraphJsonWriter {
- public:
-  static std::string write(const GraphDef& def) {
-    std::ostringstream out;
-    {
-      GraphJsonWriter writer(out);
-      writer.graph(def);
+// ---- how bytes, reals and shapes are spelled ----
+
+inline constexpr std::string_view base64_mark = "base64:";
+inline constexpr std::uint64_t plain_nan = 0x7ff8000000000000u;
+
+[[noreturn]] inline void fail(std::string message) { throw_error(Code::invalid_argument, std::move(message)); }
+
+/// Any bytes as a JSON string: as they are where they are valid UTF-8, else "base64:" and their code.
+inline std::string quote(const std::string& bytes) {
+  if (!bytes.starts_with(base64_mark)) {
+    try {
+      return Json(bytes).dump();
+    } catch (const Json::type_error&) {  // not UTF-8
     }
-    return json::join_short_lines(out.str()) + "\n";
+  }
+  return str_cat('"', base64_mark, to_base64(std::as_bytes(std::span(bytes))), '"');
+}
+
+inline std::string unquote(const std::string& text) {
+  if (!text.starts_with(base64_mark)) return text;
+  std::optional<std::string> bytes = from_base64(std::string_view(text).substr(base64_mark.size()));
+  if (!bytes) fail(str_cat("'", std::string_view(text).substr(0, 80), "' is not base64"));
+  return *std::move(bytes);
+}
+
+/// "0.1", "inf", "-inf", "nan", "nan(0xfff8000000000001)": reads back as the same bits.
+inline std::string real_to_text(double value) {
+  if (!std::isnan(value)) return std::isinf(value) ? (value > 0 ? "inf" : "-inf") : str_cat(value);
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  if (bits == plain_nan) return "nan";
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), bits, 16).ptr;
+  return str_cat("nan(0x", std::string_view(digits.data(), static_cast<std::size_t>(end - digits.data())), ")");
+}
+
+inline double real_from_text(std::string_view text) {
+  if (text == "nan") return std::bit_cast<double>(plain_nan);
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  const auto is_all = [](std::string_view digits, auto result) {
+    return result.ec == std::errc() && result.ptr == digits.data() + digits.size();
+  };
+  if (text.starts_with("nan(0x") && text.ends_with(")")) {
+    const std::string_view digits = text.substr(6, text.size() - 7);
+    std::uint64_t bits = 0;
+    if (is_all(digits, std::from_chars(digits.data(), digits.data() + digits.size(), bits, 16)) &&
+        std::isnan(std::bit_cast<double>(bits))) {
+      return std::bit_cast<double>(bits);
+    }
+  }
+  double value = 0;
+  if (is_all(text, std::from_chars(text.data(), text.data() + text.size(), value)) && std::isfinite(value)) {
+    return value;
+  }
+  fail(str_cat("'", text.substr(0, 80), "' is not a real number"));
+}
+
+/// "[?,784]" or "<unknown>".
+inline PartialShape shape_from_text(std::string_view text) {
+  if (text == "<unknown>") return PartialShape::unknown();
+  std::vector<std::int64_t> dims;
+  bool is_legal = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+  std::string_view rest = is_legal ? text.substr(1, text.size() - 2) : std::string_view();
+  while (is_legal && !rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view item = rest.substr(0, comma);
+    std::int64_t dim = dynamic;
+    if (item != "?") {
+      const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), dim);
+      is_legal = error == std::errc() && end == item.data() + item.size() && dim >= 0;
+    }
+    dims.push_back(dim);
+    is_legal = is_legal && dims.size() <= static_cast<std::size_t>(max_rank) && comma + 1 != rest.size();
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  if (!is_legal) fail(str_cat("'", text.substr(0, 80), "' is not a shape: '[?,784]' or '<unknown>' is"));
+  return PartialShape(std::span<const std::int64_t>(dims));
+}
+
+// ---- writing ----
+
+/// Adds a member behind those that are there, of which one may have the same name: a GraphDef is not checked.
+inline Json& append(Json& object, std::string name, Json value) {
+  return object.get_ref<Json::object_t&>().emplace_back(std::move(name), std::move(value)).second;
+}
+
+template <class Items, class ToJson>
+Json list_of(const Items& items, ToJson&& to_json) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(to_json(item));
+  return list;
+}
+inline Json list_of(std::span<const std::string> texts) { return list_of(texts, std::identity()); }
+
+/// Adds a tensor's elements under the name of the form that keeps their bits.
+template <class T>
+void append_elements(Json& tensor, std::span<const T> items) {
+  if constexpr (is_complex_element<T>) {
+    // A complex number is its two parts, one after the other.
+    using Part = typename T::value_type;
+    append_elements(tensor, std::span(reinterpret_cast<const Part*>(items.data()), 2 * items.size()));
+  } else if constexpr (is_floating_element<T>) {
+    const auto is_finite = [](T item) { return std::isfinite(static_cast<double>(item)); };
+    // Text keeps the bits of every double, and of a narrower type all but the unusual NaNs'.
+    const auto keeps_bits = [](T item) {
+      const T nan = std::numeric_limits<T>::quiet_NaN();
+      return std::is_same_v<T, double> || !std::isnan(static_cast<double>(item)) ||
+             std::memcmp(&item, &nan, sizeof(T)) == 0;
+    };
+    if (std::all_of(items.begin(), items.end(), is_finite)) {
+      append(tensor, "values", list_of(items, [](T item) { return static_cast<double>(item); }));
+    } else if (std::all_of(items.begin(), items.end(), keeps_bits)) {
+      append(tensor, "values_text", list_of(items, [](T item) { return real_to_text(static_cast<double>(item)); }));
+    } else {
+      append(tensor, "base64", to_base64(std::as_bytes(items)));
+    }
+  } else {
+    append(tensor, "values", list_of(items, std::identity()));
+  }
+}
+
+inline Json of_tensor(const AnyTensor& tensor) {
+  require_savable(tensor);
+  Json object = Json::object();
+  append(object, "dtype", name(tensor.dtype()));
+  if (!tensor.is_initialized()) return object;
+  append(object, "shape", tensor.shape().to_string());
+  if (tensor.dtype() != DType::string && tensor.num_elements() > most_values_as_text) {
+    append(object, "base64", to_base64(bytes_of(tensor)));
+    return object;
+  }
+  for_each_type<AllTypes>([&]<class T>() {
+    if (tensor.dtype() == dtype_of<T>) append_elements(object, tensor.span<T>());
+  });
+  return object;
+}
+
+template <class T>
+Json of_value(const T& value) {
+  if constexpr (std::is_same_v<T, std::monostate>) {
+    return true;
+  } else if constexpr (std::is_same_v<T, DType>) {
+    return name(value);
+  } else if constexpr (std::is_same_v<T, PartialShape>) {
+    return value.to_string();
+  } else if constexpr (std::is_same_v<T, FunctionName>) {
+    return Json::object({{"name", value.name}});
+  } else if constexpr (std::is_same_v<T, AnyTensor>) {
+    return of_tensor(value);
+  } else {
+    return value;  // a bool, a number or a string
+  }
+}
+template <class T>
+Json of_value(const std::vector<T>& values) {
+  return list_of(values, [](const T& value) { return of_value(value); });
+}
+
+inline Json of_attr(const AttrValue& value) {
+  const auto is_finite = [](double real) { return std::isfinite(real); };
+  Json attr = Json::object();
+  const auto* real = std::get_if<double>(&value);
+  const auto* reals = std::get_if<std::vector<double>>(&value);
+  if (real != nullptr && !is_finite(*real)) {
+    append(attr, std::string(real_text), real_to_text(*real));
+  } else if (reals != nullptr && !std::all_of(reals->begin(), reals->end(), is_finite)) {
+    append(attr, std::string(real_list_text), list_of(*reals, real_to_text));
+  } else {
+    append(attr, std::string(kinds[value.index()]), std::visit([](const auto& held) { return of_value(held); }, value));
+  }
+  return attr;
+}
+
+inline Json of_node(const NodeDef& node) {
+  Json object = Json::object();
+  const auto append_text = [&](const char* member, const std::string& text) {
+    if (!text.empty()) append(object, member, text);
+  };
+  append(object, "name", node.name);
+  append(object, "op", node.op);
+  append_text("device", node.device);
+  if (!node.types.empty()) {
+    Json types = Json::object();
+    for (const auto& [param, dtype] : node.types) append(types, param, name(dtype));
+    append(object, "types", std::move(types));
+  }
+  if (!node.inputs.empty()) append(object, "inputs", list_of(node.inputs));
+  if (!node.attrs.empty()) {
+    Json attrs = Json::object();
+    for (const auto& [key, value] : node.attrs) append(attrs, key, of_attr(value));
+    append(object, "attrs", std::move(attrs));
+  }
+  append_text("colocated_with", node.colocated_with);
+  append_text("file", node.file);
+  if (node.line != 0) append(object, "line", node.line);
+  return object;
+}
+
+inline Json of_graph(const GraphDef& def) {
+  Json graph = Json::object();
+  append(graph, "version", def.version);
+  append(graph, "seed", def.seed);
+  append(graph, "nodes", list_of(def.nodes, of_node));
+  append(graph, "collections", list_of(def.collections, [](const auto& collection) {
+           Json object = Json::object();
+           append(object, "name", collection.first);
+           append(object, "nodes", list_of(collection.second));
+           return object;
+         }));
+  return graph;
+}
+
+/// Writes lists and objects that hold no others on one line, and the items of all others on a line each.
+inline void print(std::string& out, const Json& value, std::size_t indent = 0) {
+  if (value.is_string()) return void(out += quote(value.get_ref<const std::string&>()));
+  if (!value.is_structured()) return void(out += value.dump());
+  const bool is_flat = std::none_of(value.begin(), value.end(), [](const Json& item) { return item.is_structured(); });
+  const auto new_line = [&](std::size_t spaces) {
+    if (!is_flat) out.append(1, '\n').append(spaces, ' ');
+  };
+  out += value.is_object() ? '{' : '[';
+  for (auto item = value.begin(); item != value.end(); ++item) {
+    if (item != value.begin()) out += is_flat ? ", " : ",";
+    new_line(indent + 2);
+    if (value.is_object()) out.append(quote(item.key())).append(": ");
+    print(out, *item, indent + 2);
+  }
+  new_line(indent);
+  out += value.is_object() ? '}' : ']';
+}
+
+// ---- reading ----
+
+/// Builds a value from the events of nlohmann's parser as its own builder does, but of bounded depth, and with every
+/// member of an object: that one looks each name up among all before it and overwrites those that come twice.
+class Builder final : public nlohmann::json_sax<Json> {
+ public:
+  explicit Builder(std::string_view text) : text_(text) {}
+
+  Json root;
+
+  bool null() override { return add(nullptr), true; }
+  bool boolean(bool value) override { return add(value), true; }
+  bool number_integer(Json::number_integer_t value) override { return add(value), true; }
+  bool number_unsigned(Json::number_unsigned_t value) override { return add(value), true; }
+  bool number_float(Json::number_float_t value, const std::string&) override { return add(value), true; }
+  bool string(std::string& value) override { return add(std::move(value)), true; }
+  bool binary(Json::binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool key(std::string& name) override { return name_ = std::move(name), true; }
+  bool end_object() override { return open_.pop_back(), true; }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return open_.pop_back(), true; }
+
+  bool parse_error(std::size_t position, const std::string&, const Json::exception& error) override {
+    const std::string_view before = text_.substr(0, position);
+    fail(str_cat("line ", 1 + std::count(before.begin(), before.end(), '\n'), ": ",
+                 std::string_view(error.what()).substr(0, 300)));
   }
 
  private:
-  using Options = cereal::JSONOutputArchive::Options;
-
-  explicit GraphJsonWriter(std::ostream& out) : archive_(out, Options(324, Options::IndentChar::space, 2)) {}
-
-  void key(const std::string& text) {
-    key_ = json::quote(text);
-    archive_.setNextName(key_.c_str());
+  Json& add(Json value) {
+    if (open_.empty()) return root = std::move(value);
+    Json& container = *open_.back();
+    if (container.is_array()) return container.emplace_back(std::move(value));
+    return append(container, std::move(name_), std::move(value));
   }
-  template <class V>
-  void value(const V& value) {
-    archive_.writeName();
-    archive_.saveValue(value);
-  }
-  void text(std::string_view bytes) { value(json::quote(bytes)); }
-  template <class V>
-  void member(const char* name, const V& held) {
-    archive_.setNextName(name);
-    value(held);
-  }
-  void text_member(const char* name, std::string_view bytes) {
-    archive_.setNextName(name);
-    text(bytes);
-  }
-  template <class Items, class Write>
-  void list(const Items& items, Write&& write) {
-    archive_.startNode();
-    archive_.makeArray();
-    for (const auto& item : items) write(item);
-    archive_.finishNode();
-  }
-  template <class Items, class Write>
-  void object(const Items& items, Write&& write) {
-    archive_.startNode();
-    for (const auto& [name, held] : items) {
-      key(name);
-      write(held);
-    }
-    archive_.finishNode();
+  bool open(Json container) {
+    if (open_.size() >= max_depth) fail(str_cat("nested deeper than ", max_depth));
+    open_.push_back(&add(std::move(container)));
+    return true;
   }
 
-  void graph(const GraphDef& def) {
-    member("version", def.version);
-    member("seed", def.seed);
-    archive_.setNextName("nodes");
-    list(def.nodes, [&](const NodeDef& def_of_node) { node(def_of_node); });
-    archive_.setNextName("collections");
-    list(def.collections, [&](const auto& collection) {
-      archive_.startNode();
-      text_member("name", collection.first);
-      archive_.setNextName("nodes");
-      list(collection.second, [&](const std::string& name) { text(name); });
-      archive_.finishNode();
-    });
-  }
-
-  void node(const NodeDef& node) {
-    archive_.startNode();
-    text_member("name", node.name);
-    text_member("op", node.op);
-    if (!node.device.empty()) text_member("device", node.device);
-    if (!node.types.empty()) {
-      archive_.setNextName("types");
-      object(node.types, [&](DType dtype) { text(name(dtype)); });
-    }
-    if (!node.inputs.empty()) {
-      archive_.setNextName("inputs");
-      list(node.inputs, [&](const std::string& input) { text(input); });
-    }
-    if (!node.attrs.empty()) {
-      archive_.setNextName("attrs");
-      object(node.attrs, [&](const AttrValue& value) { attr(value); });
-    }
-    if (!node.colocated_with.empty()) text_member("colocated_with", node.colocated_with);
-    if (!node.file.empty()) text_member("file", node.file);
-    if (node.line != 0) member("line", node.line);
-    archive_.finishNode();
-  }
-
-  void attr(const AttrValue& value) {
-    archive_.startNode();
-    const bool is_text = needs_text(value);
-    const std::string_view kind = !is_text                           ? json_kinds[value.index()]
-                                  : kind_of(value) == AttrKind::real ? json_real_text
-                                                                     : json_real_list_text;
-    key(std::string(kind));
-    std::visit([&](const auto& held) { attr_value(held, is_text); }, value);
-    archive_.finishNode();
-  }
-
-  static bool needs_text(const AttrValue& value) {
-    if (const auto* real = std::get_if<double>(&value)) return !std::isfinite(*real);
-    const auto* list = std::get_if<std::vector<double>>(&value);
-    return list != nullptr && !std::all_of(list->begin(), list->end(), [](double real) { return std::isfinite(real); });
-  }
-
-  void attr_value(std::monostate, bool) { value(true); }
-  void attr_value(bool held, bool) { value(held); }
-  void attr_value(std::int64_t held, bool) { value(held); }
-  void attr_value(double held, bool is_text) {
-    if (is_text) return text(json::real_to_text(held));
-    value(held);
-  }
-  void attr_value(const std::string& held, bool) { text(held); }
-  void attr_value(DType held, bool) { text(name(held)); }
-  void attr_value(const FunctionName& held, bool) {
-    archive_.startNode();
-    text_member("name", held.name);
-    archive_.finishNode();
-  }
-  void attr_value(const PartialShape& held, bool) { text(held.to_string()); }
-  void attr_value(const AnyTensor& held, bool) { tensor(held); }
-  template <class T>
-  void attr_value(const std::vector<T>& held, bool is_text) {
-    list(held, [&](const auto& item) { attr_value(static_cast<const T&>(item), is_text); });
-  }
-
-  void tensor(const AnyTensor& tensor) {
-    require_savable(tensor);
-    archive_.startNode();
-    text_member("dtype", name(tensor.dtype()));
-    if (tensor.is_initialized()) {
-      text_member("shape", tensor.shape().to_string());
-      if (tensor.dtype() == DType::string) {
-        archive_.setNextName("values");
-        list(tensor.span<std::string>(), [&](const std::string& item) { text(item); });
-      } else if (tensor.num_elements() > most_values_as_text) {
-        member("base64", json::to_base64(bytes_of(tensor)));
-      } else {
-        for_each_type<PlainTypes>([&]<class T>() {
-          if (tensor.dtype() == dtype_of<T>) values(tensor.span<T>());
-        });
-      }
-    }
-    archive_.finishNode();
-  }
-
-  template <class T>
-  void values(std::span<const T> items) {
-    if constexpr (is_complex_element<T>) {
-      // A complex number is its two parts, one after the other.
-      using Part = typename T::value_type;
-      values(std::span(reinterpret_cast<const Part*>(items.data()), 2 * items.size()));
-    } else if constexpr (is_floating_element<T>) {
-      const auto is_finite = [](T item) { return std::isfinite(static_cast<double>(item)); };
-      const bool is_plain = std::all_of(items.begin(), items.end(), is_finite);
-      // Text keeps the bits of every double, and of a narrower type all but the unusual NaNs'.
-      const auto keeps_bits = [](T item) {
-        const T nan = std::numeric_limits<T>::quiet_NaN();
-        return std::is_same_v<T, double> || !std::isnan(static_cast<double>(item)) ||
-               std::memcmp(&item, &nan, sizeof(T)) == 0;
-      };
-      if (!is_plain && !std::all_of(items.begin(), items.end(), keeps_bits)) {
-        member("base64", json::to_base64(std::as_bytes(items)));
-        return;
-      }
-      archive_.setNextName(is_plain ? "values" : "values_text");
-      list(items, [&](T item) { attr_value(static_cast<double>(item), !is_plain); });
-    } else {
-      archive_.setNextName("values");
-      list(items, [&](T item) {
-        if constexpr (std::is_same_v<T, bool>) {
-          value(item);
-        } else if constexpr (std::is_signed_v<T>) {
-          value(static_cast<std::int64_t>(item));
-        } else {
-          value(static_cast<std::uint64_t>(item));
-        }
-      });
-    }
-  }
-
-  cereal::JSONOutputArchive archive_;
-  std::string key_;
-};
-
-/// Reads what GraphJsonWriter writes. cereal's archive walks the parsed text; a value of another type than is asked for
-/// is one of its exceptions.
-class GraphJsonReader {
- public:
-  static GraphDef read(std::string_view text) {
-    json::check(text, json_depth);
-    GraphDef def;
-    std::string place = "the graph";
-    try {
-      std::istringstream in{json::with_short_reals(text)};
-      GraphJsonReader reader(in, text, place);
-      reader.graph(def);
-    } catch (const cereal::Exception& error) {
-      throw_error(Code::invalid_argument, str_cat("malformed JSON graph, in ", place, ": ", error.what()));
-    } catch (const Error& error) {
-      throw_error(Code::invalid_argument, str_cat("malformed JSON graph, in ", place, ": ", error.status().message()));
-    }
-    return def;
-  }
-
- private:
-  GraphJsonReader(std::istream& in, std::string_view text, std::string& place)
-      : archive_(in), text_(text), place_(place) {}
-
-  [[noreturn]] static void fail(std::string message) { throw_error(Code::invalid_argument, std::move(message)); }
-
-  template <class V>
-  V value() {
-    V read{};
-    archive_.loadValue(read);
-    return read;
-  }
-  std::string text() { return json::unquote(value<std::string>()); }
-
-  /// Calls `read` once per item of the list that comes next.
-  template <class Read>
-  void list(Read&& read) {
-    archive_.startNode();
-    for (cereal::size_type size = this->size(); size > 0; --size) read();
-    archive_.finishNode();
-  }
-  /// The items of the list just entered.
-  cereal::size_type size() {
-    cereal::size_type size = 0;
-    archive_.loadSize(size);
-    return size;
-  }
-  /// Calls `read(name)` once per member of the object that comes next; it must read the member's value.
-  template <class Read>
-  void object(Read&& read) {
-    archive_.startNode();
-    bool is_empty = true;
-    for (const char* name = archive_.getNodeName(); name != nullptr; name = archive_.getNodeName(), is_empty = false) {
-      read(json::unquote(name));
-    }
-    // To the archive a list is an object without members.
-    if (is_empty && is_list()) fail("a list stands where an object is due");
-    archive_.finishNode();
-  }
-  bool is_list() {
-    try {
-      static_cast<void>(size());
-      return true;
-    } catch (const cereal::Exception&) {
-      return false;
-    }
-  }
-
-  void graph(GraphDef& def) {
-    constexpr std::array<std::string_view, 4> members{"version", "nodes", "seed", "collections"};
-    std::array<bool, members.size()> has{};
-    std::size_t number = 0;
-    for (const char* name = archive_.getNodeName(); name != nullptr; name = archive_.getNodeName()) {
-      place_ = str_cat("line ", json::line_of_member(text_, number++));
-      const auto member = static_cast<std::size_t>(std::find(members.begin(), members.end(), name) - members.begin());
-      if (member == members.size()) fail(str_cat("a graph has no '", name, "'"));
-      if (std::exchange(has[member], true)) fail(str_cat("a graph has one '", name, "'"));
-      switch (member) {
-        case 0:
-          version(def);
-          break;
-        case 1:
-          nodes(def);
-          break;
-        case 2:
-          def.seed = value<std::uint64_t>();
-          break;
-        default:
-          collections(def);
-      }
-    }
-    place_ = "the graph";
-    for (std::size_t needed = 0; needed < 2; ++needed) {
-      if (!has[needed]) fail(str_cat("there is no '", members[needed], "'"));
-    }
-  }
-
-  void version(GraphDef& def) {
-    def.version = value<std::uint32_t>();
-    if (def.version == 0 || def.version > GraphDef::current_version) {
-      fail(str_cat("version ", def.version, "; this library reads versions 1 to ", GraphDef::current_version));
-    }
-  }
-
-  void nodes(GraphDef& def) {
-    list([&] {
-      place_ = str_cat("node ", def.nodes.size());
-      node(def.nodes.emplace_back());
-    });
-  }
-
-  void collections(GraphDef& def) {
-    const std::string line = place_;
-    list([&] {
-      place_ = str_cat(line, ", collection ", def.collections.size());
-      auto& collection = def.collections.emplace_back();
-      object([&](const std::string& name) {
-        if (name == "name") {
-          collection.first = text();
-        } else if (name == "nodes") {
-          texts(collection.second);
-        } else {
-          fail(str_cat("a collection has no '", name, "'"));
-        }
-      });
-    });
-  }
-
-  void texts(std::vector<std::string>& into) {
-    list([&] { into.push_back(text()); });
-  }
-
-  void node(NodeDef& node) {
-    object([&](const std::string& name) {
-      if (name == "name") {
-        node.name = text();
-        place_ += str_cat(" '", node.name, "'");
-      } else if (name == "op") {
-        node.op = text();
-      } else if (name == "device") {
-        node.device = text();
-      } else if (name == "types") {
-        object([&](const std::string& param) { node.types.emplace_back(param, dtype()); });
-      } else if (name == "inputs") {
-        texts(node.inputs);
-      } else if (name == "attrs") {
-        object([&](const std::string& key) { attr(node.attrs.emplace_back(key, AttrValue()).second); });
-      } else if (name == "colocated_with") {
-        node.colocated_with = text();
-      } else if (name == "file") {
-        node.file = text();
-      } else if (name == "line") {
-        node.line = value<std::uint32_t>();
-      } else {
-        fail(str_cat("a node has no '", name, "'"));
-      }
-    });
-  }
-
-  DType dtype() {
-    const std::string text = this->text();
-    if (text == name(DType::invalid)) return DType::invalid;
-    const std::optional<DType> parsed = parse_dtype(text);
-    if (!parsed) fail(str_cat("'", text, "' is no element type"));
-    return *parsed;
-  }
-
-  void attr(AttrValue& attr) {
-    int members = 0;
-    object([&](const std::string& kind) {
-      if (++members > 1) fail("an attribute has one value");
-      if (kind == json_real_text) return void(attr = json::real_from_text(text()));
-      if (kind == json_real_list_text) {
-        auto& reals = attr.emplace<std::vector<double>>();
-        return list([&] { reals.push_back(json::real_from_text(text())); });
-      }
-      const auto found = std::find(json_kinds.begin(), json_kinds.end(), kind);
-      if (found == json_kinds.end()) fail(str_cat("'", kind, "' is no kind of attribute"));
-      const auto read = [&]<class T>() { attr_value(attr.emplace<T>()); };
-      with_attr_type(static_cast<std::size_t>(found - json_kinds.begin()), read,
-                     std::make_index_sequence<std::variant_size_v<AttrValue>>{});
-    });
-    if (members == 0) fail("an attribute has no value");
-  }
-
-  void attr_value(std::monostate&) { static_cast<void>(value<bool>()); }
-  void attr_value(bool& into) { into = value<bool>(); }
-  void attr_value(std::int64_t& into) { into = value<std::int64_t>(); }
-  void attr_value(double& into) { into = value<double>(); }
-  void attr_value(std::string& into) { into = text(); }
-  void attr_value(DType& into) { into = dtype(); }
-  void attr_value(FunctionName& into) {
-    bool has_name = false;
-    object([&](const std::string& member) {
-      if (member != "name" || std::exchange(has_name, true)) fail(str_cat("a function has no '", member, "'"));
-      into.name = text();
-    });
-    if (!has_name) fail("a function has no name");
-  }
-  void attr_value(PartialShape& into) { into = json::shape_from_text(text()); }
-  void attr_value(AnyTensor& into) { tensor(into); }
-  template <class T>
-  void attr_value(std::vector<T>& into) {
-    list([&] {
-      T item{};
-      attr_value(item);
-      into.push_back(std::move(item));
-    });
-  }
-
-  void tensor(AnyTensor& tensor) {
-    DType dtype = DType::invalid;
-    std::optional<Shape> shape;
-    bool has_values = false;
-    object([&](const std::string& name) {
-      if (name == "dtype") {
-        dtype = this->dtype();
-      } else if (name == "shape") {
-        shape = json::shape_from_text(text()).to_shape();
-      } else if (std::exchange(has_values, true)) {
-        fail("a tensor has its values once");
-      } else if (!shape || !is_element(dtype)) {
-        fail(str_cat("a tensor needs its element type and shape before '", name, "'"));
-      } else if (name == "values" || name == "values_text") {
-        list_values(tensor, dtype, *shape, name != "values");
-      } else if (name == "base64" && dtype != DType::string) {
-        const std::optional<std::string> bytes = json::from_base64(value<std::string>());
-        if (!bytes) fail("a tensor's base64 is malformed");
-        tensor = tensor_of_bytes(dtype, *shape, std::as_bytes(std::span(*bytes)), Code::invalid_argument);
-      } else {
-        fail(str_cat("a tensor of ", dflow::name(dtype), " has no '", name, "'"));
-      }
-    });
-    if (!has_values && (shape || dtype != DType::invalid)) fail("a tensor has no values");
-  }
-
-  void list_values(AnyTensor& tensor, DType dtype, const Shape& shape, bool is_text) {
-    archive_.startNode();
-    const cereal::size_type parts = is_complex(dtype) ? 2 : 1;
-    if (size() % parts != 0 || size() / parts != static_cast<cereal::size_type>(shape.num_elements())) {
-      fail(str_cat(size(), " values for a tensor of ", name(dtype), shape.to_string()));
-    }
-    tensor = AnyTensor(dtype, shape);
-    for_each_type<AllTypes>([&]<class T>() {
-      if (dtype != dtype_of<T>) return;
-      for (T& item : tensor.span<T>()) element(item, is_text);
-    });
-    archive_.finishNode();
-  }
-
-  template <class T>
-  void element(T& into, bool is_text) {
-    if constexpr (is_complex_element<T>) {
-      typename T::value_type real{}, imaginary{};
-      element(real, is_text);
-      element(imaginary, is_text);
-      into = T(real, imaginary);
-    } else if constexpr (is_floating_element<T>) {
-      const double wide = is_text ? json::real_from_text(text()) : value<double>();
-      into = static_cast<T>(wide);
-      if (std::isfinite(wide) && !std::isfinite(static_cast<double>(into))) {
-        fail(str_cat(wide, " is outside the range of ", name(dtype_of<T>)));
-      }
-    } else if (is_text) {
-      fail("only reals have values as text");
-    } else if constexpr (is_integer_element<T>) {
-      const auto wide = value<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>();
-      into = narrow<T>(wide);
-    } else if constexpr (std::is_same_v<T, bool>) {
-      into = value<bool>();
-    } else {
-      into = text();
-    }
-  }
-
-  cereal::JSONInputArchive archive_;
   std::string_view text_;
-  std::string& place_;
+  std::string name_;
+  std::vector<Json*> open_;  ///< the containers that have not ended, outermost first
 };
 
-}  // namespace detail
+inline Json parse(std::string_view text) {
+  // To the parser a zero is the end.
+  if (text.find('\0') != std::string_view::npos) fail("there is a zero byte");
+  Builder builder(text);
+  Json::sax_parse(text, &builder);
+  return std::move(builder.root);
+}
 
-DFLOW_INLINE std::string to_json(const GraphDef& def) { return detail::GraphJsonWriter::write(def); }
-DFLOW_INLINE GraphDef from_json(std::string_view text) { return detail::GraphJsonReader::read(text); }
+/// Calls `read()`, and puts the place that `place()` names before what an Error says.
+template <class Place, class Read>
+void within(Place&& place, Read&& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(str_cat(place(), ": ")));
+  }
+}
+
+[[noreturn]] inline void fail_due(std::string_view what, const Json& value) {
+  fail(str_cat(what, " is due, not ", value.is_structured() ? value.type_name() : value.dump().substr(0, 80)));
+}
+
+/// Calls `read(item)` for each item of a list; `place(i)` is how errors name it.
+template <class Place, class Read>
+void list(const Json& value, Place&& place, Read&& read) {
+  if (!value.is_array()) fail_due("a list", value);
+  std::size_t i = 0;
+  for (const Json& item : value) {
+    within([&] { return place(i); }, [&] { read(item); });
+    ++i;
+  }
+}
+inline std::string item_place(std::size_t i) { return str_cat("item ", i); }
+
+/// Calls `read(name, value)` for each member of an object.
+template <class Read>
+void object(const Json& value, Read&& read) {
+  if (!value.is_object()) fail_due("an object", value);
+  for (const auto& [name, member] : value.get_ref<const Json::object_t&>()) read(unquote(name), member);
+}
+
+/// What reads the member of that name.
+using Member = std::pair<std::string_view, std::function<void(const Json&)>>;
+
+/// Reads an object of some of these members, each once; the first `needed` must be there.
+inline void members(const Json& value, std::string_view what, std::initializer_list<Member> known,
+                    std::size_t needed = 0) {
+  std::vector<bool> has(known.size());
+  object(value, [&](const std::string& name, const Json& member) {
+    const auto found = std::find_if(known.begin(), known.end(), [&](const Member& each) { return each.first == name; });
+    if (found == known.end()) fail(str_cat(what, " has no '", name, "'"));
+    const auto index = static_cast<std::size_t>(found - known.begin());
+    if (has[index]) fail(str_cat(what, " has one '", name, "'"));
+    has[index] = true;
+    within([&] { return name; }, [&] { found->second(member); });
+  });
+  for (std::size_t i = 0; i < needed; ++i) {
+    if (!has[i]) fail(str_cat("there is no '", known.begin()[i].first, "'"));
+  }
+}
+
+inline std::string text(const Json& value) {
+  if (!value.is_string()) fail_due("a text", value);
+  return unquote(value.get_ref<const std::string&>());
+}
+
+inline bool boolean(const Json& value) {
+  if (!value.is_boolean()) fail_due("true or false", value);
+  return value.get<bool>();
+}
+
+template <class T>
+T integer(const Json& value) {
+  if (!value.is_number_integer()) fail_due("an integer", value);
+  const bool is_unsigned = value.is_number_unsigned();
+  if (is_unsigned ? !std::in_range<T>(value.get<std::uint64_t>()) : !std::in_range<T>(value.get<std::int64_t>())) {
+    fail(str_cat(value.dump(), " is out of range"));
+  }
+  return value.get<T>();
+}
+
+inline double real(const Json& value) {
+  if (!value.is_number()) fail_due("a number", value);
+  return value.get<double>();
+}
+
+inline DType dtype(const Json& value) {
+  const std::string text = json::text(value);
+  if (text == name(DType::invalid)) return DType::invalid;
+  const std::optional<DType> parsed = parse_dtype(text);
+  if (!parsed) fail(str_cat("'", text, "' is no element type"));
+  return *parsed;
+}
+
+/// Reads an element, a complex one from two values.
+template <class T>
+void read_element(Json::const_iterator& next, bool is_text, T& into) {
+  if constexpr (is_complex_element<T>) {
+    typename T::value_type real{}, imaginary{};
+    read_element(next, is_text, real);
+    read_element(next, is_text, imaginary);
+    into = T(real, imaginary);
+  } else if constexpr (is_floating_element<T>) {
+    const Json& value = *next++;
+    const double wide = is_text ? real_from_text(text(value)) : real(value);
+    into = static_cast<T>(wide);
+    if (std::isfinite(wide) && !std::isfinite(static_cast<double>(into))) {
+      fail(str_cat(wide, " is outside the range of ", name(dtype_of<T>)));
+    }
+  } else if (is_text) {
+    fail("only reals have values as text");
+  } else if constexpr (is_integer_element<T>) {
+    into = integer<T>(*next++);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    into = boolean(*next++);
+  } else {
+    into = text(*next++);
+  }
+}
+
+inline void read_elements(const Json& values, bool is_text, DType dtype, const Shape& shape, AnyTensor& into) {
+  if (!values.is_array()) fail_due("a list", values);
+  const std::size_t parts = is_complex(dtype) ? 2 : 1;
+  if (values.size() % parts != 0 || values.size() / parts != static_cast<std::size_t>(shape.num_elements())) {
+    fail(str_cat(values.size(), " values for a tensor of ", name(dtype), shape.to_string()));
+  }
+  into = AnyTensor(dtype, shape);
+  for_each_type<AllTypes>([&]<class T>() {
+    if (dtype != dtype_of<T>) return;
+    Json::const_iterator next = values.begin();
+    for (T& element : into.span<T>()) read_element(next, is_text, element);
+  });
+}
+
+inline void read_tensor(const Json& value, AnyTensor& into) {
+  DType dtype = DType::invalid;
+  std::optional<Shape> shape;
+  std::string form;
+  const Json* elements = nullptr;
+  const auto elements_as = [&](const char* name) -> Member {
+    return {name, [&, name](const Json& held) {
+              if (!form.empty()) fail("a tensor has its values once");
+              form = name;
+              elements = &held;
+            }};
+  };
+  members(value, "a tensor",
+          {{"dtype", [&](const Json& held) { dtype = json::dtype(held); }},
+           {"shape", [&](const Json& held) { shape = shape_from_text(text(held)).to_shape(); }},
+           elements_as("values"),
+           elements_as("values_text"),
+           elements_as("base64")});
+  if (elements == nullptr) {
+    if (shape || dtype != DType::invalid) fail("a tensor has no values");
+    return into.reset();
+  }
+  if (!shape || !is_element(dtype)) fail("a tensor of values needs its element type and shape");
+  if (form != "base64") return read_elements(*elements, form == "values_text", dtype, *shape, into);
+  if (!is_plain(dtype)) fail(str_cat("a tensor of ", name(dtype), " has no 'base64'"));
+  const std::optional<std::string> bytes =
+      elements->is_string() ? from_base64(elements->get_ref<const std::string&>()) : std::nullopt;
+  if (!bytes) fail("a tensor's base64 is malformed");
+  into = tensor_of_bytes(dtype, *shape, std::as_bytes(std::span(*bytes)), Code::invalid_argument);
+}
+
+inline void read_value(const Json& value, std::monostate&) { static_cast<void>(boolean(value)); }
+inline void read_value(const Json& value, bool& into) { into = boolean(value); }
+inline void read_value(const Json& value, std::int64_t& into) { into = integer<std::int64_t>(value); }
+inline void read_value(const Json& value, double& into) { into = real(value); }
+inline void read_value(const Json& value, std::string& into) { into = text(value); }
+inline void read_value(const Json& value, DType& into) { into = dtype(value); }
+inline void read_value(const Json& value, PartialShape& into) { into = shape_from_text(text(value)); }
+inline void read_value(const Json& value, AnyTensor& into) { read_tensor(value, into); }
+inline void read_value(const Json& value, FunctionName& into) {
+  members(value, "a function", {{"name", [&](const Json& held) { into.name = text(held); }}}, 1);
+}
+template <class T>
+void read_value(const Json& value, std::vector<T>& into) {
+  list(value, item_place, [&](const Json& held) {
+    T item{};
+    read_value(held, item);
+    into.push_back(std::move(item));
+  });
+}
+
+inline void read_attr(const Json& value, AttrValue& into) {
+  if (value.is_object() && value.size() != 1) fail(str_cat("an attribute has one value, not ", value.size()));
+  object(value, [&](const std::string& kind, const Json& held) {
+    if (kind == real_text) return void(into = real_from_text(text(held)));
+    if (kind == real_list_text) {
+      auto& reals = into.emplace<std::vector<double>>();
+      return list(held, item_place, [&](const Json& item) { reals.push_back(real_from_text(text(item))); });
+    }
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    if (found == kinds.end()) fail(str_cat("'", kind, "' is no kind of attribute"));
+    with_attr_type(
+        static_cast<std::size_t>(found - kinds.begin()), [&]<class T>() { read_value(held, into.emplace<T>()); },
+        std::make_index_sequence<std::variant_size_v<AttrValue>>{});
+  });
+}
+
+inline void read_node(const Json& value, NodeDef& node) {
+  const auto text_into = [](std::string& into) { return [&into](const Json& held) { into = text(held); }; };
+  const auto types = [&](const std::string& param, const Json& held) {
+    within([&] { return param; }, [&] { node.types.emplace_back(param, dtype(held)); });
+  };
+  const auto attrs = [&](const std::string& key, const Json& held) {
+    within([&] { return key; }, [&] { read_attr(held, node.attrs.emplace_back(key, AttrValue()).second); });
+  };
+  members(value, "a node",
+          {{"name", text_into(node.name)},
+           {"op", text_into(node.op)},
+           {"device", text_into(node.device)},
+           {"types", [&](const Json& held) { object(held, types); }},
+           {"inputs", [&](const Json& held) { read_value(held, node.inputs); }},
+           {"attrs", [&](const Json& held) { object(held, attrs); }},
+           {"colocated_with", text_into(node.colocated_with)},
+           {"file", text_into(node.file)},
+           {"line", [&](const Json& held) { node.line = integer<std::uint32_t>(held); }}});
+}
+
+inline void read_graph(const Json& value, GraphDef& def) {
+  const auto version = [&](const Json& held) {
+    def.version = integer<std::uint32_t>(held);
+    if (def.version == 0 || def.version > GraphDef::current_version) {
+      fail(str_cat("this library reads versions 1 to ", GraphDef::current_version, ", not version ", def.version));
+    }
+  };
+  const auto nodes = [&](const Json& held) {
+    const auto place = [&](std::size_t i) { return str_cat("node ", i, " '", def.nodes[i].name, "'"); };
+    list(held, place, [&](const Json& node) { read_node(node, def.nodes.emplace_back()); });
+  };
+  const auto collections = [&](const Json& held) {
+    list(held, item_place, [&](const Json& item) {
+      auto& collection = def.collections.emplace_back();
+      members(item, "a collection",
+              {{"name", [&](const Json& name) { collection.first = text(name); }},
+               {"nodes", [&](const Json& names) { read_value(names, collection.second); }}});
+    });
+  };
+  members(value, "a graph",
+          {{"version", version},
+           {"nodes", nodes},
+           {"seed", [&](const Json& held) { def.seed = integer<std::uint64_t>(held); }},
+           {"collections", collections}},
+          2);
+}
+
+}  // namespace dflow::detail::json
+
+namespace dflow {
+
+DFLOW_INLINE std::string to_json(const GraphDef& def) {
+  std::string text;
+  detail::json::print(text, detail::json::of_graph(def));
+  return text + "\n";
+}
+
+DFLOW_INLINE GraphDef from_json(std::string_view text) {
+  GraphDef def;
+  try {
+    detail::json::read_graph(detail::json::parse(text), def);
+  } catch (const Error& error) {
+    throw_error(Code::invalid_argument, str_cat("malformed JSON graph, ", error.status().message()));
+  }
+  return def;
+}
 
 }  // namespace dflow
+
+#else
+
+namespace dflow {
+
+DFLOW_INLINE std::string to_json(const GraphDef&) {
+  throw_error(Code::unimplemented, "this library was built without nlohmann-json and cannot write JSON");
+}
+DFLOW_INLINE GraphDef from_json(std::string_view) {
+  throw_error(Code::unimplemented, "this library was built without nlohmann-json and cannot read JSON");
+}
+
+}  // namespace dflow
+
+#endif

@@ -8,9 +8,10 @@
 namespace dflow {
 
 /// A step's statistics as text in the Trace Event Format, which chrome://tracing and Perfetto show: one process per
-/// device, one row per thread, one slice per run of a node, in microseconds since the step began.
+/// device, one row per thread, one slice per run of a node, in microseconds since the step began. What is not UTF-8 in
+/// a name becomes U+FFFD.
 ///
-/// Thread safety: safe.
+/// Thread safety: safe. Errors: Unimplemented in a library built without nlohmann-json.
 std::string chrome_trace(const StepStats& stats);
 
 }  // namespace dflow

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// The base64 code of bytes (RFC 4648, section 4), padded.
+std::string to_base64(std::span<const std::byte> bytes);
+
+/// The bytes of a base64 code; nothing if the text is not the one code of some bytes.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/files/base64.ipp>
+#endif

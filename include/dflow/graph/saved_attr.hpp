@@ -1,0 +1,50 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/attr_value.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <variant>
+
+/// What the two written forms of a GraphDef have in common.
+namespace dflow::detail {
+
+/// Errors: InvalidArgument for elements that have no meaning outside of the process.
+inline void require_savable(const AnyTensor& tensor) {
+  if (tensor.is_initialized() && !is_element(tensor.dtype())) {
+    throw_error(Code::invalid_argument, str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved"));
+  }
+}
+
+inline std::span<const std::byte> bytes_of(const AnyTensor& tensor) {
+  return {static_cast<const std::byte*>(tensor.raw_data()), tensor.raw_data() == nullptr ? 0 : tensor.bytes()};
+}
+
+/// A tensor of numbers from as many bytes as it has; throws with `code` where they do not fit.
+inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<const std::byte> bytes, Code code) {
+  std::size_t size = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &size) ||
+      size != bytes.size()) {
+    throw_error(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string()));
+  }
+  if (dtype == DType::boolean &&
+      std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
+    throw_error(code, "a boolean that is neither 0 nor 1");
+  }
+  AnyTensor tensor(dtype, shape);
+  if (size != 0) std::memcpy(tensor.raw_data(), bytes.data(), size);
+  return tensor;
+}
+
+/// Calls `f.template operator()<T>()` for the alternative of an AttrValue with that index.
+template <class F, std::size_t... I>
+void with_attr_type(std::size_t index, F&& f, std::index_sequence<I...>) {
+  static_cast<void>(((index == I && (f.template operator()<std::variant_alternative_t<I, AttrValue>>(), true)) || ...));
+}
+
+}  // namespace dflow::detail
