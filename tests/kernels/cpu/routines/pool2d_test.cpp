@@ -162,5 +162,32 @@ TEMPLATE_TEST_CASE("the average of ones is one, whatever the window", "[routines
   }
 }
 
+TEMPLATE_TEST_CASE("the gradient of an average is the quotient, whatever the window", "[routines][pool2d]", float,
+                   double) {
+  InlinePool serial;
+  for (std::int64_t size = 1; size <= 15; ++size) {
+    const Pool2dShape shape{.batch = 1,
+                            .in_rows = size,
+                            .in_cols = 14,
+                            .channels = 37,
+                            .window_rows = size,
+                            .window_cols = 7,
+                            .stride_rows = 1,
+                            .stride_cols = 7};
+    std::vector<TestType> dy(2 * 37);
+    for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = static_cast<TestType>(i);
+    for (CpuLevel level : levels_here()) {
+      std::vector<TestType> dx(static_cast<std::size_t>(size * 14 * 37), TestType(-1));
+      avg_pool_backward(serial, shape, dy.data(), dx.data(), {.max_level = level});
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < dx.size(); ++i) {
+        const TestType given = dy[i / 37 % 14 / 7 * 37 + i % 37];
+        wrong += dx[i] != given / static_cast<TestType>(size * 7);
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dflow::cpu

@@ -162,20 +162,38 @@ void maximum_backward_image(const Windows& w, int64_t first, int64_t end, const 
   }
 }
 
+/// Channels whose shares of a window's gradient are made at a time: then the window is gone through in order.
+inline constexpr int64_t share_tile = 512;
+
+template <class T>
+DFLOW_LANE void average_backward_window(const Windows& w, const WindowPart& part, bool store_only, int64_t n,
+                                        const T* DFLOW_RESTRICT grad_y, T* DFLOW_RESTRICT grad_x) {
+  const WindowMean<T> mean = WindowMean<T>::of_part(part);
+  T share[share_tile];
+  for (int64_t c = 0; c < n; ++c) share[c] = mean.of(grad_y[c]);
+  for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
+    T* to = grad_x + (iy * w.in_cols + part.x_begin) * w.channels;
+    for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, to += w.channels) {
+      if (store_only) {
+        for (int64_t c = 0; c < n; ++c) to[c] = share[c];
+      } else {
+        for (int64_t c = 0; c < n; ++c) to[c] += share[c];
+      }
+    }
+  }
+}
+
 template <class T>
 void average_backward_image(const Windows& w, int64_t first, int64_t end, const T* DFLOW_RESTRICT grad_y,
                             T* DFLOW_RESTRICT grad_x) {
-  clear_channels(w, first, end, grad_x);
+  const bool store_only = is_partition(w);
+  if (!store_only) clear_channels(w, first, end, grad_x);
   for (int64_t oy = 0; oy < w.out_rows; ++oy) {
     for (int64_t ox = 0; ox < w.out_cols; ++ox) {
       const WindowPart part = window_part(w, oy, ox);
       const T* dy = grad_y + (oy * w.out_cols + ox) * w.channels;
-      const T factor = T(1) / static_cast<T>((part.y_end - part.y_begin) * (part.x_end - part.x_begin));
-      for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
-        for (int64_t ix = part.x_begin; ix < part.x_end; ++ix) {
-          T* to = grad_x + (iy * w.in_cols + ix) * w.channels;
-          for (int64_t c = first; c < end; ++c) to[c] += dy[c] * factor;
-        }
+      for (int64_t c = first; c < end; c += share_tile) {
+        average_backward_window(w, part, store_only, min_of(share_tile, end - c), dy + c, grad_x + c);
       }
     }
   }
