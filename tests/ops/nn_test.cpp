@@ -59,6 +59,7 @@ TEST_CASE("attributes of windows have TensorFlow's names") {
   CHECK(reflect::field_name<Conv2DAttrs, 0> == "strides");
   CHECK(reflect::field_name<Conv2DAttrs, 1> == "padding");
   CHECK(reflect::field_name<Conv2DAttrs, 2> == "data_format");
+  CHECK(reflect::field_name<Conv2DAttrs, 3> == "dilations");
   CHECK(reflect::field_name<Pool2DAttrs, 0> == "ksize");
   Conv2DAttrs attrs;
   op_def<Conv2D>.attr_fields[1].set(&attrs, std::string("SAME"));
@@ -77,6 +78,9 @@ TEST_CASE("shapes of convolution and pooling are inferred with an open batch") {
   const auto pooled = max_pool(y, {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}, .padding = Padding::same});
   CHECK(pooled.shape() == PartialShape{dynamic, 14, 14, 32});
   CHECK(avg_pool(y, {.ksize = {1, 28, 28, 1}}).shape() == PartialShape{dynamic, 1, 1, 32});
+  CHECK(conv2d(x, filter, {.dilations = {1, 2, 3, 1}}).shape() == PartialShape{dynamic, 20, 16, 32});
+  CHECK(conv2d(x, filter, {.strides = {1, 2, 2, 1}, .padding = Padding::same, .dilations = {1, 9, 9, 1}}).shape() ==
+        PartialShape{dynamic, 14, 14, 32});
   CHECK(conv2d(placeholder<float>(graph), filter).shape() == PartialShape{dynamic, dynamic, dynamic, 32});
   const auto open = placeholder<float>(graph, {2, dynamic, 9, 3});
   CHECK(max_pool(open, {.ksize = {1, 3, 3, 1}}).shape() == PartialShape{2, dynamic, 7, 3});
@@ -97,6 +101,26 @@ TEST_CASE("gradients of convolution have the shapes that their sizes say") {
   is_invalid([&] { conv2d_backprop_input(known, filter, placeholder<float>(graph, {7, 6, 4, 4}), same); }, "[7,6,4,4]");
 }
 
+TEST_CASE("a dilation far beyond the image costs no memory, and leaves the middle of the filter") {
+  constexpr std::int64_t far = (std::int64_t{1} << 31) - 1;
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2, 5, 6, 3});
+  const auto filter = placeholder<float>(graph, {3, 3, 3, 4});
+  const auto y = conv2d(x, filter, {.padding = Padding::same, .dilations = {1, far, far, 1}});
+  const auto [dx, dfilter] = gradients(reduce_sum(y * y), x, filter);
+  Session session(graph);
+  const auto images = iota<float>({2, 5, 6, 3}, 0.125f), weights = iota<float>({3, 3, 3, 4}, 0.5f);
+  const auto [value, slope, by_filter] = session.run({{x, images}, {filter, weights}}, y, dx, dfilter);
+  float expected = 0, expected_slope = 0;
+  for (int q = 0; q < 3; ++q) expected += images(1, 4, 5, q) * weights(1, 1, q, 3);
+  for (int k = 0; k < 4; ++k) expected_slope += 2 * value(0, 2, 3, k) * weights(1, 1, 1, k);
+  CHECK(value(1, 4, 5, 3) == Catch::Approx(expected));
+  CHECK(slope(0, 2, 3, 1) == Catch::Approx(expected_slope));
+  CHECK(by_filter(1, 1, 2, 3) != 0.0f);
+  CHECK(by_filter(0, 1, 2, 3) == 0.0f);
+  CHECK(by_filter(2, 2, 2, 3) == 0.0f);
+}
+
 TEST_CASE("convolutions that cannot be are refused when they are built") {
   Graph graph;
   const auto x = placeholder<float>(graph, {dynamic, 4, 4, 2});
@@ -106,9 +130,19 @@ TEST_CASE("convolutions that cannot be are refused when they are built") {
   is_invalid([&] { conv2d(x, filter, {.strides = {1, 1, 1}}); }, "4 elements");
   is_invalid([&] { conv2d(x, filter, {.strides = {2, 1, 1, 1}}); }, "batch and channels");
   is_invalid([&] { conv2d(x, filter, {.data_format = DataFormat::nchw}); }, "NCHW");
+  is_invalid([&] { conv2d(x, filter, {.dilations = {1, 0, 1, 1}}); }, "dilations must be positive");
+  is_invalid([&] { conv2d(x, filter, {.dilations = {1, 1, 1, 2}}); }, "batch and channels");
+  is_invalid([&] { conv2d(x, filter, {.dilations = {1, 1}}); }, "4 elements");
+  is_invalid([&] { conv2d(x, filter, {.dilations = {1, 1, 2, 1}}); }, "3 columns, 2 apart, do not fit");
   CHECK(graph.num_nodes() == before);
   const auto large = placeholder<float>(graph, {5, 3, 2, 8});
   is_invalid([&] { conv2d(x, large); }, "do not fit");
+  is_invalid(
+      [&] {
+        conv2d(placeholder<float>(graph), placeholder<float>(graph, {std::int64_t{1} << 40, 3, 0, 8}),
+               {.padding = Padding::same, .dilations = {1, std::int64_t{1} << 30, 1, 1}});
+      },
+      "2^62");
   is_invalid([&] { conv2d(x, large); }, "Conv2D");
   is_invalid([&] { conv2d(x, large); }, "[?,4,4,2] [5,3,2,8]");
   is_invalid([&] { conv2d(x, placeholder<float>(graph, {3, 3, 3, 8})); }, "2 channels");

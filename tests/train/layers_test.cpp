@@ -80,6 +80,9 @@ TEST_CASE("Convolution, pooling and flattening layers have the shapes they promi
   CHECK(y.shape() == df::PartialShape{df::dynamic, 8, 8, 16});
   CHECK(df::conv2d(images, 4, 3, {.stride = 2, .padding = df::Padding::valid}).shape() ==
         df::PartialShape{df::dynamic, 3, 3, 4});
+  CHECK(df::conv2d(images, 4, 3, {.dilation = 2, .padding = df::Padding::valid}).shape() ==
+        df::PartialShape{df::dynamic, 4, 4, 4});
+  CHECK_THROWS_WITH(df::conv2d(images, 4, 3, {.dilation = 0}), Catch::Matchers::Contains("dilations must be positive"));
   CHECK(df::max_pool(y, 2).shape() == df::PartialShape{df::dynamic, 4, 4, 16});
   CHECK(df::avg_pool(y, 3, df::Padding::same).shape() == df::PartialShape{df::dynamic, 3, 3, 16});
   CHECK(df::flatten(y).shape() == df::PartialShape{df::dynamic, 1024});

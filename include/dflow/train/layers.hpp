@@ -33,6 +33,7 @@ struct Conv2DOptions {
   Activation activation = Activation::none;
   bool use_bias = true;
   std::int64_t stride = 1;
+  std::int64_t dilation = 1;
   Padding padding = Padding::same;
   Initializer kernel_initializer = init::glorot_uniform();
   Initializer bias_initializer = init::zeros();

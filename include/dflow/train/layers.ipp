@@ -88,8 +88,10 @@ DFLOW_INLINE AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) con
   if (layer.is_first_call()) {
     detail::make_kernel_and_bias(layer, x.dtype(), {window_, window_, channels, filters_}, options_);
   }
-  const AnyOutput y = build<Conv2D>({x, kernel().read_edge()},
-                                    {.strides = {1, options_.stride, options_.stride, 1}, .padding = options_.padding});
+  const AnyOutput y =
+      build<Conv2D>({x, kernel().read_edge()}, {.strides = {1, options_.stride, options_.stride, 1},
+                                                .padding = options_.padding,
+                                                .dilations = {1, options_.dilation, options_.dilation, 1}});
   return detail::finish_layer(y, *this, options_);
 }
 

@@ -7,12 +7,13 @@
 
 namespace dflow {
 
-/// Attributes of a convolution and of its gradients. `strides` are those of the input's dimensions: [1, rows, columns,
-/// 1].
+/// Attributes of a convolution and of its gradients. `strides` and `dilations` are those of the input's dimensions: [1,
+/// rows, columns, 1]. Elements of the filter lie `dilations` apart on the input.
 struct Conv2DAttrs {
   std::vector<std::int64_t> strides{1, 1, 1, 1};
   Padding padding = Padding::valid;
   DataFormat data_format = DataFormat::nhwc;
+  std::vector<std::int64_t> dilations{1, 1, 1, 1};
 };
 
 /// Two-dimensional convolution (cross-correlation) of images with a filter.
@@ -39,16 +40,18 @@ struct Conv2DBackpropFilter : StandardOp<"Conv2DBackpropFilter", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
-/// y[b, i, j, k] = sum over di, dj, q of x[b, stride_rows * i + di, stride_columns * j + dj, q] filter[di, dj, q, k].
+/// y[b, i, j, k] = sum over di, dj, q of
+/// x[b, stride_rows * i + dilation_rows * di, stride_columns * j + dilation_columns * dj, q] filter[di, dj, q, k].
 ///
 /// x: [batch, in_rows, in_columns, in_channels], filter: [rows, columns, in_channels, out_channels]; gives
-/// [batch, out_rows, out_columns, out_channels] with the extents of `Padding`.
+/// [batch, out_rows, out_columns, out_channels] with the extents of `Padding`, for a window of (rows - 1) dilation_rows
+/// + 1 by (columns - 1) dilation_columns + 1.
 ///
 /// ```cpp
 /// auto y = df::conv2d(images, filter, {.strides = {1, 2, 2, 1}, .padding = df::Padding::same});
 /// ```
-/// Errors: InvalidArgument unless both have rank 4, the channels agree, the strides are [1, rows, columns, 1] with
-/// positive rows and columns, the format is NHWC, and without padding the filter fits into x.
+/// Errors: InvalidArgument unless both have rank 4, the channels agree, strides and dilations are [1, rows, columns, 1]
+/// with positive rows and columns, the format is NHWC, and without padding the dilated filter fits into x.
 /// Padding counts as zeros: where an infinite value of the filter meets it some kernels give NaN (the library's own and
 /// TensorFlow's, which multiply them), others leave it out (oneDNN's).
 template <AllowedFor<Conv2D> T>

@@ -8,16 +8,19 @@ namespace dflow {
 
 namespace detail {
 
-/// The output's shape for an input and a filter of rank 4; checks strides, format and channels.
+/// The output's shape for an input and a filter of rank 4; checks strides, dilations, format and channels.
 DFLOW_INLINE PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs, const PartialShape& input,
                                        const PartialShape& filter) {
   require_spatial(context, "strides", attrs.strides);
+  require_spatial(context, "dilations", attrs.dilations);
   require_nhwc(context, attrs.data_format);
   if (input[3] != dynamic && filter[2] != dynamic && input[3] != filter[2]) {
     context.fail(str_cat("the input has ", input[3], " channels, the filter is for ", filter[2]));
   }
-  return {input[0], infer_window(context, "rows", input[1], filter[0], attrs.strides[1], attrs.padding),
-          infer_window(context, "columns", input[2], filter[1], attrs.strides[2], attrs.padding), filter[3]};
+  return {input[0],
+          infer_window(context, "rows", input[1], filter[0], attrs.strides[1], attrs.padding, attrs.dilations[1]),
+          infer_window(context, "columns", input[2], filter[1], attrs.strides[2], attrs.padding, attrs.dilations[2]),
+          filter[3]};
 }
 
 /// Fails unless input `i`, the gradient of a convolution's output, may have the shape of that output.

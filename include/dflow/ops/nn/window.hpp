@@ -38,10 +38,13 @@ struct WindowPlaces {
 /// Precondition: input >= 0, window > 0, stride > 0.
 WindowPlaces window_places(std::int64_t input, std::int64_t window, std::int64_t stride, Padding padding);
 
+/// What a window of `size` elements that are `dilation` apart covers.
+constexpr std::int64_t dilated(std::int64_t size, std::int64_t dilation) { return (size - 1) * dilation + 1; }
+
 /// The output's extent of one dimension, `dynamic` if the input's or the window's is. Fails if a VALID window is larger
-/// than the input. `dimension` ("rows", "columns") is for the message.
+/// than the input, or a dilated one is 2^62 or more. `dimension` ("rows", "columns") is for the message.
 std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input,
-                          std::int64_t window, std::int64_t stride, Padding padding);
+                          std::int64_t window, std::int64_t stride, Padding padding, std::int64_t dilation = 1);
 
 /// Fails unless `values` (the attribute `name`) are [1, rows, columns, 1] with rows and columns in [1, 2^31).
 void require_spatial(const InferContext& context, std::string_view name, const std::vector<std::int64_t>& values);

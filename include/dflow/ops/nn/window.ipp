@@ -17,14 +17,21 @@ DFLOW_INLINE WindowPlaces window_places(std::int64_t input, std::int64_t window,
 }
 
 DFLOW_INLINE std::int64_t infer_window(const InferContext& context, std::string_view dimension, std::int64_t input,
-                                       std::int64_t window, std::int64_t stride, Padding padding) {
+                                       std::int64_t window, std::int64_t stride, Padding padding,
+                                       std::int64_t dilation) {
   if (window == 0) context.fail(str_cat("the window has 0 ", dimension));
+  const auto fail = [&](std::string_view what) {
+    const std::string apart = dilation == 1 ? "" : str_cat(", ", dilation, " apart,");
+    context.fail(str_cat("the window's ", window, " ", dimension, apart, " ", what));
+  };
+  constexpr std::int64_t limit = std::int64_t{1} << 62;
+  if (dilation > 1 && window != dynamic && window - 1 > (limit - 2) / dilation) fail("are 2^62 or more");
   if (input == dynamic || (window == dynamic && padding == Padding::valid)) return dynamic;
-  if (padding == Padding::valid && window > input) {
-    context.fail(
-        str_cat("the window's ", window, " ", dimension, " do not fit into the input's ", input, " without padding"));
+  const std::int64_t extent = window == dynamic ? 1 : dilated(window, dilation);
+  if (padding == Padding::valid && extent > input) {
+    fail(str_cat("do not fit into the input's ", input, " without padding"));
   }
-  return window_places(input, window == dynamic ? 1 : window, stride, padding).count;
+  return window_places(input, extent, stride, padding).count;
 }
 
 DFLOW_INLINE void require_spatial(const InferContext& context, std::string_view name,

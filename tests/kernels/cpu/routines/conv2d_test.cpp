@@ -54,6 +54,13 @@ const std::vector<Conv2dShape>& conv2d_shapes() {
       make_shape(2, 2, 2, 3, 3, 3, 4, 1, 1, 0, 0, 0, 0),      // no window fits
       make_shape(2, 2, 2, 3, 6, 6, 4, 9, 1, 1, 1, 1, 1),      // no window fits, with padding and a long stride
       make_shape(2, 4, 4, 0, 3, 3, 4, 1, 1, 1, 1, 1, 1),      // no channels
+      make_shape(2, 8, 8, 4, 2, 2, 5, 1, 6, 3, 3, 3, 3),      // dilation as large as half the image
+      make_shape(2, 5, 6, 3, 3, 3, 4, 1, 7, 7, 7, 7, 7),      // dilation beyond the image, one tap on it
+      make_shape(2, 8, 9, 4, 3, 3, 5, 8, 10, 6, 10, 7, 10),   // one tap on it, behind the image's first row
+      make_shape(3, 9, 20, 2, 4, 4, 3, 1, 5, 7, 7, 8, 8),     // two taps of four on the image
+      make_shape(2, 1, 1, 2, 2, 2, 3, 1, 10, 5, 5, 5, 5),     // no tap on it
+      make_shape(1, 4, 5, 3, 3, 3, 4, 1, (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) - 1,
+                 (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) - 1, (std::int64_t{1} << 31) - 1),
   };
   return all;
 }

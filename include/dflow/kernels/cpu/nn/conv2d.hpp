@@ -12,8 +12,10 @@ namespace detail {
 
 /// Sizes of a convolution whose shapes the op's `infer` has checked.
 inline cpu::Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, const Shape& filter) {
-  const WindowPlaces rows = window_places(input[1], filter[0], attrs.strides[1], attrs.padding);
-  const WindowPlaces columns = window_places(input[2], filter[1], attrs.strides[2], attrs.padding);
+  const WindowPlaces rows =
+      window_places(input[1], dilated(filter[0], attrs.dilations[1]), attrs.strides[1], attrs.padding);
+  const WindowPlaces columns =
+      window_places(input[2], dilated(filter[1], attrs.dilations[2]), attrs.strides[2], attrs.padding);
   return {.batch = input[0],
           .in_rows = input[1],
           .in_cols = input[2],
@@ -23,6 +25,8 @@ inline cpu::Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& inpu
           .out_channels = filter[3],
           .stride_rows = attrs.strides[1],
           .stride_cols = attrs.strides[2],
+          .dilation_rows = filter[0] == 1 ? 1 : attrs.dilations[1],
+          .dilation_cols = filter[1] == 1 ? 1 : attrs.dilations[2],
           .pad_top = rows.pad_before,
           .pad_left = columns.pad_before,
           .pad_bottom = rows.pad_after,

@@ -4,6 +4,7 @@
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d_builtin.hpp>
+#include <dflow/kernels/cpu/routines/nn/conv2d_taps.hpp>
 #include <dflow/kernels/cpu/routines/onednn.hpp>
 #include <dflow/kernels/cpu/routines/widened.hpp>
 
@@ -22,6 +23,7 @@ inline std::int64_t output_size(const Conv2dShape& s) { return s.batch * s.out_r
 inline bool wants_onednn(const Conv2dShape& s, const CpuOptions& options) {
   if (!has_onednn() || options.backend == CpuBackend::builtin) return false;
   if (input_size(s) == 0 || output_size(s) == 0 || filter_size(s) == 0) return false;
+  if (s.pad_top < 0 || s.pad_left < 0) return false;
   if (options.backend == CpuBackend::onednn) return true;
   return options.cache != nullptr && output_size(s) * patch_size(s) >= std::int64_t{1} << 20;
 }
@@ -30,6 +32,11 @@ template <class T>
 void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* filter, T* output,
             const Epilogue<T>& epilogue, const CpuOptions& options) {
   if (output_size(shape) == 0) return;
+  if (const UsedTaps used(shape); !used.are_all()) {
+    const Scratch taps(options.cache, static_cast<std::size_t>(used.size()) * sizeof(T));
+    used.pick(filter, taps.as<T>());
+    return conv2d<T>(pool, used.shape(), input, taps.as<T>(), output, epilogue, options);
+  }
   if constexpr (is_16_bit_float<T>) {
     const Widened<T> x(pool, options, input_size(shape), input);
     const Widened<T> w(pool, options, filter_size(shape), filter);
@@ -69,6 +76,12 @@ template <class T>
 void conv2d_backward_input(ThreadPool& pool, const Conv2dShape& shape, const T* filter, const T* grad_output,
                            T* grad_input, const CpuOptions& options) {
   if (input_size(shape) == 0) return;
+  if (const UsedTaps used(shape); !used.are_all()) {
+    if (used.are_none()) return static_cast<void>(std::fill_n(grad_input, input_size(shape), T(0.0f)));
+    const Scratch taps(options.cache, static_cast<std::size_t>(used.size()) * sizeof(T));
+    used.pick(filter, taps.as<T>());
+    return conv2d_backward_input<T>(pool, used.shape(), taps.as<T>(), grad_output, grad_input, options);
+  }
   if constexpr (is_16_bit_float<T>) {
     const Widened<T> w(pool, options, filter_size(shape), filter);
     const Widened<T> dy(pool, options, output_size(shape), grad_output);
@@ -135,6 +148,13 @@ template <class T>
 void conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T* grad_output,
                             T* grad_filter, const CpuOptions& options) {
   if (filter_size(shape) == 0) return;
+  if (const UsedTaps used(shape); !used.are_all()) {
+    const Scratch taps(options.cache, static_cast<std::size_t>(used.size()) * sizeof(T));
+    if (!used.are_none()) {
+      conv2d_backward_filter<T>(pool, used.shape(), input, grad_output, taps.as<T>(), options);
+    }
+    return used.place(taps.as<T>(), grad_filter);
+  }
   if constexpr (is_16_bit_float<T>) {
     const Widened<T> x(pool, options, input_size(shape), input);
     const Widened<T> dy(pool, options, output_size(shape), grad_output);

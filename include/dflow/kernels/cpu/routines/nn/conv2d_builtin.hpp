@@ -39,14 +39,15 @@ std::int64_t patches_per_block(const GemmLoops<T>& gemms, std::int64_t size) {
   return std::clamp(fitting / gemms.rows * gemms.rows, 4 * gemms.rows, gemms.height);
 }
 
-/// Some rows of the output of one image: the rows of the input under them, with the padding around them.
+/// Some rows of the output of one image: the rows of the input under them, with the padding around them. Negative
+/// padding leaves elements out.
 template <class T>
 class PaddedBand {
  public:
   PaddedBand(const Conv2dShape& s, std::int64_t max_out_rows, KernelCache* cache)
       : shape_(s),
         cols_(std::max(s.in_cols, (s.out_cols() - 1) * s.stride_cols + (s.filter_cols - 1) * s.dilation_cols + 1)),
-        is_padded_(s.pad_top > 0 || s.pad_left > 0 || rows_for(s.out_rows()) > s.in_rows || cols_ > s.in_cols),
+        is_padded_(s.pad_top != 0 || s.pad_left != 0 || rows_for(s.out_rows()) > s.in_rows || cols_ > s.in_cols),
         scratch_(cache, is_padded_ ? static_cast<std::size_t>(rows_for(max_out_rows) * row_size()) * sizeof(T) : 0) {}
 
   [[nodiscard]] std::int64_t row_size() const { return cols_ * shape_.in_channels; }
@@ -55,8 +56,10 @@ class PaddedBand {
     const std::int64_t top = first * shape_.stride_rows - shape_.pad_top;
     const std::int64_t image_row = shape_.in_cols * shape_.in_channels;
     if (!is_padded_) return image + top * image_row;
-    const std::int64_t before = std::min(shape_.pad_left * shape_.in_channels, row_size());
-    const std::int64_t inside = std::min(image_row, row_size() - before);
+    const std::int64_t left = shape_.pad_left * shape_.in_channels;
+    const std::int64_t before = std::clamp<std::int64_t>(left, 0, row_size());
+    const std::int64_t skipped = std::clamp<std::int64_t>(-left, 0, image_row);
+    const std::int64_t inside = std::min(image_row - skipped, row_size() - before);
     T* to = scratch_.template as<T>();
     for (std::int64_t row = top; row < top + rows_for(count); ++row, to += row_size()) {
       if (row < 0 || row >= shape_.in_rows) {
@@ -64,7 +67,7 @@ class PaddedBand {
         continue;
       }
       std::fill_n(to, before, T(0));
-      std::copy_n(image + row * image_row, inside, to + before);
+      std::copy_n(image + row * image_row + skipped, inside, to + before);
       std::fill(to + before + inside, to + row_size(), T(0));
     }
     return scratch_.template as<T>();
