@@ -5,10 +5,10 @@ namespace dflow::cpu {
 #define DFLOW_INSTANTIATE_SCATTER(T)                                                                      \
   template std::int64_t scatter_rows<T, std::int32_t>(ThreadPool&, ScatterOp, std::int64_t, std::int64_t, \
                                                       std::int64_t, const std::int32_t*, const T*, T*,    \
-                                                      const CpuOptions&, bool);                           \
+                                                      const CpuOptions&, const ScatterRows&);             \
   template std::int64_t scatter_rows<T, std::int64_t>(ThreadPool&, ScatterOp, std::int64_t, std::int64_t, \
                                                       std::int64_t, const std::int64_t*, const T*, T*,    \
-                                                      const CpuOptions&, bool);
+                                                      const CpuOptions&, const ScatterRows&);
 #define DFLOW_INSTANTIATE_SUM_DUPLICATES(T)                                                                          \
   template std::int64_t sum_duplicate_rows<T, std::int32_t>(                                                         \
       ThreadPool&, std::int64_t, std::int64_t, const std::int32_t*, const T*, std::int32_t*, T*, const CpuOptions&); \

@@ -80,7 +80,11 @@ TEST_CASE("indices far out of range are only reported", "[routines][rows]") {
   CHECK(to == std::vector<std::uint8_t>(40 * 3, 0));
 }
 
-/// One row's effect, rounded to T: what the definition says.
+/// What rows are added up in: floats of 16 bits in float.
+template <class T>
+using folded_t = std::conditional_t<std::is_integral_v<T>, T, computing_t<T>>;
+
+/// One row's effect: what the definition says.
 template <class T>
 T apply(ScatterOp op, T a, T b) {
   using Wide = std::conditional_t<std::is_integral_v<T>, wide_t<T>, computing_t<T>>;
@@ -127,12 +131,15 @@ TEMPLATE_TEST_CASE("rows are scattered in the order of their indices, whatever t
       std::vector<std::int32_t> order(indices);
       for (std::int64_t i = 0; once && i < limit; ++i)
         order[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(limit - 1 - i);
-      auto expected = before;
+      std::vector<folded_t<TestType>> folded;
+      for (const TestType x : before) folded.push_back(static_cast<folded_t<TestType>>(x));
       for (std::int64_t i = 0; i < used; ++i)
         for (std::int64_t j = 0; j < row; ++j) {
-          auto& to = expected[static_cast<std::size_t>(order[static_cast<std::size_t>(i)] * row + j)];
-          to = apply<TestType>(op, to, rows[static_cast<std::size_t>(i * row + j)]);
+          auto& to = folded[static_cast<std::size_t>(order[static_cast<std::size_t>(i)] * row + j)];
+          to = apply(op, to, static_cast<folded_t<TestType>>(rows[static_cast<std::size_t>(i * row + j)]));
         }
+      std::vector<TestType> expected;
+      for (const auto x : folded) expected.push_back(static_cast<TestType>(x));
       for (CpuLevel level : levels_here()) {
         std::vector<TestType> first;
         for (int threads = 1; threads <= 3; ++threads) {
@@ -198,10 +205,76 @@ TEST_CASE("rows of negative indices are left out where that is asked for", "[rou
   for (int threads = 1; threads <= 3; ++threads) {
     WorkStealingPool pool(threads, {.min_split_ns = 0});
     std::vector<float> to{100, 200, 300, 400};
-    CHECK(scatter_rows(pool, ScatterOp::add, 2, 5, 2, indices.data(), rows.data(), to.data(), {}, true) == -1);
+    CHECK(scatter_rows(pool, ScatterOp::add, 2, 5, 2, indices.data(), rows.data(), to.data(), {},
+                       {.drop_negative = true}) == -1);
     CHECK(to == std::vector<float>{105, 206, 310, 412});
-    CHECK(scatter_rows(pool, ScatterOp::add, 2, 3, 2, large.data(), rows.data(), to.data(), {}, true) == 1);
+    CHECK(scatter_rows(pool, ScatterOp::add, 2, 3, 2, large.data(), rows.data(), to.data(), {},
+                       {.drop_negative = true}) == 1);
     CHECK(to == std::vector<float>{105, 206, 310, 412});
+  }
+}
+
+TEST_CASE("one row is applied at every index where that is asked for", "[routines][rows]") {
+  const std::vector<std::int32_t> indices{1, 0, 1, -1};
+  for (int threads = 1; threads <= 3; ++threads) {
+    WorkStealingPool pool(threads, {.min_split_ns = 0});
+    const std::vector<float> row{2, 3};
+    std::vector<float> to{10, 20, 30, 40};
+    CHECK(scatter_rows(pool, ScatterOp::multiply, 2, 3, 2, indices.data(), row.data(), to.data(), {},
+                       {.repeats = true}) == -1);
+    CHECK(to == std::vector<float>{20, 60, 120, 360});
+    const std::vector<Half> half_row{Half(2.0f), Half(3.0f)};
+    std::vector<Half> halves{Half(1.0f), Half(2.0f), Half(3.0f), Half(4.0f)};
+    CHECK(scatter_rows(pool, ScatterOp::add, 2, 4, 2, indices.data(), half_row.data(), halves.data(), {},
+                       {.drop_negative = true, .repeats = true}) == -1);
+    CHECK(halves == std::vector<Half>{Half(3.0f), Half(5.0f), Half(7.0f), Half(10.0f)});
+  }
+}
+
+TEMPLATE_TEST_CASE("scattered rows of 16 bits are rounded once", "[routines][rows]", Half, BFloat16) {
+  const std::int64_t count = 4000, row = 1000;
+  const std::vector<std::int32_t> indices(static_cast<std::size_t>(count), 1);
+  const std::vector<TestType> ones(static_cast<std::size_t>(row), TestType(1.0f));
+  WorkStealingPool pool(2);
+  // One after the other, ones stop at 2048 or 256.
+  std::vector<TestType> to(static_cast<std::size_t>(2 * row), TestType(96.0f));
+  CHECK(scatter_rows(pool, ScatterOp::add, 2, count, row, indices.data(), ones.data(), to.data(), {},
+                     {.repeats = true}) == -1);
+  std::vector<TestType> expected(static_cast<std::size_t>(row), TestType(96.0f));
+  expected.resize(static_cast<std::size_t>(2 * row), TestType(4096.0f));
+  CHECK(to == expected);
+  CHECK(scatter_rows(pool, ScatterOp::subtract, 2, count, row, indices.data(), ones.data(), to.data(), {},
+                     {.repeats = true}) == -1);
+  CHECK(to == std::vector<TestType>(static_cast<std::size_t>(2 * row), TestType(96.0f)));
+}
+
+TEST_CASE("complex quotients have the range of their parts", "[routines][rows]") {
+  InlinePool serial;
+  const std::vector<std::int32_t> indices{0, 1};
+  const std::vector<std::complex<float>> by{{0.0f, 1e30f}, {3e-30f, 4e-30f}};
+  for (CpuLevel level : levels_here()) {
+    std::vector<std::complex<float>> to{{2e30f, 0.0f}, {3e-30f, 4e-30f}};
+    CHECK(scatter_rows(serial, ScatterOp::divide, 2, 2, 1, indices.data(), by.data(), to.data(),
+                       {.max_level = level}) == -1);
+    CHECK(std::abs(to[0] - std::complex<float>(0, -2)) < 1e-6f);
+    CHECK(std::abs(to[1] - std::complex<float>(1, 0)) < 1e-6f);
+  }
+}
+
+TEST_CASE("the first of two zeros is the smaller and the larger, and a NaN stays", "[routines][rows]") {
+  InlinePool serial;
+  const float nan = std::nanf("");
+  const std::vector<std::int32_t> indices{0};
+  const std::vector<float> before{0.0f, -0.0f, nan, 1.0f}, row{-0.0f, 0.0f, 1.0f, nan};
+  for (ScatterOp op : {ScatterOp::minimum, ScatterOp::maximum}) {
+    for (CpuLevel level : levels_here()) {
+      std::vector<float> to = before;
+      CHECK(scatter_rows(serial, op, 1, 1, 4, indices.data(), row.data(), to.data(), {.max_level = level}) == -1);
+      CHECK_FALSE(std::signbit(to[0]));
+      CHECK(std::signbit(to[1]));
+      CHECK(std::isnan(to[2]));
+      CHECK(std::isnan(to[3]));
+    }
   }
 }
 

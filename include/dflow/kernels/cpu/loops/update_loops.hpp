@@ -70,6 +70,26 @@ struct TableOf<UpdateLoops<T>> {
 template <class C>
 inline constexpr bool is_float_lane = __is_same(C, float) || __is_same(C, double);
 
+/// The compiler's complex numbers: their products and quotients have what C's Annex G says of infinities, and quotients
+/// stay in range where the squares of the parts do not.
+template <class C>
+struct NativeComplex;
+template <>
+struct NativeComplex<float> {
+  __extension__ typedef _Complex float type;
+};
+template <>
+struct NativeComplex<double> {
+  __extension__ typedef _Complex double type;
+};
+template <class C>
+DFLOW_LANE auto to_native(ComplexParts<C> x) {
+  typename NativeComplex<C>::type z;
+  __real__ z = x.re;
+  __imag__ z = x.im;
+  return z;
+}
+
 /// Integers go through unsigned ones, which wrap.
 struct AddTo {
   template <class C>
@@ -110,7 +130,8 @@ struct MultiplyWith {
   }
   template <class C>
   static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    const auto product = to_native(a) * to_native(b);
+    return {__real__ product, __imag__ product};
   }
 };
 /// Of integers: by zero leaves the element, since there is no answer; callers check before.
@@ -127,20 +148,21 @@ struct DivideBy {
   }
   template <class C>
   static DFLOW_LANE ComplexParts<C> of(ComplexParts<C> a, ComplexParts<C> b) {
-    const C norm = b.re * b.re + b.im * b.im;
-    return {(a.re * b.re + a.im * b.im) / norm, (a.im * b.re - a.re * b.im) / norm};
+    const auto quotient = to_native(a) / to_native(b);
+    return {__real__ quotient, __imag__ quotient};
   }
 };
+/// Of equal ones the first; a NaN stays.
 struct MinimumWith {
   template <class C>
   static DFLOW_LANE C of(C a, C b) {
-    return ((a < b) | (a != a)) ? a : b;
+    return ((b < a) | (b != b)) ? b : a;
   }
 };
 struct MaximumWith {
   template <class C>
   static DFLOW_LANE C of(C a, C b) {
-    return ((a > b) | (a != a)) ? a : b;
+    return ((b > a) | (b != b)) ? b : a;
   }
 };
 

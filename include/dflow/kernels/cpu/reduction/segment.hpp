@@ -39,7 +39,7 @@ struct Kernel<UnsortedSegmentSum, Cpu, T, I> {
     const auto sum = [&](const auto* rows, auto* to) {
       std::fill_n(to, sums.num_elements(), std::remove_reference_t<decltype(*to)>());
       return cpu::scatter_rows(context.pool(), cpu::ScatterOp::add, segments, ids.num_elements(), row, ids.data(), rows,
-                               to, cpu_options(context), true);
+                               to, cpu_options(context), {.drop_negative = true});
     };
     if constexpr (cpu::is_16_bit_float<T>) {
       const cpu::Widened<T> wide(context.pool(), cpu_options(context), data.num_elements(), data.data());

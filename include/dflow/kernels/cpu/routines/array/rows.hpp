@@ -23,14 +23,19 @@ template <class Index>
 
 enum class ScatterOp : std::uint8_t { assign, add, subtract, multiply, divide, minimum, maximum };
 
+struct ScatterRows {
+  bool drop_negative = false;  ///< rows of negative indices are left out
+  bool repeats = false;        ///< there is one row [row_size], for every index
+};
+
 /// to[indices[i], :] = to[indices[i], :] op rows[i, :] for i = 0, 1, ...; a repeated index is applied in order of i,
-/// whatever the number of threads. to [limit, row_size], rows [count, row_size]. Returns -1, or the position of the
-/// first index outside [0, limit), and then `to` is unchanged; with `drop_negative`, the rows of negative indices are
-/// left out instead. T: every numeric type; minimum and maximum not for complex ones.
+/// whatever the number of threads, and 16-bit floats are rounded once, after its last row. to [limit, row_size], rows
+/// [count, row_size]. Returns -1, or the position of the first index outside [0, limit), and then `to` is unchanged.
+/// T: every numeric type; minimum and maximum not for complex ones.
 template <class T, class Index>
 [[nodiscard]] std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count,
                                         std::int64_t row_size, const Index* indices, const T* rows, T* to,
-                                        const CpuOptions& options = {}, bool drop_negative = false);
+                                        const CpuOptions& options = {}, const ScatterRows& how = {});
 
 /// Sums the rows of equal index: unique_indices [<= count] holds each index once, ascending, and summed [<= count,
 /// row_size] its rows added in order of i. Returns how many there are. T: float, double, Half, BFloat16 (both added in

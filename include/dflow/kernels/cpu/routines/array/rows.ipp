@@ -123,38 +123,6 @@ typename ScatterLoops<loop_t<T>>::Apply scatter_loop(ScatterOp op, CpuLevel leve
   return nullptr;
 }
 
-template <class T, class Index>
-std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count, std::int64_t row_size,
-                          const Index* indices, const T* rows, T* to, const CpuOptions& options, bool drop_negative) {
-  const std::int64_t bad =
-      drop_negative ? find_large_index(count, indices, limit) : find_bad_index(count, indices, limit);
-  if (bad >= 0 || row_size == 0) return bad;
-  const auto apply = scatter_loop<T>(op, options.max_level);
-  const auto one_row = [&](std::int64_t i) {
-    if (drop_negative && indices[i] < 0) return;
-    T* target = to + static_cast<std::int64_t>(indices[i]) * row_size;
-    if (apply == nullptr) {
-      std::memcpy(static_cast<void*>(target), rows + i * row_size, static_cast<std::size_t>(row_size) * sizeof(T));
-    } else {
-      apply(row_size, as_loop(target), as_loop(rows) + i * row_size);
-    }
-  };
-  // Each thread looks at all indices and takes those of its residue class, so that a row has one writer.
-  const double cost_ns = static_cast<double>(count) * (5 + 0.2 * static_cast<double>(row_size) * sizeof(T) / 4);
-  const auto shards = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(pool.num_threads())));
-  if (shards == 1 || cost_ns < 2 * pool.min_split_ns()) {
-    for (std::int64_t i = 0; i < count; ++i) one_row(i);
-    return -1;
-  }
-  pool.parallel_for(shards, cost_ns / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t shard = static_cast<std::int64_t>(indices[i]) & (shards - 1);
-      if (shard >= begin && shard < end) one_row(i);
-    }
-  });
-  return -1;
-}
-
 /// Sorts keys by their bits from `low` to `high` by a stable radix sort; `spare` has room for as many.
 inline void sort_by_bits(std::int64_t count, std::uint64_t* keys, std::uint64_t* spare, int low, int high) {
   constexpr int digit_bits = 11;
@@ -176,79 +144,174 @@ inline void sort_by_bits(std::int64_t count, std::uint64_t* keys, std::uint64_t*
   if (from != keys) std::memcpy(keys, from, static_cast<std::size_t>(count) * sizeof(std::uint64_t));
 }
 
-/// The sum of some rows, each of row_size; of 16-bit elements in float, rounded once.
-template <class T>
-class RowSum {
+/// The positions of indices that are not negative, by ascending index and for equal ones ascending.
+template <class Index>
+class RowGroups {
  public:
-  RowSum(std::int64_t row_size, const CpuOptions& options) : row_size_(row_size), options_(options) {}
-
-  /// `which` are positions of rows.
-  void operator()(const T* rows, const std::uint64_t* which, const std::uint64_t* end, T* sum) const {
-    const auto row = [&](std::uint64_t position) { return rows + static_cast<std::int64_t>(position) * row_size_; };
-    if constexpr (is_16_bit_float<T>) {
-      if (end - which > 1) return sum_in_float(row, which, end, sum);
+  RowGroups(std::int64_t count, const Index* indices, KernelCache* cache)
+      : indices_(indices),
+        scratch_(cache, static_cast<std::size_t>(3 * count + 1) * sizeof(std::uint64_t)),
+        order_(scratch_.as<std::uint64_t>()),
+        starts_(order_ + 2 * count) {
+    std::int64_t kept = 0;
+    Index largest = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (indices[i] < 0) continue;
+      order_[kept++] = static_cast<std::uint64_t>(i);
+      largest = std::max(largest, indices[i]);
     }
-    std::memcpy(static_cast<void*>(sum), row(*which), static_cast<std::size_t>(row_size_) * sizeof(T));
-    const auto add = loops<ScatterLoops<loop_t<T>>>(options_.max_level).add;
-    for (++which; which != end; ++which) add(row_size_, as_loop(sum), as_loop(row(*which)));
+    sort(kept, static_cast<std::uint64_t>(largest), order_ + count);
+    for (std::int64_t i = 0; i < kept; ++i) {
+      if (i == 0 || indices[order_[i]] != indices[order_[i - 1]]) starts_[size_++] = static_cast<std::uint64_t>(i);
+    }
+    starts_[size_] = static_cast<std::uint64_t>(kept);
+  }
+
+  /// Distinct indices.
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  [[nodiscard]] Index index(std::int64_t group) const { return indices_[*begin(group)]; }
+  [[nodiscard]] const std::uint64_t* begin(std::int64_t group) const { return order_ + starts_[group]; }
+  [[nodiscard]] const std::uint64_t* end(std::int64_t group) const { return order_ + starts_[group + 1]; }
+  /// Nanoseconds of a group at `row_ns` a position.
+  [[nodiscard]] double group_ns(double row_ns) const {
+    return row_ns * static_cast<double>(starts_[size_]) / static_cast<double>(std::max<std::int64_t>(1, size_));
+  }
+
+ private:
+  /// As keys of 32 bits of index and 32 of position, or, for larger ones, by comparison.
+  void sort(std::int64_t count, std::uint64_t largest, std::uint64_t* spare) {
+    constexpr std::uint64_t limit = std::uint64_t{1} << 32;
+    if (count == 0) return;
+    if (largest >= limit || order_[count - 1] >= limit) {
+      std::stable_sort(order_, order_ + count,
+                       [this](std::uint64_t a, std::uint64_t b) { return indices_[a] < indices_[b]; });
+      return;
+    }
+    for (std::int64_t i = 0; i < count; ++i) order_[i] |= static_cast<std::uint64_t>(indices_[order_[i]]) << 32;
+    sort_by_bits(count, order_, spare, 32, 32 + static_cast<int>(std::bit_width(largest)));
+    for (std::int64_t i = 0; i < count; ++i) order_[i] &= limit - 1;
+  }
+
+  const Index* indices_;
+  Scratch scratch_;
+  std::uint64_t* order_;
+  std::uint64_t* starts_;
+  std::int64_t size_ = 0;
+};
+
+/// Applies rows to one, in order; of 16-bit elements in float, rounded once.
+template <class T>
+class RowFold {
+ public:
+  RowFold(ScatterOp op, std::int64_t row_size, CpuLevel level)
+      : op_(op), row_size_(row_size), level_(level), apply_(scatter_loop<T>(op, level)) {}
+
+  /// to = to op row(*which) op ... for the positions up to `end`.
+  template <class Row>
+  void operator()(const Row& row, const std::uint64_t* which, const std::uint64_t* end, T* to) const {
+    if constexpr (is_16_bit_float<T>) {
+      if (end - which > 1) return fold_in_float(row, which, end, to);
+    }
+    for (; which != end; ++which) apply_(row_size_, as_loop(to), as_loop(row(*which)));
   }
 
  private:
   template <class Row>
-  void sum_in_float(const Row& row, const std::uint64_t* which, const std::uint64_t* end, T* sum) const {
-    const auto add = loops<ScatterLoops<float>>(options_.max_level).add;
-    const auto& casts = loops<CastLoops<loop_t<T>>>(options_.max_level);
-    const Scratch scratch(options_.cache, static_cast<std::size_t>(2 * row_size_) * sizeof(float));
-    float* const all = scratch.as<float>();
-    casts.widen(row_size_, as_loop(row(*which)), all);
-    for (++which; which != end; ++which) {
-      casts.widen(row_size_, as_loop(row(*which)), all + row_size_);
-      add(row_size_, all, all + row_size_);
+  void fold_in_float(const Row& row, const std::uint64_t* which, const std::uint64_t* end, T* to) const {
+    constexpr std::int64_t tile = 512;
+    float all[tile], next[tile];
+    const auto apply = scatter_loop<float>(op_, level_);
+    const auto& casts = loops<CastLoops<loop_t<T>>>(level_);
+    for (std::int64_t first = 0; first < row_size_; first += tile) {
+      const std::int64_t n = std::min(tile, row_size_ - first);
+      casts.widen(n, as_loop(to + first), all);
+      for (const std::uint64_t* i = which; i != end; ++i) {
+        casts.widen(n, as_loop(row(*i) + first), next);
+        apply(n, all, next);
+      }
+      casts.narrow(n, all, as_loop(to + first));
     }
-    casts.narrow(row_size_, all, as_loop(sum));
   }
 
+  ScatterOp op_;
   std::int64_t row_size_;
-  const CpuOptions& options_;
+  CpuLevel level_;
+  typename ScatterLoops<loop_t<T>>::Apply apply_;
 };
+
+/// Whether a row after a row loses digits of 16 bits.
+constexpr bool rounds(ScatterOp op) {
+  return op == ScatterOp::add || op == ScatterOp::subtract || op == ScatterOp::multiply || op == ScatterOp::divide;
+}
+
+template <class T, class Index>
+std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count, std::int64_t row_size,
+                          const Index* indices, const T* rows, T* to, const CpuOptions& options,
+                          const ScatterRows& how) {
+  const std::int64_t bad =
+      how.drop_negative ? find_large_index(count, indices, limit) : find_bad_index(count, indices, limit);
+  if (bad >= 0 || row_size == 0) return bad;
+  const std::int64_t step = how.repeats ? 0 : row_size;
+  const double row_ns = 5 + 0.2 * static_cast<double>(row_size) * sizeof(T) / 4;
+  if constexpr (is_16_bit_float<T>) {
+    if (count > 1 && rounds(op)) {
+      // All memory that it takes is taken before the first row changes.
+      const RowGroups groups(count, indices, options.cache);
+      const auto row = [&](std::uint64_t i) { return rows + static_cast<std::int64_t>(i) * step; };
+      const RowFold<T> fold(op, row_size, options.max_level);
+      pool.parallel_for(groups.size(), groups.group_ns(2 * row_ns), [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t g = begin; g < end; ++g) {
+          fold(row, groups.begin(g), groups.end(g), to + static_cast<std::int64_t>(groups.index(g)) * row_size);
+        }
+      });
+      return -1;
+    }
+  }
+  const auto apply = scatter_loop<T>(op, options.max_level);
+  const auto one_row = [&](std::int64_t i) {
+    if (how.drop_negative && indices[i] < 0) return;
+    T* target = to + static_cast<std::int64_t>(indices[i]) * row_size;
+    if (apply == nullptr) {
+      std::memcpy(static_cast<void*>(target), rows + i * step, static_cast<std::size_t>(row_size) * sizeof(T));
+    } else {
+      apply(row_size, as_loop(target), as_loop(rows) + i * step);
+    }
+  };
+  // Each thread looks at all indices and takes those of its residue class, so that a row has one writer.
+  const double cost_ns = static_cast<double>(count) * row_ns;
+  const auto shards = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(pool.num_threads())));
+  if (shards == 1 || cost_ns < 2 * pool.min_split_ns()) {
+    for (std::int64_t i = 0; i < count; ++i) one_row(i);
+    return -1;
+  }
+  pool.parallel_for(shards, cost_ns / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t shard = static_cast<std::int64_t>(indices[i]) & (shards - 1);
+      if (shard >= begin && shard < end) one_row(i);
+    }
+  });
+  return -1;
+}
 
 template <class T, class Index>
 std::int64_t sum_duplicate_rows(ThreadPool& pool, std::int64_t count, std::int64_t row_size, const Index* indices,
                                 const T* rows, Index* unique_indices, T* summed, const CpuOptions& options) {
   if (count == 0) return 0;
-  // Keys of 32 bits of index and 32 of position, or, for larger ones, positions sorted by comparison.
-  const Scratch scratch(options.cache, static_cast<std::size_t>(3 * count + 1) * sizeof(std::uint64_t));
-  std::uint64_t* order = scratch.as<std::uint64_t>();
-  std::uint64_t* spare = order + count;
-  std::uint64_t* starts = spare + count;
-  const std::uint64_t largest = static_cast<std::uint64_t>(*std::max_element(indices, indices + count));
-  if (largest < (std::uint64_t{1} << 32) && count < (std::int64_t{1} << 32)) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      order[i] = static_cast<std::uint64_t>(indices[i]) << 32 | static_cast<std::uint64_t>(i);
-    }
-    sort_by_bits(count, order, spare, 32, 32 + static_cast<int>(std::bit_width(largest)));
-    for (std::int64_t i = 0; i < count; ++i) order[i] &= 0xffffffffu;
-  } else {
-    for (std::int64_t i = 0; i < count; ++i) order[i] = static_cast<std::uint64_t>(i);
-    std::stable_sort(order, order + count, [&](std::uint64_t a, std::uint64_t b) { return indices[a] < indices[b]; });
-  }
-  std::int64_t unique = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i > 0 && indices[order[i]] == indices[order[i - 1]]) continue;
-    unique_indices[unique] = indices[order[i]];
-    starts[unique++] = static_cast<std::uint64_t>(i);
-  }
-  starts[unique] = static_cast<std::uint64_t>(count);
-  if (row_size == 0) return unique;
-  const RowSum<T> sum_rows(row_size, options);
+  const RowGroups groups(count, indices, options.cache);
+  for (std::int64_t g = 0; g < groups.size(); ++g) unique_indices[g] = groups.index(g);
+  if (row_size == 0) return groups.size();
+  const auto row = [&](std::uint64_t i) { return rows + static_cast<std::int64_t>(i) * row_size; };
   const double row_ns = 5 + 0.3 * static_cast<double>(row_size);
-  pool.parallel_for(unique, row_ns * static_cast<double>(count) / static_cast<double>(unique),
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t u = begin; u < end; ++u) {
-                        sum_rows(rows, order + starts[u], order + starts[u + 1], summed + u * row_size);
-                      }
-                    });
-  return unique;
+  const RowFold<T> fold(ScatterOp::add, row_size, options.max_level);
+  pool.parallel_for(groups.size(), groups.group_ns(row_ns), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t g = begin; g < end; ++g) {
+      const std::uint64_t* const first = groups.begin(g);
+      T* const sum = summed + g * row_size;
+      std::memcpy(static_cast<void*>(sum), row(*first), static_cast<std::size_t>(row_size) * sizeof(T));
+      fold(row, first + 1, groups.end(g), sum);
+    }
+  });
+  return groups.size();
 }
 
 }  // namespace dflow::cpu
