@@ -118,6 +118,73 @@ TEST_CASE("Rows are scattered with repeated ids added up") {
   CHECK(df::bitwise_equal(session.run(w), value));
 }
 
+TEST_CASE("Rows are updated by every operator, in the order of their ids") {
+  df::Graph graph;
+  const df::Tensor<float> start({3, 2}, {1, 2, 3, 4, 5, 6});
+  df::Variable<float> w(graph, start, {.name = "w"});
+  const auto ids = df::constant(graph, df::Tensor<std::int64_t>({3}, {2, 0, 2}));
+  const auto rows = df::constant(graph, df::Tensor<float>({3, 2}, {8, 4, 2, 1, 16, 2}));
+  df::Session session(graph);
+  const auto after = [&](const df::Operation& update) {
+    session.run(w.initializer());
+    session.run(update);
+    const auto value = session.run(w);
+    return std::vector<float>(value.begin(), value.end());
+  };
+  CHECK(after(w.scatter_update(ids, rows)) == std::vector<float>{2, 1, 3, 4, 16, 2});
+  CHECK(after(w.scatter_add(ids, rows)) == std::vector<float>{3, 3, 3, 4, 29, 12});
+  CHECK(after(w.scatter_sub(ids, rows)) == std::vector<float>{-1, 1, 3, 4, -19, 0});
+  CHECK(after(w.scatter_mul(ids, rows)) == std::vector<float>{2, 2, 3, 4, 640, 48});
+  CHECK(after(w.scatter_div(ids, rows)) == std::vector<float>{0.5f, 2, 3, 4, 5.0f / 128, 0.75f});
+  CHECK(after(w.scatter_min(ids, rows)) == std::vector<float>{1, 1, 3, 4, 5, 2});
+  CHECK(after(w.scatter_max(ids, rows)) == std::vector<float>{2, 2, 3, 4, 16, 6});
+  CHECK(after(w.scatter_mul(ids, df::constant(graph, 2.0f))) == std::vector<float>{2, 4, 3, 4, 20, 24});
+}
+
+TEST_CASE("Rows of any element type are replaced") {
+  df::Graph graph;
+  df::Variable<std::string> words(graph, df::Tensor<std::string>({3}, {"a", "b", "c"}));
+  df::Variable<bool> flags(graph, df::Tensor<bool>({2, 2}, {true, true, true, true}));
+  const auto ids = df::constant(graph, df::Tensor<std::int32_t>({2}, {1, 1}));
+  const auto say =
+      words.scatter_update(ids, df::constant(graph, df::Tensor<std::string>({2}, {"x", "longer than it was"})));
+  const auto clear = flags.scatter_update(ids, df::constant(graph, false));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(say, clear);
+  CHECK(session.run(words)(1) == "longer than it was");
+  CHECK(session.run(words)(2) == "c");
+  CHECK(session.run(flags)(0, 1));
+  CHECK_FALSE(session.run(flags)(1, 0));
+}
+
+TEST_CASE("An integer division by zero leaves the variable as it is") {
+  df::Graph graph;
+  df::Variable<std::int8_t> w(graph, df::Tensor<std::int8_t>({2}, {-128, 6}), {.name = "w"});
+  auto divisors = df::placeholder<std::int8_t>(graph, {2});
+  const auto divide = w.scatter_div(df::constant(graph, df::Tensor<std::int32_t>({2}, {1, 0})), divisors);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const df::Tensor<std::int8_t> with_zero({2}, {2, 0}), minus({2}, {-4, -1});
+  CHECK(code_of([&] { session.run({{divisors, with_zero}}, divide); }) == df::Code::invalid_argument);
+  CHECK_THROWS_WITH(session.run({{divisors, with_zero}}, divide), Catch::Matchers::Contains("division by zero"));
+  CHECK(session.run(w)(1) == 6);
+  session.run({{divisors, minus}}, divide);
+  CHECK(session.run(w)(0) == -128);
+  CHECK(session.run(w)(1) == -1);
+}
+
+TEST_CASE("A variable may be updated by its own rows") {
+  df::Graph graph;
+  df::Variable<float> w(graph, df::Tensor<float>({3}, {1, 2, 3}), {.name = "w"});
+  const auto turn = w.scatter_update(df::constant(graph, df::Tensor<std::int32_t>({3}, {2, 1, 0})), w);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(turn);
+  const auto value = session.run(w);
+  CHECK(std::vector<float>(value.begin(), value.end()) == std::vector<float>{3, 2, 1});
+}
+
 TEST_CASE("Shapes and types that do not fit are refused where they are known") {
   df::Graph graph;
   df::Variable<float> w(graph, df::Tensor<float>::zeros({3, 2}), {.name = "w"});

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from case_file import NUMPY, TENSORFLOW, element, fixed
-from element_types import COMPLEX, FLOATS, INTS, REALS, SIGNED, STRING, round_to
+from element_types import BOOL, COMPLEX, FLOATS, INTS, REALS, SIGNED, STRING, round_to
 
 SHAPES = [
     ("matrix", (2, 3)),
@@ -292,36 +292,114 @@ def _assign(f):
     )
 
 
+# By what repeated indices are applied one after the other; TensorFlow alone says what integers divide to.
+SCATTERS = {
+    "ScatterUpdate": lambda old, update: update,
+    "ScatterAdd": np.add,
+    "ScatterSub": np.subtract,
+    "ScatterMul": np.multiply,
+    "ScatterDiv": lambda old, update: old / update if old.dtype.kind in "fc" else None,
+    "ScatterMin": np.minimum,
+    "ScatterMax": np.maximum,
+}
+
+
+def scattered(op, ref, indices, updates, wide, dtype):
+    """The variable after TensorFlow's update of its rows, which the definition must agree with."""
+    variable = tf.Variable(tf.constant(ref, wide))
+    getattr(tf.raw_ops, "Resource" + op)(
+        resource=variable.handle, indices=tf.constant(indices, dtype), updates=tf.constant(updates, wide)
+    )
+    result = variable.numpy()
+    if wide == "string":
+        result = np.vectorize(bytes.decode, otypes=[object])(result)
+    rows = np.asarray(indices, int)
+    expected = np.array(ref, dtype=result.dtype)
+    values = np.broadcast_to(np.asarray(updates, result.dtype), rows.shape + expected.shape[1:])
+    for at in np.ndindex(rows.shape):
+        new = SCATTERS[op](expected[rows[at]], values[at])
+        expected[rows[at]] = result[rows[at]] if new is None else new
+    if not np.array_equal(result, expected):
+        raise ValueError(f"{op}: {TENSORFLOW} computes {result.tolist()}, expected {expected.tolist()}")
+    return result
+
+
 def _scatter(f):
-    for op, function in (("ScatterAdd", np.add), ("ScatterSub", np.subtract)):
+    for op in SCATTERS:
 
         def scatter(name, ref, indices, updates, types, wide="float64", dtype="int32"):
-            new = np.array(ref)
-            function.at(new, np.array(indices, int), updates)
             f.case(
                 op,
                 name,
                 [element(ref, wide), fixed(indices, dtype), element(updates, wide)],
-                [element(new, wide)],
+                [element(scattered(op, ref, indices, updates, wide, dtype), wide)],
                 types,
-                f"{NUMPY} {function.__name__}.at {wide}",
+                f"{TENSORFLOW} raw_ops.Resource{op} {wide}",
                 tolerance_scale=2,
             )
 
+        def eighth_rows(*shape):
+            """Without zeros, which TensorFlow refuses to divide by."""
+            rows = eighths(*shape, phase=1)
+            return np.where(rows == 0, 1.5, rows)
+
         for name, shape, indices in ROWS:
-            scatter(name, eighths(*shape), indices, eighths(len(indices), *shape[1:], phase=1), FLOATS)
-        scatter("one row by a rank 0 index", eighths(4, 3), 2, eighths(3, phase=1), FLOATS)
-        scatter("one element by a rank 0 index", eighths(4), 2, eighths(phase=1), FLOATS)
-        scatter("indices of rank 2", eighths(4, 3), [[0, 2], [2, 3]], eighths(2, 2, 3, phase=1), FLOATS)
-        scatter("int64 indices", eighths(4, 3), [3, 3], eighths(2, 3, phase=1), FLOATS, dtype="int64")
+            scatter(name, eighths(*shape), indices, eighth_rows(len(indices), *shape[1:]), FLOATS)
+        scatter("one row by a rank 0 index", eighths(4, 3), 2, eighth_rows(3), FLOATS)
+        scatter("one element by a rank 0 index", eighths(4), 2, eighth_rows(), FLOATS)
+        scatter("indices of rank 2", eighths(4, 3), [[0, 2], [2, 3]], eighth_rows(2, 2, 3), FLOATS)
+        scatter("int64 indices", eighths(4, 3), [3, 3], eighth_rows(2, 3), FLOATS, dtype="int64")
         scatter("empty rows", eighths(3, 0), [2, 0], eighths(2, 0), FLOATS)
-        scatter("many duplicates", eighths(2), np.arange(64) % 2, np.arange(64) % 3 / 4, FLOATS)
+        scatter("a scalar for every element", eighths(4, 3), [2, 0, 2], 0.75, FLOATS)
+        scatter("a scalar for every element of a vector", eighths(4), [[2, 0]], -1.5, FLOATS)
         small = np.arange(12).reshape(4, 3) + 40
-        scatter("integers", small, [1, 3, 1], np.arange(9).reshape(3, 3), INTS, "int64")
-        scatter("negative integers", small - 45, [0, 0], -np.arange(6).reshape(2, 3), SIGNED, "int64")
-        scatter("wide integers", np.array([2**40, -(2**40)]), [0, 1], np.array([2**50, 3]), ["int64"], "int64")
-        z = np.array([1 + 2j, -3j, 0.5])
-        scatter("complex", z, [2, 0, 2], z[::-1], COMPLEX, "complex128")
+        if op == "ScatterMul":
+            scatter("many duplicates", eighths(2), np.arange(64) % 2, 2.0 ** (np.arange(64) // 2 % 3 - 1), FLOATS)
+            scatter("factors that 16 bits cannot add up", [1.0, 3.0], [0] * 12, [1.125] * 12, FLOATS)
+            scatter("integers", small % 4 + 1, [1, 3, 1], np.arange(9).reshape(3, 3) % 3 + 1, INTS, "int64")
+            scatter("wide integers", [2**40, -(2**40)], [0, 1], [2**10, 3], ["int64"], "int64")
+        elif op == "ScatterDiv":
+            scatter("many duplicates", eighths(2), np.arange(64) % 2, 2.0 ** (np.arange(64) // 2 % 3 - 1), FLOATS)
+            scatter("divisors that 16 bits cannot add up", [2.0, 3.0], [0] * 12, [1.125] * 12, FLOATS)
+            scatter("integers", small, [1, 3, 1], np.arange(9).reshape(3, 3) % 4 + 1, INTS, "int64")
+            scatter("wide integers", [2**40, -(2**40)], [0, 1], [2**10, 3], ["int64"], "int64")
+        else:
+            scatter("many duplicates", eighths(2), np.arange(64) % 2, np.arange(64) % 3 / 4, FLOATS)
+            scatter("ones that 16 bits cannot count", [0.0, 1.0], [0] * 300, np.ones(300), FLOATS)
+            scatter("integers", small, [1, 3, 1], np.arange(9).reshape(3, 3), INTS, "int64")
+            scatter("wide integers", np.array([2**40, -(2**40)]), [0, 1], np.array([2**50, 3]), ["int64"], "int64")
+        negative = -np.arange(6).reshape(2, 3) - (op == "ScatterDiv")
+        scatter("negative integers", small - 45, [0, 0], negative, SIGNED, "int64")
+        if op not in ("ScatterMin", "ScatterMax"):
+            z = np.array([1 + 2j, -3j, 0.5])
+            scatter("complex", z, [2, 0, 2], z[::-1], COMPLEX, "complex128")
+        if op == "ScatterUpdate":
+            flags, words = [[True, True], [False, True], [False, False]], [["a", "b"], ["c", "d"], ["", "f"]]
+            scatter("bool", flags, [2, 0, 2], [[True, False], [False, False], [False, True]], BOOL, "bool")
+            scatter("a bool for every element", flags, [0, 0], False, BOOL, "bool")
+            scatter("strings", words, [2, 0], [["", "longer"], ["x", "y"]], STRING, "string")
+            scatter("a string for every element", words, [1], "longer", STRING, "string")
+    _scatter_by_definition(f)
+
+
+def _scatter_by_definition(f):
+    """What TensorFlow leaves to chance or refuses."""
+
+    def case(op, name, ref, updates, new, types, wide="float64"):
+        inputs = [element(ref, wide), fixed(np.arange(len(ref))), element(updates, wide)]
+        f.case(op, name, inputs, [element(new, wide)], types, "the definition")
+
+    nan, inf = np.nan, np.inf
+    numbers, updates = [nan, 1.0, nan, -inf, inf, 2.0], [1.0, nan, nan, 1.0, 1.0, -inf]
+    case("ScatterMin", "not a number stays", numbers, updates, [nan, nan, nan, -inf, 1.0, -inf], FLOATS)
+    case("ScatterMax", "not a number stays", numbers, updates, [nan, nan, nan, 1.0, inf, 2.0], FLOATS)
+    case("ScatterMin", "zeros", [0.0, -0.0], [-0.0, 0.0], [0.0, -0.0], FLOATS)
+    case("ScatterMax", "zeros", [0.0, -0.0], [-0.0, 0.0], [0.0, -0.0], FLOATS)
+    case("ScatterMul", "infinities", [inf, inf, 2.0, nan], [-2.0, 0.0, inf, 1.0], [-inf, nan, inf, nan], FLOATS)
+    case("ScatterDiv", "by zero", [1.0, -1.0, 0.0, inf], [0.0, 0.0, 0.0, inf], [inf, -inf, nan, nan], FLOATS)
+    for bits in (8, 16, 32, 64):
+        low = -(2 ** (bits - 1))
+        case("ScatterDiv", f"smallest int{bits} by -1", [low, 7], [-1, -1], [low, -7], [f"int{bits}"], "int64")
 
 
 def _errors(f):
@@ -350,9 +428,16 @@ def _errors(f):
         f.error("SparseApplyGradientDescent", name, [var, rate, grad, fixed(indices)], when, match=match)
         f.error("SparseApplyMomentum", name, [var, var, rate, grad, fixed(indices), rate], when, match=match)
         f.error("SparseApplyAdam", name, [var, var, var, *[rate] * 6, grad, fixed(indices)], when, match=match)
-        for op in ("ScatterAdd", "ScatterSub"):
+        for op in SCATTERS:
             f.error(op, name, [var, fixed(indices), grad], when, match=match)
-    for op in ("ScatterAdd", "ScatterSub"):
+    f.error(
+        "ScatterDiv",
+        "integer division by zero",
+        [fixed([4, 6]), fixed([0, 1]), fixed([2, 0])],
+        "run",
+        match="division by zero",
+    )
+    for op in SCATTERS:
         f.error(op, "variable of rank 0", [one(), fixed([0]), one(1)], "build")
         f.error(op, "element types differ", [one(3), fixed([0]), fixed([1.0], "float64")], "build")
         f.error(op, "indices are floats", [one(3), one(1), one(1)], "build")

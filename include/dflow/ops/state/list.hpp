@@ -6,14 +6,16 @@
 
 namespace dflow {
 
-using VariableOps =
-    TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, ScatterAdd, ScatterSub, IsVariableInitialized>;
+using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized>;
+
+/// Updates of rows.
+using ScatterOps = TypeList<ScatterUpdate, ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMin, ScatterMax>;
 
 /// The steps of optimizers.
 using UpdateOps = TypeList<ApplyGradientDescent, ApplyMomentum, ApplyAdam, SparseApplyGradientDescent,
                            SparseApplyMomentum, SparseApplyAdam>;
 
 /// The family's ops in the standard table.
-using StateOps = concat_t<VariableOps, UpdateOps>;
+using StateOps = concat_t<VariableOps, ScatterOps, UpdateOps>;
 
 }  // namespace dflow

@@ -50,8 +50,14 @@ class Variable : public Output<T> {
   {
     return variable_.assign_sub(delta, at);
   }
-  /// variable[ids[i]] += updates[i] over the leading dimension: ids [n...], updates [n..., row...]. Repeated ids add
-  /// up.
+  /// variable[ids[i]] = updates[i] over the leading dimension: ids [n...] in [0, limit), updates [n..., row...], or a
+  /// scalar for all of their elements. Repeated ids are applied in their order, so that the last one counts.
+  template <AllowedForParam<ScatterUpdate, 1> Index>
+  Operation scatter_update(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_update(ids, updates, at);
+  }
+  /// variable[ids[i]] += updates[i], and the same with the other operators. Repeated ids add up; 16-bit floats are
+  /// rounded once.
   template <AllowedForParam<ScatterAdd, 1> Index>
     requires AllowedFor<T, ScatterAdd>
   Operation scatter_add(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
@@ -61,6 +67,28 @@ class Variable : public Output<T> {
     requires AllowedFor<T, ScatterSub>
   Operation scatter_sub(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
     return variable_.scatter_sub(ids, updates, at);
+  }
+  template <AllowedForParam<ScatterMul, 1> Index>
+    requires AllowedFor<T, ScatterMul>
+  Operation scatter_mul(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_mul(ids, updates, at);
+  }
+  /// Errors: also InvalidArgument, in the step, from an integer 0 among the updates.
+  template <AllowedForParam<ScatterDiv, 1> Index>
+    requires AllowedFor<T, ScatterDiv>
+  Operation scatter_div(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_div(ids, updates, at);
+  }
+  /// The smaller, or larger, of variable[ids[i]] and updates[i].
+  template <AllowedForParam<ScatterMin, 1> Index>
+    requires AllowedFor<T, ScatterMin>
+  Operation scatter_min(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_min(ids, updates, at);
+  }
+  template <AllowedForParam<ScatterMax, 1> Index>
+    requires AllowedFor<T, ScatterMax>
+  Operation scatter_max(const Output<Index>& ids, const Output<T>& updates, const At& at = {}) const {
+    return variable_.scatter_max(ids, updates, at);
   }
   Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
 

@@ -68,25 +68,38 @@ struct AssignSub : StandardOp<"AssignSub", NumberTypes> {
   static void infer(InferContext& context);
 };
 
-/// variable[indices[i]] += updates[i]; repeated indices add up.
-struct ScatterAdd : StandardOp<"ScatterAdd", NumberTypes, IndexTypes> {
-  using Inputs = In<ResourceHandle, U, T>;
+namespace detail {
+void infer_row_update(InferContext& context);
+}  // namespace detail
+
+/// What updates of rows share: a variable [limit, row...], indices [n...] in [0, limit), and updates [n..., row...] or
+/// a scalar that stands for each of their elements. Repeated indices are applied in their order; 16-bit floats are
+/// rounded once, after the last of them.
+template <FixedString Name, class AllowedTypes>
+struct RowUpdateOp : StandardOp<Name, AllowedTypes, IndexTypes> {
+  using Inputs = In<ResourceHandle, TypeParam<1>, TypeParam<0>>;
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
-  static void infer(InferContext& context);
+  static void infer(InferContext& context) { detail::infer_row_update(context); }
 };
 
-/// variable[indices[i]] -= updates[i]; repeated indices add up.
-struct ScatterSub : StandardOp<"ScatterSub", NumberTypes, IndexTypes> {
-  using Inputs = In<ResourceHandle, U, T>;
-  using Outputs = Out<>;
-  static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
-  static void infer(InferContext& context);
-};
+/// variable[indices[i]] = updates[i]; of repeated indices the last one counts.
+struct ScatterUpdate : RowUpdateOp<"ScatterUpdate", AllTypes> {};
+/// variable[indices[i]] += updates[i]
+struct ScatterAdd : RowUpdateOp<"ScatterAdd", NumberTypes> {};
+/// variable[indices[i]] -= updates[i]
+struct ScatterSub : RowUpdateOp<"ScatterSub", NumberTypes> {};
+/// variable[indices[i]] *= updates[i]
+struct ScatterMul : RowUpdateOp<"ScatterMul", NumberTypes> {};
+/// variable[indices[i]] /= updates[i], as `Div`: integers toward 0, and by 0 an error that leaves the variable as it
+/// is.
+struct ScatterDiv : RowUpdateOp<"ScatterDiv", NumberTypes> {};
+/// The smaller of variable[indices[i]] and updates[i]; what is not a number stays so.
+struct ScatterMin : RowUpdateOp<"ScatterMin", RealTypes> {};
+/// The larger of variable[indices[i]] and updates[i]; what is not a number stays so.
+struct ScatterMax : RowUpdateOp<"ScatterMax", RealTypes> {};
 
 /// Whether a variable has been assigned a value.
 struct IsVariableInitialized : StandardOp<"IsVariableInitialized"> {
@@ -148,8 +161,13 @@ class AnyVariable {
   Operation assign(const AnyOutput& value, const At& at = {}, bool validate_shape = true) const;
   Operation assign_add(const AnyOutput& delta, const At& at = {}) const;
   Operation assign_sub(const AnyOutput& delta, const At& at = {}) const;
+  Operation scatter_update(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
   Operation scatter_add(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
   Operation scatter_sub(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  Operation scatter_mul(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  Operation scatter_div(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  Operation scatter_min(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
+  Operation scatter_max(const AnyOutput& indices, const AnyOutput& updates, const At& at = {}) const;
   AnyOutput is_initialized(const At& at = {}) const;
 
  private:

@@ -25,11 +25,10 @@ DFLOW_INLINE void infer_assign_update(InferContext& context) {
   static_cast<void>(context.merge(context.input(0), context.input(1)));
 }
 
-/// variable [limit, row...], indices of any shape, updates [indices..., row...].
-DFLOW_INLINE void infer_scatter(InferContext& context) {
+DFLOW_INLINE void infer_row_update(InferContext& context) {
   require_variable_dtype(context, context.type_arg(0));
   const PartialShape variable = context.with_rank_at_least(0, 1);
-  if (!variable.has_rank()) return;
+  if (!variable.has_rank() || context.input(2) == PartialShape{}) return;
   const PartialShape wanted = context.input(1).concatenated(variable.subshape(1, variable.rank()));
   static_cast<void>(context.merge(wanted, context.input(2)));
 }
@@ -47,8 +46,6 @@ DFLOW_INLINE void Assign::infer(InferContext& context) {
 }
 DFLOW_INLINE void AssignAdd::infer(InferContext& context) { detail::infer_assign_update(context); }
 DFLOW_INLINE void AssignSub::infer(InferContext& context) { detail::infer_assign_update(context); }
-DFLOW_INLINE void ScatterAdd::infer(InferContext& context) { detail::infer_scatter(context); }
-DFLOW_INLINE void ScatterSub::infer(InferContext& context) { detail::infer_scatter(context); }
 DFLOW_INLINE void IsVariableInitialized::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 // ---- AnyVariable ----
@@ -159,6 +156,10 @@ DFLOW_INLINE Operation AnyVariable::assign_add(const AnyOutput& delta, const At&
 DFLOW_INLINE Operation AnyVariable::assign_sub(const AnyOutput& delta, const At& at) const {
   return detail::build_on<AssignSub>(handle_, {handle_, delta}, at);
 }
+DFLOW_INLINE Operation AnyVariable::scatter_update(const AnyOutput& indices, const AnyOutput& updates,
+                                                   const At& at) const {
+  return detail::build_on<ScatterUpdate>(handle_, {handle_, indices, updates}, at);
+}
 DFLOW_INLINE Operation AnyVariable::scatter_add(const AnyOutput& indices, const AnyOutput& updates,
                                                 const At& at) const {
   return detail::build_on<ScatterAdd>(handle_, {handle_, indices, updates}, at);
@@ -166,6 +167,22 @@ DFLOW_INLINE Operation AnyVariable::scatter_add(const AnyOutput& indices, const 
 DFLOW_INLINE Operation AnyVariable::scatter_sub(const AnyOutput& indices, const AnyOutput& updates,
                                                 const At& at) const {
   return detail::build_on<ScatterSub>(handle_, {handle_, indices, updates}, at);
+}
+DFLOW_INLINE Operation AnyVariable::scatter_mul(const AnyOutput& indices, const AnyOutput& updates,
+                                                const At& at) const {
+  return detail::build_on<ScatterMul>(handle_, {handle_, indices, updates}, at);
+}
+DFLOW_INLINE Operation AnyVariable::scatter_div(const AnyOutput& indices, const AnyOutput& updates,
+                                                const At& at) const {
+  return detail::build_on<ScatterDiv>(handle_, {handle_, indices, updates}, at);
+}
+DFLOW_INLINE Operation AnyVariable::scatter_min(const AnyOutput& indices, const AnyOutput& updates,
+                                                const At& at) const {
+  return detail::build_on<ScatterMin>(handle_, {handle_, indices, updates}, at);
+}
+DFLOW_INLINE Operation AnyVariable::scatter_max(const AnyOutput& indices, const AnyOutput& updates,
+                                                const At& at) const {
+  return detail::build_on<ScatterMax>(handle_, {handle_, indices, updates}, at);
 }
 DFLOW_INLINE AnyOutput AnyVariable::is_initialized(const At& at) const {
   return detail::build_on<IsVariableInitialized>(handle_, {handle_}, at);

@@ -7,6 +7,7 @@
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/state/variable.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -76,22 +77,57 @@ struct AssignUpdateKernel {
   }
 };
 
-template <cpu::ScatterOp op, class T, class Index>
-struct ScatterKernel {
-  double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[2]); }
-
-  void operator()(KernelContext& context) const {
-    VariableUpdate update({&variable_input(context, 0, dtype_of<T>)});
-    const Tensor<Index>& indices = context.input<Index>(1);
-    const Tensor<T>& updates = context.input<T>(2);
-    const std::int64_t row_size = checked_row_size(context, update.value(0), indices, updates);
-    const std::int64_t limit = update.value(0).dim(0);
-    const std::int64_t bad = cpu::find_bad_index(indices.num_elements(), indices.data(), limit);
-    if (bad >= 0) fail_bad_index(context, bad, indices.data()[bad], limit);
-    T* to = Tensor<T>::of(update.writable(0, *context.device().allocator)).data();
-    static_cast<void>(cpu::scatter_rows(context.pool(), op, limit, indices.num_elements(), row_size, indices.data(),
-                                        updates.data(), to, cpu_options(context)));
+/// What `scatter_rows` does, for every element type: the others have no arithmetic.
+template <class T, class Index>
+void scatter_into(KernelContext& context, cpu::ScatterOp op, std::int64_t row_size, const Tensor<Index>& indices,
+                  const T* rows, const cpu::ScatterRows& how, AnyTensor& variable) {
+  T* const to = Tensor<T>::of(variable).data();
+  if constexpr (contains_v<T, NumberTypes>) {
+    static_cast<void>(cpu::scatter_rows(context.pool(), op, variable.dim(0), indices.num_elements(), row_size,
+                                        indices.data(), rows, to, cpu_options(context), how));
+  } else {
+    const std::int64_t step = how.repeats ? 0 : row_size;
+    for (const Index index : indices) {
+      std::copy_n(rows, row_size, to + static_cast<std::int64_t>(index) * row_size);
+      rows += step;
+    }
   }
+}
+
+/// variable[indices[i]] = variable[indices[i]] op updates[i]
+template <class T, class Index>
+void update_rows(KernelContext& context, cpu::ScatterOp op) {
+  VariableUpdate update({&variable_input(context, 0, dtype_of<T>)});
+  const Tensor<Index>& indices = context.input<Index>(1);
+  const Tensor<T>& updates = context.input<T>(2);
+  const Shape shape = update.value(0).shape();
+  const bool repeats = updates.rank() == 0 && shape.rank() > 0;
+  const std::int64_t row_size = repeats ? shape.subshape(1, shape.rank()).num_elements()
+                                        : checked_row_size(context, update.value(0), indices, updates);
+  const std::int64_t bad = cpu::find_bad_index(indices.num_elements(), indices.data(), shape[0]);
+  if (bad >= 0) fail_bad_index(context, bad, indices.data()[bad], shape[0]);
+  if (indices.num_elements() == 0 || row_size == 0) return;
+  if constexpr (is_integer_element<T>) {
+    if (op == cpu::ScatterOp::divide && std::find(updates.begin(), updates.end(), T(0)) != updates.end()) {
+      context.fail("integer division by zero");
+    }
+  }
+  const T* rows = updates.data();
+  AnyTensor one_row;
+  if (repeats && row_size > 1) {
+    one_row = context.allocate_temporary(dtype_of<T>, {row_size});
+    T* const elements = Tensor<T>::of(one_row).data();
+    std::fill_n(elements, row_size, *updates.data());
+    rows = elements;
+  }
+  scatter_into(context, op, row_size, indices, rows, {.repeats = repeats},
+               update.writable(0, *context.device().allocator));
+}
+
+template <cpu::ScatterOp op, class T, class Index>
+struct RowUpdateKernel {
+  double cost_ns(const KernelInit& init) const { return 300 + estimated_elements(init.inputs[2]); }
+  void operator()(KernelContext& context) const { update_rows<T, Index>(context, op); }
 };
 
 }  // namespace detail
@@ -109,9 +145,19 @@ struct Kernel<AssignAdd, Cpu, T> : detail::AssignUpdateKernel<Add, T> {};
 template <class T>
 struct Kernel<AssignSub, Cpu, T> : detail::AssignUpdateKernel<Sub, T> {};
 template <class T, class Index>
-struct Kernel<ScatterAdd, Cpu, T, Index> : detail::ScatterKernel<cpu::ScatterOp::add, T, Index> {};
+struct Kernel<ScatterUpdate, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::assign, T, Index> {};
 template <class T, class Index>
-struct Kernel<ScatterSub, Cpu, T, Index> : detail::ScatterKernel<cpu::ScatterOp::subtract, T, Index> {};
+struct Kernel<ScatterAdd, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::add, T, Index> {};
+template <class T, class Index>
+struct Kernel<ScatterSub, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::subtract, T, Index> {};
+template <class T, class Index>
+struct Kernel<ScatterMul, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::multiply, T, Index> {};
+template <class T, class Index>
+struct Kernel<ScatterDiv, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::divide, T, Index> {};
+template <class T, class Index>
+struct Kernel<ScatterMin, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::minimum, T, Index> {};
+template <class T, class Index>
+struct Kernel<ScatterMax, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::maximum, T, Index> {};
 
 template <>
 struct Kernel<IsVariableInitialized, Cpu> {
