@@ -256,6 +256,15 @@ TEST_CASE("rows gathered by int32 and by int64 have one gradient") {
   CHECK(value(2, 0) == 21);
 }
 
+TEST_CASE("the gradient of a table with more rows than int32 can count is refused, not narrowed") {
+  for (const std::int64_t rows : {std::int64_t{1} << 31, (std::int64_t{1} << 32) + 5}) {
+    Graph graph;
+    const auto table = placeholder<float>(graph, {rows, 2});
+    const auto y = reduce_sum(gather(table, constant(graph, Tensor<std::int64_t>({1}, {3}))));
+    CHECK_THROWS_WITH(gradients(y, table), Catch::Matchers::Contains(std::to_string(rows)));
+  }
+}
+
 // TensorFlow 2.21.
 TEST_CASE("a complex power has a gradient by its exponent where the base is 0") {
   using Complex = std::complex<double>;
