@@ -307,6 +307,44 @@ TEMPLATE_TEST_CASE("Clipping to a norm has a gradient where the norm is 0", "", 
   check({3, 4, 0}, {0.064, -0.048, 0.4});
 }
 
+// Half precision has no square of 300, nor of 1e-4.
+TEMPLATE_TEST_CASE("Clipping 16-bit values to a norm squares them in float", "", df::Half, df::BFloat16) {
+  using T = TestType;
+  df::Graph graph;
+  const auto x = df::placeholder<T>(graph, {2});
+  const df::Variable<T> w(graph, df::Tensor<T>::zeros({2}));
+  const std::vector<df::train::GradientAndVariable> gradients{{df::Gradient{x, {}}, w.any_variable()}};
+  const df::Output<float> norm(df::train::global_norm(gradients));
+  const df::Output<T> by_global(df::train::clip_by_global_norm(gradients, 5e-5)[0].gradient.dense);
+  const auto clipped = df::clip_by_norm(x, 5e-5);
+  df::Session session(graph);
+  for (const double scale : {100.0, 1e-4}) {
+    const df::Tensor<T> in({2}, {static_cast<T>(3 * scale), static_cast<T>(4 * scale)});
+    const auto [size, alone, together] = session.run({{x, in}}, norm, clipped, by_global);
+    CHECK(size.scalar() == Catch::Approx(5 * scale).epsilon(1e-2));
+    for (const df::Tensor<T>& y : {alone, together}) {
+      CHECK(static_cast<float>(y(0)) == Catch::Approx(3e-5).epsilon(1e-2));
+      CHECK(static_cast<float>(y(1)) == Catch::Approx(4e-5).epsilon(1e-2));
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("A norm beyond all numbers of the element type clips nothing", "", float, double, df::Half) {
+  using T = TestType;
+  df::Graph graph;
+  const auto x = df::placeholder<T>(graph, {2});
+  const df::Variable<T> w(graph, df::Tensor<T>::zeros({2}));
+  const std::vector<df::train::GradientAndVariable> gradients{{df::Gradient{x, {}}, w.any_variable()}};
+  df::Session session(graph);
+  const df::Tensor<T> in({2}, {static_cast<T>(3.0f), static_cast<T>(4.0f)});
+  for (const double norm : {1e6, 1e300, std::numeric_limits<double>::infinity()}) {
+    const df::Output<T> together(df::train::clip_by_global_norm(gradients, norm)[0].gradient.dense);
+    const auto [a, b] = session.run({{x, in}}, df::clip_by_norm(x, norm), together);
+    CHECK(df::bitwise_equal(a, in));
+    CHECK(df::bitwise_equal(b, in));
+  }
+}
+
 // Expected: TensorFlow 2's clip_by_global_norm.
 TEST_CASE("A global norm that is not finite makes all gradients NaN, one of 0 leaves them") {
   df::Graph graph;

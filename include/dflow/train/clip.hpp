@@ -23,7 +23,8 @@ Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std:
   return minimum(maximum(x, scalar(lowest), {.where = at.where}), scalar(highest), at);
 }
 
-/// x scaled down to an Euclidean norm of `max_norm` where it is longer. The gradient at x = 0 is that of x.
+/// x scaled down to an Euclidean norm of `max_norm` where it is longer; of infinity: x. The gradient at x = 0 is that
+/// of x.
 template <Element T>
   requires is_floating_element<T>
 Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {
@@ -40,7 +41,7 @@ namespace train {
 std::vector<GradientAndVariable> clip_by_global_norm(std::vector<GradientAndVariable> gradients, double max_norm,
                                                      std::source_location where = std::source_location::current());
 
-/// The Euclidean norm over all gradients, a scalar.
+/// The Euclidean norm over all gradients, a scalar of the first one's element type, float if that has 16 bits.
 AnyOutput global_norm(std::span<const GradientAndVariable> gradients,
                       std::source_location where = std::source_location::current());
 

@@ -9,13 +9,27 @@
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/train/clip.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 
 namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({x})); }
+/// In float what has 16 bits: squares of it, and factors, are beyond its range.
+DFLOW_INLINE AnyOutput in_range_of_squares(const AnyOutput& x) {
+  const bool is_narrow = x.dtype() == DType::float16 || x.dtype() == DType::bfloat16;
+  return is_narrow ? cast_to(x, DType::float32) : x;
+}
+
+DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({in_range_of_squares(x)})); }
+
+DFLOW_INLINE AnyOutput scaled(const AnyOutput& x, const Expr& factor) {
+  const AnyOutput in = in_range_of_squares(x);
+  const AnyOutput product = Expr(in) * Expr(cast_to(factor, in.dtype()));
+  return cast_to(product, x.dtype());
+}
 
 /// The root of 1 stands in for that of 0, whose slope is infinite: the gradient of a norm of 0 is 0, as TensorFlow's.
 DFLOW_INLINE Expr norm_from_half_square(const Expr& half) {
@@ -26,7 +40,9 @@ DFLOW_INLINE Expr norm_from_half_square(const Expr& half) {
 
 /// max_norm / max(norm, max_norm): 1 where the norm is small enough.
 DFLOW_INLINE Expr shrinking_factor(const Expr& norm, double max_norm) {
-  const Expr limit = scalar_like(norm, max_norm);
+  const double largest =
+      norm.dtype() == DType::float64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const Expr limit = scalar_like(norm, std::min(max_norm, largest));
   return limit / Expr(AnyOutput(build<Maximum>({norm, limit})));
 }
 
@@ -36,7 +52,7 @@ DFLOW_INLINE AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, con
         invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm)).with_location(at.where));
   if (!x.is_valid()) throw Error(invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
   const ScopeGuard place = enter_place(*x.graph(), at.where);
-  return Expr(x) * shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm);
+  return scaled(x, shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm));
 }
 
 }  // namespace detail
@@ -68,7 +84,7 @@ DFLOW_INLINE std::vector<train::GradientAndVariable> train::clip_by_global_norm(
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
-    values = Expr(values) * Expr(dflow::detail::cast_to(factor, values.dtype()));
+    values = dflow::detail::scaled(values, factor);
   }
   return gradients;
 }
