@@ -4,6 +4,8 @@
 
 #include <dflow/base/status.hpp>
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -63,6 +65,20 @@ TEST_CASE("What is no number, or a row of another length, is named by line and f
                     Catch::Matchers::Contains("line 3: field 2 ('y') is not a number: '?'"));
   CHECK_THROWS_WITH(dflow::parse_csv("x,y\n1\n", {.has_header = true}),
                     Catch::Matchers::Contains("line 2 has 1 fields, the header 2"));
+}
+
+TEST_CASE("What float rounds to 0 is a number, what it rounds to infinity is none") {
+  const auto row = dflow::parse_csv("1e-45,1e-46,1e-50,-1e-50,+1e-400,-1E-400,3.4028235e38");
+  CHECK(row(0, 0) == std::numeric_limits<float>::denorm_min());
+  for (int i = 1; i < 6; ++i) {
+    CHECK(row(0, i) == 0.0f);
+    CHECK(std::signbit(row(0, i)) == (i == 3 || i == 5));
+  }
+  CHECK(row(0, 6) == std::numeric_limits<float>::max());
+  for (const std::string text : {"1e39", "-1e39", "1e400", "-1e400"}) {
+    CHECK(error_of_csv("1\n" + text) == "line 2: field 1 is not a number: '" + text + "'");
+  }
+  CHECK(error_of_csv("1\n1e-50x") == "line 2: field 1 is not a number: '1e-50x'");
 }
 
 TEST_CASE("Columns of a table are taken by number") {

@@ -32,8 +32,8 @@ struct CsvTable {
 /// a '+' before a number, and a byte-order mark count for nothing, and empty lines are skipped.
 ///
 /// ```cpp
-/// const df::Tensor<float> table = df::parse_csv("x, y\n1, \"2\"\n+3, 4\n", {.has_header = true});   // [[1, 2], [3,
-/// 4]] const df::Tensor<float> x = df::columns(table, 0, 1);
+/// const df::Tensor<float> table = df::parse_csv("x, y\n1, \"2\"\n+3, 4\n", {.has_header = true});
+/// const df::Tensor<float> x = df::columns(table, 0, 1);  // [[1], [3]]
 /// ```
 /// Errors: DataLoss, naming line and field, for a field that is no finite number, a quote that does not end, and a row
 /// of another length than the first.

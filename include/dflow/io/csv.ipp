@@ -90,11 +90,18 @@ class CsvReader {
   std::int64_t field_ = 0;
 };
 
-/// False for what is no finite number.
+/// False for what is no finite number of float's range. What is nearer to 0 than to any other float becomes a zero.
 DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
   if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
   const char* const last = field.data() + field.size();
-  const auto [next, error] = std::from_chars(field.data(), last, value);
+  auto [next, error] = std::from_chars(field.data(), last, value);
+  if (error == std::errc::result_out_of_range) {  // which does not say on which side
+    double wide = field.front() == '-' ? -0.0 : 0.0;
+    error = std::from_chars(field.data(), last, wide).ec;
+    const bool is_tiny = field.find("e-") != field.npos || field.find("E-") != field.npos;
+    if (error == std::errc::result_out_of_range && is_tiny) error = {};
+    value = static_cast<float>(wide);
+  }
   return error == std::errc() && next == last && std::isfinite(value);
 }
 
