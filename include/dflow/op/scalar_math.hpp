@@ -198,17 +198,24 @@ DFLOW_FN T pow(T x, T y) {
 template <class T>
   requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
 DFLOW_FN T abs(T x) {
-  return x < T(0) ? T(-x) : x;
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::fabs(x);
+  } else if constexpr (HalfPrecision<T>) {
+    return T(std::fabs(static_cast<float>(x)));
+  } else {
+    return x < T(0) ? T(-x) : x;
+  }
 }
+/// Not a number if either is none; the first if they are equal, as of `min`.
 template <class T>
   requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
 DFLOW_FN T max(T a, T b) {
-  return a < b ? b : a;
+  return ((a < b) | (b != b)) ? b : a;
 }
 template <class T>
   requires(std::is_arithmetic_v<T> || HalfPrecision<T>)
 DFLOW_FN T min(T a, T b) {
-  return b < a ? b : a;
+  return ((b < a) | (b != b)) ? b : a;
 }
 
 template <class T>

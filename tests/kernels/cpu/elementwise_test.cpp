@@ -53,8 +53,29 @@ struct WholeRoot : df::ElementwiseOp<"WholeRoot", df::TypeList<float>> {
   static constexpr bool gradient_stops = true;
 };
 
+struct Larger : df::ElementwiseOp<"Larger", df::FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return max(a, b);
+  }
+};
+
+struct Smaller : df::ElementwiseOp<"Smaller", df::FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T a, T b) {
+    return min(a, b);
+  }
+};
+
+struct Magnitude : df::ElementwiseOp<"Magnitude", df::FloatTypes> {
+  template <class T>
+  DFLOW_FN static T apply(T x) {
+    return abs(x);
+  }
+};
+
 const df::OpSet& ops_of_test() {
-  static const df::OpSet table = df::standard_ops + df::ops<Swish, Blend, WholeRoot>;
+  static const df::OpSet table = df::standard_ops + df::ops<Swish, Blend, WholeRoot, Larger, Smaller, Magnitude>;
   return table;
 }
 
@@ -267,6 +288,33 @@ TEST_CASE("an op of one's own takes a variable, and what is not its element type
   const auto value = session.run(y);
   CHECK(value(0) == Catch::Approx(-1 / (1 + std::exp(1.0))));
   CHECK(value(1) == Catch::Approx(2 / (1 + std::exp(-2.0))));
+}
+
+TEMPLATE_TEST_CASE("max, min and abs of an op of one's own are those of the library's ops", "", float, double, df::Half,
+                   df::BFloat16) {
+  using T = TestType;
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> numbers{-inf, -2, -0.0, 0.0, 1, inf, nan};
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  df::Tensor<T> row({1, count});
+  for (std::size_t i = 0; i < numbers.size(); ++i) row.span()[i] = static_cast<T>(numbers[i]);
+  df::Graph graph;
+  const auto a = df::placeholder<T>(graph), b = df::placeholder<T>(graph);
+  df::Session session(graph, on_threads(1));
+  const auto [larger, maximum, smaller, minimum, size, absolute] =
+      session.run({{a, row}, {b, row.reshaped({count, 1})}}, df::apply<Larger>(a, b), df::maximum(a, b),
+                  df::apply<Smaller>(a, b), df::minimum(a, b), df::apply<Magnitude>(a), df::abs(a));
+  const auto same = [](const df::Tensor<T>& x, const df::Tensor<T>& y) {
+    for (std::int64_t i = 0; i < x.num_elements(); ++i) {
+      const auto p = static_cast<double>(x.data()[i]), q = static_cast<double>(y.data()[i]);
+      if (!(std::isnan(p) && std::isnan(q)) && !(p == q && std::signbit(p) == std::signbit(q))) return false;
+    }
+    return x.shape() == y.shape();
+  };
+  CHECK(same(larger, maximum));
+  CHECK(same(smaller, minimum));
+  CHECK(same(size, absolute));
+  CHECK_FALSE(std::signbit(static_cast<double>(size.data()[2])));
 }
 
 TEST_CASE("the gradient of an op follows from its expression, to second order") {
