@@ -291,6 +291,18 @@ TEST_CASE("a step over two devices gives what one device gives") {
   CHECK(soft.run({{x, Tensor<float>({2}, {1, 2})}}, c).scalar() == 30);
 }
 
+TEST_CASE("the umbrella header has what orders and traces steps, and one device needs no placement log") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}, {.name = "x"});
+  const auto [same, twice] = dflow::tuple(x, mul(x, x, {.name = "square"}));
+  const auto y = with_dependencies({assert_that(x > 0.0f, {x})}, same + twice);
+  Session session(graph);
+  RunMetadata metadata;
+  CHECK(session.run(RunOptions{.trace = true}, &metadata, {{x, 3.0f}}, y).scalar() == 12);
+  CHECK(contains(chrome_trace(metadata.stats), "square"));
+  CHECK(session.placement_log().empty());
+}
+
 TEST_CASE("an error on one device ends the step on the other") {
   Graph graph;
   auto x = placeholder<float>(graph);
