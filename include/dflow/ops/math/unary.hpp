@@ -132,7 +132,7 @@ struct Sign : StandardElementwiseOp<"Sign", RealTypes> {
     if constexpr (std::is_unsigned_v<T>) {
       return static_cast<T>(x != 0);
     } else {
-      return x > T(0) ? T(1) : x < T(0) ? T(-1) : x;
+      return x > T(0) ? T(1) : x < T(0) ? T(-1) : static_cast<T>(x + T(0));  // -0 becomes 0
     }
   }
   static void gradient(GradientContext& context);
