@@ -85,8 +85,7 @@ struct RecvArgs {
 /// - Never blocks: `send` hands over and returns, `recv_async` takes a completion.
 /// - For one key there is one send and one receive, in either order; what has been delivered is forgotten.
 /// - A tensor sent is shared with its receiver where both are in one memory, and copied across the border where they
-/// are
-///   not; the sender does not write it any more.
+///   are not; the sender does not write it any more.
 /// - A dead tensor (from the untaken side of a branch) is sent as well, so that the receiver learns of it.
 /// - After `abort` every pending and later receive completes with the status, and every later send returns it.
 ///

@@ -16,8 +16,7 @@ namespace dflow {
 ///
 /// - `void operator()(KernelContext&) const`, which allocates its outputs itself;
 /// - `void operator()(KernelContext&, const Tensor<A>&..., Tensor<B>&...) const`, one argument per input and output,
-/// called with
-///   outputs allocated in the shapes that the op's `infer` gives for the step's input shapes;
+///   called with outputs allocated in the shapes that the op's `infer` gives for the step's input shapes;
 /// - `void run_async(KernelContext&, AsyncKernel::Done) const`,
 /// - `static std::unique_ptr<AnyKernel> make(const KernelInit&)`, which returns a kernel of any class.
 ///

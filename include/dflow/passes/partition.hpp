@@ -40,15 +40,14 @@ struct Partitions {
 /// there.
 ///
 /// - Each edge whose ends are on different devices, or in different memories (an argument may be wanted in host memory
-/// on any
-///   device), becomes one Send and one Recv per (tensor, destination device, destination memory), whoever its ends are.
+///   on any device), becomes one Send and one Recv per (tensor, destination device, destination memory), whoever its
+///   ends are.
 /// - A control edge that crosses becomes a Send and Recv of an empty tensor.
 /// - A fed edge goes straight to where it is read: as a feed of each part that reads it in the client's memory, else by
-/// a Send
-///   of the client. A fetch is one of its part's where it is made in the client's memory, else sent to the client.
+///   a Send of the client. A fetch is one of its part's where it is made in the client's memory, else sent to the
+///   client.
 /// - A constant is copied to each part that reads it, and waits there for what it was built after; so does, for an
-/// empty one in
-///   its place, what has a control edge from it.
+///   empty one in its place, what has a control edge from it.
 /// A graph on one device that computes in the client's memory comes back whole, and is not looked at. In a part no two
 /// nodes have one name, and those that were put in are named after the user's node they serve.
 ///

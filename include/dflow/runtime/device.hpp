@@ -20,8 +20,7 @@ namespace dflow {
 /// - `context().memory` orders copies after the work on their source;
 /// - `context().release` keeps what a step lets go of until the work that was issued has passed;
 /// - `begin_step` gives a step of its own class, whose `status_async` says when the work issued so far is done, and how
-/// it
-///   ended: the kernel of Send asks, since others would compute with what a kernel that failed has left behind.
+///   it ended: the kernel of Send asks, since others would compute with what a kernel that failed has left behind.
 ///
 /// Thread safety: all functions may be called from any thread.
 class Device {

@@ -47,8 +47,7 @@ class StepPart {
 /// - `cancel`, the deadline and the stop token end it with their status; parts that may stay silent are not waited for.
 /// - Until it has ended a step keeps itself alive, so whoever started it may let go of it.
 /// - A step may be part of another (a call, a branch, an iteration): it ends when that one is cancelled, and being
-/// cancelled
-///   leaves that one as it is.
+///   cancelled leaves that one as it is.
 ///
 /// Use: set options, add parts and client edges, then `start`, or `run` in the thread that waits. Client edges may also
 /// come while it runs, as long as something (a part, a Hold) keeps it from ending.

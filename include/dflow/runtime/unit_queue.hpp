@@ -42,8 +42,7 @@ class MadeUnits {
 ///
 /// - Asynchronous units come first, always: what can wait is started before what computes.
 /// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs
-/// everything in
-///   place or there is no memory for a task that would run it elsewhere.
+///   everything in place or there is no memory for a task that would run it elsewhere.
 /// - A unit that was made ready by the one before it goes on in the same thread without a lock.
 ///
 /// Thread safety: all functions may be called from any thread.
