@@ -1,9 +1,8 @@
-# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal, Asio. Optional: oneDNN, zlib, nlohmann-json.
+# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal. Optional: oneDNN, zlib, nlohmann-json.
 
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(cereal REQUIRED)
-find_package(asio 1.22 REQUIRED)
 
 # Finds `package` as the option DFLOW_WITH_<component> says; sets DFLOW_HAS_<component>.
 function(dflow_find_component component package)

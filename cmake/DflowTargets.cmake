@@ -34,7 +34,7 @@ endif()
 # The library's own sources see the dependencies; its users see none of them, since no public header includes one.
 add_library(dflow_sources_usage INTERFACE)
 dflow_public_usage(dflow_sources_usage INTERFACE)
-target_link_libraries(dflow_sources_usage INTERFACE Eigen3::Eigen cereal::cereal asio::asio)
+target_link_libraries(dflow_sources_usage INTERFACE Eigen3::Eigen cereal::cereal)
 # Sections let the linker drop what a small op table never reaches.
 target_compile_options(dflow_sources_usage INTERFACE -fno-math-errno -ffunction-sections -fdata-sections)
 if(DFLOW_HAS_ONEDNN)

@@ -53,7 +53,6 @@ class DflowRecipe(ConanFile):
             return
         self.requires("eigen/3.4.0", transitive_headers=True)
         self.requires("cereal/1.3.2", transitive_headers=True)
-        self.requires("asio/1.28.2")
         if self.options.with_zlib:
             self.requires("zlib/[>=1.2.11 <2]")
         if self.options.with_json:
