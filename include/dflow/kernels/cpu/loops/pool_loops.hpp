@@ -162,22 +162,29 @@ void maximum_backward_image(const Windows& w, int64_t first, int64_t end, const 
   }
 }
 
-/// Channels whose shares of a window's gradient are made at a time: then the window is gone through in order.
-inline constexpr int64_t share_tile = 512;
-
-template <class T>
-DFLOW_LANE void average_backward_window(const Windows& w, const WindowPart& part, bool store_only, int64_t n,
-                                        const T* DFLOW_RESTRICT grad_y, T* DFLOW_RESTRICT grad_x) {
-  const WindowMean<T> mean = WindowMean<T>::of_part(part);
-  T share[share_tile];
-  for (int64_t c = 0; c < n; ++c) share[c] = mean.of(grad_y[c]);
+/// Divides the gradient of one window among its elements; V is a register or one number.
+template <class V, int registers, class T>
+DFLOW_LANE void average_backward_window(const Windows& w, const WindowPart& part, const WindowMean<T>& mean,
+                                        bool store_only, const T* grad_y, T* grad_x) {
+  constexpr int64_t width = sizeof(V) / sizeof(T);
+  V share[registers];
+#pragma GCC unroll 4
+  for (int u = 0; u < registers; ++u) {
+    __builtin_memcpy(&share[u], grad_y + u * width, sizeof(V));
+    share[u] = mean.of(share[u]);
+  }
   for (int64_t iy = part.y_begin; iy < part.y_end; ++iy) {
     T* to = grad_x + (iy * w.in_cols + part.x_begin) * w.channels;
     for (int64_t ix = part.x_begin; ix < part.x_end; ++ix, to += w.channels) {
-      if (store_only) {
-        for (int64_t c = 0; c < n; ++c) to[c] = share[c];
-      } else {
-        for (int64_t c = 0; c < n; ++c) to[c] += share[c];
+#pragma GCC unroll 4
+      for (int u = 0; u < registers; ++u) {
+        V sum = share[u];
+        if (!store_only) {
+          V before;
+          __builtin_memcpy(&before, to + u * width, sizeof before);
+          sum += before;
+        }
+        __builtin_memcpy(to + u * width, &sum, sizeof sum);
       }
     }
   }
@@ -186,15 +193,22 @@ DFLOW_LANE void average_backward_window(const Windows& w, const WindowPart& part
 template <class T>
 void average_backward_image(const Windows& w, int64_t first, int64_t end, const T* DFLOW_RESTRICT grad_y,
                             T* DFLOW_RESTRICT grad_x) {
+  constexpr int64_t width = lanes<T>;
   const bool store_only = is_partition(w);
   if (!store_only) clear_channels(w, first, end, grad_x);
   for (int64_t oy = 0; oy < w.out_rows; ++oy) {
     for (int64_t ox = 0; ox < w.out_cols; ++ox) {
       const WindowPart part = window_part(w, oy, ox);
+      const WindowMean<T> mean = WindowMean<T>::of_part(part);
       const T* dy = grad_y + (oy * w.out_cols + ox) * w.channels;
-      for (int64_t c = first; c < end; c += share_tile) {
-        average_backward_window(w, part, store_only, min_of(share_tile, end - c), dy + c, grad_x + c);
+      int64_t c = first;
+      for (; c + 4 * width <= end; c += 4 * width) {
+        average_backward_window<Vec<T>, 4>(w, part, mean, store_only, dy + c, grad_x + c);
       }
+      for (; c + width <= end; c += width) {
+        average_backward_window<Vec<T>, 1>(w, part, mean, store_only, dy + c, grad_x + c);
+      }
+      for (; c < end; ++c) average_backward_window<T, 1>(w, part, mean, store_only, dy + c, grad_x + c);
     }
   }
 }
