@@ -22,7 +22,7 @@ StepGraph step_graph(const Graph& graph, const AnyOutput& fetch) {
 
 std::size_t count(const StepGraph& graph, std::string_view op) {
   std::size_t n = 0;
-  for (const Node& node : graph.nodes) n += node.op->name == op ? 1 : 0;
+  for (const StepNode& node : graph.nodes) n += node.op->name == op ? 1 : 0;
   return n;
 }
 
@@ -116,12 +116,11 @@ TEST_CASE("nodes that wait for others, or are elsewhere, stay apart and do not s
   for (const AnyOutput& edge : negated) targets.push_back(edge.operation());
   StepGraph step = step_graph(graph, with_dependencies({group(targets)}, x));
   std::set<std::uint64_t> hashes;
-  for (const Node& node : step.nodes) hashes.insert(detail::node_hash(node));
+  for (const StepNode& node : step.nodes) hashes.insert(detail::node_hash(step, node));
   CHECK(hashes.size() >= 100);  // no two negations share one
-  Node here, there;
-  here.op = there.op = &op_def<NoOp>;
+  StepNode here = step.nodes[0], there = here;
   here.placed_on = 0;
   there.placed_on = 1;
-  CHECK(detail::node_hash(here) != detail::node_hash(there));
+  CHECK(detail::node_hash(step, here) != detail::node_hash(step, there));
   CHECK(count(prune(merge_common_subexpressions(std::move(step))), "Neg") == 100);
 }

@@ -63,8 +63,8 @@ struct Placed {
     for (const AnyOutput& fetch : fetches) out.push_back(fetch.endpoint());
     for (const Operation& target : targets) nodes.push_back(target.node_id());
     PruneScratch scratch;
-    StepGraph step = prune(*graph.store(), in, out, nodes, scratch, [&](NodeId, Node& node) {
-      node.placed_on = node.device.empty() ? 0 : *DeviceName::parse(node.device).id;
+    StepGraph step = prune(*graph.store(), in, out, nodes, scratch, [&](NodeId, StepNode& node) {
+      node.placed_on = node->device.empty() ? 0 : *DeviceName::parse(node->device).id;
     });
     return partition(std::move(step), infos, std::vector<KernelTables>(infos.size(), kernels), the_client());
   }
@@ -74,7 +74,7 @@ struct Placed {
 std::size_t count(const Partitions& parts, std::string_view op) {
   std::size_t n = 0;
   for (const Partition& part : parts.parts) {
-    for (const Node& node : part.graph.nodes) n += node.op->name == op ? 1 : 0;
+    for (const StepNode& node : part.graph.nodes) n += node.op->name == op ? 1 : 0;
   }
   return n;
 }
@@ -98,13 +98,14 @@ void check_sound(const Partitions& parts) {
     CHECK(part.fetches.size() == part.graph.fetches.size());
     std::set<std::string> names;
     for (std::size_t i = 0; i < part.graph.nodes.size(); ++i) {
-      const Node& node = part.graph.nodes[i];
+      const Node& node = *part.graph.nodes[i];
       if (!names.insert(node.name).second) FAIL_CHECK("two nodes are named " << node.name);
-      if (node.placed_on != static_cast<std::int32_t>(part.device)) FAIL_CHECK(node.name << " is on another device");
-      for (const Endpoint input : node.inputs) {
+      if (part.graph.nodes[i].placed_on != static_cast<std::int32_t>(part.device))
+        FAIL_CHECK(node.name << " is on another device");
+      for (const Endpoint input : part.graph.inputs_of(part.graph.nodes[i])) {
         if (input.node < 0 || input.node >= static_cast<NodeId>(i)) FAIL_CHECK(node.name << " comes too early");
       }
-      for (const NodeId control : node.control_inputs) {
+      for (const NodeId control : part.graph.controls_of(part.graph.nodes[i])) {
         if (control < 0 || control >= static_cast<NodeId>(i)) FAIL_CHECK(node.name << " comes too early");
       }
       if (node.op == &op_def<Recv>) received.insert(key_of(node.attrs_as<Recv>()));
@@ -155,8 +156,8 @@ TEST_CASE("a tensor is sent once to each device that reads it, whoever its reade
   CHECK(count(parts, "_Recv") == 2);
   check_sound(parts);
   for (const Partition& part : parts.parts) {
-    for (const Node& node : part.graph.nodes) {
-      if (node.op == &op_def<Send>) CHECK(node.attrs_as<Send>().send_device_incarnation == 100);
+    for (const StepNode& node : part.graph.nodes) {
+      if (node.op == &op_def<Send>) CHECK(node->attrs_as<Send>().send_device_incarnation == 100);
     }
   }
 }
@@ -176,10 +177,10 @@ TEST_CASE("a control edge that crosses waits for its source by an empty tensor",
   check_sound(parts);
   int waiting = 0;
   for (const Partition& part : parts.parts) {
-    for (const Node& node : part.graph.nodes) {
-      if (node.op == &op_def<Send>) CHECK(node.control_inputs.size() == 1);
-      if (node.op->name == "RandomUniform" && part.device == 1) waiting += static_cast<int>(node.control_inputs.size());
-      if (node.op == &op_def<Recv>) CHECK(node.outputs[0].shape.num_elements() == 0);
+    for (const StepNode& node : part.graph.nodes) {
+      if (node.op == &op_def<Send>) CHECK(node.num_controls == 1);
+      if (node.op->name == "RandomUniform" && part.device == 1) waiting += static_cast<int>(node.num_controls);
+      if (node.op == &op_def<Recv>) CHECK(node->outputs[0].shape.num_elements() == 0);
     }
   }
   CHECK(waiting == 2);
@@ -271,9 +272,9 @@ TEST_CASE("the host memory of another task is not the client's", "[passes][parti
     for (const Partition& part : parts.parts) {
       CHECK(part.feeds.empty());
       CHECK(part.fetches.empty());
-      for (const Node& node : part.graph.nodes) {
-        if (node.op == &op_def<Send>) CHECK(node.attrs_as<Send>().host_memory);
-        if (node.op == &op_def<Recv>) CHECK(node.attrs_as<Recv>().host_memory);
+      for (const StepNode& node : part.graph.nodes) {
+        if (node.op == &op_def<Send>) CHECK(node->attrs_as<Send>().host_memory);
+        if (node.op == &op_def<Recv>) CHECK(node->attrs_as<Recv>().host_memory);
       }
     }
     check_sound(parts);
@@ -299,13 +300,50 @@ TEST_CASE("a node of which some outputs are fed runs beside its feeds", "[passes
   CHECK(parts.parts[1].feeds.size() == 3);
   for (const Partition& part : parts.parts) {
     for (const Endpoint feed : part.graph.feeds) {
-      const Node& node = part.graph.node(feed.node);
+      const StepNode& node = part.graph.node(feed.node);
       CHECK(node.is_fed_only);
       CHECK(node.op == &op_def<Placeholder>);
-      CHECK(node.name.find("/_feed_") != std::string::npos);
+      CHECK(node->name.find("/_feed_") != std::string::npos);
     }
   }
   check_sound(parts);
+}
+
+TEST_CASE("many control edges of one node from one device cross as one, for all who wait for the same",
+          "[passes][partition]") {
+  Placed g(devices(3));
+  std::vector<Operation> there, elsewhere;
+  for (int i = 0; i < 100; ++i) {
+    const auto on = g.on(1 + i % 2);
+    (i % 2 == 0 ? there : elsewhere).push_back(no_op(g.graph));
+  }
+  std::vector<Operation> all = there;
+  all.insert(all.end(), elsewhere.begin(), elsewhere.end());
+  std::vector<Operation> readers;
+  {
+    const auto after = g.graph.control_dependencies(all);
+    for (int i = 0; i < 5; ++i) readers.push_back(no_op(g.graph));
+  }
+  {
+    const auto after = g.graph.control_dependencies(there);
+    readers.push_back(no_op(g.graph));  // shares the one from device 1
+  }
+  {
+    const auto after = g.graph.control_dependencies(std::span(all).first(10));
+    readers.push_back(no_op(g.graph));
+  }
+  const Partitions parts = g.split({}, {}, readers);
+  check_sound(parts);
+  REQUIRE(parts.parts.size() == 3);
+  CHECK(count(parts, "_Send") == 3);
+  std::multiset<std::uint32_t> waits;
+  for (const Partition& part : parts.parts) {
+    for (const StepNode& node : part.graph.nodes) {
+      if (node.op == &op_def<Send>) waits.insert(node.num_controls);
+      if (part.device == 0 && node.op == &op_def<NoOp>) CHECK((node.num_controls == 1 || node.num_controls == 2));
+    }
+  }
+  CHECK(waits == std::multiset<std::uint32_t>{10, 50, 50});
 }
 
 TEST_CASE("who waits for a constant waits for what the constant was built after, in every part",
@@ -332,12 +370,13 @@ TEST_CASE("who waits for a constant waits for what the constant was built after,
     check_sound(parts);
     REQUIRE(parts.parts.size() == 2);
     const StepGraph& there = parts.parts[1].graph;
-    const Node& reader = there.node(there.fetches[0].node);
-    const NodeId waits = by_edge ? reader.inputs[0].node : reader.control_inputs.at(0);
+    const StepNode& reader = there.node(there.fetches[0].node);
+    REQUIRE((by_edge ? reader.num_inputs : reader.num_controls) == 1);
+    const NodeId waits = by_edge ? there.inputs_of(reader)[0].node : there.controls_of(reader)[0];
     CHECK(there.node(waits).op == &op_def<Const>);
-    CHECK(there.node(waits).attrs_as<Const>().value.num_elements() == (by_edge ? 1 : 0));
-    REQUIRE(there.node(waits).control_inputs.size() == 1);
-    CHECK(there.node(there.node(waits).control_inputs[0]).op == &op_def<Recv>);
+    CHECK(there.node(waits)->attrs_as<Const>().value.num_elements() == (by_edge ? 1 : 0));
+    REQUIRE(there.node(waits).num_controls == 1);
+    CHECK(there.node(there.controls_of(there.node(waits))[0]).op == &op_def<Recv>);
     CHECK(count(parts, "_Send") == 1);
   }
 }
@@ -434,7 +473,7 @@ TEST_CASE("a node that depends on a later one is refused", "[passes][partition]"
   const auto y = identity(random_uniform<float>(g.graph, {}));
   const Endpoint fetch[] = {y.endpoint()};
   StepGraph step = prune(*g.graph.store(), {}, fetch, {});
-  for (Node& node : step.nodes) node.placed_on = 0;
+  for (StepNode& node : step.nodes) node.placed_on = 0;
   step.nodes.back().placed_on = 1;
   std::swap(step.nodes[step.nodes.size() - 1], step.nodes[0]);
   try {

@@ -273,8 +273,7 @@ TEST_CASE("the text of a placement has a line per node", "[passes][place]") {
   node.op = &op_def<NoOp>;
   node.name = "n";
   node.device = "/cpu:*";
-  node.placed_on = 1;
-  graph.nodes = {node};
+  graph.append(node, 1);
   DeviceInfo devices[2];
   devices[0].name = "/cpu:0";
   devices[1].name = "/cpu:1";

@@ -193,7 +193,7 @@ TEST_CASE("an error of a constant's copy names the constant's node", "[runtime][
   {
     Graph whole;
     const auto c = constant(whole, 1.0f, {.name = "weights"});
-    graph.nodes.push_back(c.node());
+    graph.append(c.node());
     graph.fetches.push_back({0, 0});
   }
   place.memory.on_start = [&] { place.memory.waiting[0].second(resource_exhausted("full"), AnyTensor()); };

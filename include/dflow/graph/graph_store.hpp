@@ -71,13 +71,15 @@ class GraphStore {
 
   // ---- for any thread ----
 
-  std::size_t size() const noexcept { return nodes_.size(); }
+  std::size_t size() const noexcept { return nodes_->size(); }
   /// Counts up with every node: what was derived from the nodes at one version holds as long as the version does.
-  std::uint64_t version() const noexcept { return nodes_.size(); }
+  std::uint64_t version() const noexcept { return nodes_->size(); }
   /// Precondition: the id is that of a handle, or below a `size()` that this thread has seen. Valid while the store
   /// lives.
-  const Node& node(NodeId id) const noexcept { return nodes_[static_cast<std::size_t>(id)]; }
-  Nodes nodes() const noexcept { return Nodes(nodes_); }
+  const Node& node(NodeId id) const noexcept { return (*nodes_)[static_cast<std::size_t>(id)]; }
+  Nodes nodes() const noexcept { return Nodes(*nodes_); }
+  /// What keeps the nodes where they are, though the store may go: of compiled steps, which refer to them.
+  std::shared_ptr<const NodeList> keep_nodes() const noexcept { return nodes_; }
   /// The node of that full name, or -1.
   NodeId find(std::string_view name) const;
   /// The members of a named list, in the order of insertion.
@@ -90,7 +92,7 @@ class GraphStore {
 
   /// Appends a complete node whose name is free.
   NodeId append(Node node);
-  std::size_t num_appended() const noexcept { return nodes_.num_appended(); }
+  std::size_t num_appended() const noexcept { return nodes_->num_appended(); }
   bool has_name(std::string_view name) const { return node_of_name_.find(name) != node_of_name_.end(); }
   /// `requested` inside the current name scope, made unique by a suffix "_1", "_2", ...
   std::string unique_name(std::string_view requested);
@@ -113,7 +115,7 @@ class GraphStore {
   template <class V>
   using NameMap = std::unordered_map<std::string, V, NameHash, std::equal_to<>>;
 
-  NodeList nodes_;
+  const std::shared_ptr<NodeList> nodes_ = std::make_shared<NodeList>();
   // The thread that builds holds the mutex to change these, others to read them.
   mutable std::shared_mutex mutex_;
   NameMap<NodeId> node_of_name_;

@@ -152,16 +152,16 @@ DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.
 DFLOW_INLINE GraphStore::~GraphStore() = default;
 
 DFLOW_INLINE NodeId GraphStore::append(Node node) {
-  const std::size_t position = nodes_.num_appended();
+  const std::size_t position = nodes_->num_appended();
   if (position >= static_cast<std::size_t>(std::numeric_limits<NodeId>::max())) {
     throw Error(resource_exhausted("the graph has as many nodes as it can have"));
   }
   const auto id = static_cast<NodeId>(position);
-  nodes_.reserve_one();
+  nodes_->reserve_one();
   const std::unique_lock lock(mutex_);
   node_of_name_.emplace(node.name, id);
-  nodes_.append(std::move(node));
-  if (num_drafts_ == 0) nodes_.publish();
+  nodes_->append(std::move(node));
+  if (num_drafts_ == 0) nodes_->publish();
   return id;
 }
 
@@ -197,7 +197,8 @@ DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore
 
 // ---- drafts ----
 
-DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept : graph_(graph), first_(graph.nodes_.num_appended()) {
+DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept
+    : graph_(graph), first_(graph.nodes_->num_appended()) {
   ++graph_.num_drafts_;
 }
 
@@ -205,12 +206,12 @@ DFLOW_INLINE GraphStore::Draft::~Draft() {
   const std::unique_lock lock(graph_.mutex_);
   --graph_.num_drafts_;
   if (!is_published_) {
-    for (std::size_t i = first_; i < graph_.nodes_.num_appended(); ++i) {
-      graph_.node_of_name_.erase(graph_.nodes_[i].name);
+    for (std::size_t i = first_; i < graph_.nodes_->num_appended(); ++i) {
+      graph_.node_of_name_.erase((*graph_.nodes_)[i].name);
     }
-    graph_.nodes_.drop_from(first_);
+    graph_.nodes_->drop_from(first_);
   }
-  if (graph_.num_drafts_ == 0) graph_.nodes_.publish();
+  if (graph_.num_drafts_ == 0) graph_.nodes_->publish();
 }
 
 }  // namespace dflow

@@ -7,49 +7,75 @@
 #include <dflow/graph/step_graph.hpp>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 #include <variant>
 
 namespace dflow {
 
-namespace detail {
-
-DFLOW_INLINE bool is_edge_before(Endpoint a, Endpoint b) noexcept {
-  return a.node != b.node ? a.node < b.node : a.index < b.index;
+DFLOW_INLINE NodeId StepGraph::append(StepNode like, std::span<const Endpoint> its_inputs,
+                                      std::span<const NodeId> its_controls) {
+  like.input_begin = static_cast<std::uint32_t>(inputs.size());
+  like.num_inputs = static_cast<std::uint32_t>(its_inputs.size());
+  like.control_begin = static_cast<std::uint32_t>(control_inputs.size());
+  like.num_controls = static_cast<std::uint32_t>(its_controls.size());
+  inputs.insert(inputs.end(), its_inputs.begin(), its_inputs.end());
+  control_inputs.insert(control_inputs.end(), its_controls.begin(), its_controls.end());
+  nodes.push_back(like);
+  return static_cast<NodeId>(nodes.size()) - 1;
 }
 
-}  // namespace detail
+DFLOW_INLINE NodeId StepGraph::append(Node new_node, std::int32_t placed_on) {
+  if (made.empty() || made.back().use_count() > 1) made.push_back(std::make_shared<std::deque<Node>>());
+  const Node& kept = made.back()->emplace_back(std::move(new_node));
+  StepNode node(kept);
+  node.placed_on = placed_on;
+  return append(node, kept.inputs, kept.control_inputs);
+}
 
-DFLOW_INLINE EdgePositions::EdgePositions(std::span<const Endpoint> edges) {
-  sorted_.reserve(edges.size());
-  for (const Endpoint edge : edges) sorted_.push_back({edge, static_cast<std::int32_t>(sorted_.size())});
-  const auto is_before = [](const Entry& a, const Entry& b) { return detail::is_edge_before(a.edge, b.edge); };
-  if (!std::is_sorted(sorted_.begin(), sorted_.end(), is_before)) std::sort(sorted_.begin(), sorted_.end(), is_before);
+/// Sorted by counting, so that a node costs the same among few and among many.
+DFLOW_INLINE EdgePositions::EdgePositions(std::span<const Endpoint> edges, std::size_t num_nodes) {
+  if (edges.empty()) return;
+  first_.resize(num_nodes + 1);
+  for (const Endpoint edge : edges) ++first_[static_cast<std::size_t>(edge.node)];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());  // where each node's end
+  entries_.resize(edges.size());
+  for (std::size_t i = edges.size(); i-- > 0;) {
+    std::int32_t& first = first_[static_cast<std::size_t>(edges[i].node)];
+    entries_[static_cast<std::size_t>(--first)] = {edges[i].index, static_cast<std::int32_t>(i)};
+  }
+  for (std::size_t node = 0; node < num_nodes; ++node) {
+    const auto begin = entries_.begin() + first_[node], end = entries_.begin() + first_[node + 1];
+    if (end - begin < 2) continue;
+    std::sort(begin, end, [](const Entry& a, const Entry& b) { return a.index < b.index; });
+    const auto alike =
+        std::adjacent_find(begin, end, [](const Entry& a, const Entry& b) { return a.index == b.index; });
+    if (alike != end && twice_ < 0) twice_ = alike->position;
+  }
 }
 
 DFLOW_INLINE std::int32_t EdgePositions::find(Endpoint edge) const noexcept {
-  const auto found = std::lower_bound(sorted_.begin(), sorted_.end(), edge, [](const Entry& entry, Endpoint wanted) {
-    return detail::is_edge_before(entry.edge, wanted);
-  });
-  return found != sorted_.end() && found->edge == edge ? found->position : -1;
-}
-
-DFLOW_INLINE std::int32_t EdgePositions::twice() const noexcept {
-  const auto found = std::adjacent_find(sorted_.begin(), sorted_.end(),
-                                        [](const Entry& a, const Entry& b) { return a.edge == b.edge; });
-  return found == sorted_.end() ? -1 : found->position;
+  const auto node = static_cast<std::size_t>(edge.node);
+  if (edge.node < 0 || node + 1 >= first_.size()) return -1;
+  const auto begin = entries_.begin() + first_[node], end = entries_.begin() + first_[node + 1];
+  const auto found = std::lower_bound(begin, end, edge.index,
+                                      [](const Entry& entry, std::int32_t index) { return entry.index < index; });
+  return found != end && found->index == edge.index ? found->position : -1;
 }
 
 DFLOW_INLINE void require_topological_order(const StepGraph& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const Node& node = graph.nodes[i];
+    const StepNode& node = graph.nodes[i];
     const auto is_before = [i](NodeId id) { return id >= 0 && static_cast<std::size_t>(id) < i; };
-    if (std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return is_before(input.node); }) &&
-        std::all_of(node.control_inputs.begin(), node.control_inputs.end(), is_before)) {
+    const std::span<const Endpoint> inputs = graph.inputs_of(node);
+    const std::span<const NodeId> controls = graph.controls_of(node);
+    if (std::all_of(inputs.begin(), inputs.end(), [&](Endpoint input) { return is_before(input.node); }) &&
+        std::all_of(controls.begin(), controls.end(), is_before)) {
       continue;
     }
-    throw Error(invalid_argument(str_cat("'", node.name, "' depends on a later node: a step cannot have cycles"))
-                    .with_node(node.op->name, node.name)
-                    .with_location(node.where));
+    throw Error(invalid_argument(str_cat("'", node->name, "' depends on a later node: a step cannot have cycles"))
+                    .with_node(node->op->name, node->name)
+                    .with_location(node->where));
   }
 }
 

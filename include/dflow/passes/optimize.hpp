@@ -27,7 +27,7 @@ inline constexpr std::size_t default_folded_bytes = 10 << 20;
 namespace detail {
 /// The same for nodes that compute the same, and for others hardly ever: of all that `merge_common_subexpressions`
 /// compares.
-std::uint64_t node_hash(const Node& node);
+std::uint64_t node_hash(const StepGraph& graph, const StepNode& node);
 }  // namespace detail
 
 // Passes work on graphs without cycles. Errors: InvalidArgument, naming a node that depends on a later one.

@@ -1,15 +1,15 @@
 #pragma once
 
+#include <dflow/base/position_table.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/prune.hpp>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,7 +17,7 @@ namespace dflow {
 
 namespace detail {
 
-DFLOW_INLINE bool is_constant(const Node& node) { return node.op->role == OpRole::constant && !node.is_fed_only; }
+DFLOW_INLINE bool is_constant(const StepNode& node) { return node.op->role == OpRole::constant && !node.is_fed_only; }
 
 DFLOW_INLINE std::vector<bool> fed_nodes(const StepGraph& graph) {
   std::vector<bool> is_fed(graph.nodes.size());
@@ -28,16 +28,16 @@ DFLOW_INLINE std::vector<bool> fed_nodes(const StepGraph& graph) {
 /// Runs one node on the host, outside any step. Empty if its kernel does not exist, is asynchronous or fails: the node
 /// then stays, and fails in the step that runs it.
 DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node,
-                                                            const PassContext& pass) {
+                                                            std::span<const Endpoint> edges, const PassContext& pass) {
   const DeviceContext& host = *pass.host;
   const KernelEntry* entry = pass.kernels->find(host.type, node.op->name);
   if (entry == nullptr || entry->op != node.op || !entry->supports_types(node.types)) return std::nullopt;
   std::vector<AnyTensor> slots;
   std::vector<OutputInfo> inputs;
   std::vector<std::int32_t> input_slots;
-  for (const Endpoint input : node.inputs) {
+  for (const Endpoint input : edges) {
     input_slots.push_back(static_cast<std::int32_t>(slots.size()));
-    slots.push_back(constant_value(graph.node(input.node)));
+    slots.push_back(constant_value(*graph.node(input.node)));
     inputs.push_back(graph.output(input));
   }
   KernelContext::Wiring wiring;
@@ -82,15 +82,14 @@ DFLOW_INLINE Node constant_like(const Node& node, std::size_t output, AnyTensor 
   constant.types.push_back(value.dtype());
   constant.outputs = {{value.dtype(), value.shape()}};
   constant.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{std::move(value)});
-  constant.placed_on = node.placed_on;
   constant.where = node.where;
   return constant;
 }
 
 /// Preconditions for computing a node once and for all, but for what its inputs are.
-DFLOW_INLINE bool may_be_folded(const Node& node, bool is_fed, bool is_target) {
-  return !is_fed && !node.is_fed_only && !node.op->is_stateful && !node.inputs.empty() && !node.outputs.empty() &&
-         node.control_inputs.empty() && !is_target;
+DFLOW_INLINE bool may_be_folded(const StepNode& node, bool is_fed, bool is_target) {
+  return !is_fed && !node.is_fed_only && !node.op->is_stateful && node.num_inputs != 0 && node.num_outputs != 0 &&
+         node.num_controls == 0 && !is_target;
 }
 
 /// True if it has changed anything.
@@ -100,10 +99,11 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
   std::vector<bool> is_target(graph.nodes.size());
   for (const NodeId target : graph.targets) is_target[static_cast<std::size_t>(target)] = true;
   // Whatever is folded begins at a node that reads constants alone, and most steps have none.
-  const auto reads_constants = [&](const Node& node) {
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) {
-      const Node& from = graph.node(input.node);
-      return is_constant(from) && !is_fed[static_cast<std::size_t>(input.node)] && from.control_inputs.empty();
+  const auto reads_constants = [&](const StepNode& node) {
+    const std::span<const Endpoint> inputs = graph.inputs_of(node);
+    return std::all_of(inputs.begin(), inputs.end(), [&](Endpoint input) {
+      const StepNode& from = graph.node(input.node);
+      return is_constant(from) && !is_fed[static_cast<std::size_t>(input.node)] && from.num_controls == 0;
     });
   };
   bool any = false;
@@ -113,7 +113,11 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
   if (!any) return false;
   bool has_changed = false;
   StepGraph folded;
+  folded.graph = graph.graph;
+  folded.made = graph.made;
   folded.nodes.reserve(graph.nodes.size());
+  folded.inputs.reserve(graph.inputs.size());
+  folded.control_inputs.reserve(graph.control_inputs.size());
   std::vector<std::vector<Endpoint>> moved(graph.nodes.size());  // new place of each output of a folded node
   std::vector<NodeId> new_id(graph.nodes.size(), -1);
   const auto place_of = [&](Endpoint edge) -> Endpoint {
@@ -124,19 +128,20 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
   std::vector<bool> is_value(graph.nodes.size());  // by new id: a constant that is read as such, not fed
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     context.check_in(i);
-    Node node = std::move(graph.nodes[i]);
-    for (Endpoint& input : node.inputs) input = place_of(input);
-    for (NodeId& control : node.control_inputs) control = new_id[static_cast<std::size_t>(control)];
+    const StepNode& node = graph.nodes[i];
+    const std::span<Endpoint> inputs = graph.inputs_of(node);
+    const std::span<NodeId> controls = graph.controls_of(node);
+    for (Endpoint& input : inputs) input = place_of(input);
+    for (NodeId& control : controls) control = new_id[static_cast<std::size_t>(control)];
     const bool foldable = may_be_folded(node, is_fed[i], is_target[i]) &&
-                          std::all_of(node.inputs.begin(), node.inputs.end(),
+                          std::all_of(inputs.begin(), inputs.end(),
                                       [&](Endpoint input) { return is_value[static_cast<std::size_t>(input.node)]; });
     if (foldable) {
-      const std::optional<std::size_t> bytes = known_output_bytes(node);
+      const std::optional<std::size_t> bytes = known_output_bytes(*node);
       if (bytes && *bytes <= max_bytes) {
-        if (auto values = evaluate(folded, node, context)) {
+        if (auto values = evaluate(folded, *node, inputs, context)) {
           for (std::size_t o = 0; o < values->size(); ++o) {
-            moved[i].push_back({static_cast<NodeId>(folded.nodes.size()), 0});
-            folded.nodes.push_back(constant_like(node, o, std::move((*values)[o])));
+            moved[i].push_back({folded.append(constant_like(*node, o, std::move((*values)[o])), node.placed_on), 0});
             is_value.resize(std::max(is_value.size(), folded.nodes.size()));
             is_value[folded.nodes.size() - 1] = true;
           }
@@ -146,11 +151,10 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
         }
       }
     }
-    new_id[i] = static_cast<NodeId>(folded.nodes.size());
-    is_value.resize(std::max(is_value.size(), folded.nodes.size() + 1));
+    new_id[i] = folded.append(node, inputs, controls);
+    is_value.resize(std::max(is_value.size(), folded.nodes.size()));
     // Who reads a constant waits for what the constant was built after.
-    is_value[folded.nodes.size()] = !is_fed[i] && is_constant(node) && node.control_inputs.empty();
-    folded.nodes.push_back(std::move(node));
+    is_value[folded.nodes.size() - 1] = !is_fed[i] && is_constant(node) && node.num_controls == 0;
   }
   for (const Endpoint feed : graph.feeds) folded.feeds.push_back(place_of(feed));
   for (const Endpoint fetch : graph.fetches) folded.fetches.push_back(place_of(fetch));
@@ -159,64 +163,54 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
   return has_changed;
 }
 
-DFLOW_INLINE std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
-  return hash * 0xff51afd7ed558ccdu;
-}
-
-DFLOW_INLINE std::uint64_t node_hash(const Node& node) {
+DFLOW_INLINE std::uint64_t node_hash(const StepGraph& graph, const StepNode& node) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(node.op);
-  for (std::size_t t = 0; t < node.types.size; ++t) hash = mix(hash, static_cast<std::uint64_t>(node.types[t]));
-  for (const Endpoint input : node.inputs) hash = mix(hash, EndpointHash{}(input));
-  if (node.attrs != nullptr) {
-    for (const AttrField& field : node.op->attr_fields) hash = mix(hash, attr_hash(field.get(node.attrs.get())));
+  for (std::size_t t = 0; t < node->types.size; ++t) hash = mix_hash(hash, static_cast<std::uint64_t>(node->types[t]));
+  for (const Endpoint input : graph.inputs_of(node)) hash = mix_hash(hash, EndpointHash{}(input));
+  if (node->attrs != nullptr) {
+    for (const AttrField& field : node.op->attr_fields) hash = mix_hash(hash, attr_hash(field.get(node->attrs.get())));
   }
-  for (const NodeId control : node.control_inputs) hash = mix(hash, ~static_cast<std::uint64_t>(control));
-  return mix(hash, static_cast<std::uint64_t>(node.placed_on));
+  for (const NodeId control : graph.controls_of(node)) hash = mix_hash(hash, ~static_cast<std::uint64_t>(control));
+  return mix_hash(hash, static_cast<std::uint64_t>(node.placed_on));
 }
 
-DFLOW_INLINE bool computes_the_same(const Node& a, const Node& b) {
-  if (a.op != b.op || !(a.types == b.types) || a.inputs != b.inputs || a.control_inputs != b.control_inputs ||
-      a.placed_on != b.placed_on || a.outputs.size() != b.outputs.size()) {
+DFLOW_INLINE bool computes_the_same(const StepGraph& graph, const StepNode& a, const StepNode& b) {
+  const auto is_equal = [](const auto& x, const auto& y) { return std::equal(x.begin(), x.end(), y.begin(), y.end()); };
+  if (a.op != b.op || a.placed_on != b.placed_on || a.num_outputs != b.num_outputs || !(a->types == b->types) ||
+      !is_equal(graph.inputs_of(a), graph.inputs_of(b)) || !is_equal(graph.controls_of(a), graph.controls_of(b))) {
     return false;
   }
-  if (a.attrs == b.attrs) return true;
+  if (a->attrs == b->attrs) return true;
   return std::all_of(a.op->attr_fields.begin(), a.op->attr_fields.end(),
-                     [&](const AttrField& field) { return attr_equal(attr_of(a, field), attr_of(b, field)); });
+                     [&](const AttrField& field) { return attr_equal(attr_of(*a, field), attr_of(*b, field)); });
 }
 
 /// Comparing large constants costs more than keeping both.
-DFLOW_INLINE bool is_worth_merging(const Node& node) {
+DFLOW_INLINE bool is_worth_merging(const StepNode& node) {
   if (!is_constant(node)) return true;
-  return constant_value(node).bytes() <= 4096;
+  return constant_value(*node).bytes() <= 4096;
 }
 
 /// True if it has changed anything.
 DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
-  bool has_changed = false;
   const std::vector<bool> is_fed = fed_nodes(graph);
+  bool has_changed = false;
   std::vector<NodeId> same_as(graph.nodes.size());
-  std::unordered_multimap<std::uint64_t, NodeId> seen;
-  seen.reserve(graph.nodes.size());
+  PositionTable seen;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     context.check_in(i);
     const auto id = static_cast<NodeId>(i);
-    Node& node = graph.nodes[i];
+    const StepNode& node = graph.nodes[i];
     same_as[i] = id;
-    for (Endpoint& input : node.inputs) input.node = same_as[static_cast<std::size_t>(input.node)];
-    for (NodeId& control : node.control_inputs) control = same_as[static_cast<std::size_t>(control)];
-    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.outputs.empty() || !is_worth_merging(node))
+    for (Endpoint& input : graph.inputs_of(node)) input.node = same_as[static_cast<std::size_t>(input.node)];
+    for (NodeId& control : graph.controls_of(node)) control = same_as[static_cast<std::size_t>(control)];
+    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.num_outputs == 0 || !is_worth_merging(node))
       continue;
-    const std::uint64_t hash = node_hash(node);
-    const auto [first, last] = seen.equal_range(hash);
-    const auto twin =
-        std::find_if(first, last, [&](const auto& entry) { return computes_the_same(graph.node(entry.second), node); });
-    if (twin == last) {
-      seen.emplace(hash, id);
-    } else {
-      same_as[i] = twin->second;
-      has_changed = true;
-    }
+    const NodeId twin = seen.find_or_insert(
+        node_hash(graph, node), id, [&](NodeId other) { return computes_the_same(graph, graph.node(other), node); });
+    if (twin < 0) continue;
+    same_as[i] = twin;
+    has_changed = true;
   }
   for (Endpoint& fetch : graph.fetches) fetch.node = same_as[static_cast<std::size_t>(fetch.node)];
   return has_changed;

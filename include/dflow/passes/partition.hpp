@@ -42,7 +42,8 @@ struct Partitions {
 /// - Each edge whose ends are on different devices, or in different memories (an argument may be wanted in host memory
 ///   on any device), becomes one Send and one Recv per (tensor, destination device, destination memory), whoever its
 ///   ends are.
-/// - A control edge that crosses becomes a Send and Recv of an empty tensor.
+/// - A control edge that crosses becomes a Send and Recv of an empty tensor; many of one node from one device become
+///   one.
 /// - A fed edge goes straight to where it is read: as a feed of each part that reads it in the client's memory, else by
 ///   a Send of the client. A fetch is one of its part's where it is made in the client's memory, else sent to the
 ///   client.

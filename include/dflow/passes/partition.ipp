@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/position_table.hpp>
 #include <dflow/kernels/host_arguments.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
@@ -9,12 +10,48 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace dflow {
 
 namespace detail {
+
+/// What has come to a place: an output of a node by its number, or something else of it.
+struct BroughtTo {
+  enum What : std::int32_t { control_edge = -1, constant_copy = -2, constant_wait = -3 };
+  NodeId node = -1;
+  std::int32_t what = 0;
+  std::size_t device = 0;
+  std::size_t memory = 0;
+  friend bool operator==(const BroughtTo&, const BroughtTo&) = default;
+};
+
+/// By what node it is there.
+class BroughtNodes {
+ public:
+  /// Its position, and whether it is new: -1 until it is set.
+  std::pair<std::size_t, bool> add(const BroughtTo& to) {
+    const auto end = static_cast<std::int32_t>(brought_.size());
+    const std::int32_t found = table_.find_or_insert(hash(to), end, [&](std::int32_t i) { return is_at(i, to); });
+    if (found < 0) brought_.emplace_back(to, -1);
+    return {static_cast<std::size_t>(found < 0 ? end : found), found < 0};
+  }
+  NodeId& at(std::size_t position) { return brought_[position].second; }
+  /// Null if it has not come there.
+  const NodeId* find(const BroughtTo& to) const {
+    const std::int32_t found = table_.find(hash(to), [&](std::int32_t i) { return is_at(i, to); });
+    return found < 0 ? nullptr : &brought_[static_cast<std::size_t>(found)].second;
+  }
+
+ private:
+  static std::uint64_t hash(const BroughtTo& to) {
+    return mix_hash(mix_hash(EndpointHash{}({to.node, to.what}), to.device), to.memory);
+  }
+  bool is_at(std::int32_t i, const BroughtTo& to) const { return brought_[static_cast<std::size_t>(i)].first == to; }
+
+  std::vector<std::pair<BroughtTo, NodeId>> brought_;
+  PositionTable table_;
+};
 
 /// Walks a placed graph in topological order and deals its nodes out to partitions.
 class Partitioner {
@@ -28,19 +65,21 @@ class Partitioner {
         parts_(devices.size()),
         new_id_(graph_.nodes.size(), -1),
         host_outputs_(graph_.nodes.size()),
-        feeds_(graph_.feeds),
+        feeds_(graph_.feeds, graph_.nodes.size()),
         has_feed_(graph_.nodes.size()),
         client_memory_(number_of(host_memory_of(client))) {
     for (std::size_t d = 0; d < devices.size(); ++d) {
       parts_[d].device = d;
       memories_.push_back({number_of(memory_of(devices[d])), number_of(host_memory_of(devices[d]))});
+      parts_[d].graph.graph = graph_.graph;
+      parts_[d].graph.made = graph_.made;
     }
     for (const Endpoint feed : graph_.feeds) has_feed_[at(feed.node)] = true;
   }
 
   Partitions partition() {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const Node& node = graph_.nodes[i];
+      const StepNode& node = graph_.nodes[i];
       if (!node.is_fed_only && node.op->role != OpRole::constant) add_node(static_cast<NodeId>(i));
     }
     for (std::size_t f = 0; f < graph_.fetches.size(); ++f) add_fetch(f);
@@ -65,8 +104,14 @@ class Partitioner {
     std::size_t device = 0;
     MemoryNumber memory = 0;
   };
-  /// What has come to a place, besides the outputs of a node by their numbers.
-  enum What : std::int32_t { control_edge = -1, constant_copy = -2, constant_wait = -3 };
+  /// What a node waits for on another device, and the Recv that says that all of it has run.
+  struct JoinedControls {
+    std::vector<NodeId> sources;
+    std::size_t to = 0;
+    NodeId node = -1;
+  };
+  /// Fewer control edges from one device cross one by one, each for all its readers.
+  static constexpr std::size_t min_joined = 4;
   static constexpr std::size_t client_place = static_cast<std::size_t>(-1);
 
   static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
@@ -93,7 +138,7 @@ class Partitioner {
   bool has_own_memory(std::size_t device) const {
     return device != client_place && memories_[device].own != memories_[device].host;
   }
-  const KernelEntry* entry_of(const Node& node, std::size_t device) const {
+  const KernelEntry* entry_of(const StepNode& node, std::size_t device) const {
     return has_own_memory(device) ? kernels_[device].find(info(device).type, node.op->name) : nullptr;
   }
   Place place_of(Endpoint edge) const {
@@ -101,70 +146,97 @@ class Partitioner {
                     static_cast<std::size_t>(edge.index));
   }
 
-  NodeId append(std::size_t device, Node node) {
-    std::vector<Node>& nodes = parts_[device].graph.nodes;
-    node.placed_on = static_cast<std::int32_t>(device);
-    nodes.push_back(std::move(node));
-    return static_cast<NodeId>(nodes.size()) - 1;
+  NodeId append(std::size_t device, Node made) {
+    return parts_[device].graph.append(std::move(made), static_cast<std::int32_t>(device));
   }
 
   void add_node(NodeId id) {
     const std::size_t here = device(id);
-    Node node = graph_.node(id);
+    const StepNode& node = graph_.node(id);
     std::vector<bool> host_inputs;
     if (const KernelEntry* entry = entry_of(node, here)) {
-      host_inputs = host_inputs_of(node, *entry);
-      host_outputs_[at(id)] = host_outputs_of(node, *entry);
+      host_inputs = host_inputs_of(*node, *entry);
+      host_outputs_[at(id)] = host_outputs_of(*node, *entry);
     }
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Endpoint input = node.inputs[i];
-      node.inputs[i] = bring(input, place_at(here, graph_.output(input).dtype, host_inputs, i));
+    inputs_.clear();
+    for (const Endpoint input : graph_.inputs_of(node)) {
+      inputs_.push_back(bring(input, place_at(here, graph_.output(input).dtype, host_inputs, inputs_.size())));
     }
-    node.control_inputs = bring_controls(id, here);
-    new_id_[at(id)] = append(here, std::move(node));
+    new_id_[at(id)] = parts_[here].graph.append(node, inputs_, bring_controls(id, here));
   }
 
   // ---- control edges ----
 
   /// A constant that is in the step for its value, but was built after something.
   bool is_late_constant(NodeId id) const {
-    return graph_.node(id).op->role == OpRole::constant && !graph_.node(id).control_inputs.empty();
+    return graph_.node(id).op->role == OpRole::constant && graph_.node(id).num_controls != 0;
   }
 
   std::vector<NodeId> bring_controls(NodeId id, std::size_t to) {
     std::vector<NodeId> controls;
-    for (const NodeId control : graph_.node(id).control_inputs) {
-      const Node& source = graph_.node(control);
+    std::vector<std::vector<NodeId>> crossing;  // by device
+    for (const NodeId control : graph_.controls_of(graph_.node(id))) {
+      const StepNode& source = graph_.node(control);
       if (is_late_constant(control)) {
         controls.push_back(wait_for_constant(control, to));
-      } else if (!source.is_fed_only && source.op->role != OpRole::constant) {  // those are there from the beginning
-        controls.push_back(device(control) == to ? new_id_[at(control)] : bring_control(control, to));
+      } else if (source.is_fed_only || source.op->role == OpRole::constant) {
+        continue;  // it is there from the beginning
+      } else if (device(control) == to) {
+        controls.push_back(new_id_[at(control)]);
+      } else {
+        crossing.resize(devices_.size());
+        crossing[device(control)].push_back(control);
+      }
+    }
+    for (std::vector<NodeId>& sources : crossing) {
+      if (sources.size() >= min_joined) {
+        controls.push_back(bring_joined_controls(id, std::move(sources), to));
+      } else {
+        for (const NodeId source : sources) controls.push_back(bring_control(source, to));
       }
     }
     return controls;
   }
 
+  /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same.
+  NodeId bring_joined_controls(NodeId reader_id, std::vector<NodeId> sources, std::size_t to) {
+    std::uint64_t hash = to;
+    for (const NodeId source : sources) hash = mix_hash(hash, static_cast<std::uint64_t>(source));
+    const auto end = static_cast<std::int32_t>(joined_.size());
+    const std::int32_t found = joined_table_.find_or_insert(hash, end, [&](std::int32_t i) {
+      const JoinedControls& joined = joined_[static_cast<std::size_t>(i)];
+      return joined.to == to && joined.sources == sources;
+    });
+    if (found >= 0) return joined_[static_cast<std::size_t>(found)].node;
+    const std::size_t from = device(sources.front());
+    std::vector<NodeId> after;
+    for (const NodeId source : sources) after.push_back(new_id_[at(source)]);
+    const NodeId node =
+        send_token(*graph_.node(reader_id), str_cat("/_token_", from, "_", to), std::move(after), from, to);
+    joined_.push_back({std::move(sources), to, node});
+    return node;
+  }
+
   /// An empty constant that waits for what a constant was built after. Constants may wait for one another in long
   /// chains, so the first of a chain comes first.
   NodeId wait_for_constant(NodeId id, std::size_t to) {
-    const auto key_of_wait = [to](NodeId constant) {
-      return std::tuple(constant, std::int32_t{constant_wait}, to, MemoryNumber{0});
-    };
+    const auto place_of_wait = [to](NodeId constant) { return BroughtTo{constant, BroughtTo::constant_wait, to, 0}; };
     std::vector<NodeId> open{id};
     while (!open.empty()) {
       const NodeId next = open.back();
       const std::size_t before = open.size();
-      for (const NodeId control : graph_.node(next).control_inputs) {
-        if (is_late_constant(control) && !brought_.contains(key_of_wait(control))) open.push_back(control);
+      for (const NodeId control : graph_.controls_of(graph_.node(next))) {
+        if (is_late_constant(control) && brought_.find(place_of_wait(control)) == nullptr) open.push_back(control);
       }
       if (open.size() != before) continue;
       open.pop_back();
-      if (brought_.contains(key_of_wait(next))) continue;
-      Node wait = empty_constant(graph_.node(next), "/_wait");
+      if (brought_.find(place_of_wait(next)) != nullptr) continue;
+      Node wait = empty_constant(*graph_.node(next), "/_wait");
       wait.control_inputs = bring_controls(next, to);
-      brought_.emplace(key_of_wait(next), append(to, std::move(wait)));
+      const NodeId made = append(to, std::move(wait));
+      brought_.at(brought_.add(place_of_wait(next)).first) = made;
     }
-    return brought_.at(key_of_wait(id));
+    return *brought_.find(place_of_wait(id));
   }
 
   static Node empty_constant(const Node& source, std::string_view suffix) {
@@ -180,16 +252,20 @@ class Partitioner {
 
   /// A control edge travels as a Send and Recv of an empty tensor that waits for its source.
   NodeId bring_control(NodeId source_id, std::size_t to) {
-    const auto [found, is_new] = brought_.try_emplace({source_id, control_edge, to, 0}, -1);
-    if (!is_new) return found->second;
-    const std::size_t from = device(source_id);
-    const Node& source = graph_.node(source_id);
-    const NodeId token = append(from, empty_constant(source, str_cat("/_token_", to)));
-    const std::string name = str_cat("^", source.name);
-    const NodeId send = add_send({from, memories_[from].own}, to, name, {token, 0}, source, DType::float32);
-    parts_[from].graph.node(send).control_inputs.push_back(new_id_[at(source_id)]);
-    const OutputInfo edge{DType::float32, PartialShape({0})};
-    return found->second = add_recv(from, {to, memories_[to].own}, name, source, edge);
+    const auto [place, is_new] = brought_.add({source_id, BroughtTo::control_edge, to, 0});
+    if (!is_new) return brought_.at(place);
+    const Node& source = *graph_.node(source_id);
+    return brought_.at(place) =
+               send_token(source, str_cat("/_token_", to), {new_id_[at(source_id)]}, device(source_id), to);
+  }
+
+  /// Sends an empty tensor after some nodes, named after the user's node `of`. Returns its Recv.
+  NodeId send_token(const Node& of, std::string_view suffix, std::vector<NodeId> after, std::size_t from,
+                    std::size_t to) {
+    const NodeId token = append(from, empty_constant(of, suffix));
+    const std::string name = str_cat("^", of.name);
+    add_send({from, memories_[from].own}, to, name, {token, 0}, of, DType::float32, std::move(after));
+    return add_recv(from, {to, memories_[to].own}, name, of, {DType::float32, PartialShape({0})});
   }
 
   // ---- tensors ----
@@ -200,17 +276,17 @@ class Partitioner {
     if (const auto feed = find_feed(edge)) return {bring_feed(*feed, wanted), 0};
     const Place from = place_of(edge);
     if (from.device == wanted.device && from.memory == wanted.memory) return {new_id_[at(edge.node)], edge.index};
-    const auto [found, is_new] = brought_.try_emplace({edge.node, edge.index, wanted.device, wanted.memory}, -1);
-    if (!is_new) return {found->second, 0};
-    const Node& source = graph_.node(edge.node);
+    const auto [place, is_new] = brought_.add({edge.node, edge.index, wanted.device, wanted.memory});
+    if (!is_new) return {brought_.at(place), 0};
+    const Node& source = *graph_.node(edge.node);
     const std::string name = tensor_name(edge, wanted);
     add_send(from, wanted.device, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
-    return {found->second = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
+    return {brought_.at(place) = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
   }
 
   /// What one Send and one Recv know a tensor by.
   std::string tensor_name(Endpoint edge, Place wanted) const {
-    std::string name = graph_.node(edge.node).name;
+    std::string name = graph_.node(edge.node)->name;
     if (edge.index != 0) name += str_cat(":", edge.index);
     if (has_own_memory(wanted.device) && is_host(wanted)) name += "@host";
     return name;
@@ -222,22 +298,23 @@ class Partitioner {
   }
 
   NodeId copy_constant(NodeId id, std::size_t to) {
-    const auto [found, is_new] = brought_.try_emplace({id, constant_copy, to, 0}, -1);
-    if (!is_new) return found->second;
-    Node node = graph_.node(id);
-    node.control_inputs = bring_controls(id, to);
-    return found->second = append(to, std::move(node));
+    const auto [place, is_new] = brought_.add({id, BroughtTo::constant_copy, to, 0});
+    if (!is_new) return brought_.at(place);
+    StepNode copy = graph_.node(id);
+    copy.placed_on = static_cast<std::int32_t>(to);
+    const NodeId made = parts_[to].graph.append(copy, {}, bring_controls(id, to));
+    return brought_.at(place) = made;
   }
 
   NodeId bring_feed(std::size_t feed, Place wanted) {
     const Endpoint edge = graph_.feeds[feed];
-    const auto [found, is_new] = brought_.try_emplace({edge.node, edge.index, wanted.device, wanted.memory}, -1);
-    if (!is_new) return found->second;
-    const Node& source = graph_.node(edge.node);
+    const auto [place, is_new] = brought_.add({edge.node, edge.index, wanted.device, wanted.memory});
+    if (!is_new) return brought_.at(place);
+    const Node& source = *graph_.node(edge.node);
     if (wanted.memory != client_memory_) {
       const std::string name = tensor_name(edge, wanted);
       result_.sends.push_back({feed, {client_.name, client_.incarnation, info(wanted.device).name, name}});
-      return found->second = add_recv(client_place, wanted, name, source, graph_.output(edge));
+      return brought_.at(place) = add_recv(client_place, wanted, name, source, graph_.output(edge));
     }
     // Not by the fed node's name, which may run here for others, and have several outputs fed.
     Node node;
@@ -246,12 +323,12 @@ class Partitioner {
     node.types.push_back(graph_.output(edge).dtype);
     node.attrs = std::make_shared<const Placeholder::Attrs>(Placeholder::Attrs{graph_.output(edge).shape});
     node.outputs = {graph_.output(edge)};
-    node.is_fed_only = true;
     node.where = source.where;
     const NodeId id = append(wanted.device, std::move(node));
+    parts_[wanted.device].graph.node(id).is_fed_only = true;
     parts_[wanted.device].graph.feeds.push_back({id, 0});
     parts_[wanted.device].feeds.push_back(feed);
-    return found->second = id;
+    return brought_.at(place) = id;
   }
 
   void add_fetch(std::size_t f) {
@@ -261,7 +338,7 @@ class Partitioner {
       return;
     }
     if (is_constant(edge.node)) {
-      result_.known.push_back({f, std::nullopt, constant_value(graph_.node(edge.node))});
+      result_.known.push_back({f, std::nullopt, constant_value(*graph_.node(edge.node))});
       return;
     }
     const Place from = place_of(edge);
@@ -271,7 +348,7 @@ class Partitioner {
       part.fetches.push_back(f);
       return;
     }
-    const Node& source = graph_.node(edge.node);
+    const Node& source = *graph_.node(edge.node);
     const std::string name = str_cat(tensor_name(edge, on_host(client_place)), "#", f);
     add_send(from, client_place, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
     result_.receives.push_back(
@@ -291,19 +368,18 @@ class Partitioner {
     return str_cat(source.name, tensor.front() == '^' ? "/_control" : "/", what, number(a), "_", number(b), suffix);
   }
 
-  NodeId add_send(Place from, std::size_t to, const std::string& tensor, Endpoint value, const Node& source,
-                  DType dtype) {
+  void add_send(Place from, std::size_t to, const std::string& tensor, Endpoint value, const Node& source, DType dtype,
+                std::vector<NodeId> after = {}) {
     Node node;
     node.op = &op_def<Send>;
     node.name = node_name(source, tensor, "_send_", from.device, to);
     node.types.push_back(dtype);
     node.inputs = {value};
+    node.control_inputs = std::move(after);
     node.attrs = std::make_shared<const Send::Attrs>(
         Send::Attrs{tensor, info(from.device).name, info(to).name, info(from.device).incarnation, is_host(from)});
     node.where = source.where;
-    const NodeId id = append(from.device, std::move(node));
-    parts_[from.device].graph.targets.push_back(id);
-    return id;
+    parts_[from.device].graph.targets.push_back(append(from.device, std::move(node)));
   }
 
   NodeId add_recv(std::size_t from, Place to, const std::string& tensor, const Node& source, const OutputInfo& edge) {
@@ -325,14 +401,16 @@ class Partitioner {
   Partitions result_;
   std::vector<Partition> parts_;
   std::vector<NodeId> new_id_;                   ///< in the part of the node's device
+  std::vector<Endpoint> inputs_;                 ///< of the node that is being added
   std::vector<std::vector<bool>> host_outputs_;  ///< by node, where its device has a memory of its own
   EdgePositions feeds_;
   std::vector<bool> has_feed_;
   std::map<MemoryId, MemoryNumber> memory_numbers_;
   MemoryNumber client_memory_;
   std::vector<Memories> memories_;  ///< by device
-  /// What has come to a place already, by node, output or What, device and memory.
-  std::map<std::tuple<NodeId, std::int32_t, std::size_t, MemoryNumber>, NodeId> brought_;
+  BroughtNodes brought_;
+  std::vector<JoinedControls> joined_;
+  PositionTable joined_table_;
 };
 
 }  // namespace detail
@@ -343,7 +421,8 @@ DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> d
   Partition whole;
   whole.device = static_cast<std::size_t>(only);
   if (memory_of(devices[whole.device]) != host_memory_of(client) ||
-      std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return node.placed_on != only; })) {
+      std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [&](const StepNode& node) { return node.placed_on != only; })) {
     require_topological_order(graph);
     return detail::Partitioner(std::move(graph), devices, kernels, client).partition();
   }

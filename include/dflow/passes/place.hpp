@@ -105,7 +105,11 @@ class Placement {
 
   mutable std::shared_mutex mutex_;
   std::vector<Set> sets_;
-  std::vector<std::int32_t> first_of_;  ///< by set, its first device; -1: it is empty
+  struct Ends {
+    std::int32_t first = -1;  ///< -1: it is empty
+    std::int32_t last = -1;
+  };
+  std::vector<Ends> ends_;  ///< by set, its first and last device
   std::map<Set, SetId> set_ids_;
   std::map<std::pair<SetId, SetId>, SetId> intersections_;
   std::unordered_map<std::string, Constraint> constraints_;

@@ -22,14 +22,19 @@ DFLOW_INLINE Placement::Placement(std::vector<DeviceInfo> devices, std::vector<K
 DFLOW_INLINE Placement::SetId Placement::intern(const Set& set) {
   if (const auto found = set_ids_.find(set); found != set_ids_.end()) return found->second;
   const auto id = static_cast<SetId>(sets_.size());
-  const auto first = std::find(set.begin(), set.end(), true);
+  Ends ends;
+  for (std::size_t d = 0; d < set.size(); ++d) {
+    if (!set[d]) continue;
+    ends.last = static_cast<std::int32_t>(d);
+    if (ends.first < 0) ends.first = ends.last;
+  }
   sets_.push_back(set);
   try {
-    first_of_.push_back(first == set.end() ? -1 : static_cast<std::int32_t>(first - set.begin()));
+    ends_.push_back(ends);
     set_ids_.emplace(set, id);
   } catch (...) {
     sets_.pop_back();
-    first_of_.resize(sets_.size());
+    ends_.resize(sets_.size());
     throw;
   }
   return id;
@@ -46,7 +51,7 @@ DFLOW_INLINE Placement::SetId Placement::intersect(SetId a, SetId b) {
   return id;
 }
 
-DFLOW_INLINE bool Placement::is_empty(SetId set) const { return first_of_[static_cast<std::size_t>(set)] < 0; }
+DFLOW_INLINE bool Placement::is_empty(SetId set) const { return ends_[static_cast<std::size_t>(set)].first < 0; }
 
 DFLOW_INLINE bool Placement::contains(SetId set, std::int32_t device) const {
   return device >= 0 && sets_[static_cast<std::size_t>(set)][static_cast<std::size_t>(device)];
@@ -182,13 +187,15 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
 
 /// The first producer's device if that is allowed, else the first allowed.
 DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node, const GraphStore& graph) {
+  const auto [first, last] = ends_[static_cast<std::size_t>(group.allowed)];
+  if (first == last) return first;
   for (const Endpoint input : node.inputs) {
     if (is_nowhere(graph.node(input.node))) continue;
     const std::int32_t producers = groups_[static_cast<std::size_t>(root(input.node))].device;
     if (contains(group.allowed, producers)) return producers;
     break;
   }
-  return first_of_[static_cast<std::size_t>(group.allowed)];
+  return first;
 }
 
 DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
@@ -213,22 +220,24 @@ DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
 }
 
 DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, const GraphStore& graph) {
+  std::vector<std::pair<NodeId, NodeId>> later;  // joins over the back edges of loops
   for (std::size_t i = placed; i < count; ++i) {
     const auto id = static_cast<NodeId>(i);
     const Node& node = graph.node(id);
     parent_.push_back(id);
     groups_.push_back({allowed_for(id, node), -1});
-  }
-  for (std::size_t i = placed; i < count; ++i) {
-    const auto id = static_cast<NodeId>(i);
-    const Node& node = graph.node(id);
-    if (node.colocated_with >= 0) join(id, node, node.colocated_with, graph);
+    const auto join_with = [&](NodeId other) {
+      if (other > id) return later.emplace_back(id, other), void();
+      join(id, node, other, graph);
+    };
+    if (node.colocated_with >= 0) join_with(node.colocated_with);
     // A handle cannot leave its device: whoever uses it is where the state is.
     for (const Endpoint input : node.inputs) {
       const OutputInfo& edge = graph.node(input.node).outputs[static_cast<std::size_t>(input.index)];
-      if (edge.dtype == DType::resource) join(id, node, input.node, graph);
+      if (edge.dtype == DType::resource) join_with(input.node);
     }
   }
+  for (const auto& [id, other] : later) join(id, graph.node(id), other, graph);
   for (std::size_t i = placed; i < count; ++i) {
     const Node& node = graph.node(static_cast<NodeId>(i));
     Group& group = groups_[static_cast<std::size_t>(root(static_cast<NodeId>(i)))];
@@ -250,9 +259,9 @@ DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
 
 DFLOW_INLINE std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices) {
   std::string text;
-  for (const Node& node : graph.nodes) {
-    text +=
-        str_cat(node.name, ": ", node.op->name, " -> ", devices[static_cast<std::size_t>(node.placed_on)].name, "\n");
+  for (const StepNode& node : graph.nodes) {
+    const std::string& device = devices[static_cast<std::size_t>(node.placed_on)].name;
+    text += str_cat(node->name, ": ", node.op->name, " -> ", device, "\n");
   }
   return text;
 }

@@ -10,29 +10,36 @@
 
 namespace dflow {
 
+namespace detail {
+template <class Source>
+class Pruner;
+}
+
 /// Working memory of `prune`, to be used again: what a small step of a large graph costs then depends on the step
 /// alone.
 ///
 /// Thread safety: used by one call at a time.
 class PruneScratch {
  private:
-  friend class Pruner;
+  template <class Source>
+  friend class detail::Pruner;
   std::vector<std::uint32_t> marked_;  ///< per node of the graph: the call that last needed it
   std::vector<std::uint32_t> fed_;     ///< the call that last fed one of its outputs
+  std::vector<NodeId> fed_number_;     ///< of nodes that this call feeds, among these
   std::vector<NodeId> new_id_;         ///< of nodes that this call needs
   std::uint32_t call_ = 0;
 };
 
-/// Copies the part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A
+/// The part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A
 /// placeholder that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph
-/// and its copy.
+/// and with what the step has of it.
 ///
 /// The graph may grow meanwhile.
 /// Errors: InvalidArgument if an endpoint does not belong to the graph, or is fed twice.
 StepGraph prune(
     const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
     std::span<const NodeId> targets, PruneScratch& scratch,
-    FunctionRef<void(NodeId, Node&)> visit = [](NodeId, Node&) {});
+    FunctionRef<void(NodeId, StepNode&)> visit = [](NodeId, StepNode&) {});
 
 /// The same with working memory of its own.
 StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,

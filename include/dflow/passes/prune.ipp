@@ -9,18 +9,46 @@
 
 namespace dflow {
 
-/// Marks what a step needs, then copies (or moves) it over, ids renumbered.
+namespace detail {
+
+/// What `Pruner` reads of a graph.
+struct PrunedStore {
+  GraphStore::Nodes nodes;
+
+  std::size_t size() const { return nodes.size(); }
+  const Node& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  StepNode step_node(NodeId id) const { return StepNode(node(id)); }
+  std::span<const Endpoint> inputs(NodeId id) const { return node(id).inputs; }
+  std::span<const NodeId> controls(NodeId id) const { return node(id).control_inputs; }
+};
+
+/// The same of a step graph.
+struct PrunedStep {
+  const StepGraph& graph;
+
+  std::size_t size() const { return graph.nodes.size(); }
+  const Node& node(NodeId id) const { return *graph.node(id); }
+  StepNode step_node(NodeId id) const { return graph.node(id); }
+  std::span<const Endpoint> inputs(NodeId id) const { return graph.inputs_of(graph.node(id)); }
+  std::span<const NodeId> controls(NodeId id) const { return graph.controls_of(graph.node(id)); }
+};
+
+/// Marks what a step needs, then lists it, ids renumbered.
+template <class Source>
 class Pruner {
  public:
-  Pruner(std::span<const Endpoint> feeds, std::span<const Endpoint> fetches, std::span<const NodeId> targets,
-         PruneScratch& scratch)
-      : feeds_(feeds), fetches_(fetches), targets_(targets), scratch_(scratch) {}
+  Pruner(const Source& source, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
+         std::span<const NodeId> targets, PruneScratch& scratch)
+      : source_(source),
+        feeds_(feeds),
+        fetches_(fetches),
+        targets_(targets),
+        scratch_(scratch),
+        count_(source.size()) {}
 
-  /// `nodes` is indexable by NodeId; `take` gives the node that goes into the step graph.
-  template <class Nodes, class Take>
-  StepGraph prune(Nodes& nodes, std::size_t count, Take&& take) {
-    open(count);
-    mark(nodes);
+  StepGraph prune(FunctionRef<void(NodeId, StepNode&)> visit) {
+    open();
+    mark();
     // What is fed and whose kernel need not run stays as a bare placeholder of its edge.
     const std::size_t num_needed = needed_.size();
     for (const Endpoint feed : feeds_) need(feed.node);
@@ -32,17 +60,23 @@ class Pruner {
 
     StepGraph pruned;
     pruned.nodes.reserve(needed_.size());
+    pruned.inputs.reserve(num_inputs_);
+    pruned.control_inputs.reserve(num_controls_);
     auto next_fed_only = fed_only.begin();
     for (const NodeId id : needed_) {
-      Node& node = pruned.nodes.emplace_back(take(id));
+      StepNode node = source_.step_node(id);
       if (next_fed_only != fed_only.end() && *next_fed_only == id) {
         ++next_fed_only;
-        node.inputs.clear();
-        node.control_inputs.clear();
         node.is_fed_only = true;
+        pruned.append(node, {}, {});
+      } else {
+        pruned.append(node, source_.inputs(id), source_.controls(id));
       }
-      rename(node);
+      visit(id, pruned.nodes.back());
     }
+    // A fed edge of a node that is not needed for itself is in the graph too: as its placeholder.
+    for (Endpoint& input : pruned.inputs) input.node = new_id(input.node);
+    for (NodeId& control : pruned.control_inputs) control = new_id(control);
     for (const Endpoint feed : feeds_) pruned.feeds.push_back({new_id(feed.node), feed.index});
     for (const Endpoint fetch : fetches_) pruned.fetches.push_back({new_id(fetch.node), fetch.index});
     for (const NodeId target : targets_) pruned.targets.push_back(new_id(target));
@@ -63,11 +97,12 @@ class Pruner {
     if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
   }
 
-  void open(std::size_t count) {
-    if (scratch_.marked_.size() < count) {
-      const std::size_t room = std::max(count, scratch_.marked_.size() * 2);
+  void open() {
+    if (scratch_.marked_.size() < count_) {
+      const std::size_t room = std::max(count_, scratch_.marked_.size() * 2);
       scratch_.marked_.resize(room);
       scratch_.fed_.resize(room);
+      scratch_.fed_number_.resize(room);
       scratch_.new_id_.resize(room);
     }
     if (++scratch_.call_ == 0) {  // the numbers of calls have come round
@@ -75,7 +110,6 @@ class Pruner {
       std::fill(scratch_.fed_.begin(), scratch_.fed_.end(), 0u);
       scratch_.call_ = 1;
     }
-    count_ = count;
   }
 
   bool is_needed(NodeId id) const noexcept { return scratch_.marked_[at(id)] == scratch_.call_; }
@@ -86,9 +120,8 @@ class Pruner {
     if (id < 0 || at(id) >= count_) throw Error(invalid_argument("an edge does not belong to the graph"));
   }
 
-  template <class Nodes>
-  static void check_output(Endpoint edge, const Nodes& nodes) {
-    const Node& node = nodes[at(edge.node)];
+  void check_output(Endpoint edge) const {
+    const Node& node = source_.node(edge.node);
     if (edge.index >= 0 && static_cast<std::size_t>(edge.index) < node.outputs.size()) return;
     throw Error(invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
   }
@@ -101,71 +134,78 @@ class Pruner {
   }
   bool is_node_fed(NodeId id) const noexcept { return scratch_.fed_[at(id)] == scratch_.call_; }
   void need_edge(Endpoint edge) {
-    if (is_node_fed(edge.node) && fed_.contains(edge)) return;
+    if (is_node_fed(edge.node) && fed_.contains({scratch_.fed_number_[at(edge.node)], edge.index})) return;
     need(edge.node);
   }
   /// What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
-  template <class Nodes>
-  void need_control(NodeId id, const Nodes& nodes) {
-    if (!is_node_fed(id) || nodes[at(id)].op->role != OpRole::placeholder) need(id);
+  void need_control(NodeId id) {
+    if (!is_node_fed(id) || source_.node(id).op->role != OpRole::placeholder) need(id);
   }
 
-  template <class Nodes>
-  void mark(const Nodes& nodes) {
+  void mark_feeds() {
+    NodeId num_fed = 0;
+    std::vector<Endpoint> numbered;
+    numbered.reserve(feeds_.size());
     for (const Endpoint feed : feeds_) {
       check(feed.node);
-      check_output(feed, nodes);
+      check_output(feed);
+      if (!is_node_fed(feed.node)) scratch_.fed_number_[at(feed.node)] = num_fed++;
       scratch_.fed_[at(feed.node)] = scratch_.call_;
+      numbered.push_back({scratch_.fed_number_[at(feed.node)], feed.index});
     }
-    fed_ = EdgePositions(feeds_);
+    fed_ = EdgePositions(numbered, at(num_fed));
     if (const std::int32_t twice = fed_.twice(); twice >= 0) {
       const auto [node, index] = feeds_[static_cast<std::size_t>(twice)];
       const std::string output = index == 0 ? "" : str_cat(":", index);
-      throw Error(invalid_argument(str_cat("'", nodes[at(node)].name, output, "' is fed twice")));
+      throw Error(invalid_argument(str_cat("'", source_.node(node).name, output, "' is fed twice")));
     }
+  }
+
+  void mark() {
+    mark_feeds();
     for (const Endpoint fetch : fetches_) {
       check(fetch.node);
-      check_output(fetch, nodes);
+      check_output(fetch);
       need_edge(fetch);
     }
     for (const NodeId target : targets_) {
       check(target);
-      need_control(target, nodes);
+      need_control(target);
     }
     while (!stack_.empty()) {
       const NodeId id = stack_.back();
       stack_.pop_back();
-      for (const Endpoint input : nodes[at(id)].inputs) need_edge(input);
-      for (const NodeId control : nodes[at(id)].control_inputs) need_control(control, nodes);
+      const std::span<const Endpoint> inputs = source_.inputs(id);
+      const std::span<const NodeId> controls = source_.controls(id);
+      num_inputs_ += inputs.size();
+      num_controls_ += controls.size();
+      for (const Endpoint input : inputs) need_edge(input);
+      for (const NodeId control : controls) need_control(control);
     }
   }
 
-  void rename(Node& node) const noexcept {
-    // A fed edge of a node that is not needed for itself is in the graph too: as its placeholder.
-    for (Endpoint& input : node.inputs) input.node = new_id(input.node);
-    for (NodeId& control : node.control_inputs) control = new_id(control);
-    node.colocated_with = -1;
-  }
-
+  const Source& source_;
   std::span<const Endpoint> feeds_;
   std::span<const Endpoint> fetches_;
   std::span<const NodeId> targets_;
   PruneScratch& scratch_;
-  std::size_t count_ = 0;
+  const std::size_t count_;
+  std::size_t num_inputs_ = 0;
+  std::size_t num_controls_ = 0;
   std::vector<NodeId> needed_;
   std::vector<NodeId> stack_;
-  EdgePositions fed_;
+  EdgePositions fed_;  ///< by the numbers of fed nodes
 };
+
+}  // namespace detail
 
 DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
                              std::span<const Endpoint> fetches, std::span<const NodeId> targets, PruneScratch& scratch,
-                             FunctionRef<void(NodeId, Node&)> visit) {
-  const GraphStore::Nodes nodes = graph.nodes();
-  return Pruner(feeds, fetches, targets, scratch).prune(nodes, nodes.size(), [&](NodeId id) {
-    Node copy = nodes[static_cast<std::size_t>(id)];
-    visit(id, copy);
-    return copy;
-  });
+                             FunctionRef<void(NodeId, StepNode&)> visit) {
+  const detail::PrunedStore source{graph.nodes()};
+  StepGraph pruned = detail::Pruner(source, feeds, fetches, targets, scratch).prune(visit);
+  pruned.graph = graph.keep_nodes();
+  return pruned;
 }
 
 DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
@@ -176,10 +216,12 @@ DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> 
 
 DFLOW_INLINE StepGraph prune(StepGraph graph) {
   PruneScratch scratch;
-  std::vector<Node>& nodes = graph.nodes;
-  return Pruner(graph.feeds, graph.fetches, graph.targets, scratch).prune(nodes, nodes.size(), [&](NodeId id) {
-    return std::move(nodes[static_cast<std::size_t>(id)]);
-  });
+  const detail::PrunedStep source{graph};
+  StepGraph pruned =
+      detail::Pruner(source, graph.feeds, graph.fetches, graph.targets, scratch).prune([](NodeId, StepNode&) {});
+  pruned.graph = std::move(graph.graph);
+  pruned.made = std::move(graph.made);
+  return pruned;
 }
 
 }  // namespace dflow

@@ -44,6 +44,7 @@ class PlanCompiler {
     plan_->graph_ = std::move(graph);
     plan_->device_ = options.device;
     plan_->streams_ = options.streams;
+    if (options.streams) shift_ = plan_->graph_.feeds.size();
   }
 
   std::shared_ptr<const Plan> compile() {
@@ -68,7 +69,7 @@ class PlanCompiler {
   const StepGraph& graph() const { return plan_->graph_; }
   std::size_t num_nodes() const { return graph().nodes.size(); }
 
-  bool is_constant(const Node& node) const { return node.op->role == OpRole::constant; }
+  bool is_constant(const StepNode& node) const { return node.op->role == OpRole::constant; }
   /// Nodes without a kernel to run in the step: constants live in their slots, a fed placeholder's slot is the feed's.
   /// A constant that comes after nodes that run has a kernel without outputs, so that who waits for it waits for them.
   bool runs(NodeId id) const { return kernels_[at(id)] != nullptr; }
@@ -81,36 +82,37 @@ class PlanCompiler {
     const StepGraph& g = graph();
     kernels_.resize(num_nodes());
     entries_.resize(num_nodes());
-    unit_nodes_.resize(num_nodes());
+    unit_nodes_.resize(shift_ + num_nodes());
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       check_in(i);
-      const Node& node = g.nodes[i];
+      const StepNode& node = g.nodes[i];
       if (node.is_fed_only) continue;
       if (is_constant(node)) {
-        const bool is_late = std::any_of(node.control_inputs.begin(), node.control_inputs.end(),
-                                         [&](NodeId control) { return runs(control); });
+        const std::span<const NodeId> controls = g.controls_of(node);
+        const bool is_late =
+            std::any_of(controls.begin(), controls.end(), [&](NodeId control) { return runs(control); });
         if (is_late) run_as(i, after_controls());
         continue;
       }
       if (node.op->role == OpRole::placeholder) {
-        throw Error(
-            invalid_argument(str_cat("placeholder '", node.name, "' must be fed a ", dflow::name(node.outputs[0].dtype),
-                                     " tensor of shape ", node.outputs[0].shape.to_string()))
-                .with_node(node.op->name, node.name)
-                .with_location(node.where));
+        throw Error(invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ",
+                                             dflow::name(node->outputs[0].dtype), " tensor of shape ",
+                                             node->outputs[0].shape.to_string()))
+                        .with_node(node.op->name, node->name)
+                        .with_location(node->where));
       }
-      entries_[i] = &entry_of(node);
+      entries_[i] = &entry_of(*node);
       inputs_.clear();
-      for (const Endpoint input : node.inputs) inputs_.push_back(g.output(input));
-      const KernelInit init{node, inputs_, *plan_->device_, entries_[i]};
+      for (const Endpoint input : g.inputs_of(node)) inputs_.push_back(g.output(input));
+      const KernelInit init{*node, inputs_, *plan_->device_, entries_[i]};
       run_as(i, make_kernel_of(init));
-      unit_nodes_[i].cost_ns = estimated_ns(*kernels_[i], *entries_[i], init);
+      unit_nodes_[shift_ + i].cost_ns = estimated_ns(*kernels_[i], *entries_[i], init);
     }
   }
 
   void run_as(std::size_t i, const AnyKernel& kernel) {
     kernels_[i] = &kernel;
-    detail::UnitNode& unit = unit_nodes_[i];
+    detail::UnitNode& unit = unit_nodes_[shift_ + i];
     unit.runs = true;
     unit.is_async = kernel.is_async();
     unit.splits = kernel.traits().splits;
@@ -183,7 +185,7 @@ class PlanCompiler {
     return !host_inputs_.empty() && !host_inputs_[i].empty() && host_inputs_[i][input];
   }
 
-  Index feed_of(Endpoint endpoint) const { return has_feed_[at(endpoint.node)] ? feeds_.find(endpoint) : -1; }
+  Index feed_of(Endpoint endpoint) const { return feeds_.find(endpoint); }
 
   Index slot_of(Endpoint endpoint, bool on_host) const {
     if (const Index feed = feed_of(endpoint); feed >= 0) return plan_->feed_slots_[at(feed)];
@@ -195,17 +197,13 @@ class PlanCompiler {
 
   void assign_slots() {
     first_slot_.resize(num_nodes());
-    has_feed_.resize(num_nodes());
-    feeds_ = EdgePositions(graph().feeds);
+    feeds_ = EdgePositions(graph().feeds, num_nodes());
     Index next = 0;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       first_slot_[i] = next;
-      next += static_cast<Index>(graph().nodes[i].outputs.size());
+      next += graph().nodes[i].num_outputs;
     }
-    for (const Endpoint feed : graph().feeds) {
-      has_feed_[at(feed.node)] = true;
-      plan_->feed_slots_.push_back(next++);
-    }
+    for (std::size_t f = 0; f < graph().feeds.size(); ++f) plan_->feed_slots_.push_back(next++);
     plan_->num_slots_ = next;
     place_constants();
     for (const Endpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch, false));
@@ -219,10 +217,11 @@ class PlanCompiler {
     if (!is_host) {
       host_inputs_.resize(num_nodes());
       for (std::size_t i = 0; i < num_nodes(); ++i) {
-        const Node& node = graph().nodes[i];
-        if (entries_[i] != nullptr) host_inputs_[i] = host_inputs_of(node, *entries_[i]);
-        for (std::size_t k = 0; k < node.inputs.size(); ++k) {
-          if (wants_host(i, k)) read_on_host[at(node.inputs[k].node)] = true;
+        const StepNode& node = graph().nodes[i];
+        if (entries_[i] != nullptr) host_inputs_[i] = host_inputs_of(*node, *entries_[i]);
+        const std::span<const Endpoint> inputs = graph().inputs_of(node);
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+          if (wants_host(i, k)) read_on_host[at(inputs[k].node)] = true;
         }
       }
     }
@@ -230,9 +229,9 @@ class PlanCompiler {
     std::vector<AnyTensor> values;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       check_in(i);
-      const Node& node = graph().nodes[i];
+      const StepNode& node = graph().nodes[i];
       if (!is_constant(node) || node.is_fed_only) continue;
-      AnyTensor value = constant_value(node);
+      AnyTensor value = constant_value(*node);
       if (!is_host && read_on_host[i]) {
         host_constant_.emplace(static_cast<NodeId>(i), plan_->num_slots_);
         plan_->constants_.emplace_back(plan_->num_slots_++, value);
@@ -252,7 +251,7 @@ class PlanCompiler {
     detail::BroughtConstants brought = detail::bring_constants(*plan_->device_, values, options_.constants,
                                                                {options_.clock, options_.deadline, options_.stop});
     if (brought.failed >= 0) {
-      const Node& node = graph().node(ids[static_cast<std::size_t>(brought.failed)]);
+      const Node& node = *graph().node(ids[static_cast<std::size_t>(brought.failed)]);
       throw Error(brought.status.with_node(node.op->name, node.name)
                       .with_device(plan_->device_->name)
                       .with_location(node.where));
@@ -267,33 +266,31 @@ class PlanCompiler {
 
   /// The producers that a node waits for, by position among what units are formed of: late feeds, then the nodes.
   template <class F>
-  void for_each_producer(const Node& node, F&& visit) const {
-    for (const Endpoint input : node.inputs) {
+  void for_each_producer(const StepNode& node, F&& visit) const {
+    for (const Endpoint input : graph().inputs_of(node)) {
       if (const Index feed = feed_of(input); feed >= 0) {
         if (plan_->streams_) visit(feed);
       } else if (runs(input.node)) {
         visit(static_cast<Index>(shift_) + input.node);
       }
     }
-    for (const NodeId control : node.control_inputs) {
+    for (const NodeId control : graph().controls_of(node)) {
       if (runs(control)) visit(static_cast<Index>(shift_) + control);
     }
   }
 
   void group_nodes() {
-    shift_ = plan_->streams_ ? graph().feeds.size() : 0;
-    std::vector<detail::UnitNode> nodes(shift_);
-    for (detail::UnitNode& feed : nodes) feed.runs = feed.is_async = true;
-    nodes.insert(nodes.end(), unit_nodes_.begin(), unit_nodes_.end());
+    for (std::size_t f = 0; f < shift_; ++f) unit_nodes_[f].runs = unit_nodes_[f].is_async = true;
+    const int num_threads = options_.num_threads > 0 ? options_.num_threads : plan_->device_->pool->num_threads();
     std::vector<Index> producers;
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      detail::UnitNode& node = nodes[shift_ + i];
+    const bool needs_producers = !detail::is_sequential(unit_nodes_, options_.inter_op, num_threads);
+    for (std::size_t i = 0; i < num_nodes() && needs_producers; ++i) {
+      detail::UnitNode& node = unit_nodes_[shift_ + i];
       node.producer_begin = static_cast<Index>(producers.size());
       if (node.runs) for_each_producer(graph().nodes[i], [&](Index producer) { producers.push_back(producer); });
       node.producer_end = static_cast<Index>(producers.size());
     }
-    const int num_threads = options_.num_threads > 0 ? options_.num_threads : plan_->device_->pool->num_threads();
-    detail::Units formed = detail::form_units(nodes, producers, options_.inter_op, num_threads);
+    detail::Units formed = detail::form_units(unit_nodes_, producers, options_.inter_op, num_threads);
     plan_->is_sequential_ = formed.is_sequential;
     unit_of_ = std::move(formed.unit_of);
     units_.resize(formed.units.size());
@@ -325,7 +322,7 @@ class PlanCompiler {
       if (unit_of_[i] >= 0) position_[i] = next[static_cast<std::size_t>(unit_of_[i])]++;
     }
     std::size_t num_inputs = 0;
-    for (std::size_t i = 0; i < num_nodes(); ++i) num_inputs += position_[i] < 0 ? 0 : graph().nodes[i].inputs.size();
+    for (std::size_t i = 0; i < num_nodes(); ++i) num_inputs += position_[i] < 0 ? 0 : graph().nodes[i].num_inputs;
     plan_->input_slots_.reserve(num_inputs);  // wirings point into it
     find_host_outputs();
     node_at_.assign(plan_->nodes_.size(), 0);
@@ -340,7 +337,7 @@ class PlanCompiler {
     if (plan_->device_->memory == nullptr) return;
     for (std::size_t i = 0; i < num_nodes(); ++i) {
       if (entries_[i] == nullptr) continue;
-      const std::vector<bool> on_host = host_outputs_of(graph().nodes[i], *entries_[i]);
+      const std::vector<bool> on_host = host_outputs_of(*graph().nodes[i], *entries_[i]);
       if (!on_host.empty()) first_host_output_[i] = static_cast<Index>(plan_->host_outputs_.size());
       plan_->host_outputs_.insert(plan_->host_outputs_.end(), on_host.begin(), on_host.end());
     }
@@ -348,26 +345,26 @@ class PlanCompiler {
 
   void wire(std::size_t position) {
     const auto i = static_cast<std::size_t>(node_at_[position]);
-    const Node& node = graph().nodes[i];
+    const StepNode& node = graph().nodes[i];
+    const std::span<const Endpoint> inputs = graph().inputs_of(node);
     Plan::PlanNode& planned = plan_->nodes_[position];
     planned.kernel = kernels_[i];
-    planned.cost_ns = unit_nodes_[i].cost_ns;
-    planned.wiring.node = &node;
+    planned.cost_ns = unit_nodes_[shift_ + i].cost_ns;
+    planned.wiring.node = node.node;
     planned.wiring.inputs = plan_->input_slots_.data() + plan_->input_slots_.size();
-    planned.wiring.num_inputs = static_cast<std::int32_t>(node.inputs.size());
+    planned.wiring.num_inputs = static_cast<std::int32_t>(inputs.size());
     planned.wiring.first_output = first_slot_[i];
     planned.is_trusted = true;
     if (entries_[i] == nullptr) return;  // a constant, whose slot is set
-    planned.wiring.num_outputs = static_cast<std::int32_t>(node.outputs.size());
+    planned.wiring.num_outputs = node.num_outputs;
     if (first_host_output_[i] >= 0) planned.wiring.host_outputs = plan_->host_outputs_.data() + first_host_output_[i];
     planned.is_trusted = entries_[i]->is_trusted;
-    for (std::size_t k = 0; k < node.inputs.size(); ++k)
-      plan_->input_slots_.push_back(slot_of(node.inputs[k], wants_host(i, k)));
+    for (std::size_t k = 0; k < inputs.size(); ++k) plan_->input_slots_.push_back(slot_of(inputs[k], wants_host(i, k)));
   }
 
   void link_units() {
     std::vector<std::pair<Index, Index>> edges;
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
+    for (std::size_t i = 0; i < num_nodes() && units_.size() > 1; ++i) {
       if (unit_of_[i] < 0) continue;
       for_each_producer(graph().nodes[i], [&](Index producer) {
         const bool is_feed = at(producer) < shift_;
@@ -570,15 +567,14 @@ class PlanCompiler {
   std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
   std::vector<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
   const AnyKernel* after_controls_ = nullptr;
-  std::vector<detail::UnitNode> unit_nodes_;
+  std::vector<detail::UnitNode> unit_nodes_;  ///< late feeds, then the nodes
   std::vector<OutputInfo> inputs_;
   std::vector<std::vector<bool>> host_inputs_;  ///< by node; empty on a device of host memory
   std::vector<Index> first_host_output_;        ///< among the plan's, by node; -1: it has none
   std::vector<Index> first_slot_;
-  std::vector<bool> has_feed_;
   EdgePositions feeds_;
   std::unordered_map<NodeId, Index> host_constant_;
-  std::size_t shift_ = 0;  ///< positions of nodes among what units are formed of begin here; before them late feeds
+  std::size_t shift_ = 0;  ///< where the nodes begin among what units are formed of
   std::vector<Index> unit_of_;
   std::vector<Plan::Unit> units_;
   std::vector<Index> position_;

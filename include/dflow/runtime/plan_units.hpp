@@ -37,6 +37,10 @@ inline constexpr double cheap_ns = 5'000;            ///< below this a node shar
 inline constexpr double worth_a_thread_ns = 20'000;  ///< waking a parked thread costs 7 to 20 us
 inline constexpr double splits_well_ns = 50'000;  ///< a kernel with so much for each thread keeps them all busy itself
 
+/// They are one stretch of synchronous nodes in one frozen order, whatever they wait for: none is asynchronous, and
+/// nothing is to run side by side.
+bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads);
+
 /// Groups nodes into units, so that edges inside a unit cost no counter.
 ///
 /// Every asynchronous node is a unit of its own, and if units are to run side by side so is every one that costs more
@@ -47,6 +51,8 @@ inline constexpr double splits_well_ns = 50'000;  ///< a kernel with so much for
 /// Sets are exact. Where joining them would cost more than a few steps for each node (thousands of receives, mixed at
 /// random), a node that joins others is a unit of its own from there on, which stands for all that it depends on: there
 /// are more units, and still nothing waits for what it does not need.
+///
+/// Where they are sequential, `producers` is not looked at.
 Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, InterOp inter_op,
                  int num_threads);
 

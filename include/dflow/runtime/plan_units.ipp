@@ -97,28 +97,33 @@ DFLOW_INLINE bool units_gain(std::span<const UnitNode> nodes, int num_threads) {
   return expensive >= 2 && whole_ns > split_ns;
 }
 
+DFLOW_INLINE bool runs_side_by_side(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads) {
+  return inter_op == InterOp::parallel || (inter_op == InterOp::automatic && units_gain(nodes, num_threads));
+}
+
+DFLOW_INLINE bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_op, int num_threads) {
+  const auto is_async = [](const UnitNode& node) { return node.runs && node.is_async; };
+  return !runs_side_by_side(nodes, inter_op, num_threads) && std::none_of(nodes.begin(), nodes.end(), is_async);
+}
+
 DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers,
                               InterOp inter_op, int num_threads) {
   Units formed;
   formed.unit_of.assign(nodes.size(), -1);
-  bool any_async = false, any = false;
-  for (const UnitNode& node : nodes) {
-    any |= node.runs;
-    any_async |= node.runs && node.is_async;
-  }
-  const bool side_by_side =
-      inter_op == InterOp::parallel || (inter_op == InterOp::automatic && units_gain(nodes, num_threads));
-  formed.is_sequential = !any_async && !side_by_side;
+  formed.is_sequential = is_sequential(nodes, inter_op, num_threads);
   if (formed.is_sequential) {
     double cost_ns = 0;
+    bool any = false;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].runs) continue;
       formed.unit_of[i] = 0;
       cost_ns += nodes[i].cost_ns;
+      any = true;
     }
     if (any) formed.units.push_back({false, cost_ns >= worth_a_thread_ns});
     return formed;
   }
+  const bool side_by_side = runs_side_by_side(nodes, inter_op, num_threads);
 
   UnitSets sets(nodes.size());
   const std::size_t max_steps = 65536 + 8 * nodes.size();

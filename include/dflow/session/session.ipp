@@ -22,8 +22,12 @@ DFLOW_INLINE Session::State& Session::state() const {
 DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Session::devices() const { return state().devices; }
 DFLOW_INLINE const OpTable& Session::ops() const { return state().options.ops.ops(); }
 DFLOW_INLINE std::string Session::placement_log() const {
-  const std::lock_guard lock(state().log_mutex);
-  return state().placement_log;
+  std::shared_ptr<const StepGraph> placed;
+  {
+    const std::lock_guard lock(state().log_mutex);
+    placed = state().last_placed;
+  }
+  return placed == nullptr ? std::string() : placement_text(*placed, state().placement->devices());
 }
 DFLOW_INLINE void Session::release_memory() {
   state().cache.release_idle_memory();

@@ -54,7 +54,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   std::mutex scratch_mutex;
   std::unique_ptr<PruneScratch> scratch;  ///< null while a compilation uses it
   mutable std::mutex log_mutex;
-  std::string placement_log;
+  std::shared_ptr<const StepGraph> last_placed;  ///< the nodes of the step compiled last; null with one device
   std::atomic<std::uint64_t> next_step{0};
 
   StepLimits limits_of(const RunOptions& run_options) const;

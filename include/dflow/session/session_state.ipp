@@ -254,7 +254,7 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(std::span<const AnyOutput
   StepGraph pruned = [&] {
     const Placement::Reader placed(*placement);
     return prune(*graph, feed_points, fetch_points, target_ids, *room,
-                 [&](NodeId id, Node& node) { node.placed_on = static_cast<std::int32_t>(placed.device_of(id)); });
+                 [&](NodeId id, StepNode& node) { node.placed_on = static_cast<std::int32_t>(placed.device_of(id)); });
   }();
   const std::lock_guard lock(scratch_mutex);
   scratch = std::move(room);
@@ -271,8 +271,8 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
   std::unordered_map<std::string, std::int32_t> sent;
   std::vector<std::int32_t> receives;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
-    if (node.op == &op_def<Send>) sent.emplace(key_of(node.attrs_as<Send>()), static_cast<std::int32_t>(n));
+    const StepNode& node = graph.nodes[n];
+    if (node.op == &op_def<Send>) sent.emplace(key_of(node->attrs_as<Send>()), static_cast<std::int32_t>(n));
     if (node.op == &op_def<Recv> && !node.is_fed_only) receives.push_back(static_cast<std::int32_t>(n));
   }
   if (receives.empty()) return;
@@ -283,7 +283,7 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
     ++pending[to];
   };
   for (const std::int32_t receive : receives) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(receive)];
+    const Node& node = *graph.node(receive);
     const auto found = sent.find(key_of(node.attrs_as<Recv>()));
     if (found == sent.end()) {
       throw Error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '",
@@ -293,14 +293,14 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
     }
     add_edge(found->second, static_cast<std::size_t>(receive));
   }
-  const EdgePositions fed(graph.feeds);
+  const EdgePositions fed(graph.feeds, graph.nodes.size());
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const Node& node = graph.nodes[n];
+    const StepNode& node = graph.nodes[n];
     if (node.is_fed_only) continue;
-    for (const Endpoint& input : node.inputs) {
+    for (const Endpoint& input : graph.inputs_of(node)) {
       if (!fed.contains(input)) add_edge(input.node, n);
     }
-    for (const NodeId control : node.control_inputs) add_edge(control, n);
+    for (const NodeId control : graph.controls_of(node)) add_edge(control, n);
   }
   std::vector<std::int32_t> ready;
   for (std::size_t n = 0; n < pending.size(); ++n) {
@@ -315,7 +315,7 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
   }
   for (const std::int32_t receive : receives) {
     if (pending[static_cast<std::size_t>(receive)] == 0) continue;
-    const Node& node = graph.nodes[static_cast<std::size_t>(receive)];
+    const Node& node = *graph.node(receive);
     throw Error(invalid_argument(
                     str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))
                     .with_node(node.op->name, node.name)
@@ -355,7 +355,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
 
   StepGraph pruned = prune_and_place(feed_edges, edges, targets);
   detail::require_senders(pruned);
-  for (const Node& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
+  for (const StepNode& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
   if (checked != nullptr) (*checked)();
   PassContext pass;
   pass.check = checked;
@@ -367,9 +367,13 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   }
   pruned = optimize(std::move(pruned), options.passes, pass);
   if (devices.size() > 1) {
-    std::string text = placement_text(pruned, placement->devices());
+    auto placed = std::make_shared<StepGraph>();
+    placed->nodes = pruned.nodes;
+    placed->graph = pruned.graph;
+    placed->made = pruned.made;
+    std::shared_ptr<const StepGraph> last = std::move(placed);  // what it replaces goes without the lock
     const std::lock_guard lock(log_mutex);
-    placement_log.swap(text);
+    last_placed.swap(last);
   }
   Partitions parts = partition(std::move(pruned), placement->devices(), kernels, client);
   for (Partition& part : parts.parts) {
