@@ -110,6 +110,7 @@ inline void load(GraphDefReader& archive, SavedDType& dtype) {
 
 inline std::vector<SavedDType> to_saved(const std::vector<DType>& dtypes) {
   std::vector<SavedDType> saved;
+  saved.reserve(dtypes.size());
   for (const DType dtype : dtypes) saved.push_back({dtype});
   return saved;
 }

@@ -145,7 +145,7 @@ void append_elements(Json& tensor, std::span<const T> items) {
     const auto keeps_bits = [](T item) {
       const T nan = std::numeric_limits<T>::quiet_NaN();
       return std::is_same_v<T, double> || !std::isnan(static_cast<double>(item)) ||
-             std::memcmp(&item, &nan, sizeof(T)) == 0;
+             std::memcmp(&item, &nan, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): the bits
     };
     if (std::all_of(items.begin(), items.end(), is_finite)) {
       append(tensor, "values", list_of(items, [](T item) { return static_cast<double>(item); }));

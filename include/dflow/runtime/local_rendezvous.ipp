@@ -79,6 +79,7 @@ DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const Re
       }
     }
   }
+  // NOLINTNEXTLINE(bugprone-use-after-move): it waits in the table only where the status is ok and nothing is sent
   if (!status.ok()) return done(std::move(status), AnyTensor(), false);
   if (is_sent) return deliver(std::move(sent), {std::move(done), args, {}});
   if (!args.cancellation.can_be_cancelled()) return;

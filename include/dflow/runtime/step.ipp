@@ -168,7 +168,7 @@ DFLOW_INLINE Status Step::run_nodes_with_care(std::int32_t begin, std::int32_t e
 
 DFLOW_INLINE Status Step::run_sequential() {
   failed_.store(false, std::memory_order_relaxed);
-  const Status status = run_nodes(0, static_cast<std::int32_t>(plan_->nodes().size()));
+  Status status = run_nodes(0, static_cast<std::int32_t>(plan_->nodes().size()));
   if (!status.ok() && on_error_) on_error_(status);
   return status;
 }

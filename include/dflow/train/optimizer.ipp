@@ -99,6 +99,7 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const
   if (variables.empty()) variables = detail::trainable_variables(*loss.graph());
   if (variables.empty()) reject("the graph has no trainable variables");
   std::vector<AnyOutput> reads;
+  reads.reserve(variables.size());
   for (const AnyVariable& variable : variables) reads.push_back(variable.read_edge());
   std::vector<Gradient> gradients =
       dflow::gradients(std::span(&loss, 1), std::span<const AnyOutput>(reads), {.where = where});

@@ -39,6 +39,7 @@ DFLOW_INLINE Regularizer l1(double factor) {
   return [factor](const AnyOutput& variable) -> AnyOutput {
     const AnyOutput size = build<Abs>({detail::wide(variable)});
     std::vector<std::int64_t> axes;
+    axes.reserve(static_cast<std::size_t>(size.shape().rank()));
     for (int axis = 0; axis < size.shape().rank(); ++axis) axes.push_back(axis);
     const Expr sum = AnyOutput(build<Sum>({size, dflow::detail::int32_constant(*size.graph(), axes)}));
     return sum * factor;

@@ -61,7 +61,7 @@ DFLOW_INLINE AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyO
 DFLOW_INLINE AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step,
                                               const std::vector<std::int64_t>& boundaries,
                                               const std::vector<double>& rates, std::source_location where) {
-  const auto reject = [&](std::string message) {
+  const auto reject = [&](const std::string& message) {
     throw Error(invalid_argument("piecewise_constant: " + message).with_location(where));
   };
   if (rates.size() != boundaries.size() + 1) {

@@ -51,7 +51,7 @@ struct MemoryFileSystem::State {
 
   /// Checks that a file may be made or replaced at `path`, and returns the place.
   std::string place_for_file(const char* action, const std::string& path) {
-    const std::string place = normalized(path);
+    std::string place = normalized(path);
     if (directories.contains(place)) fail(Code::failed_precondition, action, path, "Is a directory");
     if (!directories.contains(parent(place))) fail(Code::not_found, action, path, "No such file or directory");
     return place;

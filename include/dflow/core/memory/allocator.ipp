@@ -41,7 +41,7 @@ DFLOW_INLINE void advise_huge_pages([[maybe_unused]] void* block, [[maybe_unused
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::uintptr_t first = (address + huge_page_bytes - 1) / huge_page_bytes * huge_page_bytes;
   const std::uintptr_t last = (address + bytes) / huge_page_bytes * huge_page_bytes;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  if (first < last) ::madvise(static_cast<std::byte*>(block) + (first - address), last - first, MADV_HUGEPAGE);
 #endif
 }
 
@@ -70,9 +70,10 @@ DFLOW_INLINE void* CpuAllocator::allocate(std::size_t bytes, std::size_t alignme
   if (raw == nullptr) [[unlikely]]
     detail::throw_out_of_memory(name(), bytes);
   // malloc aligns to 16, so the next boundary is at least that far and leaves room for the address.
-  const std::uintptr_t aligned = (reinterpret_cast<std::uintptr_t>(raw) + alignment) & ~(alignment - 1);
+  const auto address = reinterpret_cast<std::uintptr_t>(raw);
+  const std::uintptr_t aligned = (address + alignment) & ~(alignment - 1);
   static_assert(alignof(std::max_align_t) >= sizeof(void*));
-  void* block = reinterpret_cast<void*>(aligned);
+  void* block = static_cast<std::byte*>(raw) + (aligned - address);
   std::memcpy(static_cast<std::byte*>(block) - sizeof raw, &raw, sizeof raw);
   if (bytes >= detail::huge_page_bytes) detail::advise_huge_pages(block, taken);
 

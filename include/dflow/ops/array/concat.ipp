@@ -59,6 +59,7 @@ DFLOW_INLINE std::vector<AnyOutput> outputs_of(const BuiltNode& node, std::int64
 /// The edges of the gradients of all outputs.
 DFLOW_INLINE std::vector<AnyOutput> all_dy(const GradientContext& context) {
   std::vector<AnyOutput> edges;
+  edges.reserve(static_cast<std::size_t>(context.num_outputs()));
   for (int i = 0; i < context.num_outputs(); ++i) edges.push_back(context.dy(i));
   return edges;
 }

@@ -143,6 +143,7 @@ DFLOW_INLINE void Mean::gradient(GradientContext& context) {
   const Expr dy = detail::kept_dy(context, context.attrs<Mean>().keep_dims);
   const std::optional<std::int64_t> from = x.shape().num_elements(), to = y.shape().num_elements();
   if (from && to) {
+    // NOLINTNEXTLINE(bugprone-integer-division): a product of some of the dimensions divides that of all
     const double count = *to == 0 ? 1.0 : static_cast<double>(*from / *to);
     return context.set_dx(0, detail::broadcast_like(count == 1 ? dy : dy / count, x));
   }

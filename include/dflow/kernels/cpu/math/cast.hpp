@@ -30,6 +30,7 @@ constexpr To converted(From x) {
     return converted<To>(static_cast<float>(x));
   } else if constexpr (std::floating_point<From> && std::integral<To>) {
     // Both bounds are powers of two, which From holds exactly; the larger one is the first number too large.
+    // NOLINTNEXTLINE(bugprone-integer-division): rounded down on purpose
     constexpr From above = From(std::numeric_limits<To>::max() / 2 + 1) * 2;
     constexpr From lowest = From(std::numeric_limits<To>::lowest());
     if (x >= above) return std::numeric_limits<To>::max();
