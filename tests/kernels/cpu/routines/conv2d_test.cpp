@@ -129,13 +129,17 @@ void check_forward(ThreadPool& pool, const Reference<T>& of, const CpuOptions& o
   const Conv2dShape& s = of.s;
   std::vector<T> y = of.before;
   std::vector<double> expected = of.y;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (accumulate) expected[i] += wide(y[i]);
-    if (with_bias) expected[i] += wide(of.bias[i % static_cast<std::size_t>(s.out_channels)]);
-    if (relu && expected[i] < 0) expected[i] = 0;
+  Epilogue<T> epilogue{accumulate};
+  for (std::size_t i = 0; i < expected.size() && accumulate; ++i) expected[i] += wide(y[i]);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (with_bias) epilogue.bias = of.bias.data();
+    epilogue.relu = relu;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (with_bias) expected[i] += wide(of.bias[i % static_cast<std::size_t>(s.out_channels)]);
+      if (relu && expected[i] < 0) expected[i] = 0;
+    }
   }
-  conv2d(pool, s, of.x.data(), of.w.data(), y.data(),
-         Epilogue<T>{accumulate, with_bias ? of.bias.data() : nullptr, relu}, options);
+  conv2d(pool, s, of.x.data(), of.w.data(), y.data(), epilogue, options);
   check_close(y, expected, scale(s.filter_rows * s.filter_cols * s.in_channels),
               test::name_of(options) + " forward " + conv2d_name(s));
 }
@@ -163,6 +167,35 @@ TEMPLATE_TEST_CASE("a convolution and its gradients equal naive ones in double",
       check_forward<TestType>(threads, reference, options, false, true, true);
       check_forward<TestType>(threads, reference, options, true, true, false);
       check_backward<TestType>(threads, reference, options);
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("a convolution with bias and relu has the bits of the three one after the other",
+                   "[routines][conv2d]", float, double) {
+  KernelCache cache;
+  WorkStealingPool threads(2);
+  std::vector<Conv2dShape> shapes = conv2d_shapes();
+  // More channels than oneDNN sums at once, and a filter of one output.
+  shapes.push_back(make_shape(1, 6, 6, 700, 3, 3, 40, 1, 1, 1, 1, 1, 1));
+  shapes.push_back(make_shape(2, 5, 4, 30, 1, 1, 1, 1, 1, 0, 0, 0, 0));
+  for (const Conv2dShape& s : shapes) {
+    const Sizes n = sizes_of(s);
+    const auto x = random_values<TestType>(n.input, 1), w = random_values<TestType>(n.filter, 2),
+               bias = random_values<TestType>(s.out_channels, 3);
+    for (CpuOptions options : all_options(&cache)) {
+      options.reproducible = true;
+      const auto convolution = [&](const Epilogue<TestType>& epilogue) {
+        std::vector<TestType> y(static_cast<std::size_t>(n.output));
+        conv2d(threads, s, x.data(), w.data(), y.data(), epilogue, options);
+        return y;
+      };
+      INFO(test::name_of(options) << " " << conv2d_name(s));
+      std::vector<TestType> sum = convolution({});
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += bias[i % bias.size()];
+      CHECK(same_bits(convolution({.bias = bias.data()}), sum));
+      for (TestType& value : sum) value = value < 0 ? 0 : value;
+      CHECK(same_bits(convolution({.bias = bias.data(), .relu = true}), sum));
     }
   }
 }

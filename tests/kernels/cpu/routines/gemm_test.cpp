@@ -1,5 +1,7 @@
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 
+#include <dflow/kernels/cpu/routines/nn/bias.hpp>
+
 #include "checks.hpp"
 
 #include <array>
@@ -38,10 +40,8 @@ struct Operands {
     std::vector<wide_t<T>> out = products;
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (epilogue.accumulate) out[i] += wide(before[i]);
-      if (epilogue.bias != nullptr) out[i] += wide(bias[i % static_cast<std::size_t>(s.n)]);
-      if constexpr (std::is_integral_v<T>) {
-        if (epilogue.relu && static_cast<T>(out[i]) < T(0)) out[i] = 0;
-      } else if constexpr (!is_complex<T>) {
+      if constexpr (std::is_floating_point_v<T>) {
+        if (epilogue.bias != nullptr) out[i] += wide(bias[i % static_cast<std::size_t>(s.n)]);
         if (epilogue.relu && out[i] < 0) out[i] = 0;
       }
     }
@@ -57,7 +57,11 @@ template <class T>
 void check_gemm(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options, bool accumulate, bool bias,
                 bool relu) {
   const Case& s = of.s;
-  const Epilogue<T> epilogue{accumulate, bias ? of.bias.data() : nullptr, relu};
+  Epilogue<T> epilogue{accumulate};
+  if constexpr (std::is_floating_point_v<T>) {
+    if (bias) epilogue.bias = of.bias.data();
+    epilogue.relu = relu;
+  }
   std::vector<T> c = of.before;
   gemm(pool, s.transpose_a, s.transpose_b, s.m, s.n, s.k, of.a.data(), of.b.data(), c.data(), epilogue, options);
   check_close(c, of.expected(epilogue), 4.0 + 4.0 * static_cast<double>(s.k),
@@ -94,7 +98,7 @@ void for_all_sizes(auto&& f) {
 template <class T>
 void check_both_epilogues(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options) {
   check_gemm<T>(pool, of, options, false, false, false);
-  check_gemm<T>(pool, of, options, true, true, !is_complex<T>);
+  check_gemm<T>(pool, of, options, true, true, true);
 }
 
 TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, transposition and option",
@@ -108,6 +112,37 @@ TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, trans
       check_both_epilogues<TestType>(threads, of, options);
     }
   });
+}
+
+TEMPLATE_TEST_CASE("a product with bias and relu has the bits of the product, the bias and relu one after the other",
+                   "[routines][gemm]", float, double) {
+  KernelCache cache;
+  WorkStealingPool threads(3);
+  const auto check = [&](const Operands<TestType>& of) {
+    const Case& s = of.s;
+    for (CpuOptions options : all_options(&cache)) {
+      options.reproducible = true;
+      const auto product = [&](const Epilogue<TestType>& epilogue) {
+        std::vector<TestType> c(of.before.size());
+        gemm(threads, s.transpose_a, s.transpose_b, s.m, s.n, s.k, of.a.data(), of.b.data(), c.data(), epilogue,
+             options);
+        return c;
+      };
+      std::vector<TestType> sum = product({});
+      bias_add(threads, s.m, s.n, sum.data(), of.bias.data(), sum.data(), false, options);
+      INFO(name_of(options) << " m " << s.m << " n " << s.n << " k " << s.k << (s.transpose_a ? " TA" : "")
+                            << (s.transpose_b ? " TB" : ""));
+      CHECK(same_bits(product({.bias = of.bias.data()}), sum));
+      for (TestType& value : sum) value = value < 0 ? 0 : value;
+      CHECK(same_bits(product({.bias = of.bias.data(), .relu = true}), sum));
+    }
+  };
+  for_all_sizes<TestType>(check);
+  for (const Case& s :
+       {Case{false, false, 300, 270, 400}, Case{false, false, 128, 512, 784}, Case{false, true, 70, 1, 9000},
+        Case{true, false, 31, 45, 20000}, Case{false, false, 1, 512, 784}}) {
+    check(Operands<TestType>(s));
+  }
 }
 
 TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex numbers", "[routines][gemm]",

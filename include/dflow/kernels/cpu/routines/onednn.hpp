@@ -15,9 +15,9 @@ namespace dflow::cpu {
                                const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float* c,
                                std::int64_t ldc, bool accumulate);
 
-/// As conv2d and its gradients, sharded over the batch. bias may be null.
+/// As conv2d and its gradients, sharded over the batch.
 [[nodiscard]] bool onednn_conv2d(ThreadPool& pool, const Conv2dShape& shape, const float* input, const float* filter,
-                                 const float* bias, bool relu, float* output, const CpuOptions& options);
+                                 float* output, const CpuOptions& options);
 /// As onednn_conv2d of a filter [rows, columns, out_channels, in_channels]; only where that is oneDNN at its fastest.
 [[nodiscard]] bool onednn_conv2d_turned(ThreadPool& pool, const Conv2dShape& shape, const float* input,
                                         const float* filter, float* output, const CpuOptions& options);

@@ -5,16 +5,23 @@
 #include <dflow/core/half.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
 
+#include <concepts>
 #include <cstdint>
 
 namespace dflow::cpu {
 
-/// What a product does to its result before it is stored: c = relu(beta * c + a b + bias), in this order.
+/// What a product does to its result before it is stored: c = beta * c + a b.
 template <class T>
 struct Epilogue {
   bool accumulate = false;  ///< beta is 1 instead of 0; with 0, c is not read and may hold anything
+};
+
+/// c = relu(beta * c + a b + bias), in this order. The bits are those of the product and of `bias_add` after it.
+template <std::floating_point T>
+struct Epilogue<T> {
+  bool accumulate = false;
   const T* bias = nullptr;  ///< [n], added to each row
-  bool relu = false;        ///< not for complex types
+  bool relu = false;
 };
 
 /// c[m, n] = op(a)[m, k] op(b)[k, n], row-major and dense; op transposes when its flag is set, so that the memory of a

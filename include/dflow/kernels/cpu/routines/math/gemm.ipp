@@ -46,7 +46,7 @@ inline void gemm_by_onednn(ThreadPool& pool, const Product<float>& p, const CpuO
       const bool transpose_b = part.b_column != 1;
       if (onednn_gemm(transpose_a, transpose_b, part.m, part.n, part.k, part.a, transpose_a ? part.a_depth : part.a_row,
                       part.b, transpose_b ? part.b_column : part.b_depth, part.c, part.ldc, part.epilogue.accumulate)) {
-        finish_rows(part.m, part.n, part.c, part.ldc, part.epilogue.bias, part.epilogue.relu);
+        finish_rows(part.m, part.n, part.c, part.ldc, part.epilogue, options);
       } else {
         InlinePool serial;
         gemm_builtin(serial, part, options);
@@ -62,7 +62,7 @@ void gemm_real(ThreadPool& pool, const Product<T>& p, const CpuOptions& options)
         (options.backend == CpuBackend::onednn || onednn_wins(p, options.max_level))) {
       // Of so many, which it sums in blocks of its own.
       constexpr std::int64_t longest = 4 * longest_chain;
-      return multiply_in_halves(pool, p, longest, options.cache,
+      return multiply_in_halves(pool, p, longest, options,
                                 [&](const Product<float>& part) { gemm_by_onednn(pool, part, options); });
     }
   }
@@ -76,11 +76,8 @@ void gemm_16_bit(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int6
   const Widened<T> wide_a(pool, options, m * k, a);
   const Widened<T> wide_b(pool, options, k * n, b);
   const Widened<T> wide_c(pool, options, m * n, epilogue.accumulate ? c : nullptr);
-  const Widened<T> wide_bias(pool, options, epilogue.bias == nullptr ? 0 : n, epilogue.bias);
-  const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : wide_bias.get(), epilogue.relu};
-  gemm_real(pool,
-            make_product<float>(transpose_a, transpose_b, m, n, k, wide_a.get(), wide_b.get(), wide_c.get(), wide),
-            options);
+  gemm(pool, transpose_a, transpose_b, m, n, k, wide_a.get(), wide_b.get(), wide_c.get(),
+       Epilogue<float>{epilogue.accumulate}, options);
   wide_c.narrow_to(c);
 }
 
@@ -105,19 +102,6 @@ void gemm_simple(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int6
     const L* left = as_wrapping_loop(a) + (k == 0 ? 0 : transpose_a ? begin : begin * k);
     table.direct(end - begin, n, k, left, transpose_a ? 1 : k, transpose_a ? m : 1, as_wrapping_loop(b), n,
                  as_wrapping_loop(c) + begin * n, n, epilogue.accumulate);
-    if (epilogue.bias == nullptr && !epilogue.relu) return;
-    for (std::int64_t i = begin * n; i < end * n; ++i) {
-      if constexpr (std::is_integral_v<T>) {
-        // Sums wrap, as those of the product.
-        using Wrapping = std::make_unsigned_t<T>;
-        if (epilogue.bias != nullptr) {
-          c[i] = static_cast<T>(static_cast<Wrapping>(c[i]) + static_cast<Wrapping>(epilogue.bias[i % n]));
-        }
-        if (epilogue.relu && c[i] < T(0)) c[i] = T(0);
-      } else if (epilogue.bias != nullptr) {
-        c[i] = static_cast<T>(c[i] + epilogue.bias[i % n]);
-      }
-    }
   });
 }
 
@@ -126,7 +110,8 @@ void gemm(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, 
           const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
   if (m <= 0 || n <= 0) return;
   if constexpr (std::is_floating_point_v<T>) {
-    gemm_real(pool, make_product(transpose_a, transpose_b, m, n, k, a, b, c, epilogue), options);
+    multiply_as_lies(transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options,
+                     [&](const Product<T>& product) { gemm_real(pool, product, options); });
   } else if constexpr (is_16_bit_float<T>) {
     gemm_16_bit(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
   } else {

@@ -6,10 +6,12 @@
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 
 #if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/loops/channel_loops.hpp>
 #include <dflow/kernels/cpu/loops/gemm_loops.hpp>
 #endif
 
 #include <algorithm>
+#include <cassert>
 
 namespace dflow::cpu {
 
@@ -67,7 +69,8 @@ template <class T>
 Product<T> make_product(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
                         const T* b, T* c, const Epilogue<T>& epilogue) {
   // A single column is a single row of the transposed product, which reads the large operand in order.
-  if (n == 1 && m > 1 && epilogue.bias == nullptr) {
+  if (n == 1 && m > 1) {
+    assert(epilogue.bias == nullptr);
     return {1, m, k, b, k, 1, a, transpose_a ? m : 1, transpose_a ? 1 : k, c, m, epilogue};
   }
   return {m, n, k,       a, transpose_a ? 1 : k, transpose_a ? m : 1, b, transpose_b ? 1 : n, transpose_b ? k : 1,
@@ -216,17 +219,31 @@ void gemm_packed(ThreadPool& pool, const GemmLoops<T>& loops, const Product<T>& 
 
 /// bias and relu on rows of c.
 template <class T>
-void finish_rows(std::int64_t rows, std::int64_t columns, T* c, std::int64_t ldc, const T* bias, bool relu) {
-  if (bias == nullptr && !relu) return;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    T* row = c + i * ldc;
-    if (bias != nullptr) {
-      for (std::int64_t j = 0; j < columns; ++j) row[j] += bias[j];
-    }
-    if (relu) {
+void finish_rows(std::int64_t rows, std::int64_t columns, T* c, std::int64_t ldc, const Epilogue<T>& epilogue,
+                 const CpuOptions& options) {
+  const bool relu = epilogue.relu;
+  if (epilogue.bias != nullptr) {
+    const auto& add = loops<BiasLoops<T>>(options.max_level).add;
+    if (ldc == columns) return add(rows, columns, c, epilogue.bias, relu, c);
+    for (std::int64_t i = 0; i < rows; ++i) add(1, columns, c + i * ldc, epilogue.bias, relu, c + i * ldc);
+  } else if (relu) {
+    for (std::int64_t i = 0; i < rows; ++i) {
+      T* row = c + i * ldc;
       for (std::int64_t j = 0; j < columns; ++j) row[j] = row[j] < T(0) ? T(0) : row[j];
     }
   }
+}
+
+/// Calls `multiply` with the product of dense operands. A single column, which that takes for a row of the transposed
+/// product, gets its one bias afterwards.
+template <class T, class Multiply>
+void multiply_as_lies(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+                      const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options,
+                      const Multiply& multiply) {
+  const bool has_one_bias = n == 1 && m > 1 && epilogue.bias != nullptr;
+  const Epilogue<T> now = has_one_bias ? Epilogue<T>{epilogue.accumulate} : epilogue;
+  multiply(make_product(transpose_a, transpose_b, m, n, k, a, b, c, now));
+  if (has_one_bias) finish_rows(m, n, c, n, epilogue, options);
 }
 
 /// Products that one accumulator sums.
@@ -236,26 +253,26 @@ inline constexpr std::int64_t longest_chain = 4096;
 /// halves, down to `longest`, so that the rounding error grows with the logarithm of the number of such parts (Higham
 /// 1993, "The accuracy of floating point summation"). `multiply` does a part.
 template <class T, class Multiply>
-void multiply_in_halves(ThreadPool& pool, const Product<T>& p, std::int64_t longest, KernelCache* cache,
+void multiply_in_halves(ThreadPool& pool, const Product<T>& p, std::int64_t longest, const CpuOptions& options,
                         const Multiply& multiply) {
   if (p.k <= longest) return multiply(p);
   const std::int64_t parts = (p.k + longest - 1) / longest;
   const std::int64_t first = (parts + 1) / 2 * longest;
   Product<T> low = p.depths(0, first);
   low.epilogue = {p.epilogue.accumulate, nullptr, false};
-  multiply_in_halves(pool, low, longest, cache, multiply);
-  const Scratch scratch(cache, static_cast<std::size_t>(p.m * p.n) * sizeof(T));
+  multiply_in_halves(pool, low, longest, options, multiply);
+  const Scratch scratch(options.cache, static_cast<std::size_t>(p.m * p.n) * sizeof(T));
   Product<T> high = p.depths(first, p.k - first);
   high.c = scratch.as<T>();
   high.ldc = p.n;
   high.epilogue = {};
-  multiply_in_halves(pool, high, longest, cache, multiply);
+  multiply_in_halves(pool, high, longest, options, multiply);
   pool.parallel_for(p.m, static_cast<double>(p.n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       T* to = p.c + i * p.ldc;
       const T* from = high.c + i * p.n;
       for (std::int64_t j = 0; j < p.n; ++j) to[j] += from[j];
-      finish_rows(1, p.n, to, p.ldc, p.epilogue.bias, p.epilogue.relu);
+      finish_rows(1, p.n, to, p.ldc, p.epilogue, options);
     }
   });
 }
@@ -293,7 +310,7 @@ void gemm_chain(ThreadPool& pool, const Product<T>& p, const CpuOptions& options
 template <class T>
 void gemm_builtin(ThreadPool& pool, const Product<T>& p, const CpuOptions& options) {
   const std::int64_t longest = is_dots(p) ? 32 * longest_chain : longest_chain;
-  multiply_in_halves(pool, p, longest, options.cache, [&](const Product<T>& part) { gemm_chain(pool, part, options); });
+  multiply_in_halves(pool, p, longest, options, [&](const Product<T>& part) { gemm_chain(pool, part, options); });
 }
 
 }  // namespace dflow::cpu

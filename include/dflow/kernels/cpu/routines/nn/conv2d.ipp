@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
+#include <dflow/kernels/cpu/routines/nn/bias.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d_builtin.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d_taps.hpp>
@@ -40,15 +41,20 @@ void conv2d(ThreadPool& pool, const Conv2dShape& shape, const T* input, const T*
   if constexpr (is_16_bit_float<T>) {
     const Widened<T> x(pool, options, input_size(shape), input);
     const Widened<T> w(pool, options, filter_size(shape), filter);
-    const Widened<T> bias(pool, options, epilogue.bias == nullptr ? 0 : shape.out_channels, epilogue.bias);
     const Widened<T> y(pool, options, output_size(shape), epilogue.accumulate ? output : nullptr);
-    const Epilogue<float> wide{epilogue.accumulate, epilogue.bias == nullptr ? nullptr : bias.get(), epilogue.relu};
-    conv2d<float>(pool, shape, x.get(), w.get(), y.get(), wide, options);
+    conv2d<float>(pool, shape, x.get(), w.get(), y.get(), {epilogue.accumulate}, options);
     y.narrow_to(output);
   } else {
     if constexpr (std::is_same_v<T, float>) {
+      // oneDNN may add a bias between parts of a sum; added to the sum it has the bits of `bias_add`, and costs no
+      // more.
       if (wants_onednn(shape, options) && !epilogue.accumulate &&
-          onednn_conv2d(pool, shape, input, filter, epilogue.bias, epilogue.relu, output, options)) {
+          onednn_conv2d(pool, shape, input, filter, output, options)) {
+        if (epilogue.bias != nullptr) {
+          const std::int64_t channels = shape.out_channels;
+          bias_add(pool, output_size(shape) / channels, channels, output, epilogue.bias, output, epilogue.relu,
+                   options);
+        }
         return;
       }
     }

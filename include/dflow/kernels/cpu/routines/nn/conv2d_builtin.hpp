@@ -177,8 +177,8 @@ void conv2d_builtin(ThreadPool& pool, const Conv2dShape& shape, const T* input, 
     return conv2d_by_windows(pool, shape, input, filter, output, epilogue, options);
   }
   if (is_pointwise(shape) || size == 0) {
-    return gemm_builtin(pool, make_product(false, false, windows, channels, size, input, filter, output, epilogue),
-                        options);
+    return multiply_as_lies(false, false, windows, channels, size, input, filter, output, epilogue, options,
+                            [&](const Product<T>& product) { gemm_builtin(pool, product, options); });
   }
   const auto& patches = loops<PatchLoops<T>>(options.max_level);
   const Windows geometry = windows_of(shape);

@@ -24,15 +24,15 @@ enum class ConvKind : std::int32_t { forward, turned, backward_input, backward_f
 struct OnednnConv2d {
   dnnl::engine engine;
   dnnl::primitive primitive;
-  dnnl::memory::desc plain_input, plain_filter, plain_output, bias;  ///< NHWC, HWIO or HWOI, NHWC, [channels]
-  dnnl::memory::desc input, filter, output, scratch;                 ///< as the primitive wants them
-  dnnl::primitive to_input, to_filter, to_output;                    ///< from plain; empty where nothing is to do
-  dnnl::primitive from_input, from_filter, from_output;              ///< back to plain
+  dnnl::memory::desc plain_input, plain_filter, plain_output;  ///< NHWC, HWIO or HWOI, NHWC
+  dnnl::memory::desc input, filter, output, scratch;           ///< as the primitive wants them
+  dnnl::primitive to_input, to_filter, to_output;              ///< from plain; empty where nothing is to do
+  dnnl::primitive from_input, from_filter, from_output;        ///< back to plain
 };
 
 struct OnednnConvKey {
   ConvKind kind;
-  std::int32_t bias, relu, unused;
+  std::int32_t unused;
   std::int64_t sizes[15];
 };
 
@@ -60,8 +60,7 @@ inline bool has_shallow_tiles(const Conv2dShape& s) {
 inline bool is_tiled(const char* implementation) { return std::strncmp(implementation, "brg", 3) == 0; }
 
 /// Makes the primitive with activations in NHWC, or in the layout it likes best.
-inline bool make_conv2d(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s, bool bias, bool relu,
-                        bool free_layout) {
+inline bool make_conv2d(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s, bool free_layout) {
   using dnnl::algorithm;
   const Tag tag = free_layout ? Tag::any : Tag::nhwc;
   const Desc x = describe({s.batch, s.in_channels, s.in_rows, s.in_cols}, tag);
@@ -89,14 +88,7 @@ inline bool make_conv2d(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s,
   using Forward = dnnl::convolution_forward;
   const bool is_gradient = kind == ConvKind::backward_input || kind == ConvKind::backward_filter;
   const auto mode = is_gradient ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  if (relu) {
-    dnnl::post_ops post;
-    post.append_eltwise(1.0f, algorithm::eltwise_relu, 0.0f, 0.0f);
-    attr.set_post_ops(post);
-  }
-  const auto forward_desc =
-      bias ? Forward::desc(mode, algorithm::convolution_direct, x, w, conv.bias, y, strides, dilations, before, after)
-           : Forward::desc(mode, algorithm::convolution_direct, x, w, y, strides, dilations, before, after);
+  const Forward::desc forward_desc(mode, algorithm::convolution_direct, x, w, y, strides, dilations, before, after);
   Forward::primitive_desc forward(forward_desc, attr, conv.engine);
   // A gradient by the input is worth turning into a forward convolution for the tiles alone.
   if (kind == ConvKind::turned && (!is_tiled(forward.impl_info_str()) || has_shallow_tiles(s))) return false;
@@ -124,7 +116,7 @@ inline bool make_conv2d(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s,
 }
 
 /// Null where oneDNN does not know the shape.
-inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Conv2dShape& s, bool bias, bool relu) try {
+inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Conv2dShape& s) try {
   auto conv = std::make_shared<OnednnConv2d>();
   conv->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   conv->plain_input = describe({s.batch, s.in_channels, s.in_rows, s.in_cols}, Tag::nhwc);
@@ -134,10 +126,8 @@ inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Con
                            ? Desc(filter, dnnl::memory::data_type::f32, {s.in_channels, 1, s.filter_cols * tap, tap})
                            : describe(filter, Tag::hwio);
   conv->plain_output = describe({s.batch, s.out_channels, s.out_rows(), s.out_cols()}, Tag::nhwc);
-  conv->bias = describe({s.out_channels}, Tag::x);
   const bool may_reorder = kind != ConvKind::turned;
-  if (!make_conv2d(*conv, kind, s, bias, relu, false) &&
-      !(may_reorder && make_conv2d(*conv, kind, s, bias, relu, true))) {
+  if (!make_conv2d(*conv, kind, s, false) && !(may_reorder && make_conv2d(*conv, kind, s, true))) {
     return nullptr;
   }
   const dnnl::engine& engine = conv->engine;
@@ -153,12 +143,9 @@ inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Con
   return nullptr;
 }
 
-inline std::shared_ptr<const OnednnConv2d> find_conv2d(ConvKind kind, const Conv2dShape& s, bool bias, bool relu,
-                                                       KernelCache* cache) {
+inline std::shared_ptr<const OnednnConv2d> find_conv2d(ConvKind kind, const Conv2dShape& s, KernelCache* cache) {
   const OnednnConvKey key{
       kind,
-      bias,
-      relu,
       0,
       {s.batch, s.in_rows, s.in_cols, s.in_channels, s.filter_rows, s.filter_cols, s.out_channels, s.stride_rows,
        s.stride_cols, s.dilation_rows, s.dilation_cols, s.pad_top, s.pad_left, s.out_rows(), s.out_cols()}};
@@ -170,7 +157,7 @@ inline std::shared_ptr<const OnednnConv2d> find_conv2d(ConvKind kind, const Conv
     }
   }
   const OnednnOneThread one_thread;
-  auto built = build_conv2d(kind, s, bias, relu);
+  auto built = build_conv2d(kind, s);
   if (cache != nullptr) {
     PrimitiveCache::Primitive replaced;
     const std::lock_guard lock(cache->state().mutex);
@@ -224,16 +211,16 @@ struct BatchShards {
   std::int64_t count = 0, larger = 0, with_larger = 0;
   std::shared_ptr<const OnednnConv2d> convs[2];
 
-  BatchShards(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, bool bias, bool relu, const CpuOptions& options) {
+  BatchShards(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, const CpuOptions& options) {
     const std::int64_t wanted = options.reproducible ? 8 : pool.num_threads();
     count = std::min(s.batch, wanted);
     larger = (s.batch + count - 1) / count;
     with_larger = s.batch - (larger - 1) * count;
     Conv2dShape part = s;
     part.batch = larger;
-    convs[0] = find_conv2d(kind, part, bias, relu, options.cache);
+    convs[0] = find_conv2d(kind, part, options.cache);
     part.batch = larger - 1;
-    if (with_larger < count) convs[1] = find_conv2d(kind, part, bias, relu, options.cache);
+    if (with_larger < count) convs[1] = find_conv2d(kind, part, options.cache);
   }
   [[nodiscard]] bool usable() const { return convs[0] != nullptr && (with_larger == count || convs[1] != nullptr); }
   [[nodiscard]] const OnednnConv2d& conv(std::int64_t shard) const { return *convs[shard < with_larger ? 0 : 1]; }
@@ -280,8 +267,8 @@ struct SharedFilter {
 namespace onednn {
 /// `kind` is forward or turned.
 inline bool run_forward(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, const float* input, const float* filter,
-                        const float* bias, bool relu, float* output, const CpuOptions& options) try {
-  const BatchShards shards(pool, kind, s, bias != nullptr, relu, options);
+                        float* output, const CpuOptions& options) try {
+  const BatchShards shards(pool, kind, s, options);
   if (!shards.usable()) return false;
   const SharedFilter weights(shards, options.cache, filter);
   const std::int64_t input_image = s.in_rows * s.in_cols * s.in_channels;
@@ -293,12 +280,10 @@ inline bool run_forward(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, c
                     output + first * output_image);
     const Scratch scratch(options.cache, conv.scratch.get_size());
     dnnl::stream stream(conv.engine);
-    std::unordered_map<int, dnnl::memory> args{{DNNL_ARG_SRC, x.memory()},
-                                               {DNNL_ARG_WEIGHTS, weights.memory(shard)},
-                                               {DNNL_ARG_DST, y.memory()},
-                                               {DNNL_ARG_SCRATCHPAD, view(conv, conv.scratch, scratch.as<float>())}};
-    if (bias != nullptr) args.emplace(DNNL_ARG_BIAS, view(conv, conv.bias, bias));
-    conv.primitive.execute(stream, args);
+    conv.primitive.execute(stream, {{DNNL_ARG_SRC, x.memory()},
+                                    {DNNL_ARG_WEIGHTS, weights.memory(shard)},
+                                    {DNNL_ARG_DST, y.memory()},
+                                    {DNNL_ARG_SCRATCHPAD, view(conv, conv.scratch, scratch.as<float>())}});
     y.finish();
   });
   return true;
@@ -308,19 +293,19 @@ inline bool run_forward(ThreadPool& pool, ConvKind kind, const Conv2dShape& s, c
 }  // namespace onednn
 
 DFLOW_INLINE bool onednn_conv2d(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* filter,
-                                const float* bias, bool relu, float* output, const CpuOptions& options) {
-  return onednn::run_forward(pool, ConvKind::forward, s, input, filter, bias, relu, output, options);
+                                float* output, const CpuOptions& options) {
+  return onednn::run_forward(pool, ConvKind::forward, s, input, filter, output, options);
 }
 
 DFLOW_INLINE bool onednn_conv2d_turned(ThreadPool& pool, const Conv2dShape& s, const float* input, const float* filter,
                                        float* output, const CpuOptions& options) {
-  return onednn::run_forward(pool, ConvKind::turned, s, input, filter, nullptr, false, output, options);
+  return onednn::run_forward(pool, ConvKind::turned, s, input, filter, output, options);
 }
 
 DFLOW_INLINE bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dShape& s, const float* filter,
                                                const float* grad_output, float* grad_input,
                                                const CpuOptions& options) try {
-  const onednn::BatchShards shards(pool, ConvKind::backward_input, s, false, false, options);
+  const onednn::BatchShards shards(pool, ConvKind::backward_input, s, options);
   if (!shards.usable()) return false;
   const onednn::SharedFilter weights(shards, options.cache, filter);
   const std::int64_t input_image = s.in_rows * s.in_cols * s.in_channels;
@@ -346,7 +331,7 @@ DFLOW_INLINE bool onednn_conv2d_backward_input(ThreadPool& pool, const Conv2dSha
 DFLOW_INLINE bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dShape& s, const float* input,
                                                 const float* grad_output, float* grad_filter,
                                                 const CpuOptions& options) try {
-  const onednn::BatchShards shards(pool, ConvKind::backward_filter, s, false, false, options);
+  const onednn::BatchShards shards(pool, ConvKind::backward_filter, s, options);
   if (!shards.usable()) return false;
   const std::int64_t input_image = s.in_rows * s.in_cols * s.in_channels;
   const std::int64_t output_image = s.out_rows() * s.out_cols() * s.out_channels;
@@ -383,7 +368,7 @@ DFLOW_INLINE bool onednn_conv2d_backward_filter(ThreadPool& pool, const Conv2dSh
 
 #else
 
-DFLOW_INLINE bool onednn_conv2d(ThreadPool&, const Conv2dShape&, const float*, const float*, const float*, bool, float*,
+DFLOW_INLINE bool onednn_conv2d(ThreadPool&, const Conv2dShape&, const float*, const float*, float*,
                                 const CpuOptions&) {
   return false;
 }
