@@ -3,6 +3,7 @@
 #include <dflow/ops/nn/bias.ipp>
 #include <dflow/ops/nn/conv2d.ipp>
 #include <dflow/ops/nn/dropout.ipp>
+#include <dflow/ops/nn/fused.ipp>
 #include <dflow/ops/nn/losses.ipp>
 #include <dflow/ops/nn/pool2d.ipp>
 #include <dflow/ops/nn/softmax.ipp>

@@ -21,9 +21,11 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 8> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 10> ops_without_rows{{
     {"NoOp", "has no values; tests/ops/control_test.cpp"},
     {"_Send", "its value goes to the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
+    {"_FusedMatMul", "stands for others, whose bits it has; tests/passes/fuse_test.cpp"},
+    {"_FusedConv2D", "stands for others, whose bits it has; tests/passes/fuse_test.cpp"},
     {"_Recv", "its value comes from the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
     {"RandomUniform", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"RandomUniformInt", "has no inputs but bounds; its bits are TensorFlow's in tests/ops/random_test.cpp"},

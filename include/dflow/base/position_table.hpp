@@ -7,8 +7,8 @@
 
 namespace dflow {
 
-/// Positions in a list, found by a hash of what stands there: a flat table in which an entry takes eight bytes, and that
-/// asks the list itself only where hashes agree.
+/// Positions in a list, found by a hash of what stands there: a flat table in which an entry takes eight bytes, and
+/// that asks the list itself only where hashes agree.
 ///
 /// Thread safety: a value type.
 class PositionTable {

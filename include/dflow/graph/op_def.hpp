@@ -12,6 +12,8 @@ namespace dflow {
 
 class InferContext;
 class GradientContext;
+struct Node;
+struct OpDef;
 
 /// One input or output of an op's signature.
 struct ArgDef {
@@ -61,6 +63,14 @@ enum class OpRole : std::uint8_t {
   loop_cond,       ///< the condition of a frame
 };
 
+/// Two ops whose work another one does: `reader` reads the only output of `first` as its first input.
+struct FusedPair {
+  const OpDef& (*first)() = nullptr;
+  const OpDef& (*reader)() = nullptr;
+  /// The attributes of the node that stands for both; null where it cannot.
+  std::shared_ptr<const void> (*attrs)(const Node& first, const Node& reader) = nullptr;
+};
+
 /// Everything the graph needs to know about an op, folded by the compiler from the op's struct (`op_def<Op>`).
 ///
 /// Thread safety: immutable.
@@ -83,6 +93,9 @@ struct OpDef {
   OpRole role = OpRole::ordinary;
   /// False for what the runtime itself carries out (placeholders, constants).
   bool needs_kernel = true;
+  /// What passes put this op in the place of. Its inputs are those of the first, then those of the reader but its
+  /// first.
+  std::span<const FusedPair> fuses;
 };
 
 }  // namespace dflow

@@ -77,6 +77,8 @@ struct StepGraph {
   NodeId append(StepNode like, std::span<const Endpoint> its_inputs, std::span<const NodeId> its_controls);
   /// Appends a node that is this step's alone, with the inputs it says.
   NodeId append(Node new_node, std::int32_t placed_on = -1);
+  /// Puts a node that is this step's alone in the place of one, on its device.
+  void replace(NodeId id, Node new_node, std::span<const Endpoint> its_inputs, std::span<const NodeId> its_controls);
 };
 
 /// Where each of some edges stands among them: feeds, say.

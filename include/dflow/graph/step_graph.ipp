@@ -13,24 +13,49 @@
 
 namespace dflow {
 
+namespace detail {
+
+/// Gives a node its inputs, a stretch at the end of those of all nodes.
+DFLOW_INLINE void set_inputs(StepGraph& graph, StepNode& node, std::span<const Endpoint> inputs,
+                             std::span<const NodeId> controls) {
+  node.input_begin = static_cast<std::uint32_t>(graph.inputs.size());
+  node.num_inputs = static_cast<std::uint32_t>(inputs.size());
+  node.control_begin = static_cast<std::uint32_t>(graph.control_inputs.size());
+  node.num_controls = static_cast<std::uint32_t>(controls.size());
+  graph.inputs.insert(graph.inputs.end(), inputs.begin(), inputs.end());
+  graph.control_inputs.insert(graph.control_inputs.end(), controls.begin(), controls.end());
+}
+
+/// The step's own copy.
+DFLOW_INLINE const Node& keep(StepGraph& graph, Node node) {
+  if (graph.made.empty() || graph.made.back().use_count() > 1) {
+    graph.made.push_back(std::make_shared<std::deque<Node>>());
+  }
+  return graph.made.back()->emplace_back(std::move(node));
+}
+
+}  // namespace detail
+
 DFLOW_INLINE NodeId StepGraph::append(StepNode like, std::span<const Endpoint> its_inputs,
                                       std::span<const NodeId> its_controls) {
-  like.input_begin = static_cast<std::uint32_t>(inputs.size());
-  like.num_inputs = static_cast<std::uint32_t>(its_inputs.size());
-  like.control_begin = static_cast<std::uint32_t>(control_inputs.size());
-  like.num_controls = static_cast<std::uint32_t>(its_controls.size());
-  inputs.insert(inputs.end(), its_inputs.begin(), its_inputs.end());
-  control_inputs.insert(control_inputs.end(), its_controls.begin(), its_controls.end());
+  detail::set_inputs(*this, like, its_inputs, its_controls);
   nodes.push_back(like);
   return static_cast<NodeId>(nodes.size()) - 1;
 }
 
 DFLOW_INLINE NodeId StepGraph::append(Node new_node, std::int32_t placed_on) {
-  if (made.empty() || made.back().use_count() > 1) made.push_back(std::make_shared<std::deque<Node>>());
-  const Node& kept = made.back()->emplace_back(std::move(new_node));
+  const Node& kept = detail::keep(*this, std::move(new_node));
   StepNode node(kept);
   node.placed_on = placed_on;
   return append(node, kept.inputs, kept.control_inputs);
+}
+
+DFLOW_INLINE void StepGraph::replace(NodeId id, Node new_node, std::span<const Endpoint> its_inputs,
+                                     std::span<const NodeId> its_controls) {
+  StepNode with(detail::keep(*this, std::move(new_node)));
+  with.placed_on = node(id).placed_on;
+  detail::set_inputs(*this, with, its_inputs, its_controls);
+  node(id) = with;
 }
 
 /// Sorted by counting, so that a node costs the same among few and among many.

@@ -12,6 +12,11 @@
 
 namespace dflow {
 
+/// In the list `Fuses` of an op: it does the work of `First` and of `Reader`, which reads the only output of `First` as
+/// its first input.
+template <class First, class Reader>
+struct OpPair {};
+
 /// What every op struct derives from: its run-time name and, per type parameter, the element types it allows. The
 /// struct adds what differs from the defaults below: signature, attributes, shape inference, gradient.
 ///
@@ -27,6 +32,10 @@ namespace dflow {
 /// - `Inputs` and `Outputs` name element types, type parameters (`T`, `U`, `V`) and lists (`op/signature.hpp`).
 /// - `gradient` is `void gradient(GradientContext&)`, or for one type parameter the typed
 ///   `template <class T> Output<T> gradient(const NodeView<Op, T>&, Output<T> dy)`.
+/// - `Fuses` lists pairs of ops in whose place passes put this one, where the device has a kernel of it. Its results
+///   are theirs, bit for bit; its inputs are those of the first, then those of the reader but its first. For each pair
+///   there is `fuse(const First::Attrs&, const Reader::Attrs&)`, which gives the attributes, or none where it cannot
+///   stand for the two.
 template <FixedString Name, class... AllowedTypes>
 struct Op {
   static constexpr std::string_view name = Name.view();
@@ -44,6 +53,7 @@ struct Op {
   static constexpr bool gradient_stops = false;
   static constexpr bool is_stateful = false;
   static constexpr OpRole role = OpRole::ordinary;
+  using Fuses = TypeList<>;
   /// False for what the runtime itself carries out (Placeholder, Const).
   static constexpr bool has_kernel = true;
   /// Kernels come from the compiled library instead of from specialisations the including file can see.

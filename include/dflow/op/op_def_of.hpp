@@ -9,6 +9,8 @@
 
 #include <array>
 #include <concepts>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace dflow {
@@ -83,6 +85,29 @@ constexpr std::span<const ArgDef> outputs_of() {
   return Args::value;
 }
 
+template <class O, class First, class Reader>
+std::shared_ptr<const void> fused_attrs(const Node& first, const Node& reader) {
+  const std::optional<typename O::Attrs> attrs = O::fuse(first.attrs_as<First>(), reader.attrs_as<Reader>());
+  return attrs ? std::make_shared<const typename O::Attrs>(*attrs) : nullptr;
+}
+
+template <class O, class First, class Reader>
+constexpr FusedPair fused_pair() {
+  static_assert(inputs_of<O>().size() + 1 == inputs_of<First>().size() + inputs_of<Reader>().size(),
+                "an op that fuses two has the inputs of the first, then those of the reader but its first");
+  static_assert(outputs_of<First>().size() == 1 && outputs_of<O>().size() == outputs_of<Reader>().size(),
+                "an op that fuses two has the outputs of the reader, which reads the only output of the first");
+  return {&op_def_of<First>, &op_def_of<Reader>, &fused_attrs<O, First, Reader>};
+}
+
+template <class O, class... First, class... Reader>
+constexpr std::array<FusedPair, sizeof...(First)> fused_pairs(TypeList<OpPair<First, Reader>...>) {
+  return {fused_pair<O, First, Reader>()...};
+}
+
+template <class O>
+inline constexpr auto fuses_of = fused_pairs<O>(typename O::Fuses{});
+
 }  // namespace detail
 
 /// The op's definition, folded from its struct.
@@ -101,6 +126,7 @@ inline constexpr OpDef op_def{
     .is_stateful = O::is_stateful,
     .role = O::role,
     .needs_kernel = O::has_kernel,
+    .fuses = detail::fuses_of<O>,
 };
 
 template <class O>

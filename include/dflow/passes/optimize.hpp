@@ -3,6 +3,7 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel_table.hpp>
+#include <dflow/passes/fuse.hpp>
 #include <dflow/passes/options.hpp>
 
 #include <cstdint>
@@ -14,6 +15,8 @@ struct PassContext {
   /// Computes constants: a device of host memory, and its kernels. Null: none are folded.
   const DeviceContext* host = nullptr;
   const KernelTables* kernels = nullptr;
+  /// What the step's devices can do in one. Null: nothing is fused.
+  const Fusions* fusions = nullptr;
   /// Called now and then; throws to give up (a deadline). Null: nothing to call.
   FunctionRef<void()>* check = nullptr;
 
@@ -39,6 +42,10 @@ StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_
 /// Merges nodes that compute the same: equal op, element types, attributes, inputs and control inputs, device.
 /// Stateful ops and targets stay.
 StepGraph merge_common_subexpressions(StepGraph graph, const PassContext& context = {});
+
+/// Puts one node in the place of two where the device of both has a kernel for that, and nothing but the second needs
+/// the first: no other node, fetch, feed, target or control edge. It has the second's name.
+StepGraph fuse(StepGraph graph, const PassContext& context);
 
 /// Runs the passes that `options` switches on, each followed by dropping what it left without a reader.
 StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context);

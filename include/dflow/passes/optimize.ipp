@@ -216,6 +216,79 @@ DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
   return has_changed;
 }
 
+/// For each node, how much needs it: edges, control edges, feeds, fetches and targets.
+DFLOW_INLINE std::vector<std::int32_t> count_needs(const StepGraph& graph) {
+  std::vector<std::int32_t> needs(graph.nodes.size());
+  const auto add = [&](NodeId id) { ++needs[static_cast<std::size_t>(id)]; };
+  for (const StepNode& node : graph.nodes) {
+    for (const Endpoint input : graph.inputs_of(node)) add(input.node);
+    for (const NodeId control : graph.controls_of(node)) add(control);
+  }
+  for (const Endpoint feed : graph.feeds) add(feed.node);
+  for (const Endpoint fetch : graph.fetches) add(fetch.node);
+  for (const NodeId target : graph.targets) add(target);
+  return needs;
+}
+
+DFLOW_INLINE bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& types) {
+  const std::span<const TypeParamDef> params = kernel.op->type_params;
+  if (types.size != params.size() || !kernel.supports_types(types)) return false;
+  for (std::size_t p = 0; p < params.size(); ++p) {
+    if (!params[p].allows(types[p])) return false;
+  }
+  return true;
+}
+
+/// Makes the node `reader` do the work of `first`, its first input, too, if there is a kernel for that.
+DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId reader,
+                            std::span<const Fusions::Entry> entries) {
+  const StepNode& second = graph.node(reader);
+  for (const Fusions::Entry& entry : entries) {
+    if (entry.first != first.op || entry.reader != second.op || !(first->types == second->types) ||
+        !has_kernel_for(*entry.kernel, second->types)) {
+      continue;
+    }
+    std::shared_ptr<const void> attrs = entry.attrs(*first, *second);
+    if (attrs == nullptr) continue;
+    Node both = *second;
+    both.op = entry.kernel->op;
+    both.attrs = std::move(attrs);
+    const std::span<const Endpoint> of_first = graph.inputs_of(first), of_second = graph.inputs_of(second);
+    std::vector<Endpoint> inputs(of_first.begin(), of_first.end());
+    inputs.insert(inputs.end(), of_second.begin() + 1, of_second.end());
+    std::vector<NodeId> controls(graph.controls_of(second).begin(), graph.controls_of(second).end());
+    for (const NodeId control : graph.controls_of(first)) {
+      if (std::find(controls.begin(), controls.end(), control) == controls.end()) controls.push_back(control);
+    }
+    graph.replace(reader, std::move(both), inputs, controls);
+    return true;
+  }
+  return false;
+}
+
+/// True if it has changed anything.
+DFLOW_INLINE bool fuse(StepGraph& graph, const PassContext& context) {
+  if (context.fusions == nullptr || context.fusions->empty()) return false;
+  std::vector<std::int32_t> needs;
+  bool has_changed = false;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    context.check_in(i);
+    const StepNode& reader = graph.nodes[i];
+    if (reader.placed_on < 0 || reader.num_inputs == 0 || reader.is_fed_only) continue;
+    const std::span<const Fusions::Entry> entries = context.fusions->on(static_cast<std::size_t>(reader.placed_on));
+    if (std::none_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.reader == reader.op; })) {
+      continue;
+    }
+    const NodeId id = graph.inputs_of(reader).front().node;
+    const StepNode& first = graph.node(id);
+    if (first.placed_on != reader.placed_on || first.is_fed_only) continue;
+    if (needs.empty()) needs = count_needs(graph);
+    if (needs[static_cast<std::size_t>(id)] != 1) continue;
+    has_changed |= fuse_pair(graph, first, static_cast<NodeId>(i), entries);
+  }
+  return has_changed;
+}
+
 }  // namespace detail
 
 DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes) {
@@ -230,10 +303,19 @@ DFLOW_INLINE StepGraph merge_common_subexpressions(StepGraph graph, const PassCo
   return graph;
 }
 
+DFLOW_INLINE StepGraph fuse(StepGraph graph, const PassContext& context) {
+  require_topological_order(graph);
+  detail::fuse(graph, context);
+  return graph;
+}
+
 DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
-  if (options.constant_folding || options.common_subexpressions) require_topological_order(graph);
+  if (options.constant_folding || options.common_subexpressions || options.fusion) require_topological_order(graph);
   bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
   has_changed |= options.common_subexpressions && detail::merge(graph, context);
+  if (has_changed) graph = prune(std::move(graph));
+  // What is left without a reader would count as one.
+  has_changed = options.fusion && detail::fuse(graph, context);
   return has_changed ? prune(std::move(graph)) : graph;
 }
 

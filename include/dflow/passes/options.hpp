@@ -6,10 +6,12 @@ namespace dflow {
 struct PassOptions {
   bool constant_folding = true;
   bool common_subexpressions = true;
+  /// One node does the work of two where the device has a kernel for that: a product with its bias and activation.
+  bool fusion = true;
   /// Kernels write into inputs that nobody else reads any more.
   bool buffer_reuse = true;
 
-  static constexpr PassOptions none() { return {false, false, false}; }
+  static constexpr PassOptions none() { return {false, false, false, false}; }
 };
 
 }  // namespace dflow

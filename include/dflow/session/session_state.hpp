@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
+#include <dflow/passes/fuse.hpp>
 #include <dflow/passes/place.hpp>
 #include <dflow/passes/prune.hpp>
 #include <dflow/session/session.hpp>
@@ -48,6 +49,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   Allocator* host_allocator = nullptr;  ///< of fetches that come from other memories
   std::unique_ptr<Placement> placement;
   std::vector<KernelTables> kernels;  ///< by device
+  Fusions fusions;                    ///< of `kernels`
   KeptKernels kept;
   DeviceConstants constants;
   StepCache cache;

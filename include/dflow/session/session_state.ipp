@@ -63,6 +63,7 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   for (const std::shared_ptr<Device>& device : devices) {
     kernels.push_back(o.ops.kernels().for_device(device->context(), device->kernels()));
   }
+  if (o.passes.fusion) fusions = Fusions(kernels);
   // In the memory of the devices' process, but none of them.
   DeviceName here = DeviceName::parse(devices.front()->name());
   here.type = client.type = "CLIENT";
@@ -359,6 +360,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   if (checked != nullptr) (*checked)();
   PassContext pass;
   pass.check = checked;
+  pass.fusions = &fusions;
   for (std::size_t d = 0; d < devices.size() && pass.host == nullptr; ++d) {
     const DeviceContext& context = devices[d]->context();
     if (context.memory != nullptr || context.is_asynchronous) continue;

@@ -15,6 +15,11 @@ struct MatMul : StandardOp<"MatMul", NumberTypes> {
   static void gradient(GradientContext& context);
 };
 
+namespace detail {
+/// [m, n] of the product of inputs 0 and 1; checks their ranks and inner dimensions.
+PartialShape infer_product(const InferContext& context, bool transpose_a, bool transpose_b);
+}  // namespace detail
+
 /// a [m, k] times b [k, n]: [m, n].
 ///
 /// Errors: InvalidArgument unless both are matrices whose inner dimensions agree.

@@ -6,14 +6,18 @@
 
 namespace dflow {
 
-DFLOW_INLINE void MatMul::infer(InferContext& context) {
-  const Attrs& attrs = context.attrs<MatMul>();
+DFLOW_INLINE PartialShape detail::infer_product(const InferContext& context, bool transpose_a, bool transpose_b) {
   const PartialShape a = context.with_rank(0, 2), b = context.with_rank(1, 2);
-  const std::int64_t inner_a = a[attrs.transpose_a ? 0 : 1], inner_b = b[attrs.transpose_b ? 1 : 0];
+  const std::int64_t inner_a = a[transpose_a ? 0 : 1], inner_b = b[transpose_b ? 1 : 0];
   if (inner_a != dynamic && inner_b != dynamic && inner_a != inner_b) {
     context.fail(str_cat("inner dimensions ", inner_a, " and ", inner_b, " differ"));
   }
-  context.set_output(0, {a[attrs.transpose_a ? 1 : 0], b[attrs.transpose_b ? 0 : 1]});
+  return {a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
+}
+
+DFLOW_INLINE void MatMul::infer(InferContext& context) {
+  const Attrs& attrs = context.attrs<MatMul>();
+  context.set_output(0, detail::infer_product(context, attrs.transpose_a, attrs.transpose_b));
 }
 
 /// y = op(a) op(b): da = dy op(b)^T and db = op(a)^T dy, transposed back where the operand was; complex operands are

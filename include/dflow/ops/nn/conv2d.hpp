@@ -40,6 +40,12 @@ struct Conv2DBackpropFilter : StandardOp<"Conv2DBackpropFilter", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
+namespace detail {
+/// The output's shape for an input and a filter of rank 4; checks strides, dilations, format and channels.
+PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs, const PartialShape& input,
+                          const PartialShape& filter);
+}  // namespace detail
+
 /// y[b, i, j, k] = sum over di, dj, q of
 /// x[b, stride_rows * i + dilation_rows * di, stride_columns * j + dilation_columns * dj, q] filter[di, dj, q, k].
 ///

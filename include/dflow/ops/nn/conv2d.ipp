@@ -8,7 +8,6 @@ namespace dflow {
 
 namespace detail {
 
-/// The output's shape for an input and a filter of rank 4; checks strides, dilations, format and channels.
 DFLOW_INLINE PartialShape infer_conv2d(const InferContext& context, const Conv2DAttrs& attrs, const PartialShape& input,
                                        const PartialShape& filter) {
   require_spatial(context, "strides", attrs.strides);

@@ -5,6 +5,7 @@
 #include <dflow/ops/nn/batch_norm.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
+#include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 #include <dflow/ops/nn/softmax.hpp>
@@ -19,7 +20,9 @@ using LossOps = TypeList<Softmax, SoftmaxGrad, LogSoftmax, LogSoftmaxGrad, Softm
 
 using NormalisationOps = TypeList<BiasAdd, BiasAddGrad, FusedBatchNorm, FusedBatchNormGrad>;
 
+using FusedOps = TypeList<FusedMatMul, FusedConv2D>;
+
 /// The family's ops in the standard table.
-using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps, NormalisationOps>;
+using NnOps = concat_t<ActivationOps, ConvolutionOps, LossOps, NormalisationOps, FusedOps>;
 
 }  // namespace dflow

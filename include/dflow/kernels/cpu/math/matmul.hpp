@@ -7,26 +7,43 @@
 
 namespace dflow {
 
+namespace detail {
+
+inline double product_cost_ns(const KernelInit& init, bool transpose_a) {
+  const PartialShape& a = init.inputs[0].shape;
+  const std::int64_t inner = a.has_rank() ? a.dim(transpose_a ? 0 : 1) : dynamic;
+  return 500 + estimated_elements(init.node.outputs[0]) * static_cast<double>(inner == dynamic ? 128 : inner) * 0.02;
+}
+
+/// [m, k] [k, n]
+struct ProductSizes {
+  std::int64_t m, n, k;
+};
+
+/// Of the matrices that are inputs 0 and 1.
+template <class T>
+ProductSizes product_sizes(const KernelContext& context, bool transpose_a, bool transpose_b) {
+  const Tensor<T>& a = context.input<T>(0);
+  const Tensor<T>& b = context.input<T>(1);
+  if (a.rank() != 2 || b.rank() != 2) refuse_shapes(context);
+  const ProductSizes sizes{a.dim(transpose_a ? 1 : 0), b.dim(transpose_b ? 0 : 1), a.dim(transpose_a ? 0 : 1)};
+  if (sizes.k != b.dim(transpose_b ? 1 : 0)) refuse_shapes(context);
+  return sizes;
+}
+
+}  // namespace detail
+
 template <class T>
 struct Kernel<MatMul, Cpu, T> {
   MatMul::Attrs attrs;
 
-  double cost_ns(const KernelInit& init) const {
-    const PartialShape& a = init.inputs[0].shape;
-    const std::int64_t inner = a.has_rank() ? a.dim(attrs.transpose_a ? 0 : 1) : dynamic;
-    return 500 + estimated_elements(init.node.outputs[0]) * static_cast<double>(inner == dynamic ? 128 : inner) * 0.02;
-  }
+  double cost_ns(const KernelInit& init) const { return detail::product_cost_ns(init, attrs.transpose_a); }
 
   void operator()(KernelContext& context) const {
-    const Tensor<T>& a = context.input<T>(0);
-    const Tensor<T>& b = context.input<T>(1);
-    if (a.rank() != 2 || b.rank() != 2) detail::refuse_shapes(context);
-    const std::int64_t m = a.dim(attrs.transpose_a ? 1 : 0), k = a.dim(attrs.transpose_a ? 0 : 1);
-    const std::int64_t n = b.dim(attrs.transpose_b ? 0 : 1);
-    if (k != b.dim(attrs.transpose_b ? 1 : 0)) detail::refuse_shapes(context);
+    const auto [m, n, k] = detail::product_sizes<T>(context, attrs.transpose_a, attrs.transpose_b);
     Tensor<T>& c = context.allocate_output<T>(0, {m, n});
-    cpu::gemm<T>(context.pool(), attrs.transpose_a, attrs.transpose_b, m, n, k, a.data(), b.data(), c.data(), {},
-                 cpu_options(context));
+    cpu::gemm<T>(context.pool(), attrs.transpose_a, attrs.transpose_b, m, n, k, context.input<T>(0).data(),
+                 context.input<T>(1).data(), c.data(), {}, cpu_options(context));
   }
 };
 

@@ -1,0 +1,8 @@
+#include <dflow/kernels/cpu/nn/list.hpp>
+#include <dflow/kernels/library_kernel.hpp>
+
+namespace dflow {
+
+DFLOW_INSTANTIATE_KERNELS(FusedOps, Cpu);
+
+}  // namespace dflow
