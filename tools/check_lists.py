@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Checks that what belongs to a family of ops is in the family's lists, so that nothing of an op can be forgotten.
 
-Usage: tools/check_lists.py [--write]
+Usage: tools/check_lists.py [--write] [ROOT]
 
 A family is a folder of include/dflow/ops/. Of each:
-- src/ops/FAMILY.cpp includes every .ipp of the folder, kernels/cpu/FAMILY/list.hpp every kernel header of its folder, and
-  list.hpp every header with an op; --write writes these includes;
-- every op struct of the folder stands in a list of ops (`using ...Ops = TypeList<...>`), in list.hpp or beside the op.
+- there is a list.hpp; src/ops/FAMILY.cpp includes every .ipp of the folder, kernels/cpu/FAMILY/list.hpp every kernel
+  header of its folder, and list.hpp every header with an op; --write writes these includes;
+- every list of ops (`using ...Ops = TypeList<...>` or `concat_t<...>`), in list.hpp or beside the ops, leads to
+  StandardOps of ops/standard_ops.hpp, and every op struct of the folder stands in one that does.
 """
 
 import argparse
@@ -14,21 +15,31 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-INCLUDE = ROOT / "include"
-OPS = INCLUDE / "dflow/ops"
-KERNELS = INCLUDE / "dflow/kernels/cpu"
-
-OP_STRUCT = re.compile(r"^struct (\w+)\s*:\s*(?:\w+::)*\w*Op\s*<\s*\"", re.MULTILINE)
-OP_LIST = re.compile(r"using \w+Ops =(.*?);", re.DOTALL)
+# A struct whose base is given the op's name: `struct Relu final : public StandardElementwiseOp<"Relu", ...`.
+OP_STRUCT = re.compile(
+    r"^(?:struct|class)\s+(\w+)(?:\s+final)?\s*:\s*(?:(?:public|virtual)\s+)*(?:\w+::)*\w+\s*<\s*\"", re.MULTILINE
+)
+OP_LIST = re.compile(r"using (\w+Ops) =(.*?);", re.DOTALL)
+COMMENT = re.compile(r"//[^\n]*")
 
 
 def included(path):
     return set(re.findall(r"^#include <([^>]+)>", path.read_text(), re.MULTILINE)) if path.exists() else set()
 
 
-def spelled(path):
-    return path.relative_to(INCLUDE).as_posix()
+def lists_of(path):
+    """The lists of ops that a header defines: the names that each consists of, by its own."""
+    text = COMMENT.sub("", path.read_text()) if path.exists() else ""
+    return {name: set(re.findall(r"\w+", body)) for name, body in OP_LIST.findall(text)}
+
+
+def reached(lists, name):
+    """All names that a list leads to, its own included."""
+    names, rest = set(), {name}
+    while rest:
+        names |= rest
+        rest = set().union(*(lists.get(one, set()) for one in rest)) - names
+    return names
 
 
 def add_includes(path, missing):
@@ -48,44 +59,62 @@ def add_includes(path, missing):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent)
+    args = parser.parse_args()
+    include = args.root / "include"
 
-    faults, families, ops = [], 0, 0
+    faults, ops = [], 0
+
+    def spelled(path):
+        return path.relative_to(include).as_posix()
 
     def require(path, names, what):
         missing = sorted(names - included(path))
-        if missing and write:
+        if missing and args.write:
             add_includes(path, missing)
         elif missing:
             for name in missing:
-                faults.append(f"{path.relative_to(ROOT)}: does not include {name}, {what}; tools/check_lists.py --write adds it")
+                faults.append(f"{path.relative_to(args.root)}: does not include {name}, {what}; "
+                              "tools/check_lists.py --write adds it")
 
-    for folder in sorted(path for path in OPS.iterdir() if (path / "list.hpp").exists()):
-        families += 1
-        require(ROOT / f"src/ops/{folder.name}.cpp", {spelled(p) for p in folder.glob("*.ipp")}, "so its bodies are compiled nowhere")
-        kernels = KERNELS / folder.name
+    standard = include / "dflow/ops/standard_ops.hpp"
+    folders = sorted(path for path in standard.parent.iterdir() if path.is_dir())
+    headers = {folder: sorted(folder.glob("*.hpp")) for folder in folders}
+    lists = {header: lists_of(header) for folder in folders for header in headers[folder]}
+    bodies = {name: body for of_header in [*lists.values(), lists_of(standard)] for name, body in of_header.items()}
+    in_table = reached(bodies, "StandardOps")
+
+    for folder in folders:
+        family = folder / "list.hpp"
+        if not family.exists():
+            faults.append(f"{family.relative_to(args.root)}: is missing: the list of the family's ops, which "
+                          f"{standard.relative_to(args.root)} names in StandardOps")
+            continue
+        require(args.root / f"src/ops/{folder.name}.cpp", {spelled(p) for p in folder.glob("*.ipp")},
+                "so its bodies are compiled nowhere")
+        kernels = include / "dflow/kernels/cpu" / folder.name
         if kernels.exists():
-            headers = {spelled(p) for p in kernels.glob("*.hpp") if p.name != "list.hpp"}
-            require(kernels / "list.hpp", headers, "so its kernels are compiled nowhere")
-
-        headers = sorted(folder.glob("*.hpp"))
-        listed = set()
-        for header in headers:
-            for body in OP_LIST.findall(header.read_text()):
-                listed |= set(re.findall(r"\w+", body))
-        for header in headers:
-            defined = OP_STRUCT.findall(header.read_text())
+            require(kernels / "list.hpp", {spelled(p) for p in kernels.glob("*.hpp") if p.name != "list.hpp"},
+                    "so its kernels are compiled nowhere")
+        listed = set().union(*(body for header in headers[folder] for body in lists[header].values()))
+        for header in headers[folder]:
+            for name in lists[header]:
+                if name not in in_table:
+                    where = standard if header == family and name.lower() == folder.name.replace("_", "") + "ops" else family
+                    faults.append(f"{header.relative_to(args.root)}: list {name} leads to no table: add it to one in "
+                                  f"{where.relative_to(args.root)}, or no session knows its ops")
+            defined = OP_STRUCT.findall(COMMENT.sub("", header.read_text()))
             ops += len(defined)
             for op in defined:
                 if op not in listed:
-                    faults.append(f"{header.relative_to(ROOT)}: op {op} is in no list: add it to one here or in "
-                                  f"{(folder / 'list.hpp').relative_to(ROOT)}, or no session knows it")
+                    faults.append(f"{header.relative_to(args.root)}: op {op} is in no list: add it to one here or in "
+                                  f"{family.relative_to(args.root)}, or no session knows it")
             if defined:
-                require(folder / "list.hpp", {spelled(header)}, "so its ops are in no table")
+                require(family, {spelled(header)}, "so its ops are in no table")
 
     for fault in faults:
         print(fault)
-    print(f"lists: {families} families, {ops} ops, {len(faults)} omissions")
+    print(f"lists: {len(folders)} families, {ops} ops, {len(faults)} omissions")
     return 1 if faults else 0
 
 

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""tools/check_lists.py names each omission in a small library that has it, and none in one that is whole."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parents[2] / "tools/check_lists.py"
+
+LIBRARY = {
+    "include/dflow/ops/standard_ops.hpp": "#include <dflow/ops/math/list.hpp>\nusing StandardOps = concat_t<MathOps>;\n",
+    "include/dflow/ops/math/list.hpp":
+        "#include <dflow/ops/math/unary.hpp>\nusing ShiftOps = TypeList<Shift>;\n"
+        "using MathOps = concat_t<UnaryOps, ShiftOps>;\n",
+    "include/dflow/ops/math/unary.hpp":
+        'struct Neg : StandardElementwiseOp<"Neg", FloatTypes> {};\n'
+        'struct Shift final : public StandardOp<"Shift", FloatTypes> {};\n'
+        'struct Sum\n    : Reduction<"Sum", FloatTypes> {};\n'
+        "using UnaryOps = TypeList<Neg, Sum>;\n",
+    "include/dflow/ops/math/unary.ipp": "",
+    "src/ops/math.cpp": "#include <dflow/ops/math/unary.ipp>\n",
+}  # fmt: skip
+
+
+class CheckLists(unittest.TestCase):
+    def omissions(self, changes):
+        with tempfile.TemporaryDirectory() as root:
+            for name, text in {**LIBRARY, **changes}.items():
+                path = Path(root) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            run = subprocess.run([sys.executable, SCRIPT, root], capture_output=True, text=True)
+        *faults, summary = run.stdout.splitlines()
+        self.assertEqual(run.returncode, 1 if faults else 0, run.stderr)
+        self.assertTrue(summary.startswith("lists: "), summary)
+        return faults
+
+    def assert_one(self, changes, text):
+        faults = self.omissions(changes)
+        self.assertEqual(len(faults), 1, faults)
+        self.assertIn(text, faults[0])
+
+    def unary(self, more):
+        return {"include/dflow/ops/math/unary.hpp": LIBRARY["include/dflow/ops/math/unary.hpp"] + more}
+
+    def test_a_whole_library_has_none(self):
+        self.assertEqual(self.omissions({}), [])
+
+    def test_an_op_in_no_list(self):
+        for spelling in ("struct Lost : ", "struct Lost final : ", "struct Lost : public ",
+                         "struct Lost final : public dflow::", "class Lost : public "):
+            self.assert_one(self.unary(f'{spelling}StandardElementwiseOp<"Lost", FloatTypes> {{}};\n'), "op Lost is in no list")
+
+    def test_an_op_that_only_a_comment_lists(self):
+        self.assert_one(self.unary('struct Lost : StandardOp<"Lost"> {};\n// using LostOps = TypeList<Lost>;\n'), "op Lost")
+
+    def test_a_list_that_leads_to_no_table(self):
+        self.assert_one(self.unary('struct Softshrink : StandardElementwiseOp<"Softshrink", FloatTypes> {};\n'
+                                   "using ShrinkOps = TypeList<Softshrink>;\n"), "list ShrinkOps leads to no table")  # fmt: skip
+
+    def test_a_family_that_standard_ops_leaves_out(self):
+        self.assert_one({"include/dflow/ops/audio/list.hpp": "using AudioOps = TypeList<>;\n"}, "standard_ops.hpp")
+
+    def test_a_family_without_a_list(self):
+        self.assert_one({"include/dflow/ops/audio/mel.hpp": 'struct Mel : StandardOp<"Mel", FloatTypes> {};\n'},
+                        "include/dflow/ops/audio/list.hpp: is missing")  # fmt: skip
+
+    def test_bodies_and_headers_that_are_not_included(self):
+        self.assert_one({"include/dflow/ops/math/more.ipp": ""}, "src/ops/math.cpp: does not include dflow/ops/math/more.ipp")
+        self.assert_one({"include/dflow/ops/math/more.hpp": 'struct Neg : StandardOp<"Neg"> {};\n'},
+                        "list.hpp: does not include dflow/ops/math/more.hpp")  # fmt: skip
+
+
+if __name__ == "__main__":
+    unittest.main()
