@@ -69,6 +69,10 @@ struct TypedCall<K, In<Ins...>, Out<Outs...>, Ts...> {
     kernel(context, Tensor<typename ArgType<Ins, Ts...>::type>::of(context.input(static_cast<int>(I)))...,
            static_cast<Tensor<typename ArgType<Outs, Ts...>::type>&>(context.output(static_cast<int>(O)))...);
   }
+  static constexpr bool fits =
+      requires(const K& kernel, KernelContext& context, Tensor<typename ArgType<Outs, Ts...>::type>&... outputs) {
+        kernel(context, std::declval<const Tensor<typename ArgType<Ins, Ts...>::type>&>()..., outputs...);
+      };
   static void run(const K& kernel, KernelContext& context) {
     allocate_inferred_outputs(context);
     run(kernel, context, std::index_sequence_for<Ins...>{}, std::index_sequence_for<Outs...>{});
@@ -111,7 +115,13 @@ class SyncKernelOf final : public AnyKernel {
     if constexpr (requires { kernel_(context); }) {
       kernel_(context);
     } else {
-      TypedCall<K, InputsOf<O>, OutputsOf<O>, Ts...>::run(kernel_, context);
+      using Call = TypedCall<K, InputsOf<O>, OutputsOf<O>, Ts...>;
+      static_assert(
+          Call::fits,
+          "a kernel is called as `void operator()(KernelContext&, inputs..., outputs...) const`, with a `const "
+          "Tensor<A>&` for each of the op's Inputs and a `Tensor<B>&` for each of its Outputs, or as `void "
+          "operator()(KernelContext&) const`");
+      if constexpr (Call::fits) Call::run(kernel_, context);
     }
   }
   double cost_ns() const noexcept override { return cost_ns_; }

@@ -31,6 +31,13 @@ inline constexpr auto type_params = type_params_of<O>(std::make_index_sequence<O
 template <class O>
 concept InfersByContext = requires(InferContext& context) { O::infer(context); };
 
+template <class O, std::size_t... I>
+constexpr bool infers_from_shapes(std::index_sequence<I...>) {
+  return requires(const typename O::Attrs& attrs, const PartialShape& shape) {
+    { O::infer(attrs, (static_cast<void>(I), shape)...) } -> std::convertible_to<PartialShape>;
+  };
+}
+
 /// Calls `PartialShape infer(const Attrs&, PartialShape...)` with as many shapes as the op has inputs.
 template <class O, std::size_t... I>
 void infer_from_shapes(InferContext& context, std::index_sequence<I...>) {
@@ -44,7 +51,13 @@ void infer_shape(InferContext& context) {
   } else if constexpr (ElementwiseOpType<O>) {
     infer_elementwise(context);
   } else {
-    infer_from_shapes<O>(context, std::make_index_sequence<ArgsOf<O, InputsOf<O>>::value.size()>{});
+    constexpr std::make_index_sequence<ArgsOf<O, InputsOf<O>>::value.size()> inputs;
+    constexpr bool has_infer = infers_from_shapes<O>(inputs);
+    static_assert(
+        has_infer,
+        "an op that is not elementwise says its shapes: `static PartialShape infer(const Attrs&, "
+        "PartialShape...)` with one PartialShape for each of its Inputs, or `static void infer(InferContext&)`");
+    if constexpr (has_infer) infer_from_shapes<O>(context, inputs);
   }
 }
 

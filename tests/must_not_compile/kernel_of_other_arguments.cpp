@@ -1,0 +1,16 @@
+// expect: static.assert.*a kernel is called as
+#include <dflow/dflow.hpp>
+
+/// x scaled, whose kernel forgets its output.
+struct Scale : dflow::Op<"Scale", dflow::FloatTypes> {
+  static dflow::PartialShape infer(const Attrs&, const dflow::PartialShape& x) { return x; }
+};
+
+template <class T>
+struct dflow::Kernel<Scale, dflow::Cpu, T> {
+  void operator()(KernelContext&, const Tensor<T>&) const {}
+};
+
+void make(const dflow::Graph& graph) {
+  dflow::Session session(graph, {.ops = dflow::standard_ops + dflow::ops<Scale>});
+}
