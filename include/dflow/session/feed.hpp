@@ -37,7 +37,7 @@ struct Feed {
     static_assert(
         detail::never<V>,
         "what is fed has another element type than the edge: an Output<T> is fed a Tensor<T>, or a T for a scalar; an "
-        "AnyTensor becomes one by value.as<T>()");
+        "AnyTensor becomes one by value.as<T>(), a std::vector<T> by df::borrow(values, shape)");
   }
   /// The erased form; element types are compared when the step runs.
   template <std::same_as<AnyOutput> O>
