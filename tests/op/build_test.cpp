@@ -81,3 +81,12 @@ TEST_CASE("what an op without inputs gives is an operation, an output or a tuple
   CHECK(std::get<1>(outputs).dtype() == DType::float32);
   CHECK(std::get<2>(outputs).name() == "TwoTypes:2");
 }
+
+TEST_CASE("a node just built is an expression, that of its first output", "[build]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2});
+  const Expr column = build<ExpandDims>({x, constant(graph, std::int32_t{1})});
+  const Expr same(build<ExpandDims>({x, constant(graph, std::int32_t{1})}));
+  CHECK((column * 2.0).shape() == PartialShape{2, 1});
+  CHECK(same.shape() == column.shape());
+}

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph.hpp>
+#include <dflow/op/expr.hpp>
 #include <dflow/op/op_def_of.hpp>
 
 #include <concepts>
@@ -28,6 +29,8 @@ class BuiltNode {
   GraphStore* graph_;
   NodeId node_;
 };
+
+inline Expr::Expr(const BuiltNode& node) : AnyOutput(node.output(0)) {}
 
 namespace detail {
 

@@ -4,6 +4,8 @@
 
 namespace dflow {
 
+class BuiltNode;
+
 /// An erased edge with arithmetic: what gradient functions are written in. A double on one side becomes a constant of
 /// the edge's element type; shapes broadcast.
 ///
@@ -14,7 +16,8 @@ class Expr : public AnyOutput {
  public:
   Expr() = default;
   Expr(const AnyOutput& edge)
-      : AnyOutput(edge) {}  // NOLINT(google-explicit-constructor): the same thing, with operators
+      : AnyOutput(edge) {}      // NOLINT(google-explicit-constructor): the same thing, with operators
+  Expr(const BuiltNode& node);  // NOLINT(google-explicit-constructor): its first output, as AnyOutput is (op/build.hpp)
 
   // Friends that only an Expr argument finds, so that typed edges have operators of their own.
   friend Expr operator+(const Expr& a, const Expr& b) { return a.plus(b); }
