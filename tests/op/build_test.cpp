@@ -3,6 +3,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <concepts>
 #include <string>
@@ -41,6 +42,11 @@ struct Same : ElementwiseOp<"Same", TypeList<float, std::int32_t>> {
   DFLOW_FN static T apply(T x) {
     return x;
   }
+};
+
+/// Refuses what it refuses by itself, without a context: `x.merged_with`.
+struct OfThree : Op<"OfThree", FloatTypes> {
+  static PartialShape infer(const Attrs&, const PartialShape& x) { return x.merged_with({dynamic, 3}); }
 };
 
 static_assert(SourceOf<Ramp, float> && SourceOf<Mark> && SourceOf<TwoTypes, double, bool>);
@@ -89,4 +95,14 @@ TEST_CASE("a node just built is an expression, that of its first output", "[buil
   const Expr same(build<ExpandDims>({x, constant(graph, std::int32_t{1})}));
   CHECK((column * 2.0).shape() == PartialShape{2, 1});
   CHECK(same.shape() == column.shape());
+}
+
+TEST_CASE("what a shape function refuses by itself names op, input shapes and line", "[build]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2, 5});
+  const Status status = status_of([&] { return apply<OfThree>(x, {}, {.name = "three"}); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(status.message() == "shapes [2,5] and [?,3] do not agree (input shapes: [2,5])");
+  CHECK(status.op() == "OfThree");
+  CHECK(std::string(status.where().file_name()) == __FILE__);
 }

@@ -219,8 +219,7 @@ DFLOW_INLINE void infer_shapes(const GraphStore& graph, Node& node) {
   }
   for (PartialShape& shape : outputs) shape = PartialShape::unknown();
   const detail::GraphInputValues values(graph, node.inputs);
-  InferContext context(node, inputs, dtypes, values, outputs);
-  node.op->infer(context);
+  InferContext(node, inputs, dtypes, values, outputs).infer();
   for (std::size_t i = 0; i < outputs.size(); ++i) node.outputs[i].shape = std::move(outputs[i]);
 }
 

@@ -67,6 +67,9 @@ class InferContext {
 
   [[noreturn]] void fail(const std::string& message) const;
 
+  /// Runs the op's shape function. An InvalidArgument that it throws by itself becomes one of `fail`.
+  void infer();
+
  private:
   const Node& node_;
   std::span<const PartialShape> inputs_;

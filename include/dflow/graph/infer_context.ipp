@@ -60,6 +60,15 @@ DFLOW_INLINE int InferContext::normalize_axis(std::int64_t axis, int rank) const
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+DFLOW_INLINE void InferContext::infer() {
+  try {
+    node_.op->infer(*this);
+  } catch (const Error& error) {
+    if (error.code() != Code::invalid_argument || !error.status().op().empty()) throw;
+    fail(std::string(error.status().message()));
+  }
+}
+
 DFLOW_INLINE void InferContext::fail(const std::string& message) const {
   std::string text = message;
   if (!inputs_.empty()) {

@@ -43,8 +43,7 @@ DFLOW_INLINE void with_inferred_shapes(const KernelContext& context,
   }
   for (PartialShape& output : outputs.span()) output = PartialShape::unknown();
   const RunningInputs values(context);
-  InferContext infer(context.node(), shapes.span(), dtypes.span(), values, outputs.span());
-  context.node().op->infer(infer);
+  InferContext(context.node(), shapes.span(), dtypes.span(), values, outputs.span()).infer();
   take(outputs.span());
 }
 
