@@ -1,7 +1,9 @@
 #include <dflow/io/csv.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 
 #include <cmath>
@@ -46,6 +48,36 @@ TEST_CASE("A CSV may have names, spaces, signs and quotes") {
   CHECK(dflow::parse_csv("1;2\n3;4", {.separator = ';'})(1, 0) == 3.0f);
   CHECK(dflow::parse_csv("1\t2\n3\t 4", {.separator = '\t'})(1, 1) == 4.0f);
   CHECK(dflow::parse_csv_table("\"two\nlines\",b\n1,2\n").names[0] == "two\nlines");
+}
+
+TEST_CASE("A column that is missing is answered with the file and the columns that it has") {
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("houses.csv", std::string_view("rooms,price\n3,120\n"));
+  const auto table = dflow::read_csv_table(files, "houses.csv");
+  CHECK(table.path == "houses.csv");
+  CHECK(table.column("price")(0) == 120);
+  const dflow::Status missing = status_of([&] { return table.column("area"); });
+  CHECK(missing.code() == dflow::Code::not_found);
+  CHECK(missing.message() == "houses.csv: the table has no column 'area', its columns are 'rooms', 'price'");
+  CHECK(status_of([] { return dflow::parse_csv_table("a\n1\n").index_of("b"); }).message() ==
+        "the table has no column 'b', its columns are 'a'");
+  CHECK(mentions(status_of([] { return dflow::parse_csv_table("1\n", {}).index_of("b"); }), "CsvOptions::has_header"));
+  std::string wide = "0";
+  for (int i = 1; i < 25; ++i) wide += "," + std::to_string(i);
+  CHECK(mentions(status_of([&] { return dflow::parse_csv_table(wide + "\n").index_of("b"); }), "'19' and 5 more"));
+}
+
+TEST_CASE("A file without a row is DataLoss and named; one of a header alone has no rows") {
+  dflow::MemoryFileSystem files;
+  for (const char* content : {"", "\n \r\n", "\xef\xbb\xbf"}) {
+    files.write_file_atomically("empty.csv", std::string_view(content));
+    const dflow::Status status = status_of([&] { return dflow::read_csv(files, "empty.csv"); });
+    CHECK(status.code() == dflow::Code::data_loss);
+    CHECK(status.message() == "empty.csv: the file holds no row");
+    CHECK(status_of([&] { return dflow::read_csv_table(files, "empty.csv"); }) == status);
+  }
+  files.write_file_atomically("header.csv", std::string_view("a,b\n"));
+  CHECK(dflow::read_csv_table(files, "header.csv").values.shape() == dflow::Shape{0, 2});
 }
 
 TEST_CASE("What is no number, or a row of another length, is named by line and field") {

@@ -20,8 +20,9 @@ struct CsvOptions {
 struct CsvTable {
   std::vector<std::string> names;  ///< by column; empty without a header
   Tensor<float> values;            ///< [rows, columns]
+  std::string path;                ///< of the file that it was read from, else empty
 
-  /// Errors: NotFound if no column has that name.
+  /// Errors: NotFound if no column has that name; the message names the path and the columns.
   std::int64_t index_of(std::string_view name) const;
   /// [rows], copied. Errors: as `index_of`.
   Tensor<float> column(std::string_view name) const;
@@ -43,7 +44,7 @@ CsvTable parse_csv_table(std::string_view text, const CsvOptions& options = {.ha
 
 /// The same from a file, which may be gzip-compressed. Blocks.
 ///
-/// Errors: also those of `FileSystem`; the message names the path.
+/// Errors: also those of `FileSystem`, and DataLoss for a file without any row; the message names the path.
 Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options = {});
 CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options = {.has_header = true});
 

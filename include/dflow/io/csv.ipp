@@ -114,14 +114,12 @@ DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
                                 may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
 }
 
-template <class Parse>
-auto parse_csv_file(FileSystem& files, const std::string& path, const Parse& parse) {
-  const std::string text = read_maybe_gzip(files, path);
-  try {
-    return parse(text);
-  } catch (const Error& error) {
-    throw Error(error.status().with_prefix(str_cat(path, ": ")));
-  }
+/// A list of names for a message, which ends where it gets long.
+DFLOW_INLINE std::string quoted_names(const std::vector<std::string>& names) {
+  constexpr std::size_t shown = 20;
+  std::string list;
+  for (std::size_t i = 0; i < std::min(names.size(), shown); ++i) list += str_cat(i == 0 ? "'" : ", '", names[i], "'");
+  return names.size() > shown ? str_cat(list, " and ", names.size() - shown, " more") : list;
 }
 
 }  // namespace detail
@@ -157,18 +155,33 @@ DFLOW_INLINE Tensor<float> parse_csv(std::string_view text, const CsvOptions& op
   return parse_csv_table(text, options).values;
 }
 
-DFLOW_INLINE Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
-  return detail::parse_csv_file(files, path, [&](const std::string& text) { return parse_csv(text, options); });
+DFLOW_INLINE CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options) {
+  const std::string text = read_maybe_gzip(files, path);
+  try {
+    CsvTable table = parse_csv_table(text, options);
+    if (table.values.dim(1) == 0) throw Error(data_loss("the file holds no row"));
+    table.path = path;
+    return table;
+  } catch (const Error& error) {
+    throw Error(error.status().with_prefix(str_cat(path, ": ")));
+  }
 }
 
-DFLOW_INLINE CsvTable read_csv_table(FileSystem& files, const std::string& path, const CsvOptions& options) {
-  return detail::parse_csv_file(files, path, [&](const std::string& text) { return parse_csv_table(text, options); });
+DFLOW_INLINE Tensor<float> read_csv(FileSystem& files, const std::string& path, const CsvOptions& options) {
+  return read_csv_table(files, path, options).values;
 }
 
 DFLOW_INLINE std::int64_t CsvTable::index_of(std::string_view name) const {
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw Error(not_found(str_cat("the table has no column '", name, "'")));
-  return found - names.begin();
+  if (found != names.end()) return found - names.begin();
+  const std::string prefix = path.empty() ? "" : path + ": ";
+  if (names.empty()) {
+    throw Error(
+        not_found(str_cat(prefix, "the table has no column '", name,
+                          "': its columns have no names; CsvOptions::has_header says that the first line holds them")));
+  }
+  throw Error(not_found(
+      str_cat(prefix, "the table has no column '", name, "', its columns are ", detail::quoted_names(names))));
 }
 
 DFLOW_INLINE Tensor<float> CsvTable::column(std::string_view name) const {
