@@ -27,6 +27,21 @@ std::string shape_text(const df::AnyOutput& x) { return x.shape().to_string(); }
 
 }  // namespace
 
+TEST_CASE("one axis is a number, and positions are along the first one where none is named") {
+  df::Graph graph;
+  const auto x = df::constant<float>(graph, {{1, 5, 3}, {4, 2, 6}});
+  df::Session session(graph);
+  const auto [rows, kept, along, columns, first] = session.run(
+      df::reduce_sum(x, 1), df::reduce_max(x, -1, {.keep_dims = true}), df::argmax(x, 1), df::argmax(x), df::argmin(x));
+  CHECK(rows.to_string() == "float[2] [9, 12]");
+  CHECK(kept.to_string() == "float[2,1] [[5], [6]]");
+  CHECK(along.to_string() == "int64[2] [1, 2]");
+  CHECK(columns.to_string() == "int64[3] [1, 0, 1]");
+  CHECK(first.to_string() == "int64[3] [0, 1, 0]");
+  static_assert(!std::is_convertible_v<bool, df::IndexList> && !std::is_convertible_v<double, df::IndexList>);
+  CHECK(contains(error_of([&] { df::reduce_sum(x, 2); }), "axis 2 is outside [-2, 2)"));
+}
+
 TEST_CASE("a reduction drops its axes, or keeps them as 1") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {df::dynamic, 3, 4});

@@ -56,6 +56,32 @@ TEST_CASE("Steps change a variable, and the next one sees it") {
   CHECK(session.run(count).scalar() == 100);
 }
 
+TEST_CASE("A number stands for a scalar of the variable's element type") {
+  df::Graph graph;
+  df::Variable<float> x(graph, 0, {.name = "x"});
+  df::Variable<std::int64_t> count(graph, 1, {.name = "count"});
+  df::Variable<df::Half> half(graph, 0.5, {.name = "half"});
+  df::Variable<bool> flag(graph, true, {.name = "flag"});
+  df::Variable<float> pair(graph, df::Tensor<float>({2}, {1, 2}), {.name = "pair"});
+  static_assert(!std::is_constructible_v<df::Variable<std::int64_t>, df::Graph&, double>);
+  static_assert(!std::is_constructible_v<df::Variable<bool>, df::Graph&, int>);
+  const auto set = x.assign(2), add = x.assign_add(1.5f), drop = count.assign_sub(3, {.name = "drop"});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(set);
+  session.run(add);
+  session.run(drop);
+  CHECK(session.run(x).scalar() == 3.5f);
+  CHECK(session.run(count).scalar() == -2);
+  CHECK(session.run(half).scalar() == df::Half(0.5f));
+  CHECK(session.run(flag).scalar());
+  CHECK(drop.name() == "drop");
+  const df::Status status = status_of([&] { return pair.assign_add(1.0f); });
+  CHECK(status.code() == df::Code::invalid_argument);
+  CHECK(mentions(status, "variable_test.cpp"));
+  CHECK(code_of([] { return df::Variable<float>().assign(1.0f); }) == df::Code::invalid_argument);
+}
+
 TEST_CASE("A read after a control dependency sees the update") {
   df::Graph graph;
   df::Variable<float> w(graph, 1.0f, {.name = "w"});

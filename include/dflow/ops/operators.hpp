@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/literal.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
@@ -14,26 +15,6 @@
 /// as a node of the graph it is `equal(a, b)`.
 
 namespace dflow {
-
-namespace detail {
-
-/// A number that may stand beside edges of element type T: not one with a fraction beside integers, and only bool
-/// beside bool.
-template <class V, class T>
-concept LiteralFor =
-    std::same_as<V, T> || (std::is_arithmetic_v<V> && !std::same_as<V, bool> && !std::same_as<T, bool> &&
-                           !std::same_as<T, std::string> && (std::integral<V> || !std::integral<T>));
-
-template <Element T, class V>
-constexpr T convert_literal(const V& value) {
-  if constexpr (is_complex_element<T> && !std::same_as<T, V>) {
-    return T(static_cast<typename T::value_type>(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
-}  // namespace detail
 
 /// A number beside an edge, with the line of the user's program that the operator between them stands on.
 template <Element T>

@@ -5,6 +5,7 @@
 #include <dflow/op/build.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -13,14 +14,18 @@
 
 namespace dflow {
 
-/// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers or as the edge itself:
-/// `reshape(x, {2, -1})`, `reshape(x, dims)`. A default-constructed one stands for what the builder says: all axes.
+/// Integers that an op takes along an edge (a shape, axes, bounds), given as numbers, as one number, or as the edge
+/// itself: `reshape(x, {2, -1})`, `reduce_sum(x, 1)`, `reshape(x, dims)`. A default-constructed one stands for what the
+/// builder says: all axes.
 ///
 /// Thread safety: a value type.
 class IndexList {
  public:
   IndexList() = default;
   IndexList(std::initializer_list<std::int64_t> values) : values_(values), is_given_(true) {}
+  template <std::integral I>
+    requires(!std::same_as<I, bool>)
+  IndexList(I value) : IndexList({static_cast<std::int64_t>(value)}) {}
   IndexList(std::span<const std::int64_t> values) : values_(values.begin(), values.end()), is_given_(true) {}
   IndexList(const std::vector<std::int64_t>& values) : values_(values), is_given_(true) {}
   IndexList(const Shape& shape) : IndexList(shape.dims()) {}

@@ -107,6 +107,7 @@ Output<T> reduce(const Output<T>& x, const IndexList& axes, const ReduceAttrs& a
 //
 // ```cpp
 // auto loss = df::reduce_mean(errors);                                 // a scalar
+// auto rows = df::reduce_sum(x, 1);
 // auto sums = df::reduce_sum(x, {0, -1}, {.keep_dims = true});
 // ```
 // Errors: InvalidArgument if an axis is outside [-rank, rank) or named twice.
@@ -141,16 +142,17 @@ Output<T> reduce_any(const Output<T>& x, const IndexList& axes = {}, ReduceAttrs
   return detail::reduce<Any>(x, axes, attrs, at);
 }
 
-/// x: [d0, ..., dn] gives positions along dimension `axis`, which it loses; the first of several equal ones.
+/// x: [d0, ..., dn] gives positions along dimension `axis`, which it loses; the first of several equal ones. The axis
+/// is the first dimension where none is named, as TensorFlow has it.
 ///
 /// Errors: InvalidArgument if axis is outside [-rank, rank); in the step, if the dimension is 0 and the result is not
 /// empty.
 template <AllowedFor<ArgMax> T>
-Output<std::int64_t> argmax(const Output<T>& x, std::int32_t axis, const At& at = {}) {
+Output<std::int64_t> argmax(const Output<T>& x, std::int32_t axis = 0, const At& at = {}) {
   return apply<ArgMax>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, op_def<ArgMax>, at)), {}, at);
 }
 template <AllowedFor<ArgMin> T>
-Output<std::int64_t> argmin(const Output<T>& x, std::int32_t axis, const At& at = {}) {
+Output<std::int64_t> argmin(const Output<T>& x, std::int32_t axis = 0, const At& at = {}) {
   return apply<ArgMin>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, op_def<ArgMin>, at)), {}, at);
 }
 

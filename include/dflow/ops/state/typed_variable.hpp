@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/ops/array/literal.hpp>
 #include <dflow/ops/state/variable.hpp>
 
 namespace dflow {
@@ -29,6 +30,10 @@ class Variable : public Output<T> {
   Variable(Graph& graph, const Tensor<T>& initial_value, const VariableOptions& options = {}, const At& at = {})
       : Variable(AnyVariable::make(
             *graph.store(), detail::any_constant(*graph.store(), initial_value, {.where = at.where}), options, at)) {}
+  /// A scalar: `Variable<float> total(graph, 0)`.
+  template <detail::LiteralFor<T> V>
+  Variable(Graph& graph, const V& initial_value, const VariableOptions& options = {}, const At& at = {})
+      : Variable(graph, Tensor<T>(detail::convert_literal<T>(initial_value)), options, at) {}
   /// Throws InvalidArgument if it has another element type.
   explicit Variable(const AnyVariable& variable) : Output<T>(variable.read_edge()), variable_(variable) {}
 
@@ -49,6 +54,21 @@ class Variable : public Output<T> {
     requires AllowedFor<T, AssignSub>
   {
     return variable_.assign_sub(delta, at);
+  }
+  /// The same of a number, for a variable that is a scalar: `step.assign_add(1)`.
+  template <detail::LiteralFor<T> V>
+  Operation assign(const V& value, const At& at = {}) const {
+    return assign(constant_of(value, at), at);
+  }
+  template <detail::LiteralFor<T> V>
+    requires AllowedFor<T, AssignAdd>
+  Operation assign_add(const V& delta, const At& at = {}) const {
+    return assign_add(constant_of(delta, at), at);
+  }
+  template <detail::LiteralFor<T> V>
+    requires AllowedFor<T, AssignSub>
+  Operation assign_sub(const V& delta, const At& at = {}) const {
+    return assign_sub(constant_of(delta, at), at);
   }
   /// variable[ids[i]] = updates[i] over the leading dimension: ids [n...] in [0, limit), updates [n..., row...], or a
   /// scalar for all of their elements. Repeated ids are applied in their order, so that the last one counts.
@@ -93,6 +113,14 @@ class Variable : public Output<T> {
   Output<bool> is_initialized(const At& at = {}) const { return Output<bool>::unchecked(variable_.is_initialized(at)); }
 
  private:
+  /// Empty beside a variable that is.
+  template <class V>
+  Output<T> constant_of(const V& value, const At& at) const {
+    if (!this->is_valid()) return {};
+    const Tensor<T> scalar(detail::convert_literal<T>(value));
+    return Output<T>::unchecked(detail::any_constant(*this->graph(), scalar, {.where = at.where}));
+  }
+
   AnyVariable variable_;
 };
 
