@@ -155,6 +155,12 @@ TEST_CASE("graphs are saved to files in the form that the path names", "[graph_d
   CHECK(load_graph(files, "graph.dfg") == def);
   CHECK(files.read_file("graph.dfg").starts_with("dfGRAPH"));
   CHECK(status_of([&] { return load_graph(files, "none.json"); }).code() == Code::not_found);
+  std::string damaged = files.read_file("graph.dfg");
+  damaged.back() ^= 1;
+  files.write_file_atomically("damaged.dfg", std::string_view(damaged));
+  const Status status = status_of([&] { return load_graph(files, "damaged.dfg"); });
+  CHECK(status.code() == Code::data_loss);
+  CHECK(std::string(status.message()).starts_with("damaged.dfg: "));
   if (!test::has_json()) {
     CHECK(status_of([&] { return save_graph(files, "graph.json", def), 0; }).code() == Code::unimplemented);
     CHECK_FALSE(files.exists("graph.json"));

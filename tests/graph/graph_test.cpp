@@ -332,3 +332,25 @@ TEST_CASE("attributes are equal by their bits", "[graph]") {
   }
   for (const auto& [a, b] : different) CHECK_FALSE(attr_equal(a, b));
 }
+
+TEST_CASE("a name that no node has is answered with the nearest one of at most two edits", "[graph]") {
+  Graph graph;
+  for (const char* name : {"hidden", "layer/logits", "ab"}) static_cast<void>(no_op(graph, {.name = name}));
+  const auto message = [&](std::string_view name) {
+    return std::string(status_of([&] { return graph.output(name); }).message());
+  };
+  CHECK(message("hiden") == "the graph has no node named 'hiden'; did you mean 'hidden'?");
+  CHECK(message("idden:1") == "the graph has no node named 'idden'; did you mean 'hidden'?");
+  CHECK(message("layer/logist") == "the graph has no node named 'layer/logist'; did you mean 'layer/logits'?");
+  CHECK(message("hidnen_1") == "the graph has no node named 'hidnen_1'");
+  CHECK(message("logits") == "the graph has no node named 'logits'");
+  CHECK(message("xy") == "the graph has no node named 'xy'");
+  CHECK(message("") == "the graph has no node named ''");
+}
+
+TEST_CASE("an input of another graph and an empty one are named by their number", "[graph]") {
+  Graph graph, other;
+  const auto a = placeholder<float>(graph), foreign = placeholder<float>(other);
+  CHECK(mentions(status_of([&] { return add(a, foreign); }), "Add: input 1 belongs to another graph"));
+  CHECK(mentions(status_of([&] { return add(Output<float>(), a); }), "Add: input 0 is an empty Output"));
+}

@@ -113,6 +113,23 @@ TEST_CASE("fetching from another graph, an empty edge or feeding twice is an err
   CHECK(code_of([&] { session.run({{x, 1.0f}, {x, 2.0f}}, x); }) == Code::invalid_argument);
 }
 
+TEST_CASE("what belongs to another graph or is empty is named by its place among the feeds and fetches") {
+  Graph graph, other;
+  auto x = placeholder<float>(graph, {}), foreign = placeholder<float>(other, {});
+  Session session(graph);
+  const auto says = [&](const auto& run, std::string_view text) {
+    const std::string message = message_of(run);
+    INFO(message);
+    CHECK(message.find(text) != std::string::npos);
+  };
+  says([&] { session.run({{x, 1.0f}}, x, foreign); }, "fetched edge 1 belongs to another graph than the session's");
+  says([&] { session.run({{x, 1.0f}, {foreign, 1.0f}}, x); }, "fed edge 1 belongs to another graph");
+  says([&] { session.run({{x, 1.0f}}, x, no_op(graph), no_op(other)); }, "target 1 belongs to another graph");
+  says([&] { session.run({{x, 1.0f}}, x, Output<float>()); }, "fetched edge 1 is empty");
+  says([&] { session.run({{Output<float>(), 1.0f}}, x); }, "fed edge 0 is empty");
+  says([&] { session.run({{x, 1.0f}}, x, Operation()); }, "target 0 is empty");
+}
+
 TEST_CASE("a kernel's error names op, node, device and line, and the session goes on") {
   Graph graph;
   auto x = placeholder<float>(graph);

@@ -149,10 +149,11 @@ class SignatureCheck {
 };
 
 DFLOW_INLINE void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
-  for (const AnyOutput& input : request.inputs) {
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const AnyOutput& input = request.inputs[i];
     if (input.is_valid() && input.graph() == &graph) continue;
-    throw Error(invalid_argument(str_cat(
-        request.op->name, input.is_valid() ? ": an input belongs to another graph" : ": an input is an empty Output")));
+    throw Error(invalid_argument(str_cat(request.op->name, ": input ", i,
+                                         input.is_valid() ? " belongs to another graph" : " is an empty Output")));
   }
 }
 

@@ -4,7 +4,10 @@
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -54,6 +57,43 @@ DFLOW_INLINE AttrValue attr_of(const Node& node, const AttrField& field) {
   if (node.attrs != nullptr) return field.get(node.attrs.get());
   return field.get(node.op->make_attrs().get());
 }
+
+namespace detail {
+
+/// The least number of characters to put in, take out or change that makes `a` into `b`.
+DFLOW_INLINE std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The first name of those nearest to `name`, of at most two edits, fewer than it has characters; else empty.
+DFLOW_INLINE std::string_view nearest_name(const GraphStore& graph, std::string_view name) {
+  constexpr std::size_t longest = 100;
+  std::size_t within = std::min<std::size_t>(3, name.size());
+  std::string_view nearest;
+  const GraphStore::Nodes nodes = graph.nodes();
+  for (std::size_t i = 0; i < nodes.size() && name.size() <= longest; ++i) {
+    const std::string_view other = nodes[i].name;
+    if (other.size() + within <= name.size() || name.size() + within <= other.size()) continue;
+    const std::size_t distance = edit_distance(name, other);
+    if (distance < within) {
+      within = distance;
+      nearest = other;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace detail
 
 // ---- random ops ----
 
@@ -113,7 +153,11 @@ DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
     }
   }
   const Operation operation = find(node_name);
-  if (!operation.is_valid()) throw Error(not_found(str_cat("the graph has no node named '", node_name, "'")));
+  if (!operation.is_valid()) {
+    const std::string_view nearest = detail::nearest_name(*store(), node_name);
+    throw Error(not_found(str_cat("the graph has no node named '", node_name, "'",
+                                  nearest.empty() ? "" : str_cat("; did you mean '", nearest, "'?"))));
+  }
   if (static_cast<std::size_t>(index) >= operation.node().outputs.size()) {
     throw Error(not_found(str_cat("node '", node_name, "' has no output ", index)));
   }

@@ -92,8 +92,10 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   /// Every name that a device goes by says the same, and the session makes no settings for devices of others.
   void check_devices(std::span<const DeviceInfo> infos) const;
   void choose_pool();
-  void check_belongs(const GraphStore* owner, std::string_view what) const;
-  void check_edge(const AnyOutput& edge, std::string_view what) const;
+  /// `owner` is the graph of number `i` of what is fed, fetched or run, as `what` says. It is not looked into: another
+  /// graph may be gone.
+  void check_belongs(const GraphStore* owner, std::string_view what, std::size_t i) const;
+  void check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const;
   /// Throws DeadlineExceeded or Cancelled if the run is to end.
   void check_limits(const StepLimits& limits) const;
   std::string signature_of(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,

@@ -181,24 +181,24 @@ DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
 
 // ---- compiling ----
 
-DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::string_view what) const {
+DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::string_view what, std::size_t i) const {
   if (owner == graph) return;
-  throw Error(
-      invalid_argument(str_cat(what, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
+  throw Error(invalid_argument(
+      str_cat(what, " ", i, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
 }
 
-DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what) const {
-  check_belongs(edge.graph(), what);
+DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const {
+  check_belongs(edge.graph(), what, i);
   const Endpoint at = edge.endpoint();
   if (at.node < 0 || static_cast<std::size_t>(at.node) >= graph->size()) {
-    throw Error(not_found(str_cat(what, ": there is no node ", at.node)));
+    throw Error(not_found(str_cat(what, " ", i, ": there is no node ", at.node)));
   }
   const Node& node = graph->node(at.node);
   if (at.index >= 0 && static_cast<std::size_t>(at.index) < node.outputs.size()) return;
-  throw Error(
-      invalid_argument(str_cat(what, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
-          .with_node(node.op->name, node.name)
-          .with_location(node.where));
+  throw Error(invalid_argument(
+                  str_cat(what, " ", i, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
+                  .with_node(node.op->name, node.name)
+                  .with_location(node.where));
 }
 
 DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput> feed_edges,
@@ -209,19 +209,19 @@ DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput>
   const auto append = [&](const auto& number) {
     signature.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
-  for (const AnyOutput& edge : feed_edges) {
-    check_belongs(edge.graph(), "a fed edge");
-    append(edge.endpoint());
+  for (std::size_t i = 0; i < feed_edges.size(); ++i) {
+    check_belongs(feed_edges[i].graph(), "fed edge", i);
+    append(feed_edges[i].endpoint());
   }
   append(std::int32_t{-1});
-  for (const AnyOutput& edge : edges) {
-    check_belongs(edge.graph(), "a fetched edge");
-    append(edge.endpoint());
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    check_belongs(edges[i].graph(), "fetched edge", i);
+    append(edges[i].endpoint());
   }
   append(std::int32_t{-2});
-  for (const Operation& target : targets) {
-    check_belongs(target.graph(), "a target");
-    append(target.node_id());
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    check_belongs(targets[i].graph(), "target", i);
+    append(targets[i].node_id());
   }
   return signature;
 }
@@ -335,8 +335,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
 
   // A step that was compiled before is found without a look at its nodes.
-  for (const AnyOutput& edge : feed_edges) check_edge(edge, "a fed edge");
-  for (const AnyOutput& edge : edges) check_edge(edge, "a fetched edge");
+  for (std::size_t i = 0; i < feed_edges.size(); ++i) check_edge(feed_edges[i], "fed edge", i);
+  for (std::size_t i = 0; i < edges.size(); ++i) check_edge(edges[i], "fetched edge", i);
   auto step = std::make_shared<CompiledStep>();
   step->pool = pool;
   step->feeds.assign(feed_edges.begin(), feed_edges.end());
