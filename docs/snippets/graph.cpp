@@ -264,10 +264,16 @@ void gradients() {
   auto [gx, gw] = df::gradients(y, x, w);
   auto second = df::gradients(dx, x);                          // 2 w: a gradient is an edge like any other
   auto held = df::gradients(df::stop_gradient(x * x) * w, x);  // 0
+  auto none = df::gradients(w * w, x);                         // 0: w * w does not depend on x
   // [gradients]
   df::Session session(graph);
-  auto [a, b, c, d, e] = session.run({{x, 3.0}, {w, 5.0}}, dx, gx, gw, second, held);
-  require(a.scalar() == 30 && b.scalar() == 30 && c.scalar() == 9 && d.scalar() == 10 && e.scalar() == 0, "gradients");
+  auto [a, b, c, d, e, f] = session.run({{x, 3.0}, {w, 5.0}}, dx, gx, gw, second, held, none);
+  require(a.scalar() == 30 && b.scalar() == 30 && c.scalar() == 9 && d.scalar() == 10, "gradients");
+  require(e.scalar() == 0 && f.scalar() == 0, "gradients of what does not depend on x");
+  auto v = df::placeholder<double>(graph, {3});
+  auto position = df::gradients(df::cast<double>(df::argmax(v)), v);
+  auto flat = session.run({{v, df::Tensor<double>({3}, {1, 3, 2})}}, position);
+  require(flat(0) == 0 && flat(1) == 0 && flat(2) == 0, "gradients through a position");
 }
 
 void clipped_training() {

@@ -77,13 +77,13 @@ void save_weights(df::Session& session, const df::Graph& graph, df::FileSystem& 
   for (const df::AnyVariable& variable : df::global_variables(graph)) {
     df::constant(weights, session.run(variable.read_edge()), {.name = variable.name()});
   }
-  files.write_file_atomically(path, df::to_binary(df::to_graph_def(weights)));
+  df::save_graph(files, path, df::to_graph_def(weights));
 }
 // [save]
 
 // [load]
 void load_weights(df::Session& session, df::Graph& graph, df::FileSystem& files, const std::string& path) {
-  const df::Graph weights = df::import_graph(df::from_binary(files.read_file(path)), df::standard_op_table());
+  const df::Graph weights = df::import_graph(df::load_graph(files, path), df::standard_op_table());
   df::Session reader(weights);
   std::vector<df::Operation> assigned;
   for (const df::AnyVariable& variable : df::global_variables(graph)) {
