@@ -127,7 +127,7 @@ TEST_CASE("an Error carries its status and prints it", "[status]") {
   }
   CHECK_NOTHROW(throw_if_error(Status()));
   CHECK_THROWS_AS(throw_if_error(internal("x")), Error);
-  CHECK_THROWS_AS(throw_error(Code::internal, "x"), Error);
+  CHECK_THROWS_AS(throw_error(internal("x")), Error);
 }
 
 TEST_CASE("any exception becomes a status", "[status]") {

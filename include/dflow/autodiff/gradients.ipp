@@ -79,7 +79,7 @@ class GradientBuilder {
   static void require_order(const Node& node, NodeId id) {
     for (const Endpoint input : node.inputs) {
       if (input.node < id) continue;
-      throw Error(unimplemented(str_cat("node '", node.name, "' takes an edge of a later node, and a graph with loops ",
+      throw_error(unimplemented(str_cat("node '", node.name, "' takes an edge of a later node, and a graph with loops ",
                                         "cannot be differentiated"))
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
@@ -103,7 +103,7 @@ class GradientBuilder {
         const ScopeGuard guard = enter_node(y.node());
         dy = ones_like(y);
       } else if (dy.dtype() != y.dtype() || !dy.shape().is_compatible_with(y.shape())) {
-        throw Error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()),
+        throw_error(invalid_argument(str_cat("the gradient given for '", y.name(), "' is ", dflow::name(dy.dtype()),
                                              " ", dy.shape().to_string(), ", not ", dflow::name(y.dtype()), " ",
                                              y.shape().to_string()))
                         .with_node(y.node().op->name, y.node().name)
@@ -127,7 +127,7 @@ class GradientBuilder {
     }
     if (!any) return;
     if (node.op->gradient == nullptr) {
-      throw Error(unimplemented(str_cat("op ", node.op->name, " has no gradient"))
+      throw_error(unimplemented(str_cat("op ", node.op->name, " has no gradient"))
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
     }
@@ -150,7 +150,7 @@ class GradientBuilder {
       node.op->gradient(context);
     } catch (...) {
       const Status status = status_of_current_exception();
-      throw Error(Status(status.code(), std::string(status.message()))
+      throw_error(Status(status.code(), std::string(status.message()))
                       .with_node(status.op(), status.node())
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
@@ -206,7 +206,7 @@ class GradientBuilder {
 
 DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (gradient.dense.is_valid()) return gradient.dense;
-  if (!x.is_valid()) throw Error(invalid_argument("densify: x is an empty Output"));
+  if (!x.is_valid()) throw_error(invalid_argument("densify: x is an empty Output"));
   const ScopeGuard guard = enter_place(*x.graph(), x.node().where);
   if (!gradient.slices) return zeros_like(x);
   return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape,
@@ -217,10 +217,10 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
                                              const GradientOptions& options) {
   if (xs.empty()) return {};
   if (ys.empty()) {
-    throw Error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
+    throw_error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
   }
   if (options.grad_ys.size() > ys.size()) {
-    throw Error(invalid_argument(
+    throw_error(invalid_argument(
                     str_cat("gradients: ", options.grad_ys.size(), " gradients are given for ", ys.size(), " edges"))
                     .with_location(options.where));
   }
@@ -228,7 +228,7 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
   const auto require = [&](std::span<const AnyOutput> edges, bool may_be_empty) {
     for (const AnyOutput& edge : edges) {
       if (edge.is_valid() ? edge.graph() == graph : may_be_empty) continue;
-      throw Error(
+      throw_error(
           invalid_argument("gradients: an edge is empty or belongs to another graph").with_location(options.where));
     }
   };

@@ -141,7 +141,6 @@ class Error : public std::runtime_error {
 
 /// Throws out of line, so that a check in a header costs its caller a compare and a call.
 [[noreturn]] void throw_error(Status status);
-[[noreturn]] void throw_error(Code code, std::string message);
 
 /// Throws Error if `status` is not ok.
 inline void throw_if_error(const Status& status) {

@@ -176,8 +176,6 @@ DFLOW_INLINE Error::~Error() = default;
 
 DFLOW_INLINE void throw_error(Status status) { throw Error(std::move(status)); }
 
-DFLOW_INLINE void throw_error(Code code, std::string message) { throw Error(Status(code, std::move(message))); }
-
 DFLOW_INLINE Status status_of_current_exception() noexcept {
   try {
     try {

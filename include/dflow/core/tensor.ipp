@@ -5,17 +5,16 @@
 namespace dflow {
 
 DFLOW_INLINE void detail::throw_wrong_count(const Shape& shape, std::size_t count) {
-  throw_error(Code::invalid_argument, str_cat("shape ", shape.to_string(), " has ", shape.num_elements(), " elements, ",
-                                              count, " values were given"));
+  throw_error(invalid_argument(
+      str_cat("shape ", shape.to_string(), " has ", shape.num_elements(), " elements, ", count, " values were given")));
 }
 
 DFLOW_INLINE void detail::throw_not_scalar(const Shape& shape) {
-  throw_error(Code::invalid_argument, str_cat("a tensor of shape ", shape.to_string(), " is not one element"));
+  throw_error(invalid_argument(str_cat("a tensor of shape ", shape.to_string(), " is not one element")));
 }
 
 DFLOW_INLINE void detail::throw_wrong_rank(const Shape& shape, int wanted) {
-  throw_error(Code::invalid_argument,
-              str_cat("a tensor of shape ", shape.to_string(), " has no view of rank ", wanted));
+  throw_error(invalid_argument(str_cat("a tensor of shape ", shape.to_string(), " has no view of rank ", wanted)));
 }
 
 }  // namespace dflow

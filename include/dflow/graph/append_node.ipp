@@ -92,7 +92,7 @@ class SignatureCheck {
  private:
   static constexpr std::int64_t max_list_outputs = 1 << 20;
 
-  [[noreturn]] static void reject(std::string message) { throw Error(invalid_argument(std::move(message))); }
+  [[noreturn]] static void reject(std::string message) { throw_error(invalid_argument(std::move(message))); }
 
   /// Throws unless the op takes as many inputs; returns how many of them are its open list.
   std::size_t check_count() const {
@@ -152,7 +152,7 @@ DFLOW_INLINE void require_own_inputs(const GraphStore& graph, const NodeRequest&
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const AnyOutput& input = request.inputs[i];
     if (input.is_valid() && input.graph() == &graph) continue;
-    throw Error(invalid_argument(str_cat(request.op->name, ": input ", i,
+    throw_error(invalid_argument(str_cat(request.op->name, ": input ", i,
                                          input.is_valid() ? " belongs to another graph" : " is an empty Output")));
   }
 }
@@ -174,7 +174,7 @@ DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request,
     node.name = graph.scope().name_prefix + std::string(request.name);
     check_node_name(node.name, request.op->name, where);
     if (graph.has_name(node.name)) {
-      throw Error(invalid_argument(str_cat("a node named '", node.name, "' exists already")));
+      throw_error(invalid_argument(str_cat("a node named '", node.name, "' exists already")));
     }
   }
   infer_shapes(graph, node);
@@ -194,7 +194,7 @@ DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
     if (node.name.empty()) node.name = graph.unique_name(request.op->name);
     return graph.append(std::move(node));
   } catch (...) {
-    throw Error(status_of_current_exception().with_node(request.op->name, request.name).with_location(where));
+    throw_error(status_of_current_exception().with_node(request.op->name, request.name).with_location(where));
   }
 }
 

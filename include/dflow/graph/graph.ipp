@@ -17,7 +17,7 @@ namespace detail {
 
 DFLOW_INLINE const Node& node_of_handle(const GraphStore* graph, NodeId id, std::string_view handle) {
   if (graph == nullptr) [[unlikely]] {
-    throw Error(invalid_argument(str_cat("an empty ", handle, " belongs to no graph")));
+    throw_error(invalid_argument(str_cat("an empty ", handle, " belongs to no graph")));
   }
   return graph->node(id);
 }
@@ -26,7 +26,7 @@ DFLOW_INLINE const OutputInfo& info_of(const AnyOutput& edge) {
   const Node& node = edge.node();
   const auto index = static_cast<std::size_t>(edge.endpoint().index);
   if (index >= node.outputs.size()) [[unlikely]] {
-    throw Error(invalid_argument(str_cat("node '", node.name, "' has no output ", edge.endpoint().index))
+    throw_error(invalid_argument(str_cat("node '", node.name, "' has no output ", edge.endpoint().index))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
   }
@@ -45,9 +45,9 @@ DFLOW_INLINE std::string AnyOutput::name() const {
 }
 
 DFLOW_INLINE void detail::require_dtype(const AnyOutput& output, DType dtype) {
-  if (!output.is_valid()) throw Error(invalid_argument("an empty output has no element type"));
+  if (!output.is_valid()) throw_error(invalid_argument("an empty output has no element type"));
   if (output.dtype() == dtype) return;
-  throw Error(invalid_argument(
+  throw_error(invalid_argument(
                   str_cat("'", output.name(), "' carries ", dflow::name(output.dtype()), ", not ", dflow::name(dtype)))
                   .with_node(output.node().op->name, output.node().name)
                   .with_location(output.node().where));
@@ -124,7 +124,7 @@ DFLOW_INLINE Graph::~Graph() = default;
 
 DFLOW_INLINE GraphStore* Graph::store() const {
   if (store_ == nullptr) [[unlikely]]
-    throw Error(failed_precondition("the graph was moved to another Graph"));
+    throw_error(failed_precondition("the graph was moved to another Graph"));
   return store_.get();
 }
 
@@ -144,10 +144,10 @@ DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
   std::string_view node_name = name;
   if (colon != std::string_view::npos) {
     node_name = name.substr(0, colon);
-    if (colon + 1 == name.size()) throw Error(invalid_argument(str_cat("'", name, "' is not an edge name")));
+    if (colon + 1 == name.size()) throw_error(invalid_argument(str_cat("'", name, "' is not an edge name")));
     for (const char c : name.substr(colon + 1)) {
       if (c < '0' || c > '9' || index > 1'000'000) {
-        throw Error(invalid_argument(str_cat("'", name, "' is not an edge name")));
+        throw_error(invalid_argument(str_cat("'", name, "' is not an edge name")));
       }
       index = index * 10 + (c - '0');
     }
@@ -155,11 +155,11 @@ DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
   const Operation operation = find(node_name);
   if (!operation.is_valid()) {
     const std::string_view nearest = detail::nearest_name(*store(), node_name);
-    throw Error(not_found(str_cat("the graph has no node named '", node_name, "'",
+    throw_error(not_found(str_cat("the graph has no node named '", node_name, "'",
                                   nearest.empty() ? "" : str_cat("; did you mean '", nearest, "'?"))));
   }
   if (static_cast<std::size_t>(index) >= operation.node().outputs.size()) {
-    throw Error(not_found(str_cat("node '", node_name, "' has no output ", index)));
+    throw_error(not_found(str_cat("node '", node_name, "' has no output ", index)));
   }
   return {store(), Endpoint{operation.node_id(), index}};
 }
@@ -170,7 +170,7 @@ DFLOW_INLINE ScopeGuard Graph::device(std::string_view name, std::source_locatio
     const DeviceName inner = DeviceName::parse(name);
     scope.device = (scope.device.empty() ? inner : DeviceName::parse(scope.device).merged_with(inner)).to_string();
   } catch (const Error& error) {
-    throw Error(error.status().with_location(scope.where.value_or(where)));
+    throw_error(error.status().with_location(scope.where.value_or(where)));
   }
   return store()->enter(std::move(scope));
 }

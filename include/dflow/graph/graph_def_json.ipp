@@ -43,7 +43,7 @@ inline constexpr std::string_view real_text = "float_text", real_list_text = "li
 inline constexpr std::string_view base64_mark = "base64:";
 inline constexpr std::uint64_t plain_nan = 0x7ff8000000000000u;
 
-[[noreturn]] inline void fail(std::string message) { throw_error(Code::invalid_argument, std::move(message)); }
+[[noreturn]] inline void fail(std::string message) { throw_error(invalid_argument(std::move(message))); }
 
 /// Any bytes as a JSON string: as they are where they are valid UTF-8, else "base64:" and their code.
 inline std::string quote(const std::string& bytes) {
@@ -579,7 +579,7 @@ DFLOW_INLINE GraphDef from_json(std::string_view text) {
   try {
     detail::json::read_graph(detail::json::parse(text), def);
   } catch (const Error& error) {
-    throw_error(Code::invalid_argument, str_cat("malformed JSON graph, ", error.status().message()));
+    throw_error(invalid_argument(str_cat("malformed JSON graph, ", error.status().message())));
   }
   return def;
 }
@@ -591,10 +591,10 @@ DFLOW_INLINE GraphDef from_json(std::string_view text) {
 namespace dflow {
 
 DFLOW_INLINE std::string to_json(const GraphDef&) {
-  throw_error(Code::unimplemented, "this library was built without nlohmann-json and cannot write JSON");
+  throw_error(unimplemented("this library was built without nlohmann-json and cannot write JSON"));
 }
 DFLOW_INLINE GraphDef from_json(std::string_view) {
-  throw_error(Code::unimplemented, "this library was built without nlohmann-json and cannot read JSON");
+  throw_error(unimplemented("this library was built without nlohmann-json and cannot read JSON"));
 }
 
 }  // namespace dflow

@@ -55,7 +55,7 @@ DFLOW_INLINE ScopeGuard GraphStore::enter(Scope scope) {
 DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
                                        std::source_location where) {
   const auto reject = [&](std::string_view what) {
-    throw Error(invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
+    throw_error(invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
   };
   if (operation.graph() != &graph) reject("an operation is empty or belongs to another graph");
   const NodeId id = operation.node_id();
@@ -105,7 +105,7 @@ DFLOW_INLINE void check_node_name(std::string_view name, std::string_view op, st
     legal = is_letter(c) || is_digit(c) || c == '.' || c == '_' || (i > 0 && (c == '/' || c == '-' || c == '>'));
   }
   if (legal) return;
-  throw Error(
+  throw_error(
       invalid_argument(str_cat("'", name, "' is not a legal node name: letters, digits and _./-> only, not empty"))
           .with_node(op, name)
           .with_location(where));
@@ -154,7 +154,7 @@ DFLOW_INLINE GraphStore::~GraphStore() = default;
 DFLOW_INLINE NodeId GraphStore::append(Node node) {
   const std::size_t position = nodes_->num_appended();
   if (position >= static_cast<std::size_t>(std::numeric_limits<NodeId>::max())) {
-    throw Error(resource_exhausted("the graph has as many nodes as it can have"));
+    throw_error(resource_exhausted("the graph has as many nodes as it can have"));
   }
   const auto id = static_cast<NodeId>(position);
   nodes_->reserve_one();

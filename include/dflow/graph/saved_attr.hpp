@@ -17,7 +17,7 @@ namespace dflow::detail {
 /// Errors: InvalidArgument for elements that have no meaning outside of the process.
 inline void require_savable(const AnyTensor& tensor) {
   if (tensor.is_initialized() && !is_element(tensor.dtype())) {
-    throw_error(Code::invalid_argument, str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved"));
+    throw_error(invalid_argument(str_cat("a tensor of ", name(tensor.dtype()), " cannot be saved")));
   }
 }
 
@@ -30,11 +30,11 @@ inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<cons
   std::size_t size = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &size) ||
       size != bytes.size()) {
-    throw_error(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string()));
+    throw_error(Status(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string())));
   }
   if (dtype == DType::boolean &&
       std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; })) {
-    throw_error(code, "a boolean that is neither 0 nor 1");
+    throw_error(Status(code, "a boolean that is neither 0 nor 1"));
   }
   AnyTensor tensor(dtype, shape);
   if (size != 0) std::memcpy(tensor.raw_data(), bytes.data(), size);

@@ -25,8 +25,8 @@ namespace detail {
 
 inline void require_rank(const AnyTensor& tensor, int rank) {
   if (tensor.rank() == rank) return;
-  throw_error(Code::invalid_argument,
-              str_cat("a tensor of shape ", tensor.shape().to_string(), " is no ", rank == 1 ? "vector" : "matrix"));
+  throw_error(invalid_argument(
+      str_cat("a tensor of shape ", tensor.shape().to_string(), " is no ", rank == 1 ? "vector" : "matrix")));
 }
 
 template <class Dense>

@@ -80,7 +80,7 @@ class CsvReader {
   }
 
   [[noreturn]] void fail(std::string_view what) const {
-    throw Error(data_loss(str_cat("line ", row_line_, ": field ", field_, " ", what)));
+    throw_error(data_loss(str_cat("line ", row_line_, ": field ", field_, " ", what)));
   }
 
   std::string_view rest_;
@@ -110,7 +110,7 @@ DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
   constexpr std::size_t shown = 40;
   const std::string name = table.names.empty() ? "" : str_cat(" ('", table.names[index], "')");
   const std::string text = field.size() > shown ? field.substr(0, shown) + "..." : field;
-  throw Error(data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
+  throw_error(data_loss(str_cat("line ", line, ": field ", index + 1, name, " is not a number: '", text, "'",
                                 may_be_header ? "; CsvOptions::has_header says that the first line holds names" : "")));
 }
 
@@ -143,7 +143,7 @@ DFLOW_INLINE CsvTable parse_csv_table(std::string_view text, const CsvOptions& o
       values.push_back(value);
     }
     if (fields.size() != columns) {
-      throw Error(data_loss(str_cat("line ", reader.line(), " has ", fields.size(), " fields, the ",
+      throw_error(data_loss(str_cat("line ", reader.line(), " has ", fields.size(), " fields, the ",
                                     table.names.empty() ? "first one " : "header ", columns)));
     }
   }
@@ -159,11 +159,11 @@ DFLOW_INLINE CsvTable read_csv_table(FileSystem& files, const std::string& path,
   const std::string text = read_maybe_gzip(files, path);
   try {
     CsvTable table = parse_csv_table(text, options);
-    if (table.values.dim(1) == 0) throw Error(data_loss("the file holds no row"));
+    if (table.values.dim(1) == 0) throw_error(data_loss("the file holds no row"));
     table.path = path;
     return table;
   } catch (const Error& error) {
-    throw Error(error.status().with_prefix(str_cat(path, ": ")));
+    throw_error(error.status().with_prefix(str_cat(path, ": ")));
   }
 }
 
@@ -176,11 +176,11 @@ DFLOW_INLINE std::int64_t CsvTable::index_of(std::string_view name) const {
   if (found != names.end()) return found - names.begin();
   const std::string prefix = path.empty() ? "" : path + ": ";
   if (names.empty()) {
-    throw Error(
+    throw_error(
         not_found(str_cat(prefix, "the table has no column '", name,
                           "': its columns have no names; CsvOptions::has_header says that the first line holds them")));
   }
-  throw Error(not_found(
+  throw_error(not_found(
       str_cat(prefix, "the table has no column '", name, "', its columns are ", detail::quoted_names(names))));
 }
 
@@ -190,7 +190,7 @@ DFLOW_INLINE Tensor<float> CsvTable::column(std::string_view name) const {
 
 DFLOW_INLINE Tensor<float> columns(const Tensor<float>& table, std::int64_t begin, std::int64_t end) {
   if (table.rank() != 2 || begin < 0 || begin > end || end > table.dim(1)) {
-    throw Error(invalid_argument(
+    throw_error(invalid_argument(
         str_cat("columns [", begin, ", ", end, ") are not in a table of shape ", table.shape().to_string())));
   }
   Tensor<float> taken({table.dim(0), end - begin});

@@ -27,7 +27,7 @@ class GzipReader {
  public:
   explicit GzipReader(std::string_view compressed) : left_(compressed) {
     constexpr int gzip_only = 16;
-    if (inflateInit2(&stream_, gzip_only + MAX_WBITS) != Z_OK) throw Error(resource_exhausted("zlib has no memory"));
+    if (inflateInit2(&stream_, gzip_only + MAX_WBITS) != Z_OK) throw_error(resource_exhausted("zlib has no memory"));
   }
   ~GzipReader() { inflateEnd(&stream_); }
   GzipReader(const GzipReader&) = delete;
@@ -53,9 +53,9 @@ class GzipReader {
       inflateReset(&stream_);
     } else if (result == Z_BUF_ERROR ||
                (result == Z_OK && stream_.avail_in == 0 && left_.empty() && stream_.avail_out != 0)) {
-      throw Error(data_loss("the gzip file is cut short"));
+      throw_error(data_loss("the gzip file is cut short"));
     } else if (result != Z_OK) {
-      throw Error(
+      throw_error(
           data_loss(str_cat("the gzip file is damaged: ", stream_.msg == nullptr ? "no gzip member" : stream_.msg)));
     }
     return wanted - stream_.avail_out;
@@ -79,7 +79,7 @@ DFLOW_INLINE std::string gunzip(std::string_view compressed, std::uint64_t max_b
   while (const auto more = reader.read_some(std::span(content).subspan(size))) {
     size += *more;
     if (size > max_bytes)
-      throw Error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
+      throw_error(resource_exhausted(str_cat("the unpacked content exceeds ", max_bytes, " bytes")));
     if (size == content.size()) {
       content.resize(size + static_cast<std::size_t>(std::clamp<std::uint64_t>(max_bytes - size, 1, size)));
     }
@@ -91,7 +91,7 @@ DFLOW_INLINE std::string gunzip(std::string_view compressed, std::uint64_t max_b
 #else
 
 DFLOW_INLINE std::string gunzip(std::string_view, std::uint64_t) {
-  throw Error(unimplemented("this library was built without zlib and cannot read gzip files"));
+  throw_error(unimplemented("this library was built without zlib and cannot read gzip files"));
 }
 
 #endif
@@ -102,7 +102,7 @@ DFLOW_INLINE std::string read_maybe_gzip(FileSystem& files, const std::string& p
   try {
     return gunzip(bytes, max_bytes);
   } catch (const Error& error) {
-    throw Error(error.status().with_prefix(str_cat(path, ": ")));
+    throw_error(error.status().with_prefix(str_cat(path, ": ")));
   }
 }
 

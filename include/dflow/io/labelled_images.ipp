@@ -14,7 +14,7 @@ DFLOW_INLINE Tensor<std::uint8_t> read_idx_bytes(FileSystem& files, const std::s
   if (!files.exists(path) && files.exists(path + ".gz")) path += ".gz";
   const AnyTensor tensor = read_idx(files, path);
   if (tensor.dtype() != DType::uint8 || tensor.rank() != rank) {
-    throw Error(data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dflow::name(tensor.dtype()),
+    throw_error(data_loss(str_cat(path, ": expected bytes of rank ", rank, ", got ", dflow::name(tensor.dtype()),
                                   tensor.shape().to_string())));
   }
   return Tensor<std::uint8_t>(tensor);
@@ -26,7 +26,7 @@ DFLOW_INLINE LabelledImages read_mnist(FileSystem& files, const std::string& dir
   const auto pixels = detail::read_idx_bytes(files, directory, str_cat(part, "-images-idx3-ubyte"), 3);
   const auto classes = detail::read_idx_bytes(files, directory, str_cat(part, "-labels-idx1-ubyte"), 1);
   if (pixels.dim(0) != classes.dim(0)) {
-    throw Error(data_loss(str_cat(directory, ": ", pixels.dim(0), " images and ", classes.dim(0), " labels")));
+    throw_error(data_loss(str_cat(directory, ": ", pixels.dim(0), " images and ", classes.dim(0), " labels")));
   }
   LabelledImages result{Tensor<float>(pixels.shape().appended(1)), Tensor<std::int32_t>(classes.shape())};
   for (std::int64_t i = 0; i < pixels.num_elements(); ++i) {
@@ -40,7 +40,7 @@ DFLOW_INLINE LabelledImages read_digits(FileSystem& files, const std::string& pa
   constexpr std::int64_t side = 8, pixels = side * side;
   const Tensor<float> table = read_csv(files, path);
   if (table.dim(1) != pixels + 1) {
-    throw Error(data_loss(str_cat(path, ": expected ", pixels + 1, " columns, got ", table.dim(1))));
+    throw_error(data_loss(str_cat(path, ": expected ", pixels + 1, " columns, got ", table.dim(1))));
   }
   const std::int64_t count = table.dim(0);
   LabelledImages result{Tensor<float>({count, side, side, 1}), Tensor<std::int32_t>({count})};
@@ -48,7 +48,7 @@ DFLOW_INLINE LabelledImages read_digits(FileSystem& files, const std::string& pa
     const float* row = table.data() + i * (pixels + 1);
     for (std::int64_t p = 0; p < pixels; ++p) result.images.data()[i * pixels + p] = row[p] * (1.0f / 16.0f);
     if (!(row[pixels] >= 0.0f && row[pixels] <= 9.0f))
-      throw Error(data_loss(str_cat(path, ": row ", i + 1, " has no digit")));
+      throw_error(data_loss(str_cat(path, ": row ", i + 1, " has no digit")));
     result.labels.data()[i] = static_cast<std::int32_t>(row[pixels]);
   }
   return result;

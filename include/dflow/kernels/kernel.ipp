@@ -5,7 +5,7 @@
 namespace dflow {
 
 DFLOW_INLINE void AsyncKernel::run(KernelContext&) const {
-  throw Error(internal("an asynchronous kernel was run as a synchronous one"));
+  throw_error(internal("an asynchronous kernel was run as a synchronous one"));
 }
 
 }  // namespace dflow

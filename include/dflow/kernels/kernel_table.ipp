@@ -15,7 +15,7 @@ DFLOW_INLINE KernelTable::KernelTable(std::string device_type, std::vector<Kerne
     : check_(check) {
   for (const KernelEntry& entry : entries) {
     if (entry.op != nullptr && entry.make != nullptr) continue;
-    throw Error(invalid_argument(
+    throw_error(invalid_argument(
         str_cat("a row of a table of ", device_type, " kernels has no ",
                 entry.op == nullptr ? "op" : str_cat("function that makes its kernel: ", entry.op->name))));
   }
@@ -23,7 +23,7 @@ DFLOW_INLINE KernelTable::KernelTable(std::string device_type, std::vector<Kerne
             [](const KernelEntry& a, const KernelEntry& b) { return a.op->name < b.op->name; });
   for (std::size_t i = 1; i < entries.size(); ++i) {
     if (entries[i - 1].op->name != entries[i].op->name) continue;
-    throw Error(
+    throw_error(
         invalid_argument(str_cat("op ", entries[i].op->name, " is twice in a table of ", device_type, " kernels")));
   }
   auto owned = std::make_shared<Owned>(Owned{std::move(device_type), std::move(entries)});
@@ -59,7 +59,7 @@ DFLOW_INLINE KernelTables KernelTables::for_device(const DeviceContext& device, 
   }
   if (own != nullptr) {
     if (own->device_type() != device.type) {
-      throw Error(invalid_argument(str_cat("device '", device.name, "' of type ", device.type, " brings a table of ",
+      throw_error(invalid_argument(str_cat("device '", device.name, "' of type ", device.type, " brings a table of ",
                                            own->device_type(), " kernels")));
     }
     found.add(*own);

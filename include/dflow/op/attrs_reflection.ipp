@@ -5,16 +5,16 @@
 namespace dflow::reflect {
 
 DFLOW_INLINE void reject_attr(std::string_view field, AttrKind want, const AttrValue& got) {
-  throw Error(invalid_argument(
+  throw_error(invalid_argument(
       str_cat("attribute '", field, "' must be ", attr_kind_name(want), ", got ", attr_kind_name(kind_of(got)))));
 }
 
 DFLOW_INLINE void reject_attr_range(std::string_view field, std::int64_t value) {
-  throw Error(invalid_argument(str_cat("attribute '", field, "' cannot hold ", value)));
+  throw_error(invalid_argument(str_cat("attribute '", field, "' cannot hold ", value)));
 }
 
 DFLOW_INLINE void reject_attr_range(std::string_view field, double value) {
-  throw Error(invalid_argument(str_cat("attribute '", field, "' cannot hold ", value)));
+  throw_error(invalid_argument(str_cat("attribute '", field, "' cannot hold ", value)));
 }
 
 DFLOW_INLINE std::int64_t enum_from_name(std::string_view field, std::span<const std::string_view> names,
@@ -24,7 +24,7 @@ DFLOW_INLINE std::int64_t enum_from_name(std::string_view field, std::span<const
     if (names[i] == name) return static_cast<std::int64_t>(i);
     known += str_cat(i == 0 ? "" : ", ", names[i]);
   }
-  throw Error(invalid_argument(str_cat("attribute '", field, "' is '", name, "', which is none of ", known)));
+  throw_error(invalid_argument(str_cat("attribute '", field, "' is '", name, "', which is none of ", known)));
 }
 
 }  // namespace dflow::reflect

@@ -8,7 +8,7 @@ DFLOW_INLINE GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, con
   for (const AnyOutput& input : inputs) {
     if (input.is_valid()) return *input.graph();
   }
-  throw Error(
+  throw_error(
       invalid_argument(str_cat(op.name, ": ", inputs.empty() ? "needs at least one input" : "all inputs are empty"))
           .with_node(op.name, at.name)
           .with_location(at.where));

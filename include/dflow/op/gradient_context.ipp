@@ -14,7 +14,7 @@ DFLOW_INLINE GradientContext::GradientContext(GraphStore& graph, NodeId node,
 DFLOW_INLINE const Node& GradientContext::node() const { return graph_.node(node_); }
 
 DFLOW_INLINE void GradientContext::reject(std::string message) const {
-  throw Error(invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
+  throw_error(invalid_argument(std::move(message)).with_node(node().op->name, node().name).with_location(node().where));
 }
 
 DFLOW_INLINE std::size_t GradientContext::check_input(int i) const {
@@ -69,7 +69,7 @@ DFLOW_INLINE void GradientContext::set_dx(int i, const IndexedSlices& gradient) 
 DFLOW_INLINE const GradientContext::InputGradient& GradientContext::dx(int i) const { return inputs_[check_input(i)]; }
 
 DFLOW_INLINE void GradientContext::fail(const std::string& message) const {
-  throw Error(unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
+  throw_error(unimplemented(message).with_node(node().op->name, node().name).with_location(node().where));
 }
 
 }  // namespace dflow

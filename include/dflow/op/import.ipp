@@ -77,11 +77,11 @@ class GraphImporter {
   static constexpr NodeId not_built = -1;
 
   [[noreturn]] void fail(const NodeDef& node, const std::string& message) const {
-    throw Error(at(node, invalid_argument(message)));
+    throw_error(at(node, invalid_argument(message)));
   }
 
   [[noreturn]] void fail_graph(std::string message) const {
-    throw Error(invalid_argument(std::move(message)).with_location(where_));
+    throw_error(invalid_argument(std::move(message)).with_location(where_));
   }
 
   /// `status` as an InvalidArgument of `node`.
@@ -122,7 +122,7 @@ class GraphImporter {
       try {
         check_node_name(node.name, node.op, where_);
       } catch (const Error& error) {
-        throw Error(at(node, error.status()));
+        throw_error(at(node, error.status()));
       }
       if (!index_of_.emplace(node.name, i).second) fail(node, str_cat("two nodes are named '", node.name, "'"));
     }
@@ -230,7 +230,7 @@ class GraphImporter {
       const ScopeGuard guard = graph_.enter(std::move(scope));
       built_[i] = append_node(graph_, request);
     } catch (const Error& error) {
-      throw Error(at(node, error.status()));
+      throw_error(at(node, error.status()));
     }
   }
 
@@ -240,12 +240,12 @@ class GraphImporter {
       const auto param = std::find_if(op.type_params.begin(), op.type_params.end(),
                                       [&name = name](const TypeParamDef& candidate) { return candidate.name == name; });
       if (param == op.type_params.end())
-        throw Error(invalid_argument(str_cat(op.name, " has no type parameter '", name, "'")));
+        throw_error(invalid_argument(str_cat(op.name, " has no type parameter '", name, "'")));
       if (!dtype_from_number(static_cast<std::uint64_t>(dtype))) {
-        throw Error(invalid_argument(str_cat("type parameter '", name, "' has no element type's number")));
+        throw_error(invalid_argument(str_cat("type parameter '", name, "' has no element type's number")));
       }
       DType& value = types.values[param - op.type_params.begin()];
-      if (value != DType::invalid) throw Error(invalid_argument(str_cat("type parameter '", name, "' is given twice")));
+      if (value != DType::invalid) throw_error(invalid_argument(str_cat("type parameter '", name, "' is given twice")));
       value = dtype;
     }
     types.size = static_cast<std::uint8_t>(op.type_params.size());
@@ -260,9 +260,9 @@ class GraphImporter {
       const auto field = std::find_if(op.attr_fields.begin(), op.attr_fields.end(),
                                       [&name = name](const AttrField& candidate) { return candidate.name == name; });
       if (field == op.attr_fields.end())
-        throw Error(invalid_argument(str_cat(op.name, " has no attribute '", name, "'")));
+        throw_error(invalid_argument(str_cat(op.name, " has no attribute '", name, "'")));
       const auto position = static_cast<std::size_t>(field - op.attr_fields.begin());
-      if (is_set[position]) throw Error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
+      if (is_set[position]) throw_error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
       is_set[position] = true;
       check_dtypes(name, value);
       field->set(attrs.get(), value);
@@ -273,7 +273,7 @@ class GraphImporter {
   static void check_dtypes(std::string_view name, const AttrValue& value) {
     const auto check = [name](DType dtype) {
       if (dtype == DType::invalid || dtype_from_number(static_cast<std::uint64_t>(dtype))) return;
-      throw Error(invalid_argument(str_cat("attribute '", name, "' has no element type's number")));
+      throw_error(invalid_argument(str_cat("attribute '", name, "' has no element type's number")));
     };
     if (const auto* one = std::get_if<DType>(&value)) check(*one);
     if (const auto* list = std::get_if<std::vector<DType>>(&value)) {
@@ -287,7 +287,7 @@ class GraphImporter {
       if (!arg.is_list()) continue;
       list_outputs_ += std::min(static_cast<std::size_t>(lists.output_length(arg)), options_.max_list_outputs + 1);
       if (list_outputs_ > options_.max_list_outputs) {
-        throw Error(
+        throw_error(
             invalid_argument(str_cat("the graph has more than ", options_.max_list_outputs, " outputs in lists")));
       }
     }
@@ -314,7 +314,7 @@ class GraphImporter {
     const Endpoint endpoint = is_mapped ? mapped->second.edge.endpoint() : Endpoint{source, edge.index};
     const std::size_t num_outputs = graph_.node(source).outputs.size();
     if (endpoint.index < 0 || static_cast<std::size_t>(endpoint.index) >= num_outputs) {
-      throw Error(invalid_argument(str_cat("input '", edge.node, ":", endpoint.index,
+      throw_error(invalid_argument(str_cat("input '", edge.node, ":", endpoint.index,
                                            "' does not exist: that node has ", num_outputs, " outputs")));
     }
     inputs.emplace_back(&graph_, endpoint);

@@ -10,7 +10,7 @@ DFLOW_INLINE OpTable::OpTable(std::span<const OpDef* const> ops, const OpTable* 
   if (parent == nullptr) return;
   for (const OpDef* op : ops) {
     if (parent->find(op->name) == nullptr) continue;
-    throw Error(
+    throw_error(
         invalid_argument(str_cat("there is an op named ", op->name, " already; give the new one another name")));
   }
 }

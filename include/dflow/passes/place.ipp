@@ -250,7 +250,7 @@ DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, c
 DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
   const auto& [parent, groups, errors] = std::tie(placement_.parent_, placement_.groups_, placement_.errors_);
   if (!errors.empty()) {
-    if (const auto found = errors.find(node); found != errors.end()) throw Error(found->second);
+    if (const auto found = errors.find(node); found != errors.end()) throw_error(found->second);
   }
   NodeId at = node;
   while (parent[static_cast<std::size_t>(at)] != at) at = parent[static_cast<std::size_t>(at)];

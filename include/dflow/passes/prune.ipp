@@ -117,13 +117,13 @@ class Pruner {
   NodeId new_id(NodeId id) const noexcept { return is_needed(id) ? scratch_.new_id_[at(id)] : -1; }
 
   void check(NodeId id) const {
-    if (id < 0 || at(id) >= count_) throw Error(invalid_argument("an edge does not belong to the graph"));
+    if (id < 0 || at(id) >= count_) throw_error(invalid_argument("an edge does not belong to the graph"));
   }
 
   void check_output(Endpoint edge) const {
     const Node& node = source_.node(edge.node);
     if (edge.index >= 0 && static_cast<std::size_t>(edge.index) < node.outputs.size()) return;
-    throw Error(invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
+    throw_error(invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
   }
 
   void need(NodeId id) {
@@ -157,7 +157,7 @@ class Pruner {
     if (const std::int32_t twice = fed_.twice(); twice >= 0) {
       const auto [node, index] = feeds_[static_cast<std::size_t>(twice)];
       const std::string output = index == 0 ? "" : str_cat(":", index);
-      throw Error(invalid_argument(str_cat("'", source_.node(node).name, output, "' is fed twice")));
+      throw_error(invalid_argument(str_cat("'", source_.node(node).name, output, "' is fed twice")));
     }
   }
 

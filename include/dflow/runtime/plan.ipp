@@ -95,7 +95,7 @@ class PlanCompiler {
         continue;
       }
       if (node.op->role == OpRole::placeholder) {
-        throw Error(invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ",
+        throw_error(invalid_argument(str_cat("placeholder '", node->name, "' must be fed a ",
                                              dflow::name(node->outputs[0].dtype), " tensor of shape ",
                                              node->outputs[0].shape.to_string()))
                         .with_node(node.op->name, node->name)
@@ -147,7 +147,7 @@ class PlanCompiler {
       status = not_found(str_cat("op ", node.op->name, " has no ", device.type, " kernel for ", types));
     }
     if (status.ok()) return *entry;
-    throw Error(status.with_node(node.op->name, node.name).with_device(device.name).with_location(node.where));
+    throw_error(status.with_node(node.op->name, node.name).with_device(device.name).with_location(node.where));
   }
 
   /// Owned by the plan.
@@ -160,9 +160,9 @@ class PlanCompiler {
     std::unique_ptr<AnyKernel> kernel;
     try {
       kernel = init.entry->make(init);
-      if (kernel == nullptr) throw Error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
+      if (kernel == nullptr) throw_error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
     } catch (...) {
-      throw Error(status_of_current_exception()
+      throw_error(status_of_current_exception()
                       .with_node(node.op->name, node.name)
                       .with_device(device.name)
                       .with_location(node.where));
@@ -252,7 +252,7 @@ class PlanCompiler {
                                                                {options_.clock, options_.deadline, options_.stop});
     if (brought.failed >= 0) {
       const Node& node = *graph().node(ids[static_cast<std::size_t>(brought.failed)]);
-      throw Error(brought.status.with_node(node.op->name, node.name)
+      throw_error(brought.status.with_node(node.op->name, node.name)
                       .with_device(plan_->device_->name)
                       .with_location(node.where));
     }

@@ -55,7 +55,7 @@ DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) 
                                 ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
                                 : std::string("an empty tensor");
     const Node& node = feeds[i].node();
-    throw Error(invalid_argument(str_cat("'", feeds[i].name(), "' carries ", dflow::name(info.dtype), " ",
+    throw_error(invalid_argument(str_cat("'", feeds[i].name(), "' carries ", dflow::name(info.dtype), " ",
                                          info.shape.to_string(), ", but is fed ", got))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
@@ -95,7 +95,7 @@ DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> res
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (std::size_t f = 0; f < parts[p].fetches.size(); ++f) {
       Step& step = *memory.steps[p];
-      if (step.is_fetch_dead(f)) throw Error(invalid_argument("what was fetched is dead: its branch was not taken"));
+      if (step.is_fetch_dead(f)) throw_error(invalid_argument("what was fetched is dead: its branch was not taken"));
       step.give_fetch(f, results[parts[p].fetches[f]]);
     }
   }

@@ -15,7 +15,7 @@ DFLOW_INLINE Session::Session(Session&&) noexcept = default;
 DFLOW_INLINE Session& Session::operator=(Session&&) noexcept = default;
 
 DFLOW_INLINE Session::State& Session::state() const {
-  if (state_ == nullptr) throw Error(failed_precondition("the session was moved from"));
+  if (state_ == nullptr) throw_error(failed_precondition("the session was moved from"));
   return *state_;
 }
 
@@ -63,7 +63,7 @@ DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* me
   State& s = state();
   detail::begin_metadata(options, metadata);
   if (results.size() != edges.size()) {
-    throw Error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
+    throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
   const StepLimits limits = s.limits_of(options);
   std::vector<AnyOutput> feed_edges;

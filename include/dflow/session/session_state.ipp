@@ -23,7 +23,7 @@ namespace detail {
 DFLOW_INLINE void begin_metadata(const RunOptions& run_options, RunMetadata* metadata) {
   if (metadata != nullptr) *metadata = RunMetadata();
   if (run_options.trace && metadata == nullptr) {
-    throw Error(invalid_argument("a trace needs metadata to be written to"));
+    throw_error(invalid_argument("a trace needs metadata to be written to"));
   }
 }
 
@@ -44,10 +44,10 @@ DFLOW_INLINE void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOu
 DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions session_options)
     : graph(session_graph.store()), options(std::move(session_options)), cache(options.step_cache) {
   SessionOptions& o = options;
-  if (graph == nullptr) throw Error(invalid_argument("the session's graph was moved from"));
-  if (o.num_threads < 0) throw Error(invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
+  if (graph == nullptr) throw_error(invalid_argument("the session's graph was moved from"));
+  if (o.num_threads < 0) throw_error(invalid_argument(str_cat("a session cannot have ", o.num_threads, " threads")));
   if (o.num_cpu_devices < 1)
-    throw Error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
+    throw_error(invalid_argument(str_cat("a session cannot have ", o.num_cpu_devices, " devices")));
   if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
   if (o.callbacks == nullptr) o.callbacks = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-call"});
   if (o.incarnation == 0) o.incarnation = system_seed();
@@ -55,7 +55,7 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   if (devices.empty()) make_devices();
   std::vector<DeviceInfo> infos;
   for (const std::shared_ptr<Device>& device : devices) {
-    if (device == nullptr) throw Error(invalid_argument("a session cannot have a null device"));
+    if (device == nullptr) throw_error(invalid_argument("a session cannot have a null device"));
     infos.push_back(device->info());
   }
   check_devices(infos);
@@ -111,41 +111,41 @@ DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> info
     const DeviceContext& context = devices[d]->context();
     const DeviceInfo& info = infos[d];
     const DeviceName name = DeviceName::parse(context.name);
-    if (!name.is_full()) throw Error(invalid_argument(str_cat("'", context.name, "' is not a full device name")));
+    if (!name.is_full()) throw_error(invalid_argument(str_cat("'", context.name, "' is not a full device name")));
     if (name.to_string() != context.name) {
-      throw Error(invalid_argument(str_cat("device '", context.name, "' must be named '", name.to_string(), "'")));
+      throw_error(invalid_argument(str_cat("device '", context.name, "' must be named '", name.to_string(), "'")));
     }
     if (*name.type != context.type) {
-      throw Error(invalid_argument(str_cat("device '", context.name, "' cannot be of type '", context.type, "'")));
+      throw_error(invalid_argument(str_cat("device '", context.name, "' cannot be of type '", context.type, "'")));
     }
     if (info.name != context.name || info.type != context.type || info.incarnation != context.incarnation) {
-      throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it is '", info.name,
+      throw_error(invalid_argument(str_cat("device '", context.name, "' says in its info that it is '", info.name,
                                            "' of type '", info.type, "' and incarnation ", info.incarnation, ", not '",
                                            context.type, "' and ", context.incarnation)));
     }
     if (info.uses_host_memory() != (context.memory == nullptr)) {
-      throw Error(invalid_argument(str_cat("device '", context.name, "' says in its info that it has ",
+      throw_error(invalid_argument(str_cat("device '", context.name, "' says in its info that it has ",
                                            info.uses_host_memory() ? "no " : "", "memory of its own, and has ",
                                            info.uses_host_memory() ? "some" : "none")));
     }
     if (!names.insert(context.name).second) {
-      throw Error(invalid_argument(str_cat("two devices of a session are named '", context.name, "'")));
+      throw_error(invalid_argument(str_cat("two devices of a session are named '", context.name, "'")));
     }
     if (context.pool == nullptr || context.allocator == nullptr || context.host_allocator == nullptr ||
         context.resources == nullptr) {
-      throw Error(invalid_argument(str_cat("device '", context.name, "' has no pool, allocator or resources")));
+      throw_error(invalid_argument(str_cat("device '", context.name, "' has no pool, allocator or resources")));
     }
   }
   for (const KernelTable& table : o.ops.kernels().tables()) {
     if (detail::is_device_type(table.device_type())) continue;
-    throw Error(invalid_argument(str_cat("a table of '", table.device_type(),
+    throw_error(invalid_argument(str_cat("a table of '", table.device_type(),
                                          "' kernels serves no device: a device's type is a "
                                          "word in upper case")));
   }
   if (o.devices.empty()) return;
   if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr ||
       o.reproducible) {
-    throw Error(
+    throw_error(
         invalid_argument("a session with devices of its caller's cannot set their number, allocator, memory limit, "
                          "seeds or reproducibility"));
   }
@@ -166,16 +166,16 @@ DFLOW_INLINE StepLimits Session::State::limits_of(const RunOptions& run_options)
   StepLimits limits;
   limits.stop = run_options.stop;
   if (run_options.deadline) {
-    if (*run_options.deadline <= Duration::zero()) throw Error(deadline_exceeded("the step's deadline has passed"));
+    if (*run_options.deadline <= Duration::zero()) throw_error(deadline_exceeded("the step's deadline has passed"));
     limits.deadline = options.clock->after(*run_options.deadline);
   }
   return limits;
 }
 
 DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
-  if (limits.stop.stop_requested()) throw Error(cancelled("stop was requested"));
+  if (limits.stop.stop_requested()) throw_error(cancelled("stop was requested"));
   if (limits.deadline != Clock::never && options.clock->now() >= limits.deadline) {
-    throw Error(deadline_exceeded("the step's deadline has passed"));
+    throw_error(deadline_exceeded("the step's deadline has passed"));
   }
 }
 
@@ -183,7 +183,7 @@ DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
 
 DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::string_view what, std::size_t i) const {
   if (owner == graph) return;
-  throw Error(invalid_argument(
+  throw_error(invalid_argument(
       str_cat(what, " ", i, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
 }
 
@@ -191,11 +191,11 @@ DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_
   check_belongs(edge.graph(), what, i);
   const Endpoint at = edge.endpoint();
   if (at.node < 0 || static_cast<std::size_t>(at.node) >= graph->size()) {
-    throw Error(not_found(str_cat(what, " ", i, ": there is no node ", at.node)));
+    throw_error(not_found(str_cat(what, " ", i, ": there is no node ", at.node)));
   }
   const Node& node = graph->node(at.node);
   if (at.index >= 0 && static_cast<std::size_t>(at.index) < node.outputs.size()) return;
-  throw Error(invalid_argument(
+  throw_error(invalid_argument(
                   str_cat(what, " ", i, ": the node has ", node.outputs.size(), " outputs, and no number ", at.index))
                   .with_node(node.op->name, node.name)
                   .with_location(node.where));
@@ -230,7 +230,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(std::span<con
                                                                    std::span<const AnyOutput> edges,
                                                                    std::span<const Operation> targets,
                                                                    const StepLimits& limits) {
-  if (edges.empty() && targets.empty()) throw Error(invalid_argument("a step must fetch or run something"));
+  if (edges.empty() && targets.empty()) throw_error(invalid_argument("a step must fetch or run something"));
   std::string signature = signature_of(feed_edges, edges, targets);
   if (std::shared_ptr<CompiledStep> found = cache.find(signature)) return found;
   return cache.insert(std::move(signature), make_step(feed_edges, edges, targets, limits));
@@ -287,7 +287,7 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
     const Node& node = *graph.node(receive);
     const auto found = sent.find(key_of(node.attrs_as<Recv>()));
     if (found == sent.end()) {
-      throw Error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '",
+      throw_error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '",
                                            node.name, "'"))
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
@@ -317,7 +317,7 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
   for (const std::int32_t receive : receives) {
     if (pending[static_cast<std::size_t>(receive)] == 0) continue;
     const Node& node = *graph.node(receive);
-    throw Error(invalid_argument(
+    throw_error(invalid_argument(
                     str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
@@ -343,13 +343,13 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   step->feed_info.reserve(feed_edges.size());
   for (const AnyOutput& edge : feed_edges) {
     if (edge.dtype() == DType::resource) {
-      throw Error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
+      throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
     }
     step->feed_info.push_back({edge.dtype(), edge.shape()});
   }
   for (const AnyOutput& edge : edges) {
     if (edge.dtype() != DType::resource) continue;
-    throw Error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
+    throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
                     .with_node(edge.node().op->name, edge.node().name)
                     .with_location(edge.node().where));
   }

@@ -55,7 +55,7 @@ DFLOW_INLINE std::string chrome_trace(const StepStats& stats) {
 #else
 
 DFLOW_INLINE std::string chrome_trace(const StepStats&) {
-  throw_error(Code::unimplemented, "this library was built without nlohmann-json and cannot write a Chrome trace");
+  throw_error(unimplemented("this library was built without nlohmann-json and cannot write a Chrome trace"));
 }
 
 #endif

@@ -10,7 +10,7 @@ namespace dflow {
 namespace detail {
 
 [[noreturn]] DFLOW_INLINE void reject_layer(std::string_view layer, const std::string& message, const At& at) {
-  throw Error(invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
+  throw_error(invalid_argument(str_cat(layer, ": ", message)).with_location(at.where));
 }
 
 DFLOW_INLINE std::int64_t known_channels(const AnyOutput& x, int min_rank, int max_rank_allowed, std::string_view layer,
@@ -107,7 +107,7 @@ DFLOW_INLINE AnyVariable Layer::variable(std::string_view name) const {
   for (const detail::LayerVariable& each : state_->variables) {
     if (each.name == name) return each.variable;
   }
-  throw Error(not_found(str_cat("layer '", state_->name, "' has no variable '", name, "'",
+  throw_error(not_found(str_cat("layer '", state_->name, "' has no variable '", name, "'",
                                 has_variables() ? "" : ": variables are made at the first call")));
 }
 

@@ -34,7 +34,7 @@ DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation) {
     case Activation::sigmoid:
       return build<Sigmoid>({x});
   }
-  throw Error(invalid_argument("no such activation"));
+  throw_error(invalid_argument("no such activation"));
 }
 
 /// activation(x + bias).

@@ -13,7 +13,7 @@ namespace dflow::train {
 DFLOW_INLINE Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed)
     : batch_(batch), seed_(seed) {
   if (batch < 1 || batch > rows) {
-    throw Error(invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
+    throw_error(invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
   }
   order_.resize(static_cast<std::size_t>(rows));
   std::iota(order_.begin(), order_.end(), 0);
@@ -37,7 +37,7 @@ DFLOW_INLINE void Minibatches::shuffle() {
 
 DFLOW_INLINE AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std::int64_t> rows) {
   if (tensor.rank() < 1 || !is_plain(tensor.dtype())) {
-    throw Error(invalid_argument(
+    throw_error(invalid_argument(
         str_cat("rows_of: needs numbers of rank 1 or more, got ", name(tensor.dtype()), tensor.shape().to_string())));
   }
   AnyTensor result(tensor.dtype(), tensor.shape().with_dim(0, static_cast<std::int64_t>(rows.size())));
@@ -46,7 +46,7 @@ DFLOW_INLINE AnyTensor any_rows_of(const AnyTensor& tensor, std::span<const std:
   auto* to = static_cast<std::byte*>(result.raw_data());
   for (const std::int64_t row : rows) {
     if (row < 0 || row >= tensor.dim(0)) {
-      throw Error(invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
+      throw_error(invalid_argument(str_cat("rows_of: row ", row, " is outside [0, ", tensor.dim(0), ")")));
     }
     if (row_bytes != 0) std::memcpy(to, from + static_cast<std::size_t>(row) * row_bytes, row_bytes);
     to += row_bytes;

@@ -25,7 +25,7 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
   GraphStore& graph = *variable.handle().graph();
   if (!variable.shape().is_fully_defined()) {
     const Node& node = variable.handle().node();
-    throw Error(invalid_argument(str_cat("variable '", variable.name(), "' needs a known shape to be trained, has ",
+    throw_error(invalid_argument(str_cat("variable '", variable.name(), "' needs a known shape to be trained, has ",
                                          variable.shape().to_string()))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
@@ -93,7 +93,7 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const
                                                                            std::vector<AnyVariable> variables,
                                                                            std::source_location where) const {
   const auto reject = [&](std::string_view message) {
-    throw Error(invalid_argument(str_cat(name(), ": ", message)).with_location(where));
+    throw_error(invalid_argument(str_cat(name(), ": ", message)).with_location(where));
   };
   if (!loss.is_valid()) reject("the loss is an empty Output");
   if (variables.empty()) variables = detail::trainable_variables(*loss.graph());
@@ -114,7 +114,7 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
   const auto trained = std::find_if(gradients.begin(), gradients.end(),
                                     [](const GradientAndVariable& each) { return each.gradient.exists(); });
   if (trained == gradients.end()) {
-    throw Error(
+    throw_error(
         invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(at.where));
   }
   GraphStore& graph = *trained->variable.handle().graph();

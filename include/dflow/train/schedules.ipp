@@ -23,7 +23,7 @@ using dflow::detail::cast_to;
 /// Builds what follows at the caller's line; throws unless there is a step to count by.
 DFLOW_INLINE ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay_steps, std::source_location where) {
   const auto reject = [where](std::string message) {
-    throw Error(invalid_argument(std::move(message)).with_location(where));
+    throw_error(invalid_argument(std::move(message)).with_location(where));
   };
   if (decay_steps < 1) reject(str_cat("a decay needs at least one step, got ", decay_steps));
   if (!step.is_valid()) reject("a decay needs the edge of a global step, got an empty Output");
@@ -62,7 +62,7 @@ DFLOW_INLINE AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step
                                               const std::vector<std::int64_t>& boundaries,
                                               const std::vector<double>& rates, std::source_location where) {
   const auto reject = [&](const std::string& message) {
-    throw Error(invalid_argument("piecewise_constant: " + message).with_location(where));
+    throw_error(invalid_argument("piecewise_constant: " + message).with_location(where));
   };
   if (rates.size() != boundaries.size() + 1) {
     reject(str_cat(boundaries.size(), " boundaries need ", boundaries.size() + 1, " rates, got ", rates.size()));

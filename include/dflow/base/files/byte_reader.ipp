@@ -10,12 +10,12 @@ namespace dflow {
 static_assert(std::endian::native == std::endian::little, "fixed numbers are copied as they lie in memory");
 
 DFLOW_INLINE void ByteReader::fail_short(std::uint64_t size) const {
-  throw Error(data_loss(
+  throw_error(data_loss(
       str_cat("input ends early: ", size, " bytes needed at offset ", position_, ", ", remaining(), " left")));
 }
 
 DFLOW_INLINE void ByteReader::fail_malformed(const char* what, std::size_t offset) const {
-  throw Error(data_loss(str_cat(what, " at offset ", offset)));
+  throw_error(data_loss(str_cat(what, " at offset ", offset)));
 }
 
 DFLOW_INLINE bool ByteReader::boolean() {
@@ -62,7 +62,7 @@ DFLOW_INLINE std::span<const std::byte> ByteReader::blob() {
   const std::size_t after_length = position_;
   position_ = start;
   if (size > limits_.max_length) {
-    throw Error(out_of_range(
+    throw_error(out_of_range(
         str_cat("a length of ", size, " bytes at offset ", start, " is over the limit of ", limits_.max_length)));
   }
   if (size > input_.size() - after_length) fail_short(after_length - start + size);
@@ -80,11 +80,11 @@ DFLOW_INLINE std::size_t ByteReader::count(std::size_t min_bytes_each) {
   const std::uint64_t items = varint();
   const std::size_t after_count = std::exchange(position_, start);
   if (items > limits_.max_count) {
-    throw Error(
+    throw_error(
         out_of_range(str_cat("a count of ", items, " at offset ", start, " is over the limit of ", limits_.max_count)));
   }
   if (min_bytes_each != 0 && items > (input_.size() - after_count) / min_bytes_each) {
-    throw Error(
+    throw_error(
         data_loss(str_cat("input ends early: ", items, " items of at least ", min_bytes_each,
                           " bytes announced at offset ", start, ", ", input_.size() - after_count, " bytes left")));
   }
@@ -94,13 +94,13 @@ DFLOW_INLINE std::size_t ByteReader::count(std::size_t min_bytes_each) {
 
 DFLOW_INLINE void ByteReader::expect_end() const {
   if (!at_end()) {
-    throw Error(data_loss(str_cat(remaining(), " bytes left over at offset ", position_)));
+    throw_error(data_loss(str_cat(remaining(), " bytes left over at offset ", position_)));
   }
 }
 
 DFLOW_INLINE ByteReader::Level ByteReader::enter() {
   if (depth_ >= limits_.max_depth) {
-    throw Error(
+    throw_error(
         out_of_range(str_cat("nesting deeper than the limit of ", limits_.max_depth, " at offset ", position_)));
   }
   ++depth_;

@@ -23,7 +23,7 @@ DFLOW_INLINE FileSystem::~FileSystem() = default;
 DFLOW_INLINE void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {
   const std::size_t got = read_at(offset, into);
   if (got != into.size()) {
-    throw Error(data_loss(
+    throw_error(data_loss(
         str_cat("file ends early: ", into.size(), " bytes wanted at offset ", offset, ", ", got, " were there")));
   }
 }
@@ -68,7 +68,7 @@ DFLOW_INLINE Code code_of_errno(int error) noexcept {
 }
 
 [[noreturn]] DFLOW_INLINE void fail_with_errno(const char* action, const std::string& path, int error) {
-  throw Error(Status(code_of_errno(error),
+  throw_error(Status(code_of_errno(error),
                      str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
 }
 
@@ -184,7 +184,7 @@ DFLOW_INLINE std::string file_to_replace(std::string path) {
     if (S_ISDIR(info.st_mode)) fail_with_errno("replace", given, EISDIR);
     if (S_ISREG(info.st_mode)) return path;
     if (!S_ISLNK(info.st_mode)) {
-      throw Error(failed_precondition(str_cat("cannot replace '", given, "': it is not a regular file")));
+      throw_error(failed_precondition(str_cat("cannot replace '", given, "': it is not a regular file")));
     }
     if (links == max_links) fail_with_errno("replace", given, ELOOP);
     std::string target(4096, '\0');
@@ -320,7 +320,7 @@ DFLOW_INLINE void PosixFileSystem::remove(const std::string& path) {
 DFLOW_INLINE void PosixFileSystem::rename(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) {
     const int error = errno;
-    throw Error(Status(detail::code_of_errno(error == EEXIST ? ENOTEMPTY : error),
+    throw_error(Status(detail::code_of_errno(error == EEXIST ? ENOTEMPTY : error),
                        str_cat("cannot rename '", from, "' to '", to, "': ", std::generic_category().message(error))));
   }
 }

@@ -66,7 +66,7 @@ struct MemoryFileSystem::State {
   }
 
   [[noreturn]] static void fail(Code code, const char* action, const std::string& path, const char* reason) {
-    throw Error(Status(code, str_cat("cannot ", action, " '", path, "': ", reason)));
+    throw_error(Status(code, str_cat("cannot ", action, " '", path, "': ", reason)));
   }
 
   class Reader final : public RandomAccessFile {
@@ -111,7 +111,7 @@ DFLOW_INLINE std::string MemoryFileSystem::read_file(const std::string& path, st
   const auto file = state_->find("open", path);
   std::lock_guard file_lock(file->mutex);
   if (file->content.size() > max_bytes) {
-    throw Error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+    throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
   }
   return file->content;
 }

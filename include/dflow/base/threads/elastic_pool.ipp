@@ -57,7 +57,7 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
     const auto fail = [&](const char* why) {
       if (!running.empty()) return;
       dropped = tasks.pop_back();
-      throw Error(resource_exhausted(str_cat("cannot start a thread: ", why)));
+      throw_error(resource_exhausted(str_cat("cannot start a thread: ", why)));
     };
     try {
       Threads added(1);
@@ -151,7 +151,7 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
 DFLOW_INLINE ElasticPool::ElasticPool(ElasticPoolOptions options)
     : ThreadPool(std::numeric_limits<double>::infinity()) {
   if (options.max_threads < 1 || options.max_threads > WorkStealingPool::max_threads) {
-    throw Error(invalid_argument(str_cat("an elastic pool of up to ", options.max_threads, " threads; 1 to ",
+    throw_error(invalid_argument(str_cat("an elastic pool of up to ", options.max_threads, " threads; 1 to ",
                                          WorkStealingPool::max_threads, " can be")));
   }
   state_ = std::make_shared<State>(std::move(options));

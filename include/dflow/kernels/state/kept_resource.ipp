@@ -7,7 +7,7 @@ namespace dflow {
 
 DFLOW_INLINE std::shared_ptr<ResourceContainer> detail::container_of(const KernelInit& init, std::string_view name) {
   if (init.device.resources == nullptr) {
-    throw Error(failed_precondition(str_cat("device ", init.device.name, " keeps no resources")));
+    throw_error(failed_precondition(str_cat("device ", init.device.name, " keeps no resources")));
   }
   return init.device.resources->container(name);
 }

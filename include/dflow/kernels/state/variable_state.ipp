@@ -20,11 +20,11 @@ DFLOW_INLINE bool VariableState::is_initialized() const {
 }
 
 DFLOW_INLINE void VariableState::reject_uninitialized() const {
-  throw Error(failed_precondition(str_cat("variable '", name_, "' has not been initialized")));
+  throw_error(failed_precondition(str_cat("variable '", name_, "' has not been initialized")));
 }
 
 DFLOW_INLINE void VariableState::reject_value(const AnyTensor& value) const {
-  throw Error(invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
+  throw_error(invalid_argument(str_cat(debug_string(), " cannot be assigned a value of type ",
                                        dflow::name(value.dtype()), " and shape ", value.shape().to_string())));
 }
 
@@ -59,7 +59,7 @@ DFLOW_INLINE AnyTensor VariableState::read(const PartialShape& wanted) const {
   bool has_any_shape = false;
   AnyTensor value = read_value(has_any_shape);
   if (!wanted.is_compatible_with(value.shape()) && !has_any_shape) {
-    throw Error(failed_precondition(str_cat("variable '", name_, "' holds a value of shape ", value.shape().to_string(),
+    throw_error(failed_precondition(str_cat("variable '", name_, "' holds a value of shape ", value.shape().to_string(),
                                             ", which is read as ", wanted.to_string())));
   }
   return value;
@@ -85,7 +85,7 @@ DFLOW_INLINE void VariableState::replace(AnyTensor& value, bool has_any_shape) {
 
 DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*> variables) : size_(variables.size()) {
   if (size_ > max_size) {
-    throw Error(
+    throw_error(
         invalid_argument(str_cat("an update of ", size_, " variables; at most ", max_size, " can be held at once")));
   }
   std::copy(variables.begin(), variables.end(), variables_.begin());
@@ -93,7 +93,7 @@ DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*
   const auto end = locked_.begin() + static_cast<std::ptrdiff_t>(size_);
   std::sort(locked_.begin(), end, std::less<>());
   if (std::adjacent_find(locked_.begin(), end) != end) {
-    throw Error(invalid_argument("one variable is given twice to the same update"));
+    throw_error(invalid_argument("one variable is given twice to the same update"));
   }
   for (std::size_t i = 0; i < size_; ++i) locked_[i]->update_mutex_.lock();
   try {

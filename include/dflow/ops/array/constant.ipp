@@ -22,13 +22,13 @@ DFLOW_INLINE PlaceholderShape::PlaceholderShape(std::initializer_list<std::int64
   try {
     shape_ = PartialShape(dims);
   } catch (const Error& error) {
-    throw Error(error.status().with_node(Placeholder::name, "").with_location(where));
+    throw_error(error.status().with_node(Placeholder::name, "").with_location(where));
   }
 }
 
 DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, const At& at) {
   if (!value.is_initialized()) {
-    throw Error(invalid_argument("the tensor is empty: it has neither shape nor elements")
+    throw_error(invalid_argument("the tensor is empty: it has neither shape nor elements")
                     .with_node(Const::name, at.name)
                     .with_location(at.where));
   }
@@ -38,7 +38,7 @@ DFLOW_INLINE AnyOutput detail::any_constant(GraphStore& graph, AnyTensor value, 
 }
 
 DFLOW_INLINE void detail::require_constant(const Status& status, const At& at) {
-  if (!status.ok()) throw Error(status.with_node(Const::name, at.name).with_location(at.where));
+  if (!status.ok()) throw_error(status.with_node(Const::name, at.name).with_location(at.where));
 }
 
 DFLOW_INLINE AnyOutput detail::any_placeholder(GraphStore& graph, DType dtype, const PartialShape& shape,

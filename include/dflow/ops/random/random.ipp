@@ -32,7 +32,7 @@ DFLOW_INLINE RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
 }
 
 [[noreturn]] DFLOW_INLINE void reject_random(std::string_view op, std::string message, const At& at) {
-  throw Error(invalid_argument(std::move(message)).with_node(op, at.name).with_location(at.where));
+  throw_error(invalid_argument(std::move(message)).with_node(op, at.name).with_location(at.where));
 }
 
 /// O's numbers times `scale` plus `shift`; the node at the end gets the name.

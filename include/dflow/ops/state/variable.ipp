@@ -72,12 +72,12 @@ BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inp
 DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
                                            const VariableOptions& options, const At& at) {
   if (!initial_value.is_valid() || initial_value.graph() != &graph) {
-    throw Error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
+    throw_error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
                     .with_node(VariableOp::name, options.name)
                     .with_location(at.where));
   }
   if (options.container.starts_with('_')) {
-    throw Error(
+    throw_error(
         invalid_argument(str_cat("container '", options.container, "': a name that begins with '_' is the library's"))
             .with_node(VariableOp::name, options.name)
             .with_location(at.where));
@@ -126,13 +126,13 @@ DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
       return variable;
     }
   }
-  throw Error(
+  throw_error(
       invalid_argument(str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
 }
 
 DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
   if (!read.is_valid() || read.node().op->role != OpRole::read_variable) {
-    throw Error(invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
+    throw_error(invalid_argument(str_cat("'", read.is_valid() ? read.name() : "", "' is not the value of a variable")));
   }
   return of(Operation(read.graph(), read.node().inputs[0].node));
 }
@@ -140,7 +140,7 @@ DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
 DFLOW_INLINE Operation AnyVariable::initializer() const {
   const Operation assign = detail::find_beside(handle_.operation(), "Assign");
   if (assign.is_valid()) return assign;
-  throw Error(invalid_argument(str_cat("variable '", name(), "' has no initial value")));
+  throw_error(invalid_argument(str_cat("variable '", name(), "' has no initial value")));
 }
 
 DFLOW_INLINE AnyOutput AnyVariable::read(const At& at) const {

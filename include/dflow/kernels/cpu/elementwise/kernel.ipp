@@ -383,7 +383,7 @@ DFLOW_INLINE void run_elementwise(ThreadPool& pool, const ElementwiseCode& code,
   const bool is_dense = detail::have_one_shape(inputs) && inputs[0]->shape() == y.shape();
   const char* wrong =
       is_dense ? detail::run_dense(pool, code, inputs, y) : detail::run_broadcast(pool, code, inputs, y);
-  if (wrong != nullptr) throw Error(invalid_argument(wrong));
+  if (wrong != nullptr) throw_error(invalid_argument(wrong));
 }
 
 DFLOW_INLINE CpuLevel allowed_cpu_level(const KernelInit& init) noexcept {

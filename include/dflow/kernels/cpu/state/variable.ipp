@@ -26,7 +26,7 @@ DFLOW_INLINE AnyTensor detail::VariableKernel::find(ResourceContainer& container
   const auto state = container.lookup_or_create<VariableState>(
       name_, [this] { return std::make_shared<VariableState>(name_, dtype_, shape_); });
   if (state->dtype() != dtype_ || !state->shape().is_compatible_with(shape_)) {
-    throw Error(invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
+    throw_error(invalid_argument(str_cat("container '", container.name(), "' keeps ", state->debug_string(),
                                          ", wanted ", dflow::name(dtype_), shape_.to_string())));
   }
   return make_resource_handle(state);
