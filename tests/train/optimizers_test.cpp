@@ -465,6 +465,29 @@ TEST_CASE("A 16-bit variable that is given another value is trained from there")
   CHECK(static_cast<float>(value(1)) == 4.0f);
 }
 
+TEMPLATE_TEST_CASE("An update that training waits for, and one before in the same step, is trained on", "", float,
+                   double, df::Half, df::BFloat16) {
+  using T = TestType;
+  df::Graph graph;
+  const df::Variable<T> w(graph, df::Tensor<T>::full({4}, T(1)), {.name = "w"});
+  const auto loss = df::reduce_sum(w);
+  const auto set = w.assign(df::constant(graph, df::Tensor<T>::full({4}, T(5))));
+  const df::Operation ordered = [&] {
+    const auto after = graph.control_dependencies({set});
+    return df::train::GradientDescent(0.5).minimize(loss);
+  }();
+  const df::train::GradientDescent descent(0.25);
+  auto twice = descent.compute_gradients(loss);
+  twice.push_back(twice[0]);
+  const df::Operation two_updates = descent.apply_gradients(twice);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(two_updates);
+  CHECK(static_cast<double>(session.run(w)(0)) == 0.5);
+  for (int i = 0; i < 3; ++i) session.run(ordered);
+  CHECK(static_cast<double>(session.run(w)(3)) == 4.5);
+}
+
 TEST_CASE("Sixteen-bit variables keep no statistics of their own precision") {
   df::Graph graph;
   const df::Variable<df::Half> w(graph, df::Tensor<df::Half>::full({2}, df::Half(1.0f)), {.name = "w"});

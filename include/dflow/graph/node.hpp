@@ -51,11 +51,9 @@ struct Node {
   std::vector<OutputInfo> outputs;
   /// The op's `Attrs` struct; null means all defaults. Shared between copies and never written.
   std::shared_ptr<const void> attrs;
-  std::string device;           ///< a full or partial device name, empty for no constraint
-  NodeId colocated_with = -1;   ///< must be placed where that node is
-  std::int32_t placed_on = -1;  ///< in a StepGraph: position of its device among those of the step
-  bool is_fed_only = false;     ///< in a StepGraph: its outputs are fed, its kernel does not run
-  std::source_location where;   ///< where in the user's program it was built
+  std::string device;          ///< a full or partial device name, empty for no constraint
+  NodeId colocated_with = -1;  ///< must be placed where that node is
+  std::source_location where;  ///< where in the user's program it was built
 
   template <class Op>
   const typename Op::Attrs& attrs_as() const;

@@ -56,7 +56,8 @@ struct MinimizeOptions {
 /// A Half or BFloat16 variable is trained through a float copy of it, "w/master", since most updates are less than its
 /// last digit: slots ("w/master/Adam"), hyperparameters and updates are float, and the variable is the copy, rounded.
 /// An element that something else has changed since is taken over into the copy before the next update (Micikevicius et
-/// al. 2017, arXiv:1710.03740).
+/// al. 2017, arXiv:1710.03740). So the whole variable is looked at in each step, where its gradient is sparse too, and
+/// of two steps that train it at one time one may be lost: float and double variables have neither.
 ///
 /// Thread safety: const; builds, see Graph.
 /// Errors: InvalidArgument if there is no variable, the loss depends on none, or the shape of one with slots is not

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace dflow::train {
@@ -57,7 +58,8 @@ class MasterCopy {
  public:
   explicit MasterCopy(const AnyVariable& variable)
       : variable_(variable), master_(make_slot(variable, "master", DType::float32)) {
-    const AnyOutput now = variable.read_edge(), held = master_.read_edge();
+    // Reads of their own: what the step waits for here may have updated the variable.
+    const AnyOutput now = variable.read(), held = master_.read();
     const AnyOutput is_held = build<Equal>({rounded(held), now});
     in_step_ = master_.assign(build<Select>({is_held, held, widened(now)}));
   }
@@ -126,6 +128,7 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
                            : build_on.apply_dense(variable, gradient.dense);
   };
   std::vector<Operation> updates;
+  std::unordered_map<NodeId, std::vector<Operation>> of_copies;  // by handle, the last update, if there is one
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     const ScopeGuard with = enter_colocation(graph, each.variable.handle().operation());
@@ -136,9 +139,13 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
     Gradient wide = each.gradient;
     if (wide.dense.is_valid()) wide.dense = detail::MasterCopy::widened(wide.dense);
     if (wide.slices) wide.slices->values = detail::MasterCopy::widened(wide.slices->values);
+    // A variable that comes again begins with what its last update has left.
+    std::vector<Operation>& before = of_copies[each.variable.handle().node_id()];
+    const ScopeGuard after = enter_control_dependencies(graph, before);
     updates.push_back(detail::MasterCopy(each.variable).apply([&](const AnyVariable& master) {
       return apply_one(*shared, master, wide);
     }));
+    before.assign(1, updates.back());
   }
   const std::vector<Operation> last = shared->finish(updates);
   updates.insert(updates.end(), last.begin(), last.end());
