@@ -102,6 +102,10 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
                            std::span<const Operation> targets) const;
   StepGraph prune_and_place(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                             std::span<const Operation> targets);
+  /// A step without parts. Errors: InvalidArgument for an edge of another graph, and for one that carries a handle.
+  std::shared_ptr<CompiledStep> describe_step(std::span<const AnyOutput> feed_edges,
+                                              std::span<const AnyOutput> edges) const;
+  void add_part(CompiledStep& step, Partition part, const StepLimits& limits, FunctionRef<void()>* check);
   std::shared_ptr<CompiledStep> make_step(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits);
   std::shared_ptr<StepHandle> make_handle(const StepLimits& limits, bool trace);

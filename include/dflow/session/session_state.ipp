@@ -104,36 +104,43 @@ DFLOW_INLINE bool is_device_type(std::string_view type) {
 
 }  // namespace detail
 
+namespace detail {
+
+/// What a device says of itself, in its context and in its info, holds together.
+DFLOW_INLINE void check_device(const DeviceContext& context, const DeviceInfo& info) {
+  const DeviceName name = DeviceName::parse(context.name);
+  const auto reject = [](std::string message) { throw_error(invalid_argument(std::move(message))); };
+  if (!name.is_full()) reject(str_cat("'", context.name, "' is not a full device name"));
+  if (name.to_string() != context.name) {
+    reject(str_cat("device '", context.name, "' must be named '", name.to_string(), "'"));
+  }
+  if (*name.type != context.type) {
+    reject(str_cat("device '", context.name, "' cannot be of type '", context.type, "'"));
+  }
+  if (info.name != context.name || info.type != context.type || info.incarnation != context.incarnation) {
+    reject(str_cat("device '", context.name, "' says in its info that it is '", info.name, "' of type '", info.type,
+                   "' and incarnation ", info.incarnation, ", not '", context.type, "' and ", context.incarnation));
+  }
+  if (info.uses_host_memory() != (context.memory == nullptr)) {
+    reject(str_cat("device '", context.name, "' says in its info that it has ", info.uses_host_memory() ? "no " : "",
+                   "memory of its own, and has ", info.uses_host_memory() ? "some" : "none"));
+  }
+  if (context.pool == nullptr || context.allocator == nullptr || context.host_allocator == nullptr ||
+      context.resources == nullptr) {
+    reject(str_cat("device '", context.name, "' has no pool, allocator or resources"));
+  }
+}
+
+}  // namespace detail
+
 DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> infos) const {
   const SessionOptions& o = options;
   std::set<std::string_view> names;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const DeviceContext& context = devices[d]->context();
-    const DeviceInfo& info = infos[d];
-    const DeviceName name = DeviceName::parse(context.name);
-    if (!name.is_full()) throw_error(invalid_argument(str_cat("'", context.name, "' is not a full device name")));
-    if (name.to_string() != context.name) {
-      throw_error(invalid_argument(str_cat("device '", context.name, "' must be named '", name.to_string(), "'")));
-    }
-    if (*name.type != context.type) {
-      throw_error(invalid_argument(str_cat("device '", context.name, "' cannot be of type '", context.type, "'")));
-    }
-    if (info.name != context.name || info.type != context.type || info.incarnation != context.incarnation) {
-      throw_error(invalid_argument(str_cat("device '", context.name, "' says in its info that it is '", info.name,
-                                           "' of type '", info.type, "' and incarnation ", info.incarnation, ", not '",
-                                           context.type, "' and ", context.incarnation)));
-    }
-    if (info.uses_host_memory() != (context.memory == nullptr)) {
-      throw_error(invalid_argument(str_cat("device '", context.name, "' says in its info that it has ",
-                                           info.uses_host_memory() ? "no " : "", "memory of its own, and has ",
-                                           info.uses_host_memory() ? "some" : "none")));
-    }
+    detail::check_device(context, infos[d]);
     if (!names.insert(context.name).second) {
       throw_error(invalid_argument(str_cat("two devices of a session are named '", context.name, "'")));
-    }
-    if (context.pool == nullptr || context.allocator == nullptr || context.host_allocator == nullptr ||
-        context.resources == nullptr) {
-      throw_error(invalid_argument(str_cat("device '", context.name, "' has no pool, allocator or resources")));
     }
   }
   for (const KernelTable& table : o.ops.kernels().tables()) {
@@ -326,15 +333,9 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<const AnyOutput> feed_edges,
-                                                                     std::span<const AnyOutput> edges,
-                                                                     std::span<const Operation> targets,
-                                                                     const StepLimits& limits) {
-  auto check = [&] { check_limits(limits); };
-  FunctionRef<void()> check_ref(check);
-  FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
-
-  // A step that was compiled before is found without a look at its nodes.
+/// Checked here, since a step that was compiled before is found without a look at its nodes.
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(std::span<const AnyOutput> feed_edges,
+                                                                         std::span<const AnyOutput> edges) const {
   for (std::size_t i = 0; i < feed_edges.size(); ++i) check_edge(feed_edges[i], "fed edge", i);
   for (std::size_t i = 0; i < edges.size(); ++i) check_edge(edges[i], "fetched edge", i);
   auto step = std::make_shared<CompiledStep>();
@@ -353,6 +354,38 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
                     .with_node(edge.node().op->name, edge.node().name)
                     .with_location(edge.node().where));
   }
+  return step;
+}
+
+DFLOW_INLINE void Session::State::add_part(CompiledStep& step, Partition part, const StepLimits& limits,
+                                           FunctionRef<void()>* check) {
+  const std::shared_ptr<Device>& device = devices[part.device];
+  PlanOptions plan;
+  plan.kernels = &kernels[part.device];
+  plan.device = &device->context();
+  plan.device_owner = device;
+  plan.kept = &kept;
+  plan.inter_op = options.inter_op;
+  plan.num_threads = pool->num_threads();
+  plan.reuse_buffers = options.passes.buffer_reuse;
+  plan.check = check;
+  plan.constants = &constants;
+  plan.clock = options.clock.get();
+  plan.deadline = limits.deadline;
+  plan.stop = limits.stop;
+  step.parts.push_back(
+      {device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
+}
+
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<const AnyOutput> feed_edges,
+                                                                     std::span<const AnyOutput> edges,
+                                                                     std::span<const Operation> targets,
+                                                                     const StepLimits& limits) {
+  auto check = [&] { check_limits(limits); };
+  FunctionRef<void()> check_ref(check);
+  FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
+
+  const std::shared_ptr<CompiledStep> step = describe_step(feed_edges, edges);
 
   StepGraph pruned = prune_and_place(feed_edges, edges, targets);
   detail::require_senders(pruned);
@@ -378,24 +411,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
     last_placed.swap(last);
   }
   Partitions parts = partition(std::move(pruned), placement->devices(), kernels, client);
-  for (Partition& part : parts.parts) {
-    const std::shared_ptr<Device>& device = devices[part.device];
-    PlanOptions plan;
-    plan.kernels = &kernels[part.device];
-    plan.device = &device->context();
-    plan.device_owner = device;
-    plan.kept = &kept;
-    plan.inter_op = options.inter_op;
-    plan.num_threads = pool->num_threads();
-    plan.reuse_buffers = options.passes.buffer_reuse;
-    plan.check = checked;
-    plan.constants = &constants;
-    plan.clock = options.clock.get();
-    plan.deadline = limits.deadline;
-    plan.stop = limits.stop;
-    step->parts.push_back(
-        {device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
-  }
+  for (Partition& part : parts.parts) add_part(*step, std::move(part), limits, checked);
   step->sends = std::move(parts.sends);
   step->receives = std::move(parts.receives);
   step->known = std::move(parts.known);
