@@ -92,75 +92,106 @@ DFLOW_INLINE bool may_be_folded(const StepNode& node, bool is_fed, bool is_targe
          node.num_controls == 0 && !is_target;
 }
 
+/// Moves a graph's nodes into another, those that can be computed now as their values.
+class Folding {
+ public:
+  Folding(StepGraph& graph, const PassContext& context, std::size_t max_bytes)
+      : graph_(graph), context_(context), max_bytes_(max_bytes), is_fed_(fed_nodes(graph)) {
+    is_target_.resize(graph.nodes.size());
+    for (const NodeId target : graph.targets) is_target_[static_cast<std::size_t>(target)] = true;
+  }
+
+  /// Whatever is folded begins at a node that reads constants alone, and most steps have none.
+  bool has_work() const {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const StepNode& node = graph_.nodes[i];
+      const std::span<const Endpoint> inputs = std::as_const(graph_).inputs_of(node);
+      if (may_be_folded(node, is_fed_[i], is_target_[i]) &&
+          std::all_of(inputs.begin(), inputs.end(), [&](Endpoint input) { return is_plain_constant(input.node); })) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// True if it has changed anything.
+  bool run() {
+    folded_.graph = graph_.graph;
+    folded_.made = graph_.made;
+    folded_.nodes.reserve(graph_.nodes.size());
+    folded_.inputs.reserve(graph_.inputs.size());
+    folded_.control_inputs.reserve(graph_.control_inputs.size());
+    moved_.resize(graph_.nodes.size());
+    new_id_.resize(graph_.nodes.size(), -1);
+    bool has_changed = false;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      context_.check_in(i);
+      const StepNode& node = graph_.nodes[i];
+      for (Endpoint& input : graph_.inputs_of(node)) input = place_of(input);
+      for (NodeId& control : graph_.controls_of(node)) control = new_id_[static_cast<std::size_t>(control)];
+      if (fold(i)) {
+        has_changed = true;
+        continue;
+      }
+      // Who reads a constant waits for what the constant was built after.
+      const bool is_value = is_plain_constant(static_cast<NodeId>(i));
+      new_id_[i] = folded_.append(node, graph_.inputs_of(node), graph_.controls_of(node));
+      is_value_.push_back(is_value);
+    }
+    for (const Endpoint feed : graph_.feeds) folded_.feeds.push_back(place_of(feed));
+    for (const Endpoint fetch : graph_.fetches) folded_.fetches.push_back(place_of(fetch));
+    for (const NodeId target : graph_.targets) folded_.targets.push_back(new_id_[static_cast<std::size_t>(target)]);
+    graph_ = std::move(folded_);
+    return has_changed;
+  }
+
+ private:
+  bool is_plain_constant(NodeId id) const {
+    const StepNode& node = graph_.node(id);
+    return !is_fed_[static_cast<std::size_t>(id)] && is_constant(node) && node.num_controls == 0;
+  }
+
+  Endpoint place_of(Endpoint edge) const {
+    const auto& outputs = moved_[static_cast<std::size_t>(edge.node)];
+    return outputs.empty() ? Endpoint{new_id_[static_cast<std::size_t>(edge.node)], edge.index}
+                           : outputs[static_cast<std::size_t>(edge.index)];
+  }
+
+  /// Puts a constant in the place of each of a node's outputs, if it can be computed.
+  bool fold(std::size_t i) {
+    const StepNode& node = graph_.nodes[i];
+    const std::span<const Endpoint> inputs = graph_.inputs_of(node);
+    const auto is_value = [&](Endpoint input) { return is_value_[static_cast<std::size_t>(input.node)]; };
+    if (!may_be_folded(node, is_fed_[i], is_target_[i]) || !std::all_of(inputs.begin(), inputs.end(), is_value)) {
+      return false;
+    }
+    const std::optional<std::size_t> bytes = known_output_bytes(*node);
+    if (!bytes || *bytes > max_bytes_) return false;
+    auto values = evaluate(folded_, *node, inputs, context_);
+    if (!values) return false;
+    for (std::size_t o = 0; o < values->size(); ++o) {
+      moved_[i].push_back({folded_.append(constant_like(*node, o, std::move((*values)[o])), node.placed_on), 0});
+      is_value_.push_back(true);
+    }
+    new_id_[i] = moved_[i].front().node;
+    return true;
+  }
+
+  StepGraph& graph_;
+  const PassContext& context_;
+  std::size_t max_bytes_;
+  std::vector<bool> is_fed_, is_target_;
+  StepGraph folded_;
+  std::vector<std::vector<Endpoint>> moved_;  ///< new place of each output of a folded node
+  std::vector<NodeId> new_id_;
+  std::vector<bool> is_value_;  ///< by new id: a constant that is read as such, not fed
+};
+
 /// True if it has changed anything.
 DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t max_bytes) {
   if (context.host == nullptr) return false;
-  const std::vector<bool> is_fed = fed_nodes(graph);
-  std::vector<bool> is_target(graph.nodes.size());
-  for (const NodeId target : graph.targets) is_target[static_cast<std::size_t>(target)] = true;
-  // Whatever is folded begins at a node that reads constants alone, and most steps have none.
-  const auto reads_constants = [&](const StepNode& node) {
-    const std::span<const Endpoint> inputs = graph.inputs_of(node);
-    return std::all_of(inputs.begin(), inputs.end(), [&](Endpoint input) {
-      const StepNode& from = graph.node(input.node);
-      return is_constant(from) && !is_fed[static_cast<std::size_t>(input.node)] && from.num_controls == 0;
-    });
-  };
-  bool any = false;
-  for (std::size_t i = 0; i < graph.nodes.size() && !any; ++i) {
-    any = may_be_folded(graph.nodes[i], is_fed[i], is_target[i]) && reads_constants(graph.nodes[i]);
-  }
-  if (!any) return false;
-  bool has_changed = false;
-  StepGraph folded;
-  folded.graph = graph.graph;
-  folded.made = graph.made;
-  folded.nodes.reserve(graph.nodes.size());
-  folded.inputs.reserve(graph.inputs.size());
-  folded.control_inputs.reserve(graph.control_inputs.size());
-  std::vector<std::vector<Endpoint>> moved(graph.nodes.size());  // new place of each output of a folded node
-  std::vector<NodeId> new_id(graph.nodes.size(), -1);
-  const auto place_of = [&](Endpoint edge) -> Endpoint {
-    const auto& outputs = moved[static_cast<std::size_t>(edge.node)];
-    return outputs.empty() ? Endpoint{new_id[static_cast<std::size_t>(edge.node)], edge.index}
-                           : outputs[static_cast<std::size_t>(edge.index)];
-  };
-  std::vector<bool> is_value(graph.nodes.size());  // by new id: a constant that is read as such, not fed
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    context.check_in(i);
-    const StepNode& node = graph.nodes[i];
-    const std::span<Endpoint> inputs = graph.inputs_of(node);
-    const std::span<NodeId> controls = graph.controls_of(node);
-    for (Endpoint& input : inputs) input = place_of(input);
-    for (NodeId& control : controls) control = new_id[static_cast<std::size_t>(control)];
-    const bool foldable = may_be_folded(node, is_fed[i], is_target[i]) &&
-                          std::all_of(inputs.begin(), inputs.end(),
-                                      [&](Endpoint input) { return is_value[static_cast<std::size_t>(input.node)]; });
-    if (foldable) {
-      const std::optional<std::size_t> bytes = known_output_bytes(*node);
-      if (bytes && *bytes <= max_bytes) {
-        if (auto values = evaluate(folded, *node, inputs, context)) {
-          for (std::size_t o = 0; o < values->size(); ++o) {
-            moved[i].push_back({folded.append(constant_like(*node, o, std::move((*values)[o])), node.placed_on), 0});
-            is_value.resize(std::max(is_value.size(), folded.nodes.size()));
-            is_value[folded.nodes.size() - 1] = true;
-          }
-          new_id[i] = moved[i].front().node;
-          has_changed = true;
-          continue;
-        }
-      }
-    }
-    new_id[i] = folded.append(node, inputs, controls);
-    is_value.resize(std::max(is_value.size(), folded.nodes.size()));
-    // Who reads a constant waits for what the constant was built after.
-    is_value[folded.nodes.size() - 1] = !is_fed[i] && is_constant(node) && node.num_controls == 0;
-  }
-  for (const Endpoint feed : graph.feeds) folded.feeds.push_back(place_of(feed));
-  for (const Endpoint fetch : graph.fetches) folded.fetches.push_back(place_of(fetch));
-  for (const NodeId target : graph.targets) folded.targets.push_back(new_id[static_cast<std::size_t>(target)]);
-  graph = std::move(folded);
-  return has_changed;
+  Folding folding(graph, context, max_bytes);
+  return folding.has_work() && folding.run();
 }
 
 DFLOW_INLINE std::uint64_t node_hash(const StepGraph& graph, const StepNode& node) {
