@@ -210,6 +210,7 @@ class Partitioner {
     if (found >= 0) return joined_[static_cast<std::size_t>(found)].node;
     const std::size_t from = device(sources.front());
     std::vector<NodeId> after;
+    after.reserve(sources.size());
     for (const NodeId source : sources) after.push_back(new_id_[at(source)]);
     const NodeId node =
         send_token(*graph_.node(reader_id), str_cat("/_token_", from, "_", to), std::move(after), from, to);

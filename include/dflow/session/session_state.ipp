@@ -385,7 +385,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
 
-  const std::shared_ptr<CompiledStep> step = describe_step(feed_edges, edges);
+  std::shared_ptr<CompiledStep> step = describe_step(feed_edges, edges);
 
   StepGraph pruned = prune_and_place(feed_edges, edges, targets);
   detail::require_senders(pruned);
