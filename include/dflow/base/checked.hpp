@@ -10,7 +10,7 @@
 #include <type_traits>
 
 /// Arithmetic on sizes that cannot wrap. `try_*` return nothing on overflow; `checked_*` and `narrow` throw
-/// Error(invalid_argument) that names the operands.
+/// InvalidArgument that names the operands.
 namespace dflow {
 
 template <class T>
@@ -69,7 +69,7 @@ constexpr T checked_mul(T a, std::type_identity_t<T> b) {
 }
 
 /// The number of elements of a box with these extents; 1 for none. A zero anywhere gives 0 whatever the others are.
-/// Errors: invalid_argument if an extent is negative or the product does not fit.
+/// Errors: InvalidArgument if an extent is negative or the product does not fit.
 std::int64_t checked_product(std::span<const std::int64_t> extents);
 
 /// The same without throwing: nothing if an extent is negative or the product does not fit.

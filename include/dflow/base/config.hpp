@@ -19,13 +19,5 @@
 #define DFLOW_FN
 #endif
 
-#if defined(__GNUC__) || defined(__clang__)
 #define DFLOW_ALWAYS_INLINE inline __attribute__((always_inline))
 #define DFLOW_NOINLINE __attribute__((noinline))
-#elif defined(_MSC_VER)
-#define DFLOW_ALWAYS_INLINE __forceinline
-#define DFLOW_NOINLINE __declspec(noinline)
-#else
-#define DFLOW_ALWAYS_INLINE inline
-#define DFLOW_NOINLINE
-#endif

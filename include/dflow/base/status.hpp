@@ -78,7 +78,7 @@ class [[nodiscard]] Status {
   /// Where the node was built; line() is 0 when that is not known.
   SourceLocation where() const noexcept;
 
-  /// Code::resource_exhausted, "out of memory", without allocating any.
+  /// ResourceExhausted, "out of memory", without allocating any.
   static Status out_of_memory() noexcept;
 
   /// These return the status with context added. Context that is already there stays: whoever is closest to the fault
@@ -148,7 +148,7 @@ inline void throw_if_error(const Status& status) {
 }
 
 /// Only inside a catch block: the exception being handled as a status. Error gives the status it carries,
-/// std::bad_alloc resource_exhausted, any other std::exception internal with its what(), anything else unknown; without
+/// std::bad_alloc ResourceExhausted, any other std::exception internal with its what(), anything else unknown; without
 /// memory for that it is Status::out_of_memory().
 Status status_of_current_exception() noexcept;
 

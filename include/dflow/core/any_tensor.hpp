@@ -26,11 +26,11 @@ namespace detail {
 /// are handles as well. The default, and what is left after a move, is uninitialised: no type, no elements.
 ///
 /// Thread safety: distinct handles may be used from distinct threads; their elements are guarded by nothing.
-/// Errors: invalid_argument where type or shape do not fit, resource_exhausted where memory runs out.
+/// Errors: InvalidArgument where type or shape do not fit, ResourceExhausted where memory runs out.
 class AnyTensor {
  public:
   AnyTensor() noexcept = default;
-  /// A new tensor: numbers are uninitialised, strings empty. Errors also: invalid_argument for a type without elements.
+  /// A new tensor: numbers are uninitialised, strings empty. Errors also: InvalidArgument for a type without elements.
   AnyTensor(DType dtype, const Shape& shape, Allocator& allocator = default_cpu_allocator())
       : shape_(shape), dtype_(dtype) {
     std::size_t bytes = 0;
@@ -68,7 +68,7 @@ class AnyTensor {
   static AnyTensor adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes, UniqueFunction<void()> release,
                          Lending lending = Lending::given);
 
-  /// A tensor of numbers over a part of a buffer. Errors: invalid_argument if it reaches past the buffer's end.
+  /// A tensor of numbers over a part of a buffer. Errors: InvalidArgument if it reaches past the buffer's end.
   static AnyTensor over(BufferRef buffer, std::size_t offset_bytes, DType dtype, const Shape& shape);
 
   DType dtype() const noexcept { return dtype_; }
@@ -84,7 +84,7 @@ class AnyTensor {
   void* raw_data() noexcept { return data_; }
   const void* raw_data() const noexcept { return data_; }
 
-  /// The elements in row-major order. Errors: invalid_argument that names both types if T is not the element type.
+  /// The elements in row-major order. Errors: InvalidArgument that names both types if T is not the element type.
   template <Element T>
   std::span<T> span() {
     require_dtype(dtype_of<T>);
@@ -96,7 +96,7 @@ class AnyTensor {
     return {static_cast<const T*>(data_), static_cast<std::size_t>(shape_.num_elements())};
   }
 
-  /// This tensor with its type known to the compiler. Errors: invalid_argument that names both types.
+  /// This tensor with its type known to the compiler. Errors: InvalidArgument that names both types.
   template <Element T>
   Tensor<T> as() const&;
   template <Element T>

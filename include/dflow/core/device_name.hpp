@@ -22,7 +22,7 @@ struct DeviceName {
   std::optional<std::string> type;  ///< "CPU", "GPU"
   std::optional<int> id;
 
-  /// Errors: invalid_argument that quotes the text, for an unknown or repeated part, a malformed number, an empty name.
+  /// Errors: InvalidArgument that quotes the text, for an unknown or repeated part, a malformed number, an empty name.
   static DeviceName parse(std::string_view text);
   static StatusOr<DeviceName> try_parse(std::string_view text);
 
@@ -44,9 +44,6 @@ struct DeviceName {
 
   friend bool operator==(const DeviceName&, const DeviceName&) = default;
 };
-
-/// A DeviceName where it is meant as a constraint.
-using DeviceSpec = DeviceName;
 
 }  // namespace dflow
 

@@ -146,7 +146,7 @@ std::optional<DType> dtype_from_number(std::uint64_t number) noexcept;
 std::string mask_to_string(std::uint32_t mask);
 
 /// Calls `f.template operator()<T>()` for the T of `List` that `dtype` stands for and returns its result by value.
-/// Errors: invalid_argument that names the type and the list, if T is not in it.
+/// Errors: InvalidArgument that names the type and the list, if T is not in it.
 template <class List, class F>
 constexpr auto visit_dtype(DType dtype, F&& f) {
   using Result = std::decay_t<decltype(f.template operator()<element_t<0, List>>())>;

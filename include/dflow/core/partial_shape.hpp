@@ -10,7 +10,7 @@ namespace dflow {
 /// The default is a scalar, as for `Shape`.
 ///
 /// Thread safety: a value type.
-/// Errors: every function that makes a shape throws Error(invalid_argument) that prints the extents, if one is below
+/// Errors: every function that makes a shape throws InvalidArgument that prints the extents, if one is below
 /// `dynamic`, there are more than `max_rank`, or the product of the known ones exceeds 2^63-1.
 class PartialShape {
  public:
@@ -43,12 +43,12 @@ class PartialShape {
   bool is_fully_defined() const noexcept;
   /// Nothing, unless the shape is fully defined.
   std::optional<std::int64_t> num_elements() const noexcept;
-  /// Errors: invalid_argument unless the shape is fully defined.
+  /// Errors: InvalidArgument unless the shape is fully defined.
   Shape to_shape() const;
 
   /// True if some shape fits both.
   bool is_compatible_with(const PartialShape& other) const noexcept;
-  /// What both say together. Errors: invalid_argument that prints both, if they contradict each other.
+  /// What both say together. Errors: InvalidArgument that prints both, if they contradict each other.
   PartialShape merged_with(const PartialShape& other) const;
   /// What holds for both: dimensions that differ become `dynamic`, ranks that differ unknown.
   PartialShape generalized_with(const PartialShape& other) const noexcept;

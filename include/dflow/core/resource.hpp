@@ -53,7 +53,7 @@ class ResourceContainer {
 
   const std::string& name() const noexcept { return name_; }
 
-  /// Errors: not_found if there is none of that name; invalid_argument if it is no R, naming both types.
+  /// Errors: NotFound if there is none of that name; InvalidArgument if it is no R, naming both types.
   template <ResourceType R>
   std::shared_ptr<R> lookup(std::string_view name) const {
     return cast<R>(name, find(name));
@@ -79,7 +79,7 @@ class ResourceContainer {
     return cast<R>(name, find_or_make(name, make));
   }
 
-  /// Errors: already_exists; invalid_argument for a null resource or an empty name.
+  /// Errors: AlreadyExists; InvalidArgument for a null resource or an empty name.
   void insert(std::string_view name, std::shared_ptr<Resource> resource);
   /// False if there was none. Holders keep theirs.
   bool remove(std::string_view name);

@@ -24,7 +24,7 @@ inline constexpr std::int64_t dynamic = -1;
 /// empty tensor. Stored inline; the number of elements is kept beside the extents.
 ///
 /// Thread safety: a value type.
-/// Errors: every function that makes a shape throws Error(invalid_argument) that prints the extents, if one is
+/// Errors: every function that makes a shape throws InvalidArgument that prints the extents, if one is
 /// negative, there are more than `max_rank`, or their product exceeds 2^63-1.
 class Shape {
  public:

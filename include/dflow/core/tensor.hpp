@@ -54,7 +54,7 @@ class Tensor : public AnyTensor {
   Tensor(U value) : Tensor(Shape()) {
     *data() = T{std::move(value)};
   }
-  /// Errors: invalid_argument if there are not as many values as the shape has elements.
+  /// Errors: InvalidArgument if there are not as many values as the shape has elements.
   Tensor(const Shape& shape, std::initializer_list<T> values)
       : Tensor(shape, std::span<const T>(values.begin(), values.size())) {}
   Tensor(const Shape& shape, std::span<const T> values) : Tensor(shape) {
@@ -73,7 +73,7 @@ class Tensor : public AnyTensor {
   /// The elements as they lie: braces in braces are rows, as deep as the rank, and never a shape and its elements.
   /// Implicit, so that `run({{x, {{1, 2}, {3, 4}}}})` works.
   ///
-  /// Errors: invalid_argument if rows side by side have different shapes, or T cannot hold a number.
+  /// Errors: InvalidArgument if rows side by side have different shapes, or T cannot hold a number.
   Tensor(std::initializer_list<std::initializer_list<NestedElements<T>>> rows)
       : Tensor(of_elements(NestedElements<T>::of_rows(rows))) {}
   /// The elements of a strided view, copied.
@@ -131,7 +131,7 @@ class Tensor : public AnyTensor {
     return data()[offset_of(index...)];
   }
 
-  /// The only element. Errors: invalid_argument if there is not exactly one.
+  /// The only element. Errors: InvalidArgument if there is not exactly one.
   const T& scalar() const {
     if (num_elements() != 1 || raw_data() == nullptr) [[unlikely]]
       detail::throw_not_scalar(shape());
@@ -221,7 +221,7 @@ Tensor<T> tensor_over(std::span<T> elements, const Shape& shape, UniqueFunction<
 
 /// A tensor over the caller's memory, without a copy, which kernels read and neither write nor keep. The caller keeps
 /// it alive until `release` is called, or, if that is empty, until every handle to the tensor is gone. Errors:
-/// invalid_argument if the sizes do not agree.
+/// InvalidArgument if the sizes do not agree.
 template <Element T>
 Tensor<T> borrow(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release = {}) {
   return detail::tensor_over(elements, shape, std::move(release), Lending::view);
@@ -235,7 +235,7 @@ Tensor<T> borrow(std::span<const T> elements, const Shape& shape, UniqueFunction
 }
 
 /// A tensor over memory that the caller gives away: until `release` is called it is the library's, which may write its
-/// results there and keep it, as a variable's value for instance. Errors: invalid_argument if the sizes do not agree.
+/// results there and keep it, as a variable's value for instance. Errors: InvalidArgument if the sizes do not agree.
 template <Element T>
 Tensor<T> adopt(std::span<T> elements, const Shape& shape, UniqueFunction<void()> release) {
   return detail::tensor_over(elements, shape, std::move(release), Lending::given);

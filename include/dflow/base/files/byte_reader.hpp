@@ -32,7 +32,7 @@ struct ByteReaderLimits {
 ///     in.expect_end();
 ///
 /// Thread safety: one thread at a time.
-/// Errors: throws Error: data_loss for input that is cut short or malformed (with the offset), out_of_range for input
+/// Errors: throws Error: DataLoss for input that is cut short or malformed (with the offset), OutOfRange for input
 /// beyond the limits. After an error the position is that of the item that failed.
 class ByteReader {
  public:

@@ -49,7 +49,7 @@ class ByteWriter {
   void string(std::string_view value);
 
   /// Overwrites four bytes written earlier, for a length or checksum known only now.
-  /// Errors: out_of_range if they are not all there.
+  /// Errors: OutOfRange if they are not all there.
   void patch_u32(std::size_t position, std::uint32_t value);
 
  private:

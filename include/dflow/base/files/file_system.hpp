@@ -42,9 +42,9 @@ class WritableFile {
 /// Where files live; passed to whatever reads or writes one. Paths are the file system's own, separated by '/'.
 ///
 /// Thread safety: all functions may be called from any thread. All of them may block.
-/// Errors: every function throws Error; the message names the path and the system's reason. not_found for what is
-/// missing, permission_denied, already_exists, resource_exhausted (disk full, too many open files, file larger than a
-/// limit), failed_precondition (a directory where a file is meant, or not empty), else unavailable.
+/// Errors: every function throws Error; the message names the path and the system's reason. NotFound for what is
+/// missing, PermissionDenied, AlreadyExists, ResourceExhausted (disk full, too many open files, file larger than a
+/// limit), FailedPrecondition (a directory where a file is meant, or not empty), else unavailable.
 class FileSystem {
  public:
   static constexpr std::uint64_t default_max_bytes = std::uint64_t{1} << 32;
@@ -57,7 +57,7 @@ class FileSystem {
   /// Opens for appending, made if missing.
   virtual std::unique_ptr<WritableFile> open_for_appending(const std::string& path) = 0;
   /// Readers see the old content or the new, never a part, also after a loss of power. A symbolic link stays, and the
-  /// file that it leads to is written. Errors also: failed_precondition for what is there and is no regular file.
+  /// file that it leads to is written. Errors also: FailedPrecondition for what is there and is no regular file.
   virtual void write_file_atomically(const std::string& path, std::span<const std::byte> content) = 0;
   void write_file_atomically(const std::string& path, std::string_view content) {
     write_file_atomically(path, std::as_bytes(std::span(content.data(), content.size())));

@@ -93,7 +93,7 @@ class FileDescriptor {
   int get() const noexcept { return descriptor_; }
   const std::string& path() const noexcept { return path_; }
 
-  /// The size of a regular file; failed_precondition for a directory, 0 for pipes and devices.
+  /// The size of a regular file; FailedPrecondition for a directory, 0 for pipes and devices.
   std::uint64_t size() const {
     struct stat info {};
     if (::fstat(descriptor_, &info) != 0) fail_with_errno("inspect", path_, errno);
@@ -170,7 +170,7 @@ DFLOW_INLINE std::string parent_directory(const std::string& path) {
 }
 
 /// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
-/// failed_precondition if there is something that is no regular file, invalid_argument for too many links.
+/// FailedPrecondition if there is something that is no regular file, InvalidArgument for too many links.
 DFLOW_INLINE std::string file_to_replace(std::string path) {
   constexpr int max_links = 40;  // as Linux has it
   const std::string given = path;

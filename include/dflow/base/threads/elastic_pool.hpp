@@ -29,8 +29,8 @@ struct ElasticPoolOptions {
 /// run_one may call it.
 ///
 /// Thread safety: as ThreadPool.
-/// Errors: the constructor throws invalid_argument if max_threads is less than 1 or more than
-/// WorkStealingPool::max_threads. schedule throws resource_exhausted, and drops the task, if there is no thread at all
+/// Errors: the constructor throws InvalidArgument if max_threads is less than 1 or more than
+/// WorkStealingPool::max_threads. schedule throws ResourceExhausted, and drops the task, if there is no thread at all
 /// and none can be started; as long as there is one, the task waits for it.
 class ElasticPool final : public ThreadPool {
  public:

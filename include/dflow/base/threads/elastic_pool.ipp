@@ -51,7 +51,7 @@ struct ElasticPool::State : std::enable_shared_from_this<ElasticPool::State> {
     for (std::thread& thread : ended) thread.join();
   }
 
-  /// For the task that was queued last; called with the lock held. Errors: resource_exhausted if there is no thread,
+  /// For the task that was queued last; called with the lock held. Errors: ResourceExhausted if there is no thread,
   /// and the task is in `dropped`.
   void start_thread(Task& dropped) {
     const auto fail = [&](const char* why) {

@@ -51,7 +51,7 @@ class Allocator : public BlockOwner, public std::enable_shared_from_this<Allocat
   Allocator& operator=(const Allocator&) = delete;
 
   /// At least `bytes` uninitialised bytes, not null also for 0. `alignment` is a power of two.
-  /// Errors: resource_exhausted that names the bytes; invalid_argument for an alignment this allocator does not give.
+  /// Errors: ResourceExhausted that names the bytes; InvalidArgument for an alignment this allocator does not give.
   virtual void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) = 0;
   /// Takes back what allocate returned for as many bytes.
   void deallocate(void* block, std::size_t bytes) noexcept override = 0;
@@ -88,7 +88,7 @@ namespace detail {
 [[noreturn]] void throw_out_of_memory(std::string_view allocator, std::size_t bytes);
 
 /// What the allocator gives, which is checked: an allocator may be the user's, and malloc's null is easily passed on.
-/// Errors: those of the allocator; resource_exhausted that names it if it gives null.
+/// Errors: those of the allocator; ResourceExhausted that names it if it gives null.
 inline void* allocate_from(Allocator& allocator, std::size_t bytes,
                            std::size_t alignment = Allocator::default_alignment) {
   void* block = allocator.allocate(bytes, alignment);

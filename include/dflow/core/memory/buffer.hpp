@@ -94,7 +94,7 @@ class BufferRef {
   }
 
   /// `bytes` uninitialised bytes, which outlive the allocator as far as it lets them (see Allocator).
-  /// Errors: those of the allocator; resource_exhausted if it gives null.
+  /// Errors: those of the allocator; ResourceExhausted if it gives null.
   static BufferRef allocate(std::size_t bytes, Allocator& allocator);
   /// `count` empty strings. Errors: those of the allocator; invalid_argument if it is not of host memory.
   static BufferRef allocate_strings(std::size_t count, Allocator& allocator);

@@ -27,7 +27,7 @@ struct PoolAllocatorOptions {
 class PoolAllocator final : public Allocator {
  public:
   /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
-  /// Errors: invalid_argument if its memory is not the CPU's.
+  /// Errors: InvalidArgument if its memory is not the CPU's.
   explicit PoolAllocator(Allocator& inner, PoolAllocatorOptions options = {});
   /// Errors also: invalid_argument if `inner` is null.
   explicit PoolAllocator(std::shared_ptr<Allocator> inner, PoolAllocatorOptions options = {});
