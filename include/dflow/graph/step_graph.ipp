@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -56,6 +57,28 @@ DFLOW_INLINE void StepGraph::replace(NodeId id, Node new_node, std::span<const E
   with.placed_on = node(id).placed_on;
   detail::set_inputs(*this, with, its_inputs, its_controls);
   node(id) = with;
+}
+
+DFLOW_INLINE void StepGraph::drop_made_attrs(NodeId id) {
+  // It stands in `made`, whose nodes are none of anybody's constants.
+  const_cast<Node*>(node(id).node)->attrs.reset();
+}
+
+DFLOW_INLINE void StepGraph::drop_unused_made() {
+  std::unordered_map<const Node*, const Node*> kept;  // a node that was made, and its place from now on
+  for (const auto& list : made) {
+    for (const Node& each : *list) kept.emplace(&each, nullptr);
+  }
+  if (kept.empty()) return made.clear();
+  const auto used = std::make_shared<std::deque<Node>>();
+  for (StepNode& each : nodes) {
+    const auto found = kept.find(each.node);
+    if (found == kept.end()) continue;
+    if (found->second == nullptr) found->second = &used->emplace_back(*each.node);
+    each.node = found->second;
+  }
+  made.clear();
+  if (!used->empty()) made.push_back(used);
 }
 
 /// Sorted by counting, so that a node costs the same among few and among many.

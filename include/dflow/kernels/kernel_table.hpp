@@ -48,6 +48,8 @@ struct KernelRows {
   const KernelRows* parent = nullptr;  ///< asked for what is not among `entries`
 
   const KernelEntry* find(std::string_view op) const noexcept;
+  /// How many rows are asked before those that have the op; how many there are if none has it.
+  std::size_t depth_of(std::string_view op) const noexcept;
 };
 
 /// Says what a device lacks of what all kernels of a table ask it for, such as a `DeviceState` of their class.
@@ -71,6 +73,7 @@ class KernelTable {
   Status check(const DeviceContext& device) const;
   /// Null if there is no kernel for an op of that name.
   const KernelEntry* find(std::string_view op) const noexcept { return rows_.find(op); }
+  const KernelRows& rows() const noexcept { return rows_; }
   /// Calls `visit` for every entry, the parent's first, each part in order of names.
   void for_each(FunctionRef<void(const KernelEntry&)> visit) const;
 

@@ -40,6 +40,11 @@ DFLOW_INLINE const KernelEntry* KernelRows::find(std::string_view op) const noex
   return parent == nullptr ? nullptr : parent->find(op);
 }
 
+DFLOW_INLINE std::size_t KernelRows::depth_of(std::string_view op) const noexcept {
+  if (parent == nullptr) return find(op) == nullptr ? 1 : 0;
+  return KernelRows{entries}.find(op) != nullptr ? 0 : 1 + parent->depth_of(op);
+}
+
 DFLOW_INLINE void KernelTable::for_each(FunctionRef<void(const KernelEntry&)> visit) const {
   const auto visit_rows = [&](const auto& self, const KernelRows& rows) -> void {
     if (rows.parent != nullptr) self(self, *rows.parent);

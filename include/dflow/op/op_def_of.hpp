@@ -106,6 +106,8 @@ std::shared_ptr<const void> fused_attrs(const Node& first, const Node& reader) {
 
 template <class O, class First, class Reader>
 constexpr FusedPair fused_pair() {
+  static_assert(!O::is_stateful && !First::is_stateful && !Reader::is_stateful,
+                "an op with a state of its own is never put in the place of another, nor another in its place");
   static_assert(inputs_of<O>().size() + 1 == inputs_of<First>().size() + inputs_of<Reader>().size(),
                 "an op that fuses two has the inputs of the first, then those of the reader but its first");
   static_assert(outputs_of<First>().size() == 1 && outputs_of<O>().size() == outputs_of<Reader>().size(),

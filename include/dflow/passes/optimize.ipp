@@ -92,6 +92,20 @@ DFLOW_INLINE bool may_be_folded(const StepNode& node, bool is_fed, bool is_targe
          node.num_controls == 0 && !is_target;
 }
 
+/// For each node, how much needs it: edges, control edges, feeds, fetches and targets.
+DFLOW_INLINE std::vector<std::int32_t> count_needs(const StepGraph& graph) {
+  std::vector<std::int32_t> needs(graph.nodes.size());
+  const auto add = [&](NodeId id) { ++needs[static_cast<std::size_t>(id)]; };
+  for (const StepNode& node : graph.nodes) {
+    for (const Endpoint input : graph.inputs_of(node)) add(input.node);
+    for (const NodeId control : graph.controls_of(node)) add(control);
+  }
+  for (const Endpoint feed : graph.feeds) add(feed.node);
+  for (const Endpoint fetch : graph.fetches) add(fetch.node);
+  for (const NodeId target : graph.targets) add(target);
+  return needs;
+}
+
 /// Moves a graph's nodes into another, those that can be computed now as their values.
 class Folding {
  public:
@@ -122,6 +136,7 @@ class Folding {
     folded_.inputs.reserve(graph_.inputs.size());
     folded_.control_inputs.reserve(graph_.control_inputs.size());
     moved_.resize(graph_.nodes.size());
+    needs_ = count_needs(graph_);
     new_id_.resize(graph_.nodes.size(), -1);
     bool has_changed = false;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -137,6 +152,7 @@ class Folding {
       const bool is_value = is_plain_constant(static_cast<NodeId>(i));
       new_id_[i] = folded_.append(node, graph_.inputs_of(node), graph_.controls_of(node));
       is_value_.push_back(is_value);
+      folded_from_.push_back(-1);
     }
     for (const Endpoint feed : graph_.feeds) folded_.feeds.push_back(place_of(feed));
     for (const Endpoint fetch : graph_.fetches) folded_.fetches.push_back(place_of(fetch));
@@ -172,9 +188,17 @@ class Folding {
     for (std::size_t o = 0; o < values->size(); ++o) {
       moved_[i].push_back({folded_.append(constant_like(*node, o, std::move((*values)[o])), node.placed_on), 0});
       is_value_.push_back(true);
+      folded_from_.push_back(static_cast<NodeId>(i));
     }
     new_id_[i] = moved_[i].front().node;
+    for (const Endpoint input : inputs) has_been_read(folded_from_[static_cast<std::size_t>(input.node)]);
     return true;
+  }
+
+  /// A long chain of large values holds two of them at a time.
+  void has_been_read(NodeId folded) {
+    if (folded < 0 || --needs_[static_cast<std::size_t>(folded)] != 0) return;
+    for (const Endpoint value : moved_[static_cast<std::size_t>(folded)]) folded_.drop_made_attrs(value.node);
   }
 
   StepGraph& graph_;
@@ -184,7 +208,9 @@ class Folding {
   StepGraph folded_;
   std::vector<std::vector<Endpoint>> moved_;  ///< new place of each output of a folded node
   std::vector<NodeId> new_id_;
-  std::vector<bool> is_value_;  ///< by new id: a constant that is read as such, not fed
+  std::vector<bool> is_value_;       ///< by new id: a constant that is read as such, not fed
+  std::vector<NodeId> folded_from_;  ///< by new id: the node whose value it is, or -1
+  std::vector<std::int32_t> needs_;  ///< of each node, how many have not had its value
 };
 
 /// True if it has changed anything.
@@ -247,20 +273,6 @@ DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
   return has_changed;
 }
 
-/// For each node, how much needs it: edges, control edges, feeds, fetches and targets.
-DFLOW_INLINE std::vector<std::int32_t> count_needs(const StepGraph& graph) {
-  std::vector<std::int32_t> needs(graph.nodes.size());
-  const auto add = [&](NodeId id) { ++needs[static_cast<std::size_t>(id)]; };
-  for (const StepNode& node : graph.nodes) {
-    for (const Endpoint input : graph.inputs_of(node)) add(input.node);
-    for (const NodeId control : graph.controls_of(node)) add(control);
-  }
-  for (const Endpoint feed : graph.feeds) add(feed.node);
-  for (const Endpoint fetch : graph.fetches) add(fetch.node);
-  for (const NodeId target : graph.targets) add(target);
-  return needs;
-}
-
 DFLOW_INLINE bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& types) {
   const std::span<const TypeParamDef> params = kernel.op->type_params;
   if (types.size != params.size() || !kernel.supports_types(types)) return false;
@@ -291,6 +303,8 @@ DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId read
     for (const NodeId control : graph.controls_of(first)) {
       if (std::find(controls.begin(), controls.end(), control) == controls.end()) controls.push_back(control);
     }
+    both.inputs = inputs;
+    both.control_inputs = controls;
     graph.replace(reader, std::move(both), inputs, controls);
     return true;
   }
@@ -342,8 +356,10 @@ DFLOW_INLINE StepGraph fuse(StepGraph graph, const PassContext& context) {
 
 DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
   if (options.constant_folding || options.common_subexpressions || options.fusion) require_topological_order(graph);
+  // What is left without a reader has no value any more.
   bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
-  has_changed |= options.common_subexpressions && detail::merge(graph, context);
+  if (has_changed) graph = prune(std::move(graph));
+  has_changed = options.common_subexpressions && detail::merge(graph, context);
   if (has_changed) graph = prune(std::move(graph));
   // What is left without a reader would count as one.
   has_changed = options.fusion && detail::fuse(graph, context);

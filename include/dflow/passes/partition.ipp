@@ -108,7 +108,7 @@ class Partitioner {
   struct JoinedControls {
     std::vector<NodeId> sources;
     std::size_t to = 0;
-    NodeId node = -1;
+    NodeId node = -1;  ///< -1: one by one
   };
   /// Fewer control edges from one device cross one by one, each for all its readers.
   static constexpr std::size_t min_joined = 4;
@@ -189,17 +189,20 @@ class Partitioner {
       }
     }
     for (std::vector<NodeId>& sources : crossing) {
-      if (sources.size() >= min_joined) {
-        controls.push_back(bring_joined_controls(id, std::move(sources), to));
-      } else {
-        for (const NodeId source : sources) controls.push_back(bring_control(source, to));
+      const NodeId joined = sources.size() < min_joined ? -1 : bring_joined_controls(id, sources, to);
+      if (joined >= 0) {
+        controls.push_back(joined);
+        continue;
       }
+      for (const NodeId source : sources) controls.push_back(bring_control(source, to));
     }
     return controls;
   }
 
-  /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same.
-  NodeId bring_joined_controls(NodeId reader_id, std::vector<NodeId> sources, std::size_t to) {
+  /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same; -1 if
+  /// too few of them were in no other such list. So there are fewer Sends than nodes that are waited for, whatever the
+  /// lists.
+  NodeId bring_joined_controls(NodeId reader_id, const std::vector<NodeId>& sources, std::size_t to) {
     std::uint64_t hash = to;
     for (const NodeId source : sources) hash = mix_hash(hash, static_cast<std::uint64_t>(source));
     const auto end = static_cast<std::int32_t>(joined_.size());
@@ -208,13 +211,22 @@ class Partitioner {
       return joined.to == to && joined.sources == sources;
     });
     if (found >= 0) return joined_[static_cast<std::size_t>(found)].node;
+    in_joined_.resize(devices_.size());
+    in_joined_[to].resize(graph_.nodes.size());
+    const auto num_new =
+        std::count_if(sources.begin(), sources.end(), [&](NodeId source) { return !in_joined_[to][at(source)]; });
+    if (static_cast<std::size_t>(num_new) < min_joined) {
+      joined_.push_back({sources, to, -1});
+      return -1;
+    }
+    for (const NodeId source : sources) in_joined_[to][at(source)] = true;
     const std::size_t from = device(sources.front());
     std::vector<NodeId> after;
     after.reserve(sources.size());
     for (const NodeId source : sources) after.push_back(new_id_[at(source)]);
     const NodeId node =
         send_token(*graph_.node(reader_id), str_cat("/_token_", from, "_", to), std::move(after), from, to);
-    joined_.push_back({std::move(sources), to, node});
+    joined_.push_back({sources, to, node});
     return node;
   }
 
@@ -411,6 +423,7 @@ class Partitioner {
   std::vector<Memories> memories_;  ///< by device
   BroughtNodes brought_;
   std::vector<JoinedControls> joined_;
+  std::vector<std::vector<bool>> in_joined_;  ///< by device, then node: it has a part in a joined list for that device
   PositionTable joined_table_;
 };
 

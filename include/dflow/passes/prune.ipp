@@ -221,6 +221,7 @@ DFLOW_INLINE StepGraph prune(StepGraph graph) {
       detail::Pruner(source, graph.feeds, graph.fetches, graph.targets, scratch).prune([](NodeId, StepNode&) {});
   pruned.graph = std::move(graph.graph);
   pruned.made = std::move(graph.made);
+  pruned.drop_unused_made();
   return pruned;
 }
 

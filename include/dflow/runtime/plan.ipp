@@ -154,8 +154,10 @@ class PlanCompiler {
   const AnyKernel& make_kernel_of(const KernelInit& init) {
     const Node& node = init.node;
     const DeviceContext& device = init.device;
+    // With the op: in another step a pass may have put another in the node's place.
+    const auto key = [&node] { return str_cat(node.op->name, ' ', node.name); };
     if (options_.kept != nullptr && node.op->is_stateful) {
-      if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, node.name)) return own(std::move(kept));
+      if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, key())) return own(std::move(kept));
     }
     std::unique_ptr<AnyKernel> kernel;
     try {
@@ -168,7 +170,7 @@ class PlanCompiler {
                       .with_location(node.where));
     }
     if (options_.kept != nullptr && kernel->traits().keeps_state) {
-      return own(options_.kept->keep(device.name, node.name, std::move(kernel)));
+      return own(options_.kept->keep(device.name, key(), std::move(kernel)));
     }
     plan_->kernels_.push_back(std::move(kernel));
     return *plan_->kernels_.back();

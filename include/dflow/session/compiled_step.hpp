@@ -35,8 +35,14 @@ class CompiledStep {
     std::shared_ptr<UnitQueue> queue;
   };
 
-  std::vector<AnyOutput> feeds;
-  std::vector<OutputInfo> feed_info;  ///< what may be put on each of `feeds`
+  /// An edge that is fed, and what may be put on it.
+  struct FedEdge {
+    const Node* node = nullptr;
+    std::int32_t index = 0;
+    OutputInfo info;
+  };
+  std::vector<FedEdge> feeds;
+  std::shared_ptr<const void> graph;  ///< keeps the nodes of `feeds`
   /// Runs the units of all parts, whatever pools their devices have.
   ThreadPool* pool = nullptr;
   std::vector<Part> parts;

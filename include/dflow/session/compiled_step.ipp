@@ -48,17 +48,17 @@ DFLOW_INLINE void CompiledStep::release_idle_memory() {
 DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const AnyTensor& tensor = tensors[i];
-    const OutputInfo& info = feed_info[i];
+    const auto& [fed, index, info] = feeds[i];
     if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape()))
       continue;
     const std::string got = tensor.is_initialized()
                                 ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
                                 : std::string("an empty tensor");
-    const Node& node = feeds[i].node();
-    throw_error(invalid_argument(str_cat("'", feeds[i].name(), "' carries ", dflow::name(info.dtype), " ",
-                                         info.shape.to_string(), ", but is fed ", got))
-                    .with_node(node.op->name, node.name)
-                    .with_location(node.where));
+    const std::string edge = index == 0 ? fed->name : str_cat(fed->name, ':', index);
+    throw_error(invalid_argument(str_cat("'", edge, "' carries ", dflow::name(info.dtype), " ", info.shape.to_string(),
+                                         ", but is fed ", got))
+                    .with_node(fed->op->name, fed->name)
+                    .with_location(fed->where));
   }
 }
 

@@ -340,13 +340,13 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(std::sp
   for (std::size_t i = 0; i < edges.size(); ++i) check_edge(edges[i], "fetched edge", i);
   auto step = std::make_shared<CompiledStep>();
   step->pool = pool;
-  step->feeds.assign(feed_edges.begin(), feed_edges.end());
-  step->feed_info.reserve(feed_edges.size());
+  step->graph = graph->keep_nodes();
+  step->feeds.reserve(feed_edges.size());
   for (const AnyOutput& edge : feed_edges) {
     if (edge.dtype() == DType::resource) {
       throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
     }
-    step->feed_info.push_back({edge.dtype(), edge.shape()});
+    step->feeds.push_back({&edge.node(), edge.endpoint().index, {edge.dtype(), edge.shape()}});
   }
   for (const AnyOutput& edge : edges) {
     if (edge.dtype() != DType::resource) continue;

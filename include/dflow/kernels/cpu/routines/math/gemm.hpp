@@ -16,7 +16,8 @@ struct Epilogue {
   bool accumulate = false;  ///< beta is 1 instead of 0; with 0, c is not read and may hold anything
 };
 
-/// c = relu(beta * c + a b + bias), in this order. The bits are those of the product and of `bias_add` after it.
+/// c = relu(beta * c + a b + bias), in this order. The bits are those of the product and of `bias_add` after it, but
+/// for which of two NaNs a sum is.
 template <std::floating_point T>
 struct Epilogue<T> {
   bool accumulate = false;
