@@ -199,6 +199,22 @@ TEST_CASE("singular values of complex matrices are those of any scale and rank",
   }
 }
 
+TEST_CASE("complex elements of moduli above the largest number have singular vectors", "[ops][linalg]") {
+  using T = std::complex<double>;
+  Graph graph;
+  const auto a = placeholder<T>(graph, {dynamic, 1});
+  const auto [s, u, v] = svd(a);
+  Session session(graph);
+  const T large(1.7e308, 1.7e308);
+  for (const Tensor<T>& values : {Tensor<T>({1, 1}, {large}), Tensor<T>({2, 1}, {-large, 1})}) {
+    const auto [got_s, got_u, got_v] = session.run({{a, values}}, s, u, v);
+    CHECK(got_s(0).real() == std::numeric_limits<double>::infinity());
+    CHECK(std::abs(got_u(0, 0)) == Approx(1));
+    CHECK(std::abs(got_v(0, 0)) == Approx(1));
+    CHECK(std::abs(got_u(0, 0) * std::conj(got_v(0, 0)) - values(0, 0) / std::abs(values(0, 0) / 2.0) / 2.0) < 1e-14);
+  }
+}
+
 TEST_CASE("least squares of a matrix that is singular in its element type have the least norm", "[ops][linalg]") {
   Graph graph;
   const auto a = placeholder<float>(graph, {3, 2}), b = placeholder<float>(graph, {3, 1});
@@ -232,6 +248,33 @@ TEST_CASE("what is not finite has no singular values and no eigenvalues", "[ops]
       for (const float value : tensor) CHECK(std::isnan(value));
     }
     CHECK(code_of([&] { session.run({{a, values}}, e); }) == Code::invalid_argument);
+  }
+}
+
+template <class T>
+void check_not_positive_definite(T bad) {
+  INFO(name(dtype_of<T>) << ' ' << bad);
+  Graph graph;
+  const auto a = placeholder<T>(graph, {dynamic, dynamic});
+  const auto l = cholesky(a), x = matrix_solve_ls(a, a);
+  Session session(graph);
+  Tensor<T> large = Tensor<T>::zeros({40, 40});
+  for (std::int64_t i = 0; i < 40; ++i) large(i, i) = T(1);
+  large(30, 30) = bad;
+  for (const Tensor<T>& values :
+       {Tensor<T>({1, 1}, {bad}), Tensor<T>({2, 2}, {1, 0, 0, bad}), Tensor<T>({2, 2}, {1, 0, bad, 1}), large}) {
+    CHECK(code_of([&] { session.run({{a, values}}, l); }) == Code::invalid_argument);
+    CHECK(code_of([&] { session.run({{a, values}}, x); }) == Code::invalid_argument);
+  }
+}
+
+TEST_CASE("what is not finite is not positive definite", "[ops][linalg]") {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float bad : {infinity, nan}) {
+    check_not_positive_definite<float>(bad);
+    check_not_positive_definite<double>(bad);
+    check_not_positive_definite<std::complex<float>>(bad);
+    check_not_positive_definite<std::complex<double>>(bad);
   }
 }
 

@@ -18,7 +18,7 @@ struct Kernel<Cholesky, Cpu, T> {
     const std::int64_t n = in.rows();
     cpu::for_each_matrix<T>(context, in.count(), cpu::cube(n, n, n) / 3, [&](std::int64_t i) {
       const Eigen::LLT<cpu::OwnMatrix<T>> factor{cpu::OwnMatrix<T>(in[i])};
-      if (factor.info() != Eigen::Success) {
+      if (!cpu::is_positive_definite(factor)) {
         context.fail("Cholesky decomposition was not successful. The input might not be valid.");
       }
       out[i] = cpu::OwnMatrix<T>(factor.matrixL());

@@ -79,6 +79,14 @@ void for_each_matrix(KernelContext& context, std::int64_t count, double flops, c
   });
 }
 
+/// Whether Eigen's LLT found a matrix positive definite: it stops at pivots of 0 or less, which NaN and inf are not.
+template <class Factor>
+bool is_positive_definite(const Factor& factor) {
+  if (factor.info() != Eigen::Success) return false;
+  const auto pivots = factor.matrixLLT().diagonal().real().array();
+  return pivots.isFinite().all() && (pivots > 0).all();
+}
+
 /// The time that `flops` times the cube of the matrices' extents on input 0 take, as far as they are known.
 inline double linalg_cost_ns(const KernelInit& init, double flops) {
   const PartialShape& a = init.inputs[0].shape;

@@ -23,7 +23,7 @@ OwnMatrix<T> solve_normal_equations_of(const OwnMatrix<T>& a, const OwnMatrix<T>
   OwnMatrix<T> gram = is_wide ? OwnMatrix<T>(a * a.adjoint()) : OwnMatrix<T>(a.adjoint() * a);
   gram.diagonal().array() += T(l2);
   const Eigen::LLT<OwnMatrix<T>> factor(gram);
-  if (factor.info() != Eigen::Success) return {};
+  if (!is_positive_definite(factor)) return {};
   const OwnMatrix<T> solved = factor.solve(is_wide ? b : OwnMatrix<T>(a.adjoint() * b));
   return is_wide ? OwnMatrix<T>(a.adjoint() * solved) : solved;
 }

@@ -5,6 +5,7 @@
 #include <Eigen/Householder>
 #include <Eigen/SVD>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,8 @@ DFLOW_INLINE SvdFactors<std::complex<double>> svd(const OwnMatrix<std::complex<d
     return result;
   }
   const Eigen::Index m = matrix.rows(), n = matrix.cols();
-  const double largest = matrix.cwiseAbs().maxCoeff();
+  // A modulus may be above the largest double.
+  const double largest = std::max(matrix.real().cwiseAbs().maxCoeff(), matrix.imag().cwiseAbs().maxCoeff());
   const double scale = largest > 0 ? largest : 1;
   // Below the diagonal of `a` and `from_right` come the reflections' vectors without their first element, which is 1.
   OwnMatrix<Complex> a = matrix / scale, from_right(n, n);
