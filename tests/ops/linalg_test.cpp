@@ -329,3 +329,22 @@ TEST_CASE("lengths of real transforms that are not given are those of the elemen
   CHECK(distance(b, values) < 1e-5);
   CHECK(status_of([&] { rfft3d(known); }).op() == "RFFT3D");
 }
+
+TEST_CASE("lengths of real transforms above the limit are refused before memory is taken for them", "[ops][linalg]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {8});
+  const auto y = placeholder<std::complex<float>>(graph, {8});
+  CHECK(code_of([&] { rfft(x, IndexList{(1 << 28) + 1}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { irfft(y, IndexList{(1 << 28) + 1}); }) == Code::invalid_argument);
+  const auto length = placeholder<std::int32_t>(graph, {1});
+  const auto forward = rfft(x, length);
+  const auto backward = irfft(y, length);
+  SessionOptions options;
+  options.memory_limit_bytes = std::size_t{1} << 20;
+  Session session(graph, options);
+  const Tensor<std::int32_t> longest({1}, {std::numeric_limits<std::int32_t>::max()});
+  const auto x_values = Tensor<float>::zeros({8});
+  const auto y_values = Tensor<std::complex<float>>::zeros({8});
+  CHECK(code_of([&] { session.run({{x, x_values}, {length, longest}}, forward); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.run({{y, y_values}, {length, longest}}, backward); }) == Code::invalid_argument);
+}

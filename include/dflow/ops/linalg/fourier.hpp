@@ -4,6 +4,7 @@
 #include <dflow/ops/array/index_list.hpp>
 
 #include <complex>
+#include <cstdint>
 #include <type_traits>
 
 namespace dflow {
@@ -11,6 +12,9 @@ namespace dflow {
 class GradientContext;
 
 namespace detail {
+
+/// Fourier transforms of more elements along a dimension are refused.
+inline constexpr std::int64_t max_fourier_length = std::int64_t{1} << 28;
 
 void infer_fourier(InferContext& context, int rank);
 void infer_real_fourier(InferContext& context, int rank, bool inverse);
@@ -133,8 +137,8 @@ Output<T> ifft3d(const Output<T>& x, const At& at = {}) {
 
 /// x: [...batch, n] gives [...batch, fft_length / 2 + 1]; without `fft_length` as x is.
 ///
-/// Errors: InvalidArgument if x has too few dimensions, or fft_length is negative or has not one entry for each
-/// transformed.
+/// Errors: InvalidArgument if x has too few dimensions, or fft_length is negative, above 2^28 or has not one entry for
+/// each transformed.
 template <class T>
   requires std::is_floating_point_v<T>
 Output<std::complex<T>> rfft(const Output<T>& x, const IndexList& fft_length = {}, const At& at = {}) {

@@ -28,6 +28,9 @@ DFLOW_INLINE std::optional<SmallIntegers> transform_lengths(const InferContext& 
   if (!lengths) return lengths;
   for (const std::int64_t length : *lengths) {
     if (length < 0) context.fail(str_cat("fft_length has the negative ", length));
+    if (length > max_fourier_length) {
+      context.fail(str_cat("fft_length has ", length, ", which is more than ", max_fourier_length));
+    }
   }
   return lengths;
 }
