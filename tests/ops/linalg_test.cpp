@@ -348,3 +348,19 @@ TEST_CASE("lengths of real transforms above the limit are refused before memory 
   CHECK(code_of([&] { session.run({{x, x_values}, {length, longest}}, forward); }) == Code::invalid_argument);
   CHECK(code_of([&] { session.run({{y, y_values}, {length, longest}}, backward); }) == Code::invalid_argument);
 }
+
+TEST_CASE("lines of transforms count against the memory limit", "[ops][linalg]") {
+  using T = std::complex<double>;
+  Graph graph;
+  const std::int64_t length = 1 << 18;  // 4 MiB
+  const auto x = placeholder<T>(graph, {length});
+  const auto y = fft(x);
+  const auto run = [&](std::size_t limit_mib) {
+    SessionOptions options;
+    options.memory_limit_bytes = limit_mib << 20;
+    Session session(graph, options);
+    return code_of([&] { session.run({{x, Tensor<T>::zeros({length})}}, y); });
+  };
+  CHECK(run(11) == Code::resource_exhausted);  // what goes in and comes out would fit
+  CHECK(run(32) == Code::ok);
+}

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <complex>
-#include <memory>
 #include <type_traits>
 
 namespace dflow {
@@ -17,7 +16,6 @@ namespace cpu {
 template <class Op, class C>
 struct FourierKernel {
   using R = typename C::value_type;
-  std::shared_ptr<FourierPlans<R>> plans = std::make_shared<FourierPlans<R>>();
 
   double cost_ns(const KernelInit& init) const {
     return 1000 + estimated_elements(init.inputs[0]) * 20 * Op::fourier_rank;
@@ -28,7 +26,7 @@ struct FourierKernel {
     const C* from = x.data();
     for (int axis = shape.rank() - 1; axis >= shape.rank() - Op::fourier_rank; --axis) {
       const R scale = Op::is_inverse ? R(1) / static_cast<R>(shape[axis]) : R(1);
-      transform_axis<R>(context, *plans, shape, axis, Op::is_inverse, scale, from, y.data());
+      transform_axis<R>(context, shape, axis, Op::is_inverse, scale, from, y.data());
       from = y.data();
     }
   }
@@ -66,8 +64,8 @@ class RealFourier {
  public:
   using C = std::complex<R>;
 
-  RealFourier(KernelContext& context, FourierPlans<R>& plans, const Shape& batch, const Tensor<std::int32_t>& lengths)
-      : context_(context), plans_(plans), rank_(static_cast<int>(lengths.num_elements())), real_(batch), half_(batch) {
+  RealFourier(KernelContext& context, const Shape& batch, const Tensor<std::int32_t>& lengths)
+      : context_(context), rank_(static_cast<int>(lengths.num_elements())), real_(batch), half_(batch) {
     for (const std::int32_t length : lengths) real_ = real_.appended(length);
     half_ = real_;
     if (length() > 0) half_ = half_.with_dim(last(), length() / 2 + 1);
@@ -84,14 +82,14 @@ class RealFourier {
   void forward(const R* x, C* y) {
     if (half_.num_elements() == 0) return;
     const std::int64_t n = length(), half = half_[last()];
-    for_each_line(context_, plans_, half_.num_elements() / half, n, false,
-                  [&](FourierPlan<R>& plan, std::int64_t line, C* in, C* out) {
-                    std::copy_n(x + line * n, n, in);
-                    plan.run(in, out);
-                    std::copy_n(out, half, y + line * half);
-                  });
+    for_each_line<R>(context_, half_.num_elements() / half, n, false,
+                     [&](FourierPlan<R>& plan, std::int64_t line, C* in, C* out) {
+                       std::copy_n(x + line * n, n, in);
+                       plan.run(in, out);
+                       std::copy_n(out, half, y + line * half);
+                     });
     for (int axis = last() - 1; axis > last() - rank_; --axis) {
-      transform_axis<R>(context_, plans_, half_, axis, false, R(1), y, y);
+      transform_axis<R>(context_, half_, axis, false, R(1), y, y);
     }
   }
 
@@ -101,21 +99,21 @@ class RealFourier {
     if (half_.num_elements() == 0) return;
     const std::int64_t n = length(), half = half_[last()];
     for (int axis = last() - 1; axis > last() - rank_; --axis) {
-      transform_axis<R>(context_, plans_, half_, axis, true, R(1), y, y);
+      transform_axis<R>(context_, half_, axis, true, R(1), y, y);
     }
-    for_each_line(context_, plans_, half_.num_elements() / half, n, true,
-                  [&](FourierPlan<R>& plan, std::int64_t line, C* in, C* out) {
-                    std::copy_n(y + line * half, half, in);
-                    for (std::int64_t k = 0; k < half; ++k) {
-                      if (multiplicity(k, n) == 1.0) {
-                        in[k] = in[k].real();
-                      } else {
-                        in[n - k] = std::conj(in[k]);
-                      }
-                    }
-                    plan.run(in, out);
-                    for (std::int64_t i = 0; i < n; ++i) x[line * n + i] = out[i].real();
-                  });
+    for_each_line<R>(context_, half_.num_elements() / half, n, true,
+                     [&](FourierPlan<R>& plan, std::int64_t line, C* in, C* out) {
+                       std::copy_n(y + line * half, half, in);
+                       for (std::int64_t k = 0; k < half; ++k) {
+                         if (multiplicity(k, n) == 1.0) {
+                           in[k] = in[k].real();
+                         } else {
+                           in[n - k] = std::conj(in[k]);
+                         }
+                       }
+                       plan.run(in, out);
+                       for (std::int64_t i = 0; i < n; ++i) x[line * n + i] = out[i].real();
+                     });
   }
 
   template <class T>
@@ -127,21 +125,18 @@ class RealFourier {
   int last() const { return real_.rank() - 1; }
 
   KernelContext& context_;
-  FourierPlans<R>& plans_;
   int rank_;
   Shape real_, half_;
 };
 
 template <class T>
 struct RealFourierKernelOf {
-  std::shared_ptr<FourierPlans<T>> plans = std::make_shared<FourierPlans<T>>();
-
   double cost_ns(const KernelInit& init) const { return 1000 + estimated_elements(init.inputs[0]) * 40; }
 
   /// The transform that a kernel's inputs ask for: the lengths on input 1, of the innermost dimensions of x.
   RealFourier<T> transform(KernelContext& context, const Shape& x) const {
     const Tensor<std::int32_t>& lengths = context.input<std::int32_t>(1);
-    return {context, *plans, x.subshape(0, x.rank() - static_cast<int>(lengths.num_elements())), lengths};
+    return {context, x.subshape(0, x.rank() - static_cast<int>(lengths.num_elements())), lengths};
   }
 };
 

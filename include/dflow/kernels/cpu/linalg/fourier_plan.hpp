@@ -1,23 +1,31 @@
 #pragma once
 
 #include <dflow/kernels/cpu/linalg/eigen.hpp>
+#include <dflow/kernels/cpu/routines/kernel_cache_state.hpp>
+#include <dflow/ops/linalg/fourier.hpp>
 
 #include <unsupported/Eigen/FFT>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace dflow::cpu {
 
-/// Longer lines are refused: Eigen counts in int.
-inline constexpr std::int64_t max_fourier_length = std::int64_t{1} << 28;
+/// Idle plans above it are destroyed; where the device's allocator has a limit it is an eighth of that at most.
+inline constexpr std::size_t max_idle_plan_bytes = std::size_t{64} << 20;
 
 /// The transform of lines of one length, unscaled: Eigen's mixed radix one (kissfft), whose time grows with the sum of
 /// the length's prime factors; where one is large, its convolution with a chirp of a power of two (Bluestein 1970), in
@@ -36,6 +44,10 @@ class FourierPlan {
 
   std::int64_t length() const { return length_; }
   bool is_inverse() const { return inverse_; }
+  /// What its tables and buffers take, about.
+  std::size_t bytes() const {
+    return sizeof(*this) + (chirp_ ? chirp_->bytes() : static_cast<std::size_t>(length_) * sizeof(Complex));
+  }
 
   /// from and to do not overlap.
   void run(const Complex* from, Complex* to) {
@@ -83,6 +95,9 @@ class FourierPlan {
       lines_.fwd(kernel_.data(), conjugates.data(), static_cast<Eigen::Index>(size));
     }
 
+    /// With the roots of unity of Eigen's transform and its inverse.
+    std::size_t bytes() const { return (factors_.size() + 5 * product_.size()) * sizeof(Wide); }
+
     void run(const Complex* from, Complex* to) {
       const auto size = static_cast<Eigen::Index>(product_.size());
       for (std::size_t k = 0; k < product_.size(); ++k) {
@@ -111,20 +126,23 @@ class FourierPlan {
   std::optional<Chirp> chirp_;
 };
 
-/// Plans that a kernel has made, for its next run.
+/// Plans that wait for the next lines of their length: the kernels of a device share one for each element type, kept in
+/// its KernelCache. Those not used for longest go first.
 ///
 /// Thread safety: safe.
 template <class R>
 class FourierPlans {
  public:
+  explicit FourierPlans(std::size_t max_idle_bytes) : max_idle_bytes_(max_idle_bytes) {}
+
   std::unique_ptr<FourierPlan<R>> take(std::int64_t length, bool inverse) {
     {
       const std::lock_guard lock(mutex_);
-      for (auto& plan : idle_) {
-        if (plan->length() != length || plan->is_inverse() != inverse) continue;
-        std::swap(plan, idle_.back());
-        auto taken = std::move(idle_.back());
-        idle_.pop_back();
+      for (auto plan = idle_.begin(); plan != idle_.end(); ++plan) {
+        if ((*plan)->length() != length || (*plan)->is_inverse() != inverse) continue;
+        auto taken = std::move(*plan);
+        idle_.erase(plan);
+        idle_bytes_ -= taken->bytes();
         return taken;
       }
     }
@@ -132,16 +150,48 @@ class FourierPlans {
   }
 
   void give_back(std::unique_ptr<FourierPlan<R>> plan) {
+    const std::size_t bytes = plan->bytes();
+    if (bytes > max_idle_bytes_) return;
+    std::list<std::unique_ptr<FourierPlan<R>>> dropped;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
-    if (idle_.size() == max_idle) idle_.erase(idle_.begin());
-    idle_.push_back(std::move(plan));
+    idle_.push_front(std::move(plan));
+    idle_bytes_ += bytes;
+    while (idle_bytes_ > max_idle_bytes_ || idle_.size() > max_idle) {
+      idle_bytes_ -= idle_.back()->bytes();
+      dropped.splice(dropped.end(), idle_, std::prev(idle_.end()));
+    }
+  }
+
+  std::size_t idle_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return idle_bytes_;
   }
 
  private:
-  static constexpr std::size_t max_idle = 16;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<FourierPlan<R>>> idle_;
+  static constexpr std::size_t max_idle = 128;
+  mutable std::mutex mutex_;
+  std::list<std::unique_ptr<FourierPlan<R>>> idle_;  ///< those used last first
+  std::size_t idle_bytes_ = 0, max_idle_bytes_;
 };
+
+/// The plans that a cache holds, made if there are none; without a cache for the call alone.
+template <class R>
+std::shared_ptr<FourierPlans<R>> find_fourier_plans(KernelCache* cache) {
+  constexpr std::string_view key = std::is_same_v<R, float> ? "FourierPlans<float>" : "FourierPlans<double>";
+  if (cache == nullptr) return std::make_shared<FourierPlans<R>>(0);
+  KernelCache::State& state = cache->state();
+  {
+    const std::lock_guard lock(state.mutex);
+    if (const PrimitiveCache::Primitive* found = state.primitives.find(key)) {
+      return std::static_pointer_cast<FourierPlans<R>>(std::const_pointer_cast<void>(*found));
+    }
+  }
+  auto plans = std::make_shared<FourierPlans<R>>(std::min(max_idle_plan_bytes, state.max_idle_bytes));
+  PrimitiveCache::Primitive replaced;
+  const std::lock_guard lock(state.mutex);
+  replaced = state.primitives.insert(key, plans);
+  return plans;
+}
 
 /// Nanoseconds of one line.
 inline double fourier_line_ns(std::int64_t length) {
@@ -149,24 +199,26 @@ inline double fourier_line_ns(std::int64_t length) {
   return 20 + 2 * n * std::log2(n + 1);
 }
 
-/// Calls body(plan, line) for each of `count` lines of one length.
+/// Calls body(plan, line, in, out), with buffers of a line, for each of `count` lines of one length.
 template <class R, class Body>
-void for_each_line(KernelContext& context, FourierPlans<R>& plans, std::int64_t count, std::int64_t length,
-                   bool inverse, const Body& body) {
-  if (length > max_fourier_length) {
-    context.fail(str_cat("cannot transform ", length, " elements, more than ", max_fourier_length));
-  }
+void for_each_line(KernelContext& context, std::int64_t count, std::int64_t length, bool inverse, const Body& body) {
+  constexpr std::int64_t longest = dflow::detail::max_fourier_length;
+  static_assert(longest <= std::numeric_limits<int>::max(), "Eigen counts in int");
+  if (length > longest) context.fail(str_cat("cannot transform ", length, " elements, more than ", longest));
+  KernelCache* const cache = cpu_options(context).cache;
+  const std::shared_ptr<FourierPlans<R>> plans = find_fourier_plans<R>(cache);
   context.pool().parallel_for(count, fourier_line_ns(length), [&](std::int64_t begin, std::int64_t end) {
-    auto plan = plans.take(length, inverse);
-    std::vector<std::complex<R>> in(static_cast<std::size_t>(length)), out(in.size());
-    for (std::int64_t line = begin; line < end; ++line) body(*plan, line, in.data(), out.data());
-    plans.give_back(std::move(plan));
+    const Scratch lines(cache, 2 * static_cast<std::size_t>(length) * sizeof(std::complex<R>));
+    auto* const in = lines.template as<std::complex<R>>();
+    auto plan = plans->take(length, inverse);
+    for (std::int64_t line = begin; line < end; ++line) body(*plan, line, in, in + length);
+    plans->give_back(std::move(plan));
   });
 }
 
 /// Transforms x along dimension `axis` in place and multiplies it by `scale`.
 template <class R>
-void transform_axis(KernelContext& context, FourierPlans<R>& plans, const Shape& shape, int axis, bool inverse, R scale,
+void transform_axis(KernelContext& context, const Shape& shape, int axis, bool inverse, R scale,
                     const std::complex<R>* from, std::complex<R>* to) {
   const std::int64_t n = shape[axis], stride = shape.num_elements(axis + 1, shape.rank());
   const auto move = [&](FourierPlan<R>& plan, std::int64_t line, std::complex<R>* in, std::complex<R>* out) {
@@ -175,7 +227,7 @@ void transform_axis(KernelContext& context, FourierPlans<R>& plans, const Shape&
     plan.run(in, out);
     for (std::int64_t i = 0; i < n; ++i) to[base + i * stride] = out[i] * scale;
   };
-  if (shape.num_elements() != 0) for_each_line(context, plans, shape.num_elements() / n, n, inverse, move);
+  if (shape.num_elements() != 0) for_each_line<R>(context, shape.num_elements() / n, n, inverse, move);
 }
 
 }  // namespace dflow::cpu
