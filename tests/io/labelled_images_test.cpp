@@ -1,6 +1,7 @@
 #include <dflow/io/labelled_images.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
@@ -36,6 +37,26 @@ TEST_CASE("MNIST files become images of 0 to 1 and their classes") {
     } catch (const dflow::Error& error) {
       CHECK(error.code() == dflow::Code::not_found);
     }
+  }
+}
+
+TEST_CASE("Rows that are no images of digits are DataLoss") {
+  dflow::MemoryFileSystem files;
+  const auto read = [&](const std::string& pixel, const std::string& digit) {
+    std::string row;
+    for (int i = 0; i < 63; ++i) row += "16,";
+    files.write_file_atomically("/digits.csv", std::string_view(row + pixel + "," + digit + "\n"));
+    return dflow::read_digits(files, "/digits.csv");
+  };
+  CHECK(read("0", "9").labels(0) == 9);
+  CHECK(read("16", "0").images(0, 7, 7, 0) == 1.0f);
+  for (const char* digit : {"3.7", "9.5", "-1", "10"}) {
+    CAPTURE(digit);
+    CHECK(status_of([&] { return read("0", digit); }).code() == dflow::Code::data_loss);
+  }
+  for (const char* pixel : {"-1", "16.5", "1e30"}) {
+    CAPTURE(pixel);
+    CHECK(status_of([&] { return read(pixel, "3"); }).code() == dflow::Code::data_loss);
   }
 }
 

@@ -4,6 +4,8 @@
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
 
+#include <cmath>
+
 namespace dflow {
 
 namespace detail {
@@ -46,10 +48,17 @@ DFLOW_INLINE LabelledImages read_digits(FileSystem& files, const std::string& pa
   LabelledImages result{Tensor<float>({count, side, side, 1}), Tensor<std::int32_t>({count})};
   for (std::int64_t i = 0; i < count; ++i) {
     const float* row = table.data() + i * (pixels + 1);
-    for (std::int64_t p = 0; p < pixels; ++p) result.images.data()[i * pixels + p] = row[p] * (1.0f / 16.0f);
-    if (!(row[pixels] >= 0.0f && row[pixels] <= 9.0f))
+    for (std::int64_t p = 0; p < pixels; ++p) {
+      if (!(row[p] >= 0.0f && row[p] <= 16.0f)) {
+        throw_error(data_loss(str_cat(path, ": row ", i + 1, " has the pixel ", row[p], ", not 0 to 16")));
+      }
+      result.images.data()[i * pixels + p] = row[p] * (1.0f / 16.0f);
+    }
+    const float digit = row[pixels];
+    if (!(digit >= 0.0f && digit <= 9.0f && std::floor(digit) == digit)) {
       throw_error(data_loss(str_cat(path, ": row ", i + 1, " has no digit")));
-    result.labels.data()[i] = static_cast<std::int32_t>(row[pixels]);
+    }
+    result.labels.data()[i] = static_cast<std::int32_t>(digit);
   }
   return result;
 }
