@@ -244,6 +244,8 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {R"({"version": 1, "seed": 0, "nodes": {}, "collections": []})", "a list is due, not object"},
       {R"({"version": 1, "seed": 0, "nodes": [[]], "collections": []})", "object"},
       {R"({"version": 1, "seed": 0, "nodes": [7], "collections": []})", "node 0"},
+      {R"({"version": 1, "nodes": [{"name": "a", "op": "NoOp"}, {}]})", "node 1 '': there is no 'name'"},
+      {R"({"version": 1, "nodes": [{"name": "a"}]})", "node 0 'a': there is no 'op'"},
       {R"({"version": 1, "seed": 0, "nodes": [{"nmae": "a"}], "collections": []})", "'nmae'"},
       {R"({"version": 1, "seed": 0, "nodes": [{"name": "a", "types": {"T": "floot"}}], "collections": []})", "'floot'"},
       {R"({"version": 1, "seed": 0, "nodes": [{"name": "a", "inputs": [1]}], "collections": []})",

@@ -30,6 +30,7 @@ namespace dflow::detail::json {
 using Json = nlohmann::ordered_json;
 
 inline constexpr std::size_t max_depth = 12;               // a graph's own nesting is 8
+inline constexpr std::size_t list_depth = 2;               // of a graph's nodes and its collections
 inline constexpr std::int64_t most_values_as_text = 1024;  // a larger tensor is written as base64
 
 /// The member that holds an attribute's value, by kind.
@@ -302,6 +303,10 @@ class Builder final : public nlohmann::json_sax<Json> {
   Json& add(Json value) {
     if (open_.empty()) return root = std::move(value);
     Json& container = *open_.back();
+    // A node takes many times the memory of its text.
+    if (open_.size() == list_depth && container.size() >= GraphDef::max_nodes) {
+      fail(str_cat("a list of a graph has more than ", GraphDef::max_nodes, " items"));
+    }
     if (container.is_array()) return container.emplace_back(std::move(value));
     return append(container, std::move(name_), std::move(value));
   }
@@ -534,7 +539,8 @@ inline void read_node(const Json& value, NodeDef& node) {
            {"attrs", [&](const Json& held) { object(held, attrs); }},
            {"colocated_with", text_into(node.colocated_with)},
            {"file", text_into(node.file)},
-           {"line", [&](const Json& held) { node.line = integer<std::uint32_t>(held); }}});
+           {"line", [&](const Json& held) { node.line = integer<std::uint32_t>(held); }}},
+          2);
 }
 
 inline void read_graph(const Json& value, GraphDef& def) {
