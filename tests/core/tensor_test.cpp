@@ -3,7 +3,9 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <cmath>
 #include <complex>
+#include <limits>
 #include <list>
 #include <numeric>
 #include <type_traits>
@@ -85,6 +87,23 @@ TEST_CASE("braces that are no tensor are refused", "[tensor]") {
           return Tensor<std::uint8_t>({{0, 256}}).rank();
         }).message() == "an element is no number that uint8 can hold");
   CHECK(status_of([] { return Tensor<std::uint64_t>({{-1}}).rank(); }).code() == Code::invalid_argument);
+}
+
+TEST_CASE("finite numbers in braces that a real cannot hold are refused", "[tensor]") {
+  CHECK(status_of([] {
+          return Tensor<float>({{0, 1e300}}).rank();
+        }).message() == "an element is no number that float can hold");
+  CHECK(code_of([] { return Tensor<float>({{-1e39}}).rank(); }) == Code::invalid_argument);
+  CHECK(code_of([] { return Tensor<Half>({{70000}}).rank(); }) == Code::invalid_argument);
+  CHECK(code_of([] { return Tensor<Half>({{1e5f}}).rank(); }) == Code::invalid_argument);
+  CHECK(code_of([] { return Tensor<BFloat16>({{1e39}}).rank(); }) == Code::invalid_argument);
+  CHECK(code_of([] { return Tensor<std::complex<float>>({{1e39}}).rank(); }) == Code::invalid_argument);
+  // Rounded, or what is meant.
+  CHECK(Tensor<Half>({{65504, 1e-30}})(0, 1) == Half(0.0f));
+  CHECK(Tensor<float>({{3.4028234e38, 16777217}})(0, 1) == 16777216.0f);
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK(Tensor<float>({{infinity, -infinity}})(0, 1) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(Tensor<float>({{std::numeric_limits<double>::quiet_NaN()}})(0, 0)));
 }
 
 TEST_CASE("scalars", "[tensor]") {

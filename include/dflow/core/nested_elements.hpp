@@ -4,6 +4,7 @@
 #include <dflow/core/dtype.hpp>
 #include <dflow/core/shape.hpp>
 
+#include <cmath>
 #include <cstddef>
 #include <initializer_list>
 #include <string>
@@ -18,6 +19,12 @@ namespace detail {
 /// Why lists of these shapes cannot stand side by side.
 Status ragged_elements(std::size_t position, const Shape& shape, const Shape& first);
 Status element_out_of_range(std::string_view dtype);
+
+/// Whether a finite number is infinite as a real of type T.
+template <class T, class U>
+bool overflows(U value) {
+  return std::isfinite(value) && !std::isfinite(static_cast<double>(static_cast<T>(value)));
+}
 
 template <class U, class T>
 constexpr bool stands_for_element() {
@@ -40,8 +47,8 @@ concept ElementLiteral = stands_for_element<U, T>();
 ///
 /// Thread safety: a value type.
 /// Errors: what is wrong with the elements (lists of different lengths side by side, a number that an integer cannot
-/// hold) is kept as `status()`, for whoever knows the place it was written in. More than `max_rank` dimensions throw
-/// InvalidArgument.
+/// hold, one that becomes infinite in a real) is kept as `status()`, for whoever knows the place it was written in.
+/// More than `max_rank` dimensions throw InvalidArgument.
 template <Element T>
 class NestedElements {
  public:
@@ -50,12 +57,16 @@ class NestedElements {
     if constexpr (std::is_same_v<T, std::string> && !std::is_same_v<U, std::string>) {
       elements_.emplace_back(std::string_view(value));
     } else if constexpr (is_complex_element<T> && std::is_arithmetic_v<U>) {
-      elements_.push_back(T(static_cast<typename T::value_type>(value)));
+      using Real = typename T::value_type;
+      if (detail::overflows<Real>(value)) status_ = detail::element_out_of_range(dflow::name(dtype_of<T>));
+      elements_.push_back(T(static_cast<Real>(value)));
     } else {
       if constexpr (std::is_integral_v<T> && std::is_integral_v<U> && !std::is_same_v<T, U>) {
         const T converted = static_cast<T>(value);
         const bool is_same = static_cast<U>(converted) == value && (converted < T{}) == (value < U{});
         if (!is_same) status_ = detail::element_out_of_range(dflow::name(dtype_of<T>));
+      } else if constexpr (is_floating_element<T> && std::is_arithmetic_v<U>) {
+        if (detail::overflows<T>(value)) status_ = detail::element_out_of_range(dflow::name(dtype_of<T>));
       }
       elements_.push_back(static_cast<T>(value));
     }
