@@ -401,6 +401,26 @@ TEST_CASE("callbacks run where the caller says, and never on the thread that can
   CHECK(is_there.get_future().get());
 }
 
+TEST_CASE("a prepared step that was moved from says so") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  Session session(graph);
+  auto step = session.prepare(feeds(x), fetches(x * 2.0f));
+  const auto moved = std::move(step);
+  CHECK(moved(4.0f).scalar() == 8.0f);
+  Status status;
+  step.run_async(  // NOLINT(bugprone-use-after-move)
+      {}, nullptr, [&](const Status& ended, const Tensor<float>&) { status = ended; }, 4.0f);
+  CHECK(status.code() == Code::failed_precondition);
+  try {
+    static_cast<void>(step(4.0f));
+    FAIL("it ran");
+  } catch (const Error& error) {
+    CHECK(error.code() == Code::failed_precondition);
+    CHECK_THAT(error.what(), Catch::Matchers::Contains("the prepared step was moved from"));
+  }
+}
+
 TEST_CASE("a prepared step runs asynchronously with options") {
   Graph graph;
   const auto x = placeholder<float>(graph, {});

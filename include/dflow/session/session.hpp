@@ -170,9 +170,10 @@ class Session {
   State& state() const;
   std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets);
-  static void run_compiled(State& state, CompiledStep& step, const RunOptions& options, RunMetadata* metadata,
+  /// Of a prepared step; `state` is null where it was moved from.
+  static void run_compiled(State* state, CompiledStep* step, const RunOptions& options, RunMetadata* metadata,
                            std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results);
-  static void run_compiled_async(State& state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
+  static void run_compiled_async(State* state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
                                  RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
                                  AnyDone done);
   template <class Done, Fetchable... Fs>
@@ -199,6 +200,7 @@ class Session {
 /// A step compiled by `Session::prepare`. It keeps what it needs of the session alive, which may be moved or gone.
 ///
 /// Thread safety: may be called from several threads at once.
+/// Errors: as of `Session`; FailedPrecondition if the step was moved from.
 template <Element... Ts, Fetchable... Fs>
 class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
  public:
@@ -210,14 +212,14 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
   detail::RunResult<Fs...> run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {
     std::array<AnyTensor, sizeof...(Ts)> feed_tensors{static_cast<const AnyTensor&>(tensors)...};
     std::array<AnyTensor, detail::num_edges<Fs...>> results;
-    Session::run_compiled(*session_, *step_, options, metadata, feed_tensors, results);
+    Session::run_compiled(session_.get(), step_.get(), options, metadata, feed_tensors, results);
     return detail::unpack<Fs...>(results.data());
   }
 
   /// Starts the step and returns; `done(Status, results...)` is called once, as that of `Session::run_async`.
   template <class Done>
   void run_async(const RunOptions& options, RunMetadata* metadata, Done done, const Tensor<Ts>&... tensors) const {
-    Session::run_compiled_async(*session_, step_, options, metadata, {static_cast<const AnyTensor&>(tensors)...},
+    Session::run_compiled_async(session_.get(), step_, options, metadata, {static_cast<const AnyTensor&>(tensors)...},
                                 detail::num_edges<Fs...>, Session::typed_done<Done, Fs...>(std::move(done)));
   }
 

@@ -40,21 +40,23 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyO
   return state().compile(feed_edges, edges, targets, {});
 }
 
-DFLOW_INLINE void Session::run_compiled(State& state, CompiledStep& step, const RunOptions& options,
+DFLOW_INLINE void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& options,
                                         RunMetadata* metadata, std::span<AnyTensor> feed_tensors,
                                         std::span<AnyTensor> results) {
+  if (state == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
   if (metadata != nullptr || options.trace) detail::begin_metadata(options, metadata);
   static const StepLimits none;
   if (!options.deadline && !options.stop.stop_possible()) [[likely]] {
-    return state.run(step, none, options, metadata, feed_tensors, results);
+    return state->run(*step, none, options, metadata, feed_tensors, results);
   }
-  state.run(step, state.limits_of(options), options, metadata, feed_tensors, results);
+  state->run(*step, state->limits_of(options), options, metadata, feed_tensors, results);
 }
 
-DFLOW_INLINE void Session::run_compiled_async(State& state, std::shared_ptr<CompiledStep> step,
+DFLOW_INLINE void Session::run_compiled_async(State* state, std::shared_ptr<CompiledStep> step,
                                               const RunOptions& options, RunMetadata* metadata,
                                               std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done) {
-  state.run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
+  if (state == nullptr) return done(failed_precondition("the prepared step was moved from"), {});
+  state->run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
 }
 
 DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
