@@ -13,7 +13,10 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -225,6 +228,106 @@ TEST_CASE("A layer refuses another graph and other inputs than those it was made
   CHECK_FALSE(failing.has_variables());
 }
 
+TEST_CASE("A layer whose graph is gone refuses every other graph, the one at the same address too") {
+  for (int i = 0; i < 20; ++i) {
+    df::Dense layer(3);
+    {
+      df::Graph graph;
+      static_cast<void>(layer(df::placeholder<float>(graph, {2, 4})));
+    }
+    df::Graph graph;
+    const auto x = df::placeholder<float>(graph, {2, 4});
+    for (int k = 0; k < 40; ++k) static_cast<void>(df::constant(graph, df::Tensor<float>::full({4, 5}, 42.0f)));
+    CHECK(layer.has_variables());
+    CHECK_THROWS_WITH(layer(x), Catch::Matchers::Contains("another graph"));
+  }
+  df::Graph graph;
+  df::Dense layer(3);
+  const auto x = df::placeholder<float>(graph, {2, 4});
+  static_cast<void>(layer(x));
+  const df::Graph moved = std::move(graph);
+  CHECK(layer(x).graph() == moved.store());
+}
+
+TEMPLATE_TEST_CASE("A layer that was moved from is the same layer", "", df::Dense, df::BatchNormalization) {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 4});
+  TestType layer = [] {
+    if constexpr (std::is_same_v<TestType, df::Dense>) {
+      return df::Dense(3, {.kernel_regularizer = df::regularizer::l2(1)});
+    } else {
+      return df::BatchNormalization({.gamma_regularizer = df::regularizer::l2(1)});
+    }
+  }();
+  const TestType moved = std::move(layer);
+  CHECK_FALSE(layer.has_variables());  // NOLINT(bugprone-use-after-move)
+  static_cast<void>(layer(x));
+  static_cast<void>(moved(x));
+  CHECK(moved.has_variables());
+  CHECK(layer.name() == moved.name());
+  CHECK(df::trainable_variables(graph).size() == 2);
+  CHECK(graph.collection("regularization_losses").size() == 1);
+}
+
+TEST_CASE("A call that fails leaves the layer and the collections as they were") {
+  df::Graph graph;
+  const auto listed = [&] {
+    std::size_t nodes = 0;
+    for (const char* name : {"variables", "trainable_variables", "regularization_losses", "update_ops"}) {
+      nodes += graph.collection(name).size();
+    }
+    return nodes;
+  };
+  SECTION("an op of a convolution") {
+    const df::Convolution2D layer(4, 3, {.padding = df::Padding::valid, .kernel_regularizer = df::regularizer::l2(1)});
+    CHECK_THROWS_AS(layer(df::placeholder<float>(graph, {1, 2, 2, 3})), df::Error);
+    CHECK_FALSE(layer.has_variables());
+    CHECK(listed() == 0);
+    CHECK(layer(df::placeholder<float>(graph, {1, 8, 8, 1})).shape() == df::PartialShape{1, 6, 6, 4});
+    CHECK(listed() == 5);
+  }
+  SECTION("an initializer") {
+    bool fails = true;
+    const auto initializer = [&fails](df::GraphStore& store, df::DType dtype, const df::Shape& shape) {
+      if (fails) throw std::runtime_error("no value");
+      return df::init::zeros()(store, dtype, shape);
+    };
+    const df::Dense layer(3, {.bias_initializer = initializer, .kernel_regularizer = df::regularizer::l2(1)});
+    const auto x = df::placeholder<float>(graph, {4, 2});
+    CHECK_THROWS_WITH(layer(x), "no value");
+    CHECK_FALSE(layer.has_variables());
+    CHECK(listed() == 0);
+    fails = false;
+    static_cast<void>(layer(x));
+    CHECK(listed() == 5);
+    CHECK(df::global_variables(graph)[0].name() == layer.kernel().name());
+  }
+  SECTION("a regulariser") {
+    const auto itself = [](const df::AnyOutput& variable) { return variable; };
+    const df::BatchNormalization layer({.beta_regularizer = itself});
+    CHECK_THROWS_AS(layer(df::placeholder<float>(graph, {4, 2})), df::Error);
+    CHECK_FALSE(layer.has_variables());
+    CHECK(listed() == 0);
+  }
+  SECTION("the rows of an embedding") {
+    const df::Embedding<float> layer(4, 2);
+    std::vector<std::int64_t> dims(df::max_rank, 1);
+    CHECK_THROWS_AS(layer(df::placeholder<std::int32_t>(graph, df::PartialShape(df::Shape(dims)))), df::Error);
+    CHECK_FALSE(layer.has_variables());
+    CHECK(listed() == 0);
+  }
+}
+
+TEST_CASE("A regulariser takes a variable of unknown rank") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph);
+  const df::AnyOutput loss = df::regularizer::l1_l2(0.5, 2)(x);
+  CHECK(loss.shape() == df::PartialShape{});
+  df::Session session(graph);
+  CHECK(session.run({{x, df::Tensor<float>({{1, -2}, {3, 0}})}}, df::Output<float>(loss)).scalar() == 3 + 28);
+  CHECK(session.run({{x, df::Tensor<float>(-2.0f)}}, df::Output<float>(loss)).scalar() == 1 + 8);
+}
+
 TEST_CASE("Regularisers add what Keras adds, and are trained by") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {df::dynamic, 3});
@@ -319,6 +422,34 @@ TEST_CASE("What a batch holds decides nothing when it is not trained on") {
   CHECK(value(2, 1) == 6.0f);
   CHECK(session.run(norm.moving_mean().as<float>()).to_string() == "float[2] [0, 0]");
   CHECK(session.run(norm.moving_variance().as<float>()).to_string() == "float[2] [1, 1]");
+}
+
+TEST_CASE("An empty batch moves no average of batch normalisation and trains nothing") {
+  for (const df::PartialShape& shape : {df::PartialShape{df::dynamic, 2}, df::PartialShape{df::dynamic, 2, 1, 2}}) {
+    for (const bool is_fed : {false, true}) {
+      INFO(shape.to_string() << (is_fed ? " fed" : ""));
+      df::Graph graph;
+      const auto x = df::placeholder<float>(graph, shape);
+      const auto fed = df::placeholder<bool>(graph, {});
+      df::BatchNormalization norm({.training = is_fed ? df::Training(fed) : df::Training(true), .momentum = 0.5});
+      const auto y = norm(x);
+      const auto train = df::train::GradientDescent(1.0f).minimize(df::reduce_sum(y));
+      const auto updates = graph.collection("update_ops");
+      const auto update = df::group(std::span<const df::Operation>(updates));
+      df::Session session(graph);
+      session.run(df::initialize_variables(graph));
+      const df::Shape empty = shape.rank() == 2 ? df::Shape{0, 2} : df::Shape{0, 2, 1, 2};
+      CHECK(session.run({{x, df::Tensor<float>(empty)}, {fed, true}}, y, train, update).shape() == empty);
+      for (const df::AnyVariable& variable : norm.variables()) {
+        INFO(variable.name());
+        const bool is_one = variable.name().ends_with("gamma") || variable.name().ends_with("variance");
+        CHECK(session.run(variable.as<float>()).to_string() == (is_one ? "float[2] [1, 1]" : "float[2] [0, 0]"));
+      }
+      const df::Shape full = shape.rank() == 2 ? df::Shape{2, 2} : df::Shape{1, 2, 1, 2};
+      session.run({{x, df::Tensor<float>(full, {1, 2, 3, 4})}, {fed, true}}, update);
+      CHECK(session.run(norm.moving_mean().as<float>()).to_string() == "float[2] [1, 1.5]");
+    }
+  }
 }
 
 TEMPLATE_TEST_CASE("Batch normalisation of 16 bits keeps its variables in float", "", df::Half, df::BFloat16) {

@@ -21,7 +21,7 @@ struct BatchNormalizationOptions {
 
 /// gamma (x - mean) / sqrt(variance + epsilon) + beta over all dimensions but the last (Ioffe and Szegedy 2015,
 /// arXiv:1502.03167): by the batch's moments in training, by moving averages of them else. What the batch holds, NaN or
-/// infinite included, decides nothing in the latter.
+/// infinite included, decides nothing in the latter. A batch without elements leaves the averages as they are.
 ///
 /// x [..., channels], of any rank from 2 on. Variables, [channels] each: "gamma", "beta", "moving_mean",
 /// "moving_variance", in float unless x is double, also where x has 16 bits. The moving variance is one of unbiased
@@ -40,6 +40,8 @@ struct BatchNormalizationOptions {
 class BatchNormalization : public Layer {
  public:
   explicit BatchNormalization(BatchNormalizationOptions options = {});
+  BatchNormalization(const BatchNormalization&) = default;
+  BatchNormalization& operator=(const BatchNormalization&) = default;
 
   template <AllowedFor<FusedBatchNorm> T>
   Output<T> operator()(const Output<T>& x, const Training& training, const At& at = {}) const {

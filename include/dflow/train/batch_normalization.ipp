@@ -6,6 +6,7 @@
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/train/batch_normalization.hpp>
@@ -48,6 +49,15 @@ DFLOW_INLINE AnyOutput as_images(const AnyOutput& x, std::int64_t channels) {
   return any_reshape(x, IndexList{-1, 1, 1, channels}, {});
 }
 
+/// Whether the batch's moments count: it is trained on and has elements. No edge where that is known to be so.
+DFLOW_INLINE AnyOutput has_moments(const AnyOutput& x, const Training& training) {
+  if (x.shape().num_elements().value_or(0) > 0) return training.edge();
+  GraphStore& graph = *x.graph();
+  const AnyOutput smallest = build<Min>({shape_of(x), int32_constant(graph, std::vector<std::int64_t>{0})});
+  const AnyOutput has_elements = build<Greater>({smallest, int32_constant(graph, 0)});
+  return training.is_edge() ? AnyOutput(build<LogicalAnd>({training.edge(), has_elements})) : has_elements;
+}
+
 /// y, made from `as_images(x)`, in x's shape.
 DFLOW_INLINE AnyOutput in_shape_of(const AnyOutput& y, const AnyOutput& x) {
   if (x.shape().rank() == 4) return y;
@@ -76,35 +86,41 @@ DFLOW_INLINE AnyOutput BatchNormalization::call(const AnyOutput& x, const Traini
     layer.make("beta", parameter, {channels}, init::zeros(), options_.beta_regularizer);
     layer.make("moving_mean", parameter, {channels}, init::zeros(), {}, false);
     layer.make("moving_variance", parameter, {channels}, init::ones(), {}, false);
-    layer.commit();
   }
-  const AnyOutput gamma_now = gamma().read_edge(), beta_now = beta().read_edge();
-  const Expr average = moving_mean().read_edge(), average_variance = moving_variance().read_edge();
+  const AnyVariable moving_mean = layer.variable("moving_mean"), moving_variance = layer.variable("moving_variance");
+  const AnyOutput gamma_now = layer.variable("gamma").read_edge(), beta_now = layer.variable("beta").read_edge();
+  const Expr average = moving_mean.read_edge(), average_variance = moving_variance.read_edge();
+  const AnyOutput has_moments = training.is_never() ? AnyOutput() : detail::has_moments(x, training);
   const auto move = [&](const AnyVariable& variable, const Expr& value) {
     Expr step = (Expr(variable.read_edge()) - value) * (1.0 - options_.momentum);
-    if (training.is_edge()) step = AnyOutput(build<Select>({training.edge(), step, zeros_like(step)}));
-    graph.add_to_collection("update_ops", variable.assign_sub(step).node_id());
+    if (has_moments.is_valid()) step = AnyOutput(build<Select>({has_moments, step, zeros_like(step)}));
+    layer.list("update_ops", variable.assign_sub(step).node_id());
+  };
+  const auto finish = [&](const AnyOutput& normalized) {
+    const AnyOutput y = detail::in_shape_of(normalized, x);
+    layer.commit();
+    return y;
   };
 
   const AnyOutput images = detail::as_images(x, channels);
   if (training.is_always()) {
     const BuiltNode fused =
         detail::any_fused_batch_norm(images, gamma_now, beta_now, {}, {}, {.epsilon = options_.epsilon}, {});
-    move(moving_mean(), fused.output(1));
-    move(moving_variance(), fused.output(2));
-    return detail::in_shape_of(fused, x);
+    move(moving_mean, fused.output(1));
+    move(moving_variance, fused.output(2));
+    return finish(fused);
   }
   Expr mean = average, variance = average_variance;
   if (training.is_edge()) {
     const detail::BatchMoments batch = detail::batch_moments(images, parameter);
-    move(moving_mean(), batch.mean);
-    move(moving_variance(), batch.unbiased_variance);
-    mean = AnyOutput(build<Select>({training.edge(), batch.mean, average}));
-    variance = AnyOutput(build<Select>({training.edge(), batch.variance, average_variance}));
+    move(moving_mean, batch.mean);
+    move(moving_variance, batch.unbiased_variance);
+    mean = AnyOutput(build<Select>({has_moments, batch.mean, average}));
+    variance = AnyOutput(build<Select>({has_moments, batch.variance, average_variance}));
   }
   const BuiltNode given = detail::any_fused_batch_norm(images, gamma_now, beta_now, mean, variance,
                                                        {.epsilon = options_.epsilon, .is_training = false}, {});
-  return detail::in_shape_of(given, x);
+  return finish(given);
 }
 
 }  // namespace dflow

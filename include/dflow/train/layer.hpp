@@ -7,9 +7,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow {
+
+class NodeList;
 
 namespace detail {
 
@@ -21,22 +24,27 @@ struct LayerVariable {
 
 /// What all handles to one layer share.
 struct LayerState {
-  std::string name;              ///< of the scope
-  GraphStore* graph = nullptr;   ///< null before the first call
-  DType dtype = DType::invalid;  ///< of the inputs
-  std::vector<LayerVariable> variables;
+  std::string name;                      ///< of the scope
+  std::weak_ptr<const NodeList> graph;   ///< its nodes: an address would say nothing of a graph that is gone
+  DType dtype = DType::invalid;          ///< of the inputs
+  std::vector<LayerVariable> variables;  ///< none before the first call
   std::vector<AnyOutput> regularization_losses;
 };
 
-/// Makes the variables of a layer at its first call: `commit` hands them all to the layer, or none.
+/// One call of a layer, the first of which makes its variables: what the call makes is the layer's and in the graph's
+/// collections once all of it is built, at `commit`.
 class LayerBuilder {
  public:
   /// Errors of a later call: InvalidArgument for another graph or element type of inputs than the first one's.
   LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at);
 
-  bool is_first_call() const noexcept { return state_.graph == nullptr; }
+  bool is_first_call() const noexcept { return state_.variables.empty(); }
   AnyVariable make(std::string_view name, DType dtype, const Shape& shape, const Initializer& initializer,
                    const Regularizer& regularizer = {}, bool trainable = true);
+  /// That this call made, or the first one.
+  AnyVariable variable(std::string_view name) const;
+  /// Puts the node in a collection of the graph, at `commit`.
+  void list(std::string_view collection, NodeId node) { listed_.push_back({collection, node}); }
   void commit();
 
  private:
@@ -45,6 +53,7 @@ class LayerBuilder {
   DType inputs_;
   const At& at_;
   LayerState made_;
+  std::vector<std::pair<std::string_view, NodeId>> listed_;
 };
 
 /// Inside, everything is named after the layer.
@@ -70,11 +79,18 @@ void require_positive(std::int64_t value, std::string_view what, std::string_vie
 /// Variables and nodes of a layer are named "<name>/...", made unique: "dense/kernel". The name is that of the first
 /// call's `At`, or else that of the options; nodes of a later call are under a name of their own, "dense_1/MatMul".
 ///
-/// Thread safety: a copy is a handle to the same layer; calls are building, which needs the caller's lock.
+/// A call that fails leaves layer and collections as they were. A layer is of the graph of its first call, also when
+/// that is gone; its variables are valid while the graph lives.
+///
+/// Thread safety: a copy is a handle to the same layer, and a move is a copy; calls are building, which needs the
+/// caller's lock.
 /// Errors: InvalidArgument for an input of another graph or element type than the first one.
 class Layer {
  public:
-  bool has_variables() const noexcept { return state_->graph != nullptr; }
+  Layer(const Layer&) = default;
+  Layer& operator=(const Layer&) = default;
+
+  bool has_variables() const noexcept { return !state_->variables.empty(); }
   /// In the order in which they were made; none before the first call.
   std::vector<AnyVariable> variables() const;
   /// Those that optimizers train.

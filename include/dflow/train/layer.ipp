@@ -38,7 +38,9 @@ DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, 
 DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
     : state_(state), graph_(graph), inputs_(inputs), at_(at) {
   if (is_first_call()) return;
-  if (&graph != state.graph) reject_layer(state.name, "the input is of another graph than the layer's variables", at);
+  if (graph.keep_nodes() != state.graph.lock()) {
+    reject_layer(state.name, "the input is of another graph than the layer's variables", at);
+  }
   if (inputs != state.dtype) {
     reject_layer(state.name,
                  str_cat("the layer was made for inputs of ", dflow::name(state.dtype), ", got ", dflow::name(inputs)),
@@ -58,8 +60,10 @@ DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, 
     const ScopeGuard scope = enter_name_scope(graph_, str_cat(name, "_init"));
     initial = initializer(graph_, dtype, shape);
   }
-  const AnyVariable variable = AnyVariable::make(graph_, initial, {.name = name, .trainable = trainable}, at_);
+  const AnyVariable variable = AnyVariable::make_unlisted(graph_, initial, {.name = name}, at_);
   made_.variables.push_back({std::string(name), variable, trainable});
+  list("variables", variable.handle().node_id());
+  if (trainable) list("trainable_variables", variable.handle().node_id());
   if (regularizer) {
     const ScopeGuard scope = enter_name_scope(graph_, str_cat(name, "_regularizer"));
     const AnyOutput loss = regularizer(variable.read_edge());
@@ -68,19 +72,31 @@ DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, 
       reject_layer(name, "the regularizer must give a scalar, the first output of a node of the graph", at_);
     }
     made_.regularization_losses.push_back(loss);
+    list("regularization_losses", loss.node_id());
   }
   return variable;
 }
 
-DFLOW_INLINE void LayerBuilder::commit() {
-  for (const AnyOutput& loss : made_.regularization_losses) {
-    graph_.add_to_collection("regularization_losses", loss.node_id());
+DFLOW_INLINE AnyVariable find_variable(const LayerState& state, std::string_view name) {
+  for (const LayerVariable& each : state.variables) {
+    if (each.name == name) return each.variable;
   }
+  throw_error(not_found(str_cat("layer '", state.name, "' has no variable '", name, "'",
+                                state.variables.empty() ? ": variables are made at the first call" : "")));
+}
+
+DFLOW_INLINE AnyVariable LayerBuilder::variable(std::string_view name) const {
+  return find_variable(is_first_call() ? made_ : state_, name);
+}
+
+DFLOW_INLINE void LayerBuilder::commit() {
+  for (const auto& [collection, node] : listed_) graph_.add_to_collection(collection, node);
+  if (!is_first_call()) return;
   if (!at_.name.empty()) state_.name = at_.name;
   state_.variables = std::move(made_.variables);
   state_.regularization_losses = std::move(made_.regularization_losses);
   state_.dtype = inputs_;
-  state_.graph = &graph_;
+  state_.graph = graph_.keep_nodes();
 }
 
 }  // namespace detail
@@ -103,12 +119,6 @@ DFLOW_INLINE std::vector<AnyVariable> Layer::trainable_variables() const {
   return trained;
 }
 
-DFLOW_INLINE AnyVariable Layer::variable(std::string_view name) const {
-  for (const detail::LayerVariable& each : state_->variables) {
-    if (each.name == name) return each.variable;
-  }
-  throw_error(not_found(str_cat("layer '", state_->name, "' has no variable '", name, "'",
-                                has_variables() ? "" : ": variables are made at the first call")));
-}
+DFLOW_INLINE AnyVariable Layer::variable(std::string_view name) const { return detail::find_variable(*state_, name); }
 
 }  // namespace dflow

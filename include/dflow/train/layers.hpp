@@ -67,6 +67,8 @@ Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding
 class Dense : public Layer {
  public:
   explicit Dense(std::int64_t units, DenseOptions options = {});
+  Dense(const Dense&) = default;
+  Dense& operator=(const Dense&) = default;
 
   template <AllowedFor<Conv2D> T>
   Output<T> operator()(const Output<T>& x, const At& at = {}) const {
@@ -92,6 +94,8 @@ class Dense : public Layer {
 class Convolution2D : public Layer {
  public:
   Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options = {});
+  Convolution2D(const Convolution2D&) = default;
+  Convolution2D& operator=(const Convolution2D&) = default;
 
   template <AllowedFor<Conv2D> T>
   Output<T> operator()(const Output<T>& x, const At& at = {}) const {
@@ -115,7 +119,11 @@ namespace detail {
 class AnyEmbedding : public Layer {
  public:
   AnyEmbedding(DType dtype, std::int64_t rows, std::int64_t width, EmbeddingOptions options);
-  AnyVariable table_for(const AnyOutput& ids, const At& at) const;
+  AnyEmbedding(const AnyEmbedding&) = default;
+  AnyEmbedding& operator=(const AnyEmbedding&) = default;
+
+ protected:
+  AnyOutput call(const AnyOutput& ids, const At& at) const;
 
  private:
   DType dtype_;
@@ -143,7 +151,7 @@ class Embedding : public detail::AnyEmbedding {
 
   template <AllowedForParam<Gather, 1> Index>
   Output<T> operator()(const Output<Index>& ids, const At& at = {}) const {
-    return embedding_lookup(Output<T>::unchecked(table_for(ids, at).read_edge()), ids, at);
+    return Output<T>::unchecked(call(ids, at));
   }
 
   Variable<T> table() const { return Variable<T>(variable("table")); }

@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/matmul.hpp>
@@ -37,11 +38,13 @@ DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation) {
   throw_error(invalid_argument("no such activation"));
 }
 
-/// activation(x + bias).
+/// activation(x + bias), the end of a call.
 template <class Options>
-AnyOutput finish_layer(const AnyOutput& x, const Layer& layer, const Options& options) {
-  const AnyOutput y = options.use_bias ? AnyOutput(build<BiasAdd>({x, layer.variable("bias").read_edge()})) : x;
-  return activate(y, options.activation);
+AnyOutput finish_layer(const AnyOutput& x, LayerBuilder& layer, const Options& options) {
+  const AnyOutput sum = options.use_bias ? AnyOutput(build<BiasAdd>({x, layer.variable("bias").read_edge()})) : x;
+  const AnyOutput y = activate(sum, options.activation);
+  layer.commit();
+  return y;
 }
 
 /// The kernel and bias of a layer's first call.
@@ -51,7 +54,6 @@ void make_kernel_and_bias(LayerBuilder& layer, DType dtype, const Shape& kernel,
   if (options.use_bias) {
     layer.make("bias", dtype, {kernel.dim(kernel.rank() - 1)}, options.bias_initializer, options.bias_regularizer);
   }
-  layer.commit();
 }
 
 }  // namespace detail
@@ -69,7 +71,7 @@ DFLOW_INLINE AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) detail::make_kernel_and_bias(layer, x.dtype(), {inputs, units_}, options_);
-  return detail::finish_layer(build<MatMul>({x, kernel().read_edge()}), *this, options_);
+  return detail::finish_layer(build<MatMul>({x, layer.variable("kernel").read_edge()}), layer, options_);
 }
 
 DFLOW_INLINE Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options)
@@ -88,11 +90,11 @@ DFLOW_INLINE AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) con
   if (layer.is_first_call()) {
     detail::make_kernel_and_bias(layer, x.dtype(), {window_, window_, channels, filters_}, options_);
   }
-  const AnyOutput y =
-      build<Conv2D>({x, kernel().read_edge()}, {.strides = {1, options_.stride, options_.stride, 1},
-                                                .padding = options_.padding,
-                                                .dilations = {1, options_.dilation, options_.dilation, 1}});
-  return detail::finish_layer(y, *this, options_);
+  const AnyOutput y = build<Conv2D>({x, layer.variable("kernel").read_edge()},
+                                    {.strides = {1, options_.stride, options_.stride, 1},
+                                     .padding = options_.padding,
+                                     .dilations = {1, options_.dilation, options_.dilation, 1}});
+  return detail::finish_layer(y, layer, options_);
 }
 
 DFLOW_INLINE detail::AnyEmbedding::AnyEmbedding(DType dtype, std::int64_t rows, std::int64_t width,
@@ -101,7 +103,7 @@ DFLOW_INLINE detail::AnyEmbedding::AnyEmbedding(DType dtype, std::int64_t rows, 
   options_.name = {};
 }
 
-DFLOW_INLINE AnyVariable detail::AnyEmbedding::table_for(const AnyOutput& ids, const At& at) const {
+DFLOW_INLINE AnyOutput detail::AnyEmbedding::call(const AnyOutput& ids, const At& at) const {
   if (!ids.is_valid()) reject_layer(name(), "the input is an empty Output", at);
   require_positive(rows_, "rows", name(), at);
   require_positive(width_, "width", name(), at);
@@ -110,9 +112,10 @@ DFLOW_INLINE AnyVariable detail::AnyEmbedding::table_for(const AnyOutput& ids, c
   if (layer.is_first_call()) {
     const ScopeGuard scope = enter_layer(*ids.graph(), *state_, at);
     layer.make("table", dtype_, {rows_, width_}, options_.initializer, options_.regularizer);
-    layer.commit();
   }
-  return variable("table");
+  const AnyOutput y = build<Gather>({layer.variable("table").read_edge(), ids}, {}, at);
+  layer.commit();
+  return y;
 }
 
 namespace detail {

@@ -2,7 +2,6 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
-#include <dflow/ops/array/index_list.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/losses.hpp>
@@ -11,7 +10,6 @@
 #include <dflow/train/regularizers.hpp>
 
 #include <cmath>
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -38,11 +36,7 @@ DFLOW_INLINE Regularizer l1(double factor) {
   detail::require_factor(factor, "l1");
   return [factor](const AnyOutput& variable) -> AnyOutput {
     const AnyOutput size = build<Abs>({detail::wide(variable)});
-    std::vector<std::int64_t> axes;
-    axes.reserve(static_cast<std::size_t>(size.shape().rank()));
-    for (int axis = 0; axis < size.shape().rank(); ++axis) axes.push_back(axis);
-    const Expr sum = AnyOutput(build<Sum>({size, dflow::detail::int32_constant(*size.graph(), axes)}));
-    return sum * factor;
+    return dflow::detail::sum_of_all(size) * factor;
   };
 }
 

@@ -140,6 +140,9 @@ class AnyVariable {
   /// Errors: InvalidArgument if a node of that name exists, or the container's name begins with "_".
   static AnyVariable make(GraphStore& graph, const AnyOutput& initial_value, const VariableOptions& options = {},
                           const At& at = {});
+  /// The same in no collection: for what may fail yet, and lists its variables when it has not.
+  static AnyVariable make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
+                                   const VariableOptions& options = {}, const At& at = {});
   /// The variable of a handle that `make` made. Errors: InvalidArgument if the operation is no such handle.
   static AnyVariable of(const Operation& handle);
   /// The variable that a read edge belongs to. Errors: InvalidArgument if the edge is no variable's.

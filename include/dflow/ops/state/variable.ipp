@@ -71,6 +71,15 @@ BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inp
 
 DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& initial_value,
                                            const VariableOptions& options, const At& at) {
+  const AnyVariable variable = make_unlisted(graph, initial_value, options, at);
+  const NodeId handle = variable.handle_.node_id();
+  graph.add_to_collection("variables", handle);
+  if (options.trainable) graph.add_to_collection("trainable_variables", handle);
+  return variable;
+}
+
+DFLOW_INLINE AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
+                                                    const VariableOptions& options, const At& at) {
   if (!initial_value.is_valid() || initial_value.graph() != &graph) {
     throw_error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
                     .with_node(VariableOp::name, options.name)
@@ -100,8 +109,6 @@ DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& i
   variable.read_ = build<ReadVariable>({variable.handle_}, {}, {.name = "read", .where = at.where},
                                        detail::one_type(initial_value.dtype()));
   build<Assign>({variable.handle_, initial_value}, {}, {.name = "Assign", .where = at.where});
-  graph.add_to_collection("variables", handle);
-  if (options.trainable) graph.add_to_collection("trainable_variables", handle);
   return variable;
 }
 
