@@ -2,6 +2,7 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/kernels/cpu/standard_kernels.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/prune.hpp>
 #include <dflow/runtime/cpu_device.hpp>
@@ -154,6 +155,7 @@ TEST_CASE("a product, its bias and relu are one node with the name of the last",
   CHECK(node->where.line() == of.y.node().where.line());
   CHECK(node->attrs_as<FusedMatMul>().relu);
   CHECK(node.num_inputs == 3);
+  CHECK(node->inputs.size() == 3);
   CHECK(node->outputs[0].shape == PartialShape{dynamic, 2});
   const StepGraph sum = fused(of.graph, of.needs({of.sum}), tables);
   REQUIRE(ops_of(sum) == Ops{"_FusedMatMul"});
@@ -229,6 +231,14 @@ TEST_CASE("nothing is fused for which the device has no kernel, or has others th
   CHECK(ops_of(fused(of.graph, of.needs({of.y}),
                      cpu_kernels({standard_ops, {KernelTable(std::string("CPU"), {*relu_kernel})}}))) ==
         Ops{"_FusedMatMul", "Relu"});
+}
+
+TEST_CASE("a program's rows over the library's are asked before its fused kernels", "[passes]") {
+  static const KernelEntry* const product = standard_cpu_kernels().find("MatMul");
+  static const KernelEntry rows[] = {*product};
+  const Biased<> of;
+  const KernelTables over({KernelTable("CPU", KernelRows{rows, &standard_cpu_kernels()})});
+  CHECK(ops_of(fused(of.graph, of.needs({of.y}), over)) == Ops{"MatMul", "BiasAdd", "Relu"});
 }
 
 TEST_CASE("a fused node waits for what both waited for, once", "[passes]") {

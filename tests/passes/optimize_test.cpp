@@ -74,6 +74,25 @@ TEST_CASE("nodes on constants are folded, stateful ones stay") {
   CHECK(count(folded, "Mul") == 1);
 }
 
+TEST_CASE("of a chain that is folded its last value is kept, and two at a time are there") {
+  Graph graph;
+  const std::size_t size = std::size_t{1} << 20;
+  Output<float> last = constant(graph, Tensor<float>::full({static_cast<std::int64_t>(size / sizeof(float))}, 1.0f));
+  for (int i = 0; i < 20; ++i) last = last + last;
+  const auto x = placeholder<float>(graph, {1});
+  const auto y = reduce_sum(last * x);
+  const CpuDevice device({.pool = std::make_shared<InlinePool>()});
+  const OpSet ops = standard_ops;
+  const StepGraph folded = optimize(step_graph(graph, y), {}, {.host = &device.context(), .kernels = &ops.kernels()});
+  CHECK(count(folded, "Add") == 0);
+  std::size_t made = 0;
+  for (const auto& list : folded.made) made += list->size();
+  CHECK(made == 1);
+  SessionOptions options{.num_threads = 1, .memory_limit_bytes = 5 * size};
+  Session session(graph, options);
+  CHECK(session.run({{x, Tensor<float>({1}, {1})}}, y).scalar() == 262144.0f * 1048576.0f);
+}
+
 TEST_CASE("who reads a constant that is built after another node is not folded") {
   Graph graph;
   const auto drawn = random_uniform<float>(graph, {2});

@@ -346,6 +346,25 @@ TEST_CASE("many control edges of one node from one device cross as one, for all 
   CHECK(waits == std::multiset<std::uint32_t>{10, 50, 50});
 }
 
+TEST_CASE("lists of control edges that are all different do not multiply what crosses", "[passes][partition]") {
+  Placed g(devices(2));
+  std::vector<Operation> there;
+  for (int i = 0; i < 24; ++i) {
+    const auto on = g.on(1);
+    there.push_back(no_op(g.graph));
+  }
+  std::mt19937 random(1);
+  std::vector<Operation> readers;
+  for (int i = 0; i < 500; ++i) {
+    std::shuffle(there.begin(), there.end(), random);
+    const auto after = g.graph.control_dependencies(std::span(there).first(12));
+    readers.push_back(no_op(g.graph));
+  }
+  const Partitions parts = g.split({}, {}, readers);
+  check_sound(parts);
+  CHECK(count(parts, "_Send") <= 24 + 24 / 4);
+}
+
 TEST_CASE("who waits for a constant waits for what the constant was built after, in every part",
           "[passes][partition]") {
   for (const bool by_edge : {true, false}) {

@@ -459,6 +459,20 @@ TEST_CASE("a device of one's own without a pool is refused, a CpuDevice has one"
   CHECK(session.run({{x, 1.0f}}, y).scalar() == 2);
 }
 
+TEST_CASE("a prepared step that has outlived its session and graph still says what is wrong with a feed",
+          "[session][faults]") {
+  auto graph = std::make_unique<Graph>();
+  const auto x = placeholder<float>(*graph, {dynamic, 2}, {.name = "a_name_too_long_for_a_small_string"});
+  const auto y = reduce_sum(x * x);
+  auto session = std::make_unique<Session>(*graph);
+  const auto step = session->prepare(feeds(x), fetches(y));
+  session.reset();
+  graph.reset();
+  CHECK(step(Tensor<float>({1, 2}, {1, 2})).scalar() == 5.0f);
+  const std::string text = error_of([&] { step(Tensor<float>({3}, {1, 2, 3})); });
+  CHECK(contains(text, "'a_name_too_long_for_a_small_string' carries float [?,2], but is fed float [3]"));
+}
+
 TEST_CASE("a prepared step outlives a move of its session and the session", "[session][faults]") {
   for (const int devices : {1, 2}) {
     Graph graph;

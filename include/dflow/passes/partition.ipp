@@ -110,6 +110,11 @@ class Partitioner {
     std::size_t to = 0;
     NodeId node = -1;  ///< -1: one by one
   };
+  /// What has crossed to a device that way.
+  struct JoinedTo {
+    std::unordered_set<NodeId> sources;
+    std::size_t num_lists = 0;
+  };
   /// Fewer control edges from one device cross one by one, each for all its readers.
   static constexpr std::size_t min_joined = 4;
   static constexpr std::size_t client_place = static_cast<std::size_t>(-1);
@@ -200,8 +205,7 @@ class Partitioner {
   }
 
   /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same; -1 if
-  /// too few of them were in no other such list. So there are fewer Sends than nodes that are waited for, whatever the
-  /// lists.
+  /// there are many such lists of few nodes, whose Sends would be more than those of the nodes.
   NodeId bring_joined_controls(NodeId reader_id, const std::vector<NodeId>& sources, std::size_t to) {
     std::uint64_t hash = to;
     for (const NodeId source : sources) hash = mix_hash(hash, static_cast<std::uint64_t>(source));
@@ -211,15 +215,13 @@ class Partitioner {
       return joined.to == to && joined.sources == sources;
     });
     if (found >= 0) return joined_[static_cast<std::size_t>(found)].node;
-    in_joined_.resize(devices_.size());
-    in_joined_[to].resize(graph_.nodes.size());
-    const auto num_new =
-        std::count_if(sources.begin(), sources.end(), [&](NodeId source) { return !in_joined_[to][at(source)]; });
-    if (static_cast<std::size_t>(num_new) < min_joined) {
+    JoinedTo& there = joined_to_[to];
+    there.sources.insert(sources.begin(), sources.end());
+    if (there.num_lists >= there.sources.size() / min_joined) {
       joined_.push_back({sources, to, -1});
       return -1;
     }
-    for (const NodeId source : sources) in_joined_[to][at(source)] = true;
+    ++there.num_lists;
     const std::size_t from = device(sources.front());
     std::vector<NodeId> after;
     after.reserve(sources.size());
@@ -423,7 +425,7 @@ class Partitioner {
   std::vector<Memories> memories_;  ///< by device
   BroughtNodes brought_;
   std::vector<JoinedControls> joined_;
-  std::vector<std::vector<bool>> in_joined_;  ///< by device, then node: it has a part in a joined list for that device
+  std::unordered_map<std::size_t, JoinedTo> joined_to_;  ///< by device
   PositionTable joined_table_;
 };
 
