@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-struct Case {
+struct Product {
   bool transpose_a, transpose_b;
   std::int64_t m, n, k;
 };
@@ -19,7 +19,7 @@ struct Case {
 /// The operands of a product, and the naive one, which all settings share.
 template <class T>
 struct Operands {
-  explicit Operands(const Case& of) : s(of) {
+  explicit Operands(const Product& of) : s(of) {
     a = random_values<T>(s.m * s.k, 1);
     b = random_values<T>(s.k * s.n, 2);
     bias = random_values<T>(s.n, 3);
@@ -48,7 +48,7 @@ struct Operands {
     return out;
   }
 
-  Case s;
+  Product s;
   std::vector<T> a, b, bias, before;
   std::vector<wide_t<T>> products;
 };
@@ -56,7 +56,7 @@ struct Operands {
 template <class T>
 void check_gemm(ThreadPool& pool, const Operands<T>& of, const CpuOptions& options, bool accumulate, bool bias,
                 bool relu) {
-  const Case& s = of.s;
+  const Product& s = of.s;
   Epilogue<T> epilogue{accumulate};
   if constexpr (std::is_floating_point_v<T>) {
     if (bias) epilogue.bias = of.bias.data();
@@ -119,7 +119,7 @@ TEMPLATE_TEST_CASE("a product with bias and relu has the bits of the product, th
   KernelCache cache;
   WorkStealingPool threads(3);
   const auto check = [&](const Operands<TestType>& of) {
-    const Case& s = of.s;
+    const Product& s = of.s;
     for (CpuOptions options : all_options(&cache)) {
       options.reproducible = true;
       const auto product = [&](const Epilogue<TestType>& epilogue) {
@@ -138,9 +138,9 @@ TEMPLATE_TEST_CASE("a product with bias and relu has the bits of the product, th
     }
   };
   for_all_sizes<TestType>(check);
-  for (const Case& s :
-       {Case{false, false, 300, 270, 400}, Case{false, false, 128, 512, 784}, Case{false, true, 70, 1, 9000},
-        Case{true, false, 31, 45, 20000}, Case{false, false, 1, 512, 784}}) {
+  for (const Product& s :
+       {Product{false, false, 300, 270, 400}, Product{false, false, 128, 512, 784}, Product{false, true, 70, 1, 9000},
+        Product{true, false, 31, 45, 20000}, Product{false, false, 1, 512, 784}}) {
     check(Operands<TestType>(s));
   }
 }
@@ -157,8 +157,8 @@ TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex n
 TEMPLATE_TEST_CASE("large products are right on several threads", "[routines][gemm]", float, double) {
   KernelCache cache;
   WorkStealingPool threads(4);
-  for (const Case& s : {Case{false, false, 300, 270, 400}, Case{true, false, 130, 530, 390},
-                        Case{false, true, 515, 70, 800}, Case{true, true, 40, 700, 450}}) {
+  for (const Product& s : {Product{false, false, 300, 270, 400}, Product{true, false, 130, 530, 390},
+                           Product{false, true, 515, 70, 800}, Product{true, true, 40, 700, 450}}) {
     const Operands<TestType> of(s);
     for (const CpuOptions& options : all_options(&cache)) {
       check_gemm<TestType>(threads, of, options, false, true, true);
@@ -169,9 +169,9 @@ TEMPLATE_TEST_CASE("large products are right on several threads", "[routines][ge
 
 TEMPLATE_TEST_CASE("the bits of a builtin product do not depend on the number of threads", "[routines][gemm]", float,
                    double) {
-  for (const Case& s :
-       {Case{false, false, 300, 270, 400}, Case{false, true, 1, 5000, 300}, Case{true, true, 129, 65, 900},
-        Case{false, false, 3, 4000, 200}, Case{false, true, 100, 1000, 30}}) {
+  for (const Product& s :
+       {Product{false, false, 300, 270, 400}, Product{false, true, 1, 5000, 300}, Product{true, true, 129, 65, 900},
+        Product{false, false, 3, 4000, 200}, Product{false, true, 100, 1000, 30}}) {
     const auto a = random_values<TestType>(s.m * s.k, 5);
     const auto b = random_values<TestType>(s.k * s.n, 6);
     std::vector<TestType> first;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-struct Case {
+struct Transposition {
   std::vector<std::int64_t> dims;
   std::vector<std::int32_t> permutation;
 };
@@ -33,7 +33,7 @@ std::vector<Element<bytes>> numbered(std::int64_t n) {
 }
 
 template <std::size_t bytes>
-void check_transpose(ThreadPool& pool, const Case& t, CpuLevel level) {
+void check_transpose(ThreadPool& pool, const Transposition& t, CpuLevel level) {
   const std::int64_t count = std::accumulate(t.dims.begin(), t.dims.end(), std::int64_t{1}, std::multiplies<>());
   const auto x = numbered<bytes>(count);
   std::vector<Element<bytes>> y(x.size()), expected(x.size());
@@ -95,7 +95,7 @@ TEST_CASE("runs of small elements are moved as one piece wherever they lie", "[r
 
 TEST_CASE("a transpose moves every element to its place, for each size of element", "[routines][transpose]") {
   WorkStealingPool threads(2);
-  const std::vector<Case> cases = {
+  const std::vector<Transposition> cases = {
       {{}, {}},
       {{7}, {0}},
       {{33, 70}, {1, 0}},
@@ -114,7 +114,7 @@ TEST_CASE("a transpose moves every element to its place, for each size of elemen
       {{100, 100}, {0, 1}},
   };
   for (CpuLevel level : levels_here()) {
-    for (const Case& t : cases) {
+    for (const Transposition& t : cases) {
       check_transpose<1>(threads, t, level);
       check_transpose<2>(threads, t, level);
       check_transpose<4>(threads, t, level);
