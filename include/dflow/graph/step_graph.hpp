@@ -79,7 +79,8 @@ struct StepGraph {
   NodeId append(Node new_node, std::int32_t placed_on = -1);
   /// Puts a node that is this step's alone in the place of one, on its device.
   void replace(NodeId id, Node new_node, std::span<const Endpoint> its_inputs, std::span<const NodeId> its_controls);
-  /// Lets go of the attributes of a node that was made here, which nothing reads any more.
+  /// Lets go of the attributes of a node that nothing reads any more. Precondition: it was made, and since `made` was
+  /// last shared.
   void drop_made_attrs(NodeId id);
   /// Lets go of all nodes that were made and are not in `nodes`.
   void drop_unused_made();

@@ -60,7 +60,7 @@ DFLOW_INLINE void StepGraph::replace(NodeId id, Node new_node, std::span<const E
 }
 
 DFLOW_INLINE void StepGraph::drop_made_attrs(NodeId id) {
-  // It stands in `made`, whose nodes are none of anybody's constants.
+  // Nodes in `made` are this step's own and no const objects; the attributes live on where another node shares them.
   const_cast<Node*>(node(id).node)->attrs.reset();
 }
 

@@ -73,6 +73,7 @@ class KernelTable {
   Status check(const DeviceContext& device) const;
   /// Null if there is no kernel for an op of that name.
   const KernelEntry* find(std::string_view op) const noexcept { return rows_.find(op); }
+  /// As long as the table lives.
   const KernelRows& rows() const noexcept { return rows_; }
   /// Calls `visit` for every entry, the parent's first, each part in order of names.
   void for_each(FunctionRef<void(const KernelEntry&)> visit) const;

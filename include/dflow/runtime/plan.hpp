@@ -22,7 +22,7 @@
 
 namespace dflow {
 
-/// Kernels that keep state in themselves, by device and node: shared by all plans of a session.
+/// Kernels that keep state in themselves, by device, op and node: shared by all plans of a session.
 ///
 /// They are kept as long as the session, which only grows with its graph: what a node has counted or drawn goes on in
 /// every later step that runs it, whether or not the steps it ran in before are still compiled. Nodes are never removed
@@ -40,7 +40,7 @@ class KeptKernels {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
   };
-  /// By the names of their nodes.
+  /// By `node`: the names of its op and its own.
   using OfDevice = std::unordered_map<std::string, std::shared_ptr<AnyKernel>, Hash, std::equal_to<>>;
 
   mutable std::mutex mutex_;
