@@ -101,7 +101,9 @@ class Step : public std::enable_shared_from_this<Step> {
   void count_down();
   ReadyUnit ready(std::int32_t unit) noexcept;
   void fail(const Status& status);
-  bool must_stop() const noexcept;
+  bool must_stop() const noexcept {
+    return failed_.load(std::memory_order_relaxed) || context_.cancellation.is_cancelled();
+  }
 
   std::shared_ptr<const Plan> plan_;
   std::vector<AnyTensor> slots_;

@@ -52,10 +52,6 @@ DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
   if (!dead_.slots.empty()) context_.dead = &dead_;
 }
 
-DFLOW_INLINE bool Step::must_stop() const noexcept {
-  return failed_.load(std::memory_order_relaxed) || context_.cancellation.is_cancelled();
-}
-
 DFLOW_INLINE AnyTensor Step::take_fetch(std::size_t i) noexcept {
   AnyTensor& tensor = slots_[slot(plan_->fetch_slots()[i])];
   return plan_->may_take_fetch(i) ? std::move(tensor) : tensor;

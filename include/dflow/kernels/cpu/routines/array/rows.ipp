@@ -43,19 +43,25 @@ std::int64_t find_large_index(std::int64_t count, const Index* indices, std::int
   return found == indices + count ? -1 : found - indices;
 }
 
+/// How far in front of the row that is read or written the next ones are asked for.
+inline constexpr std::int64_t rows_ahead = 8;
+
+/// Asks for the first bytes of a row, `lines` cache lines at most. Its address is a number: one of an index that is out
+/// of range would make a pointer that must not be formed.
+template <std::size_t lines>
+void prefetch_row(const void* table, std::size_t index, std::size_t row_bytes) {
+  const std::size_t begin = reinterpret_cast<std::uintptr_t>(table) + index * row_bytes;
+  const std::size_t end = begin + std::min(row_bytes, 64 * lines);
+  for (std::size_t at = begin; at < end; at += 64) __builtin_prefetch(reinterpret_cast<const void*>(at));
+}
+
 /// Copies rows of a size known to the compiler, or of row_bytes where `bytes` is 0.
 template <std::size_t bytes, class Index>
 void gather_some(std::int64_t begin, std::int64_t end, std::int64_t limit, std::size_t row_bytes, const char* from,
                  const Index* indices, char* to) {
-  constexpr std::int64_t ahead = 8;
   const std::size_t size = bytes == 0 ? row_bytes : bytes;
   for (std::int64_t i = begin; i < end; ++i) {
-    if (i + ahead < end) {
-      // As a number: an index that is out of range would make a pointer that must not be formed.
-      const std::size_t at =
-          reinterpret_cast<std::uintptr_t>(from) + static_cast<std::size_t>(indices[i + ahead]) * size;
-      __builtin_prefetch(reinterpret_cast<const void*>(at));
-    }
+    if (i + rows_ahead < end) prefetch_row<1>(from, static_cast<std::size_t>(indices[i + rows_ahead]), size);
     char* row = to + static_cast<std::size_t>(i) * size;
     if (indices[i] < 0 || static_cast<std::int64_t>(indices[i]) >= limit) {
       std::memset(row, 0, size);
@@ -268,8 +274,11 @@ std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, st
     }
   }
   const auto apply = scatter_loop<T>(op, options.max_level);
-  const auto one_row = [&](std::int64_t i) {
-    if (how.drop_negative && indices[i] < 0) return;
+  const auto ask_for = [=](std::int64_t i) {
+    prefetch_row<4>(to, static_cast<std::size_t>(indices[i]), static_cast<std::size_t>(row_size) * sizeof(T));
+  };
+  const auto one_row = [=, drop_negative = how.drop_negative](std::int64_t i) {
+    if (drop_negative && indices[i] < 0) return;
     T* target = to + static_cast<std::int64_t>(indices[i]) * row_size;
     if (apply == nullptr) {
       std::memcpy(static_cast<void*>(target), rows + i * step, static_cast<std::size_t>(row_size) * sizeof(T));
@@ -281,13 +290,20 @@ std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, st
   const double cost_ns = static_cast<double>(count) * row_ns;
   const auto shards = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(pool.num_threads())));
   if (shards == 1 || cost_ns < 2 * pool.min_split_ns()) {
-    for (std::int64_t i = 0; i < count; ++i) one_row(i);
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i + rows_ahead < count) ask_for(i + rows_ahead);
+      one_row(i);
+    }
     return -1;
   }
   pool.parallel_for(shards, cost_ns / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = 0; i < count; ++i) {
+    const auto is_mine = [=](std::int64_t i) {
       const std::int64_t shard = static_cast<std::int64_t>(indices[i]) & (shards - 1);
-      if (shard >= begin && shard < end) one_row(i);
+      return shard >= begin && shard < end;
+    };
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i + rows_ahead < count && is_mine(i + rows_ahead)) ask_for(i + rows_ahead);
+      if (is_mine(i)) one_row(i);
     }
   });
   return -1;
