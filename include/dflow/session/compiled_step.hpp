@@ -4,6 +4,7 @@
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/device.hpp>
 #include <dflow/runtime/step_handle.hpp>
+#include <dflow/session/fed.hpp>
 
 #include <array>
 #include <cstddef>
@@ -63,12 +64,12 @@ class CompiledStep {
   void release_idle_memory();
 
   /// Throws InvalidArgument unless the tensors have the element types and fit the shapes of the fed edges.
-  void check_feeds(std::span<const AnyTensor> tensors) const;
-  /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes them out
-  /// of `feeds`.
-  void feed(Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const;
+  void check_feeds(const FedTensors& tensors) const;
+  /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes those
+  /// that are the run's own.
+  void feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const;
   /// Starts as `handle` says: its parts and what crosses the client's border.
-  void fill(StepHandle& handle, Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const;
+  void fill(StepHandle& handle, Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const;
   /// The fetches that are slots of plans, or known. What is handed out belongs to the caller: it shares memory with
   /// nothing else.
   void collect(Memory& memory, std::span<AnyTensor> results) const;

@@ -45,7 +45,7 @@ DFLOW_INLINE void CompiledStep::release_idle_memory() {
   num_idle_ = 0;
 }
 
-DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) const {
+DFLOW_INLINE void CompiledStep::check_feeds(const FedTensors& tensors) const {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const AnyTensor& tensor = tensors[i];
     const auto& [fed, index, info] = feeds[i];
@@ -62,27 +62,27 @@ DFLOW_INLINE void CompiledStep::check_feeds(std::span<const AnyTensor> tensors) 
   }
 }
 
-DFLOW_INLINE void CompiledStep::feed(Memory& memory, std::span<AnyTensor> feeds, std::span<AnyTensor> results) const {
+DFLOW_INLINE void CompiledStep::feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const {
   for (const ClientFetch& fetch : known) {
-    if (fetch.feed) results[fetch.fetch] = feeds[*fetch.feed].deep_copy();
+    if (fetch.feed) results[fetch.fetch] = fed[*fetch.feed].deep_copy();
   }
+  const std::span<AnyTensor> own = is_plain_ ? fed.own() : std::span<AnyTensor>();
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const std::vector<std::size_t>& wanted = parts[p].feeds;
     Step& step = *memory.steps[p];
     for (std::size_t f = 0; f < wanted.size(); ++f) {
-      AnyTensor& tensor = feeds[wanted[f]];
-      if (is_plain_) {
-        step.feed(f, std::move(tensor));
+      if (own.empty()) {
+        step.feed(f, fed[wanted[f]]);
       } else {
-        step.feed(f, tensor);
+        step.feed(f, std::move(own[wanted[f]]));
       }
     }
   }
 }
 
-DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, std::span<AnyTensor> feeds,
+DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, const FedTensors& fed,
                                      std::span<AnyTensor> results) const {
-  for (const ClientEdge& edge : sends) handle.send_from_client(edge, feeds[edge.index]);
+  for (const ClientEdge& edge : sends) handle.send_from_client(edge, fed[edge.index]);
   for (const ClientEdge& edge : receives) {
     handle.receive_at_client(edge, [&result = results[edge.index]](AnyTensor tensor) { result = std::move(tensor); });
   }

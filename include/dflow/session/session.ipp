@@ -68,11 +68,8 @@ DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* me
     throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
   const StepLimits limits = s.limits_of(options);
-  std::vector<AnyOutput> feed_edges;
-  std::vector<AnyTensor> feed_tensors;
-  detail::split_feeds(feed_list, feed_edges, feed_tensors);
-  const std::shared_ptr<CompiledStep> step = s.compile(feed_edges, edges, targets, limits);
-  s.run(*step, limits, options, metadata, feed_tensors, results);
+  const std::shared_ptr<CompiledStep> step = s.compile(FedEdges(feed_list), edges, targets, limits);
+  s.run(*step, limits, options, metadata, FedTensors(feed_list), results);
 }
 
 DFLOW_INLINE void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata,

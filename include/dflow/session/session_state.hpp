@@ -24,7 +24,6 @@ namespace dflow {
 namespace detail {
 /// Takes out what a run before has left. Throws InvalidArgument where a trace is asked for that would go nowhere.
 void begin_metadata(const RunOptions& run_options, RunMetadata* metadata);
-void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOutput>& edges, std::vector<AnyTensor>& tensors);
 }  // namespace detail
 
 /// What ends a run from outside, from the moment of the call: compiling counts.
@@ -70,10 +69,10 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   }
 
   /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile.
-  std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+  std::shared_ptr<CompiledStep> compile(const FedEdges& fed, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets, const StepLimits& limits);
   void run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options, RunMetadata* metadata,
-           std::span<AnyTensor> feeds, std::span<AnyTensor> results);
+           const FedTensors& fed, std::span<AnyTensor> results);
   void run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
                  std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
   /// Of a step that is compiled.
@@ -82,11 +81,10 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
 
  private:
   struct AsyncRun;
-  using StepAndFeeds = std::pair<std::shared_ptr<CompiledStep>, std::vector<AnyTensor>>;
 
   /// What `step_of` throws is delivered like what goes wrong in the step.
-  void start_async(const RunOptions& run_options, RunMetadata* metadata, std::size_t num_results, AnyDone done,
-                   FunctionRef<StepAndFeeds(const StepLimits&)> step_of);
+  void start_async(const RunOptions& run_options, RunMetadata* metadata, const FedTensors& fed, std::size_t num_results,
+                   AnyDone done, FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of);
 
   void make_devices();
   /// Every name that a device goes by says the same, and the session makes no settings for devices of others.
@@ -98,15 +96,13 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const;
   /// Throws DeadlineExceeded or Cancelled if the run is to end.
   void check_limits(const StepLimits& limits) const;
-  std::string signature_of(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+  std::string signature_of(const FedEdges& fed, std::span<const AnyOutput> edges,
                            std::span<const Operation> targets) const;
-  StepGraph prune_and_place(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
-                            std::span<const Operation> targets);
+  StepGraph prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges, std::span<const Operation> targets);
   /// A step without parts. Errors: InvalidArgument for an edge of another graph, and for one that carries a handle.
-  std::shared_ptr<CompiledStep> describe_step(std::span<const AnyOutput> feed_edges,
-                                              std::span<const AnyOutput> edges) const;
+  std::shared_ptr<CompiledStep> describe_step(const FedEdges& fed, std::span<const AnyOutput> edges) const;
   void add_part(CompiledStep& step, Partition part, const StepLimits& limits, FunctionRef<void()>* check);
-  std::shared_ptr<CompiledStep> make_step(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
+  std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits);
   std::shared_ptr<StepHandle> make_handle(const StepLimits& limits, bool trace);
   static Status run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id);

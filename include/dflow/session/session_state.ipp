@@ -27,16 +27,6 @@ DFLOW_INLINE void begin_metadata(const RunOptions& run_options, RunMetadata* met
   }
 }
 
-DFLOW_INLINE void split_feeds(std::span<const Feed> feed_list, std::vector<AnyOutput>& edges,
-                              std::vector<AnyTensor>& tensors) {
-  edges.reserve(feed_list.size());
-  tensors.reserve(feed_list.size());
-  for (const Feed& feed : feed_list) {
-    edges.push_back(feed.output);
-    tensors.push_back(feed.tensor);
-  }
-}
-
 }  // namespace detail
 
 // ---- what a session is made with ----
@@ -208,17 +198,16 @@ DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_
                   .with_location(node.where));
 }
 
-DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput> feed_edges,
-                                                      std::span<const AnyOutput> edges,
+DFLOW_INLINE std::string Session::State::signature_of(const FedEdges& fed, std::span<const AnyOutput> edges,
                                                       std::span<const Operation> targets) const {
   std::string signature;
-  signature.reserve(8 * (feed_edges.size() + edges.size() + 1) + 4 * targets.size());
+  signature.reserve(8 * (fed.size() + edges.size() + 1) + 4 * targets.size());
   const auto append = [&](const auto& number) {
     signature.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
-  for (std::size_t i = 0; i < feed_edges.size(); ++i) {
-    check_belongs(feed_edges[i].graph(), "fed edge", i);
-    append(feed_edges[i].endpoint());
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    check_belongs(fed[i].graph(), "fed edge", i);
+    append(fed[i].endpoint());
   }
   append(std::int32_t{-1});
   for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -233,22 +222,21 @@ DFLOW_INLINE std::string Session::State::signature_of(std::span<const AnyOutput>
   return signature;
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(std::span<const AnyOutput> feed_edges,
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(const FedEdges& fed,
                                                                    std::span<const AnyOutput> edges,
                                                                    std::span<const Operation> targets,
                                                                    const StepLimits& limits) {
   if (edges.empty() && targets.empty()) throw_error(invalid_argument("a step must fetch or run something"));
-  std::string signature = signature_of(feed_edges, edges, targets);
+  std::string signature = signature_of(fed, edges, targets);
   if (std::shared_ptr<CompiledStep> found = cache.find(signature)) return found;
-  return cache.insert(std::move(signature), make_step(feed_edges, edges, targets, limits));
+  return cache.insert(std::move(signature), make_step(fed, edges, targets, limits));
 }
 
-DFLOW_INLINE StepGraph Session::State::prune_and_place(std::span<const AnyOutput> feed_edges,
-                                                       std::span<const AnyOutput> edges,
+DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
                                                        std::span<const Operation> targets) {
   std::vector<Endpoint> feed_points, fetch_points;
   std::vector<NodeId> target_ids;
-  for (const AnyOutput& edge : feed_edges) feed_points.push_back(edge.endpoint());
+  for (std::size_t i = 0; i < fed.size(); ++i) feed_points.push_back(fed[i].endpoint());
   for (const AnyOutput& edge : edges) fetch_points.push_back(edge.endpoint());
   for (const Operation& target : targets) target_ids.push_back(target.node_id());
 
@@ -334,15 +322,16 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
 }  // namespace detail
 
 /// Checked here, since a step that was compiled before is found without a look at its nodes.
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(std::span<const AnyOutput> feed_edges,
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const FedEdges& fed,
                                                                          std::span<const AnyOutput> edges) const {
-  for (std::size_t i = 0; i < feed_edges.size(); ++i) check_edge(feed_edges[i], "fed edge", i);
+  for (std::size_t i = 0; i < fed.size(); ++i) check_edge(fed[i], "fed edge", i);
   for (std::size_t i = 0; i < edges.size(); ++i) check_edge(edges[i], "fetched edge", i);
   auto step = std::make_shared<CompiledStep>();
   step->pool = pool;
   step->graph = graph->keep_nodes();
-  step->feeds.reserve(feed_edges.size());
-  for (const AnyOutput& edge : feed_edges) {
+  step->feeds.reserve(fed.size());
+  for (std::size_t i = 0; i < fed.size(); ++i) {
+    const AnyOutput& edge = fed[i];
     if (edge.dtype() == DType::resource) {
       throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
     }
@@ -377,7 +366,7 @@ DFLOW_INLINE void Session::State::add_part(CompiledStep& step, Partition part, c
       {device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
 }
 
-DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<const AnyOutput> feed_edges,
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed,
                                                                      std::span<const AnyOutput> edges,
                                                                      std::span<const Operation> targets,
                                                                      const StepLimits& limits) {
@@ -385,9 +374,9 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(std::span<c
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
 
-  std::shared_ptr<CompiledStep> step = describe_step(feed_edges, edges);
+  std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
 
-  StepGraph pruned = prune_and_place(feed_edges, edges, targets);
+  StepGraph pruned = prune_and_place(fed, edges, targets);
   detail::require_senders(pruned);
   for (const StepNode& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
   if (checked != nullptr) (*checked)();
@@ -439,21 +428,21 @@ DFLOW_INLINE Status Session::State::run_plain(CompiledStep& step, CompiledStep::
 }
 
 DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options,
-                                      RunMetadata* metadata, std::span<AnyTensor> feeds, std::span<AnyTensor> results) {
-  step.check_feeds(feeds);
+                                      RunMetadata* metadata, const FedTensors& fed, std::span<AnyTensor> results) {
+  step.check_feeds(fed);
   const bool traces = run_options.trace && metadata != nullptr;
   const bool is_plain = step.is_plain() && !limits.any() && !traces;
   std::unique_ptr<CompiledStep::Memory> memory = step.take_memory();
   Status status;
   if (is_plain) {
-    step.feed(*memory, feeds, results);
-    for (AnyTensor& tensor : feeds) tensor.reset();
+    step.feed(*memory, fed, results);
+    for (AnyTensor& tensor : fed.own()) tensor.reset();
     status = run_plain(step, *memory, new_step_id());
   } else {
     const std::shared_ptr<StepHandle> handle = make_handle(limits, traces);
-    step.feed(*memory, feeds, results);
-    step.fill(*handle, *memory, feeds, results);
-    for (AnyTensor& tensor : feeds) tensor.reset();
+    step.feed(*memory, fed, results);
+    step.fill(*handle, *memory, fed, results);
+    for (AnyTensor& tensor : fed.own()) tensor.reset();
     if (memory->queue != nullptr) status = handle->run(*memory->queue);
     if (traces) metadata->stats = handle->stats()->finish();
   }
@@ -514,40 +503,36 @@ struct Session::State::AsyncRun {
 DFLOW_INLINE void Session::State::run_async(const RunOptions& run_options, RunMetadata* metadata,
                                             std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
                                             std::span<const Operation> targets, AnyDone done) {
-  start_async(run_options, metadata, edges.size(), std::move(done), [&](const StepLimits& limits) {
-    std::vector<AnyOutput> feed_edges;
-    std::vector<AnyTensor> feeds;
-    detail::split_feeds(feed_list, feed_edges, feeds);
-    return std::pair(compile(feed_edges, edges, targets, limits), std::move(feeds));
-  });
+  start_async(run_options, metadata, FedTensors(feed_list), edges.size(), std::move(done),
+              [&](const StepLimits& limits) { return compile(FedEdges(feed_list), edges, targets, limits); });
 }
 
 DFLOW_INLINE void Session::State::run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options,
                                             RunMetadata* metadata, std::vector<AnyTensor> feeds,
                                             std::size_t num_results, AnyDone done) {
-  start_async(run_options, metadata, num_results, std::move(done),
-              [&](const StepLimits&) { return std::pair(std::move(step), std::move(feeds)); });
+  start_async(run_options, metadata, std::span(feeds), num_results, std::move(done),
+              [&](const StepLimits&) { return std::move(step); });
 }
 
 DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, RunMetadata* metadata,
-                                              std::size_t num_results, AnyDone done,
-                                              FunctionRef<StepAndFeeds(const StepLimits&)> step_of) {
+                                              const FedTensors& fed, std::size_t num_results, AnyDone done,
+                                              FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of) {
   auto run = std::make_shared<AsyncRun>();
   run->state = shared_from_this();
   run->done = std::move(done);
   try {
     detail::begin_metadata(run_options, metadata);
     const StepLimits limits = limits_of(run_options);
-    auto [step, feeds] = step_of(limits);
-    run->step = std::move(step);
-    run->step->check_feeds(feeds);
+    run->step = step_of(limits);
+    run->step->check_feeds(fed);
     const bool traces = run_options.trace && metadata != nullptr;
     run->results.resize(num_results);
     run->memory = run->step->take_memory();
     run->handle = make_handle(limits, traces);
     run->metadata = traces ? metadata : nullptr;
-    run->step->feed(*run->memory, feeds, run->results);
-    run->step->fill(*run->handle, *run->memory, feeds, run->results);
+    run->step->feed(*run->memory, fed, run->results);
+    run->step->fill(*run->handle, *run->memory, fed, run->results);
+    for (AnyTensor& tensor : fed.own()) tensor.reset();
   } catch (...) {
     run->outcome = status_of_current_exception();
     return deliver(std::move(run));

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <dflow/session/feed.hpp>
+
+#include <cstddef>
+#include <span>
+
+namespace dflow {
+
+/// The edges that a step is fed: a list of their own, or those of a list of feeds.
+///
+/// Thread safety: a view.
+class FedEdges {
+ public:
+  FedEdges(std::span<const AnyOutput> edges) noexcept : edges_(edges.data()), size_(edges.size()) {}
+  explicit FedEdges(std::span<const Feed> feeds) noexcept : feeds_(feeds.data()), size_(feeds.size()) {}
+
+  std::size_t size() const noexcept { return size_; }
+  const AnyOutput& operator[](std::size_t i) const noexcept { return feeds_ == nullptr ? edges_[i] : feeds_[i].output; }
+
+ private:
+  const AnyOutput* edges_ = nullptr;
+  const Feed* feeds_ = nullptr;
+  std::size_t size_;
+};
+
+/// The tensors that a run is fed: its own, which it takes, or those of its caller's feeds, which stay.
+///
+/// Thread safety: a view.
+class FedTensors {
+ public:
+  FedTensors(std::span<AnyTensor> own) noexcept : own_(own.data()), size_(own.size()) {}
+  explicit FedTensors(std::span<const Feed> feeds) noexcept : feeds_(feeds.data()), size_(feeds.size()) {}
+
+  std::size_t size() const noexcept { return size_; }
+  const AnyTensor& operator[](std::size_t i) const noexcept { return feeds_ == nullptr ? own_[i] : feeds_[i].tensor; }
+  /// The run's own tensors, which may be moved from; none if they are the caller's.
+  std::span<AnyTensor> own() const noexcept { return {own_, own_ == nullptr ? 0 : size_}; }
+
+ private:
+  AnyTensor* own_ = nullptr;
+  const Feed* feeds_ = nullptr;
+  std::size_t size_;
+};
+
+}  // namespace dflow
