@@ -151,7 +151,7 @@ TEST_CASE("a product, its bias and relu are one node with the name of the last",
   const StepGraph all = fused(of.graph, of.needs({of.y}), tables);
   REQUIRE(ops_of(all) == Ops{"_FusedMatMul"});
   const StepNode& node = all.nodes.back();
-  CHECK(node->name == "y");
+  CHECK(node->name == "product + sum + y");
   CHECK(node->where.line() == of.y.node().where.line());
   CHECK(node->attrs_as<FusedMatMul>().relu);
   CHECK(node.num_inputs == 3);
@@ -159,7 +159,7 @@ TEST_CASE("a product, its bias and relu are one node with the name of the last",
   CHECK(node->outputs[0].shape == PartialShape{dynamic, 2});
   const StepGraph sum = fused(of.graph, of.needs({of.sum}), tables);
   REQUIRE(ops_of(sum) == Ops{"_FusedMatMul"});
-  CHECK(sum.nodes.back()->name == "sum");
+  CHECK(sum.nodes.back()->name == "product + sum");
   CHECK_FALSE(sum.nodes.back()->attrs_as<FusedMatMul>().relu);
 
   Graph graph;
@@ -275,7 +275,7 @@ TEST_CASE("a program's own op fuses two", "[passes]") {
   CHECK(std::vector<float>(value.begin(), value.end()) == std::vector<float>{1, 4, 3, 8});
   REQUIRE(metadata.stats.nodes.size() == 1);
   CHECK(metadata.stats.nodes[0].op == "HalvedProduct");
-  CHECK(metadata.stats.nodes[0].node == "half");
+  CHECK(metadata.stats.nodes[0].node == "MatMul + half");
 }
 
 TEMPLATE_TEST_CASE("values and gradients have the same bits fused and apart", "[passes][ops]", float, double, Half,

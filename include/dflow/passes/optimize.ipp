@@ -282,7 +282,8 @@ DFLOW_INLINE bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& type
   return true;
 }
 
-/// Makes the node `reader` do the work of `first`, its first input, too, if there is a kernel for that.
+/// Makes the node `reader` do the work of `first`, its first input, too, if there is a kernel for that. Errors and
+/// traces name both, and the line where the first was built: what can go wrong when it runs is in its shapes.
 DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId reader,
                             std::span<const Fusions::Entry> entries) {
   const StepNode& second = graph.node(reader);
@@ -295,6 +296,8 @@ DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId read
     if (attrs == nullptr) continue;
     Node both = *second;
     both.op = entry.kernel->op;
+    both.name = str_cat(first->name, " + ", second->name);
+    both.where = first->where;
     both.attrs = std::move(attrs);
     const std::span<const Endpoint> of_first = graph.inputs_of(first), of_second = graph.inputs_of(second);
     std::vector<Endpoint> inputs(of_first.begin(), of_first.end());
