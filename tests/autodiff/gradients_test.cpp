@@ -156,7 +156,7 @@ TEST_CASE("gradient nodes go where the nodes go that they differentiate") {
   gradients(z, x);
   for (std::size_t i = before; i < graph.num_nodes(); ++i) {
     const Node& node = graph.node(static_cast<NodeId>(i));
-    INFO(node.name << " on '" << node.device << "' beside " << node.colocated_with);
+    INFO(node.name << " on '" << node.device << "' beside " << node.colocated_with.value());
     CHECK((node.device == "/device:CPU:1" || (node.device.empty() && node.colocated_with == y.node_id())));
   }
 }

@@ -103,7 +103,7 @@ TEST_CASE("control dependencies and colocation hold for what is built inside", "
     CHECK(node.colocated_with == a.node_id());
   }
   CHECK(no_op(graph).node().control_inputs.empty());
-  CHECK(no_op(graph).node().colocated_with == -1);
+  CHECK(no_op(graph).node().colocated_with == NodeId());
   const Operation stranger = no_op(other);
   CHECK(status_of([&] {
           static_cast<void>(graph.control_dependencies({stranger}));
@@ -165,7 +165,7 @@ TEST_CASE("a scope that is refused names the line of the program and leaves the 
 TEST_CASE("a scope refuses a node that the graph does not have", "[graph]") {
   Graph graph;
   const Operation there = no_op(graph);
-  for (const NodeId id : {-1, 1, std::numeric_limits<NodeId>::min(), std::numeric_limits<NodeId>::max()}) {
+  for (const NodeId id : {NodeId(), NodeId(1), NodeId(std::numeric_limits<int>::min()), NodeId(NodeId::max_position)}) {
     const Operation absent(graph.store(), id);
     CHECK(mentions(status_of([&] { return graph.control_dependencies({there, absent}); }), "no node number"));
     CHECK(mentions(status_of([&] { return graph.colocate_with(absent); }), "no node number"));
@@ -177,7 +177,7 @@ TEST_CASE("a scope refuses a node that the graph does not have", "[graph]") {
   }
   const Operation next = no_op(graph);
   CHECK(next.node().control_inputs.empty());
-  CHECK(next.node().colocated_with == -1);
+  CHECK(next.node().colocated_with == NodeId());
 }
 
 TEST_CASE("a guard ends its own scope, in whatever order guards end", "[graph]") {
@@ -275,7 +275,7 @@ TEST_CASE("edges are found by name", "[graph]") {
   CHECK(graph.output("x") == x);
   CHECK(graph.output("x:0") == x);
   CHECK(x.name() == "x");
-  CHECK(AnyOutput(graph.store(), Endpoint{0, 1}).name() == "x:1");
+  CHECK(AnyOutput(graph.store(), Endpoint{x.node_id(), 1}).name() == "x:1");
   for (const char* missing : {"y", "x:1", "y:0", ""})
     CHECK(status_of([&] { return graph.output(missing); }).code() == Code::not_found);
   for (const char* malformed : {"x:", "x:-1", "x:a", "x:99999999999999999999"}) {

@@ -92,7 +92,7 @@ TEST_CASE("a draft is invisible until it is published, and gone if it is not", "
     outer.publish();
   }
   CHECK(graph.num_nodes() == 2);
-  CHECK(graph.find("inside").node_id() == 1);
+  CHECK(graph.find("inside").node_id() == NodeId(1));
 }
 
 TEST_CASE("a view of the nodes does not grow with the graph", "[graph]") {
@@ -102,7 +102,7 @@ TEST_CASE("a view of the nodes does not grow with the graph", "[graph]") {
   const std::uint64_t version = graph.version();
   static_cast<void>(no_op(graph));
   CHECK(nodes.size() == 1);
-  CHECK(nodes[0].name == "NoOp");
+  CHECK(nodes[NodeId(0)].name == "NoOp");
   CHECK(graph.version() != version);
 }
 
@@ -120,8 +120,9 @@ TEST_CASE("nodes, names and collections are read while another thread builds", "
     require(nodes.size() >= last_size);
     last_size = nodes.size();
     for (std::size_t i = 0; i < nodes.size(); i += 97) {
-      require(nodes[i].op != nullptr && !nodes[i].name.empty());
-      require(graph.find(nodes[i].name).node_id() == static_cast<NodeId>(i));
+      const NodeId id(i);
+      require(nodes[id].op != nullptr && !nodes[id].name.empty());
+      require(graph.find(nodes[id].name).node_id() == id);
     }
     require(x.dtype() == DType::float32 && x.name() == "x");
     require(graph.output("x") == x);

@@ -137,7 +137,7 @@ TEST_CASE("nodes that wait for others, or are elsewhere, stay apart and do not s
   std::set<std::uint64_t> hashes;
   for (const StepNode& node : step.nodes) hashes.insert(detail::node_hash(step, node));
   CHECK(hashes.size() >= 100);  // no two negations share one
-  StepNode here = step.nodes[0], there = here;
+  StepNode here = step.nodes.front(), there = here;
   here.placed_on = 0;
   there.placed_on = 1;
   CHECK(detail::node_hash(step, here) != detail::node_hash(step, there));

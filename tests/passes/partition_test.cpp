@@ -97,22 +97,22 @@ void check_sound(const Partitions& parts) {
     CHECK(part.feeds.size() == part.graph.feeds.size());
     CHECK(part.fetches.size() == part.graph.fetches.size());
     std::set<std::string> names;
-    for (std::size_t i = 0; i < part.graph.nodes.size(); ++i) {
-      const Node& node = *part.graph.nodes[i];
+    for (const StepNodeId id : part.graph.nodes.indices()) {
+      const StepNode& placed = part.graph.node(id);
+      const Node& node = *placed;
       if (!names.insert(node.name).second) FAIL_CHECK("two nodes are named " << node.name);
-      if (part.graph.nodes[i].placed_on != static_cast<std::int32_t>(part.device))
-        FAIL_CHECK(node.name << " is on another device");
-      for (const Endpoint input : part.graph.inputs_of(part.graph.nodes[i])) {
-        if (input.node < 0 || input.node >= static_cast<NodeId>(i)) FAIL_CHECK(node.name << " comes too early");
+      if (placed.placed_on != static_cast<std::int32_t>(part.device)) FAIL_CHECK(node.name << " is on another device");
+      for (const StepEndpoint input : part.graph.inputs_of(placed)) {
+        if (!input.node.is_valid() || input.node >= id) FAIL_CHECK(node.name << " comes too early");
       }
-      for (const NodeId control : part.graph.controls_of(part.graph.nodes[i])) {
-        if (control < 0 || control >= static_cast<NodeId>(i)) FAIL_CHECK(node.name << " comes too early");
+      for (const StepNodeId control : part.graph.controls_of(placed)) {
+        if (!control.is_valid() || control >= id) FAIL_CHECK(node.name << " comes too early");
       }
       if (node.op == &op_def<Recv>) received.insert(key_of(node.attrs_as<Recv>()));
       if (node.op != &op_def<Send>) continue;
       sent.insert(key_of(node.attrs_as<Send>()));
       const auto& targets = part.graph.targets;
-      CHECK(std::find(targets.begin(), targets.end(), static_cast<NodeId>(i)) != targets.end());
+      CHECK(std::find(targets.begin(), targets.end(), id) != targets.end());
     }
   }
   CHECK(sent == received);
@@ -299,7 +299,7 @@ TEST_CASE("a node of which some outputs are fed runs beside its feeds", "[passes
   CHECK(parts.parts[0].feeds == std::vector<std::size_t>{1});
   CHECK(parts.parts[1].feeds.size() == 3);
   for (const Partition& part : parts.parts) {
-    for (const Endpoint feed : part.graph.feeds) {
+    for (const StepEndpoint feed : part.graph.feeds) {
       const StepNode& node = part.graph.node(feed.node);
       CHECK(node.is_fed_only);
       CHECK(node.op == &op_def<Placeholder>);
@@ -391,7 +391,7 @@ TEST_CASE("who waits for a constant waits for what the constant was built after,
     const StepGraph& there = parts.parts[1].graph;
     const StepNode& reader = there.node(there.fetches[0].node);
     REQUIRE((by_edge ? reader.num_inputs : reader.num_controls) == 1);
-    const NodeId waits = by_edge ? there.inputs_of(reader)[0].node : there.controls_of(reader)[0];
+    const StepNodeId waits = by_edge ? there.inputs_of(reader)[0].node : there.controls_of(reader)[0];
     CHECK(there.node(waits).op == &op_def<Const>);
     CHECK(there.node(waits)->attrs_as<Const>().value.num_elements() == (by_edge ? 1 : 0));
     REQUIRE(there.node(waits).num_controls == 1);
@@ -494,7 +494,7 @@ TEST_CASE("a node that depends on a later one is refused", "[passes][partition]"
   StepGraph step = prune(*g.graph.store(), {}, fetch, {});
   for (StepNode& node : step.nodes) node.placed_on = 0;
   step.nodes.back().placed_on = 1;
-  std::swap(step.nodes[step.nodes.size() - 1], step.nodes[0]);
+  std::swap(step.nodes.back(), step.nodes.front());
   try {
     static_cast<void>(partition(std::move(step), g.infos, kernels_for(g.infos), the_client()));
     FAIL("was taken");

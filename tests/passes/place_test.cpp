@@ -112,10 +112,10 @@ TEST_CASE("what has been placed stays where it is when nodes are added", "[passe
     }
     if (rng() % 3 != 0) continue;
     placement.extend(*graph.store());
-    for (NodeId id = 0; id < static_cast<NodeId>(graph.num_nodes()); ++id) {
+    for (const NodeId id : IndexRange<NodeId>(graph.num_nodes())) {
       const std::size_t here = placement.device_of(id);
-      if (static_cast<std::size_t>(id) < placed.size()) {
-        if (placed[static_cast<std::size_t>(id)] != here) FAIL("node " << id << " has moved");
+      if (id.position() < placed.size()) {
+        if (placed[id.position()] != here) FAIL("node " << id.value() << " has moved");
       } else {
         placed.push_back(here);
       }
@@ -124,7 +124,7 @@ TEST_CASE("what has been placed stays where it is when nodes are added", "[passe
   placement.extend(*graph.store());
   for (const Output<float>& edge : edges) {
     const Node& node = edge.node();
-    if (node.colocated_with >= 0)
+    if (node.colocated_with.is_valid())
       CHECK(placement.device_of(edge.node_id()) == placement.device_of(node.colocated_with));
   }
 }
@@ -252,9 +252,9 @@ TEST_CASE("placement is extended and read by several threads while the graph gro
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
       while (!ends) {
-        const auto count = static_cast<NodeId>(graph.num_nodes());
+        const std::size_t count = graph.num_nodes();
         placement.extend(*graph.store());
-        for (NodeId id = 0; id < count; ++id) wrong += placement.device_of(id) < 3 ? 0 : 1;
+        for (const NodeId id : IndexRange<NodeId>(count)) wrong += placement.device_of(id) < 3 ? 0 : 1;
       }
     });
   }

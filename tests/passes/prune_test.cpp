@@ -15,8 +15,8 @@ using namespace dflow;
 
 namespace {
 
-std::vector<Endpoint> inputs(const StepGraph& graph, NodeId id) {
-  const std::span<const Endpoint> all = graph.inputs_of(graph.node(id));
+std::vector<StepEndpoint> inputs(const StepGraph& graph, StepNodeId id) {
+  const std::span<const StepEndpoint> all = graph.inputs_of(graph.node(id));
   return {all.begin(), all.end()};
 }
 
@@ -65,11 +65,12 @@ TEST_CASE("edges, fetches, feeds and targets are renumbered", "[passes][prune]")
   const Diamond g;
   const StepGraph pruned = g.pruned({g.b}, {g.d, g.b, g.d}, {g.a.operation()});
   REQUIRE(names(pruned) == Names{"x", "a", "b fed", "c", "d"});
-  CHECK(inputs(pruned, 3) == std::vector<Endpoint>{{1, 0}, {2, 0}});
-  CHECK(inputs(pruned, 2).empty());
-  CHECK(pruned.feeds == std::vector<Endpoint>{{2, 0}});
-  CHECK(pruned.fetches == std::vector<Endpoint>{{4, 0}, {2, 0}, {4, 0}});
-  CHECK(pruned.targets == std::vector<NodeId>{1});
+  constexpr StepNodeId a(1), b(2), c(3), d(4);
+  CHECK(inputs(pruned, c) == std::vector<StepEndpoint>{{a, 0}, {b, 0}});
+  CHECK(inputs(pruned, b).empty());
+  CHECK(pruned.feeds == std::vector<StepEndpoint>{{b, 0}});
+  CHECK(pruned.fetches == std::vector<StepEndpoint>{{d, 0}, {b, 0}, {d, 0}});
+  CHECK(pruned.targets == std::vector<StepNodeId>{a});
 }
 
 TEST_CASE("a placeholder that is fed and a target needs nothing; another fed node runs for those that wait for it",
@@ -123,7 +124,7 @@ TEST_CASE("visit is told the old id of each node that is kept, and what the step
       node.placed_on = 5;
     });
     CHECK(ids == std::vector<NodeId>{g.x.node_id(), g.b.node_id()});
-    CHECK(pruned.nodes[1].placed_on == 5);
+    CHECK(pruned.node(StepNodeId(1)).placed_on == 5);
   }
 }
 
@@ -152,10 +153,11 @@ TEST_CASE("an endpoint outside the graph is refused", "[passes][prune]") {
     }
     return false;
   };
-  CHECK(is_refused({}, {{99, 0}}, {}));
-  CHECK(is_refused({}, {{-1, 0}}, {}));
-  CHECK(is_refused({{99, 0}}, {}, {}));
-  CHECK(is_refused({}, {}, {99}));
+  const NodeId outside(99);
+  CHECK(is_refused({}, {{outside, 0}}, {}));
+  CHECK(is_refused({}, {{NodeId(), 0}}, {}));
+  CHECK(is_refused({{outside, 0}}, {}, {}));
+  CHECK(is_refused({}, {}, {outside}));
   CHECK(!is_refused({}, {g.d.endpoint()}, {}));
 }
 
@@ -176,9 +178,9 @@ TEST_CASE("an endpoint that is fed twice, or an output that a node does not have
 TEST_CASE("a step graph drops what nothing needs any more", "[passes][prune]") {
   const Diamond g;
   StepGraph graph = g.pruned({g.x}, {g.d});
-  graph.fetches = {{1, 0}};
+  graph.fetches = {{StepNodeId(1), 0}};
   graph.targets = {};
   const StepGraph less = prune(std::move(graph));
   CHECK(names(less) == Names{"x fed", "a"});
-  CHECK(inputs(less, 1) == std::vector<Endpoint>{{0, 0}});
+  CHECK(inputs(less, StepNodeId(1)) == std::vector<StepEndpoint>{{StepNodeId(0), 0}});
 }

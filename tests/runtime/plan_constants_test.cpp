@@ -193,8 +193,8 @@ TEST_CASE("an error of a constant's copy names the constant's node", "[runtime][
   {
     Graph whole;
     const auto c = constant(whole, 1.0f, {.name = "weights"});
-    graph.append(c.node());
-    graph.fetches.push_back({0, 0});
+    const StepNodeId id = graph.append(c.node(), 0);
+    graph.fetches.push_back({id, 0});
   }
   place.memory.on_start = [&] { place.memory.waiting[0].second(resource_exhausted("full"), AnyTensor()); };
   PlanOptions options;

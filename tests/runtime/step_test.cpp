@@ -124,8 +124,8 @@ TEST_CASE("a plan refuses what it cannot run, with the node", "[runtime][step]")
   CHECK(unfed.node() == "x");
   CHECK(status_of_plan(prune(*graph.store(), feed, fetch, {}), ops<Identity>).code() == Code::not_found);
   StepGraph reversed = prune(*graph.store(), feed, fetch, {});
-  for (const StepNode& node : reversed.nodes) {
-    if (node.op->name == "Mul") reversed.inputs_of(node)[0].node = static_cast<NodeId>(&node - reversed.nodes.data());
+  for (const StepNodeId id : reversed.nodes.indices()) {
+    if (reversed.node(id).op->name == "Mul") reversed.inputs_of(reversed.node(id))[0].node = id;
   }
   CHECK(status_of_plan(std::move(reversed), planned.ops).code() == Code::invalid_argument);
 }

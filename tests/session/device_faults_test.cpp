@@ -230,6 +230,6 @@ TEST_CASE("edges that do not exist are refused", "[session]") {
   const Feed feed{x, Tensor<float>(1.0f)};
   CHECK_THROWS_AS(session.run({feed}, AnyOutput(graph.store(), {y.node_id(), 5})), Error);
   CHECK_THROWS_AS(session.run({feed}, AnyOutput(graph.store(), {y.node_id(), -1})), Error);
-  CHECK_THROWS_AS(session.run({feed}, AnyOutput(graph.store(), {999'999, 0})), Error);
-  CHECK_THROWS_AS(session.run({{AnyOutput(graph.store(), {999'999, 0}), Tensor<float>(1.0f)}}, y), Error);
+  CHECK_THROWS_AS(session.run({feed}, AnyOutput(graph.store(), {NodeId(999'999), 0})), Error);
+  CHECK_THROWS_AS(session.run({{AnyOutput(graph.store(), {NodeId(999'999), 0}), Tensor<float>(1.0f)}}, y), Error);
 }

@@ -38,8 +38,7 @@ class GradientBuilder {
   using Contributions = std::vector<Gradient>;
 
   static std::uint64_t key(Endpoint edge) {
-    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(edge.node)) << 32 |
-           static_cast<std::uint32_t>(edge.index);
+    return static_cast<std::uint64_t>(edge.node.position()) << 32 | static_cast<std::uint32_t>(edge.index);
   }
   std::size_t index(NodeId id) const { return static_cast<std::size_t>(id - first_); }
   bool is_x(Endpoint edge) const { return x_edges_.contains(key(edge)); }
@@ -66,7 +65,7 @@ class GradientBuilder {
       x_edges_.insert(key(x.endpoint()));
     }
     for (const AnyOutput& stop : options_.stop_gradients) stopped_edges_.insert(key(stop.endpoint()));
-    for (NodeId id = first_; id <= last_; ++id) {
+    for (const NodeId id : IndexRange(first_, last_ + 1)) {
       const Node& node = graph_.node(id);
       require_order(node, id);
       if (node.op->gradient_stops) continue;
@@ -193,8 +192,7 @@ class GradientBuilder {
   std::span<const AnyOutput> ys_;
   std::span<const AnyOutput> xs_;
   const GradientOptions& options_;
-  NodeId first_ = 0;
-  NodeId last_ = 0;
+  NodeId first_, last_;
   std::vector<bool> depends_;
   std::vector<bool> has_x_;
   std::unordered_set<std::uint64_t> x_edges_;

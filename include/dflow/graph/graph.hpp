@@ -51,7 +51,7 @@ class Graph {
   std::size_t num_nodes() const;
   /// Counts up with every node.
   std::uint64_t version() const;
-  /// Precondition: 0 <= id < num_nodes(). The reference stays valid while the graph lives.
+  /// Precondition: the id is one of the graph's `num_nodes()`. The reference stays valid while the graph lives.
   const Node& node(NodeId id) const;
   /// The node of that full name, or an invalid Operation.
   Operation find(std::string_view name) const;

@@ -80,9 +80,10 @@ DFLOW_INLINE std::string_view nearest_name(const GraphStore& graph, std::string_
   constexpr std::size_t longest = 100;
   std::size_t within = std::min<std::size_t>(3, name.size());
   std::string_view nearest;
+  if (name.size() > longest) return nearest;
   const GraphStore::Nodes nodes = graph.nodes();
-  for (std::size_t i = 0; i < nodes.size() && name.size() <= longest; ++i) {
-    const std::string_view other = nodes[i].name;
+  for (const NodeId id : nodes.indices()) {
+    const std::string_view other = nodes[id].name;
     if (other.size() + within <= name.size() || name.size() + within <= other.size()) continue;
     const std::size_t distance = edit_distance(name, other);
     if (distance < within) {
@@ -135,7 +136,7 @@ DFLOW_INLINE std::uint64_t Graph::seed() const { return store()->options().seed;
 
 DFLOW_INLINE Operation Graph::find(std::string_view name) const {
   const NodeId id = store()->find(name);
-  return id < 0 ? Operation() : Operation(store(), id);
+  return id.is_valid() ? Operation(store(), id) : Operation();
 }
 
 DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {

@@ -28,11 +28,11 @@ class GraphDefBuilder {
     const GraphStore::Nodes nodes = graph_.nodes();
     def.seed = graph_.options().seed;
     def.nodes.reserve(nodes.size());
-    for (std::size_t i = 0; i < nodes.size(); ++i) def.nodes.push_back(build_node(nodes[i]));
+    for (const NodeId id : nodes.indices()) def.nodes.push_back(build_node(nodes[id]));
     for (const auto& [name, ids] : graph_.collections()) {
       std::vector<std::string>& members = def.collections.emplace_back(name, std::vector<std::string>()).second;
       for (const NodeId id : ids) {
-        if (static_cast<std::size_t>(id) < nodes.size()) members.push_back(graph_.node(id).name);
+        if (id.position() < nodes.size()) members.push_back(graph_.node(id).name);
       }
     }
     return def;
@@ -54,7 +54,7 @@ class GraphDefBuilder {
     }
     for (const NodeId input : node.control_inputs) def.inputs.push_back("^" + graph_.node(input).name);
     if (node.attrs != nullptr) add_attrs(node, def);
-    if (node.colocated_with >= 0) def.colocated_with = graph_.node(node.colocated_with).name;
+    if (node.colocated_with.is_valid()) def.colocated_with = graph_.node(node.colocated_with).name;
     if (node.where.line() != 0) {
       def.file = node.where.file_name();
       def.line = node.where.line();

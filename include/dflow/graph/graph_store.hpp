@@ -17,7 +17,7 @@
 namespace dflow {
 
 /// The nodes of a graph, its name index, its collections and its scope stack: what `Graph` owns and what Outputs point
-/// into. Node ids are positions in the order of appending, and a node once appended is never changed.
+/// into. Node ids count up in the order of appending, and a node once appended is never changed.
 ///
 /// Thread safety: one thread at a time builds (several need the caller's lock). Meanwhile any thread may call what is
 /// declared as such below; nodes are read without a lock.
@@ -28,7 +28,7 @@ class GraphStore {
     std::string name_prefix;  ///< "" or "layer1/"
     std::string device;
     std::vector<NodeId> control_inputs;
-    NodeId colocated_with = -1;
+    NodeId colocated_with;
     /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
     /// (`At::where`), which inside the library is a line of the library: so whatever a gradient, a layer or an
     /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back
@@ -36,12 +36,13 @@ class GraphStore {
     std::optional<std::source_location> where;
   };
 
-  /// The nodes of a graph as many as there were when the view was made: what passes go through. Indexable by position.
+  /// The nodes of a graph as many as there were when the view was made: what passes go through.
   class Nodes {
    public:
     explicit Nodes(const NodeList& nodes) noexcept : nodes_(&nodes), size_(nodes.size()) {}
     std::size_t size() const noexcept { return size_; }
-    const Node& operator[](std::size_t i) const noexcept { return (*nodes_)[i]; }
+    const Node& operator[](NodeId id) const noexcept { return (*nodes_)[id.position()]; }
+    IndexRange<NodeId> indices() const noexcept { return IndexRange<NodeId>(size_); }
 
    private:
     const NodeList* nodes_;
@@ -76,11 +77,11 @@ class GraphStore {
   std::uint64_t version() const noexcept { return nodes_->size(); }
   /// Precondition: the id is that of a handle, or below a `size()` that this thread has seen. Valid while the store
   /// lives.
-  const Node& node(NodeId id) const noexcept { return (*nodes_)[static_cast<std::size_t>(id)]; }
+  const Node& node(NodeId id) const noexcept { return (*nodes_)[id.position()]; }
   Nodes nodes() const noexcept { return Nodes(*nodes_); }
   /// What keeps the nodes where they are, though the store may go: of compiled steps, which refer to them.
   std::shared_ptr<const NodeList> keep_nodes() const noexcept { return nodes_; }
-  /// The node of that full name, or -1.
+  /// The node of that full name, else none.
   NodeId find(std::string_view name) const;
   /// The members of a named list, in the order of insertion.
   std::vector<NodeId> collection(std::string_view name) const;

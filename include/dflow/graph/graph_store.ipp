@@ -4,7 +4,6 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -59,8 +58,8 @@ DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation&
   };
   if (operation.graph() != &graph) reject("an operation is empty or belongs to another graph");
   const NodeId id = operation.node_id();
-  if (id < 0 || static_cast<std::size_t>(id) >= graph.num_appended())
-    reject(str_cat("the graph has no node number ", id));
+  if (!id.is_valid() || id.position() >= graph.num_appended())
+    reject(str_cat("the graph has no node number ", id.value()));
 }
 
 DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name, std::source_location where) {
@@ -143,7 +142,7 @@ DFLOW_INLINE GraphStore::GraphStore(GraphOptions options)
 DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.options_) {
   const std::shared_lock lock(other.mutex_);
   const Nodes nodes = other.nodes();
-  for (std::size_t i = 0; i < nodes.size(); ++i) append(nodes[i]);
+  for (const NodeId id : nodes.indices()) append(nodes[id]);
   next_suffix_ = other.next_suffix_;
   collections_ = other.collections_;
   random_ops_ = other.random_ops_;
@@ -153,10 +152,10 @@ DFLOW_INLINE GraphStore::~GraphStore() = default;
 
 DFLOW_INLINE NodeId GraphStore::append(Node node) {
   const std::size_t position = nodes_->num_appended();
-  if (position >= static_cast<std::size_t>(std::numeric_limits<NodeId>::max())) {
+  if (position >= NodeId::max_position) {
     throw_error(resource_exhausted("the graph has as many nodes as it can have"));
   }
-  const auto id = static_cast<NodeId>(position);
+  const NodeId id(position);
   nodes_->reserve_one();
   const std::unique_lock lock(mutex_);
   node_of_name_.emplace(node.name, id);
@@ -180,8 +179,8 @@ DFLOW_INLINE std::uint64_t GraphStore::count_random_ops(std::uint64_t count) {
 DFLOW_INLINE NodeId GraphStore::find(std::string_view name) const {
   const std::shared_lock lock(mutex_);
   const auto found = node_of_name_.find(name);
-  const bool is_there = found != node_of_name_.end() && static_cast<std::size_t>(found->second) < size();
-  return is_there ? found->second : -1;
+  const bool is_there = found != node_of_name_.end() && found->second.position() < size();
+  return is_there ? found->second : NodeId();
 }
 
 DFLOW_INLINE std::vector<NodeId> GraphStore::collection(std::string_view name) const {

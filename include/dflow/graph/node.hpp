@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/strong_index.hpp>
 #include <dflow/core/dtype.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/graph/op_def.hpp>
@@ -12,17 +13,19 @@
 
 namespace dflow {
 
-/// Position of a node in its graph; inputs always have smaller ids, so ids are a topological order, except for the back
-/// edges of loops.
-using NodeId = std::int32_t;
+/// The number of a node in its graph; inputs always have smaller ids, so ids are a topological order, except for the
+/// back edges of loops.
+using NodeId = StrongIndex<struct NodeTag>;
 
-/// Output `index` of node `node`.
-struct Endpoint {
-  NodeId node = -1;
+/// Output `index` of node `node`, which is numbered by `Index`.
+template <class Index>
+struct BasicEndpoint {
+  Index node;
   std::int32_t index = 0;
 
-  friend constexpr bool operator==(const Endpoint&, const Endpoint&) = default;
+  friend constexpr bool operator==(const BasicEndpoint&, const BasicEndpoint&) = default;
 };
+using Endpoint = BasicEndpoint<NodeId>;
 
 /// Element type and inferred shape of one output.
 struct OutputInfo {
@@ -52,7 +55,7 @@ struct Node {
   /// The op's `Attrs` struct; null means all defaults. Shared between copies and never written.
   std::shared_ptr<const void> attrs;
   std::string device;          ///< a full or partial device name, empty for no constraint
-  NodeId colocated_with = -1;  ///< must be placed where that node is
+  NodeId colocated_with;       ///< valid: must be placed where that node is
   std::source_location where;  ///< where in the user's program it was built
 
   template <class Op>

@@ -39,7 +39,7 @@ class Operation {
 
  private:
   GraphStore* graph_ = nullptr;
-  NodeId node_ = -1;
+  NodeId node_;
 };
 
 /// An edge of the graph whose element type is known at run time only.

@@ -2,20 +2,27 @@
 
 #include <dflow/graph/node.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
 namespace dflow {
 
+/// The number of a node among those of a step; another step, and the graph, number it differently.
+using StepNodeId = NodeId;
+using StepEndpoint = BasicEndpoint<StepNodeId>;
+
 /// For tables of edges.
 struct EndpointHash {
-  std::size_t operator()(Endpoint of) const noexcept {
-    return static_cast<std::size_t>((static_cast<std::uint64_t>(of.node) << 20 ^ static_cast<std::uint64_t>(of.index)) *
-                                    0x9e3779b97f4a7c15u);
+  template <class Index>
+  std::size_t operator()(BasicEndpoint<Index> of) const noexcept {
+    const auto node = static_cast<std::uint64_t>(of.node.value()), index = static_cast<std::uint64_t>(of.index);
+    return static_cast<std::size_t>((node << 20 ^ index) * 0x9e3779b97f4a7c15u);
   }
 };
 
@@ -39,63 +46,70 @@ struct StepNode {
   const Node* operator->() const noexcept { return node; }
 };
 
-/// The part of a graph that one kind of step needs: what passes transform and plans are made from. Node ids are
-/// positions in `nodes`, which stand in a topological order (but for the back edges of loops). Nodes are placed: their
-/// devices, `placed_on`, say who is together.
+/// The part of a graph that one kind of step needs: what passes transform and plans are made from. Its nodes stand in a
+/// topological order (but for the back edges of loops) and are placed: their devices, `placed_on`, say who is together.
 ///
-/// It refers to the nodes of the graph it comes from, which it keeps alive, and owns those that passes have made.
+/// It refers to the nodes of the graph it comes from, which it keeps alive, and owns those that passes have made. What
+/// a node reads here is `inputs_of` it; `Node::inputs`, as many, name nodes of the graph, or none where it was made.
 ///
 /// Thread safety: a value type.
 struct StepGraph {
-  std::vector<StepNode> nodes;
-  std::vector<Endpoint> inputs;        ///< a stretch for each node
-  std::vector<NodeId> control_inputs;  ///< the same
-  std::vector<Endpoint> feeds;         ///< edges whose tensors the caller gives; their producers need not run
-  std::vector<Endpoint> fetches;       ///< edges whose tensors the caller gets; a fetch may be one of the feeds
-  std::vector<NodeId> targets;         ///< nodes that must run although nothing is fetched from them
-  std::shared_ptr<const void> graph;   ///< keeps the nodes that come from it
+  IndexedVector<StepNodeId, StepNode> nodes;
+  std::vector<StepEndpoint> inputs;        ///< a stretch for each node
+  std::vector<StepNodeId> control_inputs;  ///< the same
+  std::vector<StepEndpoint> feeds;         ///< edges whose tensors the caller gives; their producers need not run
+  std::vector<StepEndpoint> fetches;       ///< edges whose tensors the caller gets; a fetch may be one of the feeds
+  std::vector<StepNodeId> targets;         ///< nodes that must run although nothing is fetched from them
+  std::shared_ptr<const void> graph;       ///< keeps the nodes that come from it
   /// Nodes that were made for this step, which do not move; a list that copies share is not added to.
   std::vector<std::shared_ptr<std::deque<Node>>> made;
 
-  const StepNode& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
-  StepNode& node(NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
-  const OutputInfo& output(Endpoint endpoint) const {
-    return node(endpoint.node)->outputs[static_cast<std::size_t>(endpoint.index)];
+  const StepNode& node(StepNodeId id) const { return nodes[id]; }
+  StepNode& node(StepNodeId id) { return nodes[id]; }
+  const OutputInfo& output(StepEndpoint endpoint) const {
+    return nodes[endpoint.node]->outputs[static_cast<std::size_t>(endpoint.index)];
   }
-  std::span<const Endpoint> inputs_of(const StepNode& node) const {
+  std::span<const StepEndpoint> inputs_of(const StepNode& node) const {
     return {inputs.data() + node.input_begin, node.num_inputs};
   }
-  std::span<Endpoint> inputs_of(const StepNode& node) { return {inputs.data() + node.input_begin, node.num_inputs}; }
-  std::span<const NodeId> controls_of(const StepNode& node) const {
+  std::span<StepEndpoint> inputs_of(const StepNode& node) {
+    return {inputs.data() + node.input_begin, node.num_inputs};
+  }
+  std::span<const StepNodeId> controls_of(const StepNode& node) const {
     return {control_inputs.data() + node.control_begin, node.num_controls};
   }
-  std::span<NodeId> controls_of(const StepNode& node) {
+  std::span<StepNodeId> controls_of(const StepNode& node) {
     return {control_inputs.data() + node.control_begin, node.num_controls};
   }
 
   /// Appends what `like` is, with inputs of its own. Precondition: its node lives as long as `graph` or `made`.
-  NodeId append(StepNode like, std::span<const Endpoint> its_inputs, std::span<const NodeId> its_controls);
-  /// Appends a node that is this step's alone, with the inputs it says.
-  NodeId append(Node new_node, std::int32_t placed_on = -1);
+  StepNodeId append(StepNode like, std::span<const StepEndpoint> its_inputs, std::span<const StepNodeId> its_controls);
+  /// Appends a node that is this step's alone; whatever inputs of a graph `new_node` names are forgotten.
+  StepNodeId append(Node new_node, std::int32_t placed_on, std::span<const StepEndpoint> its_inputs = {},
+                    std::span<const StepNodeId> its_controls = {});
   /// Puts a node that is this step's alone in the place of one, on its device.
-  void replace(NodeId id, Node new_node, std::span<const Endpoint> its_inputs, std::span<const NodeId> its_controls);
+  void replace(StepNodeId id, Node new_node, std::span<const StepEndpoint> its_inputs,
+               std::span<const StepNodeId> its_controls);
   /// Lets go of the attributes of a node that nothing reads any more. Precondition: it was made, and since `made` was
   /// last shared.
-  void drop_made_attrs(NodeId id);
+  void drop_made_attrs(StepNodeId id);
   /// Lets go of all nodes that were made and are not in `nodes`.
   void drop_unused_made();
 };
 
 /// Where each of some edges stands among them: feeds, say.
+template <class Index>
 class EdgePositions {
  public:
+  using Edge = BasicEndpoint<Index>;
+
   EdgePositions() = default;
   /// Precondition: their nodes are below `num_nodes`.
-  EdgePositions(std::span<const Endpoint> edges, std::size_t num_nodes);
+  EdgePositions(const std::vector<Edge>& edges, std::size_t num_nodes);
 
   /// -1 for an edge that is not among them; of several alike any one.
-  std::int32_t find(Endpoint edge) const noexcept;
-  bool contains(Endpoint edge) const noexcept { return find(edge) >= 0; }
+  std::int32_t find(Edge edge) const noexcept;
+  bool contains(Edge edge) const noexcept { return find(edge) >= 0; }
   /// Position of an edge that is there twice, else -1.
   std::int32_t twice() const noexcept { return twice_; }
 
@@ -104,8 +118,8 @@ class EdgePositions {
     std::int32_t index;  ///< of the output
     std::int32_t position;
   };
-  std::vector<std::int32_t> first_;  ///< by node, into `entries_`; one more for the end
-  std::vector<Entry> entries_;       ///< of each node in the order of its outputs
+  IndexedVector<Index, std::int32_t> first_;  ///< into `entries_`; one more for the end
+  std::vector<Entry> entries_;                ///< of each node in the order of its outputs
   std::int32_t twice_ = -1;
 };
 
@@ -114,6 +128,38 @@ void require_topological_order(const StepGraph& graph);
 
 /// The tensor that a node of role `constant` stands for.
 AnyTensor constant_value(const Node& node);
+
+// ---- edges by number ----
+
+// Sorted by counting, so that a node costs the same among few and among many.
+template <class Index>
+EdgePositions<Index>::EdgePositions(const std::vector<Edge>& edges, std::size_t num_nodes) {
+  if (edges.empty()) return;
+  first_.resize(num_nodes + 1);
+  for (const Edge edge : edges) ++first_[edge.node];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());  // where each node's end
+  entries_.resize(edges.size());
+  for (std::size_t i = edges.size(); i-- > 0;) {
+    entries_[static_cast<std::size_t>(--first_[edges[i].node])] = {edges[i].index, static_cast<std::int32_t>(i)};
+  }
+  for (const Index node : IndexRange<Index>(num_nodes)) {
+    const auto begin = entries_.begin() + first_[node], end = entries_.begin() + first_[node + 1];
+    if (end - begin < 2) continue;
+    std::sort(begin, end, [](const Entry& a, const Entry& b) { return a.index < b.index; });
+    const auto alike =
+        std::adjacent_find(begin, end, [](const Entry& a, const Entry& b) { return a.index == b.index; });
+    if (alike != end && twice_ < 0) twice_ = alike->position;
+  }
+}
+
+template <class Index>
+std::int32_t EdgePositions<Index>::find(Edge edge) const noexcept {
+  if (!edge.node.is_valid() || edge.node.position() + 1 >= first_.size()) return -1;
+  const auto begin = entries_.begin() + first_[edge.node], end = entries_.begin() + first_[edge.node + 1];
+  const auto found = std::lower_bound(begin, end, edge.index,
+                                      [](const Entry& entry, std::int32_t index) { return entry.index < index; });
+  return found != end && found->index == edge.index ? found->position : -1;
+}
 
 }  // namespace dflow
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -74,7 +73,7 @@ class GraphImporter {
 
  private:
   using Index = std::uint32_t;
-  static constexpr NodeId not_built = -1;
+  static constexpr NodeId not_built = NodeId();
 
   [[noreturn]] void fail(const NodeDef& node, const std::string& message) const {
     throw_error(at(node, invalid_argument(message)));
@@ -97,7 +96,7 @@ class GraphImporter {
       fail_graph(str_cat("the graph has version ", def_.version, "; this library reads versions 1 to ",
                          GraphDef::current_version));
     }
-    const std::size_t room = static_cast<std::size_t>(std::numeric_limits<NodeId>::max()) - graph_.size();
+    const std::size_t room = NodeId::max_position - graph_.size();
     const std::size_t most = std::min(options_.max_nodes, room);
     if (def_.nodes.size() > most) {
       fail_graph(str_cat("the graph has ", def_.nodes.size(), " nodes, more than the limit of ", most));

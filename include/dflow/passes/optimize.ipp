@@ -19,23 +19,27 @@ namespace detail {
 
 DFLOW_INLINE bool is_constant(const StepNode& node) { return node.op->role == OpRole::constant && !node.is_fed_only; }
 
-DFLOW_INLINE std::vector<bool> fed_nodes(const StepGraph& graph) {
-  std::vector<bool> is_fed(graph.nodes.size());
-  for (const Endpoint feed : graph.feeds) is_fed[static_cast<std::size_t>(feed.node)] = true;
+template <class T>
+using ByStepNode = IndexedVector<StepNodeId, T>;
+
+DFLOW_INLINE ByStepNode<bool> fed_nodes(const StepGraph& graph) {
+  ByStepNode<bool> is_fed(graph.nodes.size());
+  for (const StepEndpoint feed : graph.feeds) is_fed[feed.node] = true;
   return is_fed;
 }
 
 /// Runs one node on the host, outside any step. Empty if its kernel does not exist, is asynchronous or fails: the node
 /// then stays, and fails in the step that runs it.
 DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& graph, const Node& node,
-                                                            std::span<const Endpoint> edges, const PassContext& pass) {
+                                                            std::span<const StepEndpoint> edges,
+                                                            const PassContext& pass) {
   const DeviceContext& host = *pass.host;
   const KernelEntry* entry = pass.kernels->find(host.type, node.op->name);
   if (entry == nullptr || entry->op != node.op || !entry->supports_types(node.types)) return std::nullopt;
   std::vector<AnyTensor> slots;
   std::vector<OutputInfo> inputs;
   std::vector<std::int32_t> input_slots;
-  for (const Endpoint input : edges) {
+  for (const StepEndpoint input : edges) {
     input_slots.push_back(static_cast<std::int32_t>(slots.size()));
     slots.push_back(constant_value(*graph.node(input.node)));
     inputs.push_back(graph.output(input));
@@ -93,16 +97,15 @@ DFLOW_INLINE bool may_be_folded(const StepNode& node, bool is_fed, bool is_targe
 }
 
 /// For each node, how much needs it: edges, control edges, feeds, fetches and targets.
-DFLOW_INLINE std::vector<std::int32_t> count_needs(const StepGraph& graph) {
-  std::vector<std::int32_t> needs(graph.nodes.size());
-  const auto add = [&](NodeId id) { ++needs[static_cast<std::size_t>(id)]; };
+DFLOW_INLINE ByStepNode<std::int32_t> count_needs(const StepGraph& graph) {
+  ByStepNode<std::int32_t> needs(graph.nodes.size());
   for (const StepNode& node : graph.nodes) {
-    for (const Endpoint input : graph.inputs_of(node)) add(input.node);
-    for (const NodeId control : graph.controls_of(node)) add(control);
+    for (const StepEndpoint input : graph.inputs_of(node)) ++needs[input.node];
+    for (const StepNodeId control : graph.controls_of(node)) ++needs[control];
   }
-  for (const Endpoint feed : graph.feeds) add(feed.node);
-  for (const Endpoint fetch : graph.fetches) add(fetch.node);
-  for (const NodeId target : graph.targets) add(target);
+  for (const StepEndpoint feed : graph.feeds) ++needs[feed.node];
+  for (const StepEndpoint fetch : graph.fetches) ++needs[fetch.node];
+  for (const StepNodeId target : graph.targets) ++needs[target];
   return needs;
 }
 
@@ -112,16 +115,17 @@ class Folding {
   Folding(StepGraph& graph, const PassContext& context, std::size_t max_bytes)
       : graph_(graph), context_(context), max_bytes_(max_bytes), is_fed_(fed_nodes(graph)) {
     is_target_.resize(graph.nodes.size());
-    for (const NodeId target : graph.targets) is_target_[static_cast<std::size_t>(target)] = true;
+    for (const StepNodeId target : graph.targets) is_target_[target] = true;
   }
 
   /// Whatever is folded begins at a node that reads constants alone, and most steps have none.
   bool has_work() const {
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const StepNode& node = graph_.nodes[i];
-      const std::span<const Endpoint> inputs = std::as_const(graph_).inputs_of(node);
-      if (may_be_folded(node, is_fed_[i], is_target_[i]) &&
-          std::all_of(inputs.begin(), inputs.end(), [&](Endpoint input) { return is_plain_constant(input.node); })) {
+    for (const StepNodeId id : graph_.nodes.indices()) {
+      const StepNode& node = graph_.node(id);
+      const std::span<const StepEndpoint> inputs = std::as_const(graph_).inputs_of(node);
+      if (may_be_folded(node, is_fed_[id], is_target_[id]) &&
+          std::all_of(inputs.begin(), inputs.end(),
+                      [&](StepEndpoint input) { return is_plain_constant(input.node); })) {
         return true;
       }
     }
@@ -137,48 +141,48 @@ class Folding {
     folded_.control_inputs.reserve(graph_.control_inputs.size());
     moved_.resize(graph_.nodes.size());
     needs_ = count_needs(graph_);
-    new_id_.resize(graph_.nodes.size(), -1);
+    new_id_.resize(graph_.nodes.size());
     bool has_changed = false;
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      context_.check_in(i);
-      const StepNode& node = graph_.nodes[i];
-      for (Endpoint& input : graph_.inputs_of(node)) input = place_of(input);
-      for (NodeId& control : graph_.controls_of(node)) control = new_id_[static_cast<std::size_t>(control)];
-      if (fold(i)) {
+    for (const StepNodeId id : graph_.nodes.indices()) {
+      context_.check_in(id.position());
+      const StepNode& node = graph_.node(id);
+      for (StepEndpoint& input : graph_.inputs_of(node)) input = place_of(input);
+      for (StepNodeId& control : graph_.controls_of(node)) control = new_id_[control];
+      if (fold(id)) {
         has_changed = true;
         continue;
       }
       // Who reads a constant waits for what the constant was built after.
-      const bool is_value = is_plain_constant(static_cast<NodeId>(i));
-      new_id_[i] = folded_.append(node, graph_.inputs_of(node), graph_.controls_of(node));
+      const bool is_value = is_plain_constant(id);
+      new_id_[id] = folded_.append(node, graph_.inputs_of(node), graph_.controls_of(node));
       is_value_.push_back(is_value);
-      folded_from_.push_back(-1);
+      folded_from_.emplace_back();
     }
-    for (const Endpoint feed : graph_.feeds) folded_.feeds.push_back(place_of(feed));
-    for (const Endpoint fetch : graph_.fetches) folded_.fetches.push_back(place_of(fetch));
-    for (const NodeId target : graph_.targets) folded_.targets.push_back(new_id_[static_cast<std::size_t>(target)]);
+    for (const StepEndpoint feed : graph_.feeds) folded_.feeds.push_back(place_of(feed));
+    for (const StepEndpoint fetch : graph_.fetches) folded_.fetches.push_back(place_of(fetch));
+    for (const StepNodeId target : graph_.targets) folded_.targets.push_back(new_id_[target]);
     graph_ = std::move(folded_);
     return has_changed;
   }
 
  private:
-  bool is_plain_constant(NodeId id) const {
+  bool is_plain_constant(StepNodeId id) const {
     const StepNode& node = graph_.node(id);
-    return !is_fed_[static_cast<std::size_t>(id)] && is_constant(node) && node.num_controls == 0;
+    return !is_fed_[id] && is_constant(node) && node.num_controls == 0;
   }
 
-  Endpoint place_of(Endpoint edge) const {
-    const auto& outputs = moved_[static_cast<std::size_t>(edge.node)];
-    return outputs.empty() ? Endpoint{new_id_[static_cast<std::size_t>(edge.node)], edge.index}
+  StepEndpoint place_of(StepEndpoint edge) const {
+    const auto& outputs = moved_[edge.node];
+    return outputs.empty() ? StepEndpoint{new_id_[edge.node], edge.index}
                            : outputs[static_cast<std::size_t>(edge.index)];
   }
 
   /// Puts a constant in the place of each of a node's outputs, if it can be computed.
-  bool fold(std::size_t i) {
-    const StepNode& node = graph_.nodes[i];
-    const std::span<const Endpoint> inputs = graph_.inputs_of(node);
-    const auto is_value = [&](Endpoint input) { return is_value_[static_cast<std::size_t>(input.node)]; };
-    if (!may_be_folded(node, is_fed_[i], is_target_[i]) || !std::all_of(inputs.begin(), inputs.end(), is_value)) {
+  bool fold(StepNodeId id) {
+    const StepNode& node = graph_.node(id);
+    const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
+    const auto is_value = [&](StepEndpoint input) { return is_value_[input.node]; };
+    if (!may_be_folded(node, is_fed_[id], is_target_[id]) || !std::all_of(inputs.begin(), inputs.end(), is_value)) {
       return false;
     }
     const std::optional<std::size_t> bytes = known_output_bytes(*node);
@@ -186,31 +190,31 @@ class Folding {
     auto values = evaluate(folded_, *node, inputs, context_);
     if (!values) return false;
     for (std::size_t o = 0; o < values->size(); ++o) {
-      moved_[i].push_back({folded_.append(constant_like(*node, o, std::move((*values)[o])), node.placed_on), 0});
+      moved_[id].push_back({folded_.append(constant_like(*node, o, std::move((*values)[o])), node.placed_on), 0});
       is_value_.push_back(true);
-      folded_from_.push_back(static_cast<NodeId>(i));
+      folded_from_.push_back(id);
     }
-    new_id_[i] = moved_[i].front().node;
-    for (const Endpoint input : inputs) has_been_read(folded_from_[static_cast<std::size_t>(input.node)]);
+    new_id_[id] = moved_[id].front().node;
+    for (const StepEndpoint input : inputs) has_been_read(folded_from_[input.node]);
     return true;
   }
 
   /// A long chain of large values holds two of them at a time.
-  void has_been_read(NodeId folded) {
-    if (folded < 0 || --needs_[static_cast<std::size_t>(folded)] != 0) return;
-    for (const Endpoint value : moved_[static_cast<std::size_t>(folded)]) folded_.drop_made_attrs(value.node);
+  void has_been_read(StepNodeId folded) {
+    if (!folded.is_valid() || --needs_[folded] != 0) return;
+    for (const StepEndpoint value : moved_[folded]) folded_.drop_made_attrs(value.node);
   }
 
   StepGraph& graph_;
   const PassContext& context_;
   std::size_t max_bytes_;
-  std::vector<bool> is_fed_, is_target_;
+  ByStepNode<bool> is_fed_, is_target_;
   StepGraph folded_;
-  std::vector<std::vector<Endpoint>> moved_;  ///< new place of each output of a folded node
-  std::vector<NodeId> new_id_;
-  std::vector<bool> is_value_;       ///< by new id: a constant that is read as such, not fed
-  std::vector<NodeId> folded_from_;  ///< by new id: the node whose value it is, or -1
-  std::vector<std::int32_t> needs_;  ///< of each node, how many have not had its value
+  ByStepNode<std::vector<StepEndpoint>> moved_;  ///< new place of each output of a folded node
+  ByStepNode<StepNodeId> new_id_;
+  ByStepNode<bool> is_value_;           ///< by new id: a constant that is read as such, not fed
+  ByStepNode<StepNodeId> folded_from_;  ///< by new id: the node whose value it is, if it is one's
+  ByStepNode<std::int32_t> needs_;      ///< of each node, how many have not had its value
 };
 
 /// True if it has changed anything.
@@ -223,11 +227,12 @@ DFLOW_INLINE bool fold(StepGraph& graph, const PassContext& context, std::size_t
 DFLOW_INLINE std::uint64_t node_hash(const StepGraph& graph, const StepNode& node) {
   std::uint64_t hash = reinterpret_cast<std::uintptr_t>(node.op);
   for (std::size_t t = 0; t < node->types.size; ++t) hash = mix_hash(hash, static_cast<std::uint64_t>(node->types[t]));
-  for (const Endpoint input : graph.inputs_of(node)) hash = mix_hash(hash, EndpointHash{}(input));
+  for (const StepEndpoint input : graph.inputs_of(node)) hash = mix_hash(hash, EndpointHash{}(input));
   if (node->attrs != nullptr) {
     for (const AttrField& field : node.op->attr_fields) hash = mix_hash(hash, attr_hash(field.get(node->attrs.get())));
   }
-  for (const NodeId control : graph.controls_of(node)) hash = mix_hash(hash, ~static_cast<std::uint64_t>(control));
+  for (const StepNodeId control : graph.controls_of(node))
+    hash = mix_hash(hash, ~static_cast<std::uint64_t>(control.value()));
   return mix_hash(hash, static_cast<std::uint64_t>(node.placed_on));
 }
 
@@ -250,26 +255,26 @@ DFLOW_INLINE bool is_worth_merging(const StepNode& node) {
 
 /// True if it has changed anything.
 DFLOW_INLINE bool merge(StepGraph& graph, const PassContext& context) {
-  const std::vector<bool> is_fed = fed_nodes(graph);
+  const ByStepNode<bool> is_fed = fed_nodes(graph);
   bool has_changed = false;
-  std::vector<NodeId> same_as(graph.nodes.size());
+  ByStepNode<StepNodeId> same_as(graph.nodes.size());
   PositionTable seen;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    context.check_in(i);
-    const auto id = static_cast<NodeId>(i);
-    const StepNode& node = graph.nodes[i];
-    same_as[i] = id;
-    for (Endpoint& input : graph.inputs_of(node)) input.node = same_as[static_cast<std::size_t>(input.node)];
-    for (NodeId& control : graph.controls_of(node)) control = same_as[static_cast<std::size_t>(control)];
-    if (is_fed[i] || node.is_fed_only || node.op->is_stateful || node.num_outputs == 0 || !is_worth_merging(node))
+  for (const StepNodeId id : graph.nodes.indices()) {
+    context.check_in(id.position());
+    const StepNode& node = graph.node(id);
+    same_as[id] = id;
+    for (StepEndpoint& input : graph.inputs_of(node)) input.node = same_as[input.node];
+    for (StepNodeId& control : graph.controls_of(node)) control = same_as[control];
+    if (is_fed[id] || node.is_fed_only || node.op->is_stateful || node.num_outputs == 0 || !is_worth_merging(node))
       continue;
-    const NodeId twin = seen.find_or_insert(
-        node_hash(graph, node), id, [&](NodeId other) { return computes_the_same(graph, graph.node(other), node); });
-    if (twin < 0) continue;
-    same_as[i] = twin;
+    const StepNodeId twin(seen.find_or_insert(node_hash(graph, node), id.value(), [&](std::int32_t other) {
+      return computes_the_same(graph, graph.node(StepNodeId(other)), node);
+    }));
+    if (!twin.is_valid()) continue;
+    same_as[id] = twin;
     has_changed = true;
   }
-  for (Endpoint& fetch : graph.fetches) fetch.node = same_as[static_cast<std::size_t>(fetch.node)];
+  for (StepEndpoint& fetch : graph.fetches) fetch.node = same_as[fetch.node];
   return has_changed;
 }
 
@@ -284,7 +289,7 @@ DFLOW_INLINE bool has_kernel_for(const KernelEntry& kernel, const TypeArgs& type
 
 /// Makes the node `reader` do the work of `first`, its first input, too, if there is a kernel for that. Errors and
 /// traces name both, and the line where the first was built: what can go wrong when it runs is in its shapes.
-DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId reader,
+DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, StepNodeId reader,
                             std::span<const Fusions::Entry> entries) {
   const StepNode& second = graph.node(reader);
   for (const Fusions::Entry& entry : entries) {
@@ -299,15 +304,13 @@ DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId read
     both.name = str_cat(first->name, " + ", second->name);
     both.where = first->where;
     both.attrs = std::move(attrs);
-    const std::span<const Endpoint> of_first = graph.inputs_of(first), of_second = graph.inputs_of(second);
-    std::vector<Endpoint> inputs(of_first.begin(), of_first.end());
+    const std::span<const StepEndpoint> of_first = graph.inputs_of(first), of_second = graph.inputs_of(second);
+    std::vector<StepEndpoint> inputs(of_first.begin(), of_first.end());
     inputs.insert(inputs.end(), of_second.begin() + 1, of_second.end());
-    std::vector<NodeId> controls(graph.controls_of(second).begin(), graph.controls_of(second).end());
-    for (const NodeId control : graph.controls_of(first)) {
+    std::vector<StepNodeId> controls(graph.controls_of(second).begin(), graph.controls_of(second).end());
+    for (const StepNodeId control : graph.controls_of(first)) {
       if (std::find(controls.begin(), controls.end(), control) == controls.end()) controls.push_back(control);
     }
-    both.inputs = inputs;
-    both.control_inputs = controls;
     graph.replace(reader, std::move(both), inputs, controls);
     return true;
   }
@@ -317,22 +320,22 @@ DFLOW_INLINE bool fuse_pair(StepGraph& graph, const StepNode& first, NodeId read
 /// True if it has changed anything.
 DFLOW_INLINE bool fuse(StepGraph& graph, const PassContext& context) {
   if (context.fusions == nullptr || context.fusions->empty()) return false;
-  std::vector<std::int32_t> needs;
+  ByStepNode<std::int32_t> needs;
   bool has_changed = false;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    context.check_in(i);
-    const StepNode& reader = graph.nodes[i];
+  for (const StepNodeId id : graph.nodes.indices()) {
+    context.check_in(id.position());
+    const StepNode& reader = graph.node(id);
     if (reader.placed_on < 0 || reader.num_inputs == 0 || reader.is_fed_only) continue;
     const std::span<const Fusions::Entry> entries = context.fusions->on(static_cast<std::size_t>(reader.placed_on));
     if (std::none_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.reader == reader.op; })) {
       continue;
     }
-    const NodeId id = graph.inputs_of(reader).front().node;
-    const StepNode& first = graph.node(id);
+    const StepNodeId source = graph.inputs_of(reader).front().node;
+    const StepNode& first = graph.node(source);
     if (first.placed_on != reader.placed_on || first.is_fed_only) continue;
     if (needs.empty()) needs = count_needs(graph);
-    if (needs[static_cast<std::size_t>(id)] != 1) continue;
-    has_changed |= fuse_pair(graph, first, static_cast<NodeId>(i), entries);
+    if (needs[source] != 1) continue;
+    has_changed |= fuse_pair(graph, first, id, entries);
   }
   return has_changed;
 }

@@ -21,7 +21,7 @@ namespace detail {
 /// What has come to a place: an output of a node by its number, or something else of it.
 struct BroughtTo {
   enum What : std::int32_t { control_edge = -1, constant_copy = -2, constant_wait = -3 };
-  NodeId node = -1;
+  StepNodeId node;
   std::int32_t what = 0;
   std::size_t device = 0;
   std::size_t memory = 0;
@@ -31,27 +31,27 @@ struct BroughtTo {
 /// By what node it is there.
 class BroughtNodes {
  public:
-  /// Its position, and whether it is new: -1 until it is set.
+  /// Its position, and whether it is new: without a node until one is set.
   std::pair<std::size_t, bool> add(const BroughtTo& to) {
     const auto end = static_cast<std::int32_t>(brought_.size());
     const std::int32_t found = table_.find_or_insert(hash(to), end, [&](std::int32_t i) { return is_at(i, to); });
-    if (found < 0) brought_.emplace_back(to, -1);
+    if (found < 0) brought_.emplace_back(to, StepNodeId());
     return {static_cast<std::size_t>(found < 0 ? end : found), found < 0};
   }
-  NodeId& at(std::size_t position) { return brought_[position].second; }
+  StepNodeId& at(std::size_t position) { return brought_[position].second; }
   /// Null if it has not come there.
-  const NodeId* find(const BroughtTo& to) const {
+  const StepNodeId* find(const BroughtTo& to) const {
     const std::int32_t found = table_.find(hash(to), [&](std::int32_t i) { return is_at(i, to); });
     return found < 0 ? nullptr : &brought_[static_cast<std::size_t>(found)].second;
   }
 
  private:
   static std::uint64_t hash(const BroughtTo& to) {
-    return mix_hash(mix_hash(EndpointHash{}({to.node, to.what}), to.device), to.memory);
+    return mix_hash(mix_hash(EndpointHash{}(StepEndpoint{to.node, to.what}), to.device), to.memory);
   }
   bool is_at(std::int32_t i, const BroughtTo& to) const { return brought_[static_cast<std::size_t>(i)].first == to; }
 
-  std::vector<std::pair<BroughtTo, NodeId>> brought_;
+  std::vector<std::pair<BroughtTo, StepNodeId>> brought_;
   PositionTable table_;
 };
 
@@ -65,7 +65,7 @@ class Partitioner {
         kernels_(kernels),
         client_(client),
         parts_(devices.size()),
-        new_id_(graph_.nodes.size(), -1),
+        new_id_(graph_.nodes.size()),
         host_outputs_(graph_.nodes.size()),
         feeds_(graph_.feeds, graph_.nodes.size()),
         has_feed_(graph_.nodes.size()),
@@ -76,17 +76,17 @@ class Partitioner {
       parts_[d].graph.graph = graph_.graph;
       parts_[d].graph.made = graph_.made;
     }
-    for (const Endpoint feed : graph_.feeds) has_feed_[at(feed.node)] = true;
+    for (const StepEndpoint feed : graph_.feeds) has_feed_[feed.node] = true;
   }
 
   Partitions partition() {
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-      const StepNode& node = graph_.nodes[i];
-      if (!node.is_fed_only && node.op->role != OpRole::constant) add_node(static_cast<NodeId>(i));
+    for (const StepNodeId id : graph_.nodes.indices()) {
+      const StepNode& node = graph_.node(id);
+      if (!node.is_fed_only && node.op->role != OpRole::constant) add_node(id);
     }
     for (std::size_t f = 0; f < graph_.fetches.size(); ++f) add_fetch(f);
-    for (const NodeId target : graph_.targets) {
-      if (new_id_[at(target)] >= 0) part_of(target).graph.targets.push_back(new_id_[at(target)]);
+    for (const StepNodeId target : graph_.targets) {
+      if (new_id_[target].is_valid()) part_of(target).graph.targets.push_back(new_id_[target]);
     }
     for (Partition& part : parts_) {
       if (!part.graph.nodes.empty()) result_.parts.push_back(std::move(part));
@@ -108,25 +108,23 @@ class Partitioner {
   };
   /// What a node waits for on another device, and the Recv that says that all of it has run.
   struct JoinedControls {
-    std::vector<NodeId> sources;
+    std::vector<StepNodeId> sources;
     std::size_t to = 0;
-    NodeId node = -1;  ///< -1: one by one
+    StepNodeId node;  ///< none: one by one
   };
   /// What has crossed to a device that way.
   struct JoinedTo {
-    std::unordered_set<NodeId> sources;
+    std::unordered_set<StepNodeId> sources;
     std::size_t num_lists = 0;
   };
   /// Fewer control edges from one device cross one by one, each for all its readers.
   static constexpr std::size_t min_joined = 4;
   static constexpr std::size_t client_place = static_cast<std::size_t>(-1);
 
-  static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
-
-  std::size_t device(NodeId id) const { return static_cast<std::size_t>(graph_.node(id).placed_on); }
+  std::size_t device(StepNodeId id) const { return static_cast<std::size_t>(graph_.node(id).placed_on); }
   const DeviceInfo& info(std::size_t device) const { return device == client_place ? client_ : devices_[device]; }
-  Partition& part_of(NodeId id) { return parts_[device(id)]; }
-  bool is_constant(NodeId id) const { return graph_.node(id).op->role == OpRole::constant && !has_feed_[at(id)]; }
+  Partition& part_of(StepNodeId id) { return parts_[device(id)]; }
+  bool is_constant(StepNodeId id) const { return graph_.node(id).op->role == OpRole::constant && !has_feed_[id]; }
 
   // ---- memories ----
 
@@ -148,69 +146,70 @@ class Partitioner {
   const KernelEntry* entry_of(const StepNode& node, std::size_t device) const {
     return has_own_memory(device) ? kernels_[device].find(info(device).type, node.op->name) : nullptr;
   }
-  Place place_of(Endpoint edge) const {
-    return place_at(device(edge.node), graph_.output(edge).dtype, host_outputs_[at(edge.node)],
+  Place place_of(StepEndpoint edge) const {
+    return place_at(device(edge.node), graph_.output(edge).dtype, host_outputs_[edge.node],
                     static_cast<std::size_t>(edge.index));
   }
 
-  NodeId append(std::size_t device, Node made) {
-    return parts_[device].graph.append(std::move(made), static_cast<std::int32_t>(device));
+  StepNodeId append(std::size_t device, Node made, std::span<const StepEndpoint> inputs = {},
+                    std::span<const StepNodeId> controls = {}) {
+    return parts_[device].graph.append(std::move(made), static_cast<std::int32_t>(device), inputs, controls);
   }
 
-  void add_node(NodeId id) {
+  void add_node(StepNodeId id) {
     const std::size_t here = device(id);
     const StepNode& node = graph_.node(id);
     std::vector<bool> host_inputs;
     if (const KernelEntry* entry = entry_of(node, here)) {
       host_inputs = host_inputs_of(*node, *entry);
-      host_outputs_[at(id)] = host_outputs_of(*node, *entry);
+      host_outputs_[id] = host_outputs_of(*node, *entry);
     }
     inputs_.clear();
-    for (const Endpoint input : graph_.inputs_of(node)) {
+    for (const StepEndpoint input : graph_.inputs_of(node)) {
       inputs_.push_back(bring(input, place_at(here, graph_.output(input).dtype, host_inputs, inputs_.size())));
     }
-    new_id_[at(id)] = parts_[here].graph.append(node, inputs_, bring_controls(id, here));
+    new_id_[id] = parts_[here].graph.append(node, inputs_, bring_controls(id, here));
   }
 
   // ---- control edges ----
 
   /// A constant that is in the step for its value, but was built after something.
-  bool is_late_constant(NodeId id) const {
+  bool is_late_constant(StepNodeId id) const {
     return graph_.node(id).op->role == OpRole::constant && graph_.node(id).num_controls != 0;
   }
 
-  std::vector<NodeId> bring_controls(NodeId id, std::size_t to) {
-    std::vector<NodeId> controls;
-    std::vector<std::vector<NodeId>> crossing;  // by device
-    for (const NodeId control : graph_.controls_of(graph_.node(id))) {
+  std::vector<StepNodeId> bring_controls(StepNodeId id, std::size_t to) {
+    std::vector<StepNodeId> controls;
+    std::vector<std::vector<StepNodeId>> crossing;  // by device
+    for (const StepNodeId control : graph_.controls_of(graph_.node(id))) {
       const StepNode& source = graph_.node(control);
       if (is_late_constant(control)) {
         controls.push_back(wait_for_constant(control, to));
       } else if (source.is_fed_only || source.op->role == OpRole::constant) {
         continue;  // it is there from the beginning
       } else if (device(control) == to) {
-        controls.push_back(new_id_[at(control)]);
+        controls.push_back(new_id_[control]);
       } else {
         crossing.resize(devices_.size());
         crossing[device(control)].push_back(control);
       }
     }
-    for (std::vector<NodeId>& sources : crossing) {
-      const NodeId joined = sources.size() < min_joined ? -1 : bring_joined_controls(id, sources, to);
-      if (joined >= 0) {
+    for (std::vector<StepNodeId>& sources : crossing) {
+      const StepNodeId joined = sources.size() < min_joined ? StepNodeId() : bring_joined_controls(id, sources, to);
+      if (joined.is_valid()) {
         controls.push_back(joined);
         continue;
       }
-      for (const NodeId source : sources) controls.push_back(bring_control(source, to));
+      for (const StepNodeId source : sources) controls.push_back(bring_control(source, to));
     }
     return controls;
   }
 
-  /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same; -1 if
+  /// One Send and Recv for all that a node waits for on another device, and for others that wait for the same; none if
   /// there are many such lists of few nodes, whose Sends would be more than those of the nodes.
-  NodeId bring_joined_controls(NodeId reader_id, const std::vector<NodeId>& sources, std::size_t to) {
+  StepNodeId bring_joined_controls(StepNodeId reader_id, const std::vector<StepNodeId>& sources, std::size_t to) {
     std::uint64_t hash = to;
-    for (const NodeId source : sources) hash = mix_hash(hash, static_cast<std::uint64_t>(source));
+    for (const StepNodeId source : sources) hash = mix_hash(hash, source.position());
     const auto end = static_cast<std::int32_t>(joined_.size());
     const std::int32_t found = joined_table_.find_or_insert(hash, end, [&](std::int32_t i) {
       const JoinedControls& joined = joined_[static_cast<std::size_t>(i)];
@@ -220,37 +219,37 @@ class Partitioner {
     JoinedTo& there = joined_to_[to];
     there.sources.insert(sources.begin(), sources.end());
     if (there.num_lists >= there.sources.size() / min_joined) {
-      joined_.push_back({sources, to, -1});
-      return -1;
+      joined_.push_back({sources, to, {}});
+      return {};
     }
     ++there.num_lists;
     const std::size_t from = device(sources.front());
-    std::vector<NodeId> after;
+    std::vector<StepNodeId> after;
     after.reserve(sources.size());
-    for (const NodeId source : sources) after.push_back(new_id_[at(source)]);
-    const NodeId node =
-        send_token(*graph_.node(reader_id), str_cat("/_token_", from, "_", to), std::move(after), from, to);
+    for (const StepNodeId source : sources) after.push_back(new_id_[source]);
+    const StepNodeId node = send_token(*graph_.node(reader_id), str_cat("/_token_", from, "_", to), after, from, to);
     joined_.push_back({sources, to, node});
     return node;
   }
 
   /// An empty constant that waits for what a constant was built after. Constants may wait for one another in long
   /// chains, so the first of a chain comes first.
-  NodeId wait_for_constant(NodeId id, std::size_t to) {
-    const auto place_of_wait = [to](NodeId constant) { return BroughtTo{constant, BroughtTo::constant_wait, to, 0}; };
-    std::vector<NodeId> open{id};
+  StepNodeId wait_for_constant(StepNodeId id, std::size_t to) {
+    const auto place_of_wait = [to](StepNodeId constant) {
+      return BroughtTo{constant, BroughtTo::constant_wait, to, 0};
+    };
+    std::vector<StepNodeId> open{id};
     while (!open.empty()) {
-      const NodeId next = open.back();
+      const StepNodeId next = open.back();
       const std::size_t before = open.size();
-      for (const NodeId control : graph_.controls_of(graph_.node(next))) {
+      for (const StepNodeId control : graph_.controls_of(graph_.node(next))) {
         if (is_late_constant(control) && brought_.find(place_of_wait(control)) == nullptr) open.push_back(control);
       }
       if (open.size() != before) continue;
       open.pop_back();
       if (brought_.find(place_of_wait(next)) != nullptr) continue;
       Node wait = empty_constant(*graph_.node(next), "/_wait");
-      wait.control_inputs = bring_controls(next, to);
-      const NodeId made = append(to, std::move(wait));
+      const StepNodeId made = append(to, std::move(wait), {}, bring_controls(next, to));
       brought_.at(brought_.add(place_of_wait(next)).first) = made;
     }
     return *brought_.find(place_of_wait(id));
@@ -268,63 +267,63 @@ class Partitioner {
   }
 
   /// A control edge travels as a Send and Recv of an empty tensor that waits for its source.
-  NodeId bring_control(NodeId source_id, std::size_t to) {
+  StepNodeId bring_control(StepNodeId source_id, std::size_t to) {
     const auto [place, is_new] = brought_.add({source_id, BroughtTo::control_edge, to, 0});
     if (!is_new) return brought_.at(place);
     const Node& source = *graph_.node(source_id);
     return brought_.at(place) =
-               send_token(source, str_cat("/_token_", to), {new_id_[at(source_id)]}, device(source_id), to);
+               send_token(source, str_cat("/_token_", to), {&new_id_[source_id], 1}, device(source_id), to);
   }
 
   /// Sends an empty tensor after some nodes, named after the user's node `of`. Returns its Recv.
-  NodeId send_token(const Node& of, std::string_view suffix, std::vector<NodeId> after, std::size_t from,
-                    std::size_t to) {
-    const NodeId token = append(from, empty_constant(of, suffix));
+  StepNodeId send_token(const Node& of, std::string_view suffix, std::span<const StepNodeId> after, std::size_t from,
+                        std::size_t to) {
+    const StepNodeId token = append(from, empty_constant(of, suffix));
     const std::string name = str_cat("^", of.name);
-    add_send({from, memories_[from].own}, to, name, {token, 0}, of, DType::float32, std::move(after));
+    add_send({from, memories_[from].own}, to, name, {token, 0}, of, DType::float32, after);
     return add_recv(from, {to, memories_[to].own}, name, of, {DType::float32, PartialShape({0})});
   }
 
   // ---- tensors ----
 
   /// The edge as a node that wants it there sees it: itself, a copy of a constant, a feed, or the output of a Recv.
-  Endpoint bring(Endpoint edge, Place wanted) {
+  StepEndpoint bring(StepEndpoint edge, Place wanted) {
     if (is_constant(edge.node)) return {copy_constant(edge.node, wanted.device), 0};
     if (const auto feed = find_feed(edge)) return {bring_feed(*feed, wanted), 0};
     const Place from = place_of(edge);
-    if (from.device == wanted.device && from.memory == wanted.memory) return {new_id_[at(edge.node)], edge.index};
+    if (from.device == wanted.device && from.memory == wanted.memory) return {new_id_[edge.node], edge.index};
     const auto [place, is_new] = brought_.add({edge.node, edge.index, wanted.device, wanted.memory});
     if (!is_new) return {brought_.at(place), 0};
     const Node& source = *graph_.node(edge.node);
     const std::string name = tensor_name(edge, wanted);
-    add_send(from, wanted.device, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
+    add_send(from, wanted.device, name, {new_id_[edge.node], edge.index}, source, graph_.output(edge).dtype);
     return {brought_.at(place) = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
   }
 
   /// What one Send and one Recv know a tensor by.
-  std::string tensor_name(Endpoint edge, Place wanted) const {
+  std::string tensor_name(StepEndpoint edge, Place wanted) const {
     std::string name = graph_.node(edge.node)->name;
     if (edge.index != 0) name += str_cat(":", edge.index);
     if (has_own_memory(wanted.device) && is_host(wanted)) name += "@host";
     return name;
   }
 
-  std::optional<std::size_t> find_feed(Endpoint edge) const {
-    const std::int32_t found = has_feed_[at(edge.node)] ? feeds_.find(edge) : -1;
+  std::optional<std::size_t> find_feed(StepEndpoint edge) const {
+    const std::int32_t found = has_feed_[edge.node] ? feeds_.find(edge) : -1;
     return found < 0 ? std::nullopt : std::optional(static_cast<std::size_t>(found));
   }
 
-  NodeId copy_constant(NodeId id, std::size_t to) {
+  StepNodeId copy_constant(StepNodeId id, std::size_t to) {
     const auto [place, is_new] = brought_.add({id, BroughtTo::constant_copy, to, 0});
     if (!is_new) return brought_.at(place);
     StepNode copy = graph_.node(id);
     copy.placed_on = static_cast<std::int32_t>(to);
-    const NodeId made = parts_[to].graph.append(copy, {}, bring_controls(id, to));
+    const StepNodeId made = parts_[to].graph.append(copy, {}, bring_controls(id, to));
     return brought_.at(place) = made;
   }
 
-  NodeId bring_feed(std::size_t feed, Place wanted) {
-    const Endpoint edge = graph_.feeds[feed];
+  StepNodeId bring_feed(std::size_t feed, Place wanted) {
+    const StepEndpoint edge = graph_.feeds[feed];
     const auto [place, is_new] = brought_.add({edge.node, edge.index, wanted.device, wanted.memory});
     if (!is_new) return brought_.at(place);
     const Node& source = *graph_.node(edge.node);
@@ -341,7 +340,7 @@ class Partitioner {
     node.attrs = std::make_shared<const Placeholder::Attrs>(Placeholder::Attrs{graph_.output(edge).shape});
     node.outputs = {graph_.output(edge)};
     node.where = source.where;
-    const NodeId id = append(wanted.device, std::move(node));
+    const StepNodeId id = append(wanted.device, std::move(node));
     parts_[wanted.device].graph.node(id).is_fed_only = true;
     parts_[wanted.device].graph.feeds.push_back({id, 0});
     parts_[wanted.device].feeds.push_back(feed);
@@ -349,7 +348,7 @@ class Partitioner {
   }
 
   void add_fetch(std::size_t f) {
-    const Endpoint edge = graph_.fetches[f];
+    const StepEndpoint edge = graph_.fetches[f];
     if (const auto feed = find_feed(edge)) {
       result_.known.push_back({f, feed, {}});
       return;
@@ -361,13 +360,13 @@ class Partitioner {
     const Place from = place_of(edge);
     Partition& part = parts_[from.device];
     if (from.memory == client_memory_) {
-      part.graph.fetches.push_back({new_id_[at(edge.node)], edge.index});
+      part.graph.fetches.push_back({new_id_[edge.node], edge.index});
       part.fetches.push_back(f);
       return;
     }
     const Node& source = *graph_.node(edge.node);
     const std::string name = str_cat(tensor_name(edge, on_host(client_place)), "#", f);
-    add_send(from, client_place, name, {new_id_[at(edge.node)], edge.index}, source, graph_.output(edge).dtype);
+    add_send(from, client_place, name, {new_id_[edge.node], edge.index}, source, graph_.output(edge).dtype);
     result_.receives.push_back(
         {f, {info(from.device).name, info(from.device).incarnation, client_.name, name}, graph_.output(edge).dtype});
   }
@@ -385,21 +384,20 @@ class Partitioner {
     return str_cat(source.name, tensor.front() == '^' ? "/_control" : "/", what, number(a), "_", number(b), suffix);
   }
 
-  void add_send(Place from, std::size_t to, const std::string& tensor, Endpoint value, const Node& source, DType dtype,
-                std::vector<NodeId> after = {}) {
+  void add_send(Place from, std::size_t to, const std::string& tensor, StepEndpoint value, const Node& source,
+                DType dtype, std::span<const StepNodeId> after = {}) {
     Node node;
     node.op = &op_def<Send>;
     node.name = node_name(source, tensor, "_send_", from.device, to);
     node.types.push_back(dtype);
-    node.inputs = {value};
-    node.control_inputs = std::move(after);
     node.attrs = std::make_shared<const Send::Attrs>(
         Send::Attrs{tensor, info(from.device).name, info(to).name, info(from.device).incarnation, is_host(from)});
     node.where = source.where;
-    parts_[from.device].graph.targets.push_back(append(from.device, std::move(node)));
+    parts_[from.device].graph.targets.push_back(append(from.device, std::move(node), {&value, 1}, after));
   }
 
-  NodeId add_recv(std::size_t from, Place to, const std::string& tensor, const Node& source, const OutputInfo& edge) {
+  StepNodeId add_recv(std::size_t from, Place to, const std::string& tensor, const Node& source,
+                      const OutputInfo& edge) {
     Node node;
     node.op = &op_def<Recv>;
     node.name = node_name(source, tensor, "_recv_", from, to.device);
@@ -417,11 +415,11 @@ class Partitioner {
   const DeviceInfo& client_;
   Partitions result_;
   std::vector<Partition> parts_;
-  std::vector<NodeId> new_id_;                   ///< in the part of the node's device
-  std::vector<Endpoint> inputs_;                 ///< of the node that is being added
-  std::vector<std::vector<bool>> host_outputs_;  ///< by node, where its device has a memory of its own
-  EdgePositions feeds_;
-  std::vector<bool> has_feed_;
+  IndexedVector<StepNodeId, StepNodeId> new_id_;               ///< in the part of the node's device
+  std::vector<StepEndpoint> inputs_;                           ///< of the node that is being added
+  IndexedVector<StepNodeId, std::vector<bool>> host_outputs_;  ///< where its device has a memory of its own
+  EdgePositions<StepNodeId> feeds_;
+  IndexedVector<StepNodeId, bool> has_feed_;
   std::map<MemoryId, MemoryNumber> memory_numbers_;
   MemoryNumber client_memory_;
   std::vector<Memories> memories_;  ///< by device
@@ -435,7 +433,7 @@ class Partitioner {
 
 DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices,
                                   std::span<const KernelTables> kernels, const DeviceInfo& client) {
-  const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes[0].placed_on;
+  const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes.front().placed_on;
   Partition whole;
   whole.device = static_cast<std::size_t>(only);
   if (memory_of(devices[whole.device]) != host_memory_of(client) ||

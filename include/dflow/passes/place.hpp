@@ -88,7 +88,7 @@ class Placement {
   SetId with_kernel(const Node& node);
   NodeId root(NodeId node);
   SetId allowed_for(NodeId id, const Node& node);
-  void place_from(std::size_t placed, std::size_t count, const GraphStore& graph);
+  void place_all(IndexRange<NodeId> added, const GraphStore& graph);
   void join(NodeId id, const Node& node, NodeId other, const GraphStore& graph);
   std::int32_t choose(const Group& group, const Node& node, const GraphStore& graph);
   static bool is_nowhere(const Node& node);
@@ -114,8 +114,8 @@ class Placement {
   std::map<std::pair<SetId, SetId>, SetId> intersections_;
   std::unordered_map<std::string, Constraint> constraints_;
   std::unordered_map<TypedOp, SetId, TypedOpHash> kernel_sets_;
-  std::vector<NodeId> parent_;
-  std::vector<Group> groups_;  ///< by the group's root
+  IndexedVector<NodeId, NodeId> parent_;
+  IndexedVector<NodeId, Group> groups_;  ///< by the group's root
   std::unordered_map<NodeId, Status> errors_;
 };
 

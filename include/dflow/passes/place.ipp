@@ -94,9 +94,9 @@ DFLOW_INLINE Placement::SetId Placement::with_kernel(const Node& node) {
 // ---- groups ----
 
 DFLOW_INLINE NodeId Placement::root(NodeId node) {
-  while (parent_[static_cast<std::size_t>(node)] != node) {
-    NodeId& up = parent_[static_cast<std::size_t>(node)];
-    up = parent_[static_cast<std::size_t>(up)];
+  while (parent_[node] != node) {
+    NodeId& up = parent_[node];
+    up = parent_[up];
     node = up;
   }
   return node;
@@ -104,7 +104,7 @@ DFLOW_INLINE NodeId Placement::root(NodeId node) {
 
 DFLOW_INLINE bool Placement::is_nowhere(const Node& node) {
   const bool is_value = node.op->role == OpRole::constant || node.op->role == OpRole::placeholder;
-  return is_value && node.device.empty() && node.colocated_with < 0;
+  return is_value && node.device.empty() && !node.colocated_with.is_valid();
 }
 
 DFLOW_INLINE void Placement::fail(NodeId id, const Node& node, Status status) {
@@ -163,8 +163,8 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
   NodeId mine = root(id), theirs = root(other);
   if (mine == theirs) return;
   if (mine < theirs) std::swap(mine, theirs);  // the older one stays the root
-  Group& kept = groups_[static_cast<std::size_t>(theirs)];
-  const Group joined = groups_[static_cast<std::size_t>(mine)];
+  Group& kept = groups_[theirs];
+  const Group joined = groups_[mine];
   const std::int32_t device = kept.device >= 0 ? kept.device : joined.device;
   const SetId both = intersect(kept.allowed, joined.allowed);
   bool agrees = false, may_yield = soft_;
@@ -180,7 +180,7 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
                 invalid_argument(str_cat("'", node.device, "' and its kernels contradict the device of '",
                                          graph.node(theirs).name, "', with which it must be placed")));
   }
-  parent_[static_cast<std::size_t>(mine)] = theirs;
+  parent_[mine] = theirs;
   if (!is_empty(both)) kept.allowed = both;
   kept.device = device;
 }
@@ -191,7 +191,7 @@ DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node
   if (first == last) return first;
   for (const Endpoint input : node.inputs) {
     if (is_nowhere(graph.node(input.node))) continue;
-    const std::int32_t producers = groups_[static_cast<std::size_t>(root(input.node))].device;
+    const std::int32_t producers = groups_[root(input.node)].device;
     if (contains(group.allowed, producers)) return producers;
     break;
   }
@@ -208,21 +208,20 @@ DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
   const std::size_t placed = parent_.size();
   if (placed >= count) return;
   try {
-    place_from(placed, count, graph);
+    place_all({NodeId(placed), NodeId(count)}, graph);
   } catch (...) {
     // Out of memory half way. Groups of older nodes may have been narrowed by the new ones, which will narrow them
     // again.
     parent_.resize(placed);
     groups_.resize(placed);
-    std::erase_if(errors_, [&](const auto& error) { return static_cast<std::size_t>(error.first) >= placed; });
+    std::erase_if(errors_, [&](const auto& error) { return error.first.position() >= placed; });
     throw;
   }
 }
 
-DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, const GraphStore& graph) {
+DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStore& graph) {
   std::vector<std::pair<NodeId, NodeId>> later;  // joins over the back edges of loops
-  for (std::size_t i = placed; i < count; ++i) {
-    const auto id = static_cast<NodeId>(i);
+  for (const NodeId id : added) {
     const Node& node = graph.node(id);
     parent_.push_back(id);
     groups_.push_back({allowed_for(id, node), -1});
@@ -230,7 +229,7 @@ DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, c
       if (other > id) return later.emplace_back(id, other), void();
       join(id, node, other, graph);
     };
-    if (node.colocated_with >= 0) join_with(node.colocated_with);
+    if (node.colocated_with.is_valid()) join_with(node.colocated_with);
     // A handle cannot leave its device: whoever uses it is where the state is.
     for (const Endpoint input : node.inputs) {
       const OutputInfo& edge = graph.node(input.node).outputs[static_cast<std::size_t>(input.index)];
@@ -238,13 +237,12 @@ DFLOW_INLINE void Placement::place_from(std::size_t placed, std::size_t count, c
     }
   }
   for (const auto& [id, other] : later) join(id, graph.node(id), other, graph);
-  for (std::size_t i = placed; i < count; ++i) {
-    const Node& node = graph.node(static_cast<NodeId>(i));
-    Group& group = groups_[static_cast<std::size_t>(root(static_cast<NodeId>(i)))];
-    if (group.device < 0) group.device = choose(group, node, graph);
+  for (const NodeId id : added) {
+    Group& group = groups_[root(id)];
+    if (group.device < 0) group.device = choose(group, graph.node(id), graph);
   }
   // From here on each node knows its group's root, so that readers need not look for it.
-  for (std::size_t i = placed; i < count; ++i) parent_[i] = root(static_cast<NodeId>(i));
+  for (const NodeId id : added) parent_[id] = root(id);
 }
 
 DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
@@ -253,8 +251,8 @@ DFLOW_INLINE std::size_t Placement::Reader::device_of(NodeId node) const {
     if (const auto found = errors.find(node); found != errors.end()) throw_error(found->second);
   }
   NodeId at = node;
-  while (parent[static_cast<std::size_t>(at)] != at) at = parent[static_cast<std::size_t>(at)];
-  return static_cast<std::size_t>(groups[static_cast<std::size_t>(at)].device);
+  while (parent[at] != at) at = parent[at];
+  return static_cast<std::size_t>(groups[at].device);
 }
 
 DFLOW_INLINE std::string placement_text(const StepGraph& graph, std::span<const DeviceInfo> devices) {

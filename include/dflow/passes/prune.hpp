@@ -13,22 +13,29 @@ namespace dflow {
 namespace detail {
 template <class Source>
 class Pruner;
-}
+
+/// The number of a node among those that are fed.
+using FedId = StrongIndex<struct FedTag>;
+
+/// Of nodes that are numbered by `Index`.
+template <class Index>
+class BasicPruneScratch {
+ private:
+  template <class Source>
+  friend class Pruner;
+  IndexedVector<Index, std::uint32_t> marked_;  ///< the call that last needed the node
+  IndexedVector<Index, std::uint32_t> fed_;     ///< the call that last fed one of its outputs
+  IndexedVector<Index, FedId> fed_id_;          ///< of nodes that this call feeds
+  IndexedVector<Index, StepNodeId> new_id_;     ///< of nodes that this call needs
+  std::uint32_t call_ = 0;
+};
+}  // namespace detail
 
 /// Working memory of `prune`, to be used again: what a small step of a large graph costs then depends on the step
 /// alone.
 ///
 /// Thread safety: used by one call at a time.
-class PruneScratch {
- private:
-  template <class Source>
-  friend class detail::Pruner;
-  std::vector<std::uint32_t> marked_;  ///< per node of the graph: the call that last needed it
-  std::vector<std::uint32_t> fed_;     ///< the call that last fed one of its outputs
-  std::vector<NodeId> fed_number_;     ///< of nodes that this call feeds, among these
-  std::vector<NodeId> new_id_;         ///< of nodes that this call needs
-  std::uint32_t call_ = 0;
-};
+using PruneScratch = detail::BasicPruneScratch<NodeId>;
 
 /// The part of a graph that a step needs: everything the fetches and targets depend on, stopping at feeds. A
 /// placeholder that is fed and a target needs nothing. `visit` is called with the id that each node has in the graph

@@ -13,10 +13,11 @@ namespace detail {
 
 /// What `Pruner` reads of a graph.
 struct PrunedStore {
+  using Index = NodeId;
   GraphStore::Nodes nodes;
 
   std::size_t size() const { return nodes.size(); }
-  const Node& node(NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  const Node& node(NodeId id) const { return nodes[id]; }
   StepNode step_node(NodeId id) const { return StepNode(node(id)); }
   std::span<const Endpoint> inputs(NodeId id) const { return node(id).inputs; }
   std::span<const NodeId> controls(NodeId id) const { return node(id).control_inputs; }
@@ -24,21 +25,26 @@ struct PrunedStore {
 
 /// The same of a step graph.
 struct PrunedStep {
+  using Index = StepNodeId;
   const StepGraph& graph;
 
   std::size_t size() const { return graph.nodes.size(); }
-  const Node& node(NodeId id) const { return *graph.node(id); }
-  StepNode step_node(NodeId id) const { return graph.node(id); }
-  std::span<const Endpoint> inputs(NodeId id) const { return graph.inputs_of(graph.node(id)); }
-  std::span<const NodeId> controls(NodeId id) const { return graph.controls_of(graph.node(id)); }
+  const Node& node(StepNodeId id) const { return *graph.node(id); }
+  StepNode step_node(StepNodeId id) const { return graph.node(id); }
+  std::span<const StepEndpoint> inputs(StepNodeId id) const { return graph.inputs_of(graph.node(id)); }
+  std::span<const StepNodeId> controls(StepNodeId id) const { return graph.controls_of(graph.node(id)); }
 };
 
 /// Marks what a step needs, then lists it, ids renumbered.
 template <class Source>
 class Pruner {
  public:
-  Pruner(const Source& source, std::span<const Endpoint> feeds, std::span<const Endpoint> fetches,
-         std::span<const NodeId> targets, PruneScratch& scratch)
+  using Index = typename Source::Index;
+  using Edge = BasicEndpoint<Index>;
+  using Scratch = BasicPruneScratch<Index>;
+
+  Pruner(const Source& source, std::span<const Edge> feeds, std::span<const Edge> fetches,
+         std::span<const Index> targets, Scratch& scratch)
       : source_(source),
         feeds_(feeds),
         fetches_(fetches),
@@ -46,54 +52,56 @@ class Pruner {
         scratch_(scratch),
         count_(source.size()) {}
 
-  StepGraph prune(FunctionRef<void(NodeId, StepNode&)> visit) {
+  StepGraph prune(FunctionRef<void(Index, StepNode&)> visit) {
     open();
     mark();
     // What is fed and whose kernel need not run stays as a bare placeholder of its edge.
     const std::size_t num_needed = needed_.size();
-    for (const Endpoint feed : feeds_) need(feed.node);
+    for (const Edge feed : feeds_) need(feed.node);
     stack_.clear();
-    std::vector<NodeId> fed_only(needed_.begin() + static_cast<std::ptrdiff_t>(num_needed), needed_.end());
+    std::vector<Index> fed_only(needed_.begin() + static_cast<std::ptrdiff_t>(num_needed), needed_.end());
     sort(fed_only);
     sort_needed();
-    for (std::size_t k = 0; k < needed_.size(); ++k) scratch_.new_id_[at(needed_[k])] = static_cast<NodeId>(k);
+    for (std::size_t k = 0; k < needed_.size(); ++k) scratch_.new_id_[needed_[k]] = StepNodeId(k);
 
     StepGraph pruned;
     pruned.nodes.reserve(needed_.size());
     pruned.inputs.reserve(num_inputs_);
     pruned.control_inputs.reserve(num_controls_);
     auto next_fed_only = fed_only.begin();
-    for (const NodeId id : needed_) {
+    std::vector<StepEndpoint> inputs;
+    std::vector<StepNodeId> controls;
+    for (const Index id : needed_) {
       StepNode node = source_.step_node(id);
+      inputs.clear();
+      controls.clear();
       if (next_fed_only != fed_only.end() && *next_fed_only == id) {
         ++next_fed_only;
         node.is_fed_only = true;
-        pruned.append(node, {}, {});
       } else {
-        pruned.append(node, source_.inputs(id), source_.controls(id));
+        // A fed edge of a node that is not needed for itself is in the graph too: as its placeholder.
+        for (const Edge input : source_.inputs(id)) inputs.push_back(renumbered(input));
+        for (const Index control : source_.controls(id)) controls.push_back(new_id(control));
       }
+      pruned.append(node, inputs, controls);
       visit(id, pruned.nodes.back());
     }
-    // A fed edge of a node that is not needed for itself is in the graph too: as its placeholder.
-    for (Endpoint& input : pruned.inputs) input.node = new_id(input.node);
-    for (NodeId& control : pruned.control_inputs) control = new_id(control);
-    for (const Endpoint feed : feeds_) pruned.feeds.push_back({new_id(feed.node), feed.index});
-    for (const Endpoint fetch : fetches_) pruned.fetches.push_back({new_id(fetch.node), fetch.index});
-    for (const NodeId target : targets_) pruned.targets.push_back(new_id(target));
+    for (const Edge feed : feeds_) pruned.feeds.push_back(renumbered(feed));
+    for (const Edge fetch : fetches_) pruned.fetches.push_back(renumbered(fetch));
+    for (const Index target : targets_) pruned.targets.push_back(new_id(target));
     return pruned;
   }
 
  private:
-  static std::size_t at(NodeId id) noexcept { return static_cast<std::size_t>(id); }
   /// Where much of the graph is needed, reading the marks is quicker.
   void sort_needed() {
     if (needed_.size() * 8 < count_) return sort(needed_);
     needed_.clear();
-    for (std::size_t i = 0; i < count_; ++i) {
-      if (is_needed(static_cast<NodeId>(i))) needed_.push_back(static_cast<NodeId>(i));
+    for (const Index id : IndexRange<Index>(count_)) {
+      if (is_needed(id)) needed_.push_back(id);
     }
   }
-  static void sort(std::vector<NodeId>& ids) {
+  static void sort(std::vector<Index>& ids) {
     if (!std::is_sorted(ids.begin(), ids.end())) std::sort(ids.begin(), ids.end());
   }
 
@@ -102,7 +110,7 @@ class Pruner {
       const std::size_t room = std::max(count_, scratch_.marked_.size() * 2);
       scratch_.marked_.resize(room);
       scratch_.fed_.resize(room);
-      scratch_.fed_number_.resize(room);
+      scratch_.fed_id_.resize(room);
       scratch_.new_id_.resize(room);
     }
     if (++scratch_.call_ == 0) {  // the numbers of calls have come round
@@ -112,48 +120,51 @@ class Pruner {
     }
   }
 
-  bool is_needed(NodeId id) const noexcept { return scratch_.marked_[at(id)] == scratch_.call_; }
-  /// -1 for what the step does not need.
-  NodeId new_id(NodeId id) const noexcept { return is_needed(id) ? scratch_.new_id_[at(id)] : -1; }
+  bool is_needed(Index id) const noexcept { return scratch_.marked_[id] == scratch_.call_; }
+  /// None for what the step does not need.
+  StepNodeId new_id(Index id) const noexcept { return is_needed(id) ? scratch_.new_id_[id] : StepNodeId(); }
+  StepEndpoint renumbered(Edge edge) const noexcept { return {new_id(edge.node), edge.index}; }
 
-  void check(NodeId id) const {
-    if (id < 0 || at(id) >= count_) throw_error(invalid_argument("an edge does not belong to the graph"));
+  void check(Index id) const {
+    if (!id.is_valid() || id.position() >= count_) {
+      throw_error(invalid_argument("an edge does not belong to the graph"));
+    }
   }
 
-  void check_output(Endpoint edge) const {
+  void check_output(Edge edge) const {
     const Node& node = source_.node(edge.node);
     if (edge.index >= 0 && static_cast<std::size_t>(edge.index) < node.outputs.size()) return;
     throw_error(invalid_argument(str_cat("'", node.name, "' has no output ", edge.index)));
   }
 
-  void need(NodeId id) {
+  void need(Index id) {
     if (is_needed(id)) return;
-    scratch_.marked_[at(id)] = scratch_.call_;
+    scratch_.marked_[id] = scratch_.call_;
     needed_.push_back(id);
     stack_.push_back(id);
   }
-  bool is_node_fed(NodeId id) const noexcept { return scratch_.fed_[at(id)] == scratch_.call_; }
-  void need_edge(Endpoint edge) {
-    if (is_node_fed(edge.node) && fed_.contains({scratch_.fed_number_[at(edge.node)], edge.index})) return;
+  bool is_node_fed(Index id) const noexcept { return scratch_.fed_[id] == scratch_.call_; }
+  void need_edge(Edge edge) {
+    if (is_node_fed(edge.node) && fed_.contains({scratch_.fed_id_[edge.node], edge.index})) return;
     need(edge.node);
   }
   /// What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
-  void need_control(NodeId id) {
+  void need_control(Index id) {
     if (!is_node_fed(id) || source_.node(id).op->role != OpRole::placeholder) need(id);
   }
 
   void mark_feeds() {
-    NodeId num_fed = 0;
-    std::vector<Endpoint> numbered;
+    FedId next(0);
+    std::vector<BasicEndpoint<FedId>> numbered;
     numbered.reserve(feeds_.size());
-    for (const Endpoint feed : feeds_) {
+    for (const Edge feed : feeds_) {
       check(feed.node);
       check_output(feed);
-      if (!is_node_fed(feed.node)) scratch_.fed_number_[at(feed.node)] = num_fed++;
-      scratch_.fed_[at(feed.node)] = scratch_.call_;
-      numbered.push_back({scratch_.fed_number_[at(feed.node)], feed.index});
+      if (!is_node_fed(feed.node)) scratch_.fed_id_[feed.node] = next++;
+      scratch_.fed_[feed.node] = scratch_.call_;
+      numbered.push_back({scratch_.fed_id_[feed.node], feed.index});
     }
-    fed_ = EdgePositions(numbered, at(num_fed));
+    fed_ = EdgePositions<FedId>(numbered, next.position());
     if (const std::int32_t twice = fed_.twice(); twice >= 0) {
       const auto [node, index] = feeds_[static_cast<std::size_t>(twice)];
       const std::string output = index == 0 ? "" : str_cat(":", index);
@@ -163,38 +174,38 @@ class Pruner {
 
   void mark() {
     mark_feeds();
-    for (const Endpoint fetch : fetches_) {
+    for (const Edge fetch : fetches_) {
       check(fetch.node);
       check_output(fetch);
       need_edge(fetch);
     }
-    for (const NodeId target : targets_) {
+    for (const Index target : targets_) {
       check(target);
       need_control(target);
     }
     while (!stack_.empty()) {
-      const NodeId id = stack_.back();
+      const Index id = stack_.back();
       stack_.pop_back();
-      const std::span<const Endpoint> inputs = source_.inputs(id);
-      const std::span<const NodeId> controls = source_.controls(id);
+      const std::span<const Edge> inputs = source_.inputs(id);
+      const std::span<const Index> controls = source_.controls(id);
       num_inputs_ += inputs.size();
       num_controls_ += controls.size();
-      for (const Endpoint input : inputs) need_edge(input);
-      for (const NodeId control : controls) need_control(control);
+      for (const Edge input : inputs) need_edge(input);
+      for (const Index control : controls) need_control(control);
     }
   }
 
   const Source& source_;
-  std::span<const Endpoint> feeds_;
-  std::span<const Endpoint> fetches_;
-  std::span<const NodeId> targets_;
-  PruneScratch& scratch_;
+  std::span<const Edge> feeds_;
+  std::span<const Edge> fetches_;
+  std::span<const Index> targets_;
+  Scratch& scratch_;
   const std::size_t count_;
   std::size_t num_inputs_ = 0;
   std::size_t num_controls_ = 0;
-  std::vector<NodeId> needed_;
-  std::vector<NodeId> stack_;
-  EdgePositions fed_;  ///< by the numbers of fed nodes
+  std::vector<Index> needed_;
+  std::vector<Index> stack_;
+  EdgePositions<FedId> fed_;
 };
 
 }  // namespace detail
@@ -215,10 +226,10 @@ DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> 
 }
 
 DFLOW_INLINE StepGraph prune(StepGraph graph) {
-  PruneScratch scratch;
+  detail::BasicPruneScratch<StepNodeId> scratch;
   const detail::PrunedStep source{graph};
   StepGraph pruned =
-      detail::Pruner(source, graph.feeds, graph.fetches, graph.targets, scratch).prune([](NodeId, StepNode&) {});
+      detail::Pruner(source, graph.feeds, graph.fetches, graph.targets, scratch).prune([](StepNodeId, StepNode&) {});
   pruned.graph = std::move(graph.graph);
   pruned.made = std::move(graph.made);
   pruned.drop_unused_made();

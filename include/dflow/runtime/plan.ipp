@@ -36,7 +36,7 @@ class AfterControlInputs final : public AnyKernel {
 
 }  // namespace detail
 
-/// Compiles a StepGraph to a Plan, one stage per function; the working arrays are indexed by the graph's node ids.
+/// Compiles a StepGraph to a Plan, one stage per function.
 class PlanCompiler {
  public:
   PlanCompiler(StepGraph graph, const PlanOptions& options) : options_(options), plan_(new Plan) {
@@ -72,10 +72,11 @@ class PlanCompiler {
   bool is_constant(const StepNode& node) const { return node.op->role == OpRole::constant; }
   /// Nodes without a kernel to run in the step: constants live in their slots, a fed placeholder's slot is the feed's.
   /// A constant that comes after nodes that run has a kernel without outputs, so that who waits for it waits for them.
-  bool runs(NodeId id) const { return kernels_[at(id)] != nullptr; }
+  bool runs(StepNodeId id) const { return kernels_[id] != nullptr; }
+  detail::UnitNode& unit_node(StepNodeId id) { return unit_nodes_[shift_ + id.position()]; }
 
-  void check_in(std::size_t i) const {
-    if (options_.check != nullptr && i % 256 == 0) (*options_.check)();
+  void check_in(StepNodeId id) const {
+    if (options_.check != nullptr && id.value() % 256 == 0) (*options_.check)();
   }
 
   void make_kernels() {
@@ -83,15 +84,15 @@ class PlanCompiler {
     kernels_.resize(num_nodes());
     entries_.resize(num_nodes());
     unit_nodes_.resize(shift_ + num_nodes());
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      check_in(i);
-      const StepNode& node = g.nodes[i];
+    for (const StepNodeId id : g.nodes.indices()) {
+      check_in(id);
+      const StepNode& node = g.node(id);
       if (node.is_fed_only) continue;
       if (is_constant(node)) {
-        const std::span<const NodeId> controls = g.controls_of(node);
+        const std::span<const StepNodeId> controls = g.controls_of(node);
         const bool is_late =
-            std::any_of(controls.begin(), controls.end(), [&](NodeId control) { return runs(control); });
-        if (is_late) run_as(i, after_controls());
+            std::any_of(controls.begin(), controls.end(), [&](StepNodeId control) { return runs(control); });
+        if (is_late) run_as(id, after_controls());
         continue;
       }
       if (node.op->role == OpRole::placeholder) {
@@ -101,18 +102,18 @@ class PlanCompiler {
                         .with_node(node.op->name, node->name)
                         .with_location(node->where));
       }
-      entries_[i] = &entry_of(*node);
+      entries_[id] = &entry_of(*node);
       inputs_.clear();
-      for (const Endpoint input : g.inputs_of(node)) inputs_.push_back(g.output(input));
-      const KernelInit init{*node, inputs_, *plan_->device_, entries_[i]};
-      run_as(i, make_kernel_of(init));
-      unit_nodes_[shift_ + i].cost_ns = estimated_ns(*kernels_[i], *entries_[i], init);
+      for (const StepEndpoint input : g.inputs_of(node)) inputs_.push_back(g.output(input));
+      const KernelInit init{*node, inputs_, *plan_->device_, entries_[id]};
+      run_as(id, make_kernel_of(init));
+      unit_node(id).cost_ns = estimated_ns(*kernels_[id], *entries_[id], init);
     }
   }
 
-  void run_as(std::size_t i, const AnyKernel& kernel) {
-    kernels_[i] = &kernel;
-    detail::UnitNode& unit = unit_nodes_[shift_ + i];
+  void run_as(StepNodeId id, const AnyKernel& kernel) {
+    kernels_[id] = &kernel;
+    detail::UnitNode& unit = unit_node(id);
     unit.runs = true;
     unit.is_async = kernel.is_async();
     unit.splits = kernel.traits().splits;
@@ -183,72 +184,72 @@ class PlanCompiler {
 
   // ---- slots: one per output, and one more per feed, which consumers read instead ----
 
-  bool wants_host(std::size_t i, std::size_t input) const {
-    return !host_inputs_.empty() && !host_inputs_[i].empty() && host_inputs_[i][input];
+  bool wants_host(StepNodeId id, std::size_t input) const {
+    return !host_inputs_.empty() && !host_inputs_[id].empty() && host_inputs_[id][input];
   }
 
-  Index feed_of(Endpoint endpoint) const { return feeds_.find(endpoint); }
+  Index feed_of(StepEndpoint endpoint) const { return feeds_.find(endpoint); }
 
-  Index slot_of(Endpoint endpoint, bool on_host) const {
+  Index slot_of(StepEndpoint endpoint, bool on_host) const {
     if (const Index feed = feed_of(endpoint); feed >= 0) return plan_->feed_slots_[at(feed)];
     if (on_host) {
       if (const auto found = host_constant_.find(endpoint.node); found != host_constant_.end()) return found->second;
     }
-    return first_slot_[at(endpoint.node)] + endpoint.index;
+    return first_slot_[endpoint.node] + endpoint.index;
   }
 
   void assign_slots() {
     first_slot_.resize(num_nodes());
-    feeds_ = EdgePositions(graph().feeds, num_nodes());
+    feeds_ = {graph().feeds, num_nodes()};
     Index next = 0;
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      first_slot_[i] = next;
-      next += graph().nodes[i].num_outputs;
+    for (const StepNodeId id : graph().nodes.indices()) {
+      first_slot_[id] = next;
+      next += graph().node(id).num_outputs;
     }
     for (std::size_t f = 0; f < graph().feeds.size(); ++f) plan_->feed_slots_.push_back(next++);
     plan_->num_slots_ = next;
     place_constants();
-    for (const Endpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch, false));
+    for (const StepEndpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch, false));
   }
 
   /// In host memory as they are; for a device with memory of its own a copy there, and one more slot where an argument
   /// in host memory reads it.
   void place_constants() {
     const bool is_host = plan_->device_->memory == nullptr;
-    std::vector<bool> read_on_host(is_host ? 0 : num_nodes());
+    IndexedVector<StepNodeId, bool> read_on_host(is_host ? 0 : num_nodes());
     if (!is_host) {
       host_inputs_.resize(num_nodes());
-      for (std::size_t i = 0; i < num_nodes(); ++i) {
-        const StepNode& node = graph().nodes[i];
-        if (entries_[i] != nullptr) host_inputs_[i] = host_inputs_of(*node, *entries_[i]);
-        const std::span<const Endpoint> inputs = graph().inputs_of(node);
+      for (const StepNodeId id : graph().nodes.indices()) {
+        const StepNode& node = graph().node(id);
+        if (entries_[id] != nullptr) host_inputs_[id] = host_inputs_of(*node, *entries_[id]);
+        const std::span<const StepEndpoint> inputs = graph().inputs_of(node);
         for (std::size_t k = 0; k < inputs.size(); ++k) {
-          if (wants_host(i, k)) read_on_host[at(inputs[k].node)] = true;
+          if (wants_host(id, k)) read_on_host[inputs[k].node] = true;
         }
       }
     }
-    std::vector<NodeId> to_bring;
+    std::vector<StepNodeId> to_bring;
     std::vector<AnyTensor> values;
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      check_in(i);
-      const StepNode& node = graph().nodes[i];
+    for (const StepNodeId id : graph().nodes.indices()) {
+      check_in(id);
+      const StepNode& node = graph().node(id);
       if (!is_constant(node) || node.is_fed_only) continue;
       AnyTensor value = constant_value(*node);
-      if (!is_host && read_on_host[i]) {
-        host_constant_.emplace(static_cast<NodeId>(i), plan_->num_slots_);
+      if (!is_host && read_on_host[id]) {
+        host_constant_.emplace(id, plan_->num_slots_);
         plan_->constants_.emplace_back(plan_->num_slots_++, value);
       }
       if (is_host || is_host_object(value.dtype())) {
-        plan_->constants_.emplace_back(first_slot_[i], std::move(value));
+        plan_->constants_.emplace_back(first_slot_[id], std::move(value));
       } else {
-        to_bring.push_back(static_cast<NodeId>(i));
+        to_bring.push_back(id);
         values.push_back(std::move(value));
       }
     }
     if (!to_bring.empty()) bring_constants(to_bring, values);
   }
 
-  void bring_constants(const std::vector<NodeId>& ids, const std::vector<AnyTensor>& values) {
+  void bring_constants(const std::vector<StepNodeId>& ids, const std::vector<AnyTensor>& values) {
     if (options_.check != nullptr) (*options_.check)();
     detail::BroughtConstants brought = detail::bring_constants(*plan_->device_, values, options_.constants,
                                                                {options_.clock, options_.deadline, options_.stop});
@@ -260,7 +261,7 @@ class PlanCompiler {
     }
     throw_if_error(brought.status);
     for (std::size_t k = 0; k < ids.size(); ++k)
-      plan_->constants_.emplace_back(first_slot_[at(ids[k])], brought.constants[k]->here);
+      plan_->constants_.emplace_back(first_slot_[ids[k]], brought.constants[k]->here);
     plan_->shared_constants_ = std::move(brought.constants);
   }
 
@@ -269,15 +270,15 @@ class PlanCompiler {
   /// The producers that a node waits for, by position among what units are formed of: late feeds, then the nodes.
   template <class F>
   void for_each_producer(const StepNode& node, F&& visit) const {
-    for (const Endpoint input : graph().inputs_of(node)) {
+    for (const StepEndpoint input : graph().inputs_of(node)) {
       if (const Index feed = feed_of(input); feed >= 0) {
         if (plan_->streams_) visit(feed);
       } else if (runs(input.node)) {
-        visit(static_cast<Index>(shift_) + input.node);
+        visit(static_cast<Index>(shift_) + input.node.value());
       }
     }
-    for (const NodeId control : graph().controls_of(node)) {
-      if (runs(control)) visit(static_cast<Index>(shift_) + control);
+    for (const StepNodeId control : graph().controls_of(node)) {
+      if (runs(control)) visit(static_cast<Index>(shift_) + control.value());
     }
   }
 
@@ -286,25 +287,25 @@ class PlanCompiler {
     const int num_threads = options_.num_threads > 0 ? options_.num_threads : plan_->device_->pool->num_threads();
     std::vector<Index> producers;
     const bool needs_producers = !detail::is_sequential(unit_nodes_, options_.inter_op, num_threads);
-    for (std::size_t i = 0; i < num_nodes() && needs_producers; ++i) {
-      detail::UnitNode& node = unit_nodes_[shift_ + i];
+    for (const StepNodeId id : graph().nodes.indices()) {
+      if (!needs_producers) break;
+      detail::UnitNode& node = unit_node(id);
       node.producer_begin = static_cast<Index>(producers.size());
-      if (node.runs) for_each_producer(graph().nodes[i], [&](Index producer) { producers.push_back(producer); });
+      if (node.runs) for_each_producer(graph().node(id), [&](Index producer) { producers.push_back(producer); });
       node.producer_end = static_cast<Index>(producers.size());
     }
     detail::Units formed = detail::form_units(unit_nodes_, producers, options_.inter_op, num_threads);
     plan_->is_sequential_ = formed.is_sequential;
-    unit_of_ = std::move(formed.unit_of);
     units_.resize(formed.units.size());
     for (std::size_t u = 0; u < units_.size(); ++u) {
       units_[u].is_async = formed.units[u].is_async;
       units_[u].is_expensive = formed.units[u].is_expensive;
     }
     for (std::size_t f = 0; f < shift_; ++f) {
-      units_[at(unit_of_[f])].is_feed = true;
-      plan_->feed_units_.push_back(unit_of_[f]);
+      units_[at(formed.unit_of[f])].is_feed = true;
+      plan_->feed_units_.push_back(formed.unit_of[f]);
     }
-    unit_of_.erase(unit_of_.begin(), unit_of_.begin() + static_cast<std::ptrdiff_t>(shift_));
+    unit_of_.assign(formed.unit_of.begin() + static_cast<std::ptrdiff_t>(shift_), formed.unit_of.end());
   }
 
   /// Lays the nodes out unit by unit, each unit in topological order.
@@ -318,60 +319,59 @@ class PlanCompiler {
       units_[u].node_begin = next[u];
       units_[u].node_end = next[u + 1];
     }
-    position_.assign(num_nodes(), -1);
     plan_->nodes_.resize(static_cast<std::size_t>(next.back()));
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      if (unit_of_[i] >= 0) position_[i] = next[static_cast<std::size_t>(unit_of_[i])]++;
-    }
     std::size_t num_inputs = 0;
-    for (std::size_t i = 0; i < num_nodes(); ++i) num_inputs += position_[i] < 0 ? 0 : graph().nodes[i].num_inputs;
+    node_at_.resize(plan_->nodes_.size());
+    for (const StepNodeId id : graph().nodes.indices()) {
+      if (unit_of_[id] < 0) continue;
+      node_at_[at(next[at(unit_of_[id])]++)] = id;
+      num_inputs += graph().node(id).num_inputs;
+    }
     plan_->input_slots_.reserve(num_inputs);  // wirings point into it
     find_host_outputs();
-    node_at_.assign(plan_->nodes_.size(), 0);
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      if (position_[i] >= 0) node_at_[static_cast<std::size_t>(position_[i])] = static_cast<NodeId>(i);
-    }
     for (std::size_t p = 0; p < plan_->nodes_.size(); ++p) wire(p);
   }
 
   void find_host_outputs() {
     first_host_output_.assign(num_nodes(), -1);
     if (plan_->device_->memory == nullptr) return;
-    for (std::size_t i = 0; i < num_nodes(); ++i) {
-      if (entries_[i] == nullptr) continue;
-      const std::vector<bool> on_host = host_outputs_of(*graph().nodes[i], *entries_[i]);
-      if (!on_host.empty()) first_host_output_[i] = static_cast<Index>(plan_->host_outputs_.size());
+    for (const StepNodeId id : graph().nodes.indices()) {
+      if (entries_[id] == nullptr) continue;
+      const std::vector<bool> on_host = host_outputs_of(*graph().node(id), *entries_[id]);
+      if (!on_host.empty()) first_host_output_[id] = static_cast<Index>(plan_->host_outputs_.size());
       plan_->host_outputs_.insert(plan_->host_outputs_.end(), on_host.begin(), on_host.end());
     }
   }
 
   void wire(std::size_t position) {
-    const auto i = static_cast<std::size_t>(node_at_[position]);
-    const StepNode& node = graph().nodes[i];
-    const std::span<const Endpoint> inputs = graph().inputs_of(node);
+    const StepNodeId id = node_at_[position];
+    const StepNode& node = graph().node(id);
+    const std::span<const StepEndpoint> inputs = graph().inputs_of(node);
     Plan::PlanNode& planned = plan_->nodes_[position];
-    planned.kernel = kernels_[i];
-    planned.cost_ns = unit_nodes_[shift_ + i].cost_ns;
+    planned.kernel = kernels_[id];
+    planned.cost_ns = unit_node(id).cost_ns;
     planned.wiring.node = node.node;
     planned.wiring.inputs = plan_->input_slots_.data() + plan_->input_slots_.size();
     planned.wiring.num_inputs = static_cast<std::int32_t>(inputs.size());
-    planned.wiring.first_output = first_slot_[i];
+    planned.wiring.first_output = first_slot_[id];
     planned.is_trusted = true;
-    if (entries_[i] == nullptr) return;  // a constant, whose slot is set
+    if (entries_[id] == nullptr) return;  // a constant, whose slot is set
     planned.wiring.num_outputs = node.num_outputs;
-    if (first_host_output_[i] >= 0) planned.wiring.host_outputs = plan_->host_outputs_.data() + first_host_output_[i];
-    planned.is_trusted = entries_[i]->is_trusted;
-    for (std::size_t k = 0; k < inputs.size(); ++k) plan_->input_slots_.push_back(slot_of(inputs[k], wants_host(i, k)));
+    if (first_host_output_[id] >= 0) planned.wiring.host_outputs = plan_->host_outputs_.data() + first_host_output_[id];
+    planned.is_trusted = entries_[id]->is_trusted;
+    for (std::size_t k = 0; k < inputs.size(); ++k)
+      plan_->input_slots_.push_back(slot_of(inputs[k], wants_host(id, k)));
   }
 
   void link_units() {
     std::vector<std::pair<Index, Index>> edges;
-    for (std::size_t i = 0; i < num_nodes() && units_.size() > 1; ++i) {
-      if (unit_of_[i] < 0) continue;
-      for_each_producer(graph().nodes[i], [&](Index producer) {
+    for (const StepNodeId id : graph().nodes.indices()) {
+      if (units_.size() <= 1) break;
+      if (unit_of_[id] < 0) continue;
+      for_each_producer(graph().node(id), [&](Index producer) {
         const bool is_feed = at(producer) < shift_;
-        const Index from = is_feed ? plan_->feed_units_[at(producer)] : unit_of_[at(producer) - shift_];
-        if (from != unit_of_[i]) edges.emplace_back(from, unit_of_[i]);
+        const Index from = is_feed ? plan_->feed_units_[at(producer)] : unit_of_[StepNodeId(at(producer) - shift_)];
+        if (from != unit_of_[id]) edges.emplace_back(from, unit_of_[id]);
       });
     }
     // By producer, asynchronous consumers first.
@@ -405,9 +405,9 @@ class PlanCompiler {
   void place_fetches() {
     std::vector<std::pair<Index, Index>> made;  // unit, fetch
     for (std::size_t f = 0; f < graph().fetches.size(); ++f) {
-      const Endpoint fetch = graph().fetches[f];
+      const StepEndpoint fetch = graph().fetches[f];
       const Index feed = feed_of(fetch);
-      const Index unit = feed >= 0 ? plan_->feed_units_[at(feed)] : unit_of_[at(fetch.node)];
+      const Index unit = feed >= 0 ? plan_->feed_units_[at(feed)] : unit_of_[fetch.node];
       plan_->fetch_units_.push_back(unit);
       if (unit >= 0) made.emplace_back(unit, static_cast<Index>(f));
     }
@@ -432,7 +432,7 @@ class PlanCompiler {
     for (const auto& [slot, tensor] : plan_->constants_) reader_unit[static_cast<std::size_t>(slot)] = kept;
     for (const std::int32_t slot : plan_->fetch_slots_) reader_unit[static_cast<std::size_t>(slot)] = kept;
     for (std::size_t p = 0; p < node_at_.size(); ++p) {
-      const std::int32_t unit = unit_of_[static_cast<std::size_t>(node_at_[p])];
+      const std::int32_t unit = unit_of_[node_at_[p]];
       for (const std::int32_t slot : inputs_at(p)) {
         std::int32_t& seen = reader_unit[static_cast<std::size_t>(slot)];
         if (seen == kept) continue;
@@ -565,22 +565,24 @@ class PlanCompiler {
 
   const PlanOptions& options_;
   std::shared_ptr<Plan> plan_;
-  std::vector<const AnyKernel*> kernels_;
+  template <class T>
+  using ByNode = IndexedVector<StepNodeId, T>;
+
+  ByNode<const AnyKernel*> kernels_;
   std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
-  std::vector<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
+  ByNode<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
   const AnyKernel* after_controls_ = nullptr;
   std::vector<detail::UnitNode> unit_nodes_;  ///< late feeds, then the nodes
   std::vector<OutputInfo> inputs_;
-  std::vector<std::vector<bool>> host_inputs_;  ///< by node; empty on a device of host memory
-  std::vector<Index> first_host_output_;        ///< among the plan's, by node; -1: it has none
-  std::vector<Index> first_slot_;
-  EdgePositions feeds_;
-  std::unordered_map<NodeId, Index> host_constant_;
+  ByNode<std::vector<bool>> host_inputs_;  ///< empty on a device of host memory
+  ByNode<Index> first_host_output_;        ///< among the plan's; -1: it has none
+  ByNode<Index> first_slot_;
+  EdgePositions<StepNodeId> feeds_;
+  std::unordered_map<StepNodeId, Index> host_constant_;
   std::size_t shift_ = 0;  ///< where the nodes begin among what units are formed of
-  std::vector<Index> unit_of_;
+  ByNode<Index> unit_of_;
   std::vector<Plan::Unit> units_;
-  std::vector<Index> position_;
-  std::vector<NodeId> node_at_;
+  std::vector<StepNodeId> node_at_;
   std::vector<Index> times_read_;  ///< by the node being looked at, per slot
 };
 

@@ -187,8 +187,8 @@ DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::st
 DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const {
   check_belongs(edge.graph(), what, i);
   const Endpoint at = edge.endpoint();
-  if (at.node < 0 || static_cast<std::size_t>(at.node) >= graph->size()) {
-    throw_error(not_found(str_cat(what, " ", i, ": there is no node ", at.node)));
+  if (!at.node.is_valid() || at.node.position() >= graph->size()) {
+    throw_error(not_found(str_cat(what, " ", i, ": there is no node ", at.node.value())));
   }
   const Node& node = graph->node(at.node);
   if (at.index >= 0 && static_cast<std::size_t>(at.index) < node.outputs.size()) return;
@@ -264,21 +264,21 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
   const auto key_of = [](const auto& attrs) {
     return RendezvousKey(attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name).text();
   };
-  std::unordered_map<std::string, std::int32_t> sent;
-  std::vector<std::int32_t> receives;
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const StepNode& node = graph.nodes[n];
-    if (node.op == &op_def<Send>) sent.emplace(key_of(node->attrs_as<Send>()), static_cast<std::int32_t>(n));
-    if (node.op == &op_def<Recv> && !node.is_fed_only) receives.push_back(static_cast<std::int32_t>(n));
+  std::unordered_map<std::string, StepNodeId> sent;
+  std::vector<StepNodeId> receives;
+  for (const StepNodeId id : graph.nodes.indices()) {
+    const StepNode& node = graph.node(id);
+    if (node.op == &op_def<Send>) sent.emplace(key_of(node->attrs_as<Send>()), id);
+    if (node.op == &op_def<Recv> && !node.is_fed_only) receives.push_back(id);
   }
   if (receives.empty()) return;
-  std::vector<std::vector<std::int32_t>> readers(graph.nodes.size());
-  std::vector<std::int32_t> pending(graph.nodes.size(), 0);
-  const auto add_edge = [&](std::int32_t from, std::size_t to) {
-    readers[static_cast<std::size_t>(from)].push_back(static_cast<std::int32_t>(to));
+  IndexedVector<StepNodeId, std::vector<StepNodeId>> readers(graph.nodes.size());
+  IndexedVector<StepNodeId, std::int32_t> pending(graph.nodes.size());
+  const auto add_edge = [&](StepNodeId from, StepNodeId to) {
+    readers[from].push_back(to);
     ++pending[to];
   };
-  for (const std::int32_t receive : receives) {
+  for (const StepNodeId receive : receives) {
     const Node& node = *graph.node(receive);
     const auto found = sent.find(key_of(node.attrs_as<Recv>()));
     if (found == sent.end()) {
@@ -287,30 +287,30 @@ DFLOW_INLINE void require_senders(const StepGraph& graph) {
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
     }
-    add_edge(found->second, static_cast<std::size_t>(receive));
+    add_edge(found->second, receive);
   }
-  const EdgePositions fed(graph.feeds, graph.nodes.size());
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const StepNode& node = graph.nodes[n];
+  const EdgePositions<StepNodeId> fed(graph.feeds, graph.nodes.size());
+  for (const StepNodeId id : graph.nodes.indices()) {
+    const StepNode& node = graph.node(id);
     if (node.is_fed_only) continue;
-    for (const Endpoint& input : graph.inputs_of(node)) {
-      if (!fed.contains(input)) add_edge(input.node, n);
+    for (const StepEndpoint input : graph.inputs_of(node)) {
+      if (!fed.contains(input)) add_edge(input.node, id);
     }
-    for (const NodeId control : graph.controls_of(node)) add_edge(control, n);
+    for (const StepNodeId control : graph.controls_of(node)) add_edge(control, id);
   }
-  std::vector<std::int32_t> ready;
-  for (std::size_t n = 0; n < pending.size(); ++n) {
-    if (pending[n] == 0) ready.push_back(static_cast<std::int32_t>(n));
+  std::vector<StepNodeId> ready;
+  for (const StepNodeId id : pending.indices()) {
+    if (pending[id] == 0) ready.push_back(id);
   }
   while (!ready.empty()) {
-    const std::int32_t node = ready.back();
+    const StepNodeId node = ready.back();
     ready.pop_back();
-    for (const std::int32_t reader : readers[static_cast<std::size_t>(node)]) {
-      if (--pending[static_cast<std::size_t>(reader)] == 0) ready.push_back(reader);
+    for (const StepNodeId reader : readers[node]) {
+      if (--pending[reader] == 0) ready.push_back(reader);
     }
   }
-  for (const std::int32_t receive : receives) {
-    if (pending[static_cast<std::size_t>(receive)] == 0) continue;
+  for (const StepNodeId receive : receives) {
+    if (pending[receive] == 0) continue;
     const Node& node = *graph.node(receive);
     throw_error(invalid_argument(
                     str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))

@@ -117,7 +117,7 @@ namespace detail {
 DFLOW_INLINE Operation find_beside(const Operation& handle, std::string_view suffix) {
   if (!handle.is_valid()) return {};
   const NodeId found = handle.graph()->find(str_cat(handle.name(), "/", suffix));
-  return found < 0 ? Operation() : Operation(handle.graph(), found);
+  return found.is_valid() ? Operation(handle.graph(), found) : Operation();
 }
 
 }  // namespace detail
