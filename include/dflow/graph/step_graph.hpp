@@ -14,7 +14,7 @@
 namespace dflow {
 
 /// The number of a node among those of a step; another step, and the graph, number it differently.
-using StepNodeId = NodeId;
+using StepNodeId = StrongIndex<struct StepNodeTag>;
 using StepEndpoint = BasicEndpoint<StepNodeId>;
 
 /// For tables of edges.
