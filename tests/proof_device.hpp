@@ -287,11 +287,11 @@ struct Run {
   const AnyKernel* kernel = nullptr;
   const Node* node = nullptr;
   std::vector<AnyTensor> slots;  ///< inputs, then outputs
-  std::vector<std::int32_t> positions;
+  std::vector<SlotId> positions;
 
   Run(const AnyKernel& of, const KernelContext& context) : kernel(&of), node(&context.node()) {
     slots.resize(static_cast<std::size_t>(context.num_inputs() + context.num_outputs()));
-    for (std::int32_t i = 0; i < context.num_inputs(); ++i) positions.push_back(i);
+    for (int i = 0; i < context.num_inputs(); ++i) positions.emplace_back(i);
   }
   AnyTensor& output(int o) { return slots[positions.size() + static_cast<std::size_t>(o)]; }
   void operator()(const DeviceContext& cpu, const StepContext& step) {
@@ -299,7 +299,7 @@ struct Run {
     wiring.node = node;
     wiring.inputs = positions.data();
     wiring.num_inputs = static_cast<std::int32_t>(positions.size());
-    wiring.first_output = wiring.num_inputs;
+    wiring.first_output = SlotId(wiring.num_inputs);
     wiring.num_outputs = static_cast<std::int32_t>(slots.size() - positions.size());
     KernelContext context(slots.data(), wiring, cpu, step);
     kernel->run(context);

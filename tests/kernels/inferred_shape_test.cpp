@@ -15,9 +15,9 @@ TEST_CASE("The inferred shapes are those of the outputs that a node has, for the
   const auto x = placeholder<float>(graph);
   const BuiltNode built = build<Split>({axis, x}, {.num_split = 2});
   AnyTensor slots[4] = {Tensor<std::int32_t>(1), Tensor<float>({3, 4}), {}, {}};
-  const std::int32_t wires[] = {0, 1};
+  const SlotId wires[] = {SlotId(0), SlotId(1)};
   const KernelContext::Wiring wiring{
-      .node = &built.output(0).node(), .inputs = wires, .num_inputs = 2, .first_output = 2, .num_outputs = 2};
+      .node = &built.output(0).node(), .inputs = wires, .num_inputs = 2, .first_output = SlotId(2), .num_outputs = 2};
   const DeviceContext device;
   const StepContext step;
   const KernelContext context(slots, wiring, device, step);

@@ -84,9 +84,9 @@ TEST_CASE(
   const OutputInfo inputs[] = {{DType::float32, a.shape()}, {DType::float32, b.shape()}};
   const auto kernel = make_kernel<Beside, Cpu>(KernelInit{node, inputs, bench.device});
   AnyTensor slots[4];
-  const std::int32_t wires[] = {0, 1};
+  const SlotId wires[] = {SlotId(0), SlotId(1)};
   const KernelContext::Wiring wiring{
-      .node = &node, .inputs = wires, .num_inputs = 2, .first_output = 2, .num_outputs = 2};
+      .node = &node, .inputs = wires, .num_inputs = 2, .first_output = SlotId(2), .num_outputs = 2};
   KernelContext context(slots, wiring, bench.device, bench.step);
   long counted = -1;
   for (const std::int64_t rows : {3, 3, 3}) {
@@ -116,9 +116,9 @@ TEST_CASE("a typed kernel whose op leaves a shape open is told to allocate it it
   const OutputInfo inputs[] = {{DType::float32, x.shape()}};
   const auto kernel = make_kernel<Unknown, Cpu>(KernelInit{node, inputs, bench.device});
   AnyTensor slots[2] = {Tensor<float>::full({2}, 1), {}};
-  const std::int32_t wires[] = {0};
+  const SlotId wires[] = {SlotId(0)};
   const KernelContext::Wiring wiring{
-      .node = &node, .inputs = wires, .num_inputs = 1, .first_output = 1, .num_outputs = 1};
+      .node = &node, .inputs = wires, .num_inputs = 1, .first_output = SlotId(1), .num_outputs = 1};
   KernelContext context(slots, wiring, bench.device, bench.step);
   CHECK_THROWS_WITH(kernel->run(context), Catch::Matchers::Contains("its kernel must allocate it"));
 }

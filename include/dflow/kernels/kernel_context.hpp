@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/base/strong_index.hpp>
 #include <dflow/base/system_seed.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/base/unique_function.hpp>
@@ -98,10 +99,13 @@ class StepResources {
   std::atomic<ResourceContainer*> container_{nullptr};
 };
 
+/// The number of a slot, which holds one tensor of a step at a time.
+using SlotId = StrongIndex<struct SlotTag>;
+
 /// Which slots of a step hold dead tensors.
 struct DeadTensors {
   std::atomic<bool> any{false};
-  std::vector<std::uint8_t> slots;
+  IndexedVector<SlotId, std::uint8_t> slots;
 };
 
 /// What all kernels of one step share.
@@ -131,9 +135,9 @@ class KernelContext {
   /// Where a node finds its inputs and puts its outputs among the step's slots; part of the plan.
   struct Wiring {
     const Node* node = nullptr;
-    const std::int32_t* inputs = nullptr;  ///< slot of each input
+    const SlotId* inputs = nullptr;  ///< slot of each input
     std::int32_t num_inputs = 0;
-    std::int32_t first_output = 0;
+    SlotId first_output;
     std::int32_t num_outputs = 0;
     std::uint64_t forwardable = 0;  ///< bit i: this node is the last reader of input i
     /// For each output, not 0: it is in host memory, wherever the device computes. Null: none is.
@@ -145,7 +149,7 @@ class KernelContext {
 
   int num_inputs() const noexcept { return wiring_->num_inputs; }
   int num_outputs() const noexcept { return wiring_->num_outputs; }
-  const AnyTensor& input(int i) const noexcept { return slots_[wiring_->inputs[i]]; }
+  const AnyTensor& input(int i) const noexcept { return slots_[wiring_->inputs[i].position()]; }
   /// Throws InvalidArgument that names both element types, here and where outputs are allocated.
   template <Element T>
   const Tensor<T>& input(int i) const {
@@ -183,11 +187,11 @@ class KernelContext {
   /// A dead input comes from the side of a branch that was not taken. Only kernels that ask for it (`sees_dead_inputs`)
   /// are run with one.
   bool is_input_dead(int i) const noexcept {
-    return step_->dead != nullptr && step_->dead->slots[static_cast<std::size_t>(wiring_->inputs[i])] != 0;
+    return step_->dead != nullptr && step_->dead->slots[wiring_->inputs[i]] != 0;
   }
   /// Nobody computes with output `i` in this step. Throws Internal in a step whose plan carries no dead tensors.
   void set_output_dead(int i);
-  AnyTensor& output(int i) noexcept { return slots_[wiring_->first_output + i]; }
+  AnyTensor& output(int i) noexcept { return slots_[(wiring_->first_output + i).position()]; }
   DType output_dtype(int i) const noexcept { return node().outputs[static_cast<std::size_t>(i)].dtype; }
 
   /// Memory for the run's own use. Throws ResourceExhausted.

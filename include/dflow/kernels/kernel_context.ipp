@@ -27,7 +27,7 @@ DFLOW_INLINE ResourceContainer& StepResources::container() {
 DFLOW_INLINE void KernelContext::set_output_dead(int i) {
   if (step_->dead == nullptr) throw_error(internal("a step without branches was given a dead tensor"));
   output(i).reset();
-  step_->dead->slots[static_cast<std::size_t>(wiring_->first_output + i)] = 1;
+  step_->dead->slots[wiring_->first_output + i] = 1;
   step_->dead->any.store(true, std::memory_order_relaxed);
 }
 

@@ -38,9 +38,9 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
   if (entry == nullptr || entry->op != node.op || !entry->supports_types(node.types)) return std::nullopt;
   std::vector<AnyTensor> slots;
   std::vector<OutputInfo> inputs;
-  std::vector<std::int32_t> input_slots;
+  std::vector<SlotId> input_slots;
   for (const StepEndpoint input : edges) {
-    input_slots.push_back(static_cast<std::int32_t>(slots.size()));
+    input_slots.emplace_back(slots.size());
     slots.push_back(constant_value(*graph.node(input.node)));
     inputs.push_back(graph.output(input));
   }
@@ -48,9 +48,10 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
   wiring.node = &node;
   wiring.inputs = input_slots.data();
   wiring.num_inputs = static_cast<std::int32_t>(input_slots.size());
-  wiring.first_output = static_cast<std::int32_t>(slots.size());
+  wiring.first_output = SlotId(slots.size());
   wiring.num_outputs = static_cast<std::int32_t>(node.outputs.size());
-  slots.resize(slots.size() + node.outputs.size());
+  const std::size_t num_inputs = slots.size();
+  slots.resize(num_inputs + node.outputs.size());
   try {
     const std::unique_ptr<AnyKernel> kernel = entry->make(KernelInit{node, inputs, host, entry});
     if (kernel == nullptr || kernel->is_async()) return std::nullopt;
@@ -65,7 +66,7 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
   } catch (...) {
     return std::nullopt;
   }
-  return std::vector<AnyTensor>(slots.begin() + wiring.first_output, slots.end());
+  return std::vector<AnyTensor>(slots.begin() + static_cast<std::ptrdiff_t>(num_inputs), slots.end());
 }
 
 /// The bytes of all outputs if their shapes are known.

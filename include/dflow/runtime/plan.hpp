@@ -116,18 +116,18 @@ class Plan {
   /// Units without producers, asynchronous ones first; feeds are not among them.
   std::span<const std::int32_t> first_units() const noexcept { return first_units_; }
   std::span<const std::int32_t> unit_consumers() const noexcept { return unit_consumers_; }
-  std::span<const std::int32_t> released() const noexcept { return released_; }
-  std::span<const std::int32_t> shared_reads() const noexcept { return shared_reads_; }
-  std::span<const std::int32_t> shared_read_counts() const noexcept { return shared_read_counts_; }
-  std::span<const std::pair<std::int32_t, AnyTensor>> constants() const noexcept { return constants_; }
-  std::span<const std::int32_t> feed_slots() const noexcept { return feed_slots_; }
-  std::span<const std::int32_t> fetch_slots() const noexcept { return fetch_slots_; }
+  std::span<const SlotId> released() const noexcept { return released_; }
+  std::span<const SlotId> shared_reads() const noexcept { return shared_reads_; }
+  const IndexedVector<SlotId, std::int32_t>& shared_read_counts() const noexcept { return shared_read_counts_; }
+  std::span<const std::pair<SlotId, AnyTensor>> constants() const noexcept { return constants_; }
+  std::span<const SlotId> feed_slots() const noexcept { return feed_slots_; }
+  std::span<const SlotId> fetch_slots() const noexcept { return fetch_slots_; }
   /// The tensor of fetch `i` is in nobody's way: not a constant, and not fetched again under a later number. If the
   /// plan streams, also not read by any node, nor fetched under another number.
   bool may_take_fetch(std::size_t i) const noexcept { return may_take_fetch_[i]; }
   /// Slots that still hold a tensor after a run: what was fed and fetched, but for constants.
-  std::span<const std::int32_t> cleared_slots() const noexcept { return cleared_slots_; }
-  std::int32_t num_slots() const noexcept { return num_slots_; }
+  std::span<const SlotId> cleared_slots() const noexcept { return cleared_slots_; }
+  std::size_t num_slots() const noexcept { return num_slots_; }
   /// All nodes are synchronous and run in order in the calling thread.
   bool is_sequential() const noexcept { return is_sequential_; }
   /// Some kernel may give a dead tensor.
@@ -152,18 +152,18 @@ class Plan {
   std::vector<PlanNode> nodes_;
   std::vector<Unit> units_;
   std::vector<std::int32_t> unit_consumers_;
-  std::vector<std::int32_t> input_slots_;
+  std::vector<SlotId> input_slots_;
   std::vector<std::uint8_t> host_outputs_;  ///< of the nodes that have any: not 0 where an output is in host memory
-  std::vector<std::int32_t> released_;
-  std::vector<std::int32_t> shared_reads_;
-  std::vector<std::int32_t> shared_read_counts_;  ///< per slot; 0 where one unit does all the reading
-  std::vector<std::pair<std::int32_t, AnyTensor>> constants_;
+  std::vector<SlotId> released_;
+  std::vector<SlotId> shared_reads_;
+  IndexedVector<SlotId, std::int32_t> shared_read_counts_;  ///< 0 where one unit does all the reading
+  std::vector<std::pair<SlotId, AnyTensor>> constants_;
   std::vector<DeviceConstants::Ref> shared_constants_;  ///< those of them that other plans may use
-  std::vector<std::int32_t> feed_slots_;
-  std::vector<std::int32_t> fetch_slots_;
+  std::vector<SlotId> feed_slots_;
+  std::vector<SlotId> fetch_slots_;
   std::vector<bool> may_take_fetch_;
-  std::vector<std::int32_t> cleared_slots_;
-  std::int32_t num_slots_ = 0;
+  std::vector<SlotId> cleared_slots_;
+  std::size_t num_slots_ = 0;
   std::vector<std::int32_t> first_units_;
   std::vector<std::int32_t> feed_units_;
   std::vector<std::int32_t> fetch_units_;

@@ -64,6 +64,10 @@ class PlanCompiler {
 
  private:
   using Index = std::int32_t;
+  template <class T>
+  using ByNode = IndexedVector<StepNodeId, T>;
+  template <class T>
+  using BySlot = IndexedVector<SlotId, T>;
   static constexpr std::size_t at(Index i) noexcept { return static_cast<std::size_t>(i); }
 
   const StepGraph& graph() const { return plan_->graph_; }
@@ -190,7 +194,7 @@ class PlanCompiler {
 
   Index feed_of(StepEndpoint endpoint) const { return feeds_.find(endpoint); }
 
-  Index slot_of(StepEndpoint endpoint, bool on_host) const {
+  SlotId slot_of(StepEndpoint endpoint, bool on_host) const {
     if (const Index feed = feed_of(endpoint); feed >= 0) return plan_->feed_slots_[at(feed)];
     if (on_host) {
       if (const auto found = host_constant_.find(endpoint.node); found != host_constant_.end()) return found->second;
@@ -201,13 +205,13 @@ class PlanCompiler {
   void assign_slots() {
     first_slot_.resize(num_nodes());
     feeds_ = {graph().feeds, num_nodes()};
-    Index next = 0;
+    SlotId next(0);
     for (const StepNodeId id : graph().nodes.indices()) {
       first_slot_[id] = next;
       next += graph().node(id).num_outputs;
     }
     for (std::size_t f = 0; f < graph().feeds.size(); ++f) plan_->feed_slots_.push_back(next++);
-    plan_->num_slots_ = next;
+    plan_->num_slots_ = next.position();
     place_constants();
     for (const StepEndpoint fetch : graph().fetches) plan_->fetch_slots_.push_back(slot_of(fetch, false));
   }
@@ -216,7 +220,7 @@ class PlanCompiler {
   /// in host memory reads it.
   void place_constants() {
     const bool is_host = plan_->device_->memory == nullptr;
-    IndexedVector<StepNodeId, bool> read_on_host(is_host ? 0 : num_nodes());
+    ByNode<bool> read_on_host(is_host ? 0 : num_nodes());
     if (!is_host) {
       host_inputs_.resize(num_nodes());
       for (const StepNodeId id : graph().nodes.indices()) {
@@ -236,8 +240,9 @@ class PlanCompiler {
       if (!is_constant(node) || node.is_fed_only) continue;
       AnyTensor value = constant_value(*node);
       if (!is_host && read_on_host[id]) {
-        host_constant_.emplace(id, plan_->num_slots_);
-        plan_->constants_.emplace_back(plan_->num_slots_++, value);
+        const SlotId slot(plan_->num_slots_++);
+        host_constant_.emplace(id, slot);
+        plan_->constants_.emplace_back(slot, value);
       }
       if (is_host || is_host_object(value.dtype())) {
         plan_->constants_.emplace_back(first_slot_[id], std::move(value));
@@ -424,55 +429,51 @@ class PlanCompiler {
   // ---- when a slot's tensor is let go, and who may write into it ----
 
   void plan_releases() {
-    const auto slots = static_cast<std::size_t>(plan_->num_slots_);
-    constexpr std::int32_t unread = -1, kept = -2, shared = -3;
-    std::vector<std::int32_t> reader_unit(slots, unread);
-    std::vector<std::int32_t> last_reader(slots, -1);
-    std::vector<std::int32_t> readers(slots, 0);
-    for (const auto& [slot, tensor] : plan_->constants_) reader_unit[static_cast<std::size_t>(slot)] = kept;
-    for (const std::int32_t slot : plan_->fetch_slots_) reader_unit[static_cast<std::size_t>(slot)] = kept;
+    constexpr Index unread = -1, kept = -2, shared = -3;
+    BySlot<Index> reader_unit(plan_->num_slots_, unread);
+    BySlot<Index> last_reader(plan_->num_slots_, -1);
+    BySlot<Index> readers(plan_->num_slots_, 0);
+    for (const auto& [slot, tensor] : plan_->constants_) reader_unit[slot] = kept;
+    for (const SlotId slot : plan_->fetch_slots_) reader_unit[slot] = kept;
     for (std::size_t p = 0; p < node_at_.size(); ++p) {
       const std::int32_t unit = unit_of_[node_at_[p]];
-      for (const std::int32_t slot : inputs_at(p)) {
-        std::int32_t& seen = reader_unit[static_cast<std::size_t>(slot)];
+      for (const SlotId slot : inputs_at(p)) {
+        Index& seen = reader_unit[slot];
         if (seen == kept) continue;
         seen = seen == unread || seen == unit ? unit : shared;
-        if (last_reader[static_cast<std::size_t>(slot)] != static_cast<std::int32_t>(p))
-          ++readers[static_cast<std::size_t>(slot)];
-        last_reader[static_cast<std::size_t>(slot)] = static_cast<std::int32_t>(p);
+        if (last_reader[slot] != static_cast<Index>(p)) ++readers[slot];
+        last_reader[slot] = static_cast<Index>(p);
       }
     }
-    plan_->shared_read_counts_.assign(slots, 0);
-    for (std::size_t s = 0; s < slots; ++s) {
-      if (reader_unit[s] == shared) plan_->shared_read_counts_[s] = readers[s];
+    plan_->shared_read_counts_.assign(plan_->num_slots_, 0);
+    for (const SlotId slot : readers.indices()) {
+      if (reader_unit[slot] == shared) plan_->shared_read_counts_[slot] = readers[slot];
     }
     for (std::size_t p = 0; p < node_at_.size(); ++p) release_after(p, reader_unit, last_reader);
   }
 
-  void release_after(std::size_t p, const std::vector<std::int32_t>& reader_unit,
-                     const std::vector<std::int32_t>& last_reader) {
-    constexpr std::int32_t unread = -1, kept = -2, shared = -3;
+  void release_after(std::size_t p, const BySlot<Index>& reader_unit, const BySlot<Index>& last_reader) {
+    constexpr Index unread = -1, kept = -2, shared = -3;
     Plan::PlanNode& planned = plan_->nodes_[p];
     planned.release_begin = static_cast<std::int32_t>(plan_->released_.size());
     planned.share_begin = static_cast<std::int32_t>(plan_->shared_reads_.size());
-    const std::span<const std::int32_t> inputs = inputs_at(p);
+    const std::span<const SlotId> inputs = inputs_at(p);
     times_read_.resize(reader_unit.size());
-    for (const std::int32_t slot : inputs) ++times_read_[static_cast<std::size_t>(slot)];
+    for (const SlotId slot : inputs) ++times_read_[slot];
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      const std::int32_t slot = inputs[k];
-      const auto s = static_cast<std::size_t>(slot);
-      const std::int32_t times_read = std::exchange(times_read_[s], 0);  // at its later positions: 0
-      if (times_read == 0 || reader_unit[s] == kept) continue;
-      if (reader_unit[s] == shared) {
+      const SlotId slot = inputs[k];
+      const Index times_read = std::exchange(times_read_[slot], 0);  // at its later positions: 0
+      if (times_read == 0 || reader_unit[slot] == kept) continue;
+      if (reader_unit[slot] == shared) {
         plan_->shared_reads_.push_back(slot);
-      } else if (last_reader[s] == static_cast<std::int32_t>(p)) {
+      } else if (last_reader[slot] == static_cast<Index>(p)) {
         plan_->released_.push_back(slot);
         if (options_.reuse_buffers && k < 64 && times_read == 1) planned.wiring.forwardable |= std::uint64_t{1} << k;
       }
     }
     for (std::int32_t o = 0; o < planned.wiring.num_outputs; ++o) {
-      const std::int32_t slot = planned.wiring.first_output + o;
-      if (reader_unit[static_cast<std::size_t>(slot)] == unread) plan_->released_.push_back(slot);
+      const SlotId slot = planned.wiring.first_output + o;
+      if (reader_unit[slot] == unread) plan_->released_.push_back(slot);
     }
     planned.release_end = static_cast<std::int32_t>(plan_->released_.size());
     planned.share_end = static_cast<std::int32_t>(plan_->shared_reads_.size());
@@ -481,27 +482,27 @@ class PlanCompiler {
   /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots
   /// stay warm in the cache. A slot that another unit made or reads keeps its name.
   void reuse_slots() {
-    constexpr Index unassigned = -1;
-    std::vector<Index> new_slot(at(plan_->num_slots_), unassigned);
-    std::vector<bool> is_pinned(at(plan_->num_slots_));  // of constants and feeds, by new name
-    Index next = 0;
-    const auto keep = [&](Index& slot) {
-      Index& renamed = new_slot[at(slot)];
-      if (renamed == unassigned) renamed = next++;
-      is_pinned[at(renamed)] = true;
+    BySlot<SlotId> new_slot(plan_->num_slots_);
+    BySlot<bool> is_pinned(plan_->num_slots_);  // of constants and feeds, by new name
+    SlotId next(0);
+    const auto keep = [&](SlotId& slot) {
+      SlotId& renamed = new_slot[slot];
+      if (!renamed.is_valid()) renamed = next++;
+      is_pinned[renamed] = true;
       slot = renamed;
     };
     for (auto& [slot, tensor] : plan_->constants_) keep(slot);
-    for (Index& slot : plan_->feed_slots_) keep(slot);
+    for (SlotId& slot : plan_->feed_slots_) keep(slot);
     // Fetched outputs keep a slot of their own, which stands in the run of their node's outputs.
-    std::vector<Index> free;
-    std::vector<Index> made_in(at(plan_->num_slots_), unassigned);  // by old name
+    std::vector<SlotId> free;
+    BySlot<Index> made_in(plan_->num_slots_, -1);  // by old name
     for (std::size_t u = 0; u < plan_->units_.size(); ++u) {
       free.clear();
       for (Index p = plan_->units_[u].node_begin; p < plan_->units_[u].node_end; ++p) {
         Plan::PlanNode& node = plan_->nodes_[at(p)];
-        const Index first = node.wiring.first_output, count = node.wiring.num_outputs;
-        Index renamed = next;
+        const SlotId first = node.wiring.first_output;
+        const Index count = node.wiring.num_outputs;
+        SlotId renamed = next;
         if (count == 1 && !free.empty()) {
           renamed = free.back();
           free.pop_back();
@@ -509,65 +510,61 @@ class PlanCompiler {
           next += count;
         }
         for (Index o = 0; o < count; ++o) {
-          new_slot[at(first + o)] = renamed + o;
-          made_in[at(first + o)] = static_cast<Index>(u);
+          new_slot[first + o] = renamed + o;
+          made_in[first + o] = static_cast<Index>(u);
         }
         node.wiring.first_output = renamed;
         for (Index r = node.release_begin; r < node.release_end; ++r) {
-          const Index slot = plan_->released_[at(r)];
-          if (made_in[at(slot)] == static_cast<Index>(u) && !is_pinned[at(new_slot[at(slot)])])
-            free.push_back(new_slot[at(slot)]);
+          const SlotId slot = plan_->released_[at(r)];
+          if (made_in[slot] == static_cast<Index>(u) && !is_pinned[new_slot[slot]]) free.push_back(new_slot[slot]);
         }
       }
     }
-    std::vector<Index> counts(plan_->is_sequential_ ? 0 : at(next));
-    for (std::size_t s = 0; s < plan_->shared_read_counts_.size() && !counts.empty(); ++s) {
-      if (plan_->shared_read_counts_[s] != 0) counts[at(new_slot[s])] = plan_->shared_read_counts_[s];
+    BySlot<Index> counts(plan_->is_sequential_ ? 0 : next.position());
+    for (const SlotId slot : plan_->shared_read_counts_.indices()) {
+      if (plan_->shared_read_counts_[slot] != 0) counts[new_slot[slot]] = plan_->shared_read_counts_[slot];
     }
-    for (std::vector<Index>* slots :
+    for (std::vector<SlotId>* slots :
          {&plan_->input_slots_, &plan_->fetch_slots_, &plan_->released_, &plan_->shared_reads_}) {
-      for (Index& slot : *slots) slot = new_slot[at(slot)];
+      for (SlotId& slot : *slots) slot = new_slot[slot];
     }
     plan_->shared_read_counts_ = std::move(counts);
-    plan_->num_slots_ = next;
+    plan_->num_slots_ = next.position();
   }
 
   void list_cleared_slots() {
-    std::vector<bool> is_constant_slot(static_cast<std::size_t>(plan_->num_slots_));
-    for (const auto& [slot, tensor] : plan_->constants_) is_constant_slot[static_cast<std::size_t>(slot)] = true;
-    std::vector<bool> is_taken = is_constant_slot;
+    BySlot<bool> is_constant_slot(plan_->num_slots_);
+    for (const auto& [slot, tensor] : plan_->constants_) is_constant_slot[slot] = true;
+    BySlot<bool> is_taken = is_constant_slot;
     if (plan_->streams_) {
       // A fetch may be taken while others have still to read its slot, and in any order.
-      for (const Index slot : plan_->input_slots_) is_taken[at(slot)] = true;
-      std::vector<bool> is_fetched(is_taken.size());
-      for (const Index slot : plan_->fetch_slots_) {
-        if (is_fetched[at(slot)]) is_taken[at(slot)] = true;
-        is_fetched[at(slot)] = true;
+      for (const SlotId slot : plan_->input_slots_) is_taken[slot] = true;
+      BySlot<bool> is_fetched(is_taken.size());
+      for (const SlotId slot : plan_->fetch_slots_) {
+        if (is_fetched[slot]) is_taken[slot] = true;
+        is_fetched[slot] = true;
       }
     }
     plan_->may_take_fetch_.resize(plan_->fetch_slots_.size());
     for (std::size_t f = plan_->fetch_slots_.size(); f-- > 0;) {
-      const std::size_t slot = at(plan_->fetch_slots_[f]);
+      const SlotId slot = plan_->fetch_slots_[f];
       plan_->may_take_fetch_[f] = !is_taken[slot];
       is_taken[slot] = true;
     }
-    for (const std::vector<std::int32_t>* slots : {&plan_->feed_slots_, &plan_->fetch_slots_}) {
-      for (const std::int32_t slot : *slots) {
-        if (!is_constant_slot[static_cast<std::size_t>(slot)]) plan_->cleared_slots_.push_back(slot);
+    for (const std::vector<SlotId>* slots : {&plan_->feed_slots_, &plan_->fetch_slots_}) {
+      for (const SlotId slot : *slots) {
+        if (!is_constant_slot[slot]) plan_->cleared_slots_.push_back(slot);
       }
     }
   }
 
-  std::span<const std::int32_t> inputs_at(std::size_t p) const {
+  std::span<const SlotId> inputs_at(std::size_t p) const {
     const KernelContext::Wiring& wiring = plan_->nodes_[p].wiring;
     return {wiring.inputs, static_cast<std::size_t>(wiring.num_inputs)};
   }
 
   const PlanOptions& options_;
   std::shared_ptr<Plan> plan_;
-  template <class T>
-  using ByNode = IndexedVector<StepNodeId, T>;
-
   ByNode<const AnyKernel*> kernels_;
   std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
   ByNode<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
@@ -576,14 +573,14 @@ class PlanCompiler {
   std::vector<OutputInfo> inputs_;
   ByNode<std::vector<bool>> host_inputs_;  ///< empty on a device of host memory
   ByNode<Index> first_host_output_;        ///< among the plan's; -1: it has none
-  ByNode<Index> first_slot_;
+  ByNode<SlotId> first_slot_;
   EdgePositions<StepNodeId> feeds_;
-  std::unordered_map<StepNodeId, Index> host_constant_;
+  std::unordered_map<StepNodeId, SlotId> host_constant_;
   std::size_t shift_ = 0;  ///< where the nodes begin among what units are formed of
   ByNode<Index> unit_of_;
   std::vector<Plan::Unit> units_;
   std::vector<StepNodeId> node_at_;
-  std::vector<Index> times_read_;  ///< by the node being looked at, per slot
+  BySlot<Index> times_read_;  ///< by the node being looked at
 };
 
 DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const PlanOptions& options) {

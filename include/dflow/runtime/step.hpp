@@ -30,17 +30,17 @@ class Step : public std::enable_shared_from_this<Step> {
   explicit Step(std::shared_ptr<const Plan> plan);
 
   const Plan& plan() const noexcept { return *plan_; }
-  void feed(std::size_t i, AnyTensor&& tensor) noexcept { slots_[slot(plan_->feed_slots()[i])] = std::move(tensor); }
-  void feed(std::size_t i, const AnyTensor& tensor) noexcept { slots_[slot(plan_->feed_slots()[i])] = tensor; }
+  void feed(std::size_t i, AnyTensor&& tensor) noexcept { slots_[plan_->feed_slots()[i]] = std::move(tensor); }
+  void feed(std::size_t i, const AnyTensor& tensor) noexcept { slots_[plan_->feed_slots()[i]] = tensor; }
   /// The tensor of a fetch; uninitialised if it is dead.
-  const AnyTensor& fetch(std::size_t i) const noexcept { return slots_[slot(plan_->fetch_slots()[i])]; }
+  const AnyTensor& fetch(std::size_t i) const noexcept { return slots_[plan_->fetch_slots()[i]]; }
   /// The same, taken out where nothing of the plan needs it any more (a constant stays).
   AnyTensor take_fetch(std::size_t i) noexcept;
   /// The same for a caller who shares it with nobody: copied where anybody else holds or lends its memory. Throws
   /// ResourceExhausted.
   void give_fetch(std::size_t i, AnyTensor& result);
   bool is_fetch_dead(std::size_t i) const noexcept {
-    return !dead_.slots.empty() && dead_.slots[slot(plan_->fetch_slots()[i])] != 0;
+    return !dead_.slots.empty() && dead_.slots[plan_->fetch_slots()[i]] != 0;
   }
   /// Shared by all kernels of the run; set before it starts.
   StepContext& context() noexcept {
@@ -78,7 +78,7 @@ class Step : public std::enable_shared_from_this<Step> {
 
  private:
   friend class UnitQueue;
-  static std::size_t slot(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
+  static std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
   Status run_nodes(std::int32_t begin, std::int32_t end);
   Status run_nodes_with_care(std::int32_t begin, std::int32_t end);
@@ -86,11 +86,11 @@ class Step : public std::enable_shared_from_this<Step> {
   /// True if the node must be passed over, its outputs being dead now.
   bool pass_dead(const Plan::PlanNode& node) noexcept;
   void check_outputs(KernelContext& context) const;
-  void let_go(std::int32_t index) noexcept {
-    if (plan_->device().release != nullptr) hand_over(index);
-    slots_[slot(index)].reset();
+  void let_go(SlotId slot) noexcept {
+    if (plan_->device().release != nullptr) hand_over(slot);
+    slots_[slot].reset();
   }
-  void hand_over(std::int32_t index) noexcept;
+  void hand_over(SlotId slot) noexcept;
   void release_after(const Plan::PlanNode& node) noexcept;
   void run_unit(std::int32_t unit, MadeUnits& made);
   void run_async_unit(std::int32_t unit);
@@ -106,7 +106,7 @@ class Step : public std::enable_shared_from_this<Step> {
   }
 
   std::shared_ptr<const Plan> plan_;
-  std::vector<AnyTensor> slots_;
+  IndexedVector<SlotId, AnyTensor> slots_;
   DeadTensors dead_;  ///< without slots unless the plan carries dead tensors
   StepContext context_;
   StepResources resources_;
@@ -118,10 +118,10 @@ class Step : public std::enable_shared_from_this<Step> {
 
   // Of runs by units.
   std::shared_ptr<UnitQueue> queue_;
-  std::unique_ptr<std::atomic<std::int32_t>[]> pending_;       ///< per unit
-  std::unique_ptr<std::atomic<std::int32_t>[]> shared_reads_;  ///< per slot
-  std::unique_ptr<std::atomic<bool>[]> fed_;                   ///< per feed, if the plan streams
-  std::vector<KernelContext> async_contexts_;                  ///< per unit
+  std::unique_ptr<std::atomic<std::int32_t>[]> pending_;  ///< per unit
+  IndexedVector<SlotId, std::atomic<std::int32_t>> shared_reads_;
+  std::unique_ptr<std::atomic<bool>[]> fed_;   ///< per feed, if the plan streams
+  std::vector<KernelContext> async_contexts_;  ///< per unit
   std::atomic<std::int32_t> outstanding_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;  ///< guards `status_` and `on_error_` while units run

@@ -9,8 +9,8 @@
 namespace dflow {
 
 DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
-  slots_.resize(slot(plan_->num_slots()));
-  for (const auto& [index, tensor] : plan_->constants()) slots_[slot(index)] = tensor;
+  slots_.resize(plan_->num_slots());
+  for (const auto& [slot, tensor] : plan_->constants()) slots_[slot] = tensor;
   context_.resources = &resources_;
   if (plan_->carries_dead()) {
     dead_.slots.resize(slots_.size());
@@ -18,24 +18,24 @@ DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan
   }
   if (plan_->is_sequential()) return;
   pending_ = std::make_unique<std::atomic<std::int32_t>[]>(plan_->units().size());
-  shared_reads_ = std::make_unique<std::atomic<std::int32_t>[]>(slots_.size());
+  shared_reads_ = IndexedVector<SlotId, std::atomic<std::int32_t>>(slots_.size());
   if (plan_->streams()) fed_ = std::make_unique<std::atomic<bool>[]>(plan_->feed_units().size());
   async_contexts_.reserve(plan_->units().size());
   static constexpr KernelContext::Wiring no_node;
   for (const Plan::Unit& unit : plan_->units()) {
     const bool has_node = unit.node_begin != unit.node_end;
-    async_contexts_.emplace_back(slots_.data(), has_node ? plan_->nodes()[slot(unit.node_begin)].wiring : no_node,
+    async_contexts_.emplace_back(slots_.data(), has_node ? plan_->nodes()[at(unit.node_begin)].wiring : no_node,
                                  plan_->device(), context_);
   }
 }
 
 DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
   if (has_failed) {
-    for (std::size_t i = 0; i < slots_.size(); ++i) let_go(static_cast<std::int32_t>(i));
-    for (const auto& [index, tensor] : plan_->constants()) slots_[slot(index)] = tensor;
+    for (const SlotId slot : slots_.indices()) let_go(slot);
+    for (const auto& [slot, tensor] : plan_->constants()) slots_[slot] = tensor;
   } else {
     // Every other tensor was let go by its last reader.
-    for (const std::int32_t index : plan_->cleared_slots()) let_go(index);
+    for (const SlotId slot : plan_->cleared_slots()) let_go(slot);
   }
   if (dead_.any.load(std::memory_order_relaxed)) {
     std::fill(dead_.slots.begin(), dead_.slots.end(), std::uint8_t{0});
@@ -53,12 +53,12 @@ DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
 }
 
 DFLOW_INLINE AnyTensor Step::take_fetch(std::size_t i) noexcept {
-  AnyTensor& tensor = slots_[slot(plan_->fetch_slots()[i])];
+  AnyTensor& tensor = slots_[plan_->fetch_slots()[i]];
   return plan_->may_take_fetch(i) ? std::move(tensor) : tensor;
 }
 
 DFLOW_INLINE void Step::give_fetch(std::size_t i, AnyTensor& result) {
-  AnyTensor& tensor = slots_[slot(plan_->fetch_slots()[i])];
+  AnyTensor& tensor = slots_[plan_->fetch_slots()[i]];
   const bool has_memory = static_cast<bool>(tensor.buffer());
   if (plan_->may_take_fetch(i) && (!has_memory || tensor.buffer_is_unique())) {
     result = std::move(tensor);
@@ -70,16 +70,16 @@ DFLOW_INLINE void Step::give_fetch(std::size_t i, AnyTensor& result) {
 // ---- the loop over a stretch of nodes ----
 
 /// To a device that may not have finished with it.
-DFLOW_INLINE void Step::hand_over(std::int32_t index) noexcept {
-  AnyTensor& tensor = slots_[slot(index)];
+DFLOW_INLINE void Step::hand_over(SlotId slot) noexcept {
+  AnyTensor& tensor = slots_[slot];
   if (tensor.is_initialized()) plan_->device().release(plan_->device(), std::move(tensor));
 }
 
 DFLOW_INLINE void Step::release_after(const Plan::PlanNode& node) noexcept {
-  for (std::int32_t r = node.release_begin; r < node.release_end; ++r) let_go(plan_->released()[slot(r)]);
+  for (std::int32_t r = node.release_begin; r < node.release_end; ++r) let_go(plan_->released()[at(r)]);
   for (std::int32_t r = node.share_begin; r < node.share_end; ++r) {
-    const std::int32_t index = plan_->shared_reads()[slot(r)];
-    if (shared_reads_[slot(index)].fetch_sub(1, std::memory_order_acq_rel) == 1) let_go(index);
+    const SlotId slot = plan_->shared_reads()[at(r)];
+    if (shared_reads_[slot].fetch_sub(1, std::memory_order_acq_rel) == 1) let_go(slot);
   }
 }
 
@@ -93,7 +93,7 @@ DFLOW_INLINE Status Step::error_at(const Plan::PlanNode& node, const Status& sta
 DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
   for (int o = 0; o < context.num_outputs(); ++o) {
     const AnyTensor& output = context.output(o);
-    const bool is_dead = context_.dead != nullptr && context_.dead->slots[slot(context.wiring_->first_output + o)] != 0;
+    const bool is_dead = context_.dead != nullptr && context_.dead->slots[context.wiring_->first_output + o] != 0;
     if (is_dead) continue;
     if (!output.is_initialized()) throw_error(internal(str_cat("the kernel has left output ", o, " unset")));
     if (output.dtype() != context.output_dtype(o)) {
@@ -132,11 +132,11 @@ DFLOW_INLINE Status Step::run_nodes(std::int32_t begin, std::int32_t end) {
 DFLOW_INLINE bool Step::pass_dead(const Plan::PlanNode& node) noexcept {
   if (!dead_.any.load(std::memory_order_relaxed)) return false;
   bool is_dead = false;
-  for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) is_dead |= dead_.slots[slot(node.wiring.inputs[i])] != 0;
+  for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) is_dead |= dead_.slots[node.wiring.inputs[i]] != 0;
   is_dead &= !node.kernel->traits().sees_dead_inputs;
   // A slot may have held a dead tensor of an earlier node.
   for (std::int32_t o = 0; o < node.wiring.num_outputs; ++o) {
-    dead_.slots[slot(node.wiring.first_output + o)] = is_dead ? 1 : 0;
+    dead_.slots[node.wiring.first_output + o] = is_dead ? 1 : 0;
   }
   return is_dead;
 }
@@ -144,7 +144,7 @@ DFLOW_INLINE bool Step::pass_dead(const Plan::PlanNode& node) noexcept {
 /// The same loop where a step is traced or may carry dead tensors.
 DFLOW_INLINE Status Step::run_nodes_with_care(std::int32_t begin, std::int32_t end) {
   for (std::int32_t i = begin; i < end; ++i) {
-    const Plan::PlanNode& node = plan_->nodes()[slot(i)];
+    const Plan::PlanNode& node = plan_->nodes()[at(i)];
     if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
     KernelContext context(slots_.data(), node.wiring, plan_->device(), context_);
     const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
@@ -172,7 +172,7 @@ DFLOW_INLINE Status Step::run_sequential() {
 // ---- by units ----
 
 DFLOW_INLINE ReadyUnit Step::ready(std::int32_t unit) noexcept {
-  const Plan::Unit& planned = plan_->units()[slot(unit)];
+  const Plan::Unit& planned = plan_->units()[at(unit)];
   return {this, unit, planned.is_async, planned.is_expensive};
 }
 
@@ -191,9 +191,9 @@ DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   }
   outstanding_.store(static_cast<std::int32_t>(units.size()), std::memory_order_relaxed);
   for (std::size_t u = 0; u < units.size(); ++u) pending_[u].store(units[u].pending, std::memory_order_relaxed);
-  const std::span<const std::int32_t> counts = plan_->shared_read_counts();
-  for (std::size_t s = 0; s < counts.size(); ++s) {
-    if (counts[s] != 0) shared_reads_[s].store(counts[s], std::memory_order_relaxed);
+  const IndexedVector<SlotId, std::int32_t>& counts = plan_->shared_read_counts();
+  for (const SlotId slot : counts.indices()) {
+    if (counts[slot] != 0) shared_reads_[slot].store(counts[slot], std::memory_order_relaxed);
   }
   for (std::size_t f = 0; f < plan_->feed_units().size(); ++f) fed_[f].store(false, std::memory_order_relaxed);
   if (on_fetch_) {
@@ -213,7 +213,7 @@ DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
 DFLOW_INLINE void Step::feed_late(std::size_t i, AnyTensor tensor) {
   if (fed_[i].exchange(true, std::memory_order_acq_rel)) return;
   const std::shared_ptr<Step> keep = shared_from_this();
-  slots_[slot(plan_->feed_slots()[i])] = std::move(tensor);
+  slots_[plan_->feed_slots()[i]] = std::move(tensor);
   finish_elsewhere(plan_->feed_units()[i]);
 }
 
@@ -232,7 +232,7 @@ DFLOW_INLINE void Step::finish_elsewhere(std::int32_t unit) {
 }
 
 DFLOW_INLINE void Step::run_unit(std::int32_t unit, MadeUnits& made) {
-  const Plan::Unit& planned = plan_->units()[slot(unit)];
+  const Plan::Unit& planned = plan_->units()[at(unit)];
   if (planned.is_async && !must_stop()) return run_async_unit(unit);
   const Status status = must_stop() ? context_.cancellation.status() : run_nodes(planned.node_begin, planned.node_end);
   if (!status.ok()) fail(status);
@@ -267,8 +267,8 @@ struct StartingKernel {
 }  // namespace detail
 
 DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
-  const Plan::PlanNode& node = plan_->nodes()[slot(plan_->units()[slot(unit)].node_begin)];
-  KernelContext& context = async_contexts_[slot(unit)];
+  const Plan::PlanNode& node = plan_->nodes()[at(plan_->units()[at(unit)].node_begin)];
+  KernelContext& context = async_contexts_[at(unit)];
   const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
   if (context_.dead != nullptr && pass_dead(node)) return end_async_unit(unit, start, Status());
   const std::shared_ptr<Step> keep = shared_from_this();
@@ -278,7 +278,7 @@ DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
   try {
     static_cast<const AsyncKernel&>(*node.kernel).run_async(context, [keep, unit, start](Status status) {
       if (Completion::was_dropped(status)) {
-        if (detail::StartingKernel* here = detail::StartingKernel::find(keep->async_contexts_[slot(unit)])) {
+        if (detail::StartingKernel* here = detail::StartingKernel::find(keep->async_contexts_[at(unit)])) {
           here->has_dropped = true;
           return;
         }
@@ -299,10 +299,10 @@ DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
 }
 
 DFLOW_INLINE void Step::end_async_unit(std::int32_t unit, std::int64_t start, Status status) {
-  const Plan::PlanNode& node = plan_->nodes()[slot(plan_->units()[slot(unit)].node_begin)];
-  KernelContext& context = async_contexts_[slot(unit)];
+  const Plan::PlanNode& node = plan_->nodes()[at(plan_->units()[at(unit)].node_begin)];
+  KernelContext& context = async_contexts_[at(unit)];
   const bool was_passed_over = context_.dead != nullptr && !node.is_trusted && node.wiring.num_outputs > 0 &&
-                               dead_.slots[slot(node.wiring.first_output)] != 0;
+                               dead_.slots[node.wiring.first_output] != 0;
   if (status.ok() && !node.is_trusted && !was_passed_over) {
     try {
       check_outputs(context);
@@ -320,15 +320,15 @@ DFLOW_INLINE void Step::end_async_unit(std::int32_t unit, std::int64_t start, St
 }
 
 DFLOW_INLINE void Step::finish_unit(std::int32_t unit, MadeUnits& made) {
-  const Plan::Unit& planned = plan_->units()[slot(unit)];
+  const Plan::Unit& planned = plan_->units()[at(unit)];
   if (on_fetch_ && !failed_.load(std::memory_order_relaxed)) {
     for (std::int32_t f = planned.fetch_begin; f < planned.fetch_end; ++f) {
-      on_fetch_(slot(plan_->unit_fetches()[slot(f)]));
+      on_fetch_(at(plan_->unit_fetches()[at(f)]));
     }
   }
   for (std::int32_t c = planned.consumer_begin; c < planned.consumer_end; ++c) {
-    const std::int32_t consumer = plan_->unit_consumers()[slot(c)];
-    if (pending_[slot(consumer)].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    const std::int32_t consumer = plan_->unit_consumers()[at(c)];
+    if (pending_[at(consumer)].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
     if (made.is_full()) {
       queue_->push(made.all());
       made.clear();

@@ -116,15 +116,15 @@ df::AnyTensor run_alone(const df::AnyOutput& y, df::KernelFactory make, std::vec
   device.pool = &pool;
   device.state = &cpu;
   std::vector<df::OutputInfo> infos;
-  std::vector<std::int32_t> positions;
+  std::vector<df::SlotId> positions;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     infos.push_back({slots[i].dtype(), slots[i].shape()});
-    positions.push_back(static_cast<std::int32_t>(i));
+    positions.emplace_back(i);
   }
   const auto kernel = make({y.node(), infos, device});
   const auto count = static_cast<std::int32_t>(slots.size());
   slots.emplace_back();
-  const df::KernelContext::Wiring wiring{&y.node(), positions.data(), count, count, 1, forwardable};
+  const df::KernelContext::Wiring wiring{&y.node(), positions.data(), count, df::SlotId(count), 1, forwardable};
   const df::StepContext step;
   df::KernelContext context(slots.data(), wiring, device, step);
   kernel->run(context);
