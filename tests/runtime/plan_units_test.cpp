@@ -37,41 +37,41 @@ struct Nodes {
 
 /// Every node that runs has a unit, asynchronous ones one of their own, and units have no cycle.
 void check_sound(const Nodes& nodes, const Units& units) {
-  std::vector<int> size(units.units.size());
-  std::set<std::pair<std::int32_t, std::int32_t>> edges;
+  IndexedVector<UnitId, int> size(units.units.size());
+  std::set<std::pair<UnitId, UnitId>> edges;
   for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
     const UnitNode& node = nodes.nodes[i];
-    const std::int32_t unit = units.unit_of[i];
+    const UnitId unit = units.unit_of[i];
     if (!node.runs) {
-      CHECK(unit == -1);
+      CHECK(unit == UnitId());
       continue;
     }
-    REQUIRE((unit >= 0 && unit < static_cast<std::int32_t>(units.units.size())));
-    ++size[static_cast<std::size_t>(unit)];
+    REQUIRE((unit.is_valid() && unit < units.units.end_index()));
+    ++size[unit];
     for (std::int32_t p = node.producer_begin; p < node.producer_end; ++p) {
-      const std::int32_t from = units.unit_of[static_cast<std::size_t>(nodes.producers[static_cast<std::size_t>(p)])];
-      if (from >= 0 && from != unit) edges.emplace(from, unit);
+      const UnitId from = units.unit_of[static_cast<std::size_t>(nodes.producers[static_cast<std::size_t>(p)])];
+      if (from.is_valid() && from != unit) edges.emplace(from, unit);
     }
   }
   for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
     if (!nodes.nodes[i].runs || !nodes.nodes[i].is_async) continue;
-    CHECK(size[static_cast<std::size_t>(units.unit_of[i])] == 1);
-    CHECK(units.units[static_cast<std::size_t>(units.unit_of[i])].is_async);
+    CHECK(size[units.unit_of[i]] == 1);
+    CHECK(units.units[units.unit_of[i]].is_async);
   }
   // Kahn's algorithm takes all units.
-  std::vector<int> pending(units.units.size());
-  for (const auto& [from, to] : edges) ++pending[static_cast<std::size_t>(to)];
-  std::vector<std::int32_t> ready;
-  for (std::size_t u = 0; u < pending.size(); ++u) {
-    if (pending[u] == 0) ready.push_back(static_cast<std::int32_t>(u));
+  IndexedVector<UnitId, int> pending(units.units.size());
+  for (const auto& [from, to] : edges) ++pending[to];
+  std::vector<UnitId> ready;
+  for (const UnitId unit : pending.indices()) {
+    if (pending[unit] == 0) ready.push_back(unit);
   }
   std::size_t taken = 0;
   while (!ready.empty()) {
-    const std::int32_t unit = ready.back();
+    const UnitId unit = ready.back();
     ready.pop_back();
     ++taken;
-    for (auto edge = edges.lower_bound({unit, 0}); edge != edges.end() && edge->first == unit; ++edge) {
-      if (--pending[static_cast<std::size_t>(edge->second)] == 0) ready.push_back(edge->second);
+    for (auto edge = edges.lower_bound({unit, UnitId(0)}); edge != edges.end() && edge->first == unit; ++edge) {
+      if (--pending[edge->second] == 0) ready.push_back(edge->second);
     }
   }
   CHECK(taken == units.units.size());
@@ -91,11 +91,11 @@ void check_exact(const Nodes& nodes, const Units& units) {
       if (nodes.nodes[from].is_async) needs[i].insert(static_cast<std::int32_t>(from));
     }
   }
-  std::vector<const Set*> of_unit(units.units.size());
+  IndexedVector<UnitId, const Set*> of_unit(units.units.size());
   std::size_t num_wrong = 0;
   for (std::size_t i = 0; i < nodes.nodes.size(); ++i) {
     if (!nodes.nodes[i].runs) continue;
-    const Set*& first = of_unit[static_cast<std::size_t>(units.unit_of[i])];
+    const Set*& first = of_unit[units.unit_of[i]];
     if (first == nullptr) first = &needs[i];
     if (*first != needs[i]) ++num_wrong;
   }
@@ -155,8 +155,8 @@ TEST_CASE("nodes that do not run belong to no unit", "[runtime][units]") {
   nodes.nodes[0].runs = false;
   nodes.add({fed});
   const Units units = nodes.form(InterOp::parallel);
-  CHECK(units.unit_of[0] == -1);
-  CHECK(units.unit_of[1] == 0);
+  CHECK(units.unit_of[0] == UnitId());
+  CHECK(units.unit_of[1] == UnitId(0));
 }
 
 TEST_CASE("units of random graphs have no cycle, and wait for no more than they need", "[runtime][units]") {

@@ -7,6 +7,7 @@
 #include <dflow/kernels/kernel_table.hpp>
 #include <dflow/runtime/inter_op.hpp>
 #include <dflow/runtime/plan_constants.hpp>
+#include <dflow/runtime/unit_id.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -72,6 +73,9 @@ struct PlanOptions {
   std::stop_token stop = {};
 };
 
+/// The place of a node in the order in which a plan runs them.
+using PlanNodeId = StrongIndex<struct PlanNodeTag>;
+
 /// A graph on one device, compiled for running: nodes in dense arrays in a frozen order, edges as slot numbers, kernels
 /// made, counts of pending inputs and of readers precomputed.
 ///
@@ -92,8 +96,8 @@ class Plan {
     double cost_ns = 0;
   };
   struct Unit {
-    std::int32_t node_begin = 0;
-    std::int32_t node_end = 0;
+    PlanNodeId node_begin{0};
+    PlanNodeId node_end{0};
     std::int32_t consumer_begin = 0;  ///< into `unit_consumers`, asynchronous ones first
     std::int32_t consumer_end = 0;
     std::int32_t fetch_begin = 0;  ///< into `unit_fetches`, if the plan streams: fetches that it makes
@@ -111,11 +115,11 @@ class Plan {
   /// Cancelled as the options say.
   static std::shared_ptr<const Plan> compile(StepGraph graph, const PlanOptions& options);
 
-  std::span<const PlanNode> nodes() const noexcept { return nodes_; }
-  std::span<const Unit> units() const noexcept { return units_; }
+  const IndexedVector<PlanNodeId, PlanNode>& nodes() const noexcept { return nodes_; }
+  const IndexedVector<UnitId, Unit>& units() const noexcept { return units_; }
   /// Units without producers, asynchronous ones first; feeds are not among them.
-  std::span<const std::int32_t> first_units() const noexcept { return first_units_; }
-  std::span<const std::int32_t> unit_consumers() const noexcept { return unit_consumers_; }
+  std::span<const UnitId> first_units() const noexcept { return first_units_; }
+  std::span<const UnitId> unit_consumers() const noexcept { return unit_consumers_; }
   std::span<const SlotId> released() const noexcept { return released_; }
   std::span<const SlotId> shared_reads() const noexcept { return shared_reads_; }
   const IndexedVector<SlotId, std::int32_t>& shared_read_counts() const noexcept { return shared_read_counts_; }
@@ -133,10 +137,10 @@ class Plan {
   /// Some kernel may give a dead tensor.
   bool carries_dead() const noexcept { return carries_dead_; }
   bool streams() const noexcept { return streams_; }
-  /// If the plan streams: the unit of each feed, and of each fetch (-1: it is there from the beginning).
-  std::span<const std::int32_t> feed_units() const noexcept { return feed_units_; }
-  std::span<const std::int32_t> fetch_units() const noexcept { return fetch_units_; }
-  std::span<const std::int32_t> unit_fetches() const noexcept { return unit_fetches_; }
+  /// If the plan streams: the unit of each feed, and of each fetch (none: it is there from the beginning).
+  std::span<const UnitId> feed_units() const noexcept { return feed_units_; }
+  std::span<const UnitId> fetch_units() const noexcept { return fetch_units_; }
+  std::span<const std::size_t> unit_fetches() const noexcept { return unit_fetches_; }
   const DeviceContext& device() const noexcept { return *device_; }
   const StepGraph& graph() const noexcept { return graph_; }
 
@@ -149,9 +153,9 @@ class Plan {
   const DeviceContext* device_ = nullptr;
   std::vector<std::unique_ptr<AnyKernel>> kernels_;
   std::vector<std::shared_ptr<AnyKernel>> kept_kernels_;  ///< of a KeptKernels too
-  std::vector<PlanNode> nodes_;
-  std::vector<Unit> units_;
-  std::vector<std::int32_t> unit_consumers_;
+  IndexedVector<PlanNodeId, PlanNode> nodes_;
+  IndexedVector<UnitId, Unit> units_;
+  std::vector<UnitId> unit_consumers_;
   std::vector<SlotId> input_slots_;
   std::vector<std::uint8_t> host_outputs_;  ///< of the nodes that have any: not 0 where an output is in host memory
   std::vector<SlotId> released_;
@@ -164,10 +168,10 @@ class Plan {
   std::vector<bool> may_take_fetch_;
   std::vector<SlotId> cleared_slots_;
   std::size_t num_slots_ = 0;
-  std::vector<std::int32_t> first_units_;
-  std::vector<std::int32_t> feed_units_;
-  std::vector<std::int32_t> fetch_units_;
-  std::vector<std::int32_t> unit_fetches_;
+  std::vector<UnitId> first_units_;
+  std::vector<UnitId> feed_units_;
+  std::vector<UnitId> fetch_units_;
+  std::vector<std::size_t> unit_fetches_;
   bool is_sequential_ = true;
   bool carries_dead_ = false;
   bool streams_ = false;

@@ -302,12 +302,12 @@ class PlanCompiler {
     detail::Units formed = detail::form_units(unit_nodes_, producers, options_.inter_op, num_threads);
     plan_->is_sequential_ = formed.is_sequential;
     units_.resize(formed.units.size());
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      units_[u].is_async = formed.units[u].is_async;
-      units_[u].is_expensive = formed.units[u].is_expensive;
+    for (const UnitId unit : units_.indices()) {
+      units_[unit].is_async = formed.units[unit].is_async;
+      units_[unit].is_expensive = formed.units[unit].is_expensive;
     }
     for (std::size_t f = 0; f < shift_; ++f) {
-      units_[at(formed.unit_of[f])].is_feed = true;
+      units_[formed.unit_of[f]].is_feed = true;
       plan_->feed_units_.push_back(formed.unit_of[f]);
     }
     unit_of_.assign(formed.unit_of.begin() + static_cast<std::ptrdiff_t>(shift_), formed.unit_of.end());
@@ -315,26 +315,26 @@ class PlanCompiler {
 
   /// Lays the nodes out unit by unit, each unit in topological order.
   void order_nodes() {
-    std::vector<std::int32_t> next(units_.size() + 1, 0);
-    for (const std::int32_t unit : unit_of_) {
-      if (unit >= 0) ++next[static_cast<std::size_t>(unit) + 1];
+    IndexedVector<UnitId, PlanNodeId> next(units_.size() + 1, PlanNodeId(0));
+    for (const UnitId unit : unit_of_) {
+      if (unit.is_valid()) ++next[unit + 1];
     }
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      next[u + 1] += next[u];
-      units_[u].node_begin = next[u];
-      units_[u].node_end = next[u + 1];
+    for (const UnitId unit : units_.indices()) {
+      next[unit + 1] += next[unit].value();
+      units_[unit].node_begin = next[unit];
+      units_[unit].node_end = next[unit + 1];
     }
-    plan_->nodes_.resize(static_cast<std::size_t>(next.back()));
+    plan_->nodes_.resize(next.back().position());
     std::size_t num_inputs = 0;
     node_at_.resize(plan_->nodes_.size());
     for (const StepNodeId id : graph().nodes.indices()) {
-      if (unit_of_[id] < 0) continue;
-      node_at_[at(next[at(unit_of_[id])]++)] = id;
+      if (!unit_of_[id].is_valid()) continue;
+      node_at_[next[unit_of_[id]]++] = id;
       num_inputs += graph().node(id).num_inputs;
     }
     plan_->input_slots_.reserve(num_inputs);  // wirings point into it
     find_host_outputs();
-    for (std::size_t p = 0; p < plan_->nodes_.size(); ++p) wire(p);
+    for (const PlanNodeId position : node_at_.indices()) wire(position);
   }
 
   void find_host_outputs() {
@@ -348,7 +348,7 @@ class PlanCompiler {
     }
   }
 
-  void wire(std::size_t position) {
+  void wire(PlanNodeId position) {
     const StepNodeId id = node_at_[position];
     const StepNode& node = graph().node(id);
     const std::span<const StepEndpoint> inputs = graph().inputs_of(node);
@@ -369,38 +369,37 @@ class PlanCompiler {
   }
 
   void link_units() {
-    std::vector<std::pair<Index, Index>> edges;
+    std::vector<std::pair<UnitId, UnitId>> edges;
     for (const StepNodeId id : graph().nodes.indices()) {
       if (units_.size() <= 1) break;
-      if (unit_of_[id] < 0) continue;
+      if (!unit_of_[id].is_valid()) continue;
       for_each_producer(graph().node(id), [&](Index producer) {
         const bool is_feed = at(producer) < shift_;
-        const Index from = is_feed ? plan_->feed_units_[at(producer)] : unit_of_[StepNodeId(at(producer) - shift_)];
+        const UnitId from = is_feed ? plan_->feed_units_[at(producer)] : unit_of_[StepNodeId(at(producer) - shift_)];
         if (from != unit_of_[id]) edges.emplace_back(from, unit_of_[id]);
       });
     }
     // By producer, asynchronous consumers first.
     std::sort(edges.begin(), edges.end(), [&](const auto& a, const auto& b) {
       if (a.first != b.first) return a.first < b.first;
-      const bool a_waits = units_[at(a.second)].is_async, b_waits = units_[at(b.second)].is_async;
+      const bool a_waits = units_[a.second].is_async, b_waits = units_[b.second].is_async;
       return a_waits != b_waits ? a_waits : a.second < b.second;
     });
     edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
     plan_->unit_consumers_.reserve(edges.size());
     std::size_t e = 0;
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      units_[u].consumer_begin = static_cast<Index>(plan_->unit_consumers_.size());
-      for (; e < edges.size() && edges[e].first == static_cast<Index>(u); ++e) {
+    for (const UnitId unit : units_.indices()) {
+      units_[unit].consumer_begin = static_cast<Index>(plan_->unit_consumers_.size());
+      for (; e < edges.size() && edges[e].first == unit; ++e) {
         plan_->unit_consumers_.push_back(edges[e].second);
-        ++units_[at(edges[e].second)].pending;
+        ++units_[edges[e].second].pending;
       }
-      units_[u].consumer_end = static_cast<Index>(plan_->unit_consumers_.size());
+      units_[unit].consumer_end = static_cast<Index>(plan_->unit_consumers_.size());
     }
     for (const bool is_async : {true, false}) {
-      for (std::size_t u = 0; u < units_.size(); ++u) {
-        const Plan::Unit& unit = units_[u];
-        if (unit.pending == 0 && !unit.is_feed && unit.is_async == is_async)
-          plan_->first_units_.push_back(static_cast<Index>(u));
+      for (const UnitId id : units_.indices()) {
+        const Plan::Unit& unit = units_[id];
+        if (unit.pending == 0 && !unit.is_feed && unit.is_async == is_async) plan_->first_units_.push_back(id);
       }
     }
     plan_->units_ = std::move(units_);
@@ -408,52 +407,53 @@ class PlanCompiler {
 
   /// Which unit makes each fetch, and the other way round.
   void place_fetches() {
-    std::vector<std::pair<Index, Index>> made;  // unit, fetch
+    std::vector<std::pair<UnitId, std::size_t>> made;  // the number of the fetch
     for (std::size_t f = 0; f < graph().fetches.size(); ++f) {
       const StepEndpoint fetch = graph().fetches[f];
       const Index feed = feed_of(fetch);
-      const Index unit = feed >= 0 ? plan_->feed_units_[at(feed)] : unit_of_[fetch.node];
+      const UnitId unit = feed >= 0 ? plan_->feed_units_[at(feed)] : unit_of_[fetch.node];
       plan_->fetch_units_.push_back(unit);
-      if (unit >= 0) made.emplace_back(unit, static_cast<Index>(f));
+      if (unit.is_valid()) made.emplace_back(unit, f);
     }
     std::sort(made.begin(), made.end());
     std::size_t m = 0;
-    for (std::size_t u = 0; u < plan_->units_.size(); ++u) {
-      plan_->units_[u].fetch_begin = static_cast<Index>(plan_->unit_fetches_.size());
-      for (; m < made.size() && made[m].first == static_cast<Index>(u); ++m)
-        plan_->unit_fetches_.push_back(made[m].second);
-      plan_->units_[u].fetch_end = static_cast<Index>(plan_->unit_fetches_.size());
+    for (const UnitId id : plan_->units_.indices()) {
+      Plan::Unit& unit = plan_->units_[id];
+      unit.fetch_begin = static_cast<Index>(plan_->unit_fetches_.size());
+      for (; m < made.size() && made[m].first == id; ++m) plan_->unit_fetches_.push_back(made[m].second);
+      unit.fetch_end = static_cast<Index>(plan_->unit_fetches_.size());
     }
   }
 
   // ---- when a slot's tensor is let go, and who may write into it ----
 
+  /// Instead of the unit that reads a slot.
+  static constexpr UnitId unread = UnitId(-1), kept = UnitId(-2), shared = UnitId(-3);
+
   void plan_releases() {
-    constexpr Index unread = -1, kept = -2, shared = -3;
-    BySlot<Index> reader_unit(plan_->num_slots_, unread);
-    BySlot<Index> last_reader(plan_->num_slots_, -1);
+    BySlot<UnitId> reader_unit(plan_->num_slots_, unread);
+    BySlot<PlanNodeId> last_reader(plan_->num_slots_);
     BySlot<Index> readers(plan_->num_slots_, 0);
     for (const auto& [slot, tensor] : plan_->constants_) reader_unit[slot] = kept;
     for (const SlotId slot : plan_->fetch_slots_) reader_unit[slot] = kept;
-    for (std::size_t p = 0; p < node_at_.size(); ++p) {
-      const std::int32_t unit = unit_of_[node_at_[p]];
+    for (const PlanNodeId p : node_at_.indices()) {
+      const UnitId unit = unit_of_[node_at_[p]];
       for (const SlotId slot : inputs_at(p)) {
-        Index& seen = reader_unit[slot];
+        UnitId& seen = reader_unit[slot];
         if (seen == kept) continue;
         seen = seen == unread || seen == unit ? unit : shared;
-        if (last_reader[slot] != static_cast<Index>(p)) ++readers[slot];
-        last_reader[slot] = static_cast<Index>(p);
+        if (last_reader[slot] != p) ++readers[slot];
+        last_reader[slot] = p;
       }
     }
     plan_->shared_read_counts_.assign(plan_->num_slots_, 0);
     for (const SlotId slot : readers.indices()) {
       if (reader_unit[slot] == shared) plan_->shared_read_counts_[slot] = readers[slot];
     }
-    for (std::size_t p = 0; p < node_at_.size(); ++p) release_after(p, reader_unit, last_reader);
+    for (const PlanNodeId p : node_at_.indices()) release_after(p, reader_unit, last_reader);
   }
 
-  void release_after(std::size_t p, const BySlot<Index>& reader_unit, const BySlot<Index>& last_reader) {
-    constexpr Index unread = -1, kept = -2, shared = -3;
+  void release_after(PlanNodeId p, const BySlot<UnitId>& reader_unit, const BySlot<PlanNodeId>& last_reader) {
     Plan::PlanNode& planned = plan_->nodes_[p];
     planned.release_begin = static_cast<std::int32_t>(plan_->released_.size());
     planned.share_begin = static_cast<std::int32_t>(plan_->shared_reads_.size());
@@ -466,7 +466,7 @@ class PlanCompiler {
       if (times_read == 0 || reader_unit[slot] == kept) continue;
       if (reader_unit[slot] == shared) {
         plan_->shared_reads_.push_back(slot);
-      } else if (last_reader[slot] == static_cast<Index>(p)) {
+      } else if (last_reader[slot] == p) {
         plan_->released_.push_back(slot);
         if (options_.reuse_buffers && k < 64 && times_read == 1) planned.wiring.forwardable |= std::uint64_t{1} << k;
       }
@@ -495,11 +495,11 @@ class PlanCompiler {
     for (SlotId& slot : plan_->feed_slots_) keep(slot);
     // Fetched outputs keep a slot of their own, which stands in the run of their node's outputs.
     std::vector<SlotId> free;
-    BySlot<Index> made_in(plan_->num_slots_, -1);  // by old name
-    for (std::size_t u = 0; u < plan_->units_.size(); ++u) {
+    BySlot<UnitId> made_in(plan_->num_slots_);  // by old name
+    for (const UnitId unit : plan_->units_.indices()) {
       free.clear();
-      for (Index p = plan_->units_[u].node_begin; p < plan_->units_[u].node_end; ++p) {
-        Plan::PlanNode& node = plan_->nodes_[at(p)];
+      for (const PlanNodeId p : IndexRange(plan_->units_[unit].node_begin, plan_->units_[unit].node_end)) {
+        Plan::PlanNode& node = plan_->nodes_[p];
         const SlotId first = node.wiring.first_output;
         const Index count = node.wiring.num_outputs;
         SlotId renamed = next;
@@ -511,12 +511,12 @@ class PlanCompiler {
         }
         for (Index o = 0; o < count; ++o) {
           new_slot[first + o] = renamed + o;
-          made_in[first + o] = static_cast<Index>(u);
+          made_in[first + o] = unit;
         }
         node.wiring.first_output = renamed;
         for (Index r = node.release_begin; r < node.release_end; ++r) {
           const SlotId slot = plan_->released_[at(r)];
-          if (made_in[slot] == static_cast<Index>(u) && !is_pinned[new_slot[slot]]) free.push_back(new_slot[slot]);
+          if (made_in[slot] == unit && !is_pinned[new_slot[slot]]) free.push_back(new_slot[slot]);
         }
       }
     }
@@ -558,7 +558,7 @@ class PlanCompiler {
     }
   }
 
-  std::span<const SlotId> inputs_at(std::size_t p) const {
+  std::span<const SlotId> inputs_at(PlanNodeId p) const {
     const KernelContext::Wiring& wiring = plan_->nodes_[p].wiring;
     return {wiring.inputs, static_cast<std::size_t>(wiring.num_inputs)};
   }
@@ -577,9 +577,9 @@ class PlanCompiler {
   EdgePositions<StepNodeId> feeds_;
   std::unordered_map<StepNodeId, SlotId> host_constant_;
   std::size_t shift_ = 0;  ///< where the nodes begin among what units are formed of
-  ByNode<Index> unit_of_;
-  std::vector<Plan::Unit> units_;
-  std::vector<StepNodeId> node_at_;
+  ByNode<UnitId> unit_of_;
+  IndexedVector<UnitId, Plan::Unit> units_;
+  IndexedVector<PlanNodeId, StepNodeId> node_at_;
   BySlot<Index> times_read_;  ///< by the node being looked at
 };
 

@@ -2,6 +2,7 @@
 
 #include <dflow/base/config.hpp>
 #include <dflow/runtime/inter_op.hpp>
+#include <dflow/runtime/unit_id.hpp>
 
 #include <cstdint>
 #include <span>
@@ -22,13 +23,13 @@ struct UnitNode {
 
 /// Which nodes run in one go.
 struct Units {
-  /// Per node; -1 where it does not run.
-  std::vector<std::int32_t> unit_of;
+  /// Per node; none where it does not run.
+  std::vector<UnitId> unit_of;
   struct Unit {
     bool is_async = false;
     bool is_expensive = false;  ///< worth waking another thread for
   };
-  std::vector<Unit> units;
+  IndexedVector<UnitId, Unit> units;
   /// All of it is one stretch of synchronous nodes in one frozen order.
   bool is_sequential = true;
 };

@@ -109,14 +109,14 @@ DFLOW_INLINE bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_o
 DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers,
                               InterOp inter_op, int num_threads) {
   Units formed;
-  formed.unit_of.assign(nodes.size(), -1);
+  formed.unit_of.resize(nodes.size());
   formed.is_sequential = is_sequential(nodes, inter_op, num_threads);
   if (formed.is_sequential) {
     double cost_ns = 0;
     bool any = false;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       if (!nodes[i].runs) continue;
-      formed.unit_of[i] = 0;
+      formed.unit_of[i] = UnitId(0);
       cost_ns += nodes[i].cost_ns;
       any = true;
     }
@@ -128,12 +128,13 @@ DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const s
   UnitSets sets(nodes.size());
   const std::size_t max_steps = 65536 + 8 * nodes.size();
   std::vector<UnitSets::Id> set_of(nodes.size(), UnitSets::empty);  // what a node gives to those that depend on it
-  std::unordered_map<UnitSets::Id, std::int32_t> group_of;
-  std::vector<double> cost_ns;
+  std::unordered_map<UnitSets::Id, UnitId> group_of;
+  IndexedVector<UnitId, double> cost_ns;
   const auto new_unit = [&](bool is_async) {
+    const UnitId unit = formed.units.end_index();
     formed.units.push_back({is_async, false});
     cost_ns.push_back(0);
-    return static_cast<std::int32_t>(formed.units.size()) - 1;
+    return unit;
   };
   std::uint32_t num_alone = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -147,24 +148,23 @@ DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const s
       is_exact = mine == UnitSets::empty || sets.num_steps() < max_steps;
       if (is_exact) mine = sets.join(mine, theirs);
     }
-    std::int32_t unit = -1;
+    UnitId unit;
     if (node.is_async || !is_exact || (side_by_side && node.cost_ns >= cheap_ns)) {
       unit = new_unit(node.is_async);
       // The unit's own number says as much as the whole set: who depends on the unit depends on all of it.
       const UnitSets::Id itself = sets.single(num_alone++);
       mine = is_exact ? sets.join(mine, itself) : itself;
     } else {
-      const auto [found, is_new] = group_of.try_emplace(mine, -1);
+      const auto [found, is_new] = group_of.try_emplace(mine);
       if (is_new) found->second = new_unit(false);
       unit = found->second;
     }
     set_of[i] = mine;
     formed.unit_of[i] = unit;
-    cost_ns[static_cast<std::size_t>(unit)] += node.cost_ns;
+    cost_ns[unit] += node.cost_ns;
   }
   if (inter_op != InterOp::sequential) {
-    for (std::size_t u = 0; u < formed.units.size(); ++u)
-      formed.units[u].is_expensive = cost_ns[u] >= worth_a_thread_ns;
+    for (const UnitId unit : cost_ns.indices()) formed.units[unit].is_expensive = cost_ns[unit] >= worth_a_thread_ns;
   }
   return formed;
 }

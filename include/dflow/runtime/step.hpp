@@ -80,8 +80,8 @@ class Step : public std::enable_shared_from_this<Step> {
   friend class UnitQueue;
   static std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
-  Status run_nodes(std::int32_t begin, std::int32_t end);
-  Status run_nodes_with_care(std::int32_t begin, std::int32_t end);
+  Status run_nodes(PlanNodeId begin, PlanNodeId end);
+  Status run_nodes_with_care(PlanNodeId begin, PlanNodeId end);
   Status error_at(const Plan::PlanNode& node, const Status& status) const;
   /// True if the node must be passed over, its outputs being dead now.
   bool pass_dead(const Plan::PlanNode& node) noexcept;
@@ -92,14 +92,14 @@ class Step : public std::enable_shared_from_this<Step> {
   }
   void hand_over(SlotId slot) noexcept;
   void release_after(const Plan::PlanNode& node) noexcept;
-  void run_unit(std::int32_t unit, MadeUnits& made);
-  void run_async_unit(std::int32_t unit);
-  void end_async_unit(std::int32_t unit, std::int64_t start, Status status);
-  void finish_unit(std::int32_t unit, MadeUnits& made);
-  void finish_elsewhere(std::int32_t unit);
+  void run_unit(UnitId unit, MadeUnits& made);
+  void run_async_unit(UnitId unit);
+  void end_async_unit(UnitId unit, std::int64_t start, Status status);
+  void finish_unit(UnitId unit, MadeUnits& made);
+  void finish_elsewhere(UnitId unit);
   /// One unit, or a thread that starts one, less to wait for: the last one ends the run.
   void count_down();
-  ReadyUnit ready(std::int32_t unit) noexcept;
+  ReadyUnit ready(UnitId unit) noexcept;
   void fail(const Status& status);
   bool must_stop() const noexcept {
     return failed_.load(std::memory_order_relaxed) || context_.cancellation.is_cancelled();
@@ -118,10 +118,10 @@ class Step : public std::enable_shared_from_this<Step> {
 
   // Of runs by units.
   std::shared_ptr<UnitQueue> queue_;
-  std::unique_ptr<std::atomic<std::int32_t>[]> pending_;  ///< per unit
+  IndexedVector<UnitId, std::atomic<std::int32_t>> pending_;
   IndexedVector<SlotId, std::atomic<std::int32_t>> shared_reads_;
-  std::unique_ptr<std::atomic<bool>[]> fed_;   ///< per feed, if the plan streams
-  std::vector<KernelContext> async_contexts_;  ///< per unit
+  std::unique_ptr<std::atomic<bool>[]> fed_;  ///< per feed, if the plan streams
+  IndexedVector<UnitId, KernelContext> async_contexts_;
   std::atomic<std::int32_t> outstanding_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;  ///< guards `status_` and `on_error_` while units run

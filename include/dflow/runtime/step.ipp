@@ -17,14 +17,14 @@ DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan
     context_.dead = &dead_;
   }
   if (plan_->is_sequential()) return;
-  pending_ = std::make_unique<std::atomic<std::int32_t>[]>(plan_->units().size());
+  pending_ = IndexedVector<UnitId, std::atomic<std::int32_t>>(plan_->units().size());
   shared_reads_ = IndexedVector<SlotId, std::atomic<std::int32_t>>(slots_.size());
   if (plan_->streams()) fed_ = std::make_unique<std::atomic<bool>[]>(plan_->feed_units().size());
   async_contexts_.reserve(plan_->units().size());
   static constexpr KernelContext::Wiring no_node;
   for (const Plan::Unit& unit : plan_->units()) {
     const bool has_node = unit.node_begin != unit.node_end;
-    async_contexts_.emplace_back(slots_.data(), has_node ? plan_->nodes()[at(unit.node_begin)].wiring : no_node,
+    async_contexts_.emplace_back(slots_.data(), has_node ? plan_->nodes()[unit.node_begin].wiring : no_node,
                                  plan_->device(), context_);
   }
 }
@@ -108,23 +108,23 @@ DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
   }
 }
 
-DFLOW_INLINE Status Step::run_nodes(std::int32_t begin, std::int32_t end) {
+DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end) {
   if (stats_ != nullptr || context_.dead != nullptr) return run_nodes_with_care(begin, end);
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
-  std::int32_t i = begin;
+  PlanNodeId i = begin;
   try {
     for (; i < end; ++i) {
       if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
-      const Plan::PlanNode& node = nodes[i];
+      const Plan::PlanNode& node = nodes[i.position()];
       KernelContext context(slots, node.wiring, device, context_);
       node.kernel->run(context);
       if (!node.is_trusted) check_outputs(context);
       if (node.release_begin != node.release_end || node.share_begin != node.share_end) release_after(node);
     }
   } catch (...) {
-    return error_at(nodes[i], status_of_current_exception());
+    return error_at(nodes[i.position()], status_of_current_exception());
   }
   return {};
 }
@@ -142,9 +142,9 @@ DFLOW_INLINE bool Step::pass_dead(const Plan::PlanNode& node) noexcept {
 }
 
 /// The same loop where a step is traced or may carry dead tensors.
-DFLOW_INLINE Status Step::run_nodes_with_care(std::int32_t begin, std::int32_t end) {
-  for (std::int32_t i = begin; i < end; ++i) {
-    const Plan::PlanNode& node = plan_->nodes()[at(i)];
+DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end) {
+  for (const PlanNodeId i : IndexRange(begin, end)) {
+    const Plan::PlanNode& node = plan_->nodes()[i];
     if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
     KernelContext context(slots_.data(), node.wiring, plan_->device(), context_);
     const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
@@ -164,21 +164,21 @@ DFLOW_INLINE Status Step::run_nodes_with_care(std::int32_t begin, std::int32_t e
 
 DFLOW_INLINE Status Step::run_sequential() {
   failed_.store(false, std::memory_order_relaxed);
-  Status status = run_nodes(0, static_cast<std::int32_t>(plan_->nodes().size()));
+  Status status = run_nodes(PlanNodeId(0), plan_->nodes().end_index());
   if (!status.ok() && on_error_) on_error_(status);
   return status;
 }
 
 // ---- by units ----
 
-DFLOW_INLINE ReadyUnit Step::ready(std::int32_t unit) noexcept {
-  const Plan::Unit& planned = plan_->units()[at(unit)];
+DFLOW_INLINE ReadyUnit Step::ready(UnitId unit) noexcept {
+  const Plan::Unit& planned = plan_->units()[unit];
   return {this, unit, planned.is_async, planned.is_expensive};
 }
 
 DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   const std::shared_ptr<Step> keep = shared_from_this();
-  const std::span<const Plan::Unit> units = plan_->units();
+  const IndexedVector<UnitId, Plan::Unit>& units = plan_->units();
   failed_.store(false, std::memory_order_relaxed);
   status_ = Status();
   queue_ = std::move(queue);
@@ -186,11 +186,11 @@ DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   done_ = std::move(done);
   if (plan_->is_sequential()) {
     outstanding_.store(1, std::memory_order_relaxed);
-    const ReadyUnit whole = ready(0);
+    const ReadyUnit whole = ready(UnitId(0));
     return queue_->push({&whole, 1});
   }
   outstanding_.store(static_cast<std::int32_t>(units.size()), std::memory_order_relaxed);
-  for (std::size_t u = 0; u < units.size(); ++u) pending_[u].store(units[u].pending, std::memory_order_relaxed);
+  for (const UnitId unit : units.indices()) pending_[unit].store(units[unit].pending, std::memory_order_relaxed);
   const IndexedVector<SlotId, std::int32_t>& counts = plan_->shared_read_counts();
   for (const SlotId slot : counts.indices()) {
     if (counts[slot] != 0) shared_reads_[slot].store(counts[slot], std::memory_order_relaxed);
@@ -198,13 +198,13 @@ DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   for (std::size_t f = 0; f < plan_->feed_units().size(); ++f) fed_[f].store(false, std::memory_order_relaxed);
   if (on_fetch_) {
     for (std::size_t f = 0; f < plan_->fetch_units().size(); ++f) {
-      if (plan_->fetch_units()[f] < 0) on_fetch_(f);
+      if (!plan_->fetch_units()[f].is_valid()) on_fetch_(f);
     }
   }
   if (units.empty()) return std::exchange(done_, nullptr)(Status());
   std::vector<ReadyUnit> first;
   first.reserve(plan_->first_units().size());
-  for (const std::int32_t unit : plan_->first_units()) first.push_back(ready(unit));
+  for (const UnitId unit : plan_->first_units()) first.push_back(ready(unit));
   // From here on the step may end at any time.
   const std::shared_ptr<UnitQueue> target = queue_;
   target->push(first);
@@ -224,15 +224,15 @@ DFLOW_INLINE void Step::give_up_feeds() {
   }
 }
 
-DFLOW_INLINE void Step::finish_elsewhere(std::int32_t unit) {
+DFLOW_INLINE void Step::finish_elsewhere(UnitId unit) {
   const std::shared_ptr<UnitQueue> queue = queue_;
   MadeUnits made;
   finish_unit(unit, made);
   queue->push(made.all());
 }
 
-DFLOW_INLINE void Step::run_unit(std::int32_t unit, MadeUnits& made) {
-  const Plan::Unit& planned = plan_->units()[at(unit)];
+DFLOW_INLINE void Step::run_unit(UnitId unit, MadeUnits& made) {
+  const Plan::Unit& planned = plan_->units()[unit];
   if (planned.is_async && !must_stop()) return run_async_unit(unit);
   const Status status = must_stop() ? context_.cancellation.status() : run_nodes(planned.node_begin, planned.node_end);
   if (!status.ok()) fail(status);
@@ -266,9 +266,9 @@ struct StartingKernel {
 
 }  // namespace detail
 
-DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
-  const Plan::PlanNode& node = plan_->nodes()[at(plan_->units()[at(unit)].node_begin)];
-  KernelContext& context = async_contexts_[at(unit)];
+DFLOW_INLINE void Step::run_async_unit(UnitId unit) {
+  const Plan::PlanNode& node = plan_->nodes()[plan_->units()[unit].node_begin];
+  KernelContext& context = async_contexts_[unit];
   const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
   if (context_.dead != nullptr && pass_dead(node)) return end_async_unit(unit, start, Status());
   const std::shared_ptr<Step> keep = shared_from_this();
@@ -278,7 +278,7 @@ DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
   try {
     static_cast<const AsyncKernel&>(*node.kernel).run_async(context, [keep, unit, start](Status status) {
       if (Completion::was_dropped(status)) {
-        if (detail::StartingKernel* here = detail::StartingKernel::find(keep->async_contexts_[at(unit)])) {
+        if (detail::StartingKernel* here = detail::StartingKernel::find(keep->async_contexts_[unit])) {
           here->has_dropped = true;
           return;
         }
@@ -298,9 +298,9 @@ DFLOW_INLINE void Step::run_async_unit(std::int32_t unit) {
   count_down();
 }
 
-DFLOW_INLINE void Step::end_async_unit(std::int32_t unit, std::int64_t start, Status status) {
-  const Plan::PlanNode& node = plan_->nodes()[at(plan_->units()[at(unit)].node_begin)];
-  KernelContext& context = async_contexts_[at(unit)];
+DFLOW_INLINE void Step::end_async_unit(UnitId unit, std::int64_t start, Status status) {
+  const Plan::PlanNode& node = plan_->nodes()[plan_->units()[unit].node_begin];
+  KernelContext& context = async_contexts_[unit];
   const bool was_passed_over = context_.dead != nullptr && !node.is_trusted && node.wiring.num_outputs > 0 &&
                                dead_.slots[node.wiring.first_output] != 0;
   if (status.ok() && !node.is_trusted && !was_passed_over) {
@@ -319,16 +319,16 @@ DFLOW_INLINE void Step::end_async_unit(std::int32_t unit, std::int64_t start, St
   finish_elsewhere(unit);
 }
 
-DFLOW_INLINE void Step::finish_unit(std::int32_t unit, MadeUnits& made) {
-  const Plan::Unit& planned = plan_->units()[at(unit)];
+DFLOW_INLINE void Step::finish_unit(UnitId unit, MadeUnits& made) {
+  const Plan::Unit& planned = plan_->units()[unit];
   if (on_fetch_ && !failed_.load(std::memory_order_relaxed)) {
     for (std::int32_t f = planned.fetch_begin; f < planned.fetch_end; ++f) {
-      on_fetch_(at(plan_->unit_fetches()[at(f)]));
+      on_fetch_(plan_->unit_fetches()[at(f)]);
     }
   }
   for (std::int32_t c = planned.consumer_begin; c < planned.consumer_end; ++c) {
-    const std::int32_t consumer = plan_->unit_consumers()[at(c)];
-    if (pending_[at(consumer)].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    const UnitId consumer = plan_->unit_consumers()[at(c)];
+    if (pending_[consumer].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
     if (made.is_full()) {
       queue_->push(made.all());
       made.clear();

@@ -2,6 +2,7 @@
 
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/runtime/unit_id.hpp>
 
 #include <array>
 #include <atomic>
@@ -19,7 +20,7 @@ class Step;
 /// A unit of a step that has nothing left to wait for.
 struct ReadyUnit {
   Step* step = nullptr;
-  std::int32_t unit = 0;
+  UnitId unit;
   bool is_async = false;
   bool is_expensive = false;
 };
