@@ -1,3 +1,4 @@
+#include <dflow/passes/check_receives.ipp>
 #include <dflow/passes/fuse.ipp>
 #include <dflow/passes/optimize.ipp>
 #include <dflow/passes/partition.ipp>

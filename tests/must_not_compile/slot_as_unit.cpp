@@ -1,4 +1,4 @@
-// expect: no match for .operator\[\]|no viable overloaded operator\[\]
+// expect: no match for .*operator\[\]|no viable overloaded operator\[\]
 #include <dflow/runtime/plan.hpp>
 
 // The number of a slot is none of a unit.

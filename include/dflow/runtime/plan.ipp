@@ -481,19 +481,43 @@ class PlanCompiler {
 
   /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots
   /// stay warm in the cache. A slot that another unit made or reads keeps its name.
+  /// New names of slots, by their old ones.
+  struct Renaming {
+    BySlot<SlotId> new_slot;
+    BySlot<bool> is_pinned;  ///< of constants and feeds, by new name
+    SlotId next{0};
+  };
+
   void reuse_slots() {
-    BySlot<SlotId> new_slot(plan_->num_slots_);
-    BySlot<bool> is_pinned(plan_->num_slots_);  // of constants and feeds, by new name
-    SlotId next(0);
+    Renaming renaming{BySlot<SlotId>(plan_->num_slots_), BySlot<bool>(plan_->num_slots_)};
+    pin_slots(renaming);
+    rename_outputs(renaming);
+    BySlot<Index> counts(plan_->is_sequential_ ? 0 : renaming.next.position());
+    for (const SlotId slot : plan_->shared_read_counts_.indices()) {
+      if (plan_->shared_read_counts_[slot] != 0) counts[renaming.new_slot[slot]] = plan_->shared_read_counts_[slot];
+    }
+    for (std::vector<SlotId>* slots :
+         {&plan_->input_slots_, &plan_->fetch_slots_, &plan_->released_, &plan_->shared_reads_}) {
+      for (SlotId& slot : *slots) slot = renaming.new_slot[slot];
+    }
+    plan_->shared_read_counts_ = std::move(counts);
+    plan_->num_slots_ = renaming.next.position();
+  }
+
+  void pin_slots(Renaming& renaming) {
     const auto keep = [&](SlotId& slot) {
-      SlotId& renamed = new_slot[slot];
-      if (!renamed.is_valid()) renamed = next++;
-      is_pinned[renamed] = true;
+      SlotId& renamed = renaming.new_slot[slot];
+      if (!renamed.is_valid()) renamed = renaming.next++;
+      renaming.is_pinned[renamed] = true;
       slot = renamed;
     };
     for (auto& [slot, tensor] : plan_->constants_) keep(slot);
     for (SlotId& slot : plan_->feed_slots_) keep(slot);
-    // Fetched outputs keep a slot of their own, which stands in the run of their node's outputs.
+  }
+
+  /// An output takes a slot that its unit has let go of. Fetched ones keep a slot of their own, which stands in the run
+  /// of their node's outputs.
+  void rename_outputs(Renaming& renaming) {
     std::vector<SlotId> free;
     BySlot<UnitId> made_in(plan_->num_slots_);  // by old name
     for (const UnitId unit : plan_->units_.indices()) {
@@ -502,34 +526,24 @@ class PlanCompiler {
         Plan::PlanNode& node = plan_->nodes_[p];
         const SlotId first = node.wiring.first_output;
         const Index count = node.wiring.num_outputs;
-        SlotId renamed = next;
+        SlotId renamed = renaming.next;
         if (count == 1 && !free.empty()) {
           renamed = free.back();
           free.pop_back();
         } else {
-          next += count;
+          renaming.next += count;
         }
         for (Index o = 0; o < count; ++o) {
-          new_slot[first + o] = renamed + o;
+          renaming.new_slot[first + o] = renamed + o;
           made_in[first + o] = unit;
         }
         node.wiring.first_output = renamed;
         for (Index r = node.release_begin; r < node.release_end; ++r) {
-          const SlotId slot = plan_->released_[at(r)];
-          if (made_in[slot] == unit && !is_pinned[new_slot[slot]]) free.push_back(new_slot[slot]);
+          const SlotId slot = plan_->released_[at(r)], now = renaming.new_slot[slot];
+          if (made_in[slot] == unit && !renaming.is_pinned[now]) free.push_back(now);
         }
       }
     }
-    BySlot<Index> counts(plan_->is_sequential_ ? 0 : next.position());
-    for (const SlotId slot : plan_->shared_read_counts_.indices()) {
-      if (plan_->shared_read_counts_[slot] != 0) counts[new_slot[slot]] = plan_->shared_read_counts_[slot];
-    }
-    for (std::vector<SlotId>* slots :
-         {&plan_->input_slots_, &plan_->fetch_slots_, &plan_->released_, &plan_->shared_reads_}) {
-      for (SlotId& slot : *slots) slot = new_slot[slot];
-    }
-    plan_->shared_read_counts_ = std::move(counts);
-    plan_->num_slots_ = next.position();
   }
 
   void list_cleared_slots() {

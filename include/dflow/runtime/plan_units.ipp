@@ -106,67 +106,110 @@ DFLOW_INLINE bool is_sequential(std::span<const UnitNode> nodes, InterOp inter_o
   return !runs_side_by_side(nodes, inter_op, num_threads) && std::none_of(nodes.begin(), nodes.end(), is_async);
 }
 
-DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers,
-                              InterOp inter_op, int num_threads) {
+/// One unit for all that runs.
+DFLOW_INLINE Units one_unit(std::span<const UnitNode> nodes) {
   Units formed;
+  formed.is_sequential = true;
   formed.unit_of.resize(nodes.size());
-  formed.is_sequential = is_sequential(nodes, inter_op, num_threads);
-  if (formed.is_sequential) {
-    double cost_ns = 0;
-    bool any = false;
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      if (!nodes[i].runs) continue;
-      formed.unit_of[i] = UnitId(0);
-      cost_ns += nodes[i].cost_ns;
-      any = true;
-    }
-    if (any) formed.units.push_back({false, cost_ns >= worth_a_thread_ns});
-    return formed;
-  }
-  const bool side_by_side = runs_side_by_side(nodes, inter_op, num_threads);
-
-  UnitSets sets(nodes.size());
-  const std::size_t max_steps = 65536 + 8 * nodes.size();
-  std::vector<UnitSets::Id> set_of(nodes.size(), UnitSets::empty);  // what a node gives to those that depend on it
-  std::unordered_map<UnitSets::Id, UnitId> group_of;
-  IndexedVector<UnitId, double> cost_ns;
-  const auto new_unit = [&](bool is_async) {
-    const UnitId unit = formed.units.end_index();
-    formed.units.push_back({is_async, false});
-    cost_ns.push_back(0);
-    return unit;
-  };
-  std::uint32_t num_alone = 0;
+  double cost_ns = 0;
+  bool any = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const UnitNode& node = nodes[i];
-    if (!node.runs) continue;
-    bool is_exact = true;
-    UnitSets::Id mine = UnitSets::empty;
-    for (std::int32_t p = node.producer_begin; p < node.producer_end && is_exact; ++p) {
-      const UnitSets::Id theirs = set_of[static_cast<std::size_t>(producers[static_cast<std::size_t>(p)])];
-      if (theirs == mine || theirs == UnitSets::empty) continue;
-      is_exact = mine == UnitSets::empty || sets.num_steps() < max_steps;
-      if (is_exact) mine = sets.join(mine, theirs);
+    if (!nodes[i].runs) continue;
+    formed.unit_of[i] = UnitId(0);
+    cost_ns += nodes[i].cost_ns;
+    any = true;
+  }
+  if (any) formed.units.push_back({false, cost_ns >= worth_a_thread_ns});
+  return formed;
+}
+
+/// Puts nodes into units, in their order.
+class UnitFormer {
+ public:
+  /// Expensive nodes get units of their own if `side_by_side`.
+  UnitFormer(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers, bool side_by_side)
+      : nodes_(nodes),
+        producers_(producers),
+        side_by_side_(side_by_side),
+        max_steps_(65536 + 8 * nodes.size()),
+        sets_(nodes.size()),
+        set_of_(nodes.size(), UnitSets::empty) {
+    formed_.is_sequential = false;
+    formed_.unit_of.resize(nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].runs) place(i);
     }
+  }
+
+  Units take(InterOp inter_op) && {
+    if (inter_op != InterOp::sequential) {
+      for (const UnitId unit : cost_ns_.indices()) {
+        formed_.units[unit].is_expensive = cost_ns_[unit] >= worth_a_thread_ns;
+      }
+    }
+    return std::move(formed_);
+  }
+
+ private:
+  /// The units that a node depends on, and whether the set is whole: one that costs too much to join is not.
+  struct Needs {
+    UnitSets::Id set = UnitSets::empty;
+    bool is_exact = true;
+  };
+
+  Needs needs_of(const UnitNode& node) {
+    Needs needs;
+    for (std::int32_t p = node.producer_begin; p < node.producer_end && needs.is_exact; ++p) {
+      const UnitSets::Id theirs = set_of_[static_cast<std::size_t>(producers_[static_cast<std::size_t>(p)])];
+      if (theirs == needs.set || theirs == UnitSets::empty) continue;
+      needs.is_exact = needs.set == UnitSets::empty || sets_.num_steps() < max_steps_;
+      if (needs.is_exact) needs.set = sets_.join(needs.set, theirs);
+    }
+    return needs;
+  }
+
+  void place(std::size_t i) {
+    const UnitNode& node = nodes_[i];
+    Needs needs = needs_of(node);
     UnitId unit;
-    if (node.is_async || !is_exact || (side_by_side && node.cost_ns >= cheap_ns)) {
+    if (node.is_async || !needs.is_exact || (side_by_side_ && node.cost_ns >= cheap_ns)) {
       unit = new_unit(node.is_async);
       // The unit's own number says as much as the whole set: who depends on the unit depends on all of it.
-      const UnitSets::Id itself = sets.single(num_alone++);
-      mine = is_exact ? sets.join(mine, itself) : itself;
+      const UnitSets::Id itself = sets_.single(num_alone_++);
+      needs.set = needs.is_exact ? sets_.join(needs.set, itself) : itself;
     } else {
-      const auto [found, is_new] = group_of.try_emplace(mine);
+      const auto [found, is_new] = group_of_.try_emplace(needs.set);
       if (is_new) found->second = new_unit(false);
       unit = found->second;
     }
-    set_of[i] = mine;
-    formed.unit_of[i] = unit;
-    cost_ns[unit] += node.cost_ns;
+    set_of_[i] = needs.set;
+    formed_.unit_of[i] = unit;
+    cost_ns_[unit] += node.cost_ns;
   }
-  if (inter_op != InterOp::sequential) {
-    for (const UnitId unit : cost_ns.indices()) formed.units[unit].is_expensive = cost_ns[unit] >= worth_a_thread_ns;
+
+  UnitId new_unit(bool is_async) {
+    const UnitId unit = formed_.units.end_index();
+    formed_.units.push_back({is_async, false});
+    cost_ns_.push_back(0);
+    return unit;
   }
-  return formed;
+
+  std::span<const UnitNode> nodes_;
+  std::span<const std::int32_t> producers_;
+  bool side_by_side_;
+  std::size_t max_steps_;
+  UnitSets sets_;
+  std::vector<UnitSets::Id> set_of_;  ///< what a node gives to those that depend on it
+  std::unordered_map<UnitSets::Id, UnitId> group_of_;
+  IndexedVector<UnitId, double> cost_ns_;
+  std::uint32_t num_alone_ = 0;
+  Units formed_;
+};
+
+DFLOW_INLINE Units form_units(std::span<const UnitNode> nodes, std::span<const std::int32_t> producers,
+                              InterOp inter_op, int num_threads) {
+  if (is_sequential(nodes, inter_op, num_threads)) return one_unit(nodes);
+  return UnitFormer(nodes, producers, runs_side_by_side(nodes, inter_op, num_threads)).take(inter_op);
 }
 
 }  // namespace dflow::detail

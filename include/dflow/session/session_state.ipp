@@ -4,6 +4,7 @@
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
+#include <dflow/passes/check_receives.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/default_devices.hpp>
@@ -257,70 +258,6 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
   return pruned;
 }
 
-namespace detail {
-
-/// A receive that nothing in the step sends to would wait for ever, and so would one whose sender waits for it.
-DFLOW_INLINE void require_senders(const StepGraph& graph) {
-  const auto key_of = [](const auto& attrs) {
-    return RendezvousKey(attrs.send_device, attrs.send_device_incarnation, attrs.recv_device, attrs.tensor_name).text();
-  };
-  std::unordered_map<std::string, StepNodeId> sent;
-  std::vector<StepNodeId> receives;
-  for (const StepNodeId id : graph.nodes.indices()) {
-    const StepNode& node = graph.node(id);
-    if (node.op == &op_def<Send>) sent.emplace(key_of(node->attrs_as<Send>()), id);
-    if (node.op == &op_def<Recv> && !node.is_fed_only) receives.push_back(id);
-  }
-  if (receives.empty()) return;
-  IndexedVector<StepNodeId, std::vector<StepNodeId>> readers(graph.nodes.size());
-  IndexedVector<StepNodeId, std::int32_t> pending(graph.nodes.size());
-  const auto add_edge = [&](StepNodeId from, StepNodeId to) {
-    readers[from].push_back(to);
-    ++pending[to];
-  };
-  for (const StepNodeId receive : receives) {
-    const Node& node = *graph.node(receive);
-    const auto found = sent.find(key_of(node.attrs_as<Recv>()));
-    if (found == sent.end()) {
-      throw_error(invalid_argument(str_cat("nothing in this step sends '", node.attrs_as<Recv>().tensor_name, "' to '",
-                                           node.name, "'"))
-                      .with_node(node.op->name, node.name)
-                      .with_location(node.where));
-    }
-    add_edge(found->second, receive);
-  }
-  const EdgePositions<StepNodeId> fed(graph.feeds, graph.nodes.size());
-  for (const StepNodeId id : graph.nodes.indices()) {
-    const StepNode& node = graph.node(id);
-    if (node.is_fed_only) continue;
-    for (const StepEndpoint input : graph.inputs_of(node)) {
-      if (!fed.contains(input)) add_edge(input.node, id);
-    }
-    for (const StepNodeId control : graph.controls_of(node)) add_edge(control, id);
-  }
-  std::vector<StepNodeId> ready;
-  for (const StepNodeId id : pending.indices()) {
-    if (pending[id] == 0) ready.push_back(id);
-  }
-  while (!ready.empty()) {
-    const StepNodeId node = ready.back();
-    ready.pop_back();
-    for (const StepNodeId reader : readers[node]) {
-      if (--pending[reader] == 0) ready.push_back(reader);
-    }
-  }
-  for (const StepNodeId receive : receives) {
-    if (pending[receive] == 0) continue;
-    const Node& node = *graph.node(receive);
-    throw_error(invalid_argument(
-                    str_cat("what sends '", node.attrs_as<Recv>().tensor_name, "' waits for '", node.name, "' itself"))
-                    .with_node(node.op->name, node.name)
-                    .with_location(node.where));
-  }
-}
-
-}  // namespace detail
-
 /// Checked here, since a step that was compiled before is found without a look at its nodes.
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const FedEdges& fed,
                                                                          std::span<const AnyOutput> edges) const {
@@ -377,7 +314,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
   std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
 
   StepGraph pruned = prune_and_place(fed, edges, targets);
-  detail::require_senders(pruned);
+  check_receives(pruned);
   for (const StepNode& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
   if (checked != nullptr) (*checked)();
   PassContext pass;

@@ -267,6 +267,34 @@ struct PositionOf<8> {
   using type = int64_t;
 };
 
+/// Looks for better elements in eight rows for each time that the best ones so far are loaded and stored, and returns
+/// how many rows it has done: none where `count` is not a multiple of a vector.
+template <class Op, class T, class C, class Position>
+int64_t find_better_in_rows(int64_t rows, int64_t count, int64_t stride, const T* x, C* best, Position* where) {
+  int64_t r = 0;
+  if constexpr (sizeof(C) == sizeof(T) && sizeof(C) == sizeof(Position)) {
+    constexpr int64_t width = lanes<C>;
+    constexpr int64_t together = 8;
+    for (; count % width == 0 && r + together <= rows; r += together) {
+      const T* row = x + r * stride;
+      for (int64_t j = 0; j < count; j += width) {
+        Vec<C> top = load(best + j);
+        Vec<Position> at = load(where + j);
+#pragma GCC unroll 8
+        for (int q = 0; q < together; ++q) {
+          const Vec<C> value = load(row + q * stride + j);
+          const auto better = Op::better(value, top);
+          top = better ? value : top;
+          at = better ? splat(static_cast<Position>(r + q)) : at;
+        }
+        store(best + j, top);
+        store(where + j, at);
+      }
+    }
+  }
+  return r;
+}
+
 template <class Op, class T>
 void find_best_columns(int64_t rows, int64_t columns, int64_t stride, const T* x, int64_t* y) {
   using C = compute_t<T>;
@@ -282,31 +310,9 @@ void find_best_columns(int64_t rows, int64_t columns, int64_t stride, const T* x
     for (int64_t r0 = 0; r0 < rows; r0 += most_rows) {
       const int64_t some = min_of(most_rows, rows - r0);
       for (int64_t j = 0; j < count; ++j) where[j] = -1;
-      int64_t r = 0;
-      if constexpr (sizeof(C) == sizeof(T) && sizeof(C) == sizeof(Position)) {
-        // Several rows for each time that the best ones so far are loaded and stored.
-        constexpr int64_t width = lanes<C>;
-        constexpr int64_t together = 8;
-        const int64_t whole = count / width * width;
-        for (; whole == count && r + together <= some; r += together) {
-          const T* row = x + (r0 + r) * stride + j0;
-          for (int64_t j = 0; j < count; j += width) {
-            Vec<C> top = load(best + j);
-            Vec<Position> at = load(where + j);
-#pragma GCC unroll 8
-            for (int q = 0; q < together; ++q) {
-              const Vec<C> value = load(row + q * stride + j);
-              const auto better = Op::better(value, top);
-              top = better ? value : top;
-              at = better ? splat(static_cast<Position>(r + q)) : at;
-            }
-            store(best + j, top);
-            store(where + j, at);
-          }
-        }
-      }
-      for (; r < some; ++r) {
-        const T* row = x + (r0 + r) * stride + j0;
+      const T* const from = x + r0 * stride + j0;
+      for (int64_t r = find_better_in_rows<Op>(some, count, stride, from, best, where); r < some; ++r) {
+        const T* row = from + r * stride;
         const Position position = static_cast<Position>(r);
         for (int64_t j = 0; j < count; ++j) {
           const C value = widened<C>(row[j]);

@@ -250,43 +250,27 @@ constexpr bool rounds(ScatterOp op) {
   return op == ScatterOp::add || op == ScatterOp::subtract || op == ScatterOp::multiply || op == ScatterOp::divide;
 }
 
+/// The rows of each target applied in float, and rounded once. All memory that it takes is taken before the first row
+/// changes.
 template <class T, class Index>
-std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count, std::int64_t row_size,
-                          const Index* indices, const T* rows, T* to, const CpuOptions& options,
-                          const ScatterRows& how) {
-  const std::int64_t bad =
-      how.drop_negative ? find_large_index(count, indices, limit) : find_bad_index(count, indices, limit);
-  if (bad >= 0 || row_size == 0) return bad;
-  const std::int64_t step = how.repeats ? 0 : row_size;
-  const double row_ns = 5 + 0.2 * static_cast<double>(row_size) * sizeof(T) / 4;
-  if constexpr (is_16_bit_float<T>) {
-    if (count > 1 && rounds(op)) {
-      // All memory that it takes is taken before the first row changes.
-      const RowGroups groups(count, indices, options.cache);
-      const auto row = [&](std::uint64_t i) { return rows + static_cast<std::int64_t>(i) * step; };
-      const RowFold<T> fold(op, row_size, options.max_level);
-      pool.parallel_for(groups.size(), groups.group_ns(2 * row_ns), [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t g = begin; g < end; ++g) {
-          fold(row, groups.begin(g), groups.end(g), to + static_cast<std::int64_t>(groups.index(g)) * row_size);
-        }
-      });
-      return -1;
+void scatter_in_float(ThreadPool& pool, ScatterOp op, std::int64_t count, std::int64_t row_size, std::int64_t step,
+                      double row_ns, const Index* indices, const T* rows, T* to, const CpuOptions& options) {
+  const RowGroups groups(count, indices, options.cache);
+  const auto row = [&](std::uint64_t i) { return rows + static_cast<std::int64_t>(i) * step; };
+  const RowFold<T> fold(op, row_size, options.max_level);
+  pool.parallel_for(groups.size(), groups.group_ns(2 * row_ns), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t g = begin; g < end; ++g) {
+      fold(row, groups.begin(g), groups.end(g), to + static_cast<std::int64_t>(groups.index(g)) * row_size);
     }
-  }
-  const auto apply = scatter_loop<T>(op, options.max_level);
-  const auto ask_for = [=](std::int64_t i) {
-    prefetch_row<4>(to, static_cast<std::size_t>(indices[i]), static_cast<std::size_t>(row_size) * sizeof(T));
-  };
-  const auto one_row = [=, drop_negative = how.drop_negative](std::int64_t i) {
-    if (drop_negative && indices[i] < 0) return;
-    T* target = to + static_cast<std::int64_t>(indices[i]) * row_size;
-    if (apply == nullptr) {
-      std::memcpy(static_cast<void*>(target), rows + i * step, static_cast<std::size_t>(row_size) * sizeof(T));
-    } else {
-      apply(row_size, as_loop(target), as_loop(rows) + i * step);
-    }
-  };
-  // Each thread looks at all indices and takes those of its residue class, so that a row has one writer.
+  });
+}
+
+/// Calls one_row(i) for each index, in order for those of one target. Each thread looks at all indices and takes those
+/// of its residue class, so that a target has one writer.
+template <class Index, class OneRow>
+void for_each_target(ThreadPool& pool, std::int64_t count, double row_ns, const Index* indices, const void* to,
+                     std::size_t row_bytes, const OneRow& one_row) {
+  const auto ask_for = [=](std::int64_t i) { prefetch_row<4>(to, static_cast<std::size_t>(indices[i]), row_bytes); };
   const double cost_ns = static_cast<double>(count) * row_ns;
   const auto shards = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(pool.num_threads())));
   if (shards == 1 || cost_ns < 2 * pool.min_split_ns()) {
@@ -294,7 +278,7 @@ std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, st
       if (i + rows_ahead < count) ask_for(i + rows_ahead);
       one_row(i);
     }
-    return -1;
+    return;
   }
   pool.parallel_for(shards, cost_ns / static_cast<double>(shards), [&](std::int64_t begin, std::int64_t end) {
     const auto is_mine = [=](std::int64_t i) {
@@ -306,6 +290,35 @@ std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, st
       if (is_mine(i)) one_row(i);
     }
   });
+}
+
+template <class T, class Index>
+std::int64_t scatter_rows(ThreadPool& pool, ScatterOp op, std::int64_t limit, std::int64_t count, std::int64_t row_size,
+                          const Index* indices, const T* rows, T* to, const CpuOptions& options,
+                          const ScatterRows& how) {
+  const std::int64_t bad =
+      how.drop_negative ? find_large_index(count, indices, limit) : find_bad_index(count, indices, limit);
+  if (bad >= 0 || row_size == 0) return bad;
+  const std::int64_t step = how.repeats ? 0 : row_size;
+  const double row_ns = 5 + 0.2 * static_cast<double>(row_size) * sizeof(T) / 4;
+  if constexpr (is_16_bit_float<T>) {
+    if (count > 1 && rounds(op)) {
+      scatter_in_float(pool, op, count, row_size, step, row_ns, indices, rows, to, options);
+      return -1;
+    }
+  }
+  const auto apply = scatter_loop<T>(op, options.max_level);
+  const auto row_bytes = static_cast<std::size_t>(row_size) * sizeof(T);
+  const auto one_row = [=, drop_negative = how.drop_negative](std::int64_t i) {
+    if (drop_negative && indices[i] < 0) return;
+    T* target = to + static_cast<std::int64_t>(indices[i]) * row_size;
+    if (apply == nullptr) {
+      std::memcpy(static_cast<void*>(target), rows + i * step, row_bytes);
+    } else {
+      apply(row_size, as_loop(target), as_loop(rows) + i * step);
+    }
+  };
+  for_each_target(pool, count, row_ns, indices, to, row_bytes, one_row);
   return -1;
 }
 

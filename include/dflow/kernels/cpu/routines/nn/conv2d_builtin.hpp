@@ -293,6 +293,40 @@ void conv2d_backward_input_builtin(ThreadPool& pool, const Conv2dShape& s, const
                     });
 }
 
+/// What the parts of a gradient by the filter share.
+template <class T>
+struct FilterGradient {
+  const Conv2dShape& shape;
+  const Bands& bands;
+  const GemmLoops<T>& gemms;
+  const WindowGradientLoops<T>& gradients;
+  const T* input;
+  const T* grad_output;
+
+  /// Adds the products of the bands of all images from `begin` to `end` to the gradient.
+  void add_bands(std::int64_t begin, std::int64_t end, const PaddedBand<T>& padded, T* packed, T* to) const {
+    const Conv2dShape& s = shape;
+    const std::int64_t channels = s.out_channels, image_size = s.in_rows * s.in_cols * s.in_channels;
+    const WindowRow row = window_row(s, padded.row_size());
+    for (std::int64_t band = begin; band < end; ++band) {
+      const std::int64_t image = band / bands.per_image;
+      const std::int64_t first = bands.first_row(band), count = bands.rows_of(band, s);
+      if (count == 0) continue;
+      const T* from = padded.fill(input + image * image_size, first, count);
+      const T* grads = grad_output + (image * s.out_rows() + first) * s.out_cols() * channels;
+      WindowBand place{count,    s.out_cols(), s.stride_rows * padded.row_size(), s.stride_cols * s.in_channels,
+                       channels, gemms.columns};
+      if (packed != nullptr) {
+        gemms.pack_b(count * s.out_cols(), channels, grads, channels, 1, packed);
+        grads = packed;
+        place.grad_step = gemms.columns;
+        place.strip_step = count * s.out_cols() * gemms.columns;
+      }
+      gradients.add_products(row, place, channels, from, grads, to);
+    }
+  }
+};
+
 template <class T>
 void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, const T* input, const T* grad_output,
                                     T* grad_filter, const CpuOptions& options) {
@@ -317,37 +351,22 @@ void conv2d_backward_filter_builtin(ThreadPool& pool, const Conv2dShape& s, cons
   const std::int64_t all_bands = s.batch * bands.per_image;
   const std::int64_t parts = std::max<std::int64_t>(1, std::min({most_parts, affordable, all_bands}));
   const Scratch partial(options.cache, parts > 1 ? static_cast<std::size_t>(parts * grad_size) * sizeof(T) : 0);
-  const std::int64_t image_size = s.in_rows * s.in_cols * s.in_channels;
+  const FilterGradient<T> gradient{s, bands, gemms, gradients, input, grad_output};
   // A strip is two registers wide.
   const bool is_packed = channels % (gemms.columns / 2) != 0;
   const std::int64_t packed_size = bands.rows * s.out_cols() * round_up(channels, gemms.columns);
-  pool.parallel_for(
-      parts, static_cast<double>(windows * grad_size) / 30.0 / static_cast<double>(parts),
-      [&](std::int64_t begin, std::int64_t end) {
-        const PaddedBand<T> padded(s, bands.rows, options.cache);
-        const Scratch packed(options.cache, is_packed ? static_cast<std::size_t>(packed_size) * sizeof(T) : 0);
-        const WindowRow row = window_row(s, padded.row_size());
-        for (std::int64_t part = begin; part < end; ++part) {
-          T* to = parts > 1 ? partial.as<T>() + part * grad_size : grad_filter;
-          std::memset(to, 0, static_cast<std::size_t>(grad_size) * sizeof(T));
-          for (std::int64_t band = part * all_bands / parts; band < (part + 1) * all_bands / parts; ++band) {
-            const std::int64_t image = band / bands.per_image;
-            const std::int64_t first = bands.first_row(band), count = bands.rows_of(band, s);
-            if (count == 0) continue;
-            const T* from = padded.fill(input + image * image_size, first, count);
-            const T* grads = grad_output + (image * s.out_rows() + first) * s.out_cols() * channels;
-            WindowBand place{count,    s.out_cols(), s.stride_rows * padded.row_size(), s.stride_cols * s.in_channels,
-                             channels, gemms.columns};
-            if (is_packed) {
-              gemms.pack_b(count * s.out_cols(), channels, grads, channels, 1, packed.as<T>());
-              grads = packed.as<T>();
-              place.grad_step = gemms.columns;
-              place.strip_step = count * s.out_cols() * gemms.columns;
-            }
-            gradients.add_products(row, place, channels, from, grads, to);
-          }
-        }
-      });
+  pool.parallel_for(parts, static_cast<double>(windows * grad_size) / 30.0 / static_cast<double>(parts),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      const PaddedBand<T> padded(s, bands.rows, options.cache);
+                      const Scratch packed(options.cache,
+                                           is_packed ? static_cast<std::size_t>(packed_size) * sizeof(T) : 0);
+                      for (std::int64_t part = begin; part < end; ++part) {
+                        T* to = parts > 1 ? partial.as<T>() + part * grad_size : grad_filter;
+                        std::memset(to, 0, static_cast<std::size_t>(grad_size) * sizeof(T));
+                        gradient.add_bands(part * all_bands / parts, (part + 1) * all_bands / parts, padded,
+                                           is_packed ? packed.as<T>() : nullptr, to);
+                      }
+                    });
   const auto& patches = loops<PatchLoops<T>>(options.max_level);
   if (parts > 1) patches.sum_parts(grad_size, parts, partial.as<T>(), grad_filter);
 }

@@ -60,60 +60,86 @@ inline bool has_shallow_tiles(const Conv2dShape& s) {
 inline bool is_tiled(const char* implementation) { return std::strncmp(implementation, "brg", 3) == 0; }
 
 /// Makes the primitive with activations in NHWC, or in the layout it likes best.
-inline bool make_conv2d(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s, bool free_layout) {
-  using dnnl::algorithm;
-  const Tag tag = free_layout ? Tag::any : Tag::nhwc;
-  const Desc x = describe({s.batch, s.in_channels, s.in_rows, s.in_cols}, tag);
-  const Desc w = describe({s.out_channels, s.in_channels, s.filter_rows, s.filter_cols}, Tag::any);
-  const Desc y = describe({s.batch, s.out_channels, s.out_rows(), s.out_cols()}, tag);
-  const dnnl::memory::dims strides{s.stride_rows, s.stride_cols};
-  const dnnl::memory::dims dilations{s.dilation_rows - 1, s.dilation_cols - 1};
-  const dnnl::memory::dims before{s.pad_top, s.pad_left};
-  // The padding after the input that makes the output this large; part of what was asked for may be unused.
-  const dnnl::memory::dims after{
-      (s.out_rows() - 1) * s.stride_rows + (s.filter_rows - 1) * s.dilation_rows + 1 - s.in_rows - s.pad_top,
-      (s.out_cols() - 1) * s.stride_cols + (s.filter_cols - 1) * s.dilation_cols + 1 - s.in_cols - s.pad_left};
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const auto fast = [](const char* name) { return std::strncmp(name, "jit", 3) == 0 || is_tiled(name); };
-  const auto keep = [&](const auto& desc, const Desc& input, const Desc& filter, const Desc& output, auto make) {
-    if (!free_layout && !fast(desc.impl_info_str())) return false;
-    conv.input = input;
-    conv.filter = filter;
-    conv.output = output;
-    conv.scratch = desc.scratchpad_desc();
-    conv.primitive = make(desc);
-    return true;
-  };
-  using Forward = dnnl::convolution_forward;
-  const bool is_gradient = kind == ConvKind::backward_input || kind == ConvKind::backward_filter;
-  const auto mode = is_gradient ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  const Forward::desc forward_desc(mode, algorithm::convolution_direct, x, w, y, strides, dilations, before, after);
-  Forward::primitive_desc forward(forward_desc, attr, conv.engine);
-  // A gradient by the input is worth turning into a forward convolution for the tiles alone.
-  if (kind == ConvKind::turned && (!is_tiled(forward.impl_info_str()) || has_shallow_tiles(s))) return false;
-  if (!is_gradient) {
-    if (has_shallow_tiles(s) && is_tiled(forward.impl_info_str())) {
-      Forward::primitive_desc next(forward_desc, attr, conv.engine);
-      while (is_tiled(next.impl_info_str()) && next.next_impl()) continue;
-      if (fast(next.impl_info_str())) forward = next;
+class Conv2dMaker {
+ public:
+  Conv2dMaker(OnednnConv2d& conv, ConvKind kind, const Conv2dShape& s, bool free_layout)
+      : conv_(conv), kind_(kind), shape_(s), free_layout_(free_layout) {
+    attr_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  }
+
+  /// False if oneDNN has nothing fast for it.
+  bool make() {
+    const bool is_gradient = kind_ == ConvKind::backward_input || kind_ == ConvKind::backward_filter;
+    const auto mode = is_gradient ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const Forward::desc desc(mode, algorithm, x_, w_, y_, strides_, dilations_, before_, after_);
+    Forward::primitive_desc forward(desc, attr_, conv_.engine);
+    // A gradient by the input is worth turning into a forward convolution for the tiles alone.
+    const bool has_tiles = is_tiled(forward.impl_info_str());
+    if (kind_ == ConvKind::turned && (!has_tiles || has_shallow_tiles(shape_))) return false;
+    if (kind_ == ConvKind::backward_input) {
+      const ByInput::primitive_desc by_input({algorithm, x_, w_, y_, strides_, dilations_, before_, after_}, attr_,
+                                             conv_.engine, forward);
+      return keep(by_input, by_input.diff_src_desc(), by_input.weights_desc(), by_input.diff_dst_desc());
     }
-    return keep(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc(),
-                [](const auto& d) { return Forward(d); });
+    if (kind_ == ConvKind::backward_filter) {
+      const ByFilter::primitive_desc by_filter({algorithm, x_, w_, y_, strides_, dilations_, before_, after_}, attr_,
+                                               conv_.engine, forward);
+      return keep(by_filter, by_filter.src_desc(), by_filter.diff_weights_desc(), by_filter.diff_dst_desc());
+    }
+    if (has_tiles && has_shallow_tiles(shape_)) {
+      Forward::primitive_desc next(desc, attr_, conv_.engine);
+      while (is_tiled(next.impl_info_str()) && next.next_impl()) continue;
+      if (is_fast(next.impl_info_str())) forward = next;
+    }
+    return keep(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
   }
-  if (kind == ConvKind::backward_input) {
-    using Backward = dnnl::convolution_backward_data;
-    const Backward::primitive_desc desc({algorithm::convolution_direct, x, w, y, strides, dilations, before, after},
-                                        attr, conv.engine, forward);
-    return keep(desc, desc.diff_src_desc(), desc.weights_desc(), desc.diff_dst_desc(),
-                [](const auto& d) { return Backward(d); });
+
+ private:
+  using Forward = dnnl::convolution_forward;
+  using ByInput = dnnl::convolution_backward_data;
+  using ByFilter = dnnl::convolution_backward_weights;
+  using Dims = dnnl::memory::dims;
+  static constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+
+  static Forward primitive(const Forward::primitive_desc& desc) { return Forward(desc); }
+  static ByInput primitive(const ByInput::primitive_desc& desc) { return ByInput(desc); }
+  static ByFilter primitive(const ByFilter::primitive_desc& desc) { return ByFilter(desc); }
+  static bool is_fast(const char* name) { return std::strncmp(name, "jit", 3) == 0 || is_tiled(name); }
+
+  template <class PrimitiveDesc>
+  bool keep(const PrimitiveDesc& desc, const Desc& input, const Desc& filter, const Desc& output) {
+    if (!free_layout_ && !is_fast(desc.impl_info_str())) return false;
+    conv_.input = input;
+    conv_.filter = filter;
+    conv_.output = output;
+    conv_.scratch = desc.scratchpad_desc();
+    conv_.primitive = primitive(desc);
+    return true;
   }
-  using Backward = dnnl::convolution_backward_weights;
-  const Backward::primitive_desc desc({algorithm::convolution_direct, x, w, y, strides, dilations, before, after}, attr,
-                                      conv.engine, forward);
-  return keep(desc, desc.src_desc(), desc.diff_weights_desc(), desc.diff_dst_desc(),
-              [](const auto& d) { return Backward(d); });
-}
+
+  /// The padding after the input that makes the output as large as it is; part of what was asked for may be unused.
+  static std::int64_t pad_after(std::int64_t out, std::int64_t stride, std::int64_t taps, std::int64_t dilation,
+                                std::int64_t in, std::int64_t pad_before) {
+    return (out - 1) * stride + (taps - 1) * dilation + 1 - in - pad_before;
+  }
+
+  OnednnConv2d& conv_;
+  const ConvKind kind_;
+  const Conv2dShape& shape_;
+  const bool free_layout_;
+  const Tag tag_ = free_layout_ ? Tag::any : Tag::nhwc;
+  const Desc x_ = describe({shape_.batch, shape_.in_channels, shape_.in_rows, shape_.in_cols}, tag_);
+  const Desc w_ = describe({shape_.out_channels, shape_.in_channels, shape_.filter_rows, shape_.filter_cols}, Tag::any);
+  const Desc y_ = describe({shape_.batch, shape_.out_channels, shape_.out_rows(), shape_.out_cols()}, tag_);
+  const Dims strides_{shape_.stride_rows, shape_.stride_cols};
+  const Dims dilations_{shape_.dilation_rows - 1, shape_.dilation_cols - 1};
+  const Dims before_{shape_.pad_top, shape_.pad_left};
+  const Dims after_{pad_after(shape_.out_rows(), shape_.stride_rows, shape_.filter_rows, shape_.dilation_rows,
+                              shape_.in_rows, shape_.pad_top),
+                    pad_after(shape_.out_cols(), shape_.stride_cols, shape_.filter_cols, shape_.dilation_cols,
+                              shape_.in_cols, shape_.pad_left)};
+  dnnl::primitive_attr attr_;
+};
 
 /// Null where oneDNN does not know the shape.
 inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Conv2dShape& s) try {
@@ -127,7 +153,7 @@ inline std::shared_ptr<const OnednnConv2d> build_conv2d(ConvKind kind, const Con
                            : describe(filter, Tag::hwio);
   conv->plain_output = describe({s.batch, s.out_channels, s.out_rows(), s.out_cols()}, Tag::nhwc);
   const bool may_reorder = kind != ConvKind::turned;
-  if (!make_conv2d(*conv, kind, s, false) && !(may_reorder && make_conv2d(*conv, kind, s, true))) {
+  if (!Conv2dMaker(*conv, kind, s, false).make() && !(may_reorder && Conv2dMaker(*conv, kind, s, true).make())) {
     return nullptr;
   }
   const dnnl::engine& engine = conv->engine;
