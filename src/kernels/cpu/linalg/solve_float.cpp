@@ -1,7 +1,9 @@
+#include <dflow/kernels/cpu/linalg/cholesky.hpp>
 #include <dflow/kernels/cpu/linalg/solve.hpp>
 
 namespace dflow {
 
+template struct Kernel<Cholesky, Cpu, float>;
 template struct Kernel<MatrixInverse, Cpu, float>;
 template struct Kernel<MatrixDeterminant, Cpu, float>;
 template struct Kernel<MatrixSolve, Cpu, float>;

@@ -7,6 +7,7 @@
 #include <dflow/kernels/cpu/linalg/eigen.hpp>
 #include <dflow/kernels/cpu/linalg/fourier.hpp>
 #include <dflow/kernels/cpu/linalg/fourier_plan.hpp>
+#include <dflow/kernels/cpu/linalg/normal_equations.hpp>
 #include <dflow/kernels/cpu/linalg/qr.hpp>
 #include <dflow/kernels/cpu/linalg/self_adjoint_eig.hpp>
 #include <dflow/kernels/cpu/linalg/solve.hpp>

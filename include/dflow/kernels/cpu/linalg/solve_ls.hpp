@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/linalg/eigen.hpp>
+#include <dflow/kernels/cpu/linalg/normal_equations.hpp>
 #include <dflow/ops/linalg/solve.hpp>
 
 #include <complex>
@@ -12,14 +13,8 @@ namespace cpu {
 
 /// The x of least norm among those that make the norm of a * x - b least, by a complete orthogonal decomposition whose
 /// pivots count down to `threshold` of the largest. Preconditions: not empty, as many rows in b as in a.
-OwnMatrix<double> solve_ls(const OwnMatrix<double>& a, const OwnMatrix<double>& b, double threshold);
-OwnMatrix<std::complex<double>> solve_ls(const OwnMatrix<std::complex<double>>& a,
-                                         const OwnMatrix<std::complex<double>>& b, double threshold);
-
-/// The same by the normal equations, with l2 added to their diagonal; empty if they are not positive definite.
-OwnMatrix<double> solve_normal_equations(const OwnMatrix<double>& a, const OwnMatrix<double>& b, double l2);
-OwnMatrix<std::complex<double>> solve_normal_equations(const OwnMatrix<std::complex<double>>& a,
-                                                       const OwnMatrix<std::complex<double>>& b, double l2);
+template <class T>
+OwnMatrix<T> solve_ls(const OwnMatrix<T>& a, const OwnMatrix<T>& b, double threshold);
 
 }  // namespace cpu
 

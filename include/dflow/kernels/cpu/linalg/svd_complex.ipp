@@ -3,26 +3,12 @@
 #include <dflow/kernels/cpu/linalg/svd.hpp>
 
 #include <Eigen/Householder>
-#include <Eigen/SVD>
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace dflow::cpu {
-
-DFLOW_INLINE SvdFactors<double> svd(const OwnMatrix<double>& matrix, SingularVectors vectors) {
-  const unsigned options = vectors == SingularVectors::none   ? 0u
-                           : vectors == SingularVectors::full ? Eigen::ComputeFullU | Eigen::ComputeFullV
-                                                              : Eigen::ComputeThinU | Eigen::ComputeThinV;
-  const Eigen::BDCSVD<OwnMatrix<double>> factor(matrix, options);
-  SvdFactors<double> result{factor.singularValues(), {}, {}};
-  if (options != 0) {
-    result.u = factor.matrixU();
-    result.v = factor.matrixV();
-  }
-  return result;
-}
 
 /// Householder reflections from both sides leave a real matrix of two diagonals (Golub and Van Loan, Matrix
 /// Computations, 5.4.8), whose decomposition is the real one.

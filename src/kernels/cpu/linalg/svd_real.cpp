@@ -1,0 +1,1 @@
+#include <dflow/kernels/cpu/linalg/svd_real.ipp>
