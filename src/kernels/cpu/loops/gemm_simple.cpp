@@ -7,4 +7,6 @@ template const SimpleGemmLoops<uint32_t>& table();
 template const SimpleGemmLoops<uint64_t>& table();
 template const SimpleGemmLoops<ComplexParts<float>>& table();
 template const SimpleGemmLoops<ComplexParts<double>>& table();
+template const ComplexGemmLoops<float>& table();
+template const ComplexGemmLoops<double>& table();
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

@@ -145,13 +145,38 @@ TEMPLATE_TEST_CASE("a product with bias and relu has the bits of the product, th
   }
 }
 
-TEMPLATE_TEST_CASE("integer products wrap and complex ones multiply as complex numbers", "[routines][gemm]",
-                   std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-                   std::uint64_t, std::complex<float>, std::complex<double>) {
+TEMPLATE_TEST_CASE("integer products wrap", "[routines][gemm]", std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                   std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t) {
   InlinePool serial;
   for_all_sizes<TestType>([&](const Operands<TestType>& of) {
     for (CpuLevel level : levels_here()) check_both_epilogues<TestType>(serial, of, {.max_level = level});
   });
+}
+
+TEMPLATE_TEST_CASE("complex products multiply as complex numbers", "[routines][gemm]", std::complex<float>,
+                   std::complex<double>) {
+  KernelCache cache;
+  InlinePool serial;
+  WorkStealingPool threads(3);
+  for_all_sizes<TestType>([&](const Operands<TestType>& of) {
+    for (const CpuOptions& options : all_options(&cache)) {
+      check_both_epilogues<TestType>(serial, of, options);
+      check_both_epilogues<TestType>(threads, of, options);
+    }
+  });
+}
+
+TEST_CASE("an infinite part of a complex number meets the parts of the other alone", "[routines][gemm]") {
+  InlinePool serial;
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const std::int64_t m : {1, 20}) {
+    std::vector<std::complex<float>> a(static_cast<std::size_t>(m) * 2, {1, 2}), b(2 * 20, {3, 4}),
+        c(static_cast<std::size_t>(m) * 20);
+    b[0] = {inf, 0.5f};
+    gemm(serial, false, false, m, 20, 2, a.data(), b.data(), c.data());
+    CHECK(c[0] == std::complex<float>(inf, inf));
+    CHECK(c[1] == std::complex<float>(-10, 20));
+  }
 }
 
 TEMPLATE_TEST_CASE("large products are right on several threads", "[routines][gemm]", float, double) {
@@ -168,7 +193,7 @@ TEMPLATE_TEST_CASE("large products are right on several threads", "[routines][ge
 }
 
 TEMPLATE_TEST_CASE("the bits of a builtin product do not depend on the number of threads", "[routines][gemm]", float,
-                   double) {
+                   double, std::complex<float>) {
   for (const Product& s :
        {Product{false, false, 300, 270, 400}, Product{false, true, 1, 5000, 300}, Product{true, true, 129, 65, 900},
         Product{false, false, 3, 4000, 200}, Product{false, true, 100, 1000, 30}}) {
@@ -200,7 +225,7 @@ TEST_CASE("a product with beta 0 does not read the result, and NaNs come through
 }
 
 TEMPLATE_TEST_CASE("a batch of products is each of its products, with shared operands where the stride is 0",
-                   "[routines][gemm]", float, double, Half, std::int32_t) {
+                   "[routines][gemm]", float, double, Half, std::int32_t, std::complex<float>) {
   KernelCache cache;
   WorkStealingPool threads(2);
   const std::int64_t m = 9, n = 11, k = 13;
@@ -260,7 +285,9 @@ TEST_CASE("long inner dimensions are summed without the errors of one accumulato
         CHECK(error_of_long_product<float>((transposes & 1) != 0, (transposes & 2) != 0, m, n, k, options) < 3e-6);
       }
     }
-    CHECK(error_of_long_product<std::complex<float>>(false, false, 3, 2, 300'001, options) < 3e-6);
+    for (const std::int64_t n : {1, 2, 40}) {
+      CHECK(error_of_long_product<std::complex<float>>(false, false, 3, n, 300'001, options) < 3e-6);
+    }
   }
 }
 

@@ -2,7 +2,8 @@
 
 #include <dflow/kernels/cpu/loops/lanes.hpp>
 
-/// Products of integers (wrapping) and complex numbers, summed in parts of some thousand.
+/// Products of integers (wrapping) and, of few rows, of complex numbers, summed in parts of some thousand; and what
+/// makes others of complex numbers real ones.
 namespace dflow::cpu::DFLOW_CPU_VARIANT {
 
 template <class T>
@@ -60,6 +61,30 @@ inline constexpr SimpleGemmLoops<T> simple_gemm_table = {simple_gemm_direct<T>};
 template <class T>
 struct TableOf<SimpleGemmLoops<T>> {
   static constexpr const SimpleGemmLoops<T>& value = simple_gemm_table<T>;
+};
+
+template <class T, bool transposed>
+void expand_complex(int64_t rows, int64_t columns, const ComplexParts<T>* from, T* DFLOW_RESTRICT to) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const ComplexParts<T>* row = from + i * columns;
+    T* first = to + 4 * i * columns;
+    T* second = first + 2 * columns;
+    for (int64_t j = 0; j < columns; ++j) {
+      first[2 * j] = row[j].re;
+      first[2 * j + 1] = transposed ? -row[j].im : row[j].im;
+    }
+    for (int64_t j = 0; j < columns; ++j) {
+      second[2 * j] = transposed ? row[j].im : -row[j].im;
+      second[2 * j + 1] = row[j].re;
+    }
+  }
+}
+
+template <class T>
+inline constexpr ComplexGemmLoops<T> complex_gemm_table = {expand_complex<T, false>, expand_complex<T, true>};
+template <class T>
+struct TableOf<ComplexGemmLoops<T>> {
+  static constexpr const ComplexGemmLoops<T>& value = complex_gemm_table<T>;
 };
 
 }  // namespace dflow::cpu::DFLOW_CPU_VARIANT

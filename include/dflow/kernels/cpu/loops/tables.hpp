@@ -62,6 +62,14 @@ struct SimpleGemmLoops {
                  std::int64_t depth_stride, const T* b, std::int64_t ldb, T* c, std::int64_t ldc, bool accumulate);
 };
 
+/// Complex products as real ones. T: float, double.
+template <class T>
+struct ComplexGemmLoops {
+  /// to[rows, 2, columns, 2]: each number x + yi of from[rows, columns] as the matrix (x, y; -y, x), or its transpose.
+  using Expand = void (*)(std::int64_t rows, std::int64_t columns, const ComplexParts<T>* from, T* to);
+  Expand expand, expand_transposed;
+};
+
 /// A row of windows of an image that has its padding around it, in elements. A window is `rows` rows of `groups` groups
 /// of `depth` elements side by side: one group, or one per column where the columns are dilated.
 struct WindowRow {

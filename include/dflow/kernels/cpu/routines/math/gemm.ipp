@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dflow/core/dtype.hpp>
+#include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/cpu/routines/loop_types.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm_builtin.hpp>
@@ -11,6 +13,7 @@
 #endif
 
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 #include <type_traits>
 
@@ -81,7 +84,60 @@ void gemm_16_bit(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int6
   wide_c.narrow_to(c);
 }
 
-/// Integers and complex numbers. b is brought into row order first where it lies transposed.
+/// b and its transpose as `gemm_complex` reads them.
+template <class T>
+void expand_complex(ThreadPool& pool, std::int64_t rows, std::int64_t columns, const std::complex<T>* from,
+                    bool transposed, T* to, const CpuOptions& options) {
+  const auto& table = loops<ComplexGemmLoops<T>>(options.max_level);
+  const auto expand = transposed ? table.expand_transposed : table.expand;
+  pool.parallel_for(rows, static_cast<double>(columns), [&](std::int64_t begin, std::int64_t end) {
+    expand(end - begin, columns, as_loop(from) + begin * columns, to + 4 * begin * columns);
+  });
+}
+
+/// c[m] (+)= a[m, k] b[k]: the rows of a, read once, with two rows made of b.
+template <class T>
+void gemv_complex(ThreadPool& pool, std::int64_t m, std::int64_t k, const std::complex<T>* a, const std::complex<T>* b,
+                  std::complex<T>* c, bool accumulate, const CpuOptions& options) {
+  const Scratch expanded(options.cache, static_cast<std::size_t>(4 * k) * sizeof(T));
+  const Scratch parts(options.cache, static_cast<std::size_t>(2 * m) * sizeof(T));
+  expand_complex(pool, 1, k, b, true, expanded.as<T>(), options);
+  T* const sums = parts.as<T>();
+  gemm(pool, false, true, 2, m, 2 * k, static_cast<const T*>(expanded.as<T>()), reinterpret_cast<const T*>(a), sums, {},
+       options);
+  for (std::int64_t i = 0; i < m; ++i) {
+    const std::complex<T> sum(sums[i], sums[m + i]);
+    c[i] = accumulate ? c[i] + sum : sum;
+  }
+}
+
+/// Complex numbers as real ones: with the parts of a number side by side, a [m, k] and c [m, n] are real matrices
+/// [m, 2k] and [m, 2n] where they lie, and b becomes one of [2k, 2n].
+template <class T>
+void gemm_complex(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                  const std::complex<T>* a, const std::complex<T>* b, std::complex<T>* c,
+                  const Epilogue<std::complex<T>>& epilogue, const CpuOptions& options) {
+  if (n == 1 && !transpose_a) return gemv_complex(pool, m, k, a, b, c, epilogue.accumulate, options);
+  if (m == 1 && transpose_b) return gemv_complex(pool, n, k, b, a, c, epilogue.accumulate, options);
+  const Scratch rows_of_a(options.cache, transpose_a ? static_cast<std::size_t>(m * k) * sizeof(*a) : 0);
+  if (transpose_a) {
+    const std::int64_t dims[] = {k, m};
+    const std::int32_t permutation[] = {1, 0};
+    transpose(pool, sizeof(*a), dims, permutation, a, rows_of_a.as<std::complex<T>>(), options);
+    a = rows_of_a.as<std::complex<T>>();
+  }
+  const Scratch expanded(options.cache, static_cast<std::size_t>(4 * k * n) * sizeof(T));
+  expand_complex(pool, transpose_b ? n : k, transpose_b ? k : n, b, transpose_b, expanded.as<T>(), options);
+  gemm(pool, false, transpose_b, m, 2 * n, 2 * k, reinterpret_cast<const T*>(a),
+       static_cast<const T*>(expanded.as<T>()), reinterpret_cast<T*>(c), Epilogue<T>{epilogue.accumulate}, options);
+}
+
+/// True for complex products that read b too few times for an expansion of it to pay.
+inline bool has_few_rows(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return !transpose_b && m < 4 && (n >= 16 || m * n * k <= 64);
+}
+
+/// Integers, and complex numbers of few rows. b is brought into row order first where it lies transposed.
 template <class T>
 void gemm_simple(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
                  const T* a, const T* b, T* c, const Epilogue<T>& epilogue, const CpuOptions& options) {
@@ -115,6 +171,11 @@ void gemm(ThreadPool& pool, bool transpose_a, bool transpose_b, std::int64_t m, 
   } else if constexpr (is_16_bit_float<T>) {
     gemm_16_bit(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
   } else {
+    if constexpr (is_complex_element<T>) {
+      if (!has_few_rows(transpose_b, m, n, k)) {
+        return gemm_complex(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
+      }
+    }
     gemm_simple(pool, transpose_a, transpose_b, m, n, k, a, b, c, epilogue, options);
   }
 }
