@@ -1,0 +1,34 @@
+#pragma once
+
+#include <dflow/base/threads/thread_pool.hpp>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+
+namespace dflow::net {
+
+/// Runs tasks on a pool in the order of their posting, never two at once and never inside `post`.
+///
+/// Thread safety: safe.
+class Strand : public std::enable_shared_from_this<Strand> {
+ public:
+  explicit Strand(std::shared_ptr<ThreadPool> pool) noexcept : pool_(std::move(pool)) {}
+
+  /// Errors: bad_alloc, and the task is dropped.
+  void post(Task task);
+
+ private:
+  void run();
+
+  const std::shared_ptr<ThreadPool> pool_;
+  std::mutex mutex_;
+  std::deque<Task> tasks_;
+  bool is_running_ = false;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/strand.ipp>
+#endif

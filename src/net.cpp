@@ -1,0 +1,4 @@
+#include <dflow/net/frame.ipp>
+#include <dflow/net/memory_transport.ipp>
+#include <dflow/net/strand.ipp>
+#include <dflow/net/transport.ipp>
