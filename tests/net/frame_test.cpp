@@ -17,7 +17,9 @@ using namespace dflow::net;
 
 namespace {
 
-std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text.data(), text.size())); }
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
+}
 
 FrameHeader header_of(FrameType type, std::string_view payload) {
   FrameHeader header{.type = type, .flags = 0x0201, .request = 0x1122334455667788};
@@ -53,9 +55,15 @@ TEST_CASE("a payload may come in parts", "[net]") {
   const std::array parts{bytes_of("hello"), bytes_of(""), bytes_of(", world")};
   CHECK_NOTHROW(check_payload(header, parts));
   const std::array other{bytes_of("hello"), bytes_of(", World")};
-  CHECK(code_of([&] { check_payload(header, other); return 0; }) == Code::data_loss);
+  CHECK(code_of([&] {
+          check_payload(header, other);
+          return 0;
+        }) == Code::data_loss);
   const std::array shorter{bytes_of("hello")};
-  CHECK(code_of([&] { check_payload(header, shorter); return 0; }) == Code::data_loss);
+  CHECK(code_of([&] {
+          check_payload(header, shorter);
+          return 0;
+        }) == Code::data_loss);
   FrameHeader empty{.type = FrameType::ping};
   describe_payload(empty, {});
   CHECK(empty.length == 0);

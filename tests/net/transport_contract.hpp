@@ -129,6 +129,7 @@ inline void keeps_its_promises(Transport& transport, const std::string& address)
     Status status;
     CHECK(read(*ends.far, 100, &status) == "last words");
     CHECK(status.code() == Code::unavailable);
+    CHECK(contains(status.message(), ends.far->peer()));
     CHECK(read(*ends.near, 1, &status).empty());
     CHECK(status.code() == Code::unavailable);
     CHECK(contains(status.message(), listener->address()));

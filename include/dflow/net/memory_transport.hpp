@@ -19,7 +19,8 @@ struct MemoryTransportOptions {
 /// that somebody waits for go from the writer's memory to the reader's; others stay in a buffer of bounded size.
 class MemoryTransport final : public Transport {
  public:
-  /// `pool` runs the completions. Errors: InvalidArgument for no pool and for no buffer.
+  /// `pool` runs the completions, and must not run them in place as an InlinePool does. Errors: InvalidArgument for no
+  /// pool and for no buffer.
   explicit MemoryTransport(std::shared_ptr<ThreadPool> pool, const MemoryTransportOptions& options = {});
   ~MemoryTransport() override;
 

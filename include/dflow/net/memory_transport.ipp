@@ -34,13 +34,20 @@ struct DueCompletion {
 /// One way of a connection.
 class MemoryPipe {
  public:
-  /// The strands are those of the two ends.
-  MemoryPipe(std::shared_ptr<Strand> writers, std::shared_ptr<Strand> readers, std::size_t buffer_bytes)
+  /// One end: where its completions run, and what they are told once the connection is closed.
+  struct End {
+    std::shared_ptr<Strand> strand;
+    Status closed;
+  };
+
+  MemoryPipe(End writers, End readers, std::size_t buffer_bytes)
       : writers_(std::move(writers)), readers_(std::move(readers)), buffer_(buffer_bytes) {}
 
   void read_some(std::span<std::byte> into, std::size_t& count, Completion done) {
     const auto begin = [&] {
-      if (reader_) return refuse(readers_, done, failed_precondition("the stream is being read already"));
+      if (reader_) {
+        return DueCompletion{readers_.strand, std::move(done), failed_precondition("the stream is being read already")};
+      }
       count = 0;
       into_ = into;
       count_ = &count;
@@ -52,7 +59,10 @@ class MemoryPipe {
 
   void write(std::vector<std::span<const std::byte>> parts, Completion done) {
     const auto begin = [&] {
-      if (writer_) return refuse(writers_, done, failed_precondition("the stream is being written already"));
+      if (writer_) {
+        return DueCompletion{writers_.strand, std::move(done),
+                             failed_precondition("the stream is being written already")};
+      }
       parts_ = std::move(parts);
       part_ = offset_ = 0;
       writer_ = std::move(done);
@@ -62,26 +72,22 @@ class MemoryPipe {
   }
 
   /// The reader has let go: nothing is delivered any more.
-  void stop_reading(const Status& status) noexcept {
+  void stop_reading() noexcept {
     change([&] {
+      is_closed_ = true;
       size_ = 0;
-      closed_ = closed_.ok() ? status : closed_;
       return DueCompletion();
     });
   }
   /// The writer has let go: what is in the buffer may still be read.
-  void stop_writing(const Status& status) noexcept {
+  void stop_writing() noexcept {
     change([&] {
-      closed_ = closed_.ok() ? status : closed_;
+      is_closed_ = true;
       return DueCompletion();
     });
   }
 
  private:
-  static DueCompletion refuse(const std::shared_ptr<Strand>& strand, Completion& done, Status status) {
-    return {strand, std::move(done), std::move(status)};
-  }
-
   template <class Begin>
   void change(const Begin& begin) {
     DueCompletion refused, read, written;
@@ -90,14 +96,14 @@ class MemoryPipe {
       refused = begin();
       move_bytes();
       if (reader_ && *count_ > 0) {
-        read = {readers_, std::exchange(reader_, nullptr), Status()};
-      } else if (reader_ && !closed_.ok()) {
-        read = {readers_, std::exchange(reader_, nullptr), closed_};
+        read = {readers_.strand, std::exchange(reader_, nullptr), Status()};
+      } else if (reader_ && is_closed_) {
+        read = {readers_.strand, std::exchange(reader_, nullptr), readers_.closed};
       }
-      if (writer_ && !closed_.ok()) {
-        written = {writers_, std::exchange(writer_, nullptr), closed_};
+      if (writer_ && is_closed_) {
+        written = {writers_.strand, std::exchange(writer_, nullptr), writers_.closed};
       } else if (writer_ && part_ == parts_.size()) {
-        written = {writers_, std::exchange(writer_, nullptr), Status()};
+        written = {writers_.strand, std::exchange(writer_, nullptr), Status()};
       }
     }
     std::move(refused).post();
@@ -114,7 +120,7 @@ class MemoryPipe {
       begin_ = (begin_ + n) % buffer_.size();
       size_ -= n;
     }
-    if (!writer_ || !closed_.ok()) return;
+    if (!writer_ || is_closed_) return;
     for (; part_ < parts_.size(); ++part_, offset_ = 0) {
       while (offset_ < parts_[part_].size()) {
         const std::span<const std::byte> rest = parts_[part_].subspan(offset_);
@@ -141,10 +147,10 @@ class MemoryPipe {
   }
 
   std::mutex mutex_;
-  const std::shared_ptr<Strand> writers_, readers_;
+  const End writers_, readers_;
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0, size_ = 0;
-  Status closed_;
+  bool is_closed_ = false;
 
   std::span<std::byte> into_;
   std::size_t* count_ = nullptr;
@@ -169,14 +175,8 @@ class MemoryStream final : public Stream {
     out_->write(std::move(parts), std::move(done));
   }
   void close() noexcept override {
-    try {
-      const Status status = unavailable("the connection to '" + peer_ + "' is closed");
-      in_->stop_reading(status);
-      out_->stop_writing(status);
-    } catch (...) {
-      in_->stop_reading(Status::out_of_memory());
-      out_->stop_writing(Status::out_of_memory());
-    }
+    in_->stop_reading();
+    out_->stop_writing();
   }
   std::string peer() const override { return peer_; }
 
@@ -316,12 +316,17 @@ DFLOW_INLINE std::unique_ptr<Listener> MemoryTransport::listen(const std::string
 
 DFLOW_INLINE void MemoryTransport::connect(const std::string& address, Clock::time_point,
                                            std::unique_ptr<Stream>& stream, Completion done) {
-  const auto near = std::make_shared<Strand>(network_->pool), far = std::make_shared<Strand>(network_->pool);
+  const std::string client = "a client of " + address;
+  const auto end_of = [&](const std::string& peer) {
+    return detail::MemoryPipe::End{std::make_shared<Strand>(network_->pool),
+                                   unavailable("the connection to '" + peer + "' is closed")};
+  };
+  const detail::MemoryPipe::End near = end_of(address), far = end_of(client);
   const std::size_t bytes = network_->options.buffer_bytes;
   const auto there = std::make_shared<detail::MemoryPipe>(near, far, bytes);
   const auto back = std::make_shared<detail::MemoryPipe>(far, near, bytes);
   auto mine = std::make_unique<detail::MemoryStream>(back, there, address);
-  std::unique_ptr<Stream> theirs = std::make_unique<detail::MemoryStream>(there, back, "a client of " + address);
+  std::unique_ptr<Stream> theirs = std::make_unique<detail::MemoryStream>(there, back, client);
   const std::shared_ptr<detail::MemoryPort> port = network_->port_at(address);
   Status status;
   if (address.empty()) {
@@ -331,7 +336,7 @@ DFLOW_INLINE void MemoryTransport::connect(const std::string& address, Clock::ti
   } else {
     stream = std::move(mine);
   }
-  detail::DueCompletion due{near, std::move(done), std::move(status)};
+  detail::DueCompletion due{near.strand, std::move(done), std::move(status)};
   std::move(due).post();
 }
 

@@ -2,6 +2,7 @@
 
 namespace dflow::cpu {
 
-template OwnMatrix<std::complex<double>> solve_ls(const OwnMatrix<std::complex<double>>&, const OwnMatrix<std::complex<double>>&, double);
+template OwnMatrix<std::complex<double>> solve_ls(const OwnMatrix<std::complex<double>>&,
+                                                  const OwnMatrix<std::complex<double>>&, double);
 
 }  // namespace dflow::cpu
