@@ -148,7 +148,7 @@ inline void throw_if_error(const Status& status) {
 }
 
 /// Only inside a catch block: the exception being handled as a status. Error gives the status it carries,
-/// std::bad_alloc ResourceExhausted, any other std::exception internal with its what(), anything else unknown; without
+/// std::bad_alloc ResourceExhausted, any other std::exception Internal with its what(), anything else Unknown; without
 /// memory for that it is Status::out_of_memory().
 Status status_of_current_exception() noexcept;
 

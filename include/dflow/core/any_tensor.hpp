@@ -64,7 +64,7 @@ class AnyTensor {
 
   /// A tensor over memory of somebody else, who gives it away: it is the library's to write and keep until `release` is
   /// called, as BufferRef::external says. With another `lending` it is borrowed. Strings and handles in it stay that
-  /// owner's. Errors: invalid_argument if `bytes` are too few for the shape.
+  /// owner's. Errors: InvalidArgument if `bytes` are too few for the shape.
   static AnyTensor adopt(DType dtype, const Shape& shape, void* data, std::size_t bytes, UniqueFunction<void()> release,
                          Lending lending = Lending::given);
 

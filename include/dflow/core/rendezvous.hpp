@@ -28,7 +28,7 @@ class RendezvousKey {
   /// The same edge in iteration `iteration` of loop frame `frame`.
   RendezvousKey in_frame(std::string_view frame, std::int64_t iteration) const;
 
-  /// Reads what `text()` gave. Errors: invalid_argument that quotes it.
+  /// Reads what `text()` gave. Errors: InvalidArgument that quotes it.
   static StatusOr<RendezvousKey> parse(std::string_view text);
 
   /// "source;incarnation;destination;tensor;frame:iteration".
@@ -55,6 +55,8 @@ class RendezvousKey {
 };
 
 /// A feed or fetch of a step that crosses between the client's memory and a device's.
+///
+/// Thread safety: a value type.
 struct ClientEdge {
   std::size_t index = 0;  ///< among the whole step's feeds, or fetches
   RendezvousKey key;

@@ -16,6 +16,8 @@
 namespace dflow {
 
 /// State that kernels own across steps: a variable, a queue, a table.
+///
+/// Thread safety: several steps may use one at a time, so each class guards its own state.
 class Resource {
  public:
   virtual ~Resource();
@@ -59,7 +61,7 @@ class ResourceContainer {
     return cast<R>(name, find(name));
   }
 
-  /// Null if there is none of that name. Errors: invalid_argument as for `lookup`.
+  /// Null if there is none of that name. Errors: InvalidArgument as for `lookup`.
   template <ResourceType R>
   std::shared_ptr<R> lookup_if_exists(std::string_view name) const {
     std::shared_ptr<Resource> found = find_if_exists(name);

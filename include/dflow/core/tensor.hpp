@@ -81,7 +81,7 @@ class Tensor : public AnyTensor {
     requires std::is_same_v<std::remove_const_t<typename M::element_type>, T>
   static Tensor from_view(const M& view);
 
-  /// A view of the same elements. Errors: invalid_argument that names both types if `any` holds another one.
+  /// A view of the same elements. Errors: InvalidArgument that names both types if `any` holds another one.
   explicit Tensor(const AnyTensor& any) : AnyTensor(any) { require_dtype(dtype_of<T>); }
   explicit Tensor(AnyTensor&& any) : AnyTensor((any.require_dtype(dtype_of<T>), std::move(any))) {}
 
@@ -138,7 +138,7 @@ class Tensor : public AnyTensor {
     return *data();
   }
 
-  /// A view for `view(i, j)` and strided access. Errors: invalid_argument if the rank is another.
+  /// A view for `view(i, j)` and strided access. Errors: InvalidArgument if the rank is another.
   template <int Rank>
   TensorView<T, Rank> view() {
     return {data(), extents<Rank>()};

@@ -12,8 +12,8 @@ namespace dflow {
 /// are large), 64-bit integers exact.
 ///
 /// ```json
-/// {"name": "y", "op": "MatMul", "types": {"T": "float"}, "inputs": ["x", "w"], "attrs": {"transpose_b": {"bool":
-/// true}}}
+/// {"name": "y", "op": "MatMul", "types": {"T": "float"}, "inputs": ["x", "w"],
+///  "attrs": {"transpose_b": {"bool": true}}}
 /// ```
 /// Text that is not valid UTF-8, or begins with "base64:", is written as "base64:..."; reals that are not finite stand
 /// as text under "float_text".

@@ -14,6 +14,8 @@ namespace dflow {
 
 /// What a shape function sees of the node being built, or of the step being run: the inputs' shapes, and the values of
 /// those inputs that are known. The default reads nothing but shapes.
+///
+/// Thread safety: const; used in the thread that builds the node or runs the step.
 class InputValues {
  public:
   virtual ~InputValues() = default;

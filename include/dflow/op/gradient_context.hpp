@@ -78,6 +78,8 @@ class GradientContext {
 
 /// What the typed gradient function of a user-defined op sees of the node: `node.input(0)`, `node.output()`,
 /// `node.attrs()`.
+///
+/// Thread safety: used in the thread that builds the gradient.
 template <class O, Element T>
 class NodeView {
  public:

@@ -27,8 +27,8 @@ struct OpPair {};
 /// };
 /// ```
 ///
-/// - `infer` is `PartialShape infer(const Attrs&, PartialShape...)`, one shape per input, or `void
-/// infer(InferContext&)`.
+/// - `infer` is `PartialShape infer(const Attrs&, PartialShape...)`, one shape per input, or
+///   `void infer(InferContext&)`.
 /// - `Inputs` and `Outputs` name element types, type parameters (`T`, `U`, `V`) and lists (`op/signature.hpp`).
 /// - `gradient` is `void gradient(GradientContext&)`, or for one type parameter the typed
 ///   `template <class T> Output<T> gradient(const NodeView<Op, T>&, Output<T> dy)`.
@@ -66,7 +66,7 @@ struct StandardOp : Op<Name, AllowedTypes...> {
   static constexpr bool in_library = true;
 };
 
-/// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one, two or three arguments.
+/// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one to four arguments.
 /// Shapes broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is
 /// derived from the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).
 ///

@@ -23,6 +23,8 @@ struct CpuDeviceOptions {
 };
 
 /// The host's processors as a device. Several of them may share a pool; each has its own variables.
+///
+/// Thread safety: as Device.
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(CpuDeviceOptions options);

@@ -49,6 +49,8 @@ class KeptKernels {
 };
 
 /// How a plan is made.
+///
+/// Thread safety: a value type.
 struct PlanOptions {
   const KernelTables* kernels = nullptr;  ///< the device's
   const DeviceContext* device = nullptr;

@@ -72,8 +72,10 @@ void require_positive(std::int64_t value, std::string_view what, std::string_vie
 ///
 /// ```cpp
 /// df::Dense hidden(512, {.activation = df::Activation::relu}), out(10);
-/// auto model = [&](df::Output<float> x, df::Training training) { return out(df::dropout(hidden(x), 0.5f, training));
-/// }; auto logits = model(images, df::Training(true)), predicted = model(test_images, df::Training(false));
+/// auto model = [&](df::Output<float> x, df::Training training) {
+///   return out(df::dropout(hidden(x), 0.5f, training));
+/// };
+/// auto logits = model(images, df::Training(true)), predicted = model(test_images, df::Training(false));
 /// ```
 ///
 /// Variables and nodes of a layer are named "<name>/...", made unique: "dense/kernel". The name is that of the first

@@ -22,7 +22,7 @@ class RandomAccessFile {
   virtual std::uint64_t size() const = 0;
   /// Blocks. Fills `into` from `offset`; returns how many bytes there were, fewer only at the end of the file.
   virtual std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const = 0;
-  /// Blocks. Fills all of `into`. Errors: data_loss if the file ends before that.
+  /// Blocks. Fills all of `into`. Errors: DataLoss if the file ends before that.
   void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const;
 };
 
@@ -44,14 +44,14 @@ class WritableFile {
 /// Thread safety: all functions may be called from any thread. All of them may block.
 /// Errors: every function throws Error; the message names the path and the system's reason. NotFound for what is
 /// missing, PermissionDenied, AlreadyExists, ResourceExhausted (disk full, too many open files, file larger than a
-/// limit), FailedPrecondition (a directory where a file is meant, or not empty), else unavailable.
+/// limit), FailedPrecondition (a directory where a file is meant, or not empty), else Unavailable.
 class FileSystem {
  public:
   static constexpr std::uint64_t default_max_bytes = std::uint64_t{1} << 32;
 
   virtual ~FileSystem();
 
-  /// The whole file. Errors: resource_exhausted if it holds more than `max_bytes`, before that much is allocated.
+  /// The whole file. Errors: ResourceExhausted if it holds more than `max_bytes`, before that much is allocated.
   virtual std::string read_file(const std::string& path, std::uint64_t max_bytes = default_max_bytes) = 0;
   virtual std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) = 0;
   /// Opens for appending, made if missing.
@@ -77,6 +77,8 @@ class FileSystem {
 };
 
 /// The machine's files.
+///
+/// Thread safety: safe; it has no state.
 class PosixFileSystem final : public FileSystem {
  public:
   using FileSystem::write_file_atomically;

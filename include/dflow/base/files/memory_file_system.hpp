@@ -5,6 +5,8 @@
 namespace dflow {
 
 /// Files in memory, for tests and simulations: the same results and error codes as PosixFileSystem.
+///
+/// Thread safety: safe.
 class MemoryFileSystem final : public FileSystem {
  public:
   MemoryFileSystem();

@@ -21,6 +21,8 @@ DFLOW_ALWAYS_INLINE void relax_cpu() noexcept {
 }
 
 /// For what is held for a few instructions at a time and never across a call.
+///
+/// Thread safety: safe.
 class SpinLock {
  public:
   void lock() noexcept {

@@ -15,7 +15,8 @@ namespace dflow {
 /// Runs `body(begin, end)` over disjoint ranges.
 using RangeBody = FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 
-/// Where work runs. A session is given one and never makes threads of its own.
+/// Where work runs. What is given one, a kernel, device or session, computes in its threads and makes none to compute
+/// in.
 ///
 ///     pool.parallel_for(rows, 50.0, [&](std::int64_t begin, std::int64_t end) { scale_rows(x, begin, end); });
 ///
@@ -124,7 +125,7 @@ struct ThreadPoolOptions {
 ///
 /// The destructor runs all queued tasks, then joins. Called by a worker's task it joins the others, and that worker
 /// ends when the task has returned. It may also be called by a task that an outside thread runs in run_one. Errors: the
-/// constructor throws invalid_argument if num_threads is less than 1 or more than `max_threads`, resource_exhausted if
+/// constructor throws InvalidArgument if num_threads is less than 1 or more than `max_threads`, ResourceExhausted if
 /// a thread cannot start.
 class WorkStealingPool final : public ThreadPool {
  public:

@@ -100,6 +100,8 @@ inline void* allocate_from(Allocator& allocator, std::size_t bytes,
 }  // namespace detail
 
 /// The process's heap. Blocks of 2 MiB and more are advised to huge pages.
+///
+/// Thread safety: safe.
 class CpuAllocator final : public Allocator {
  public:
   CpuAllocator() noexcept = default;
@@ -115,12 +117,12 @@ class CpuAllocator final : public Allocator {
   std::atomic<std::size_t> peak_bytes_in_use_{0};
 };
 
-/// Passes on to another allocator until `limit_bytes` are in use; then allocate throws resource_exhausted.
+/// Passes on to another allocator until `limit_bytes` are in use; then allocate throws ResourceExhausted.
 class LimitAllocator final : public Allocator {
  public:
   /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
   LimitAllocator(Allocator& inner, std::size_t limit_bytes);
-  /// Errors: invalid_argument if `inner` is null.
+  /// Errors: InvalidArgument if `inner` is null.
   LimitAllocator(std::shared_ptr<Allocator> inner, std::size_t limit_bytes);
   ~LimitAllocator() override;
 

@@ -72,6 +72,8 @@ class alignas(64) Buffer {
 };
 
 /// A handle to a Buffer: copies share it, the last one to go frees it. Null by default.
+///
+/// Thread safety: one handle is a value type; handles to one Buffer may be copied and dropped in different threads.
 class BufferRef {
  public:
   constexpr BufferRef() noexcept = default;
@@ -96,7 +98,7 @@ class BufferRef {
   /// `bytes` uninitialised bytes, which outlive the allocator as far as it lets them (see Allocator).
   /// Errors: those of the allocator; ResourceExhausted if it gives null.
   static BufferRef allocate(std::size_t bytes, Allocator& allocator);
-  /// `count` empty strings. Errors: those of the allocator; invalid_argument if it is not of host memory.
+  /// `count` empty strings. Errors: those of the allocator; InvalidArgument if it is not of host memory.
   static BufferRef allocate_strings(std::size_t count, Allocator& allocator);
   /// Memory of somebody else, who keeps it alive until `release` is called. That runs on the thread that lets go of the
   /// last handle and must not throw. It may be empty, and then the memory is never taken for the library's own: what is

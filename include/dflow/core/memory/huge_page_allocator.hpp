@@ -20,7 +20,7 @@ class HugePageAllocator final : public Allocator {
  public:
   /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
   explicit HugePageAllocator(Allocator& inner);
-  /// Errors: invalid_argument if `inner` is null.
+  /// Errors: InvalidArgument if `inner` is null.
   explicit HugePageAllocator(std::shared_ptr<Allocator> inner);
   ~HugePageAllocator() override;
 

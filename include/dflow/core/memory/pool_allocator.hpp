@@ -23,13 +23,13 @@ struct PoolAllocatorOptions {
 /// When the cache is full, blocks of the sizes that have not been used for the longest make room.
 ///
 /// Errors: allocate throws what the inner allocator throws, after giving back all that is cached and trying again;
-/// invalid_argument for an alignment above `default_alignment`.
+/// InvalidArgument for an alignment above `default_alignment`.
 class PoolAllocator final : public Allocator {
  public:
   /// `inner` is kept if it belongs to a shared_ptr; else it must outlive this allocator and its blocks.
   /// Errors: InvalidArgument if its memory is not the CPU's.
   explicit PoolAllocator(Allocator& inner, PoolAllocatorOptions options = {});
-  /// Errors also: invalid_argument if `inner` is null.
+  /// Errors also: InvalidArgument if `inner` is null.
   explicit PoolAllocator(std::shared_ptr<Allocator> inner, PoolAllocatorOptions options = {});
   /// Blocks that are still out go back to the inner allocator when they are freed.
   ~PoolAllocator() override;

@@ -21,6 +21,8 @@ namespace dflow::cpu {
 using ElementwiseLoop = const char* (*)(std::int64_t n, const void* const* inputs, void* y, CpuLevel max_level);
 
 /// The loops of one elementwise op for one element type.
+///
+/// Thread safety: a value type.
 struct ElementwiseCode {
   ElementwiseLoop dense = nullptr;
   /// Of two inputs, with the first or the second being one element for all i; null where only `dense` exists.
