@@ -4,7 +4,6 @@
 #include <dflow/core/memory/huge_page_allocator.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/core/stop_token.hpp>
 #include <dflow/core/tensor.hpp>
 
 #include "catch.hpp"
@@ -12,7 +11,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -127,11 +125,4 @@ TEST_CASE("cancelling needs no memory, and registering leaves nothing behind wit
           if (!parent.cancel()) throw std::logic_error("not cancelled");
           if (called != registered - 1 || child.token().status().ok()) throw std::logic_error("callbacks");
         }) > 5);
-  CHECK(fail_each([] {
-          std::stop_source stop;
-          CancellationSource source;
-          StopTokenLink link(stop.get_token(), source);
-          stop.request_stop();
-          if (!source.is_cancelled()) throw std::logic_error("not cancelled");
-        }) > 2);
 }

@@ -1,6 +1,5 @@
 #include <dflow/session/session.hpp>
 
-#include <dflow/core/stop_token.hpp>
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"

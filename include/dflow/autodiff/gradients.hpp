@@ -3,7 +3,6 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/gradient_context.hpp>
 
-#include <initializer_list>
 #include <optional>
 #include <source_location>
 #include <span>

@@ -234,9 +234,7 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
   require(xs, false);
   require(options.stop_gradients, false);
   require(options.grad_ys, true);
-  GraphStore::Scope scope = graph->scope();
-  scope.name_prefix = graph->unique_scope_name("gradients") + "/";
-  const ScopeGuard guard = graph->enter(std::move(scope));
+  const ScopeGuard guard = enter_name_scope(*graph, "gradients", options.where);
   return detail::GradientBuilder(*graph, ys, xs, options).build();
 }
 

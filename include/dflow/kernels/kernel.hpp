@@ -5,11 +5,8 @@
 #include <dflow/graph/node.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <span>
-#include <type_traits>
-#include <utility>
 
 namespace dflow {
 

@@ -31,10 +31,6 @@ DFLOW_INLINE void take_received(KernelContext& context, AnyTensor tensor, bool i
   context.set_output(0, std::move(tensor));
 }
 
-}  // namespace detail
-
-namespace detail {
-
 DFLOW_INLINE Status send_input(const RendezvousKey& key, const KernelContext& context) {
   Rendezvous& rendezvous = rendezvous_of(context);
   const StepContext& step = context.step();

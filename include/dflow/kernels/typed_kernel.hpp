@@ -3,10 +3,7 @@
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/op/op_def_of.hpp>
 
-#include <concepts>
 #include <memory>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 
 namespace dflow {

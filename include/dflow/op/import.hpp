@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <source_location>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/unary.hpp>
 
-#include <concepts>
 #include <source_location>
 #include <type_traits>
 

@@ -10,10 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <source_location>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace dflow {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
-#include <dflow/base/fwd.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/passes/options.hpp>
 #include <dflow/runtime/inter_op.hpp>

@@ -93,10 +93,6 @@ DFLOW_INLINE bool is_device_type(std::string_view type) {
   return name.ok() && name->type == type;
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// What a device says of itself, in its context and in its info, holds together.
 DFLOW_INLINE void check_device(const DeviceContext& context, const DeviceInfo& info) {
   const DeviceName name = DeviceName::parse(context.name);

@@ -6,7 +6,6 @@
 #include <dflow/train/training.hpp>
 
 #include <string_view>
-#include <vector>
 
 namespace dflow {
 

@@ -11,7 +11,6 @@
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/train/layers.hpp>
 
-#include <string>
 #include <utility>
 
 namespace dflow {

@@ -16,7 +16,6 @@
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 namespace dflow {
 namespace detail {

@@ -6,7 +6,6 @@
 #include <concepts>
 #include <initializer_list>
 #include <source_location>
-#include <span>
 #include <type_traits>
 #include <utility>
 

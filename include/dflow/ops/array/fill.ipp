@@ -9,7 +9,6 @@
 
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -5,7 +5,6 @@
 #include <dflow/ops/array/index_list.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <utility>
 

@@ -7,7 +7,6 @@
 #include <dflow/ops/linalg/matrix_shape.hpp>
 #include <dflow/ops/linalg/solve.hpp>
 
-#include <algorithm>
 #include <vector>
 
 namespace dflow {

@@ -2,8 +2,6 @@
 
 #include <dflow/ops/math/elementwise_op.hpp>
 
-#include <concepts>
-
 namespace dflow {
 
 // Everything in this file works element by element; integers wrap around.

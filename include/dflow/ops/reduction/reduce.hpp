@@ -4,8 +4,6 @@
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/index_list.hpp>
 
-#include <string_view>
-
 namespace dflow {
 
 struct ReduceAttrs {

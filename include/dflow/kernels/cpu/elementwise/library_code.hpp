@@ -11,7 +11,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <type_traits>
 
 /// Which loops compute the library's elementwise ops: those of `LoopOps` their expression, compiled per CpuLevel; a few
 /// functions of float and double loops of their own; all else (complex numbers, integer division, the gamma functions)

@@ -5,8 +5,6 @@
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
 
-#include <complex>
-
 namespace dflow {
 
 template <class T>
