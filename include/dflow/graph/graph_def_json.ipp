@@ -33,10 +33,6 @@ inline constexpr std::size_t max_depth = 12;               // a graph's own nest
 inline constexpr std::size_t list_depth = 2;               // of a graph's nodes and its collections
 inline constexpr std::int64_t most_values_as_text = 1024;  // a larger tensor is written as base64
 
-/// The member that holds an attribute's value, by kind.
-inline constexpr std::array<std::string_view, std::variant_size_v<AttrValue>> kinds{
-    "none",       "bool",      "int",         "float",        "string",     "type",        "shape",   "tensor",
-    "list(bool)", "list(int)", "list(float)", "list(string)", "list(type)", "list(shape)", "function"};
 inline constexpr std::string_view real_text = "float_text", real_list_text = "list(float_text)";
 
 // ---- how bytes, reals and shapes are spelled ----
@@ -207,7 +203,8 @@ inline Json of_attr(const AttrValue& value) {
   } else if (reals != nullptr && !std::all_of(reals->begin(), reals->end(), is_finite)) {
     append(attr, std::string(real_list_text), list_of(*reals, real_to_text));
   } else {
-    append(attr, std::string(kinds[value.index()]), std::visit([](const auto& held) { return of_value(held); }, value));
+    append(attr, std::string(attr_kind_name(kind_of(value))),
+           std::visit([](const auto& held) { return of_value(held); }, value));
   }
   return attr;
 }
@@ -514,11 +511,12 @@ inline void read_attr(const Json& value, AttrValue& into) {
       auto& reals = into.emplace<std::vector<double>>();
       return list(held, item_place, [&](const Json& item) { reals.push_back(real_from_text(text(item))); });
     }
-    const auto found = std::find(kinds.begin(), kinds.end(), kind);
-    if (found == kinds.end()) fail(str_cat("'", kind, "' is no kind of attribute"));
+    constexpr std::size_t num_kinds = std::variant_size_v<AttrValue>;
+    std::size_t number = 0;
+    while (number < num_kinds && attr_kind_name(static_cast<AttrKind>(number)) != kind) ++number;
+    if (number == num_kinds) fail(str_cat("'", kind, "' is no kind of attribute"));
     with_attr_type(
-        static_cast<std::size_t>(found - kinds.begin()), [&]<class T>() { read_value(held, into.emplace<T>()); },
-        std::make_index_sequence<std::variant_size_v<AttrValue>>{});
+        number, [&]<class T>() { read_value(held, into.emplace<T>()); }, std::make_index_sequence<num_kinds>{});
   });
 }
 

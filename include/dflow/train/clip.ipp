@@ -17,16 +17,10 @@ namespace dflow {
 
 namespace detail {
 
-/// In float what has 16 bits: squares of it, and factors, are beyond its range.
-DFLOW_INLINE AnyOutput in_range_of_squares(const AnyOutput& x) {
-  const bool is_narrow = x.dtype() == DType::float16 || x.dtype() == DType::bfloat16;
-  return is_narrow ? cast_to(x, DType::float32) : x;
-}
-
-DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({in_range_of_squares(x)})); }
+DFLOW_INLINE Expr half_squared_norm(const AnyOutput& x) { return AnyOutput(build<L2Loss>({widened(x)})); }
 
 DFLOW_INLINE AnyOutput scaled(const AnyOutput& x, const Expr& factor) {
-  const AnyOutput in = in_range_of_squares(x);
+  const AnyOutput in = widened(x);
   const AnyOutput product = Expr(in) * Expr(cast_to(factor, in.dtype()));
   return cast_to(product, x.dtype());
 }

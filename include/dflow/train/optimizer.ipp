@@ -45,13 +45,6 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
 
 namespace detail {
 
-DFLOW_INLINE std::vector<AnyVariable> trainable_variables(GraphStore& graph) {
-  std::vector<AnyVariable> variables;
-  for (const NodeId handle : graph.collection("trainable_variables"))
-    variables.push_back(AnyVariable::of(Operation(&graph, handle)));
-  return variables;
-}
-
 /// The float copy that a 16-bit variable is trained through. Its elements are those that round to the variable's;
 /// others, the first ones included, are taken from the variable.
 class MasterCopy {
@@ -61,11 +54,8 @@ class MasterCopy {
     // Reads of their own: what the step waits for here may have updated the variable.
     const AnyOutput now = variable.read(), held = master_.read();
     const AnyOutput is_held = build<Equal>({rounded(held), now});
-    in_step_ = master_.assign(build<Select>({is_held, held, widened(now)}));
+    in_step_ = master_.assign(build<Select>({is_held, held, dflow::detail::widened(now)}));
   }
-
-  static bool is_for(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
-  static AnyOutput widened(const AnyOutput& x) { return dflow::detail::cast_to(x, DType::float32); }
 
   /// `update` builds the update of the copy that it is given.
   template <class Update>
@@ -98,7 +88,7 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const
     throw_error(invalid_argument(str_cat(name(), ": ", message)).with_location(where));
   };
   if (!loss.is_valid()) reject("the loss is an empty Output");
-  if (variables.empty()) variables = detail::trainable_variables(*loss.graph());
+  if (variables.empty()) variables = dflow::detail::variables_in(*loss.graph(), "trainable_variables");
   if (variables.empty()) reject("the graph has no trainable variables");
   std::vector<AnyOutput> reads;
   reads.reserve(variables.size());
@@ -132,13 +122,13 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     const ScopeGuard with = enter_colocation(graph, each.variable.handle().operation());
-    if (!detail::MasterCopy::is_for(each.variable.dtype())) {
+    if (!dflow::detail::is_16_bit_float(each.variable.dtype())) {
       updates.push_back(apply_one(*shared, each.variable, each.gradient));
       continue;
     }
     Gradient wide = each.gradient;
-    if (wide.dense.is_valid()) wide.dense = detail::MasterCopy::widened(wide.dense);
-    if (wide.slices) wide.slices->values = detail::MasterCopy::widened(wide.slices->values);
+    if (wide.dense.is_valid()) wide.dense = dflow::detail::widened(wide.dense);
+    if (wide.slices) wide.slices->values = dflow::detail::widened(wide.slices->values);
     // A variable that comes again begins with what its last update has left.
     std::vector<Operation>& before = of_copies[each.variable.handle().node_id()];
     const ScopeGuard after = enter_control_dependencies(graph, before);

@@ -25,17 +25,12 @@ DFLOW_INLINE void require_factor(double factor, std::string_view name) {
       invalid_argument(str_cat("regularizer ", name, ": the factor must be finite and not negative, is ", factor)));
 }
 
-DFLOW_INLINE AnyOutput wide(const AnyOutput& x) {
-  const bool is_narrow = x.dtype() == DType::float16 || x.dtype() == DType::bfloat16;
-  return is_narrow ? dflow::detail::cast_to(x, DType::float32) : x;
-}
-
 }  // namespace detail
 
 DFLOW_INLINE Regularizer l1(double factor) {
   detail::require_factor(factor, "l1");
   return [factor](const AnyOutput& variable) -> AnyOutput {
-    const AnyOutput size = build<Abs>({detail::wide(variable)});
+    const AnyOutput size = build<Abs>({dflow::detail::widened(variable)});
     return dflow::detail::sum_of_all(size) * factor;
   };
 }
@@ -43,7 +38,7 @@ DFLOW_INLINE Regularizer l1(double factor) {
 DFLOW_INLINE Regularizer l2(double factor) {
   detail::require_factor(factor, "l2");
   return [factor](const AnyOutput& variable) -> AnyOutput {
-    return Expr(AnyOutput(build<L2Loss>({detail::wide(variable)}))) * (2.0 * factor);
+    return Expr(AnyOutput(build<L2Loss>({dflow::detail::widened(variable)}))) * (2.0 * factor);
   };
 }
 

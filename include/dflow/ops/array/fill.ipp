@@ -16,20 +16,8 @@
 namespace dflow {
 
 DFLOW_INLINE void Fill::infer(InferContext& context) {
-  const PartialShape dims = context.with_rank(0, 1);
   static_cast<void>(context.with_rank(1, 0));
-  if (const std::optional<detail::SmallIntegers> known = detail::known_integers(context, 0)) {
-    if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
-    for (const std::int64_t dim : *known) {
-      if (dim < 0) context.fail(str_cat("dimension ", dim, " is negative"));
-    }
-    if (!try_product(known->span())) context.fail("the tensor would have more elements than can be counted");
-    context.set_output(0, PartialShape(known->span()));
-  } else if (const std::optional<PartialShape> shape = context.value_as_shape(0)) {
-    context.set_output(0, *shape);
-  } else if (dims[0] != dynamic && dims[0] <= max_rank) {
-    context.set_output(0, PartialShape::unknown(static_cast<int>(dims[0])));
-  }
+  detail::infer_shape_argument(context);
 }
 
 DFLOW_INLINE void Fill::gradient(GradientContext& context) { context.set_dx(1, detail::sum_of_all(context.dy())); }

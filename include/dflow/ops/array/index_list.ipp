@@ -47,6 +47,22 @@ DFLOW_INLINE std::optional<SmallIntegers> known_integers(const InferContext& con
   return SmallIntegers(*tensor);
 }
 
+DFLOW_INLINE void infer_shape_argument(InferContext& context) {
+  const PartialShape dims = context.with_rank(0, 1);
+  if (const std::optional<SmallIntegers> known = known_integers(context, 0)) {
+    if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
+    for (const std::int64_t dim : *known) {
+      if (dim < 0) context.fail(str_cat("dimension ", dim, " is negative"));
+    }
+    if (!try_product(known->span())) context.fail("the tensor would have more elements than can be counted");
+    context.set_output(0, PartialShape(known->span()));
+  } else if (const std::optional<PartialShape> shape = context.value_as_shape(0)) {
+    context.set_output(0, *shape);
+  } else if (dims[0] != dynamic && dims[0] <= max_rank) {
+    context.set_output(0, PartialShape::unknown(static_cast<int>(dims[0])));
+  }
+}
+
 DFLOW_INLINE const AnyTensor* constant_value(const AnyOutput& edge) {
   const Node& node = edge.node();
   return node.op->role == OpRole::constant ? &node.attrs_as<Const>().value : nullptr;

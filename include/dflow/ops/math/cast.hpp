@@ -33,6 +33,10 @@ Output<To> cast(const Output<T>& x, const At& at = {}) {
 namespace detail {
 /// The same for erased edges.
 AnyOutput cast_to(const AnyOutput& x, DType to, const At& at = {});
+
+constexpr bool is_16_bit_float(DType dtype) noexcept { return dtype == DType::float16 || dtype == DType::bfloat16; }
+/// In float if it has 16 bits: squares of it, sums and factors may be beyond its range.
+AnyOutput widened(const AnyOutput& x);
 }  // namespace detail
 
 }  // namespace dflow

@@ -22,4 +22,8 @@ DFLOW_INLINE AnyOutput detail::cast_to(const AnyOutput& x, DType to, const At& a
   return build<Cast>({x}, {}, at, types);
 }
 
+DFLOW_INLINE AnyOutput detail::widened(const AnyOutput& x) {
+  return is_16_bit_float(x.dtype()) ? cast_to(x, DType::float32) : x;
+}
+
 }  // namespace dflow

@@ -10,23 +10,6 @@ namespace dflow {
 
 namespace detail {
 
-/// The output has the shape that input 0 holds.
-DFLOW_INLINE void infer_random(InferContext& context) {
-  const PartialShape dims = context.with_rank(0, 1);
-  if (const std::optional<SmallIntegers> known = known_integers(context, 0)) {
-    if (known->size() > max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
-    for (const std::int64_t dim : *known) {
-      if (dim < 0) context.fail(str_cat("dimension ", dim, " is negative"));
-    }
-    if (!try_product(known->span())) context.fail("the tensor would have more elements than can be counted");
-    context.set_output(0, PartialShape(known->span()));
-  } else if (const std::optional<PartialShape> shape = context.value_as_shape(0)) {
-    context.set_output(0, *shape);
-  } else if (dims[0] != dynamic && dims[0] <= max_rank) {
-    context.set_output(0, PartialShape::unknown(static_cast<int>(dims[0])));
-  }
-}
-
 DFLOW_INLINE RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
   return {.seed = static_cast<std::int64_t>(next_op_seed(graph, seed))};
 }
@@ -60,9 +43,9 @@ AnyOutput scaled_normal(GraphStore& graph, DType dtype, const IndexList& shape, 
 
 }  // namespace detail
 
-DFLOW_INLINE void RandomUniform::infer(InferContext& context) { detail::infer_random(context); }
-DFLOW_INLINE void RandomStandardNormal::infer(InferContext& context) { detail::infer_random(context); }
-DFLOW_INLINE void TruncatedNormal::infer(InferContext& context) { detail::infer_random(context); }
+DFLOW_INLINE void RandomUniform::infer(InferContext& context) { detail::infer_shape_argument(context); }
+DFLOW_INLINE void RandomStandardNormal::infer(InferContext& context) { detail::infer_shape_argument(context); }
+DFLOW_INLINE void TruncatedNormal::infer(InferContext& context) { detail::infer_shape_argument(context); }
 
 DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
@@ -71,7 +54,7 @@ DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
   if (low && high && low->at(0) >= high->at(0)) {
     context.fail(str_cat("there is no integer from ", low->at(0), " to below ", high->at(0)));
   }
-  detail::infer_random(context);
+  detail::infer_shape_argument(context);
 }
 
 DFLOW_INLINE AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype, const IndexList& shape,

@@ -178,6 +178,11 @@ class AnyVariable {
   AnyOutput read_;
 };
 
+namespace detail {
+/// Those of the graph's collection of that name.
+std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection);
+}  // namespace detail
+
 /// The variables that the graph has now, in the order in which they were made: all of them, and those that optimizers
 /// train. They are the graph's collections "variables" and "trainable_variables".
 std::vector<AnyVariable> global_variables(const Graph& graph);

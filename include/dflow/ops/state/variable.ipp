@@ -197,7 +197,7 @@ DFLOW_INLINE AnyOutput AnyVariable::is_initialized(const At& at) const {
 
 namespace detail {
 
-DFLOW_INLINE std::vector<AnyVariable> variables_in(const Graph& graph, std::string_view collection) {
+DFLOW_INLINE std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection) {
   std::vector<AnyVariable> variables;
   for (const Operation& handle : graph.collection(collection)) variables.push_back(AnyVariable::of(handle));
   return variables;
@@ -206,10 +206,10 @@ DFLOW_INLINE std::vector<AnyVariable> variables_in(const Graph& graph, std::stri
 }  // namespace detail
 
 DFLOW_INLINE std::vector<AnyVariable> global_variables(const Graph& graph) {
-  return detail::variables_in(graph, "variables");
+  return detail::variables_in(*graph.store(), "variables");
 }
 DFLOW_INLINE std::vector<AnyVariable> trainable_variables(const Graph& graph) {
-  return detail::variables_in(graph, "trainable_variables");
+  return detail::variables_in(*graph.store(), "trainable_variables");
 }
 
 DFLOW_INLINE Operation initialize_variables(Graph& graph, const At& at) {
