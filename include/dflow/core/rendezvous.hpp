@@ -85,7 +85,9 @@ struct RecvArgs {
 /// Where the Sends and Recvs of one step meet, in one process or across many.
 ///
 /// - Never blocks: `send` hands over and returns, `recv_async` takes a completion.
-/// - For one key there is one send and one receive, in either order; what has been delivered is forgotten.
+/// - For one key there is one send and one receive, in either order: outside of loops one pair in the whole step, so a
+///   send or receive after the pair has met is an error too. A key of a loop frame is forgotten when its pair has met,
+///   and may be used again. A receive that was given up leaves its key as if it had not been asked for.
 /// - A tensor sent is shared with its receiver where both are in one memory, and copied across the border where they
 ///   are not; the sender does not write it any more.
 /// - A dead tensor (from the untaken side of a branch) is sent as well, so that the receiver learns of it.
@@ -103,10 +105,10 @@ class Rendezvous {
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  /// Errors: aborted's status; Aborted if the key was sent before and has not been received yet.
+  /// Errors: aborted's status; Aborted if the key was sent before, in a loop frame only as long as it is not received.
   virtual Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) = 0;
-  /// Errors, given to `done`: aborted's status; Aborted if the key is being received already; the token's status; those
-  /// of the copy into the wanted memory.
+  /// Errors, given to `done`: aborted's status; Aborted if the key is being received already or, outside of loops, was
+  /// received before; the token's status; those of the copy into the wanted memory.
   virtual void recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) = 0;
   /// The same for host memory.
   void recv_async(const RendezvousKey& key, RecvDone done) { recv_async(key, RecvArgs{}, std::move(done)); }
