@@ -520,3 +520,7 @@ TEST_CASE("An empty initializer is refused") {
     CHECK(std::string(error.what()).find("layers_test.cpp") != std::string::npos);
   }
 }
+
+TEST_CASE("An empty edge does not say whether a layer trains") {
+  CHECK_THROWS_WITH(df::Training(df::Output<bool>()), Catch::Matchers::Contains("empty Output"));
+}

@@ -499,3 +499,15 @@ TEST_CASE("Sixteen-bit variables keep no statistics of their own precision") {
   }
   CHECK(graph.collection("trainable_variables").size() == 1);
 }
+
+TEST_CASE("An empty edge is no hyperparameter") {
+  const auto line = __LINE__ + 2;
+  try {
+    static_cast<void>(df::train::GradientDescent(df::Output<float>()));
+    FAIL("no error");
+  } catch (const df::Error& error) {
+    CHECK(error.code() == df::Code::invalid_argument);
+    CHECK(error.status().where().line() == line);
+  }
+  CHECK_THROWS_WITH(df::train::Adam(df::Output<double>()), Catch::Matchers::Contains("empty Output"));
+}

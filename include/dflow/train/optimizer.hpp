@@ -17,16 +17,23 @@ namespace dflow::train {
 /// variables get it in double: give them `0.9` and not `0.9f`, and edges that are double.
 ///
 /// Thread safety: a value type.
+/// Errors: InvalidArgument for an empty edge.
 class Hyperparameter {
  public:
-  Hyperparameter(double value) : value_(value) {}              // NOLINT(google-explicit-constructor)
-  Hyperparameter(const Output<float>& edge) : edge_(edge) {}   // NOLINT(google-explicit-constructor)
-  Hyperparameter(const Output<double>& edge) : edge_(edge) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): numbers and edges are hyperparameters
+  Hyperparameter(double value) : value_(value) {}
+  Hyperparameter(const Output<float>& edge, std::source_location where = std::source_location::current())
+      : Hyperparameter(AnyOutput(edge), where) {}
+  Hyperparameter(const Output<double>& edge, std::source_location where = std::source_location::current())
+      : Hyperparameter(AnyOutput(edge), where) {}
+  // NOLINTEND(google-explicit-constructor)
 
   /// The scalar as an edge of element type `dtype`.
   AnyOutput edge(GraphStore& graph, DType dtype) const;
 
  private:
+  Hyperparameter(const AnyOutput& edge, std::source_location where);
+
   double value_ = 0;
   AnyOutput edge_;
 };

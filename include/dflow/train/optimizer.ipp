@@ -15,6 +15,12 @@
 
 namespace dflow::train {
 
+DFLOW_INLINE Hyperparameter::Hyperparameter(const AnyOutput& edge, std::source_location where) : edge_(edge) {
+  if (!edge.is_valid()) {
+    throw_error(invalid_argument("Hyperparameter: the edge is an empty Output").with_location(where));
+  }
+}
+
 DFLOW_INLINE AnyOutput Hyperparameter::edge(GraphStore& graph, DType dtype) const {
   if (edge_.is_valid()) return dflow::detail::cast_to(edge_, dtype);
   const AnyTensor value = visit_dtype<FloatTypes>(
