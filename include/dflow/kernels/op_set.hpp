@@ -3,6 +3,7 @@
 #include <dflow/kernels/default_kernels.hpp>
 #include <dflow/kernels/kernel_table.hpp>
 
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@ namespace dflow {
 /// df::Session on_npu(graph, {.ops = {ops, {npu_kernels}}});
 /// ```
 ///
+/// Of several tables for one type of devices the first that has an op counts: those given to the constructor, those
+/// added, each in the order given, then the kernels that come with the list of ops.
+///
 /// Thread safety: const functions may be called from any thread.
 class OpSet {
  public:
@@ -24,17 +28,19 @@ class OpSet {
   template <bool with_standard, class... Ops>
   // NOLINTNEXTLINE(google-explicit-constructor): a list of ops says it all
   OpSet(OpList<with_standard, Ops...> list, std::vector<KernelTable> more = {})
-      : ops_(list), kernels_(std::move(more)) {
+      : ops_(list), num_given_(more.size()), kernels_(std::move(more)) {
     kernels_.add(default_kernels(list));
   }
-  OpSet(OpTable ops, std::vector<KernelTable> kernels) : ops_(ops), kernels_(std::move(kernels)) {}
+  OpSet(OpTable ops, std::vector<KernelTable> kernels)
+      : ops_(ops), num_given_(kernels.size()), kernels_(std::move(kernels)) {}
 
   const OpTable& ops() const noexcept { return ops_; }
   const KernelTables& kernels() const noexcept { return kernels_; }
-  void add(KernelTable table) { kernels_.add(std::move(table)); }
+  void add(KernelTable table) { kernels_.insert(num_given_++, std::move(table)); }
 
  private:
   OpTable ops_;
+  std::size_t num_given_;  ///< tables before those that come with the list
   KernelTables kernels_;
 };
 
