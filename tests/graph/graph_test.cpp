@@ -283,6 +283,16 @@ TEST_CASE("edges are found by name", "[graph]") {
   }
 }
 
+TEST_CASE("a node is found by its number, and one that the graph lacks is NotFound", "[graph]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}, {.name = "x"});
+  CHECK(graph.node(x.node_id()).name == "x");
+  for (const NodeId missing : {NodeId(1), NodeId(5000), NodeId()}) {
+    CHECK(status_of([&] { return graph.node(missing).name; }).code() == Code::not_found);
+  }
+  CHECK(mentions(status_of([&] { return graph.node(NodeId(5000)).name; }), "no node number 5000"));
+}
+
 TEST_CASE("handles stay valid when the graph moves", "[graph]") {
   Graph graph({.seed = 5});
   const auto x = placeholder<float>(graph, {2}, {.name = "x"});

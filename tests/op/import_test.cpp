@@ -431,3 +431,14 @@ TEST_CASE("random damage to a graph fails cleanly or imports", "[import]") {
   }
   CHECK(imported > 50);
 }
+
+TEST_CASE("an input that is mapped to an empty edge, or one of another graph, is told", "[import]") {
+  Graph graph;
+  const GraphDef def = def_of({node("y", "Identity", {"x"})});
+  const auto error = [&](const AnyOutput& edge) {
+    return status_of([&] { return import_graph_into(graph, def, table(), {"copy", {{"x", edge}}}); });
+  };
+  CHECK(mentions(error(AnyOutput()), "'x' is mapped to an empty Output"));
+  Graph other;
+  CHECK(mentions(error(placeholder<float>(other, {})), "'x' is mapped to another graph"));
+}

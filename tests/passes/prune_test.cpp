@@ -4,6 +4,7 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <algorithm>
 #include <string>
@@ -159,6 +160,12 @@ TEST_CASE("an endpoint outside the graph is refused", "[passes][prune]") {
   CHECK(is_refused({{outside, 0}}, {}, {}));
   CHECK(is_refused({}, {}, {outside}));
   CHECK(!is_refused({}, {g.d.endpoint()}, {}));
+  const auto error_of_target = [&](NodeId target) {
+    const NodeId targets[] = {target};
+    return status_of([&] { return prune(*g.graph.store(), {}, {}, targets); });
+  };
+  CHECK(mentions(error_of_target(outside), "a target is of node number 99; the graph has 5 nodes"));
+  CHECK(mentions(error_of_target(NodeId()), "a target is of no node"));
 }
 
 TEST_CASE("an endpoint that is fed twice, or an output that a node does not have, is refused", "[passes][prune]") {

@@ -51,7 +51,7 @@ class Graph {
   std::size_t num_nodes() const;
   /// Counts up with every node.
   std::uint64_t version() const;
-  /// Precondition: the id is one of the graph's `num_nodes()`. The reference stays valid while the graph lives.
+  /// One of the graph's `num_nodes()`. The reference stays valid while the graph lives. Throws NotFound.
   const Node& node(NodeId id) const;
   /// The node of that full name, or an invalid Operation.
   Operation find(std::string_view name) const;

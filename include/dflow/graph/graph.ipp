@@ -130,7 +130,10 @@ DFLOW_INLINE GraphStore* Graph::store() const {
 }
 
 DFLOW_INLINE std::size_t Graph::num_nodes() const { return store()->size(); }
-DFLOW_INLINE const Node& Graph::node(NodeId id) const { return store()->node(id); }
+DFLOW_INLINE const Node& Graph::node(NodeId id) const {
+  if (id.is_valid() && id.position() < num_nodes()) return store()->node(id);
+  throw_error(not_found(str_cat("the graph has no node number ", id.value(), ", but ", num_nodes(), " nodes")));
+}
 DFLOW_INLINE std::uint64_t Graph::version() const { return store()->version(); }
 DFLOW_INLINE std::uint64_t Graph::seed() const { return store()->options().seed; }
 

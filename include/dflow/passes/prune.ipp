@@ -4,6 +4,8 @@
 #include <dflow/passes/prune.hpp>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -125,10 +127,10 @@ class Pruner {
   StepNodeId new_id(Index id) const noexcept { return is_needed(id) ? scratch_.new_id_[id] : StepNodeId(); }
   StepEndpoint renumbered(Edge edge) const noexcept { return {new_id(edge.node), edge.index}; }
 
-  void check(Index id) const {
-    if (!id.is_valid() || id.position() >= count_) {
-      throw_error(invalid_argument("an edge does not belong to the graph"));
-    }
+  void check(Index id, std::string_view role) const {
+    if (id.is_valid() && id.position() < count_) return;
+    const std::string which = id.is_valid() ? str_cat("node number ", id.value()) : std::string("no node");
+    throw_error(invalid_argument(str_cat("a ", role, " is of ", which, "; the graph has ", count_, " nodes")));
   }
 
   void check_output(Edge edge) const {
@@ -158,7 +160,7 @@ class Pruner {
     std::vector<BasicEndpoint<FedId>> numbered;
     numbered.reserve(feeds_.size());
     for (const Edge feed : feeds_) {
-      check(feed.node);
+      check(feed.node, "feed");
       check_output(feed);
       if (!is_node_fed(feed.node)) scratch_.fed_id_[feed.node] = next++;
       scratch_.fed_[feed.node] = scratch_.call_;
@@ -175,12 +177,12 @@ class Pruner {
   void mark() {
     mark_feeds();
     for (const Edge fetch : fetches_) {
-      check(fetch.node);
+      check(fetch.node, "fetch");
       check_output(fetch);
       need_edge(fetch);
     }
     for (const Index target : targets_) {
-      check(target);
+      check(target, "target");
       need_control(target);
     }
     while (!stack_.empty()) {

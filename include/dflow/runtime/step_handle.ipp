@@ -221,7 +221,10 @@ struct ClientReceive {
   }
 
   Status check(const AnyTensor& tensor, bool is_dead) const {
-    if (is_dead) return invalid_argument("what was fetched is dead: its branch was not taken");
+    if (is_dead) {
+      return invalid_argument(
+          str_cat("'", edge.key.tensor_name(), "', which is fetched, is dead: its branch was not taken"));
+    }
     if (edge.dtype == DType::invalid || (tensor.is_initialized() && tensor.dtype() == edge.dtype)) return {};
     return internal(str_cat("'", edge.key.tensor_name(), "' carries ", name(edge.dtype), ", but ",
                             tensor.is_initialized() ? name(tensor.dtype()) : "an empty tensor", " was received"));

@@ -40,7 +40,8 @@ class CompiledStep {
     OutputInfo info;
   };
   std::vector<FedEdge> feeds;
-  std::shared_ptr<const void> graph;  ///< keeps the nodes of `feeds`
+  std::vector<const Node*> fetched;   ///< the node of each fetch
+  std::shared_ptr<const void> graph;  ///< keeps the nodes of `feeds` and `fetched`
   /// Runs the units of all parts, whatever pools their devices have.
   ThreadPool* pool = nullptr;
   std::vector<Part> parts;

@@ -95,7 +95,12 @@ DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> res
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (std::size_t f = 0; f < parts[p].fetches.size(); ++f) {
       Step& step = *memory.steps[p];
-      if (step.is_fetch_dead(f)) throw_error(invalid_argument("what was fetched is dead: its branch was not taken"));
+      if (step.is_fetch_dead(f)) {
+        const Node& node = *fetched[parts[p].fetches[f]];
+        throw_error(invalid_argument("what was fetched is dead: its branch was not taken")
+                        .with_node(node.op->name, node.name)
+                        .with_location(node.where));
+      }
       step.give_fetch(f, results[parts[p].fetches[f]]);
     }
   }

@@ -270,7 +270,9 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const F
     }
     step->feeds.push_back({&edge.node(), edge.endpoint().index, {edge.dtype(), edge.shape()}});
   }
+  step->fetched.reserve(edges.size());
   for (const AnyOutput& edge : edges) {
+    step->fetched.push_back(&edge.node());
     if (edge.dtype() != DType::resource) continue;
     throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
                     .with_node(edge.node().op->name, edge.node().name)
