@@ -304,3 +304,29 @@ TEST_CASE("An empty variable is refused") {
   CHECK(is_refused([&] { empty + x; }));
   CHECK(is_refused([&] { df::Variable<float>(graph, df::Output<float>()); }));
 }
+
+TEST_CASE("A variable without its own read is that of another, and one that nothing reads is named") {
+  df::Graph graph;
+  const auto one = df::constant(graph, 1.0f);
+  const auto handle = [&](const char* name) {
+    const df::AnyOutput made = df::build<df::VariableOp>(
+        *graph.store(), {}, {.shape = df::PartialShape({}), .container = {}, .shared_name = {}}, {.name = name},
+        df::type_args<float>());
+    graph.add_to_collection("variables", made.operation());
+    return made;
+  };
+  const df::AnyOutput w = handle("w");
+  df::AnyOutput late;
+  {
+    const df::ScopeGuard after = graph.control_dependencies({one.operation()});
+    late = df::build<df::ReadVariable>({w}, {}, {}, df::type_args<float>());
+  }
+  const df::AnyOutput read = df::build<df::ReadVariable>({w}, {}, {.name = "value"}, df::type_args<float>());
+  const std::vector<df::AnyVariable> variables = df::global_variables(graph);
+  REQUIRE(variables.size() == 1);
+  CHECK(variables[0].read_edge() == read);
+  CHECK(contains(error_of([&] { return variables[0].initializer(); }), "no node 'w/Assign'"));
+  handle("unread");
+  CHECK(contains(error_of([&] { return df::global_variables(graph); }), "no node reads variable 'unread'"));
+  CHECK(contains(error_of([&] { return df::AnyVariable::of(one.operation()); }), "is not the handle of a variable"));
+}

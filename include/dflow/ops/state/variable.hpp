@@ -143,13 +143,15 @@ class AnyVariable {
   /// The same in no collection: for what may fail yet, and lists its variables when it has not.
   static AnyVariable make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                    const VariableOptions& options = {}, const At& at = {});
-  /// The variable of a handle that `make` made. Errors: InvalidArgument if the operation is no such handle.
+  /// The variable of a handle that `make` made; its read edge is that of "name/read", else of the first node that reads
+  /// it and waits for nothing. Errors: InvalidArgument if the operation is no such handle, or nothing reads it.
   static AnyVariable of(const Operation& handle);
   /// The variable that a read edge belongs to. Errors: InvalidArgument if the edge is no variable's.
   static AnyVariable of_read(const AnyOutput& read);
 
   const AnyOutput& handle() const noexcept { return handle_; }
   const AnyOutput& read_edge() const noexcept { return read_; }
+  /// The node "name/Assign". Errors: InvalidArgument if the graph does not have it.
   Operation initializer() const;
   DType dtype() const { return read_.dtype(); }
   const PartialShape& shape() const { return read_.shape(); }

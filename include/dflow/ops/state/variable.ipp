@@ -120,21 +120,38 @@ DFLOW_INLINE Operation find_beside(const Operation& handle, std::string_view suf
   return found.is_valid() ? Operation(handle.graph(), found) : Operation();
 }
 
+/// The node "w/read" of variable "w", else the first one that reads it and waits for nothing.
+DFLOW_INLINE Operation find_read(const Operation& handle) {
+  const auto reads = [&](const Node& node) {
+    return node.op->role == OpRole::read_variable && node.inputs[0].node == handle.node_id();
+  };
+  const Operation read = find_beside(handle, "read");
+  if (read.is_valid() && reads(read.node())) return read;
+  const GraphStore& graph = *handle.graph();
+  for (std::size_t i = handle.node_id().position() + 1; i < graph.size(); ++i) {
+    const Node& node = graph.node(NodeId(i));
+    if (reads(node) && node.control_inputs.empty()) return Operation(handle.graph(), NodeId(i));
+  }
+  return {};
+}
+
 }  // namespace detail
 
 DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
-  AnyVariable variable;
-  if (handle.is_valid() && handle.node().op->role == OpRole::variable) {
-    const Operation read = detail::find_beside(handle, "read");
-    if (read.is_valid() && read.node().op->role == OpRole::read_variable &&
-        read.node().inputs[0].node == handle.node_id()) {
-      variable.handle_ = AnyOutput(handle.graph(), {handle.node_id(), 0});
-      variable.read_ = AnyOutput(handle.graph(), {read.node_id(), 0});
-      return variable;
-    }
+  if (!handle.is_valid() || handle.node().op->role != OpRole::variable) {
+    throw_error(
+        invalid_argument(str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
   }
-  throw_error(
-      invalid_argument(str_cat("'", handle.is_valid() ? handle.name() : "", "' is not the handle of a variable")));
+  const Operation read = detail::find_read(handle);
+  if (!read.is_valid()) {
+    throw_error(
+        invalid_argument(str_cat("no node reads variable '", handle.name(), "', as '", handle.name(), "/read' does"))
+            .with_node(handle.node().op->name, handle.name()));
+  }
+  AnyVariable variable;
+  variable.handle_ = AnyOutput(handle.graph(), {handle.node_id(), 0});
+  variable.read_ = AnyOutput(handle.graph(), {read.node_id(), 0});
+  return variable;
 }
 
 DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
@@ -147,7 +164,8 @@ DFLOW_INLINE AnyVariable AnyVariable::of_read(const AnyOutput& read) {
 DFLOW_INLINE Operation AnyVariable::initializer() const {
   const Operation assign = detail::find_beside(handle_.operation(), "Assign");
   if (assign.is_valid()) return assign;
-  throw_error(invalid_argument(str_cat("variable '", name(), "' has no initial value")));
+  throw_error(invalid_argument(
+      str_cat("variable '", name(), "' has no initial value: there is no node '", name(), "/Assign'")));
 }
 
 DFLOW_INLINE AnyOutput AnyVariable::read(const At& at) const {
@@ -199,7 +217,7 @@ namespace detail {
 
 DFLOW_INLINE std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection) {
   std::vector<AnyVariable> variables;
-  for (const Operation& handle : graph.collection(collection)) variables.push_back(AnyVariable::of(handle));
+  for (const NodeId id : graph.collection(collection)) variables.push_back(AnyVariable::of(Operation(&graph, id)));
   return variables;
 }
 
