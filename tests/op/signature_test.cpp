@@ -236,3 +236,19 @@ TEST_CASE("whatever a shape function throws is an Error with op, node and line",
 TEST_CASE("the fingerprint of a table tells lists apart", "[signature]") {
   CHECK(OpTable(ops<TwoLists>).fingerprint() != OpTable(ops<PassThrough>).fingerprint());
 }
+
+namespace {
+
+struct Named : Op<"Same", FloatTypes> {
+  static void infer(InferContext&) {}
+};
+struct Renamed : Op<"Same", FloatTypes> {
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static void infer(InferContext&) {}
+};
+
+}  // namespace
+
+TEST_CASE("the fingerprint of a table has the names of type parameters", "[signature]") {
+  CHECK(OpTable(ops<Named>).fingerprint() != OpTable(ops<Renamed>).fingerprint());
+}

@@ -27,7 +27,8 @@ class OpTable {
   /// Calls `visit` for every op, parents' first, each part in order of names.
   void for_each(FunctionRef<void(const OpDef&)> visit) const;
   std::size_t size() const noexcept;
-  /// A hash of all names and signatures: two processes whose tables differ in it must not exchange graphs.
+  /// A hash of all names, those of type parameters and attributes too, and signatures: two processes whose tables
+  /// differ in it must not exchange graphs.
   std::uint64_t fingerprint() const noexcept;
 
  private:

@@ -40,7 +40,10 @@ DFLOW_INLINE std::uint64_t OpTable::fingerprint() const noexcept {
   const auto mix_number = [&hash](std::uint64_t number) { hash = (hash ^ number) * 0x100000001b3u; };
   for_each([&](const OpDef& op) {
     mix(op.name);
-    for (const TypeParamDef& param : op.type_params) mix_number(param.allowed);
+    for (const TypeParamDef& param : op.type_params) {
+      mix(param.name);
+      mix_number(param.allowed);
+    }
     for (const std::span<const ArgDef> args : {op.inputs, op.outputs}) {
       mix_number(args.size());
       for (const ArgDef& arg : args) {
