@@ -13,10 +13,13 @@ struct MemoryTransportOptions {
   /// Bytes on the way that nobody reads yet, each way of a connection; at least 1. What goes beyond waits with the
   /// writer.
   std::size_t buffer_bytes = std::size_t{64} << 10;
+  /// Connections at one address that nobody has accepted yet; more are refused.
+  std::size_t max_waiting = 128;
 };
 
 /// Connections between tasks of one process, which share the transport. An address is any text but the empty one. Bytes
-/// that somebody waits for go from the writer's memory to the reader's; others stay in a buffer of bounded size.
+/// that somebody waits for go from the writer's memory to the reader's; others stay in a buffer of bounded size. To
+/// connect takes no time, so no deadline is missed.
 class MemoryTransport final : public Transport {
  public:
   /// `pool` runs the completions, and must not run them in place as an InlinePool does. Errors: InvalidArgument for no

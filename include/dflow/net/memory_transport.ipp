@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -175,8 +175,10 @@ class MemoryStream final : public Stream {
     out_->write(std::move(parts), std::move(done));
   }
   void close() noexcept override {
-    in_->stop_reading();
-    out_->stop_writing();
+    // A completion that this calls for may destroy the stream.
+    const std::shared_ptr<MemoryPipe> in = in_, out = out_;
+    in->stop_reading();
+    out->stop_writing();
   }
   std::string peer() const override { return peer_; }
 
@@ -188,14 +190,15 @@ class MemoryStream final : public Stream {
 /// What waits at an address: connections that nobody has accepted, or somebody who accepts.
 class MemoryPort {
  public:
-  explicit MemoryPort(std::shared_ptr<ThreadPool> pool) : strand_(std::make_shared<Strand>(std::move(pool))) {}
+  MemoryPort(std::shared_ptr<ThreadPool> pool, std::size_t max_waiting)
+      : strand_(std::make_shared<Strand>(std::move(pool))), max_waiting_(max_waiting) {}
 
   void accept(std::unique_ptr<Stream>& stream, Completion done) {
     DueCompletion due;
     {
       const std::lock_guard lock(mutex_);
       if (is_closed_) {
-        due = {strand_, std::move(done), cancelled("the listener is closed")};
+        due = {strand_, std::move(done), closed_};
       } else if (acceptor_) {
         due = {strand_, std::move(done), failed_precondition("the listener is accepting already")};
       } else if (waiting_.empty()) {
@@ -210,12 +213,13 @@ class MemoryPort {
     std::move(due).post();
   }
 
-  /// False if it is closed, or if too many wait already.
-  bool offer(std::unique_ptr<Stream>& stream) {
+  /// Unavailable if it is closed, or if too many wait already.
+  Status offer(std::unique_ptr<Stream>& stream) {
     DueCompletion due;
     {
       const std::lock_guard lock(mutex_);
-      if (is_closed_ || waiting_.size() >= max_waiting) return false;
+      if (is_closed_) return unavailable("nobody listens there any more");
+      if (waiting_.size() >= max_waiting_) return unavailable("too many connections wait to be accepted");
       if (acceptor_) {
         *accepted_ = std::move(stream);
         due = {strand_, std::exchange(acceptor_, nullptr), Status()};
@@ -224,27 +228,27 @@ class MemoryPort {
       }
     }
     std::move(due).post();
-    return true;
+    return {};
   }
 
   void close() noexcept {
     DueCompletion due;
-    std::deque<std::unique_ptr<Stream>> dropped;  // closed without the lock
+    std::list<std::unique_ptr<Stream>> dropped;  // closed without the lock
     {
       const std::lock_guard lock(mutex_);
       is_closed_ = true;
       dropped.swap(waiting_);
-      due = {strand_, std::exchange(acceptor_, nullptr), cancelled("the listener is closed")};
+      due = {strand_, std::exchange(acceptor_, nullptr), closed_};
     }
     std::move(due).post();
   }
 
  private:
-  static constexpr std::size_t max_waiting = 128;
-
   const std::shared_ptr<Strand> strand_;
+  const std::size_t max_waiting_;
+  const Status closed_ = cancelled("the listener is closed");
   std::mutex mutex_;
-  std::deque<std::unique_ptr<Stream>> waiting_;
+  std::list<std::unique_ptr<Stream>> waiting_;
   std::unique_ptr<Stream>* accepted_ = nullptr;
   Completion acceptor_;
   bool is_closed_ = false;
@@ -252,7 +256,7 @@ class MemoryPort {
 
 }  // namespace detail
 
-struct MemoryTransport::Network : std::enable_shared_from_this<Network> {
+struct MemoryTransport::Network {
   Network(std::shared_ptr<ThreadPool> its_pool, const MemoryTransportOptions& its_options)
       : pool(std::move(its_pool)), options(its_options) {}
 
@@ -305,7 +309,7 @@ DFLOW_INLINE MemoryTransport::~MemoryTransport() = default;
 
 DFLOW_INLINE std::unique_ptr<Listener> MemoryTransport::listen(const std::string& address) {
   if (address.empty()) throw_error(invalid_argument("an address cannot be empty"));
-  auto port = std::make_shared<detail::MemoryPort>(network_->pool);
+  auto port = std::make_shared<detail::MemoryPort>(network_->pool, network_->options.max_waiting);
   auto listener = std::make_unique<detail::MemoryListener>(network_, address, port);
   const std::lock_guard lock(network_->mutex);
   if (!network_->ports.emplace(address, std::move(port)).second) {
@@ -331,10 +335,11 @@ DFLOW_INLINE void MemoryTransport::connect(const std::string& address, Clock::ti
   Status status;
   if (address.empty()) {
     status = invalid_argument("an address cannot be empty");
-  } else if (port == nullptr || !port->offer(theirs)) {
+  } else if (port == nullptr) {
     status = unavailable("nobody listens at '" + address + "'");
   } else {
-    stream = std::move(mine);
+    status = port->offer(theirs).with_prefix("cannot connect to '" + address + "': ");
+    if (status.ok()) stream = std::move(mine);
   }
   detail::DueCompletion due{near.strand, std::move(done), std::move(status)};
   std::move(due).post();

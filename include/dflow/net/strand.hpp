@@ -2,20 +2,21 @@
 
 #include <dflow/base/threads/thread_pool.hpp>
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 
 namespace dflow::net {
 
-/// Runs tasks on a pool in the order of their posting, never two at once and never inside `post`.
+/// Runs tasks on a pool in the order of their posting, never two at once and never inside `post`. After some it lets
+/// other work of the pool go first.
 ///
 /// Thread safety: safe.
 class Strand : public std::enable_shared_from_this<Strand> {
  public:
   explicit Strand(std::shared_ptr<ThreadPool> pool) noexcept : pool_(std::move(pool)) {}
 
-  /// Errors: bad_alloc, and the task is dropped.
+  /// Errors: bad_alloc, and the task is dropped, with those before it that have not begun.
   void post(Task task);
 
  private:
@@ -23,7 +24,7 @@ class Strand : public std::enable_shared_from_this<Strand> {
 
   const std::shared_ptr<ThreadPool> pool_;
   std::mutex mutex_;
-  std::deque<Task> tasks_;
+  std::list<Task> tasks_;  ///< moved about without memory
   bool is_running_ = false;
 };
 

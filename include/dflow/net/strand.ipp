@@ -7,36 +7,46 @@
 namespace dflow::net {
 
 DFLOW_INLINE void Strand::post(Task task) {
+  std::list<Task> one, dropped;
+  one.push_back(std::move(task));
   {
     const std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
+    tasks_.splice(tasks_.end(), one);
     if (std::exchange(is_running_, true)) return;
   }
   try {
     pool_->schedule([self = shared_from_this()] { self->run(); });
   } catch (...) {
-    std::deque<Task> dropped;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
-    dropped.swap(tasks_);
-    is_running_ = false;
+    {
+      const std::lock_guard lock(mutex_);
+      dropped.splice(dropped.end(), tasks_);
+      is_running_ = false;
+    }
     throw;
   }
 }
 
-/// Until there is nothing left: a task that posts another goes on here.
 DFLOW_INLINE void Strand::run() {
-  for (;;) {
-    Task task;
+  constexpr int turn = 32;
+  for (int i = 0;; ++i) {
+    std::list<Task> task;
     {
       const std::lock_guard lock(mutex_);
       if (tasks_.empty()) {
         is_running_ = false;
         return;
       }
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      if (i < turn) task.splice(task.end(), tasks_, tasks_.begin());
     }
-    task();
+    if (!task.empty()) {
+      task.front()();
+      continue;
+    }
+    try {
+      return pool_->schedule([self = shared_from_this()] { self->run(); });
+    } catch (...) {  // no memory to stand aside with
+      i = -1;
+    }
   }
 }
 

@@ -15,11 +15,12 @@ namespace dflow::net {
 /// business of frames.
 ///
 /// Completions never run inside the call that takes them, nor two of one stream at once; they must be short and must
-/// not block. Memory that a call was given is the stream's until its completion runs.
+/// not block. Memory that a call was given is the stream's until its completion runs. Where there is no memory to run a
+/// completion, it is dropped at once, and told so.
 ///
 /// Thread safety: safe; at most one read and one write at a time.
 /// Errors: by completion: Unavailable when either side has closed or lost the connection, naming the peer;
-/// FailedPrecondition for a second read or write at a time.
+/// FailedPrecondition for a second read or write while the first waits.
 class Stream {
  public:
   Stream() = default;
@@ -72,8 +73,8 @@ class Transport {
   /// Errors: InvalidArgument for what is no address, AlreadyExists for one that is taken, Unavailable for one that
   /// cannot be had.
   virtual std::unique_ptr<Listener> listen(const std::string& address) = 0;
-  /// Connects; `stream` gets the connection. Errors: by completion: Unavailable where nobody listens,
-  /// DeadlineExceeded, InvalidArgument.
+  /// Connects; `stream` gets the connection. Errors: by completion: Unavailable where nobody listens, or too many wait
+  /// to be accepted; DeadlineExceeded where it takes so long; InvalidArgument.
   virtual void connect(const std::string& address, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
                        Completion done) = 0;
 };

@@ -479,8 +479,6 @@ class PlanCompiler {
     planned.share_end = static_cast<std::int32_t>(plan_->shared_reads_.size());
   }
 
-  /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots
-  /// stay warm in the cache. A slot that another unit made or reads keeps its name.
   /// New names of slots, by their old ones.
   struct Renaming {
     BySlot<SlotId> new_slot;
@@ -488,6 +486,8 @@ class PlanCompiler {
     SlotId next{0};
   };
 
+  /// Inside a unit, which is one frozen order, a slot whose tensor has been let go can hold another output: few slots
+  /// stay warm in the cache. A slot that another unit made or reads keeps its name.
   void reuse_slots() {
     Renaming renaming{BySlot<SlotId>(plan_->num_slots_), BySlot<bool>(plan_->num_slots_)};
     pin_slots(renaming);

@@ -78,6 +78,13 @@ TEST_CASE("indices far out of range are only reported", "[routines][rows]") {
   std::vector<std::uint8_t> to(40 * 3, 1);
   CHECK(gather_rows(serial, 1, 41, 40, 3, from.data(), indices.data(), to.data()) == 0);
   CHECK(to == std::vector<std::uint8_t>(40 * 3, 0));
+  // One whose row would be the last bytes of the address space.
+  const std::vector<float> table(16, 1.0f);
+  std::vector<float> gathered(16);
+  std::vector<std::int64_t> last(16, 0);
+  last[12] = -static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(table.data()) / sizeof(float)) - 2;
+  CHECK(gather_rows(serial, 1, 16, 16, sizeof(float), table.data(), last.data(), gathered.data()) == 12);
+  CHECK(gathered[12] == 0.0f);
 }
 
 /// What rows are added up in: floats of 16 bits in float.

@@ -51,8 +51,9 @@ inline constexpr std::int64_t rows_ahead = 8;
 template <std::size_t lines>
 void prefetch_row(const void* table, std::size_t index, std::size_t row_bytes) {
   const std::size_t begin = reinterpret_cast<std::uintptr_t>(table) + index * row_bytes;
-  const std::size_t end = begin + std::min(row_bytes, 64 * lines);
-  for (std::size_t at = begin; at < end; at += 64) __builtin_prefetch(reinterpret_cast<const void*>(at));
+  for (std::size_t offset = 0; offset < std::min(row_bytes, 64 * lines); offset += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(begin + offset));
+  }
 }
 
 /// Copies rows of a size known to the compiler, or of row_bytes where `bytes` is 0.
