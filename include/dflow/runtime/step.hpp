@@ -83,14 +83,20 @@ class Step : public std::enable_shared_from_this<Step> {
   Status run_nodes_with_care(PlanNodeId begin, PlanNodeId end);
   Status error_at(const Plan::PlanNode& node, const Status& status) const;
   /// True if the node must be passed over, its outputs being dead now.
-  bool pass_dead(const Plan::PlanNode& node) noexcept;
+  bool pass_dead(const Plan::PlanNode& node) noexcept {
+    return context_.dead != nullptr && dead_.any.load(std::memory_order_relaxed) && has_dead_inputs(node);
+  }
+  bool has_dead_inputs(const Plan::PlanNode& node) noexcept;
   void check_outputs(KernelContext& context) const;
   void let_go(SlotId slot) noexcept {
     if (plan_->device().release != nullptr) hand_over(slot);
     slots_[slot].reset();
   }
   void hand_over(SlotId slot) noexcept;
-  void release_after(const Plan::PlanNode& node) noexcept;
+  void release_after(const Plan::PlanNode& node) noexcept {
+    if (node.release_begin != node.release_end || node.share_begin != node.share_end) release_read(node);
+  }
+  void release_read(const Plan::PlanNode& node) noexcept;
   void run_unit(UnitId unit, MadeUnits& made);
   void run_async_unit(UnitId unit);
   void end_async_unit(UnitId unit, std::int64_t start, Status status);

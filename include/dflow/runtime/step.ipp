@@ -75,7 +75,7 @@ DFLOW_INLINE void Step::hand_over(SlotId slot) noexcept {
   if (tensor.is_initialized()) plan_->device().release(plan_->device(), std::move(tensor));
 }
 
-DFLOW_INLINE void Step::release_after(const Plan::PlanNode& node) noexcept {
+DFLOW_INLINE void Step::release_read(const Plan::PlanNode& node) noexcept {
   for (std::int32_t r = node.release_begin; r < node.release_end; ++r) let_go(plan_->released()[at(r)]);
   for (std::int32_t r = node.share_begin; r < node.share_end; ++r) {
     const SlotId slot = plan_->shared_reads()[at(r)];
@@ -121,7 +121,7 @@ DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end) {
       KernelContext context(slots, node.wiring, device, context_);
       node.kernel->run(context);
       if (!node.is_trusted) check_outputs(context);
-      if (node.release_begin != node.release_end || node.share_begin != node.share_end) release_after(node);
+      release_after(node);
     }
   } catch (...) {
     return error_at(nodes[i.position()], status_of_current_exception());
@@ -129,8 +129,8 @@ DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end) {
   return {};
 }
 
-DFLOW_INLINE bool Step::pass_dead(const Plan::PlanNode& node) noexcept {
-  if (!dead_.any.load(std::memory_order_relaxed)) return false;
+/// Marks the outputs, too.
+DFLOW_INLINE bool Step::has_dead_inputs(const Plan::PlanNode& node) noexcept {
   bool is_dead = false;
   for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) is_dead |= dead_.slots[node.wiring.inputs[i]] != 0;
   is_dead &= !node.kernel->traits().sees_dead_inputs;
@@ -143,13 +143,16 @@ DFLOW_INLINE bool Step::pass_dead(const Plan::PlanNode& node) noexcept {
 
 /// The same loop where a step is traced or may carry dead tensors.
 DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end) {
+  const Plan::PlanNode* const nodes = plan_->nodes().data();
+  AnyTensor* const slots = slots_.data();
+  const DeviceContext& device = plan_->device();
   for (const PlanNodeId i : IndexRange(begin, end)) {
-    const Plan::PlanNode& node = plan_->nodes()[i];
+    const Plan::PlanNode& node = nodes[i.position()];
     if (must_stop()) return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
-    KernelContext context(slots_.data(), node.wiring, plan_->device(), context_);
+    KernelContext context(slots, node.wiring, device, context_);
     const std::int64_t start = stats_ == nullptr ? 0 : stats_->now_ns();
     try {
-      if (context_.dead == nullptr || !pass_dead(node)) {
+      if (!pass_dead(node)) {
         node.kernel->run(context);
         if (!node.is_trusted) check_outputs(context);
         if (stats_ != nullptr) stats_->record(context, start, stats_->now_ns());

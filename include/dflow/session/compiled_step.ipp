@@ -70,12 +70,10 @@ DFLOW_INLINE void CompiledStep::feed(Memory& memory, const FedTensors& fed, std:
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const std::vector<std::size_t>& wanted = parts[p].feeds;
     Step& step = *memory.steps[p];
-    for (std::size_t f = 0; f < wanted.size(); ++f) {
-      if (own.empty()) {
-        step.feed(f, fed[wanted[f]]);
-      } else {
-        step.feed(f, std::move(own[wanted[f]]));
-      }
+    if (own.empty()) {
+      for (std::size_t f = 0; f < wanted.size(); ++f) step.feed(f, fed[wanted[f]]);
+    } else {
+      for (std::size_t f = 0; f < wanted.size(); ++f) step.feed(f, std::move(own[wanted[f]]));
     }
   }
 }
