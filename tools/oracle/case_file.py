@@ -6,6 +6,8 @@ An argument of an op is `element(values)`, a tensor whose type is the element ty
 """
 
 import collections
+import importlib
+import importlib.metadata
 import json
 import math
 import os
@@ -16,7 +18,6 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import numpy as np
 import scipy
-import tensorflow as tf
 
 import element_types
 import second_opinion
@@ -39,7 +40,25 @@ ANY_ZERO = {"BatchMatMul", "MatMul", "MatrixDeterminant", "Maximum", "Minimum", 
 
 Argument = collections.namedtuple("Argument", "array role dtype")
 
-TENSORFLOW = f"tensorflow {tf.__version__}"
+
+class _TensorFlow:
+    """Imported when it is first asked for: families whose values are NumPy's and SciPy's do without it."""
+
+    def __getattr__(self, name):
+        return getattr(importlib.import_module("tensorflow"), name)
+
+
+def _version_of_tensorflow():
+    for name in ("tensorflow-cpu", "tensorflow"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return None
+
+
+tf = _TensorFlow()
+TENSORFLOW = f"tensorflow {_version_of_tensorflow()}"
 NUMPY = f"numpy {np.__version__}"
 SCIPY = f"scipy {scipy.__version__}"
 
@@ -177,7 +196,7 @@ class CaseFile:
 
     def write(self, folder):
         path = os.path.join(folder, self.family + ".json")
-        versions = {"tensorflow": tf.__version__, "numpy": np.__version__, "scipy": scipy.__version__}
+        versions = {"tensorflow": _version_of_tensorflow(), "numpy": np.__version__, "scipy": scipy.__version__}
         with open(path, "w", encoding="utf-8") as file:
             file.write('{"source_versions": ' + json.dumps(versions) + ',\n"cases": [\n')
             file.write(",\n".join(_line(c) for c in self.cases))
