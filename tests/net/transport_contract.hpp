@@ -203,6 +203,53 @@ inline void keeps_its_promises(Transport& transport, const std::string& address)
       CHECK(echo.left == 0);
     }
   }
+  SECTION("completions never run inside the call, nor two of one stream at once") {
+    const auto listener = transport.listen(address);
+    const Ends ends = connected(transport, *listener);
+    struct Both {
+      Stream& stream;
+      std::byte byte[1] = {};
+      std::size_t count = 0;
+      std::atomic<int> reads{300}, writes{300}, running{0}, wrong{0};
+      std::promise<void> read, written;
+
+      explicit Both(Stream& of) : stream(of) {}
+      void meet() {
+        if (running.fetch_add(1) != 0) ++wrong;
+        std::this_thread::yield();
+        running.fetch_sub(1);
+      }
+      void go_on_reading() {
+        stream.read_some(byte, count, [this](Status status) {
+          meet();
+          status.ok() && --reads > 0 ? go_on_reading() : read.set_value();
+        });
+      }
+      void go_on_writing() {
+        stream.write({bytes_of("x")}, [this](Status status) {
+          meet();
+          status.ok() && --writes > 0 ? go_on_writing() : written.set_value();
+        });
+      }
+    } near(*ends.near), far(*ends.far);
+    for (Both* const end : {&near, &far}) {
+      end->go_on_reading();
+      end->go_on_writing();
+    }
+    for (Both* const end : {&near, &far}) {
+      end->read.get_future().wait();
+      end->written.get_future().wait();
+      CHECK(end->reads == 0);
+      CHECK(end->writes == 0);
+      CHECK(end->wrong == 0);
+    }
+    static thread_local bool is_calling = false;
+    std::promise<bool> was_inside;
+    is_calling = true;
+    ends.near->write({bytes_of("y")}, [&](Status) { was_inside.set_value(is_calling); });
+    is_calling = false;
+    CHECK_FALSE(was_inside.get_future().get());
+  }
   SECTION("three connections of a listener are three") {
     const auto listener = transport.listen(address);
     std::vector<Ends> all;

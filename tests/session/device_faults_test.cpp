@@ -5,6 +5,7 @@
 #include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <atomic>
 #include <future>
@@ -208,6 +209,27 @@ TEST_CASE("fetches from other memories count as the client's, not as a device's"
     Session session(graph, {.devices = cpu_first ? std::vector{small, proof} : std::vector{proof, small}});
     CHECK(session.run({{x, Tensor<float>(Shape{1 << 12})}}, y).shape() == Shape{1 << 12});
   }
+}
+
+TEST_CASE("of three receives the one that nothing in the step sends to is named, with its line", "[session]") {
+  Graph graph;
+  const auto x = constant(graph, 3.0f);
+  std::vector<Operation> done;
+  Operation missing;
+  for (const char* name : {"a", "b", "c"}) {
+    const Output<float> received(build<Recv>(*graph.store(), std::span<const AnyOutput>(),
+                                             {name, "here", "there", 0, PartialShape::unknown()},
+                                             {.name = std::string("recv_") + name}, type_args<float>()));
+    done.push_back((-received).operation());
+    const auto sent = build<Send>({x}, {name, "here", "there"}, {.name = std::string("send_") + name}).operation();
+    (std::string_view(name) == "b" ? missing : done.emplace_back()) = sent;
+  }
+  Session session(graph, {.num_threads = 1});
+  const std::string message = error_of([&] { session.run(group(done)); });
+  CHECK(contains(message, "nothing in this step sends 'b' to 'recv_b'"));
+  CHECK(contains(message, "device_faults_test.cpp"));
+  done.push_back(missing);
+  CHECK_NOTHROW(session.run(group(done)));
 }
 
 TEST_CASE("what sends to itself is refused", "[session]") {

@@ -102,7 +102,7 @@ void check_both_epilogues(ThreadPool& pool, const Operands<T>& of, const CpuOpti
 }
 
 TEMPLATE_TEST_CASE("a product equals a naive one in double for every size, transposition and option",
-                   "[routines][gemm]", float, double, Half, BFloat16) {
+                   "[routines][gemm]", float, double, Half, BFloat16, std::complex<float>, std::complex<double>) {
   KernelCache cache;
   InlinePool serial;
   WorkStealingPool threads(3);
@@ -150,19 +150,6 @@ TEMPLATE_TEST_CASE("integer products wrap", "[routines][gemm]", std::int8_t, std
   InlinePool serial;
   for_all_sizes<TestType>([&](const Operands<TestType>& of) {
     for (CpuLevel level : levels_here()) check_both_epilogues<TestType>(serial, of, {.max_level = level});
-  });
-}
-
-TEMPLATE_TEST_CASE("complex products multiply as complex numbers", "[routines][gemm]", std::complex<float>,
-                   std::complex<double>) {
-  KernelCache cache;
-  InlinePool serial;
-  WorkStealingPool threads(3);
-  for_all_sizes<TestType>([&](const Operands<TestType>& of) {
-    for (const CpuOptions& options : all_options(&cache)) {
-      check_both_epilogues<TestType>(serial, of, options);
-      check_both_epilogues<TestType>(threads, of, options);
-    }
   });
 }
 
