@@ -1,4 +1,6 @@
 #include <dflow/session/compiled_step.ipp>
+#include <dflow/session/part_compiler.ipp>
 #include <dflow/session/session.ipp>
 #include <dflow/session/session_state.ipp>
 #include <dflow/session/step_cache.ipp>
+#include <dflow/session/target.ipp>

@@ -170,9 +170,10 @@ DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request,
   node.inputs.reserve(request.inputs.size());
   for (const AnyOutput& input : request.inputs) node.inputs.push_back(input.endpoint());
   if (!request.name.empty()) {
-    check_node_name(request.name, request.op->name, where);
+    const auto check_name = request.is_part_of_step ? &check_step_node_name : &check_node_name;
+    check_name(request.name, request.op->name, where);
     node.name = graph.scope().name_prefix + std::string(request.name);
-    check_node_name(node.name, request.op->name, where);
+    check_name(node.name, request.op->name, where);
     if (graph.has_name(node.name)) {
       throw_error(invalid_argument(str_cat("a node named '", node.name, "' exists already")));
     }

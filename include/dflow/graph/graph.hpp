@@ -98,6 +98,8 @@ struct NodeRequest {
   std::shared_ptr<const void> attrs;
   std::string_view name;
   std::source_location where;
+  /// The name may be one that passes have made (`check_step_node_name`).
+  bool is_part_of_step = false;
 };
 
 /// Appends a node to `graph` under its current scopes: checks the signature, infers shapes, makes the name unique. The

@@ -12,6 +12,8 @@
 
 namespace dflow {
 
+struct StepGraph;
+
 /// One node as it stands in a file or goes to a peer: everything by name, nothing checked.
 struct NodeDef {
   std::string name;
@@ -54,6 +56,18 @@ struct GraphDef {
 ///
 /// Thread safety: the graph may grow meanwhile; what is new then may be missing.
 GraphDef to_graph_def(const Graph& graph);
+
+/// The part of a step that one device runs, as data: what goes to the task that the device belongs to.
+struct StepGraphDef {
+  GraphDef graph;
+  std::vector<std::string> targets;  ///< names of nodes that must run
+
+  friend bool operator==(const StepGraphDef&, const StepGraphDef&) = default;
+};
+
+/// The part as data, names as passes have made them. Errors: InvalidArgument for one with feeds or fetches: what a part
+/// for another task reads and gives it receives and sends.
+StepGraphDef to_step_graph_def(const StepGraph& part);
 
 }  // namespace dflow
 

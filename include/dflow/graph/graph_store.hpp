@@ -150,6 +150,9 @@ void require_node(const GraphStore& graph, const Operation& operation, std::stri
 /// Throws InvalidArgument unless `name` is a legal node name: letters, digits and "_./->", starting with a letter,
 /// digit, "." or "_" (TensorFlow's rule), at most 4096 bytes.
 void check_node_name(std::string_view name, std::string_view op, std::source_location where);
+/// The same for a node of a step, which passes may have named after several, joined by " + ", or after one with more
+/// behind it: at most 65536 bytes.
+void check_step_node_name(std::string_view name, std::string_view op, std::source_location where);
 
 }  // namespace dflow
 

@@ -95,19 +95,44 @@ DFLOW_INLINE ScopeGuard enter_place(GraphStore& graph, std::source_location wher
 
 // ---- names ----
 
-DFLOW_INLINE void check_node_name(std::string_view name, std::string_view op, std::source_location where) {
+namespace detail {
+
+DFLOW_INLINE bool is_legal_node_name(std::string_view name) noexcept {
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  bool legal = !name.empty() && name.size() <= 4096;
+  bool legal = !name.empty();
   for (std::size_t i = 0; legal && i < name.size(); ++i) {
     const char c = name[i];
     legal = is_letter(c) || is_digit(c) || c == '.' || c == '_' || (i > 0 && (c == '/' || c == '-' || c == '>'));
   }
-  if (legal) return;
+  return legal;
+}
+
+[[noreturn]] DFLOW_INLINE void reject_node_name(std::string_view name, std::string_view op,
+                                                std::source_location where) {
   throw_error(
       invalid_argument(str_cat("'", name, "' is not a legal node name: letters, digits and _./-> only, not empty"))
           .with_node(op, name)
           .with_location(where));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void check_node_name(std::string_view name, std::string_view op, std::source_location where) {
+  if (name.size() > 4096 || !detail::is_legal_node_name(name)) detail::reject_node_name(name, op, where);
+}
+
+DFLOW_INLINE void check_step_node_name(std::string_view name, std::string_view op, std::source_location where) {
+  constexpr std::string_view joint = " + ";
+  bool legal = name.size() <= 65536;
+  std::string_view rest = name;
+  for (bool more = legal; more;) {
+    const std::size_t end = rest.find(joint);
+    more = end != std::string_view::npos;
+    legal = legal && detail::is_legal_node_name(rest.substr(0, end));
+    if (more) rest.remove_prefix(end + joint.size());
+  }
+  if (!legal) detail::reject_node_name(name, op, where);
 }
 
 DFLOW_INLINE std::string GraphStore::unique_name(std::string_view requested) {

@@ -106,6 +106,8 @@ class KernelTables {
   /// type gets; null for none. Errors: InvalidArgument if a table that its kernels come from does not know devices like
   /// it, or `own` is for another type.
   KernelTables for_device(const DeviceContext& device, const KernelTable* own) const;
+  /// What a device of that type in another process runs, as far as it is known here: the tables for its type.
+  KernelTables for_type(std::string_view device_type) const;
   /// Null if no table for that type of device has the op.
   const KernelEntry* find(std::string_view device_type, std::string_view op) const noexcept;
 

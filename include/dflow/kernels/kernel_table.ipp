@@ -57,11 +57,16 @@ DFLOW_INLINE Status KernelTable::check(const DeviceContext& device) const {
   return check_ == nullptr ? Status() : check_(device);
 }
 
-DFLOW_INLINE KernelTables KernelTables::for_device(const DeviceContext& device, const KernelTable* own) const {
+DFLOW_INLINE KernelTables KernelTables::for_type(std::string_view device_type) const {
   KernelTables found;
   for (const KernelTable& table : tables_) {
-    if (table.device_type() == device.type) found.add(table);
+    if (table.device_type() == device_type) found.add(table);
   }
+  return found;
+}
+
+DFLOW_INLINE KernelTables KernelTables::for_device(const DeviceContext& device, const KernelTable* own) const {
+  KernelTables found = for_type(device.type);
   if (own != nullptr) {
     if (own->device_type() != device.type) {
       throw_error(invalid_argument(str_cat("device '", device.name, "' of type ", device.type, " brings a table of ",

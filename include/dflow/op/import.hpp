@@ -16,6 +16,9 @@ struct ImportOptions {
   std::string prefix;
   /// Edges of the GraphDef ("x", "x:1", or "^x" for control) and what takes their place in the graph.
   std::vector<std::pair<std::string, AnyOutput>> input_map;
+  /// The def is part of a step (`to_step_graph_def`): names of its nodes may be several legal names joined by " + ", as
+  /// passes make them, and longer than others.
+  bool is_part_of_step = false;
   /// Bounds on what a GraphDef may ask for.
   std::size_t max_nodes = GraphDef::max_nodes;
   /// Outputs of all nodes together, beyond one per output of an op's signature: some ops have as many as an attribute

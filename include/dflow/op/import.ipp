@@ -120,7 +120,7 @@ class GraphImporter {
     for (Index i = 0; i < def_.nodes.size(); ++i) {
       const NodeDef& node = def_.nodes[i];
       try {
-        check_node_name(node.name, node.op, where_);
+        (options_.is_part_of_step ? &check_step_node_name : &check_node_name)(node.name, node.op, where_);
       } catch (const Error& error) {
         throw_error(at(node, error.status()));
       }
@@ -222,6 +222,7 @@ class GraphImporter {
       request.attrs = attrs_of(node, *op);
       request.name = node.name;
       request.where = where_;
+      request.is_part_of_step = options_.is_part_of_step;
       check_list_outputs(*op, request.attrs.get());
       GraphStore::Scope scope = scope_of(node);
       std::vector<AnyOutput> inputs;

@@ -77,6 +77,7 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   ~StepHandle();
 
   std::uint64_t id() const noexcept { return options_.id; }
+  Clock::time_point deadline() const noexcept { return options_.deadline; }
   Rendezvous& rendezvous() noexcept { return *rendezvous_; }
   CancellationToken cancellation() const { return cancellation_.token(); }
   /// The same, if receives must be given up by it because the rendezvous is not aborted; else without a source.

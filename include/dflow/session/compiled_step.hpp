@@ -5,6 +5,7 @@
 #include <dflow/runtime/device.hpp>
 #include <dflow/runtime/step_handle.hpp>
 #include <dflow/session/fed.hpp>
+#include <dflow/session/target.hpp>
 
 #include <array>
 #include <cstddef>
@@ -44,7 +45,9 @@ class CompiledStep {
   std::shared_ptr<const void> graph;  ///< keeps the nodes of `feeds` and `fetched`
   /// Runs the units of all parts, whatever pools their devices have.
   ThreadPool* pool = nullptr;
-  std::vector<Part> parts;
+  std::vector<Part> parts;                           ///< of this process
+  std::vector<std::shared_ptr<RemoteShare>> shares;  ///< of other tasks
+  std::size_t num_remote_nodes = 0;
   bool uses_rendezvous = false;  ///< the graph itself holds Sends
   std::vector<ClientEdge> sends;
   std::vector<ClientEdge> receives;

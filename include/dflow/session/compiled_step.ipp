@@ -7,12 +7,12 @@
 namespace dflow {
 
 DFLOW_INLINE void CompiledStep::settle() noexcept {
-  is_plain_ = parts.size() == 1 && parts[0].plan->is_sequential() && !parts[0].device->context().is_asynchronous &&
-              sends.empty() && receives.empty() && !uses_rendezvous;
+  is_plain_ = parts.size() == 1 && shares.empty() && parts[0].plan->is_sequential() &&
+              !parts[0].device->context().is_asynchronous && sends.empty() && receives.empty() && !uses_rendezvous;
 }
 
 DFLOW_INLINE std::size_t CompiledStep::num_nodes() const noexcept {
-  std::size_t count = 0;
+  std::size_t count = num_remote_nodes;
   for (const Part& part : parts) count += part.plan->graph().nodes.size();
   return count;
 }
@@ -28,7 +28,7 @@ DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
     memory->steps.push_back(std::make_shared<Step>(part.plan));
     num_units += part.plan->units().size();
   }
-  if (!parts.empty()) memory->queue = std::make_shared<UnitQueue>(*pool, num_units);
+  if (!parts.empty() || !shares.empty()) memory->queue = std::make_shared<UnitQueue>(*pool, num_units);
   return memory;
 }
 
@@ -87,6 +87,7 @@ DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, const F
   for (std::size_t p = 0; p < parts.size(); ++p) {
     handle.add_part(std::make_shared<LocalPart>(*parts[p].device, memory.steps[p], memory.queue));
   }
+  for (const std::shared_ptr<RemoteShare>& share : shares) handle.add_part(share->make_part());
 }
 
 DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> results) const {

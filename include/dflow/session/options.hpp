@@ -20,6 +20,7 @@ namespace dflow {
 class Allocator;
 class Clock;
 class Device;
+class SessionTarget;
 class ThreadPool;
 
 /// What a session is made with. Whatever is left null the session makes for itself; nothing is shared between sessions
@@ -39,6 +40,11 @@ struct SessionOptions {
   /// `draw_seed` or `reproducible` they are InvalidArgument. `cpu_devices` (`runtime/cpu_device.hpp`) makes the host's
   /// processors with settings of their own.
   std::vector<std::shared_ptr<Device>> devices = {};
+  /// A cluster that the session runs on (`net::Server::target()`): its devices are those of this process that belong to
+  /// the cluster, in front, and those of all other tasks. With it the session makes none, so whatever says what they
+  /// are like is InvalidArgument. Finding the other tasks is part of making the session, which throws Unavailable with
+  /// the list of those that are missing.
+  std::shared_ptr<SessionTarget> target = nullptr;
   std::shared_ptr<Allocator> allocator = nullptr;
   /// Tensors of the session take at most so many bytes at once; 0 for no limit. Beyond it: ResourceExhausted.
   std::size_t memory_limit_bytes = 0;

@@ -5,8 +5,10 @@
 #include <dflow/passes/fuse.hpp>
 #include <dflow/passes/place.hpp>
 #include <dflow/passes/prune.hpp>
+#include <dflow/session/part_compiler.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/session/step_cache.hpp>
+#include <dflow/session/target.hpp>
 
 #include <atomic>
 #include <memory>
@@ -24,14 +26,6 @@ namespace detail {
 void begin_metadata(const RunOptions& run_options, RunMetadata* metadata);
 }  // namespace detail
 
-/// What ends a run from outside, from the moment of the call: compiling counts.
-struct StepLimits {
-  Clock::time_point deadline = Clock::never;
-  std::stop_token stop = {};
-
-  bool any() const noexcept { return deadline != Clock::never || stop.stop_possible(); }
-};
-
 /// What a Session is made of. Prepared steps and runs under way hold it too.
 ///
 /// Thread safety: all functions may be called from several threads at once.
@@ -40,15 +34,15 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
 
   const GraphStore* graph;
   SessionOptions options;
-  std::vector<std::shared_ptr<Device>> devices;
+  std::vector<std::shared_ptr<Device>> devices;  ///< of this process
+  std::unique_ptr<RemoteTasks> remote;           ///< null without a target
   DeviceInfo client;
   ThreadPool* pool = nullptr;           ///< runs the units of steps
   Allocator* host_allocator = nullptr;  ///< of fetches that come from other memories
   std::unique_ptr<Placement> placement;
-  std::vector<KernelTables> kernels;  ///< by device
+  std::vector<KernelTables> kernels;  ///< by device, those of this process first
   Fusions fusions;                    ///< of `kernels`
-  KeptKernels kept;
-  DeviceConstants constants;
+  std::unique_ptr<PartCompiler> compiler;
   StepCache cache;
   std::mutex scratch_mutex;
   std::unique_ptr<PruneScratch> scratch;  ///< null while a compilation uses it
@@ -85,6 +79,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
                    AnyDone done, FunctionRef<std::shared_ptr<CompiledStep>(const StepLimits&)> step_of);
 
   void make_devices();
+  void take_target();
   /// Every name that a device goes by says the same, and the session makes no settings for devices of others.
   void check_devices(std::span<const DeviceInfo> infos) const;
   void choose_pool();
@@ -99,10 +94,11 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   StepGraph prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges, std::span<const Operation> targets);
   /// A step without parts. Errors: InvalidArgument for an edge of another graph, and for one that carries a handle.
   std::shared_ptr<CompiledStep> describe_step(const FedEdges& fed, std::span<const AnyOutput> edges) const;
-  void add_part(CompiledStep& step, Partition part, const StepLimits& limits, FunctionRef<void()>* check);
+  void add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
+                 FunctionRef<void()>* check);
   std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits);
-  std::shared_ptr<StepHandle> make_handle(const StepLimits& limits, bool trace);
+  std::shared_ptr<StepHandle> make_handle(const CompiledStep& step, const StepLimits& limits, bool trace);
   static Status run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id);
   static void deliver(std::shared_ptr<AsyncRun> run) noexcept;
   void report(const Status& thrown) noexcept;

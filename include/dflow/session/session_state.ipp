@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -43,38 +44,60 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   if (o.callbacks == nullptr) o.callbacks = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-call"});
   if (o.incarnation == 0) o.incarnation = system_seed();
   devices = o.devices;
-  if (devices.empty()) make_devices();
   std::vector<DeviceInfo> infos;
+  if (o.target != nullptr) {
+    take_target();
+  } else if (devices.empty()) {
+    make_devices();
+  }
   for (const std::shared_ptr<Device>& device : devices) {
     if (device == nullptr) throw_error(invalid_argument("a session cannot have a null device"));
     infos.push_back(device->info());
   }
   check_devices(infos);
   choose_pool();
-  for (const std::shared_ptr<Device>& device : devices) {
-    kernels.push_back(o.ops.kernels().for_device(device->context(), device->kernels()));
-  }
-  if (o.passes.fusion) fusions = Fusions(kernels);
+  compiler = std::make_unique<PartCompiler>(
+      devices, o.ops.kernels(), PartCompiler::Options{pool, o.clock.get(), o.inter_op, o.passes.buffer_reuse});
+  kernels.assign(compiler->kernels().begin(), compiler->kernels().end());
   // In the memory of the devices' process, but none of them.
-  DeviceName here = DeviceName::parse(devices.front()->name());
+  DeviceName here = DeviceName::parse(o.target != nullptr ? o.target->task() : devices.front()->name());
   here.type = client.type = "CLIENT";
   here.id = 0;
   client.name = here.to_string();
-  client.incarnation = o.incarnation;
+  client.incarnation = o.target != nullptr ? o.target->incarnation() : o.incarnation;
+  if (o.target != nullptr) {
+    remote = o.target->open(o.ops.ops());
+    for (const DeviceInfo& device : remote->devices()) {
+      infos.push_back(device);
+      kernels.push_back(o.ops.kernels().for_type(device.type));
+    }
+    if (infos.empty()) throw_error(invalid_argument("the session's target has no devices"));
+  }
+  if (o.passes.fusion) fusions = Fusions(kernels);
   placement = std::make_unique<Placement>(std::move(infos), kernels, o.soft_placement, o.ops.ops());
+}
+
+namespace detail {
+
+DFLOW_INLINE std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
+  const int threads = num_threads == 0 ? available_cores() : num_threads;
+  if (threads != 1) return std::make_shared<WorkStealingPool>(threads);
+  // The caller's thread does the work; asynchronous runs have one of their own.
+  return std::make_shared<ElasticPool>(ElasticPoolOptions{.max_threads = 1, .name = "dflow"});
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void Session::State::take_target() {
+  SessionOptions& o = options;
+  if (!o.devices.empty()) throw_error(invalid_argument("a session cannot have both a target and devices of its own"));
+  o.devices = devices = o.target->local_devices();
+  if (devices.empty() && o.pool == nullptr) o.pool = detail::make_session_pool(o.num_threads);
 }
 
 DFLOW_INLINE void Session::State::make_devices() {
   SessionOptions& o = options;
-  if (o.pool == nullptr) {
-    const int threads = o.num_threads == 0 ? available_cores() : o.num_threads;
-    if (threads == 1) {
-      // The caller's thread does the work; asynchronous runs have one of their own.
-      o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.max_threads = 1, .name = "dflow"});
-    } else {
-      o.pool = std::make_shared<WorkStealingPool>(threads);
-    }
-  }
+  if (o.pool == nullptr) o.pool = detail::make_session_pool(o.num_threads);
   if (o.allocator == nullptr) o.allocator = std::make_shared<PoolAllocator>(default_cpu_allocator());
   if (o.memory_limit_bytes != 0) o.allocator = std::make_shared<LimitAllocator>(o.allocator, o.memory_limit_bytes);
   devices = make_default_devices({.count = o.num_cpu_devices,
@@ -136,7 +159,7 @@ DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> info
                                          "' kernels serves no device: a device's type is a "
                                          "word in upper case")));
   }
-  if (o.devices.empty()) return;
+  if (o.devices.empty() && o.target == nullptr) return;
   if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr ||
       o.reproducible) {
     throw_error(
@@ -153,7 +176,7 @@ DFLOW_INLINE void Session::State::choose_pool() {
     ThreadPool* const its = device->context().pool;
     if (options.pool == nullptr && (pool == nullptr || its->num_threads() > pool->num_threads())) pool = its;
   }
-  host_allocator = options.devices.empty() ? options.allocator.get() : &default_cpu_allocator();
+  host_allocator = options.allocator != nullptr ? options.allocator.get() : &default_cpu_allocator();
 }
 
 DFLOW_INLINE StepLimits Session::State::limits_of(const RunOptions& run_options) const {
@@ -281,24 +304,19 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const F
   return step;
 }
 
-DFLOW_INLINE void Session::State::add_part(CompiledStep& step, Partition part, const StepLimits& limits,
-                                           FunctionRef<void()>* check) {
-  const std::shared_ptr<Device>& device = devices[part.device];
-  PlanOptions plan;
-  plan.kernels = &kernels[part.device];
-  plan.device = &device->context();
-  plan.device_owner = device;
-  plan.kept = &kept;
-  plan.inter_op = options.inter_op;
-  plan.num_threads = pool->num_threads();
-  plan.reuse_buffers = options.passes.buffer_reuse;
-  plan.check = check;
-  plan.constants = &constants;
-  plan.clock = options.clock.get();
-  plan.deadline = limits.deadline;
-  plan.stop = limits.stop;
-  step.parts.push_back(
-      {device, Plan::compile(std::move(part.graph), plan), std::move(part.feeds), std::move(part.fetches)});
+DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
+                                            FunctionRef<void()>* check) {
+  std::map<std::string, std::vector<RemotePartition>> remote_parts;  // by task
+  for (Partition& part : parts) {
+    if (part.device < devices.size()) {
+      step.parts.push_back(compiler->compile(std::move(part), limits, check));
+      continue;
+    }
+    const DeviceInfo& device = placement->devices()[part.device];
+    step.num_remote_nodes += part.graph.nodes.size();
+    remote_parts[memory_of(device).task].push_back({device.name, std::move(part.graph)});
+  }
+  for (auto& [task, partitions] : remote_parts) step.shares.push_back(remote->share(task, std::move(partitions)));
 }
 
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed,
@@ -325,7 +343,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
     pass.kernels = &kernels[d];
   }
   pruned = optimize(std::move(pruned), options.passes, pass);
-  if (devices.size() > 1) {
+  if (placement->devices().size() > 1) {
     auto placed = std::make_shared<StepGraph>();
     placed->nodes = pruned.nodes;
     placed->graph = pruned.graph;
@@ -335,7 +353,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
     last_placed.swap(last);
   }
   Partitions parts = partition(std::move(pruned), placement->devices(), kernels, client);
-  for (Partition& part : parts.parts) add_part(*step, std::move(part), limits, checked);
+  add_parts(*step, std::move(parts.parts), limits, checked);
   step->sends = std::move(parts.sends);
   step->receives = std::move(parts.receives);
   step->known = std::move(parts.known);
@@ -345,7 +363,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
 
 // ---- running ----
 
-DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const StepLimits& limits, bool trace) {
+DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const CompiledStep& step, const StepLimits& limits,
+                                                                     bool trace) {
   StepHandle::Options handle;
   handle.id = new_step_id();
   handle.clock = options.clock;
@@ -353,6 +372,7 @@ DFLOW_INLINE std::shared_ptr<StepHandle> Session::State::make_handle(const StepL
   handle.stop = limits.stop;
   handle.trace = trace;
   handle.host_allocator = host_allocator;
+  if (!step.shares.empty()) handle.rendezvous = remote->begin_step(handle.id);
   return std::make_shared<StepHandle>(std::move(handle));
 }
 
@@ -374,7 +394,7 @@ DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limi
     for (AnyTensor& tensor : fed.own()) tensor.reset();
     status = run_plain(step, *memory, new_step_id());
   } else {
-    const std::shared_ptr<StepHandle> handle = make_handle(limits, traces);
+    const std::shared_ptr<StepHandle> handle = make_handle(step, limits, traces);
     step.feed(*memory, fed, results);
     step.fill(*handle, *memory, fed, results);
     for (AnyTensor& tensor : fed.own()) tensor.reset();
@@ -463,7 +483,7 @@ DFLOW_INLINE void Session::State::start_async(const RunOptions& run_options, Run
     const bool traces = run_options.trace && metadata != nullptr;
     run->results.resize(num_results);
     run->memory = run->step->take_memory();
-    run->handle = make_handle(limits, traces);
+    run->handle = make_handle(*run->step, limits, traces);
     run->metadata = traces ? metadata : nullptr;
     run->step->feed(*run->memory, fed, run->results);
     run->step->fill(*run->handle, *run->memory, fed, run->results);

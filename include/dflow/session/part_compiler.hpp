@@ -1,0 +1,63 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/base/function_ref.hpp>
+#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/passes/partition.hpp>
+#include <dflow/runtime/inter_op.hpp>
+#include <dflow/session/compiled_step.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+namespace dflow {
+
+/// What ends a run from outside, from the moment of the call: compiling counts.
+struct StepLimits {
+  Clock::time_point deadline = Clock::never;
+  std::stop_token stop = {};
+
+  bool any() const noexcept { return deadline != Clock::never || stop.stop_possible(); }
+};
+
+/// Makes plans for the devices of this process, of one session: its own, or the share that another task gives this one.
+/// Kernels that keep state, and constants in the devices' memories, are shared by all its plans.
+///
+/// Thread safety: safe.
+class PartCompiler {
+ public:
+  struct Options {
+    ThreadPool* pool = nullptr;  ///< runs the units of steps
+    Clock* clock = nullptr;
+    InterOp inter_op = InterOp::automatic;
+    bool reuse_buffers = true;
+  };
+
+  /// Errors: InvalidArgument for a table of kernels that does not serve its device.
+  PartCompiler(std::vector<std::shared_ptr<Device>> devices, const KernelTables& kernels, const Options& options);
+
+  std::span<const std::shared_ptr<Device>> devices() const noexcept { return devices_; }
+  /// By device.
+  std::span<const KernelTables> kernels() const noexcept { return kernels_; }
+  ThreadPool& pool() const noexcept { return *options_.pool; }
+
+  /// `part.device` is the position among `devices`. Errors: those of `Plan::compile`, and what `check` throws, which is
+  /// called now and then; null: nothing to call.
+  CompiledStep::Part compile(Partition part, const StepLimits& limits, FunctionRef<void()>* check);
+
+ private:
+  std::vector<std::shared_ptr<Device>> devices_;
+  std::vector<KernelTables> kernels_;
+  Options options_;
+  KeptKernels kept_;
+  DeviceConstants constants_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/session/part_compiler.ipp>
+#endif

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <dflow/core/device_info.hpp>
+#include <dflow/core/rendezvous.hpp>
+#include <dflow/graph/step_graph.hpp>
+#include <dflow/runtime/step_handle.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+class Device;
+class OpTable;
+
+/// What one device of another task runs of a step.
+struct RemotePartition {
+  std::string device;
+  StepGraph graph;
+};
+
+/// The share of a compiled step that one other task runs; it forgets it when this goes.
+///
+/// Thread safety: safe.
+class RemoteShare {
+ public:
+  RemoteShare() = default;
+  RemoteShare(const RemoteShare&) = delete;
+  RemoteShare& operator=(const RemoteShare&) = delete;
+  virtual ~RemoteShare();
+
+  /// One run of it. Whatever is wrong with the share, also that it could not be brought there, is the part's error.
+  virtual std::shared_ptr<StepPart> make_part() = 0;
+};
+
+/// The other tasks of a cluster as one session has them.
+///
+/// Thread safety: safe.
+class RemoteTasks {
+ public:
+  RemoteTasks() = default;
+  RemoteTasks(const RemoteTasks&) = delete;
+  RemoteTasks& operator=(const RemoteTasks&) = delete;
+  /// The tasks forget what they keep for the session; variables and other resources stay.
+  virtual ~RemoteTasks();
+
+  /// Of the other tasks, in order of preference.
+  virtual std::span<const DeviceInfo> devices() const noexcept = 0;
+  /// Sends the share there and does not wait. `partitions` are all of the step that devices of `task` run.
+  virtual std::shared_ptr<RemoteShare> share(const std::string& task, std::vector<RemotePartition> partitions) = 0;
+  /// Where the tensors of one step of the session meet that has parts in other tasks.
+  virtual std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) = 0;
+};
+
+/// Where a session's steps run, beyond its own process: what `SessionOptions::target` takes. `net::Server::target()`
+/// gives one.
+///
+/// Thread safety: safe.
+class SessionTarget {
+ public:
+  SessionTarget() = default;
+  SessionTarget(const SessionTarget&) = delete;
+  SessionTarget& operator=(const SessionTarget&) = delete;
+  virtual ~SessionTarget();
+
+  /// The devices of this process that belong to the cluster; none where it is a client only.
+  virtual std::vector<std::shared_ptr<Device>> local_devices() const = 0;
+  /// The task, or the name as of one, by which the others know this process: "/job:worker/replica:0/task:1".
+  virtual std::string task() const = 0;
+  /// What stands in the keys of tensors that the client sends.
+  virtual std::uint64_t incarnation() const noexcept = 0;
+
+  /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable when they have not in time,
+  /// with a list of those that are missing; InvalidArgument if they have another table of ops than `ops`.
+  virtual std::unique_ptr<RemoteTasks> open(const OpTable& ops) = 0;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/session/target.ipp>
+#endif
