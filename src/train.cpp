@@ -8,4 +8,5 @@
 #include <dflow/train/optimizers.ipp>
 #include <dflow/train/progress.ipp>
 #include <dflow/train/regularizers.ipp>
+#include <dflow/train/replica_device.ipp>
 #include <dflow/train/schedules.ipp>

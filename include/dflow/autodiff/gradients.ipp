@@ -90,6 +90,7 @@ class GradientBuilder {
     GraphStore::Scope scope = graph_.scope();
     scope.where = node.where;
     scope.device = node.device;
+    scope.device_rule = nullptr;
     scope.colocated_with = node.colocated_with;
     return graph_.enter(std::move(scope));
   }

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/graph/infer_context.hpp>
 #include <dflow/graph/op_args.hpp>
 
 #include <array>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -182,6 +185,24 @@ DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request,
   return node;
 }
 
+/// What the functions of the scope say, the outermost first, and then the scope itself.
+DFLOW_INLINE std::string choose_device(const GraphStore::Scope& scope, const Node& node) {
+  std::vector<const GraphStore::DeviceRule*> rules;  // innermost first
+  for (const GraphStore::DeviceRule* rule = scope.device_rule.get(); rule != nullptr; rule = rule->outer_rule.get()) {
+    rules.push_back(rule);
+  }
+  DeviceName chosen;
+  for (; !rules.empty(); rules.pop_back()) {
+    const GraphStore::DeviceRule& rule = *rules.back();
+    if (!rule.outer_device.empty()) chosen = chosen.merged_with(DeviceName::parse(rule.outer_device));
+    if (const std::string name = rule.choose(node); !name.empty()) {
+      chosen = chosen.merged_with(DeviceName::parse(name));
+    }
+  }
+  if (!scope.device.empty()) chosen = chosen.merged_with(DeviceName::parse(scope.device));
+  return chosen.is_empty() ? std::string() : chosen.to_string();
+}
+
 }  // namespace detail
 
 DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
@@ -190,7 +211,7 @@ DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
   try {
     Node node = detail::make_node(graph, request, where);
     node.control_inputs = scope.control_inputs;
-    node.device = scope.device;
+    node.device = scope.device_rule == nullptr ? scope.device : detail::choose_device(scope, node);
     node.colocated_with = scope.colocated_with;
     if (node.name.empty()) node.name = graph.unique_name(request.op->name);
     return graph.append(std::move(node));

@@ -7,16 +7,22 @@
 #include <dflow/graph/scope.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <source_location>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace dflow {
 
 class GraphStore;
+
+/// Says on which device a node is wanted that is about to be appended: a full or partial name, or "" for no constraint.
+/// It is called once for each, in the thread that builds.
+using DeviceFunction = std::function<std::string(const Node& node)>;
 
 struct GraphOptions {
   /// Seed of every random op that is given none; 0 draws a different one for each op and run.
@@ -60,6 +66,9 @@ class Graph {
 
   /// Nodes built while the guard lives are placed on this device; a partial name is merged with the surrounding one.
   [[nodiscard]] ScopeGuard device(std::string_view name, std::source_location where = std::source_location::current());
+  /// The same with a function that says for each node which; what is said inside the scope has precedence over it.
+  /// Errors: those of the function, and InvalidArgument if it gives no device's name, thrown by the builder.
+  [[nodiscard]] ScopeGuard device(DeviceFunction choose);
   /// Nodes built while the guard lives are named "name/...".
   [[nodiscard]] ScopeGuard name_scope(std::string_view name,
                                       std::source_location where = std::source_location::current());

@@ -179,6 +179,15 @@ DFLOW_INLINE ScopeGuard Graph::device(std::string_view name, std::source_locatio
   return store()->enter(std::move(scope));
 }
 
+DFLOW_INLINE ScopeGuard Graph::device(DeviceFunction choose) {
+  GraphStore::Scope scope = store()->scope();
+  if (choose == nullptr) throw_error(invalid_argument("device: the function is empty"));
+  scope.device_rule = std::make_shared<const GraphStore::DeviceRule>(
+      GraphStore::DeviceRule{std::move(choose), std::move(scope.device), std::move(scope.device_rule)});
+  scope.device.clear();
+  return store()->enter(std::move(scope));
+}
+
 DFLOW_INLINE ScopeGuard Graph::name_scope(std::string_view name, std::source_location where) {
   return enter_name_scope(*store(), name, where);
 }

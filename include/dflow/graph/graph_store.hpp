@@ -23,10 +23,18 @@ namespace dflow {
 /// declared as such below; nodes are read without a lock.
 class GraphStore {
  public:
+  /// A function that says where nodes go, inside of what was said around it.
+  struct DeviceRule {
+    DeviceFunction choose;
+    std::string outer_device;
+    std::shared_ptr<const DeviceRule> outer_rule;
+  };
+
   /// What nodes built now take over.
   struct Scope {
     std::string name_prefix;  ///< "" or "layer1/"
-    std::string device;
+    std::string device;       ///< said inside of `device_rule`, and wins over it
+    std::shared_ptr<const DeviceRule> device_rule;
     std::vector<NodeId> control_inputs;
     NodeId colocated_with;
     /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
@@ -34,6 +42,13 @@ class GraphStore {
     /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back
     /// inside such a scope is covered by it too.
     std::optional<std::source_location> where;
+
+    /// Nodes are placed where that one is, whatever was said of devices around.
+    void colocate(NodeId with) {
+      colocated_with = with;
+      device.clear();
+      device_rule = nullptr;
+    }
   };
 
   /// The nodes of a graph as many as there were when the view was made: what passes go through.

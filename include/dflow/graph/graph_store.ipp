@@ -72,8 +72,7 @@ DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view nam
 DFLOW_INLINE ScopeGuard enter_colocation(GraphStore& graph, Operation operation, std::source_location where) {
   detail::require_node(graph, operation, "colocate_with", where);
   GraphStore::Scope scope = graph.scope();
-  scope.colocated_with = operation.node_id();
-  scope.device.clear();
+  scope.colocate(operation.node_id());
   return graph.enter(std::move(scope));
 }
 

@@ -297,7 +297,7 @@ class GraphImporter {
   GraphStore::Scope scope_of(const NodeDef& node) const {
     GraphStore::Scope scope = outer_;
     if (!node.colocated_with.empty()) {
-      scope.colocated_with = built_[index_of(node, node.colocated_with, "the node")];
+      scope.colocate(built_[index_of(node, node.colocated_with, "the node")]);
       scope.device = node.device.empty() ? std::string() : DeviceName::parse(node.device).to_string();
     } else if (!node.device.empty()) {
       const DeviceName device = DeviceName::parse(node.device);

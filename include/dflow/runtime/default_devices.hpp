@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace dflow {
@@ -15,6 +16,7 @@ class ThreadPool;
 
 struct DefaultDeviceOptions {
   int count = 1;
+  std::string task = "/job:localhost/replica:0/task:0";  ///< that they belong to
   std::uint64_t incarnation = 0;
   std::shared_ptr<ThreadPool> pool = nullptr;          ///< of all of them
   std::shared_ptr<Allocator> allocator = nullptr;      ///< the same
@@ -23,7 +25,7 @@ struct DefaultDeviceOptions {
 };
 
 /// The devices of a session that was given none: the host's processors, "/cpu:0" to "/cpu:n-1" of
-/// "/job:localhost/replica:0/task:0". Their kernels come with a list of ops unasked (`default_kernels`).
+/// `task`. Their kernels come with a list of ops unasked (`default_kernels`).
 std::vector<std::shared_ptr<Device>> make_default_devices(const DefaultDeviceOptions& options);
 
 }  // namespace dflow

@@ -39,8 +39,7 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
   }
   GraphStore::Scope scope = graph.scope();
   scope.name_prefix = variable.name() + "/";
-  scope.colocated_with = variable.handle().node_id();
-  scope.device.clear();
+  scope.colocate(variable.handle().node_id());
   scope.control_inputs.clear();
   const ScopeGuard beside_it = graph.enter(scope);
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());

@@ -10,4 +10,5 @@
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/progress.hpp>
 #include <dflow/train/regularizers.hpp>
+#include <dflow/train/replica_device.hpp>
 #include <dflow/train/schedules.hpp>

@@ -39,8 +39,7 @@ DFLOW_INLINE AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
   {
     // The check need not be made where x is, which may be a device without strings.
     GraphStore::Scope anywhere = graph.scope();
-    anywhere.device.clear();
-    anywhere.colocated_with = {};
+    anywhere.colocate({});
     const ScopeGuard outside = graph.enter(std::move(anywhere));
     const AnyOutput is_positive = build<Greater>({keep_prob, scalar_like(keep_prob, 0)});
     const AnyOutput is_at_most_one = build<LessEqual>({keep_prob, scalar_like(keep_prob, 1)});

@@ -103,8 +103,7 @@ DFLOW_INLINE AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const Any
                         {.name = options.name, .where = at.where}, detail::one_type(initial_value.dtype()));
   const NodeId handle = variable.handle_.node_id();
   scope.name_prefix = graph.node(handle).name + "/";
-  scope.colocated_with = handle;
-  scope.device.clear();
+  scope.colocate(handle);
   const ScopeGuard beside_it = graph.enter(scope);
   variable.read_ = build<ReadVariable>({variable.handle_}, {}, {.name = "read", .where = at.where},
                                        detail::one_type(initial_value.dtype()));

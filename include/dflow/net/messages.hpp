@@ -1,0 +1,155 @@
+#pragma once
+
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/core/any_tensor.hpp>
+#include <dflow/core/device_info.hpp>
+#include <dflow/graph/graph_def.hpp>
+#include <dflow/runtime/step_stats.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// What a request asks for. The numbers go over the wire.
+enum class Method : std::uint16_t {
+  list_devices = 1,     ///< nothing -> DeviceList
+  register_share = 2,   ///< ShareName, payload: SharePartitions -> nothing
+  forget_share = 3,     ///< ShareName -> nothing
+  close_session = 4,    ///< ShareName, whose share is 0 -> nothing
+  run_share = 5,        ///< RunShare -> RunShareReply
+  cancel_step = 6,      ///< CancelStep -> nothing
+  receive_tensor = 7,   ///< ReceiveTensor -> TensorHead, payload: the elements
+};
+
+// What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),
+// strings a length and bytes. `read` believes nothing: DataLoss for what is malformed or has bytes left over, OutOfRange
+// beyond a limit. docs/wire-format.md is their written form.
+
+/// All devices of a task.
+struct DeviceList {
+  std::vector<DeviceInfo> devices;
+
+  void write(ByteWriter& out) const;
+  static DeviceList read(ByteReader& in);
+  friend bool operator==(const DeviceList&, const DeviceList&) = default;
+};
+
+/// A share of a step as one client's session numbers it.
+struct ShareName {
+  std::uint64_t session = 0;
+  std::uint64_t share = 0;
+
+  void write(ByteWriter& out) const;
+  static ShareName read(ByteReader& in);
+  friend bool operator==(const ShareName&, const ShareName&) = default;
+};
+
+/// What devices of one task run of a step: for each a part in its written form.
+struct SharePartitions {
+  struct Partition {
+    std::string device;
+    StepGraphDef part;
+    friend bool operator==(const Partition&, const Partition&) = default;
+  };
+  std::vector<Partition> partitions;
+
+  void write(ByteWriter& out) const;
+  static SharePartitions read(ByteReader& in);
+  friend bool operator==(const SharePartitions&, const SharePartitions&) = default;
+};
+
+/// A tensor that its sender knows to be wanted, with the key that it is sent under.
+struct PushedTensor {
+  std::string key;
+  bool is_dead = false;
+  AnyTensor tensor;  ///< uninitialised if it is dead
+
+  void write(ByteWriter& out) const;
+  static PushedTensor read(ByteReader& in);
+};
+
+struct RunShare {
+  ShareName name;
+  std::uint64_t step = 0;
+  std::int64_t time_left_ns = 0;  ///< until the step's deadline; 0: it has none
+  bool trace = false;
+  std::vector<PushedTensor> pushed;  ///< feeds
+
+  void write(ByteWriter& out) const;
+  static RunShare read(ByteReader& in);
+};
+
+struct RunShareReply {
+  StepStats stats;  ///< empty unless the step is traced
+
+  void write(ByteWriter& out) const;
+  static RunShareReply read(ByteReader& in);
+};
+
+struct CancelStep {
+  std::uint64_t step = 0;
+  Status why;
+
+  void write(ByteWriter& out) const;
+  static CancelStep read(ByteReader& in);
+};
+
+struct ReceiveTensor {
+  std::uint64_t step = 0;
+  std::string key;  ///< RendezvousKey::text()
+
+  void write(ByteWriter& out) const;
+  static ReceiveTensor read(ByteReader& in);
+  friend bool operator==(const ReceiveTensor&, const ReceiveTensor&) = default;
+};
+
+/// What stands before a tensor's elements.
+struct TensorHead {
+  bool is_dead = false;
+  DType dtype = DType::invalid;  ///< invalid if it is dead
+  Shape shape;
+
+  void write(ByteWriter& out) const;
+  static TensorHead read(ByteReader& in);
+  friend bool operator==(const TensorHead&, const TensorHead&) = default;
+};
+
+/// A tensor with its elements. Errors of writing: InvalidArgument for handles to resources.
+void write_tensor(ByteWriter& out, const AnyTensor& tensor);
+AnyTensor read_tensor(ByteReader& in);
+/// The elements of strings as they go into a payload, and back. Errors: DataLoss.
+std::string encode_strings(const AnyTensor& tensor);
+void decode_strings(std::string_view bytes, AnyTensor& tensor);
+/// Errors: DataLoss for a tensor of truth values with a byte that is neither 0 nor 1.
+void check_elements(const AnyTensor& tensor);
+
+/// Code, message and context.
+void write_status(ByteWriter& out, const Status& status);
+Status read_status(ByteReader& in);
+
+template <class Message>
+std::string to_body(const Message& message) {
+  std::string body;
+  ByteWriter out(body);
+  message.write(out);
+  return body;
+}
+template <class Message>
+Message from_body(std::string_view body) {
+  ByteReader in(body);
+  Message message = Message::read(in);
+  in.expect_end();
+  return message;
+}
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/messages.ipp>
+#endif

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <dflow/core/rendezvous.hpp>
+#include <dflow/runtime/local_rendezvous.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace dflow::net {
+
+/// Asks other tasks for the tensors of steps.
+///
+/// Thread safety: safe.
+class TensorSource {
+ public:
+  TensorSource() = default;
+  TensorSource(const TensorSource&) = delete;
+  TensorSource& operator=(const TensorSource&) = delete;
+  virtual ~TensorSource();
+
+  /// `done` is called once, from any thread, with a tensor in host memory of `args.allocator`. `key.source_device()` is
+  /// one of `task`. Errors: what the task says; Unavailable if it cannot be reached; InvalidArgument if the tensor is
+  /// not what `args` expect; `cancellation`'s.
+  virtual void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
+                       CancellationToken cancellation, Rendezvous::RecvDone done) = 0;
+};
+
+/// Where the Sends and Recvs of one step meet as far as they are in this task: what is sent waits here until it is asked
+/// for, from here or by the task that wants it; what is wanted from another task is asked for there.
+///
+/// Thread safety: safe.
+class StepRendezvous final : public Rendezvous, public std::enable_shared_from_this<StepRendezvous> {
+ public:
+  /// `task` is this one, "/job:ps/replica:0/task:1".
+  StepRendezvous(std::uint64_t step, std::string task, std::shared_ptr<TensorSource> source)
+      : step_(step), task_(std::move(task)), source_(std::move(source)) {}
+
+  Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) override;
+  using Rendezvous::recv_async;
+  void recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) override;
+  void abort(Status status) override;
+
+  /// For another task that asks: what a Send of this one hands over, in host memory.
+  void serve(const RendezvousKey& key, CancellationToken cancellation, RecvDone done);
+  /// Tensors that nobody has asked for yet, and receives that wait.
+  std::size_t num_pending() const { return local_.num_pending(); }
+
+ private:
+  const std::uint64_t step_;
+  const std::string task_;
+  const std::shared_ptr<TensorSource> source_;
+  LocalRendezvous local_;
+  CancellationSource ending_;  ///< gives up what was asked for in other tasks
+};
+
+/// The steps that this task takes part in, or is asked for tensors of before it has heard that it does. One is
+/// forgotten when none of its parts runs here any more and all that was sent has been received.
+///
+/// Thread safety: safe. Holds no lock while it calls.
+class StepTable : public std::enable_shared_from_this<StepTable> {
+ public:
+  struct Options {
+    std::string task;
+    std::shared_ptr<TensorSource> source;
+    /// Steps that are asked for and have not begun; more are refused.
+    std::size_t max_awaited = 65536;
+  };
+
+  explicit StepTable(Options options) : options_(std::move(options)) {}
+
+  /// A part of the step, or its client, is here until the result is let go of. `owner` names who began it.
+  std::shared_ptr<StepRendezvous> begin(std::uint64_t step, const std::string& owner);
+  /// For another task that asks. Errors, given to `done`, also: ResourceExhausted.
+  void serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation, Rendezvous::RecvDone done);
+  /// Ends what waits in the step, and lets go of what was sent.
+  void cancel(std::uint64_t step, const Status& why);
+  /// The same for all steps that `owner` began: it is gone.
+  void cancel_all_of(const std::string& owner, const Status& why);
+  void cancel_all(const Status& why);
+  std::size_t size() const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<StepRendezvous> rendezvous;
+    std::string owner;
+    int num_running = 0;
+    int num_served = 0;  ///< requests that wait
+    bool has_begun = false;
+    bool is_over() const { return num_running == 0 && num_served == 0 && (!has_begun || rendezvous->num_pending() == 0); }
+  };
+
+  Entry& entry_of(std::uint64_t step);
+  void end(std::uint64_t step);
+  void finish_serving(std::uint64_t step);
+  void drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped);
+
+  const Options options_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, Entry> steps_;
+  std::size_t num_awaited_ = 0;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/step_table.ipp>
+#endif

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <dflow/core/device_name.hpp>
+#include <dflow/graph/graph.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace dflow::train {
+
+/// A cluster as far as placing a model on it goes: `net::ClusterSpec` is one.
+template <class C>
+concept ClusterLike = requires(const C& cluster, std::string_view job) {
+  { cluster.num_tasks(job) } -> std::convertible_to<int>;
+  { cluster.task_name() } -> std::convertible_to<std::string>;
+};
+
+enum class VariablePlacement {
+  by_size,      ///< each variable to the task that has the fewest bytes so far (greedy)
+  round_robin,  ///< one after the other
+};
+
+struct ReplicaDeviceOptions {
+  std::string_view ps_job = "ps";
+  VariablePlacement placement = VariablePlacement::by_size;
+};
+
+/// For `Graph::device`: variables go to the tasks of the parameter servers, all else to this process's task. Every
+/// replica that builds the same model puts each variable in the same place, so they share it. What is built on a
+/// variable is placed with it, slots of optimizers included. Without parameter servers all stays here.
+///
+/// ```cpp
+/// auto on = graph.device(df::train::replica_device(cluster));
+/// ```
+/// Variables whose shape is not known count as one element. The result may be copied; copies count together.
+/// Errors: InvalidArgument for an empty task and for fewer than no tasks.
+DeviceFunction replica_device(int num_ps, std::string own_task, const ReplicaDeviceOptions& options = {});
+
+template <ClusterLike Cluster>
+DeviceFunction replica_device(const Cluster& cluster, const ReplicaDeviceOptions& options = {}) {
+  return replica_device(static_cast<int>(cluster.num_tasks(options.ps_job)), std::string(cluster.task_name()), options);
+}
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/replica_device.ipp>
+#endif

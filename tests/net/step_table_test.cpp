@@ -1,0 +1,194 @@
+#include <dflow/net/step_table.hpp>
+
+#include <catch2/catch.hpp>
+#include <dflow/core/tensor.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../runtime/rendezvous_conformance.hpp"
+
+namespace net = dflow::net;
+using dflow::AnyTensor;
+using dflow::Code;
+using dflow::RendezvousKey;
+using dflow::Status;
+using dflow::Tensor;
+
+namespace {
+
+const std::string here = "/job:ps/replica:0/task:0";
+const std::string there = "/job:worker/replica:0/task:1";
+
+RendezvousKey key_from(const std::string& task, const std::string& name) {
+  return {task + "/device:CPU:0", 1, (task == here ? there : here) + "/device:CPU:0", name};
+}
+
+/// Other tasks that answer when they are told to.
+struct AskedTasks final : net::TensorSource {
+  struct Asked {
+    std::string task;
+    std::uint64_t step;
+    dflow::CancellationToken cancellation;
+    dflow::Rendezvous::RecvDone done;
+  };
+  void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const dflow::RecvArgs&,
+               dflow::CancellationToken cancellation, dflow::Rendezvous::RecvDone done) override {
+    asked[std::string(key.tensor_name())] = {task, step, std::move(cancellation), std::move(done)};
+  }
+  std::map<std::string, Asked> asked;
+};
+
+struct Table {
+  std::shared_ptr<AskedTasks> others = std::make_shared<AskedTasks>();
+  std::shared_ptr<net::StepTable> steps =
+      std::make_shared<net::StepTable>(net::StepTable::Options{.task = here, .source = others, .max_awaited = 3});
+};
+
+struct Outcome {
+  int calls = 0;
+  Status status;
+  AnyTensor tensor;
+  bool is_dead = false;
+
+  dflow::Rendezvous::RecvDone done() {
+    return [this](Status s, AnyTensor t, bool dead) {
+      ++calls;
+      status = std::move(s);
+      tensor = std::move(t);
+      is_dead = dead;
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the rendezvous of a step over tasks keeps what any rendezvous promises") {
+  dflow::testing::check_rendezvous(
+      [] {
+        struct Owned {
+          Table table;
+          std::shared_ptr<net::StepRendezvous> rendezvous = table.steps->begin(1, "client");
+        };
+        const auto owned = std::make_shared<Owned>();
+        return std::shared_ptr<dflow::Rendezvous>(owned, owned->rendezvous.get());
+      },
+      [](std::string_view tensor) { return key_from(here, std::string(tensor)); });
+}
+
+TEST_CASE("what another task sends is asked for there") {
+  Table table;
+  const auto step = table.steps->begin(5, "client");
+  Outcome got;
+  step->recv_async(key_from(there, "x"), got.done());
+  REQUIRE(table.others->asked.count("x") == 1);
+  CHECK(table.others->asked["x"].task == there);
+  CHECK(table.others->asked["x"].step == 5);
+  CHECK(got.calls == 0);
+  table.others->asked["x"].done({}, Tensor<float>({2}, {1, 2}), false);
+  CHECK(got.calls == 1);
+  CHECK(got.tensor.span<float>()[1] == 2);
+}
+
+TEST_CASE("a tensor that cannot be had from another task ends the step") {
+  Table table;
+  const auto step = table.steps->begin(5, "client");
+  Outcome first, second;
+  step->recv_async(key_from(there, "x"), first.done());
+  step->recv_async(key_from(there, "y"), second.done());
+  table.others->asked["x"].done(dflow::unavailable("gone"), {}, false);
+  CHECK(first.status.code() == Code::unavailable);
+  CHECK(second.status.code() == Code::unavailable);
+  CHECK(table.others->asked["y"].cancellation.is_cancelled());
+  CHECK(step->send(key_from(here, "z"), Tensor<float>({}, {1}), false).code() == Code::unavailable);
+}
+
+TEST_CASE("what is sent waits for the task that wants it, also when the parts have ended") {
+  Table table;
+  {
+    const auto step = table.steps->begin(5, "client");
+    CHECK(step->send(key_from(here, "x"), Tensor<float>({}, {3}), false).ok());
+  }
+  CHECK(table.steps->size() == 1);
+  Outcome got;
+  table.steps->serve(5, key_from(here, "x"), {}, got.done());
+  CHECK(got.calls == 1);
+  CHECK(got.tensor.span<float>()[0] == 3);
+  CHECK(table.steps->size() == 0);
+}
+
+TEST_CASE("a task may ask before the step has begun here") {
+  Table table;
+  Outcome got;
+  table.steps->serve(5, key_from(here, "x"), {}, got.done());
+  CHECK(got.calls == 0);
+  {
+    const auto step = table.steps->begin(5, "client");
+    CHECK(step->send(key_from(here, "x"), AnyTensor(), true).ok());
+    CHECK(got.calls == 1);
+    CHECK(got.is_dead);
+    CHECK(table.steps->size() == 1);
+  }
+  CHECK(table.steps->size() == 0);
+}
+
+TEST_CASE("who asks and goes leaves nothing behind") {
+  Table table;
+  dflow::CancellationSource source;
+  Outcome got;
+  table.steps->serve(5, key_from(here, "x"), source.token(), got.done());
+  CHECK(table.steps->size() == 1);
+  source.cancel(dflow::unavailable("the connection is gone"));
+  CHECK(got.status.code() == Code::unavailable);
+  CHECK(table.steps->size() == 0);
+}
+
+TEST_CASE("steps that are asked for and do not begin are bounded") {
+  Table table;
+  std::vector<Outcome> got(4);
+  for (std::size_t i = 0; i < 4; ++i) table.steps->serve(i, key_from(here, "x"), {}, got[i].done());
+  CHECK(got[3].status.code() == Code::resource_exhausted);
+  Outcome another;
+  table.steps->serve(2, key_from(here, "y"), {}, another.done());
+  CHECK(another.calls == 0);
+  const auto begun = table.steps->begin(1, "client");
+  Outcome after;
+  table.steps->serve(7, key_from(here, "x"), {}, after.done());
+  CHECK(after.calls == 0);
+  table.steps->cancel_all(dflow::cancelled("end"));
+  CHECK(after.calls == 1);
+}
+
+TEST_CASE("a step that is cancelled lets go of what was sent, and those who wait are told") {
+  Table table;
+  {
+    const auto step = table.steps->begin(5, "client");
+    CHECK(step->send(key_from(here, "x"), Tensor<float>({}, {3}), false).ok());
+  }
+  table.steps->cancel(5, dflow::aborted("over"));
+  CHECK(table.steps->size() == 0);
+  Outcome waits;
+  const auto second = table.steps->begin(6, "client");
+  table.steps->serve(6, key_from(here, "x"), {}, waits.done());
+  table.steps->cancel(6, dflow::aborted("over"));
+  CHECK(waits.status.code() == Code::aborted);
+}
+
+TEST_CASE("the steps of a client that is gone are cancelled, those of others are not") {
+  Table table;
+  const auto first = table.steps->begin(1, "gone");
+  const auto second = table.steps->begin(2, "stays");
+  const auto third = table.steps->begin(3, "gone");
+  std::vector<Outcome> got(3);
+  first->recv_async(key_from(there, "x"), got[0].done());
+  second->recv_async(key_from(there, "y"), got[1].done());
+  third->recv_async(key_from(there, "z"), got[2].done());
+  table.steps->cancel_all_of("gone", dflow::unavailable("gone"));
+  CHECK(got[0].status.code() == Code::unavailable);
+  CHECK(got[1].calls == 0);
+  CHECK(got[2].status.code() == Code::unavailable);
+  second->abort(dflow::cancelled("end"));
+}
