@@ -1,8 +1,10 @@
-# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal. Optional: oneDNN, zlib, nlohmann-json.
+# Finds what is installed; nothing is downloaded. Required: threads, Eigen, cereal, Asio. Optional: oneDNN, zlib,
+# nlohmann-json, OpenSSL.
 
 find_package(Threads REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(cereal REQUIRED)
+find_package(asio 1.18 REQUIRED)
 
 # Finds `package` as the option DFLOW_WITH_<component> says; sets DFLOW_HAS_<component>.
 function(dflow_find_component component package)
@@ -23,3 +25,4 @@ endfunction()
 dflow_find_component(ONEDNN dnnl)
 dflow_find_component(ZLIB ZLIB)
 dflow_find_component(JSON nlohmann_json)
+dflow_find_component(OPENSSL OpenSSL)

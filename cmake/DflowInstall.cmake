@@ -38,6 +38,7 @@ configure_package_config_file(
   INSTALL_DESTINATION "${dflow_package_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/dflow-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/dflow-config.cmake" "${PROJECT_BINARY_DIR}/dflow-config-version.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/Findasio.cmake"
         DESTINATION "${dflow_package_dir}")
 # tools/ adds ops.md, which it makes of the table of all ops.
 file(GLOB dflow_pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
@@ -54,6 +55,9 @@ if(DFLOW_COMPILED)
   endif()
   if(DFLOW_HAS_ZLIB)
     string(APPEND dflow_pc_private " -lz")
+  endif()
+  if(DFLOW_HAS_OPENSSL)
+    string(APPEND dflow_pc_private " -lssl -lcrypto")
   endif()
   set(dflow_pc_public "")
   if(dflow_library_is_static)

@@ -26,6 +26,7 @@ class DflowRecipe(ConanFile):
         "with_onednn": [True, False],
         "with_zlib": [True, False],
         "with_json": [True, False],
+        "with_openssl": [True, False],
         "system_dependencies": [True, False],
     }
     default_options = {
@@ -33,6 +34,7 @@ class DflowRecipe(ConanFile):
         "with_onednn": False,
         "with_zlib": True,
         "with_json": True,
+        "with_openssl": True,
         "system_dependencies": False,
     }
 
@@ -53,10 +55,13 @@ class DflowRecipe(ConanFile):
             return
         self.requires("eigen/3.4.0", transitive_headers=True)
         self.requires("cereal/1.3.2", transitive_headers=True)
+        self.requires("asio/[>=1.18 <1.31]", transitive_headers=True)
         if self.options.with_zlib:
             self.requires("zlib/[>=1.2.11 <2]")
         if self.options.with_json:
             self.requires("nlohmann_json/[>=3.11 <4]", transitive_headers=True)
+        if self.options.with_openssl:
+            self.requires("openssl/[>=1.1.1 <4]", transitive_headers=True)
         if self.options.with_onednn:
             self.requires("onednn/[>=2.6 <4]")
 
@@ -72,6 +77,7 @@ class DflowRecipe(ConanFile):
         toolchain.cache_variables["DFLOW_WITH_ONEDNN"] = "ON" if self.options.with_onednn else "OFF"
         toolchain.cache_variables["DFLOW_WITH_ZLIB"] = "ON" if self.options.with_zlib else "OFF"
         toolchain.cache_variables["DFLOW_WITH_JSON"] = "ON" if self.options.with_json else "OFF"
+        toolchain.cache_variables["DFLOW_WITH_OPENSSL"] = "ON" if self.options.with_openssl else "OFF"
         toolchain.generate()
         deps = CMakeDeps(self)
         deps.set_property("onednn", "cmake_file_name", "dnnl")
@@ -95,4 +101,5 @@ class DflowRecipe(ConanFile):
             self.cpp_info.system_libs = ["pthread", "m"]
             if self.options.system_dependencies:
                 self.cpp_info.system_libs += ["z"] if self.options.with_zlib else []
+                self.cpp_info.system_libs += ["ssl", "crypto"] if self.options.with_openssl else []
                 self.cpp_info.system_libs += ["dnnl"] if self.options.with_onednn else []

@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 BUILD = ROOT / "build" / "headers"
-OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h", "DFLOW_HAS_JSON=1": "nlohmann/json.hpp"}
+OPTIONAL = {"DFLOW_HAS_ONEDNN=1": "dnnl.hpp", "DFLOW_HAS_ZLIB=1": "zlib.h", "DFLOW_HAS_JSON=1": "nlohmann/json.hpp",
+            "DFLOW_HAS_OPENSSL=1": "openssl/ssl.h"}
 
 
 def eigen_flags():

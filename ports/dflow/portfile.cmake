@@ -8,6 +8,7 @@ vcpkg_check_features(
     FEATURES
         json   DFLOW_WITH_JSON
         onednn DFLOW_WITH_ONEDNN
+        tls    DFLOW_WITH_OPENSSL
         zlib   DFLOW_WITH_ZLIB
 )
 

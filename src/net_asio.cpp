@@ -1,0 +1,2 @@
+#include <dflow/net/asio_address.ipp>
+#include <dflow/net/asio_transport.ipp>
