@@ -96,7 +96,8 @@ TEST_CASE("tensors of every element type come back bit by bit") {
 }
 
 TEST_CASE("a status comes back with its context") {
-  const dflow::Status status = dflow::data_loss("gone").with_node("MatMul", "layer/a + b").with_device("/cpu:0").with_task("/job:ps");
+  const dflow::Status status =
+      dflow::data_loss("gone").with_node("MatMul", "layer/a + b").with_device("/cpu:0").with_task("/job:ps");
   const net::CancelStep got = there_and_back(net::CancelStep{5, status});
   CHECK(got.step == 5);
   CHECK(got.why == status);

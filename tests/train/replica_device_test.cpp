@@ -43,8 +43,8 @@ TEST_CASE("variables go to the parameter servers, the least loaded first, and al
 
 TEST_CASE("variables may go to the parameter servers in turn") {
   df::Graph graph;
-  const auto on = graph.device(
-      df::train::replica_device(TwoServers(), {.placement = df::train::VariablePlacement::round_robin}));
+  const auto on =
+      graph.device(df::train::replica_device(TwoServers(), {.placement = df::train::VariablePlacement::round_robin}));
   std::vector<df::Variable<float>> variables;
   for (int i = 0; i < 3; ++i) variables.push_back(make_variable_of(graph, 4));
   CHECK(devices_of(variables) == std::vector<std::string>{"/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0"});

@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include <sys/socket.h>
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
-#include <sys/socket.h>
 
 namespace dflow::net::detail {
 
@@ -55,9 +55,8 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
   }
   void end_later(Status status) noexcept {
     try {
-      asio::post(loop_->context, [self = shared_from_this(), status = std::move(status)]() mutable {
-        self->end(std::move(status));
-      });
+      asio::post(loop_->context,
+                 [self = shared_from_this(), status = std::move(status)]() mutable { self->end(std::move(status)); });
     } catch (...) {
     }
   }

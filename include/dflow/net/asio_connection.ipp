@@ -16,11 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include <sys/socket.h>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/post.hpp>
-#include <sys/socket.h>
 
 namespace dflow::net::detail {
 

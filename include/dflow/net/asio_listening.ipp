@@ -18,9 +18,9 @@
 #include <string>
 #include <utility>
 
+#include <sys/socket.h>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/post.hpp>
-#include <sys/socket.h>
 
 namespace dflow::net::detail {
 
@@ -179,8 +179,8 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
     auto tls = std::make_shared<AsioTlsConnection>(loop, std::move(peer), std::move(socket), *shared_->tls);
     handshakes_.push_back(tls);
     try {
-      const TimerId timer = shared_->options.clock->schedule_after(
-          shared_->options.handshake_timeout, [weak = std::weak_ptr(tls)] {
+      const TimerId timer =
+          shared_->options.clock->schedule_after(shared_->options.handshake_timeout, [weak = std::weak_ptr(tls)] {
             if (const auto late = weak.lock()) late->close();
           });
       asio::post(loop->context, [self = shared_from_this(), tls, timer] {

@@ -53,9 +53,8 @@ inline void complete(Completion& done, Status status) noexcept {
 /// Where there is no memory for it, the completion is dropped, and told so.
 inline void post_completion(AsioLoop& loop, Completion done, Status status) noexcept {
   try {
-    asio::post(loop.context, [done = std::move(done), status = std::move(status)]() mutable {
-      complete(done, std::move(status));
-    });
+    asio::post(loop.context,
+               [done = std::move(done), status = std::move(status)]() mutable { complete(done, std::move(status)); });
   } catch (...) {
   }
 }

@@ -14,15 +14,15 @@
 #include <utility>
 #include <vector>
 
-#include <asio/generic/stream_protocol.hpp>
-#include <asio/ip/address.hpp>
-#include <asio/ip/tcp.hpp>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <asio/generic/stream_protocol.hpp>
+#include <asio/ip/address.hpp>
+#include <asio/ip/tcp.hpp>
 
 namespace dflow::net::detail {
 

@@ -11,12 +11,12 @@
 #include <memory>
 #include <string>
 
-#include <asio/ip/address.hpp>
-#include <asio/ssl/context.hpp>
-#include <asio/ssl/stream.hpp>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
+#include <asio/ip/address.hpp>
+#include <asio/ssl/context.hpp>
+#include <asio/ssl/stream.hpp>
 
 namespace dflow::net::detail {
 

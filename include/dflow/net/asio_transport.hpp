@@ -48,9 +48,9 @@ struct AsioTransportOptions {
 ///   "tls://host:port"                  where the library was built with OpenSSL
 ///
 /// A file that a listener has left without closing it is replaced; closing removes the file. Two processes that replace
-/// one at the same time may both believe that they have it. `listen` waits while the system looks up the name of a host.
-/// A TLS peer that is not who it should be is refused before it is accepted; one that connects may learn this by its
-/// first read only.
+/// one at the same time may both believe that they have it. `listen` waits while the system looks up the name of a
+/// host. A TLS peer that is not who it should be is refused before it is accepted; one that connects may learn this by
+/// its first read only.
 ///
 /// The threads end with the last of the transport, its streams and its listeners. Where that is the transport, and not
 /// in a completion, its destructor waits for completions under way; it ends connects under way with Cancelled.

@@ -149,8 +149,8 @@ DFLOW_INLINE void AsioTransport::connect(const std::string& text, Clock::time_po
     if (is_tls && !shared_->options.tls) {
       throw_error(failed_precondition(str_cat("to connect to '", text, "' takes options for TLS")));
     }
-    const auto connecting = std::make_shared<detail::AsioConnecting>(shared_, std::move(address), deadline, stream,
-                                                                     std::move(done));
+    const auto connecting =
+        std::make_shared<detail::AsioConnecting>(shared_, std::move(address), deadline, stream, std::move(done));
     {
       const std::lock_guard lock(shared_->mutex);
       shared_->connects.remove_if([](const auto& weak) { return weak.expired(); });

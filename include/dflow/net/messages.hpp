@@ -8,7 +8,9 @@
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/runtime/step_stats.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,18 +20,18 @@ namespace dflow::net {
 
 /// What a request asks for. The numbers go over the wire.
 enum class Method : std::uint16_t {
-  list_devices = 1,     ///< nothing -> DeviceList
-  register_share = 2,   ///< ShareName, payload: SharePartitions -> nothing
-  forget_share = 3,     ///< ShareName -> nothing
-  close_session = 4,    ///< ShareName, whose share is 0 -> nothing
-  run_share = 5,        ///< RunShare -> RunShareReply
-  cancel_step = 6,      ///< CancelStep -> nothing
-  receive_tensor = 7,   ///< ReceiveTensor -> TensorHead, payload: the elements
+  list_devices = 1,    ///< nothing -> DeviceList
+  register_share = 2,  ///< ShareName, payload: SharePartitions -> nothing
+  forget_share = 3,    ///< ShareName -> nothing
+  close_session = 4,   ///< ShareName, whose share is 0 -> nothing
+  run_share = 5,       ///< RunShare -> RunShareReply
+  cancel_step = 6,     ///< CancelStep -> nothing
+  receive_tensor = 7,  ///< ReceiveTensor -> TensorHead, payload: the elements
 };
 
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),
-// strings a length and bytes. `read` believes nothing: DataLoss for what is malformed or has bytes left over, OutOfRange
-// beyond a limit. docs/wire-format.md is their written form.
+// strings a length and bytes. `read` believes nothing: DataLoss for what is malformed or has bytes left over,
+// OutOfRange beyond a limit. docs/wire-format.md is their written form.
 
 /// All devices of a task.
 struct DeviceList {
@@ -132,6 +134,12 @@ void check_elements(const AnyTensor& tensor);
 /// Code, message and context.
 void write_status(ByteWriter& out, const Status& status);
 Status read_status(ByteReader& in);
+
+namespace detail {
+std::span<const std::byte> as_byte_span(std::string_view text) noexcept;
+/// Throws InvalidArgument for handles to resources, which cannot leave their task.
+void check_travels(const AnyTensor& tensor);
+}  // namespace detail
 
 template <class Message>
 std::string to_body(const Message& message) {

@@ -18,7 +18,7 @@ inline constexpr std::size_t max_text_bytes = 1 << 20;
 /// A text of a status, cut where it is too long to travel.
 DFLOW_INLINE std::string_view cut(std::string_view text) { return text.substr(0, max_text_bytes); }
 
-DFLOW_INLINE std::span<const std::byte> as_byte_span(std::string_view text) {
+DFLOW_INLINE std::span<const std::byte> as_byte_span(std::string_view text) noexcept {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
@@ -108,8 +108,8 @@ DFLOW_INLINE AnyTensor read_tensor(ByteReader& in) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(head.shape.num_elements()), size_of(head.dtype), &bytes) ||
       bytes != elements.size()) {
-    throw_error(data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string(), " of ", elements.size(),
-                                  " bytes")));
+    throw_error(
+        data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string(), " of ", elements.size(), " bytes")));
   }
   AnyTensor tensor(head.dtype, head.shape);
   if (bytes != 0) std::memcpy(tensor.raw_data(), elements.data(), bytes);

@@ -9,10 +9,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 namespace dflow::net {
+
+namespace detail {
+/// "/job:ps/replica:0/task:1" of "/job:ps/replica:0/task:1/device:CPU:0".
+std::string_view task_of(std::string_view device) noexcept;
+}  // namespace detail
 
 /// Asks other tasks for the tensors of steps.
 ///
@@ -31,8 +37,8 @@ class TensorSource {
                        CancellationToken cancellation, Rendezvous::RecvDone done) = 0;
 };
 
-/// Where the Sends and Recvs of one step meet as far as they are in this task: what is sent waits here until it is asked
-/// for, from here or by the task that wants it; what is wanted from another task is asked for there.
+/// Where the Sends and Recvs of one step meet as far as they are in this task: what is sent waits here until it is
+/// asked for, from here or by the task that wants it; what is wanted from another task is asked for there.
 ///
 /// Thread safety: safe.
 class StepRendezvous final : public Rendezvous, public std::enable_shared_from_this<StepRendezvous> {
@@ -92,7 +98,9 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
     int num_running = 0;
     int num_served = 0;  ///< requests that wait
     bool has_begun = false;
-    bool is_over() const { return num_running == 0 && num_served == 0 && (!has_begun || rendezvous->num_pending() == 0); }
+    bool is_over() const {
+      return num_running == 0 && num_served == 0 && (!has_begun || rendezvous->num_pending() == 0);
+    }
   };
 
   Entry& entry_of(std::uint64_t step);

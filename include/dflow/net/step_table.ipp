@@ -13,7 +13,6 @@ DFLOW_INLINE TensorSource::~TensorSource() = default;
 
 namespace detail {
 
-/// "/job:ps/replica:0/task:1" of "/job:ps/replica:0/task:1/device:CPU:0".
 DFLOW_INLINE std::string_view task_of(std::string_view device) noexcept {
   return device.substr(0, device.find("/device:"));
 }
@@ -45,6 +44,7 @@ DFLOW_INLINE void StepRendezvous::recv_async(const RendezvousKey& key, const Rec
 
 DFLOW_INLINE void StepRendezvous::abort(Status status) {
   const std::shared_ptr<StepRendezvous> keep = weak_from_this().lock();
+  status = status.with_task(task_);  // those who wait in other tasks are to know whose error it is
   local_.abort(status);
   ending_.cancel(std::move(status));
 }
@@ -115,15 +115,16 @@ DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key,
     }
   }
   if (rendezvous == nullptr) {
-    return done(resource_exhausted(str_cat("more than ", options_.max_awaited, " steps are asked for and have not begun")),
-                AnyTensor(), false);
+    return done(
+        resource_exhausted(str_cat("more than ", options_.max_awaited, " steps are asked for and have not begun")),
+        AnyTensor(), false);
   }
-  rendezvous->serve(key, std::move(cancellation),
-                    [self = shared_from_this(), step, done = std::move(done)](Status status, AnyTensor tensor,
-                                                                              bool is_dead) mutable {
-                      done(std::move(status), std::move(tensor), is_dead);
-                      self->finish_serving(step);
-                    });
+  rendezvous->serve(
+      key, std::move(cancellation),
+      [self = shared_from_this(), step, done = std::move(done)](Status status, AnyTensor tensor, bool is_dead) mutable {
+        done(std::move(status), std::move(tensor), is_dead);
+        self->finish_serving(step);
+      });
 }
 
 DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {

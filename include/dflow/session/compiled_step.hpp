@@ -59,6 +59,9 @@ class CompiledStep {
   void settle() noexcept;
   std::size_t num_nodes() const noexcept;
 
+  /// An error of a run, with what is known of nodes that run in other tasks.
+  Status explain(Status status) const;
+
   std::unique_ptr<Memory> take_memory();
   void give_back(std::unique_ptr<Memory> memory, bool has_failed) noexcept;
   /// Frees the memory of runs that are not under way.

@@ -17,6 +17,11 @@ DFLOW_INLINE std::size_t CompiledStep::num_nodes() const noexcept {
   return count;
 }
 
+DFLOW_INLINE Status CompiledStep::explain(Status status) const {
+  for (const std::shared_ptr<RemoteShare>& share : shares) status = share->explain(status);
+  return status;
+}
+
 DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
   {
     const std::lock_guard lock(mutex_);

@@ -399,6 +399,7 @@ DFLOW_INLINE void Session::State::run(CompiledStep& step, const StepLimits& limi
     step.fill(*handle, *memory, fed, results);
     for (AnyTensor& tensor : fed.own()) tensor.reset();
     if (memory->queue != nullptr) status = handle->run(*memory->queue);
+    if (!status.ok()) status = step.explain(std::move(status));
     if (traces) metadata->stats = handle->stats()->finish();
   }
   if (status.ok()) {
@@ -430,7 +431,7 @@ struct Session::State::AsyncRun {
   Status outcome = internal("the step was dropped");
 
   void finish(const Status& status) {
-    outcome = status;
+    outcome = status.ok() ? status : step->explain(status);
     if (outcome.ok()) {
       try {
         step->collect(*memory, results);

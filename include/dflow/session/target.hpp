@@ -34,6 +34,8 @@ class RemoteShare {
 
   /// One run of it. Whatever is wrong with the share, also that it could not be brought there, is the part's error.
   virtual std::shared_ptr<StepPart> make_part() = 0;
+  /// The error with what is known of its node here: the line of the program.
+  virtual Status explain(const Status& status) const = 0;
 };
 
 /// The other tasks of a cluster as one session has them.

@@ -33,7 +33,8 @@ DFLOW_INLINE DeviceFunction replica_device(int num_ps, std::string own_task, con
   };
   const auto load = std::make_shared<Load>();
   load->bytes.resize(static_cast<std::size_t>(num_ps));
-  return [load, own = own.to_string(), job = std::string(options.ps_job), placement = options.placement](const Node& node) {
+  return [load, own = own.to_string(), job = std::string(options.ps_job),
+          placement = options.placement](const Node& node) {
     if (node.op->role != OpRole::variable || load->bytes.empty()) return own;
     const bool by_size = placement == VariablePlacement::by_size;
     const auto least = std::min_element(load->bytes.begin(), load->bytes.end());

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <dflow/net/peers.hpp>
+#include <dflow/net/step_table.hpp>
+#include <dflow/session/target.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dflow::net {
+
+/// The other tasks of a cluster as one session of this process has them: the master's side. A step costs each task one
+/// small message and its reply; what the task runs of it was sent there once, and is sent again where the connection
+/// was lost in between.
+///
+/// Thread safety: safe.
+class ClusterTasks final : public RemoteTasks {
+ public:
+  struct Options {
+    std::string client;  ///< the task that this process is, or is called
+    std::uint64_t session = 0;
+    std::shared_ptr<Peers> peers;
+    std::shared_ptr<StepTable> steps;
+    std::shared_ptr<Clock> clock;
+    std::shared_ptr<ThreadPool> pool;  ///< waits for the tasks' answers
+  };
+
+  /// Asks each of `tasks` for its devices, and waits. Errors: Unavailable when some have not answered in `timeout`,
+  /// with the list of them.
+  ClusterTasks(Options options, const std::vector<std::string>& tasks, Duration timeout);
+  ~ClusterTasks() override;
+
+  std::span<const DeviceInfo> devices() const noexcept override { return devices_; }
+  std::shared_ptr<RemoteShare> share(const std::string& task, std::vector<RemotePartition> partitions) override;
+  std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) override;
+
+  /// What shares and runs of theirs keep of it.
+  struct State {
+    Options options;
+    std::map<std::string, std::uint64_t> incarnations;  ///< of the tasks, as the session has found them
+    std::atomic<std::uint64_t> next_share{1};
+  };
+
+ private:
+  std::shared_ptr<State> state_;
+  std::vector<DeviceInfo> devices_;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/cluster_tasks.ipp>
+#endif

@@ -1,0 +1,282 @@
+#pragma once
+
+#include <dflow/base/threads/pool_event.hpp>
+#include <dflow/core/device_name.hpp>
+#include <dflow/net/cluster_tasks.hpp>
+#include <dflow/net/messages.hpp>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace dflow::net {
+
+namespace detail {
+
+/// The devices of many tasks, as they answer.
+struct DeviceSurvey {
+  std::mutex mutex;
+  PoolEvent all_answered;
+  std::map<std::string, std::vector<DeviceInfo>> found;
+  std::map<std::string, Status> failed;
+  std::map<std::string, std::uint64_t> incarnations;
+  std::size_t num_asked = 0;
+
+  void answer(const std::string& task, const Status& status, std::vector<DeviceInfo> devices, std::uint64_t incarnation) {
+    bool is_last = false;
+    {
+      const std::lock_guard lock(mutex);
+      if (status.ok()) {
+        found[task] = std::move(devices);
+        incarnations[task] = incarnation;
+      } else {
+        failed[task] = status;
+      }
+      is_last = found.size() + failed.size() == num_asked;
+    }
+    if (is_last) all_answered.set();
+  }
+};
+
+/// Errors: InvalidArgument if a task lists devices of another one, or of an incarnation that is not its own.
+DFLOW_INLINE void check_device_list(const std::string& task, std::uint64_t incarnation,
+                                    std::span<const DeviceInfo> devices) {
+  for (const DeviceInfo& device : devices) {
+    const StatusOr<DeviceName> name = DeviceName::try_parse(device.name);
+    if (name.ok() && name->is_full() && name->type == device.type && task_of(device.name) == task &&
+        device.incarnation == incarnation) {
+      continue;
+    }
+    throw_error(invalid_argument(str_cat(task, " lists '", device.name, "' among its devices")).with_task(task));
+  }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE ClusterTasks::ClusterTasks(Options options, const std::vector<std::string>& tasks, Duration timeout)
+    : state_(std::make_shared<State>()) {
+  state_->options = std::move(options);
+  const Options& o = state_->options;
+  const Clock::time_point deadline = o.clock->after(timeout);
+  const auto survey = std::make_shared<detail::DeviceSurvey>();
+  survey->num_asked = tasks.size();
+  for (const std::string& task : tasks) {
+    const auto ask = [survey, task, deadline](Status status, const std::shared_ptr<Connection>& connection) {
+      if (!status.ok()) return survey->answer(task, status, {}, 0);
+      Call call;
+      call.method = static_cast<std::uint16_t>(Method::list_devices);
+      call.deadline = deadline;
+      connection->call(std::move(call), [survey, task, incarnation = connection->peer().incarnation](
+                                            Status replied, const std::string& body) {
+        std::vector<DeviceInfo> devices;
+        try {
+          if (replied.ok()) devices = from_body<DeviceList>(body).devices;
+          detail::check_device_list(task, incarnation, devices);
+        } catch (...) {
+          replied = status_of_current_exception();
+        }
+        survey->answer(task, replied, std::move(devices), incarnation);
+      });
+    };
+    o.peers->connect(task, Channel::control, ask, deadline);
+  }
+  if (!tasks.empty()) o.pool->wait(survey->all_answered);
+  if (!survey->failed.empty()) {
+    std::string missing;
+    bool all_unavailable = true;
+    for (const auto& [task, status] : survey->failed) {
+      missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
+      if (status.code() != Code::unavailable && status.code() != Code::deadline_exceeded) all_unavailable = false;
+    }
+    if (!all_unavailable) throw_error(survey->failed.begin()->second.with_task(survey->failed.begin()->first));
+    throw_error(unavailable(str_cat(survey->failed.size(), " of ", tasks.size(), " other tasks are missing: ", missing)));
+  }
+  state_->incarnations = survey->incarnations;
+  for (const std::string& task : tasks) {
+    const std::vector<DeviceInfo>& of_task = survey->found[task];
+    devices_.insert(devices_.end(), of_task.begin(), of_task.end());
+  }
+}
+
+DFLOW_INLINE ClusterTasks::~ClusterTasks() {
+  const Options& o = state_->options;
+  for (const auto& [task, incarnation] : state_->incarnations) {
+    const std::shared_ptr<Connection> connection = o.peers->find(task, Channel::control);
+    if (connection == nullptr) continue;
+    Call call;
+    call.method = static_cast<std::uint16_t>(Method::close_session);
+    call.message.body = to_body(ShareName{o.session, 0});
+    connection->call(std::move(call), [](const Status&, const std::string&) {});
+  }
+}
+
+DFLOW_INLINE std::shared_ptr<Rendezvous> ClusterTasks::begin_step(std::uint64_t id) {
+  return state_->options.steps->begin(id, state_->options.client);
+}
+
+namespace detail {
+
+/// The share of a step that one task runs, as its master has it.
+class ClusterShare final : public RemoteShare, public std::enable_shared_from_this<ClusterShare> {
+ public:
+  using State = ClusterTasks::State;
+
+  ClusterShare(std::shared_ptr<State> state, std::string task, std::vector<RemotePartition> partitions)
+      : state_(std::move(state)), task_(std::move(task)), number_(state_->next_share.fetch_add(1)) {
+    SharePartitions share;
+    for (RemotePartition& partition : partitions) {
+      for (const StepNode& node : partition.graph.nodes) where_.try_emplace(node->name, node->where);
+      share.partitions.push_back({partition.device, to_step_graph_def(partition.graph)});
+    }
+    written_ = std::make_shared<const std::string>(to_body(share));
+  }
+
+  ~ClusterShare() override {
+    const std::shared_ptr<Connection> connection = registered_.lock();
+    if (connection == nullptr) return;
+    connection->call(make_call(Method::forget_share, to_body(name())), [](const Status&, const std::string&) {});
+  }
+
+  std::shared_ptr<StepPart> make_part() override;
+
+  const std::string& task() const noexcept { return task_; }
+  ShareName name() const noexcept { return {state_->options.session, number_}; }
+  const State& state() const noexcept { return *state_; }
+
+  static Call make_call(Method method, std::string body) {
+    Call call;
+    call.method = static_cast<std::uint16_t>(method);
+    call.message.body = std::move(body);
+    return call;
+  }
+
+  /// Sends it to the task, unless it was sent over this connection before. What is wrong with it is the reply to its
+  /// runs. Errors: Aborted if the task is not the one that the session was made with.
+  Status register_on(const std::shared_ptr<Connection>& connection) {
+    if (connection->peer().incarnation != state_->incarnations.at(task_)) {
+      return aborted(str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
+          .with_task(task_);
+    }
+    const std::lock_guard lock(mutex_);  // so that no run is sent before it
+    if (registered_.lock() == connection) return {};
+    Call call = make_call(Method::register_share, to_body(name()));
+    call.message.payload.parts.push_back(as_byte_span(*written_));
+    call.message.payload.owner = written_;
+    connection->call(std::move(call), [](const Status&, const std::string&) {});
+    registered_ = connection;
+    return {};
+  }
+
+  Status explain(const Status& status) const override {
+    if (status.ok() || status.node().empty() || status.where().line() != 0) return status;
+    const auto found = where_.find(std::string(status.node()));
+    return found == where_.end() ? status : status.with_location(found->second);
+  }
+
+ private:
+  const std::shared_ptr<State> state_;
+  const std::string task_;
+  const std::uint64_t number_;
+  std::shared_ptr<const std::string> written_;
+  std::unordered_map<std::string, SourceLocation> where_;  ///< of its nodes
+  std::mutex mutex_;
+  std::weak_ptr<Connection> registered_;
+};
+
+/// One run of a share in its task.
+class ShareRun final : public StepPart, public std::enable_shared_from_this<ShareRun> {
+ public:
+  explicit ShareRun(std::shared_ptr<ClusterShare> share) : share_(std::move(share)) {}
+
+  void start(StepHandle& step, Done done) override {
+    RunShare run;
+    run.name = share_->name();
+    run.step = step.id();
+    run.trace = step.stats() != nullptr;
+    if (step.deadline() != Clock::never) {
+      const Duration left = step.deadline() - share_->state().options.clock->now();
+      run.time_left_ns = std::max<std::int64_t>(left.count(), 1);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      step_ = run.step;
+      done_ = std::move(done);
+    }
+    Peers& peers = *share_->state().options.peers;
+    if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) return run_on(open, run);
+    peers.connect(share_->task(), Channel::control,
+                  [self = shared_from_this(), run = std::move(run)](const Status& status,
+                                                                    const std::shared_ptr<Connection>& connection) {
+                    if (!status.ok()) return self->finish(status);
+                    self->run_on(connection, run);
+                  });
+  }
+
+  void cancel(const Status& status) override {
+    std::shared_ptr<Connection> connection;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!cancelled_.ok()) return;
+      cancelled_ = status.ok() ? cancelled("the step was cancelled") : status;
+      connection = connection_;
+    }
+    if (connection != nullptr) send_cancel(*connection);
+  }
+
+  bool may_stay_silent() const noexcept override { return true; }
+
+ private:
+  void run_on(const std::shared_ptr<Connection>& connection, const RunShare& run) {
+    if (Status status = share_->register_on(connection); !status.ok()) return finish(std::move(status));
+    {
+      const std::lock_guard lock(mutex_);
+      if (cancelled_.ok()) connection_ = connection;
+    }
+    if (Status status = cancelled_status(); !status.ok()) return finish(std::move(status));
+    connection->call(ClusterShare::make_call(Method::run_share, to_body(run)),
+                     [self = shared_from_this()](Status status, const std::string& body) {
+                       self->finish(status.with_task(self->share_->task()), body);
+                     });
+    // It may have been cancelled before there was a run to cancel.
+    if (!cancelled_status().ok()) send_cancel(*connection);
+  }
+
+  Status cancelled_status() {
+    const std::lock_guard lock(mutex_);
+    return cancelled_;
+  }
+
+  void send_cancel(Connection& connection) {
+    connection.call(ClusterShare::make_call(Method::cancel_step, to_body(CancelStep{step_, cancelled_status()})),
+                    [](const Status&, const std::string&) {});
+  }
+
+  void finish(Status status, const std::string& = {}) {
+    Done done;
+    {
+      const std::lock_guard lock(mutex_);
+      done = std::exchange(done_, nullptr);
+    }
+    if (done) done(std::move(status));
+  }
+
+  const std::shared_ptr<ClusterShare> share_;
+  std::mutex mutex_;
+  std::uint64_t step_ = 0;
+  Done done_;
+  Status cancelled_;
+  std::shared_ptr<Connection> connection_;
+};
+
+DFLOW_INLINE std::shared_ptr<StepPart> ClusterShare::make_part() {
+  return std::make_shared<ShareRun>(shared_from_this());
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::shared_ptr<RemoteShare> ClusterTasks::share(const std::string& task,
+                                                              std::vector<RemotePartition> partitions) {
+  return std::make_shared<detail::ClusterShare>(state_, task, std::move(partitions));
+}
+
+}  // namespace dflow::net

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/net/connection.hpp>
+#include <dflow/net/step_table.hpp>
+#include <dflow/net/transport.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// The connections of this task with others, by the others' names: two with each, so that what is small and urgent never
+/// stands behind a large tensor. Each is opened when it is first needed, by whoever needs it, and serves both sides; one
+/// that is lost is opened anew when it is needed again.
+///
+/// Thread safety: safe. Completions run on I/O threads, and inside a call where there is nothing to wait for.
+class Peers final : public TensorSource, public std::enable_shared_from_this<Peers> {
+ public:
+  /// What this task does with what others ask of it, and with their going.
+  class Service {
+   public:
+    Service() = default;
+    Service(const Service&) = delete;
+    Service& operator=(const Service&) = delete;
+    virtual ~Service();
+    /// What is thrown is the reply.
+    virtual void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) = 0;
+    /// The last control connection of that task, as it had been started, is gone.
+    virtual void on_gone(const TaskIdentity& client, const Status& why) = 0;
+  };
+
+  struct Options {
+    std::shared_ptr<Transport> transport;
+    ConnectionOptions connection;                  ///< `self`, secret, clock, limits
+    std::map<std::string, std::string> addresses;  ///< of the tasks that can be connected to
+    Duration connect_timeout = std::chrono::seconds(5);
+    /// Pauses between attempts of `connect` grow from the first to the second, each shortened by up to half at random.
+    Duration min_backoff = std::chrono::milliseconds(20);
+    Duration max_backoff = std::chrono::seconds(1);
+    /// Tensors of more bytes are asked for on the data connection.
+    std::size_t small_tensor_bytes = 64 << 10;
+  };
+  using Done = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
+
+  explicit Peers(Options options) : options_(std::move(options)) {}
+  ~Peers() override;
+
+  /// Before the first connection. It must live until `close` has returned and all connections have ended.
+  void set_service(std::shared_ptr<Service> service) { service_ = std::move(service); }
+
+  /// A connection that somebody opened: begins its handshake.
+  void accept(std::unique_ptr<Stream> stream);
+  /// An open connection, else null.
+  std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
+  /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
+  /// then. Errors, given to `done`: Unavailable naming the task, also for one that has no address and has not connected.
+  void connect(const std::string& task, Channel channel, Done done, Clock::time_point until = {});
+  /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
+  void call(const std::string& task, Channel channel, Call call, CallDone done);
+
+  void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
+               CancellationToken cancellation, Rendezvous::RecvDone done) override;
+
+  /// Ends all connections; no new ones are made.
+  void close(const Status& why);
+  /// All that are open, for `dflow-inspect`.
+  std::vector<std::shared_ptr<Connection>> connections() const;
+
+ private:
+  class Link;
+  using Place = std::pair<std::string, Channel>;
+  struct Connecting {
+    std::vector<Done> waiting;
+  };
+
+  void attempt(const Place& place, Clock::time_point until, Duration backoff);
+  void opened(const Place& place, Status status, std::shared_ptr<Connection> connection);
+  void add(const std::shared_ptr<Connection>& connection);
+  void remove(Connection& connection, const Status& why);
+  Duration jittered(Duration pause);
+
+  const Options options_;
+  std::shared_ptr<Service> service_;
+  mutable std::mutex mutex_;
+  Status closed_;
+  std::multimap<Place, std::shared_ptr<Connection>> open_;
+  std::map<Place, Connecting> connecting_;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/peers.ipp>
+#endif

@@ -1,0 +1,291 @@
+#pragma once
+
+#include <dflow/net/messages.hpp>
+#include <dflow/net/peers.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace dflow::net {
+
+DFLOW_INLINE Peers::Service::~Service() = default;
+DFLOW_INLINE Peers::~Peers() = default;
+
+/// What a connection calls; it outlives what it calls, so it asks whether that is still there.
+class Peers::Link final : public Connection::Handler {
+ public:
+  Link(std::weak_ptr<Peers> peers, std::shared_ptr<Service> service)
+      : peers_(std::move(peers)), service_(std::move(service)) {}
+
+  void on_request(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) override {
+    const std::shared_ptr<Peers> keep = peers_.lock();
+    if (keep == nullptr || service_ == nullptr) return respond(unavailable("this task has ended"));
+    try {
+      service_->on_request(connection->peer(), request, respond);
+    } catch (...) {
+      respond(status_of_current_exception());
+    }
+  }
+
+  void on_closed(Connection& connection, const Status& why) override {
+    if (const std::shared_ptr<Peers> peers = peers_.lock()) peers->remove(connection, why);
+  }
+
+ private:
+  const std::weak_ptr<Peers> peers_;
+  const std::shared_ptr<Service> service_;
+};
+
+// ---- connections ----
+
+DFLOW_INLINE void Peers::accept(std::unique_ptr<Stream> stream) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return;
+  }
+  Connection::open(std::move(stream), Role::acceptor, options_.connection,
+                   std::make_shared<Link>(weak_from_this(), service_),
+                   [weak = weak_from_this()](const Status& status, const std::shared_ptr<Connection>& connection) {
+                     if (!status.ok()) return;  // the handshake has logged why
+                     if (const std::shared_ptr<Peers> self = weak.lock()) return self->add(connection);
+                     connection->close(unavailable("this task has ended"));
+                   });
+}
+
+DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
+  Status closed;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = closed_;
+    if (closed.ok() && connection->is_open()) {
+      open_.emplace(Place{connection->peer().task, connection->channel()}, connection);
+    }
+  }
+  if (!closed.ok()) connection->close(closed);
+  // It may have ended before it was known here.
+  if (!connection->is_open()) remove(*connection, unavailable("the connection has ended"));
+}
+
+DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
+  const TaskIdentity peer = connection.peer();
+  std::shared_ptr<Connection> removed;
+  bool is_gone = connection.channel() == Channel::control;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = open_.equal_range({peer.task, connection.channel()});
+    for (auto found = begin; found != end; ++found) {
+      if (found->second.get() == &connection) {
+        removed = found->second;
+      } else if (found->second->peer().incarnation == peer.incarnation) {
+        is_gone = false;
+      }
+    }
+    if (removed == nullptr) return;
+    std::erase_if(open_, [&](const auto& entry) { return entry.second == removed; });
+  }
+  if (is_gone && service_ != nullptr) service_->on_gone(peer, why);
+}
+
+DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
+  const std::lock_guard lock(mutex_);
+  const auto [begin, end] = open_.equal_range({task, channel});
+  // The newest: one of a task that has been started anew comes after those of the one before.
+  for (auto found = end; found != begin;) {
+    if ((--found)->second->is_open()) return found->second;
+  }
+  return nullptr;
+}
+
+DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done done, Clock::time_point until) {
+  if (std::shared_ptr<Connection> open = find(task, channel)) return done(Status(), std::move(open));
+  const Place place{task, channel};
+  Status refused;
+  bool is_first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) {
+      refused = closed_;
+    } else if (!options_.addresses.contains(task)) {
+      refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
+    } else {
+      const auto [found, is_new] = connecting_.try_emplace(place);
+      found->second.waiting.push_back(std::move(done));
+      is_first = is_new;
+    }
+  }
+  if (!refused.ok()) return done(std::move(refused), nullptr);
+  if (is_first) attempt(place, until, options_.min_backoff);
+}
+
+DFLOW_INLINE Duration Peers::jittered(Duration pause) {
+  const double share = static_cast<double>(options_.connection.random() >> 11) * 0x1p-53;  // in [0, 1)
+  return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
+}
+
+DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Duration backoff) {
+  Clock& clock = *options_.connection.clock;
+  const Clock::time_point timeout = clock.after(options_.connect_timeout);
+  auto stream = std::make_shared<std::unique_ptr<Stream>>();
+  auto failed = [self = shared_from_this(), place, until, backoff](Status status) {
+    const Clock::time_point next = self->options_.connection.clock->after(self->jittered(backoff));
+    const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+    if (!may_pass || next >= until) {
+      return self->opened(place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
+                          nullptr);
+    }
+    self->options_.connection.clock->schedule_at(
+        next, [self, place, until, longer = std::min(2 * backoff, self->options_.max_backoff)] {
+          self->attempt(place, until, longer);
+        });
+  };
+  options_.transport->connect(
+      options_.addresses.at(place.first), std::min(timeout, std::max(until, clock.after(options_.min_backoff))), *stream,
+      [self = shared_from_this(), stream, place, failed = std::move(failed)](Status status) mutable {
+        if (!status.ok()) return failed(std::move(status));
+        ConnectionOptions options = self->options_.connection;
+        options.channel = place.second;
+        options.expected_peer = place.first;
+        Connection::open(std::move(*stream), Role::connector, std::move(options),
+                         std::make_shared<Link>(self->weak_from_this(), self->service_),
+                         [self, place, failed = std::move(failed)](Status opened,
+                                                                   std::shared_ptr<Connection> connection) mutable {
+                           if (!opened.ok()) return failed(std::move(opened));
+                           self->add(connection);
+                           self->opened(place, {}, std::move(connection));
+                         });
+      });
+}
+
+DFLOW_INLINE void Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection) {
+  std::vector<Done> waiting;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = connecting_.find(place);
+    if (found == connecting_.end()) return;
+    waiting = std::move(found->second.waiting);
+    connecting_.erase(found);
+  }
+  for (Done& done : waiting) done(status, connection);
+}
+
+DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
+  if (const std::shared_ptr<Connection> open = find(task, channel)) return open->call(std::move(call), std::move(done));
+  connect(task, channel,
+          [call = std::move(call), done = std::move(done)](Status status,
+                                                           const std::shared_ptr<Connection>& connection) mutable {
+            if (!status.ok()) return done(std::move(status), {});
+            connection->call(std::move(call), std::move(done));
+          });
+}
+
+DFLOW_INLINE void Peers::close(const Status& why) {
+  std::vector<std::shared_ptr<Connection>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return;
+    closed_ = why;
+    for (const auto& [place, connection] : open_) all.push_back(connection);
+  }
+  for (const std::shared_ptr<Connection>& connection : all) connection->close(why);
+}
+
+DFLOW_INLINE std::vector<std::shared_ptr<Connection>> Peers::connections() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Connection>> all;
+  for (const auto& [place, connection] : open_) all.push_back(connection);
+  return all;
+}
+
+// ---- tensors ----
+
+namespace detail {
+
+/// A tensor on its way from another task into the memory where it is wanted.
+struct ReceivedTensor {
+  RecvArgs args;
+  Rendezvous::RecvDone done;
+  std::string key;
+  AnyTensor tensor;
+  std::shared_ptr<std::string> strings;
+
+  TensorHead check_head(std::string_view body) const {
+    const TensorHead head = from_body<TensorHead>(body);
+    if (head.is_dead || args.dtype == DType::invalid ||
+        (head.dtype == args.dtype && args.shape.is_compatible_with(head.shape))) {
+      return head;
+    }
+    throw_error(invalid_argument(str_cat("received ", name(head.dtype), head.shape.to_string(), " as '", key,
+                                         "', wanted ", name(args.dtype), args.shape.to_string())));
+  }
+
+  /// The memory has owners of its own: the connection may still write there when the receive has been given up.
+  PayloadMemory place(std::string_view body, std::uint64_t size) {
+    const TensorHead head = check_head(body);
+    if (head.is_dead) throw_error(data_loss(str_cat("the dead tensor '", key, "' has elements")));
+    if (head.dtype == DType::string) {
+      if (static_cast<std::uint64_t>(head.shape.num_elements()) > size) {
+        throw_error(data_loss(str_cat("'", key, "' has fewer strings than its shape says")));
+      }
+      strings = std::make_shared<std::string>(size, '\0');
+      return {std::as_writable_bytes(std::span(strings->data(), strings->size())), strings};
+    }
+    std::size_t bytes = 0;
+    if (__builtin_mul_overflow(static_cast<std::size_t>(head.shape.num_elements()), size_of(head.dtype), &bytes) ||
+        bytes != size) {
+      throw_error(data_loss(str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
+    }
+    Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
+    tensor = AnyTensor(head.dtype, head.shape, allocator);
+    return {{static_cast<std::byte*>(tensor.raw_data()), bytes}, std::make_shared<AnyTensor>(tensor)};
+  }
+
+  void finish(Status status, std::string_view body) {
+    bool is_dead = false;
+    try {
+      if (status.ok()) {
+        const TensorHead head = check_head(body);
+        is_dead = head.is_dead;
+        if (!is_dead && !tensor.is_initialized()) {
+          if (head.shape.num_elements() != 0 && strings == nullptr) {
+            throw_error(data_loss(str_cat("'", key, "' comes without its elements")));
+          }
+          tensor = AnyTensor(head.dtype, head.shape);
+          if (strings != nullptr) decode_strings(*strings, tensor);
+        }
+        if (!is_dead) check_elements(tensor);
+      }
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    if (!status.ok() || is_dead) tensor.reset();
+    done(std::move(status), std::move(tensor), is_dead);
+  }
+};
+
+}  // namespace detail
+
+DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, const RendezvousKey& key,
+                                 const RecvArgs& args, CancellationToken cancellation, Rendezvous::RecvDone done) {
+  const auto received = std::make_shared<detail::ReceivedTensor>();
+  received->args = args;
+  received->done = std::move(done);
+  received->key = key.tensor_name();
+  const bool is_small =
+      args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
+      static_cast<std::uint64_t>(args.shape.to_shape().num_elements()) <= options_.small_tensor_bytes / size_of(args.dtype);
+  Call call;
+  call.method = static_cast<std::uint16_t>(Method::receive_tensor);
+  call.message.body = to_body(ReceiveTensor{step, key.text()});
+  call.cancellation = std::move(cancellation);
+  call.place_payload = [received](std::string_view body, std::uint64_t size) -> StatusOr<PayloadMemory> {
+    try {
+      return received->place(body, size);
+    } catch (...) {
+      return status_of_current_exception();
+    }
+  };
+  this->call(task, is_small ? Channel::control : Channel::data, std::move(call),
+             [received](Status status, const std::string& body) { received->finish(std::move(status), body); });
+}
+
+}  // namespace dflow::net

@@ -1,0 +1,256 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/base/system_seed.hpp>
+#include <dflow/base/threads/elastic_pool.hpp>
+#include <dflow/core/device_name.hpp>
+#include <dflow/core/memory/pool_allocator.hpp>
+#include <dflow/net/asio_transport.hpp>
+#include <dflow/net/cluster_tasks.hpp>
+#include <dflow/net/peers.hpp>
+#include <dflow/net/server.hpp>
+#include <dflow/net/worker.hpp>
+#include <dflow/runtime/default_devices.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+namespace dflow::net {
+
+namespace detail {
+
+DFLOW_INLINE std::shared_ptr<ThreadPool> make_server_pool(int num_threads) {
+  const int threads = num_threads == 0 ? available_cores() : num_threads;
+  return std::make_shared<WorkStealingPool>(std::max(threads, 1));
+}
+
+/// What this task does for others, while it runs.
+class ServerService final : public Peers::Service {
+ public:
+  explicit ServerService(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
+
+  void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) override {
+    if (worker_->handle(client, request, respond)) return;
+    respond(unimplemented(str_cat("there is no request of number ", request.method)));
+  }
+  void on_gone(const TaskIdentity& client, const Status& why) override { worker_->forget_client(client, why); }
+
+ private:
+  const std::shared_ptr<Worker> worker_;
+};
+
+}  // namespace detail
+
+/// What a server, or a client of a cluster, is made of. Targets hold it too.
+struct Server::State : std::enable_shared_from_this<Server::State> {
+  ClusterSpec cluster;
+  ServerOptions options;
+  std::string task;
+  std::string address;
+  std::vector<std::shared_ptr<Device>> devices;
+  std::shared_ptr<Peers> peers;
+  std::shared_ptr<StepTable> steps;
+  std::shared_ptr<Worker> worker;
+  std::shared_ptr<Listener> listener;
+  std::atomic<std::uint64_t> next_session{1};
+
+  State(const ClusterSpec& spec, ServerOptions given, bool is_task) : cluster(spec), options(std::move(given)) {
+    ServerOptions& o = options;
+    if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
+    if (o.random == nullptr) o.random = system_seed;
+    if (o.incarnation == 0) o.incarnation = o.random();
+    if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
+    if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
+    if (o.transport == nullptr) o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock});
+    if (!is_task) {
+      task = str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
+    } else if (!cluster.has_task()) {
+      throw_error(invalid_argument("the cluster's spec does not say which of its tasks this process is"));
+    } else {
+      task = cluster.task_name();
+    }
+    if (o.log == nullptr) {
+      o.log = [name = task](std::string_view line) {
+        std::fprintf(stderr, "%s: %.*s\n", name.c_str(), static_cast<int>(line.size()), line.data());
+      };
+    }
+    if (is_task) make_devices();
+    make_peers();
+  }
+
+  void make_devices() {
+    ServerOptions& o = options;
+    devices = o.devices;
+    if (devices.empty()) {
+      if (o.allocator == nullptr) o.allocator = std::make_shared<PoolAllocator>(default_cpu_allocator());
+      devices = make_default_devices({.count = o.num_cpu_devices,
+                                      .task = task,
+                                      .incarnation = o.incarnation,
+                                      .pool = o.pool,
+                                      .allocator = o.allocator,
+                                      .reproducible = o.reproducible,
+                                      .draw_seed = o.draw_seed});
+    }
+    for (const std::shared_ptr<Device>& device : devices) {
+      if (device != nullptr && detail::task_of(device->name()) == task &&
+          device->context().incarnation == o.incarnation) {
+        continue;
+      }
+      throw_error(invalid_argument(str_cat("the device '", device == nullptr ? "null" : device->name(),
+                                           "' is not of ", task, " and of its incarnation")));
+    }
+  }
+
+  void make_peers() {
+    Peers::Options to;
+    to.transport = options.transport;
+    to.connection.self = {{}, task, options.incarnation, options.ops.ops().fingerprint()};
+    to.connection.secret = cluster.secret();
+    to.connection.clock = options.clock;
+    to.connection.random = options.random;
+    to.connection.log = options.log;
+    to.connection.heartbeat_interval = options.silence_timeout / 5;
+    to.connection.heartbeat_timeout = options.silence_timeout;
+    for (const ClusterSpec::Task& other : cluster.tasks()) {
+      if (other.name != task) to.addresses.emplace(other.name, other.address);
+    }
+    peers = std::make_shared<Peers>(std::move(to));
+    steps = std::make_shared<StepTable>(StepTable::Options{.task = task, .source = peers});
+    Worker::Options work;
+    work.task = task;
+    work.incarnation = options.incarnation;
+    work.devices = devices;
+    work.ops = options.ops;
+    work.pool = options.pool;
+    work.clock = options.clock;
+    work.steps = steps;
+    worker = std::make_shared<Worker>(std::move(work));
+    peers->set_service(std::make_shared<detail::ServerService>(worker));
+  }
+
+  void listen() {
+    listener = options.transport->listen(cluster.bind_address());
+    address = listener->address();
+    accept_next();
+  }
+
+  /// One connection after the other, until the listener is closed.
+  void accept_next() {
+    auto stream = std::make_shared<std::unique_ptr<Stream>>();
+    listener->accept(*stream, [weak = weak_from_this(), stream](const Status& status) {
+      const std::shared_ptr<State> self = weak.lock();
+      if (self == nullptr || status.code() == Code::cancelled) return;
+      if (status.ok()) {
+        self->peers->accept(std::move(*stream));
+      } else {
+        self->options.log(str_cat("a connection could not be accepted: ", status.to_string()));
+      }
+      self->accept_next();
+    });
+  }
+
+  void stop() {
+    {
+      std::unique_lock lock(mutex);
+      if (is_stopping) return stopped.wait(lock, [&] { return is_stopped; });
+      is_stopping = true;
+    }
+    const Status why = unavailable(str_cat(task, " has stopped")).with_task(task);
+    if (listener != nullptr) listener->close();
+    worker->stop(why);
+    peers->close(why);
+    const std::lock_guard lock(mutex);
+    is_stopped = true;
+    stopped.notify_all();
+  }
+
+  void join() {
+    std::unique_lock lock(mutex);
+    stopped.wait(lock, [&] { return is_stopped; });
+  }
+
+  std::mutex mutex;
+  std::condition_variable stopped;
+  bool is_stopping = false;
+  bool is_stopped = false;
+};
+
+namespace detail {
+
+class ClusterTarget final : public SessionTarget {
+ public:
+  ClusterTarget(std::shared_ptr<Server::State> state, std::vector<std::string> filters, bool owns)
+      : state_(std::move(state)), owns_(owns) {
+    for (const std::string& filter : filters) filters_.push_back(DeviceName::parse(filter));
+  }
+  ~ClusterTarget() override {
+    if (owns_) state_->stop();
+  }
+
+  std::vector<std::shared_ptr<Device>> local_devices() const override { return state_->devices; }
+  std::string task() const override { return state_->task; }
+  std::uint64_t incarnation() const noexcept override { return state_->options.incarnation; }
+
+  std::unique_ptr<RemoteTasks> open(const OpTable& ops) override {
+    if (ops.fingerprint() != state_->options.ops.ops().fingerprint()) {
+      throw_error(invalid_argument("the session has other ops than its target: give both the same `ops`"));
+    }
+    std::vector<std::string> tasks;
+    for (const ClusterSpec::Task& other : state_->cluster.tasks()) {
+      if (other.name == state_->task) continue;
+      const DeviceName name = DeviceName::parse(other.name);
+      const bool is_wanted =
+          filters_.empty() || std::any_of(filters_.begin(), filters_.end(),
+                                          [&](const DeviceName& filter) { return filter.is_compatible_with(name); });
+      if (is_wanted) tasks.push_back(other.name);
+    }
+    ClusterTasks::Options options;
+    options.client = state_->task;
+    options.session = state_->next_session.fetch_add(1);
+    options.peers = state_->peers;
+    options.steps = state_->steps;
+    options.clock = state_->options.clock;
+    options.pool = state_->options.pool;
+    return std::make_unique<ClusterTasks>(std::move(options), tasks, state_->options.startup_timeout);
+  }
+
+ private:
+  const std::shared_ptr<Server::State> state_;
+  std::vector<DeviceName> filters_;
+  const bool owns_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE Server::Server(const ClusterSpec& cluster, ServerOptions options)
+    : state_(std::make_shared<State>(cluster, std::move(options), true)) {
+  state_->listen();
+}
+
+DFLOW_INLINE Server::~Server() { stop(); }
+
+DFLOW_INLINE std::shared_ptr<SessionTarget> Server::target(std::vector<std::string> filters) const {
+  return std::make_shared<detail::ClusterTarget>(state_, std::move(filters), false);
+}
+
+DFLOW_INLINE int Server::join() {
+  state_->join();
+  return 0;
+}
+
+DFLOW_INLINE void Server::stop() { state_->stop(); }
+DFLOW_INLINE const std::string& Server::task() const noexcept { return state_->task; }
+DFLOW_INLINE const std::string& Server::address() const noexcept { return state_->address; }
+DFLOW_INLINE std::uint64_t Server::incarnation() const noexcept { return state_->options.incarnation; }
+DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Server::devices() const noexcept { return state_->devices; }
+
+DFLOW_INLINE std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options) {
+  return std::make_shared<detail::ClusterTarget>(
+      std::make_shared<Server::State>(cluster, std::move(options), false), std::vector<std::string>(), true);
+}
+
+}  // namespace dflow::net

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <dflow/base/function_ref.hpp>
+#include <dflow/kernels/op_set.hpp>
+#include <dflow/net/connection.hpp>
+#include <dflow/net/messages.hpp>
+#include <dflow/net/step_table.hpp>
+#include <dflow/session/part_compiler.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// What this task does for others: it lists its devices, compiles shares of their steps, runs them, and hands over
+/// tensors. The sessions of others live here until they close them or their connection is gone; the variables that
+/// their steps have made live as long as the devices.
+///
+/// Thread safety: safe. No function blocks; what takes long runs in the pool.
+class Worker : public std::enable_shared_from_this<Worker> {
+ public:
+  struct Options {
+    std::string task;
+    std::uint64_t incarnation = 0;
+    std::vector<std::shared_ptr<Device>> devices;
+    OpSet ops = standard_ops;
+    std::shared_ptr<ThreadPool> pool;  ///< compiles shares and runs the units of steps
+    std::shared_ptr<Clock> clock;
+    std::shared_ptr<StepTable> steps;
+    // Limits on what one client may keep here.
+    std::size_t max_sessions = 1024;
+    std::size_t max_shares = 65536;
+  };
+
+  /// Errors: those of `PartCompiler`.
+  explicit Worker(Options options);
+  ~Worker();
+
+  /// False, and nothing is done, if the method is none of a worker's.
+  bool handle(const TaskIdentity& client, Incoming& request, Responder& respond);
+  /// Forgets the client's sessions and ends its steps.
+  void forget_client(const TaskIdentity& client, const Status& why);
+  /// Ends all steps; none begins any more.
+  void stop(const Status& why);
+
+ private:
+  class Share;
+  struct Session;
+  struct Run;
+  using ClientId = std::pair<std::string, std::uint64_t>;  ///< task and incarnation
+
+  void list_devices(Responder respond);
+  void register_share(const ClientId& client, Incoming request, Responder respond);
+  void forget_share(const ClientId& client, const ShareName& name);
+  void close_session(const ClientId& client, std::uint64_t session);
+  void run_share(const ClientId& client, Incoming request, Responder respond);
+  void cancel_step(const CancelStep& cancel);
+  void receive_tensor(Incoming request, Responder respond);
+  std::shared_ptr<CompiledStep> compile(Session& session, const SharePartitions& partitions);
+  void start(std::shared_ptr<Run> run);
+  void finish(const std::shared_ptr<Run>& run, const Status& status);
+  /// Ends the runs that `is_meant`.
+  void cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why);
+  static std::string owner_of(const ClientId& client);
+
+  const Options options_;
+  std::mutex mutex_;
+  Status stopped_;
+  std::map<ClientId, std::unordered_map<std::uint64_t, std::shared_ptr<Session>>> sessions_;
+  std::unordered_multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step
+};
+
+/// The reply to `receive_tensor`.
+Outgoing tensor_reply(AnyTensor tensor, bool is_dead);
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/worker.ipp>
+#endif

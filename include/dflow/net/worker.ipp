@@ -1,0 +1,388 @@
+#pragma once
+
+#include <dflow/net/worker.hpp>
+#include <dflow/op/import.hpp>
+#include <dflow/passes/prune.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace dflow::net {
+
+/// A share of a step: runs that come while it is compiled wait for that.
+class Worker::Share {
+ public:
+  /// Null, and `run` is kept, as long as it is compiled. Errors: what compiling it threw.
+  std::shared_ptr<CompiledStep> step_for(const std::shared_ptr<Run>& run) {
+    const std::lock_guard lock(mutex_);
+    throw_if_error(status_);
+    if (step_ == nullptr) waiting_.push_back(run);
+    return step_;
+  }
+
+  /// Returns the runs that have waited.
+  std::vector<std::shared_ptr<Run>> set(std::shared_ptr<CompiledStep> step, const Status& status) {
+    const std::lock_guard lock(mutex_);
+    step_ = std::move(step);
+    status_ = status;
+    return std::move(waiting_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<CompiledStep> step_;
+  Status status_;
+  std::vector<std::shared_ptr<Run>> waiting_;
+};
+
+/// What one session of a client's keeps here.
+struct Worker::Session {
+  explicit Session(std::unique_ptr<PartCompiler> with) : compiler(std::move(with)) {}
+
+  const std::unique_ptr<PartCompiler> compiler;
+  std::mutex mutex;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Share>> shares;
+};
+
+/// One run of a share.
+struct Worker::Run {
+  RunShare request;
+  std::string owner;
+  Responder respond;
+  std::shared_ptr<Session> session;
+  std::shared_ptr<Share> share;
+  std::shared_ptr<CompiledStep> step;
+  std::unique_ptr<CompiledStep::Memory> memory;
+  std::shared_ptr<StepHandle> handle;
+};
+
+DFLOW_INLINE Worker::Worker(Options options) : options_(std::move(options)) {
+  // Errors of the devices' tables show here, and not with the first session.
+  static_cast<void>(PartCompiler(options_.devices, options_.ops.kernels(), {options_.pool.get()}));
+}
+
+DFLOW_INLINE Worker::~Worker() = default;
+
+DFLOW_INLINE std::string Worker::owner_of(const ClientId& client) { return str_cat(client.first, ";", client.second); }
+
+DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, Responder& respond) {
+  const ClientId id{client.task, client.incarnation};
+  switch (static_cast<Method>(request.method)) {
+    case Method::list_devices:
+      list_devices(std::move(respond));
+      return true;
+    case Method::register_share:
+      register_share(id, std::move(request), std::move(respond));
+      return true;
+    case Method::forget_share:
+      forget_share(id, from_body<ShareName>(request.body));
+      respond(Outgoing());
+      return true;
+    case Method::close_session:
+      close_session(id, from_body<ShareName>(request.body).session);
+      respond(Outgoing());
+      return true;
+    case Method::run_share:
+      run_share(id, std::move(request), std::move(respond));
+      return true;
+    case Method::cancel_step:
+      cancel_step(from_body<CancelStep>(request.body));
+      respond(Outgoing());
+      return true;
+    case Method::receive_tensor:
+      receive_tensor(std::move(request), std::move(respond));
+      return true;
+  }
+  return false;
+}
+
+DFLOW_INLINE void Worker::list_devices(Responder respond) {
+  DeviceList list;
+  for (const std::shared_ptr<Device>& device : options_.devices) list.devices.push_back(device->info());
+  respond(Outgoing{to_body(list), {}});
+}
+
+// ---- shares ----
+
+DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming request, Responder respond) {
+  const ShareName name = from_body<ShareName>(request.body);
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_error(stopped_);
+    auto& of_client = sessions_[client];
+    std::shared_ptr<Session>& found = of_client[name.session];
+    if (found == nullptr) {
+      if (of_client.size() > options_.max_sessions) {
+        of_client.erase(name.session);
+        throw_error(resource_exhausted(str_cat("more than ", options_.max_sessions, " sessions of one client")));
+      }
+      found = std::make_shared<Session>(
+          std::make_unique<PartCompiler>(options_.devices, options_.ops.kernels(),
+                                         PartCompiler::Options{options_.pool.get(), options_.clock.get()}));
+    }
+    session = found;
+  }
+  auto share = std::make_shared<Share>();
+  {
+    const std::lock_guard lock(session->mutex);
+    if (session->shares.size() >= options_.max_shares) {
+      throw_error(resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
+    }
+    if (!session->shares.try_emplace(name.share, share).second) {
+      throw_error(already_exists(str_cat("share ", name.share, " is registered already")));
+    }
+  }
+  options_.pool->schedule([self = shared_from_this(), session, share, payload = std::move(request.payload),
+                           respond = std::move(respond)]() mutable {
+    std::shared_ptr<CompiledStep> step;
+    Status status;
+    try {
+      const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
+      step = self->compile(*session, from_body<SharePartitions>(bytes));
+    } catch (...) {
+      status = status_of_current_exception().with_task(self->options_.task);
+    }
+    const std::vector<std::shared_ptr<Run>> waiting = share->set(step, status);
+    if (status.ok()) {
+      respond(Outgoing());
+    } else {
+      respond(status);
+    }
+    for (const std::shared_ptr<Run>& run : waiting) {
+      run->step = step;
+      if (status.ok()) {
+        self->start(run);
+      } else {
+        run->respond(status);
+      }
+    }
+  });
+}
+
+DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, const SharePartitions& partitions) {
+  auto step = std::make_shared<CompiledStep>();
+  step->pool = options_.pool.get();
+  for (const SharePartitions::Partition& partition : partitions.partitions) {
+    const auto device = std::find_if(options_.devices.begin(), options_.devices.end(),
+                                     [&](const auto& candidate) { return candidate->name() == partition.device; });
+    if (device == options_.devices.end()) {
+      throw_error(not_found(str_cat("this task has no device '", partition.device, "'")));
+    }
+    Graph graph;
+    const std::vector<Operation> operations =
+        import_graph_into(graph, partition.part.graph, options_.ops.ops(), {.is_part_of_step = true});
+    std::unordered_map<std::string_view, NodeId> by_name;
+    for (std::size_t i = 0; i < operations.size(); ++i) {
+      by_name.emplace(partition.part.graph.nodes[i].name, operations[i].node_id());
+    }
+    std::vector<NodeId> targets;
+    for (const std::string& target : partition.part.targets) {
+      const auto found = by_name.find(target);
+      if (found == by_name.end()) throw_error(invalid_argument(str_cat("target '", target, "' is not in the part")));
+      targets.push_back(found->second);
+    }
+    Partition part;
+    part.device = static_cast<std::size_t>(device - options_.devices.begin());
+    part.graph = prune(*graph.store(), {}, {}, targets);
+    for (StepNode& node : part.graph.nodes) node.placed_on = static_cast<std::int32_t>(part.device);
+    step->parts.push_back(session.compiler->compile(std::move(part), {}, nullptr));
+  }
+  step->uses_rendezvous = true;
+  step->settle();
+  return step;
+}
+
+DFLOW_INLINE void Worker::forget_share(const ClientId& client, const ShareName& name) {
+  std::shared_ptr<Session> session;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto of_client = sessions_.find(client);
+    if (of_client == sessions_.end()) return;
+    const auto found = of_client->second.find(name.session);
+    if (found == of_client->second.end()) return;
+    session = found->second;
+  }
+  std::shared_ptr<Share> share;  // goes without the lock
+  const std::lock_guard lock(session->mutex);
+  const auto found = session->shares.find(name.share);
+  if (found == session->shares.end()) return;
+  share = std::move(found->second);
+  session->shares.erase(found);
+}
+
+DFLOW_INLINE void Worker::close_session(const ClientId& client, std::uint64_t session) {
+  std::shared_ptr<Session> closed;
+  const std::lock_guard lock(mutex_);
+  const auto of_client = sessions_.find(client);
+  if (of_client == sessions_.end()) return;
+  const auto found = of_client->second.find(session);
+  if (found == of_client->second.end()) return;
+  closed = std::move(found->second);
+  of_client->second.erase(found);
+  if (of_client->second.empty()) sessions_.erase(of_client);
+}
+
+DFLOW_INLINE void Worker::forget_client(const TaskIdentity& client, const Status& why) {
+  const ClientId id{client.task, client.incarnation};
+  std::unordered_map<std::uint64_t, std::shared_ptr<Session>> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = sessions_.find(id);
+    if (found != sessions_.end()) {
+      closed = std::move(found->second);
+      sessions_.erase(found);
+    }
+  }
+  cancel_runs([&](const Run& run) { return run.owner == owner_of(id); }, why);
+  options_.steps->cancel_all_of(owner_of(id), why);
+}
+
+// ---- runs ----
+
+DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming request, Responder respond) {
+  auto run = std::make_shared<Run>();
+  run->request = from_body<RunShare>(request.body);
+  run->owner = owner_of(client);
+  const ShareName name = run->request.name;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_error(stopped_);
+    const auto of_client = sessions_.find(client);
+    if (of_client != sessions_.end()) {
+      const auto found = of_client->second.find(name.session);
+      if (found != of_client->second.end()) run->session = found->second;
+    }
+  }
+  if (run->session != nullptr) {
+    const std::lock_guard lock(run->session->mutex);
+    const auto found = run->session->shares.find(name.share);
+    if (found != run->session->shares.end()) run->share = found->second;
+  }
+  if (run->share == nullptr) throw_error(not_found(str_cat("share ", name.share, " is not registered here")));
+  run->respond = std::move(respond);
+  try {
+    run->step = run->share->step_for(run);
+  } catch (...) {
+    return run->respond(status_of_current_exception());
+  }
+  if (run->step != nullptr) start(std::move(run));
+}
+
+DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
+  try {
+    run->memory = run->step->take_memory();
+    StepHandle::Options options;
+    options.id = run->request.step;
+    options.clock = options_.clock;
+    if (run->request.time_left_ns > 0) {
+      options.deadline = options_.clock->after(std::chrono::nanoseconds(run->request.time_left_ns));
+    }
+    options.trace = run->request.trace;
+    const std::shared_ptr<StepRendezvous> rendezvous = options_.steps->begin(options.id, run->owner);
+    options.rendezvous = rendezvous;
+    run->handle = std::make_shared<StepHandle>(std::move(options));
+    for (PushedTensor& pushed : run->request.pushed) {
+      throw_if_error(rendezvous->send(RendezvousKey::parse(pushed.key).value(), std::move(pushed.tensor), pushed.is_dead));
+    }
+    const std::span<AnyTensor> none;
+    run->step->fill(*run->handle, *run->memory, none, none);
+    {
+      const std::lock_guard lock(mutex_);
+      throw_if_error(stopped_);
+      running_.emplace(run->request.step, run);
+    }
+  } catch (...) {
+    if (run->memory != nullptr) run->step->give_back(std::move(run->memory), true);
+    run->handle = nullptr;
+    return run->respond(status_of_current_exception().with_task(options_.task));
+  }
+  const std::shared_ptr<StepHandle> handle = run->handle;
+  handle->start([self = shared_from_this(), run](const Status& status) { self->finish(run, status); });
+}
+
+DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = running_.equal_range(run->request.step);
+    const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second == run; });
+    if (found != end) running_.erase(found);
+  }
+  RunShareReply reply;
+  if (run->request.trace && run->handle->stats() != nullptr) reply.stats = run->handle->stats()->finish();
+  run->step->give_back(std::move(run->memory), !status.ok());
+  run->handle = nullptr;
+  if (status.ok()) {
+    run->respond(Outgoing{to_body(reply), {}});
+  } else {
+    run->respond(status.with_task(options_.task));
+  }
+}
+
+DFLOW_INLINE void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why) {
+  std::vector<std::shared_ptr<StepHandle>> handles;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [step, run] : running_) {
+      if (run->handle != nullptr && is_meant(*run)) handles.push_back(run->handle);
+    }
+  }
+  for (const std::shared_ptr<StepHandle>& handle : handles) handle->cancel(why);
+}
+
+DFLOW_INLINE void Worker::cancel_step(const CancelStep& cancel) {
+  const Status why = cancel.why.ok() ? cancelled("the step was cancelled") : cancel.why;
+  cancel_runs([&](const Run& run) { return run.request.step == cancel.step; }, why);
+  options_.steps->cancel(cancel.step, why);
+}
+
+DFLOW_INLINE void Worker::stop(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_.ok()) return;
+    stopped_ = why;
+  }
+  cancel_runs([](const Run&) { return true; }, why);
+  options_.steps->cancel_all(why);
+}
+
+// ---- tensors ----
+
+DFLOW_INLINE Outgoing tensor_reply(AnyTensor tensor, bool is_dead) {
+  if (is_dead) return {to_body(TensorHead{true, DType::invalid, {}}), {}};
+  detail::check_travels(tensor);
+  Outgoing reply;
+  reply.body = to_body(TensorHead{false, tensor.dtype(), tensor.shape()});
+  if (tensor.dtype() == DType::string) {
+    auto bytes = std::make_shared<const std::string>(encode_strings(tensor));
+    reply.payload.parts.push_back(detail::as_byte_span(*bytes));
+    reply.payload.owner = std::move(bytes);
+  } else if (tensor.bytes() != 0) {
+    reply.payload.parts.push_back({static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()});
+    reply.payload.owner = std::make_shared<const AnyTensor>(std::move(tensor));
+  }
+  return reply;
+}
+
+DFLOW_INLINE void Worker::receive_tensor(Incoming request, Responder respond) {
+  const ReceiveTensor receive = from_body<ReceiveTensor>(request.body);
+  const RendezvousKey key = RendezvousKey::parse(receive.key).value();
+  if (detail::task_of(key.source_device()) != options_.task) {
+    throw_error(invalid_argument(str_cat("'", receive.key, "' is not sent by ", options_.task)));
+  }
+  if (key.source_incarnation() != options_.incarnation) {
+    throw_error(aborted(str_cat(options_.task, " has been started anew: it is no longer the one that '",
+                                key.tensor_name(), "' was to come from")));
+  }
+  options_.steps->serve(receive.step, key, request.cancellation,
+                        [respond = std::move(respond)](Status status, AnyTensor tensor, bool is_dead) mutable {
+                          if (!status.ok()) return respond(std::move(status));
+                          try {
+                            respond(tensor_reply(std::move(tensor), is_dead));
+                          } catch (...) {
+                            respond(status_of_current_exception());
+                          }
+                        });
+}
+
+}  // namespace dflow::net

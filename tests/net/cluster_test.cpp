@@ -1,0 +1,277 @@
+#include <dflow/net/server.hpp>
+
+#include <catch2/catch.hpp>
+#include <dflow/dflow.hpp>
+
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cluster_harness.hpp"
+
+namespace df = dflow;
+using df::testing::MemoryCluster;
+
+TEST_CASE("a step runs over two tasks: what one computes the other reads") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {2});
+  const auto there = [&] {
+    const auto on = graph.device("/job:ps/task:0");
+    return x * 2.0f;
+  }();
+  const auto here = [&] {
+    const auto on = graph.device("/job:worker/task:0");
+    return there + 1.0f;
+  }();
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  for (int i = 0; i < 3; ++i) {
+    const auto value = static_cast<float>(i);
+    const df::Tensor<float> got = session.run({{x, df::Tensor<float>({2}, {value, 10})}}, here);
+    CHECK(got(0) == 2 * value + 1);
+    CHECK(got(1) == 21);
+  }
+  const auto [a, b] = session.run({{x, df::Tensor<float>({2}, {1, 2})}}, there, here);
+  CHECK(a(1) == 4);
+  CHECK(b(1) == 5);
+}
+
+TEST_CASE("variables on a parameter server are shared by the sessions of all tasks") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 2}});
+  const auto build = [](df::Graph& graph) {
+    const auto on = graph.device("/job:ps/task:0");
+    return df::Variable<float>(graph, df::Tensor<float>({2}, {1, 2}), {.name = "w"});
+  };
+  df::Graph first_graph, second_graph;
+  auto first = build(first_graph), second = build(second_graph);
+  const auto add = first.assign_add(df::constant(first_graph, df::Tensor<float>({2}, {10, 20})));
+  df::Session first_session(first_graph, {.target = cluster.server("worker", 0).target()});
+  df::Session second_session(second_graph, {.target = cluster.server("worker", 1).target()});
+  CHECK_THROWS_WITH(second_session.run(second.read()), Catch::Contains("w") && Catch::Contains("/job:ps"));
+  first_session.run(df::initialize_variables(first_graph));
+  for (int i = 0; i < 3; ++i) first_session.run(add);
+  CHECK(second_session.run(second.read())(1) == 62);
+}
+
+TEST_CASE("a model trains over two parameter servers as it does alone, bit for bit") {
+  const auto losses = [](df::Graph& graph, df::SessionOptions options, const std::vector<std::string>& places) {
+    auto x = df::placeholder<float>(graph, {4, 3});
+    std::vector<df::Variable<float>> variables;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto on = graph.device(places[i]);
+      variables.emplace_back(graph, df::Tensor<float>::full(i == 0 ? df::Shape({3, 5}) : df::Shape({5, 2}), 0.1f + 0.2f * i),
+                             df::VariableOptions{.name = "w" + std::to_string(i)});
+    }
+    const auto on = graph.device(places[2]);
+    auto y = df::matmul(df::tanh(df::matmul(x, variables[0])), variables[1]);
+    auto loss = df::reduce_mean(df::square(y - 0.5f));
+    auto train = df::train::Adam(0.05f).minimize(loss);
+    df::Session session(graph, std::move(options));
+    session.run(df::initialize_variables(graph));
+    df::Tensor<float> batch({4, 3});
+    for (std::size_t i = 0; i < 12; ++i) batch.span()[i] = 0.1f * static_cast<float>(i) - 0.6f;
+    std::vector<float> values;
+    for (int i = 0; i < 20; ++i) values.push_back(session.run({{x, batch}}, loss, train).scalar());
+    return values;
+  };
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  df::Graph spread, alone;
+  const std::vector<float> got = losses(spread, {.target = cluster.server("worker", 0).target()},
+                                        {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0"});
+  const std::vector<float> expected = losses(alone, {}, {"", "", ""});
+  CHECK(got == expected);
+  CHECK(got.back() < got.front());
+}
+
+TEST_CASE("tensors of all sizes and element types travel, also empty ones and strings") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  std::vector<df::AnyOutput> sent;
+  std::vector<df::AnyTensor> fed;
+  std::vector<df::Feed> feeds;
+  df::for_each_type<df::AllTypes>([&]<class T>() {
+    for (const std::int64_t size : {0, 1, 1000, 40'000}) {
+      auto x = df::placeholder<T>(graph, {df::dynamic});
+      df::Tensor<T> value(df::Shape({size}));
+      if constexpr (std::is_same_v<T, std::string>) {
+        for (auto& text : value.span()) text = "text " + std::to_string(&text - value.span().data());
+      } else {
+        for (auto& element : value.span()) element = T{};
+        if (size > 0) value.span().back() = static_cast<T>(1);
+      }
+      const auto on = graph.device("/job:ps/task:0");
+      sent.push_back(df::identity(x));
+      fed.push_back(value);
+      feeds.push_back({x, value});
+    }
+  });
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  std::vector<df::AnyTensor> got(sent.size());
+  session.run_erased({}, nullptr, feeds, sent, {}, got);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    INFO(fed[i].to_string(2));
+    CHECK(df::bitwise_equal(got[i], fed[i]));
+  }
+}
+
+TEST_CASE("an error in another task is the step's, with op, node, device, task and the line of the program") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<std::int32_t>(graph, {});
+  const auto on = graph.device("/job:ps/task:0");
+  const auto bad = df::gather(df::constant(graph, df::Tensor<float>({2}, {1, 2})), x);
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  try {
+    static_cast<void>(session.run({{x, df::Tensor<std::int32_t>(7)}}, bad));
+    FAIL("the index was taken");
+  } catch (const df::Error& error) {
+    const df::Status& status = error.status();
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(std::string(status.device()).find("/job:ps/replica:0/task:0") == 0);
+    CHECK(status.task() == "/job:ps/replica:0/task:0");
+    CHECK_FALSE(status.node().empty());
+    CHECK(std::string(status.where().file_name()).find("cluster_test") != std::string::npos);
+  }
+  CHECK(session.run({{x, df::Tensor<std::int32_t>(1)}}, bad).scalar() == 2);
+}
+
+TEST_CASE("a session whose tasks have not been started fails at its deadline, with the list of them") {
+  df::net::ServerOptions options;
+  MemoryCluster cluster({{"worker", 1}}, options);
+  df::net::ClusterSpec spec = cluster.spec_of("worker", 0);
+  spec.add_task("ps", 0, "nowhere0");
+  spec.add_task("ps", 1, "nowhere1");
+  cluster.stop("worker", 0);
+  cluster.options().startup_timeout = std::chrono::milliseconds(200);
+  df::net::Server server(spec, cluster.options());
+  df::Graph graph;
+  try {
+    df::Session session(graph, {.target = server.target()});
+    FAIL("a session was made");
+  } catch (const df::Error& error) {
+    CHECK(error.code() == df::Code::unavailable);
+    CHECK_THAT(error.what(), Catch::Contains("2 of 2") && Catch::Contains("/job:ps/replica:0/task:0") &&
+                                 Catch::Contains("/job:ps/replica:0/task:1"));
+  }
+  CHECK_NOTHROW(df::Session(graph, {.target = server.target({"/job:worker"})}));
+}
+
+TEST_CASE("a step that waits in another task ends at its deadline, when it is stopped, and leaves nothing behind") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  // Nobody sends what is received there.
+  const auto on = graph.device("/job:ps/task:0");
+  auto x = df::placeholder<float>(graph, {});
+  auto y = df::identity(x);
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  CHECK(session.run({{x, df::Tensor<float>(1.0f)}}, y).scalar() == 1);
+  CHECK_THROWS_AS(session.run(df::RunOptions{.deadline = std::chrono::nanoseconds(1)}, {{x, df::Tensor<float>(1.0f)}}, y),
+                  df::Error);
+  CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, y).scalar() == 2);
+}
+
+TEST_CASE("a parameter server that stops is named, and a session made anew goes on when it is back") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  const auto on = graph.device("/job:ps/task:0");
+  df::Variable<float> w(graph, df::Tensor<float>(5.0f), {.name = "w"});
+  const auto read = w.read();
+  auto session = std::make_unique<df::Session>(graph, df::SessionOptions{.target = cluster.server("worker", 0).target()});
+  session->run(df::initialize_variables(graph));
+  CHECK(session->run(read).scalar() == 5);
+  cluster.stop("ps", 0);
+  try {
+    static_cast<void>(session->run(read));
+    FAIL("a server that has stopped has answered");
+  } catch (const df::Error& error) {
+    CHECK(error.code() == df::Code::unavailable);
+    CHECK_THAT(error.what(), Catch::Contains("/job:ps/replica:0/task:0"));
+  }
+  cluster.start("ps", 0);
+  // What it held is gone: never silent zeros.
+  // As soon as the old connections are known to be gone.
+  const auto error_of_run = [&] {
+    try {
+      static_cast<void>(session->run(read));
+      return df::Status();
+    } catch (const df::Error& error) {
+      return error.status();
+    }
+  };
+  df::Status error;
+  do {
+    error = error_of_run();
+  } while (error.code() == df::Code::unavailable);
+  CHECK(error.code() == df::Code::aborted);
+  CHECK_THAT(error.to_string(), Catch::Contains("started anew"));
+  session = std::make_unique<df::Session>(graph, df::SessionOptions{.target = cluster.server("worker", 0).target()});
+  CHECK_THROWS_AS(session->run(read), df::Error);
+  session->run(df::initialize_variables(graph));
+  CHECK(session->run(read).scalar() == 5);
+}
+
+TEST_CASE("asynchronous and prepared steps run over tasks, three at once from three threads") {
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto y = [&] {
+    const auto on = graph.device("/job:ps/task:0");
+    return x * 3.0f;
+  }();
+  auto z = [&] {
+    const auto on = graph.device("/job:ps/task:1");
+    return y + 1.0f;
+  }();
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  auto step = session.prepare(df::feeds(x), df::fetches(z));
+  std::vector<std::future<int>> wrong;
+  for (int t = 0; t < 3; ++t) {
+    wrong.push_back(std::async(std::launch::async, [&, t] {
+      int count = 0;
+      for (int i = 0; i < 100; ++i) {
+        const auto value = static_cast<float>(1000 * t + i);
+        count += step(df::Tensor<float>(value)).scalar() != 3 * value + 1;
+      }
+      return count;
+    }));
+  }
+  for (auto& count : wrong) CHECK(count.get() == 0);
+  std::promise<float> result;
+  session.run_async({{x, df::Tensor<float>(2.0f)}},
+                    [&](const df::Status& status, const df::Tensor<float>& value) {
+                      result.set_value(status.ok() ? value.scalar() : -1);
+                    },
+                    z);
+  CHECK(result.get_future().get() == 7);
+}
+
+TEST_CASE("a client that is no task runs steps on a cluster") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto y = x * 2.0f;
+  df::Session session(graph, {.target = df::net::connect(cluster.spec(), cluster.options())});
+  CHECK(session.run({{x, df::Tensor<float>(4.0f)}}, y).scalar() == 8);
+  CHECK(session.devices().empty());
+}
+
+TEST_CASE("servers start and stop cleanly, with sessions and steps under way") {
+  for (int i = 0; i < 20; ++i) {
+    MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+    df::Graph graph;
+    auto x = df::placeholder<float>(graph, {});
+    const auto on = graph.device("/job:ps/task:0");
+    auto y = x * 2.0f;
+    df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+    std::vector<std::future<void>> ended;
+    for (int k = 0; k < 3; ++k) {
+      auto promise = std::make_shared<std::promise<void>>();
+      ended.push_back(promise->get_future());
+      session.run_async({{x, df::Tensor<float>(4.0f)}},
+                        [promise](const df::Status&, const df::Tensor<float>&) { promise->set_value(); }, y);
+    }
+    if (i % 2 == 0) cluster.stop("ps", 0);
+    for (auto& end : ended) end.get();
+  }
+}
