@@ -1,2 +1,2 @@
-#include <dflow/net/asio_address.ipp>
-#include <dflow/net/asio_transport.ipp>
+#include <dflow/net/asio/asio_address.ipp>
+#include <dflow/net/asio/asio_transport.ipp>

@@ -1,6 +1,6 @@
-#include <dflow/net/connection.ipp>
-#include <dflow/net/frame_stream.ipp>
-#include <dflow/net/handshake.ipp>
-#include <dflow/net/identity.ipp>
 #include <dflow/net/messages.ipp>
+#include <dflow/net/protocol/connection.ipp>
+#include <dflow/net/protocol/frame_stream.ipp>
+#include <dflow/net/protocol/handshake.ipp>
+#include <dflow/net/protocol/identity.ipp>
 #include <dflow/net/step_table.ipp>

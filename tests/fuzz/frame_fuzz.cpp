@@ -1,7 +1,7 @@
 // Reads bytes as the header of a frame, once as they are and once with its checksum made right.
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/net/frame.hpp>
+#include <dflow/net/protocol/frame.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,8 +3,8 @@
 
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/net/memory_transport.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/transport/memory_transport.hpp>
 
 #include <memory>
 #include <mutex>
@@ -35,8 +35,8 @@ class MemoryCluster {
   explicit MemoryCluster(std::vector<std::pair<std::string, int>> jobs, net::ServerOptions options = {}) {
     options_ = std::move(options);
     if (options_.transport == nullptr) {
-      options_.transport =
-          std::make_shared<net::MemoryTransport>(std::make_shared<WorkStealingPool>(2, ThreadPoolOptions{.name = "io"}));
+      options_.transport = std::make_shared<net::MemoryTransport>(
+          std::make_shared<WorkStealingPool>(2, ThreadPoolOptions{.name = "io"}));
     }
     options_.num_threads = 2;
     options_.startup_timeout = std::chrono::seconds(20);

@@ -60,7 +60,8 @@ TEST_CASE("a model trains over two parameter servers as it does alone, bit for b
     std::vector<df::Variable<float>> variables;
     for (std::size_t i = 0; i < 2; ++i) {
       const auto on = graph.device(places[i]);
-      variables.emplace_back(graph, df::Tensor<float>::full(i == 0 ? df::Shape({3, 5}) : df::Shape({5, 2}), 0.1f + 0.2f * i),
+      variables.emplace_back(graph,
+                             df::Tensor<float>::full(i == 0 ? df::Shape({3, 5}) : df::Shape({5, 2}), 0.1f + 0.2f * i),
                              df::VariableOptions{.name = "w" + std::to_string(i)});
     }
     const auto on = graph.device(places[2]);
@@ -166,8 +167,9 @@ TEST_CASE("a step that waits in another task ends at its deadline, when it is st
   auto y = df::identity(x);
   df::Session session(graph, {.target = cluster.server("worker", 0).target()});
   CHECK(session.run({{x, df::Tensor<float>(1.0f)}}, y).scalar() == 1);
-  CHECK_THROWS_AS(session.run(df::RunOptions{.deadline = std::chrono::nanoseconds(1)}, {{x, df::Tensor<float>(1.0f)}}, y),
-                  df::Error);
+  CHECK_THROWS_AS(
+      session.run(df::RunOptions{.deadline = std::chrono::nanoseconds(1)}, {{x, df::Tensor<float>(1.0f)}}, y),
+      df::Error);
   CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, y).scalar() == 2);
 }
 
@@ -177,7 +179,8 @@ TEST_CASE("a parameter server that stops is named, and a session made anew goes 
   const auto on = graph.device("/job:ps/task:0");
   df::Variable<float> w(graph, df::Tensor<float>(5.0f), {.name = "w"});
   const auto read = w.read();
-  auto session = std::make_unique<df::Session>(graph, df::SessionOptions{.target = cluster.server("worker", 0).target()});
+  auto session =
+      std::make_unique<df::Session>(graph, df::SessionOptions{.target = cluster.server("worker", 0).target()});
   session->run(df::initialize_variables(graph));
   CHECK(session->run(read).scalar() == 5);
   cluster.stop("ps", 0);
@@ -238,11 +241,12 @@ TEST_CASE("asynchronous and prepared steps run over tasks, three at once from th
   }
   for (auto& count : wrong) CHECK(count.get() == 0);
   std::promise<float> result;
-  session.run_async({{x, df::Tensor<float>(2.0f)}},
-                    [&](const df::Status& status, const df::Tensor<float>& value) {
-                      result.set_value(status.ok() ? value.scalar() : -1);
-                    },
-                    z);
+  session.run_async(
+      {{x, df::Tensor<float>(2.0f)}},
+      [&](const df::Status& status, const df::Tensor<float>& value) {
+        result.set_value(status.ok() ? value.scalar() : -1);
+      },
+      z);
   CHECK(result.get_future().get() == 7);
 }
 
@@ -268,8 +272,9 @@ TEST_CASE("servers start and stop cleanly, with sessions and steps under way") {
     for (int k = 0; k < 3; ++k) {
       auto promise = std::make_shared<std::promise<void>>();
       ended.push_back(promise->get_future());
-      session.run_async({{x, df::Tensor<float>(4.0f)}},
-                        [promise](const df::Status&, const df::Tensor<float>&) { promise->set_value(); }, y);
+      session.run_async(
+          {{x, df::Tensor<float>(4.0f)}},
+          [promise](const df::Status&, const df::Tensor<float>&) { promise->set_value(); }, y);
     }
     if (i % 2 == 0) cluster.stop("ps", 0);
     for (auto& end : ended) end.get();

@@ -40,12 +40,20 @@ net::DeviceList two_devices() {
 }
 
 net::SharePartitions one_part() {
-  dflow::NodeDef x{.name = "x", .op = "Const"};
+  dflow::NodeDef x;
+  x.name = "x";
+  x.op = "Const";
   x.types = {{"dtype", DType::float32}};
   x.attrs = {{"value", AnyTensor(Tensor<float>({2}, {1, 2}))}};
-  dflow::NodeDef both{.name = "a + b", .op = "Identity", .inputs = {"x"}};
+  dflow::NodeDef both;
+  both.name = "a + b";
+  both.op = "Identity";
+  both.inputs = {"x"};
   net::SharePartitions share;
-  share.partitions.push_back({"/job:ps/replica:0/task:1/device:CPU:0", {{.nodes = {x, both}}, {"a + b"}}});
+  net::SharePartitions::Partition& part = share.partitions.emplace_back();
+  part.device = "/job:ps/replica:0/task:1/device:CPU:0";
+  part.part.graph.nodes = {x, both};
+  part.part.targets = {"a + b"};
   return share;
 }
 

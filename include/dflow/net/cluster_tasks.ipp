@@ -22,7 +22,8 @@ struct DeviceSurvey {
   std::map<std::string, std::uint64_t> incarnations;
   std::size_t num_asked = 0;
 
-  void answer(const std::string& task, const Status& status, std::vector<DeviceInfo> devices, std::uint64_t incarnation) {
+  void answer(const std::string& task, const Status& status, std::vector<DeviceInfo> devices,
+              std::uint64_t incarnation) {
     bool is_last = false;
     {
       const std::lock_guard lock(mutex);
@@ -89,7 +90,8 @@ DFLOW_INLINE ClusterTasks::ClusterTasks(Options options, const std::vector<std::
       if (status.code() != Code::unavailable && status.code() != Code::deadline_exceeded) all_unavailable = false;
     }
     if (!all_unavailable) throw_error(survey->failed.begin()->second.with_task(survey->failed.begin()->first));
-    throw_error(unavailable(str_cat(survey->failed.size(), " of ", tasks.size(), " other tasks are missing: ", missing)));
+    throw_error(
+        unavailable(str_cat(survey->failed.size(), " of ", tasks.size(), " other tasks are missing: ", missing)));
   }
   state_->incarnations = survey->incarnations;
   for (const std::string& task : tasks) {
@@ -154,7 +156,8 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   /// runs. Errors: Aborted if the task is not the one that the session was made with.
   Status register_on(const std::shared_ptr<Connection>& connection) {
     if (connection->peer().incarnation != state_->incarnations.at(task_)) {
-      return aborted(str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
+      return aborted(
+                 str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
           .with_task(task_);
     }
     const std::lock_guard lock(mutex_);  // so that no run is sent before it

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/net/connection.hpp>
+#include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
-#include <dflow/net/transport.hpp>
+#include <dflow/net/transport/transport.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -16,9 +16,9 @@
 
 namespace dflow::net {
 
-/// The connections of this task with others, by the others' names: two with each, so that what is small and urgent never
-/// stands behind a large tensor. Each is opened when it is first needed, by whoever needs it, and serves both sides; one
-/// that is lost is opened anew when it is needed again.
+/// The connections of this task with others, by the others' names: two with each, so that what is small and urgent
+/// never stands behind a large tensor. Each is opened when it is first needed, by whoever needs it, and serves both
+/// sides; one that is lost is opened anew when it is needed again.
 ///
 /// Thread safety: safe. Completions run on I/O threads, and inside a call where there is nothing to wait for.
 class Peers final : public TensorSource, public std::enable_shared_from_this<Peers> {
@@ -60,7 +60,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// An open connection, else null.
   std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
   /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
-  /// then. Errors, given to `done`: Unavailable naming the task, also for one that has no address and has not connected.
+  /// then. Errors, given to `done`: Unavailable naming the task, also for one that has no address and has not
+  /// connected.
   void connect(const std::string& task, Channel channel, Done done, Clock::time_point until = {});
   /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);

@@ -130,8 +130,9 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Du
     const Clock::time_point next = self->options_.connection.clock->after(self->jittered(backoff));
     const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
     if (!may_pass || next >= until) {
-      return self->opened(place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
-                          nullptr);
+      return self->opened(
+          place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
+          nullptr);
     }
     self->options_.connection.clock->schedule_at(
         next, [self, place, until, longer = std::min(2 * backoff, self->options_.max_backoff)] {
@@ -139,20 +140,20 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Du
         });
   };
   options_.transport->connect(
-      options_.addresses.at(place.first), std::min(timeout, std::max(until, clock.after(options_.min_backoff))), *stream,
-      [self = shared_from_this(), stream, place, failed = std::move(failed)](Status status) mutable {
+      options_.addresses.at(place.first), std::min(timeout, std::max(until, clock.after(options_.min_backoff))),
+      *stream, [self = shared_from_this(), stream, place, failed = std::move(failed)](Status status) mutable {
         if (!status.ok()) return failed(std::move(status));
         ConnectionOptions options = self->options_.connection;
         options.channel = place.second;
         options.expected_peer = place.first;
-        Connection::open(std::move(*stream), Role::connector, std::move(options),
-                         std::make_shared<Link>(self->weak_from_this(), self->service_),
-                         [self, place, failed = std::move(failed)](Status opened,
-                                                                   std::shared_ptr<Connection> connection) mutable {
-                           if (!opened.ok()) return failed(std::move(opened));
-                           self->add(connection);
-                           self->opened(place, {}, std::move(connection));
-                         });
+        Connection::open(
+            std::move(*stream), Role::connector, std::move(options),
+            std::make_shared<Link>(self->weak_from_this(), self->service_),
+            [self, place, failed = std::move(failed)](Status opened, std::shared_ptr<Connection> connection) mutable {
+              if (!opened.ok()) return failed(std::move(opened));
+              self->add(connection);
+              self->opened(place, {}, std::move(connection));
+            });
       });
 }
 
@@ -232,7 +233,8 @@ struct ReceivedTensor {
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(static_cast<std::size_t>(head.shape.num_elements()), size_of(head.dtype), &bytes) ||
         bytes != size) {
-      throw_error(data_loss(str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
+      throw_error(data_loss(
+          str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
     }
     Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
     tensor = AnyTensor(head.dtype, head.shape, allocator);
@@ -270,9 +272,9 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
   received->args = args;
   received->done = std::move(done);
   received->key = key.tensor_name();
-  const bool is_small =
-      args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
-      static_cast<std::uint64_t>(args.shape.to_shape().num_elements()) <= options_.small_tensor_bytes / size_of(args.dtype);
+  const bool is_small = args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
+                        static_cast<std::uint64_t>(args.shape.to_shape().num_elements()) <=
+                            options_.small_tensor_bytes / size_of(args.dtype);
   Call call;
   call.method = static_cast<std::uint16_t>(Method::receive_tensor);
   call.message.body = to_body(ReceiveTensor{step, key.text()});

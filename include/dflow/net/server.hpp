@@ -79,9 +79,9 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// For `SessionOptions::target`, also of several sessions. With `filters` a session knows those other tasks alone that
-  /// one of these matches ("/job:ps", "/job:worker/task:0"), and waits for no other. It keeps the server's parts alive,
-  /// but runs nothing in other tasks any more once the server has stopped.
+  /// For `SessionOptions::target`, also of several sessions. With `filters` a session knows those other tasks alone
+  /// that one of these matches ("/job:ps", "/job:worker/task:0"), and waits for no other. It keeps the server's parts
+  /// alive, but runs nothing in other tasks any more once the server has stopped.
   std::shared_ptr<SessionTarget> target(std::vector<std::string> filters = {}) const;
 
   /// Blocks until `stop` is called. Returns 0, for main.
@@ -103,8 +103,8 @@ class Server {
   std::shared_ptr<State> state_;
 };
 
-/// A client of a cluster that is no task of it: for `SessionOptions::target` in a process that lends no device. `cluster`
-/// need not name a task of this process. Errors: as of `Server`.
+/// A client of a cluster that is no task of it: for `SessionOptions::target` in a process that lends no device.
+/// `cluster` need not name a task of this process. Errors: as of `Server`.
 std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options = {});
 
 }  // namespace dflow::net

@@ -5,7 +5,7 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
-#include <dflow/net/asio_transport.hpp>
+#include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
@@ -100,8 +100,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
           device->context().incarnation == o.incarnation) {
         continue;
       }
-      throw_error(invalid_argument(str_cat("the device '", device == nullptr ? "null" : device->name(),
-                                           "' is not of ", task, " and of its incarnation")));
+      throw_error(invalid_argument(str_cat("the device '", device == nullptr ? "null" : device->name(), "' is not of ",
+                                           task, " and of its incarnation")));
     }
   }
 
@@ -249,8 +249,8 @@ DFLOW_INLINE std::uint64_t Server::incarnation() const noexcept { return state_-
 DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Server::devices() const noexcept { return state_->devices; }
 
 DFLOW_INLINE std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options) {
-  return std::make_shared<detail::ClusterTarget>(
-      std::make_shared<Server::State>(cluster, std::move(options), false), std::vector<std::string>(), true);
+  return std::make_shared<detail::ClusterTarget>(std::make_shared<Server::State>(cluster, std::move(options), false),
+                                                 std::vector<std::string>(), true);
 }
 
 }  // namespace dflow::net

@@ -2,8 +2,8 @@
 
 #include <dflow/base/function_ref.hpp>
 #include <dflow/kernels/op_set.hpp>
-#include <dflow/net/connection.hpp>
 #include <dflow/net/messages.hpp>
+#include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/session/part_compiler.hpp>
 

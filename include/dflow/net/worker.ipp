@@ -117,9 +117,8 @@ DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming reques
         of_client.erase(name.session);
         throw_error(resource_exhausted(str_cat("more than ", options_.max_sessions, " sessions of one client")));
       }
-      found = std::make_shared<Session>(
-          std::make_unique<PartCompiler>(options_.devices, options_.ops.kernels(),
-                                         PartCompiler::Options{options_.pool.get(), options_.clock.get()}));
+      found = std::make_shared<Session>(std::make_unique<PartCompiler>(
+          options_.devices, options_.ops.kernels(), PartCompiler::Options{options_.pool.get(), options_.clock.get()}));
     }
     session = found;
   }
@@ -283,7 +282,8 @@ DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
     options.rendezvous = rendezvous;
     run->handle = std::make_shared<StepHandle>(std::move(options));
     for (PushedTensor& pushed : run->request.pushed) {
-      throw_if_error(rendezvous->send(RendezvousKey::parse(pushed.key).value(), std::move(pushed.tensor), pushed.is_dead));
+      throw_if_error(
+          rendezvous->send(RendezvousKey::parse(pushed.key).value(), std::move(pushed.tensor), pushed.is_dead));
     }
     const std::span<AnyTensor> none;
     run->step->fill(*run->handle, *run->memory, none, none);

@@ -13,9 +13,9 @@ namespace dflow {
 
 struct ImportOptions {
   /// Names of the imported nodes become "prefix/name"; the prefix is made unique. Empty: names stay as they are.
-  std::string prefix;
+  std::string prefix = {};
   /// Edges of the GraphDef ("x", "x:1", or "^x" for control) and what takes their place in the graph.
-  std::vector<std::pair<std::string, AnyOutput>> input_map;
+  std::vector<std::pair<std::string, AnyOutput>> input_map = {};
   /// The def is part of a step (`to_step_graph_def`): names of its nodes may be several legal names joined by " + ", as
   /// passes make them, and longer than others.
   bool is_part_of_step = false;

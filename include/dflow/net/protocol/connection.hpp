@@ -1,0 +1,217 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/core/cancellation.hpp>
+#include <dflow/net/protocol/frame_stream.hpp>
+#include <dflow/net/protocol/handshake.hpp>
+#include <dflow/net/transport/transport.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// Where the bytes that follow a message land.
+struct PayloadMemory {
+  std::span<std::byte> bytes;
+  /// Keeps them as long as the connection may write there, also when the call was given up.
+  std::shared_ptr<void> owner;
+};
+
+/// A message to send: a small body, and bytes that are sent from where they are.
+struct Outgoing {
+  std::string body;
+  Payload payload;
+};
+
+/// A request to the other side.
+struct Call {
+  std::uint16_t method = 0;
+  Outgoing message;
+  Clock::time_point deadline = Clock::never;
+  CancellationToken cancellation = {};
+  /// Says where the reply's payload goes, when its body has come: called on an I/O thread, at most once. Null: a
+  /// payload is an error.
+  UniqueFunction<StatusOr<PayloadMemory>(std::string_view body, std::uint64_t size)> place_payload = nullptr;
+};
+
+/// Called exactly once, from any thread, when the reply is complete with its payload, or with the error.
+using CallDone = UniqueFunction<void(Status status, std::string body)>;
+
+/// A request of the other side.
+struct Incoming {
+  std::uint16_t method = 0;
+  std::string body;
+  std::vector<std::byte> payload;
+  /// Cancelled when nobody waits for the reply any more.
+  CancellationToken cancellation;
+};
+
+class Connection;
+
+/// Answers one request, from any thread, at any time. The first answer counts; dropped without one it says Internal.
+class Responder {
+ public:
+  Responder() = default;
+  Responder(std::weak_ptr<Connection> connection, std::uint64_t request) noexcept
+      : connection_(std::move(connection)), request_(request), is_due_(true) {}
+  Responder(Responder&& other) noexcept
+      : connection_(std::move(other.connection_)),
+        request_(other.request_),
+        is_due_(std::exchange(other.is_due_, false)) {}
+  Responder& operator=(Responder&& other) noexcept;
+  ~Responder();
+
+  void operator()(StatusOr<Outgoing> reply);
+
+ private:
+  std::weak_ptr<Connection> connection_;
+  std::uint64_t request_ = 0;
+  bool is_due_ = false;
+};
+
+/// How two tasks are connected.
+struct ConnectionOptions {
+  TaskIdentity self;
+  /// What both sides must know; empty: whoever can connect is let in.
+  std::string secret;
+  Channel channel = Channel::control;  ///< of a connector
+  std::string expected_peer;           ///< the task that a connector wants; empty: whoever answers
+  std::shared_ptr<Clock> clock;
+  std::function<std::uint64_t()> random;                ///< numbers of 64 random bits
+  std::function<void(std::string_view)> log = nullptr;  ///< gets a line for each peer that is refused or misbehaves
+  std::uint64_t max_body_bytes = std::uint64_t{16} << 20;
+  std::uint64_t max_request_payload_bytes = std::uint64_t{4} << 30;
+  std::size_t max_calls = 65536;  ///< under way, each way
+  /// Bytes of payloads that may be on their way to this side.
+  std::uint64_t window_bytes = std::uint64_t{8} << 20;
+  std::uint64_t chunk_bytes = std::uint64_t{256} << 10;
+  /// A silent peer is asked for a sign of life, and given up when nothing has come for so long.
+  Duration heartbeat_interval = std::chrono::seconds(2);
+  Duration heartbeat_timeout = std::chrono::seconds(10);
+  Duration handshake_timeout = std::chrono::seconds(10);
+};
+
+/// Requests and replies between two tasks over one stream, both ways alike. docs/wire-format.md says what goes over it.
+///
+/// - Requests and replies overtake the payloads of others, which go in chunks, by turns, as far as the receiver has
+///   given credit for: so a peer that does not read costs no more here than references to what is to be sent.
+/// - A payload is sent from its own memory and received into the memory that the receiver wants it in.
+/// - When the stream ends, is silent for too long or carries nonsense, all calls end with Unavailable or DataLoss,
+/// naming
+///   the task, and requests of the peer are cancelled. It is the end of the connection.
+///
+/// Thread safety: all functions may be called from any thread. Callbacks come from I/O threads and those that call,
+/// cancel or keep the time, never with a lock held; they must be short and must not block.
+class Connection final : public std::enable_shared_from_this<Connection>, private FrameSink {
+ public:
+  /// Told of what the peer does. Requests come one after the other.
+  class Handler {
+   public:
+    Handler() = default;
+    Handler(const Handler&) = delete;
+    Handler& operator=(const Handler&) = delete;
+    virtual ~Handler();
+    virtual void on_request(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) = 0;
+    /// Once, if it had been open.
+    virtual void on_closed(Connection& connection, const Status& why) = 0;
+  };
+  using Opened = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
+
+  /// Makes the handshake; `done` is called once, with the connection or why there is none: what `Handshake` says;
+  /// DeadlineExceeded; Unavailable.
+  static void open(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
+                   std::shared_ptr<Handler> handler, Opened done);
+
+  Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options, std::shared_ptr<Handler> handler,
+             Opened done);
+  ~Connection();
+
+  /// Errors, given to `done`: the peer's; DeadlineExceeded, the token's; Unavailable for a connection that has ended;
+  /// ResourceExhausted for more than `max_calls`, InvalidArgument for a body over `max_body_bytes`.
+  void call(Call call, CallDone done);
+  /// Tells the peer why, and ends it.
+  void close(const Status& why);
+
+  bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
+  /// Precondition of these: it has been open.
+  const TaskIdentity& peer() const noexcept { return handshake_.peer().self; }
+  Channel channel() const noexcept { return channel_; }
+
+ private:
+  friend class Responder;
+  struct Pending;
+  struct Inbound;
+
+  void start();
+  void read_next();
+  void on_read(const Status& status);
+  void flush();
+  void send(FrameType type, std::uint64_t request, std::string body, std::uint16_t flags = 0);
+  void reply(std::uint64_t request, StatusOr<Outgoing> outcome);
+  void send_message(FrameType type, std::uint64_t request, std::uint16_t flags, std::string body, Payload payload);
+  void give_up(std::uint64_t request, Status status);
+  void finish_call(std::uint64_t request, Status status, std::string body);
+  void fail(Status status, bool tell_peer);
+  void keep_alive();
+  void schedule_keep_alive();
+  std::string peer_name() const;
+
+  // FrameSink
+  void on_frame(const FrameHeader& header, std::string payload) override;
+  std::span<std::byte> on_chunk(const FrameHeader& header) override;
+  void on_chunk_end(const FrameHeader& header) override;
+
+  void take_hello(std::string_view bytes);
+  void take_proof(std::string_view bytes);
+  void take_request(const FrameHeader& header, std::string_view payload);
+  void take_reply(const FrameHeader& header, std::string_view payload);
+  void deliver_request(std::uint64_t request, std::uint16_t method, std::string body, std::vector<std::byte> payload);
+  void complete(std::uint64_t key);
+
+  const std::unique_ptr<Stream> stream_;
+  const ConnectionOptions options_;
+  const Channel own_channel_;
+  const std::shared_ptr<Handler> handler_;
+  std::atomic<bool> is_open_{false};
+  std::atomic<std::int64_t> last_heard_{0};  ///< of the clock, in its ticks
+
+  // Of the thread that reads.
+  Handshake handshake_;
+  Channel channel_;
+  bool has_hello_ = false;
+  FrameReader reader_;
+  std::size_t read_count_ = 0;
+  std::unordered_map<std::uint64_t, Inbound> inbound_;  ///< payloads under way, by request and direction
+  std::uint64_t window_left_;
+  std::uint64_t taken_ = 0;  ///< bytes of chunks that no credit was given back for
+
+  std::mutex mutex_;  ///< guards what follows
+  Opened opened_;
+  Status closed_;
+  FrameWriter writer_;
+  bool is_writing_ = false;
+  bool has_sent_proof_ = false;
+  std::uint64_t next_request_ = 1;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;
+  std::unordered_map<std::uint64_t, CancellationSource> requests_;  ///< of the peer, not answered yet
+  TimerId timer_{};
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/protocol/connection.ipp>
+#endif

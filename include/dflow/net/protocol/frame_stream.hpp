@@ -1,0 +1,132 @@
+#pragma once
+
+#include <dflow/net/protocol/frame.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// Bytes that are sent from where they are.
+struct Payload {
+  std::vector<std::span<const std::byte>> parts;
+  std::shared_ptr<const void> owner;  ///< keeps them
+
+  std::uint64_t size() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const std::span<const std::byte> part : parts) bytes += part.size();
+    return bytes;
+  }
+};
+
+/// What frames are read into.
+class FrameSink {
+ public:
+  /// A frame that is no chunk. What is thrown goes to who reads.
+  virtual void on_frame(const FrameHeader& header, std::string payload) = 0;
+  /// A chunk begins: where its bytes go, as many as the header says; none: nobody wants them.
+  virtual std::span<std::byte> on_chunk(const FrameHeader& header) = 0;
+  virtual void on_chunk_end(const FrameHeader& header) = 0;
+
+ protected:
+  ~FrameSink() = default;
+};
+
+/// Takes a stream of bytes apart into frames. Small reads come through one buffer; the bytes of a large chunk are read
+/// to where they are wanted. A body is believed as its bytes arrive.
+///
+/// Thread safety: one thread at a time.
+class FrameReader {
+ public:
+  FrameReader(FrameSink& sink, std::uint64_t max_body_bytes, std::uint64_t max_chunk_bytes);
+
+  /// Where the next bytes are to be read.
+  std::span<std::byte> room() noexcept;
+  /// So many have been. Errors: what read_frame_header() throws; DataLoss for a wrong checksum; what the sink throws.
+  void take(std::size_t count);
+
+ private:
+  enum class State : std::uint8_t { header, body, chunk };
+  std::size_t buffered() const noexcept { return end_ - begin_; }
+  bool step();
+  void begin_frame();
+  void finish_frame();
+
+  FrameSink& sink_;
+  const std::uint64_t max_body_bytes_;
+  const std::uint64_t max_chunk_bytes_;
+  std::vector<std::byte> buffer_;
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  State state_ = State::header;
+  FrameHeader header_;
+  std::string body_;
+  std::span<std::byte> target_;  ///< of a chunk; empty: it is skipped
+  std::uint64_t done_ = 0;       ///< bytes of the payload that have come
+  std::uint32_t checksum_ = 0;
+  bool reads_direct_ = false;  ///< room() was in the target
+};
+
+/// Puts frames in the order in which they go: what is no chunk first, then chunks of all payloads by turns, as far as
+/// there is credit.
+///
+/// Thread safety: one thread at a time.
+class FrameWriter {
+ public:
+  /// What goes in one write, and what keeps it.
+  struct Batch {
+    std::vector<std::span<const std::byte>> parts;
+    std::deque<FrameHeaderBytes> headers;
+    std::vector<std::string> bodies;
+    std::vector<std::shared_ptr<const void>> owners;
+
+    void clear();
+  };
+
+  explicit FrameWriter(std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
+
+  void add(FrameHeader header, std::string body);
+  /// `header` is that of its chunks, without length and checksum.
+  void add_payload(const FrameHeader& header, Payload payload);
+  /// Forgets what has not been sent of that payload. True if there was something.
+  bool drop_payload(const FrameHeader& header);
+  void add_credit(std::uint64_t bytes) noexcept { credit_ += bytes; }
+  std::uint64_t credit() const noexcept { return credit_; }
+
+  /// False if there is nothing that can go now.
+  bool next(Batch& batch);
+  std::size_t num_queued() const noexcept { return frames_.size() + payloads_.size(); }
+  void clear();
+
+ private:
+  static constexpr std::uint64_t max_batch_bytes = std::uint64_t{1} << 20;
+  struct Frame {
+    FrameHeader header;
+    std::string body;
+  };
+  struct Sending {
+    FrameHeader header;
+    Payload payload;
+    std::size_t part = 0;
+    std::size_t offset = 0;  ///< in that part
+  };
+  std::uint64_t add_chunk(Sending& sending, Batch& batch);
+
+  const std::uint64_t chunk_bytes_;
+  std::uint64_t credit_ = 0;
+  std::deque<Frame> frames_;
+  std::list<Sending> payloads_;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/protocol/frame_stream.ipp>
+#endif

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/net/protocol/frame_stream.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace dflow::net {
+
+// ---- FrameReader ----
+
+namespace detail {
+inline constexpr std::size_t read_buffer_bytes = std::size_t{64} << 10;
+}  // namespace detail
+
+DFLOW_INLINE FrameReader::FrameReader(FrameSink& sink, std::uint64_t max_body_bytes, std::uint64_t max_chunk_bytes)
+    : sink_(sink),
+      max_body_bytes_(max_body_bytes),
+      max_chunk_bytes_(max_chunk_bytes),
+      buffer_(detail::read_buffer_bytes) {}
+
+DFLOW_INLINE std::span<std::byte> FrameReader::room() noexcept {
+  // Only a chunk leaves nothing in the buffer before it is complete.
+  reads_direct_ = state_ == State::chunk && !target_.empty();
+  if (reads_direct_) return target_.subspan(static_cast<std::size_t>(done_));
+  if (buffered() == 0) begin_ = end_ = 0;
+  if (begin_ > 0 && end_ == buffer_.size()) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, buffered());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  return std::span(buffer_).subspan(end_);
+}
+
+DFLOW_INLINE void FrameReader::take(std::size_t count) {
+  if (reads_direct_) {
+    checksum_ = crc32c_extend(checksum_, target_.subspan(static_cast<std::size_t>(done_), count));
+    done_ += count;
+    if (done_ == header_.length) finish_frame();
+    return;
+  }
+  end_ += count;
+  while (step()) {
+  }
+}
+
+/// True if there may be more to do with what is buffered.
+DFLOW_INLINE bool FrameReader::step() {
+  if (state_ == State::header) {
+    if (buffered() < FrameHeader::size) return false;
+    begin_frame();
+    return true;
+  }
+  const std::size_t count = std::min<std::uint64_t>(buffered(), header_.length - done_);
+  const std::span<const std::byte> bytes = std::span(buffer_).subspan(begin_, count);
+  checksum_ = crc32c_extend(checksum_, bytes);
+  if (state_ == State::body) {
+    body_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  } else if (!target_.empty() && count != 0) {
+    std::memcpy(target_.data() + done_, bytes.data(), count);
+  }
+  begin_ += count;
+  done_ += count;
+  if (done_ < header_.length) return false;
+  finish_frame();
+  return true;
+}
+
+DFLOW_INLINE void FrameReader::begin_frame() {
+  const auto bytes = std::span(buffer_).subspan(begin_).first<FrameHeader::size>();
+  header_ = read_frame_header(bytes, std::max(max_body_bytes_, max_chunk_bytes_));
+  begin_ += FrameHeader::size;
+  done_ = 0;
+  checksum_ = 0;
+  const bool is_chunk = header_.type == FrameType::chunk;
+  if (const std::uint64_t most = is_chunk ? max_chunk_bytes_ : max_body_bytes_; header_.length > most) {
+    throw_error(out_of_range(str_cat("a frame of ", header_.length, " bytes, more than ", most)));
+  }
+  state_ = is_chunk ? State::chunk : State::body;
+  body_.clear();
+  target_ = {};
+  if (is_chunk) target_ = sink_.on_chunk(header_);
+}
+
+DFLOW_INLINE void FrameReader::finish_frame() {
+  if (checksum_ != header_.checksum) throw_error(data_loss("the payload of a frame has a wrong checksum"));
+  const bool is_chunk = state_ == State::chunk;
+  state_ = State::header;
+  target_ = {};
+  if (is_chunk) {
+    sink_.on_chunk_end(header_);
+  } else {
+    sink_.on_frame(header_, std::exchange(body_, {}));
+  }
+}
+
+// ---- FrameWriter ----
+
+DFLOW_INLINE void FrameWriter::Batch::clear() {
+  parts.clear();
+  headers.clear();
+  bodies.clear();
+  owners.clear();
+}
+
+DFLOW_INLINE void FrameWriter::add(FrameHeader header, std::string body) {
+  frames_.push_back({header, std::move(body)});
+}
+
+DFLOW_INLINE void FrameWriter::add_payload(const FrameHeader& header, Payload payload) {
+  payloads_.push_back({header, std::move(payload)});
+}
+
+DFLOW_INLINE bool FrameWriter::drop_payload(const FrameHeader& header) {
+  return std::erase_if(payloads_, [&](const Sending& sending) { return sending.header == header; }) != 0;
+}
+
+DFLOW_INLINE void FrameWriter::clear() {
+  frames_.clear();
+  payloads_.clear();
+}
+
+DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
+  std::uint64_t bytes = 0;
+  batch.bodies.reserve(frames_.size());  // bodies do not move: parts point into short ones
+  for (; !frames_.empty(); frames_.pop_front()) {
+    Frame& frame = frames_.front();
+    batch.bodies.push_back(std::move(frame.body));
+    const std::span<const std::byte> body = std::as_bytes(std::span(batch.bodies.back()));
+    describe_payload(frame.header, {&body, 1});
+    batch.parts.emplace_back(batch.headers.emplace_back(to_bytes(frame.header)));
+    if (!body.empty()) batch.parts.push_back(body);
+    bytes += FrameHeader::size + body.size();
+  }
+  while (!payloads_.empty() && credit_ > 0 && bytes < max_batch_bytes) {
+    Sending& sending = payloads_.front();
+    bytes += add_chunk(sending, batch);
+    if (sending.part == sending.payload.parts.size()) {
+      batch.owners.push_back(std::move(sending.payload.owner));
+      payloads_.pop_front();
+    } else {
+      if (batch.owners.empty() || batch.owners.back() != sending.payload.owner) {
+        batch.owners.push_back(sending.payload.owner);
+      }
+      payloads_.splice(payloads_.end(), payloads_, payloads_.begin());
+    }
+  }
+  return !batch.parts.empty();
+}
+
+/// Of as many bytes as a chunk, and the credit, allow.
+DFLOW_INLINE std::uint64_t FrameWriter::add_chunk(Sending& sending, Batch& batch) {
+  std::uint64_t room = std::min(chunk_bytes_, credit_);
+  const std::size_t at = batch.parts.size();
+  batch.parts.emplace_back();
+  for (; room > 0 && sending.part < sending.payload.parts.size();) {
+    const std::span<const std::byte> part = sending.payload.parts[sending.part].subspan(sending.offset);
+    const std::size_t count = static_cast<std::size_t>(std::min<std::uint64_t>(room, part.size()));
+    if (count != 0) batch.parts.push_back(part.first(count));
+    room -= count;
+    sending.offset += count;
+    if (count == part.size()) {
+      ++sending.part;
+      sending.offset = 0;
+    }
+  }
+  FrameHeader header = sending.header;
+  describe_payload(header, std::span(batch.parts).subspan(at + 1));
+  credit_ -= header.length;
+  batch.parts[at] = batch.headers.emplace_back(to_bytes(header));
+  return FrameHeader::size + header.length;
+}
+
+}  // namespace dflow::net

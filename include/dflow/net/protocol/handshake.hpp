@@ -1,0 +1,82 @@
+#pragma once
+
+#include <dflow/base/sha256.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/net/protocol/identity.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace dflow::net {
+
+/// Which side of a connection: each proves as such that it knows the secret, so that no proof can be sent back to who
+/// made it.
+enum class Role : std::uint8_t { connector = 1, acceptor = 2 };
+
+/// What a connection between two tasks is for.
+enum class Channel : std::uint8_t {
+  control = 1,  ///< what is small and urgent
+  data = 2,     ///< large tensors
+};
+
+/// The first frame of either side.
+struct Hello {
+  Role role = Role::connector;
+  Channel channel = Channel::control;  ///< as the connector has it
+  TaskIdentity self;
+  std::string wanted;              ///< the task that the connector wants to reach; empty: whoever answers
+  std::uint64_t window_bytes = 0;  ///< of chunks that may be on their way to this side
+  std::array<std::byte, 32> nonce{};
+
+  std::string to_bytes() const;
+  /// Errors: DataLoss and OutOfRange for what is no hello.
+  static Hello from_bytes(std::string_view bytes);
+};
+
+/// What both sides do before anything else: they tell each other who they are, and prove over all that was said that
+/// they know the cluster's secret. The proof is HMAC-SHA-256 over the role of who makes it, the connector's hello and
+/// the acceptor's.
+///
+/// Thread safety: one thread at a time.
+class Handshake {
+ public:
+  struct Options {
+    Role role = Role::connector;
+    Channel channel = Channel::control;
+    TaskIdentity self;
+    std::string secret;
+    std::string wanted;  ///< of a connector
+    std::uint64_t window_bytes = 0;
+    std::function<std::uint64_t()> random;
+  };
+
+  explicit Handshake(const Options& options);
+
+  const std::string& hello() const noexcept { return own_; }
+  /// The proof to send. Errors: InvalidArgument, FailedPrecondition, Unauthenticated and DataLoss say why a peer with
+  /// that hello is refused.
+  Sha256Digest take_hello(std::string_view bytes);
+  /// Errors: Unauthenticated unless it is the peer's proof. Precondition: its hello was taken.
+  void take_proof(std::string_view bytes) const;
+  /// Precondition: the peer's hello was taken.
+  const Hello& peer() const noexcept { return peer_; }
+
+ private:
+  Sha256Digest proof_of(Role role) const;
+
+  std::string secret_;
+  Hello self_;
+  Hello peer_;
+  std::string own_;
+  std::string theirs_;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/protocol/handshake.ipp>
+#endif

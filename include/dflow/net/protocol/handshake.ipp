@@ -1,0 +1,106 @@
+#pragma once
+
+#include <dflow/net/protocol/handshake.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+namespace dflow::net {
+
+DFLOW_INLINE std::string Hello::to_bytes() const {
+  std::string bytes;
+  ByteWriter out(bytes);
+  out.u8(static_cast<std::uint8_t>(role));
+  out.u8(static_cast<std::uint8_t>(channel));
+  out.bytes(nonce);
+  self.write(out);
+  out.string(wanted);
+  out.u64(window_bytes);
+  return bytes;
+}
+
+DFLOW_INLINE Hello Hello::from_bytes(std::string_view bytes) {
+  ByteReader in(bytes);
+  Hello hello;
+  const std::uint8_t role = in.u8(), channel = in.u8();
+  if (role < 1 || role > 2 || channel < 1 || channel > 2)
+    throw_error(data_loss("a hello of an unknown role or channel"));
+  hello.role = static_cast<Role>(role);
+  hello.channel = static_cast<Channel>(channel);
+  std::ranges::copy(in.bytes(hello.nonce.size()), hello.nonce.begin());
+  hello.self = TaskIdentity::read(in);
+  const std::string_view wanted = in.string();
+  if (wanted.size() > TaskIdentity::max_name_bytes)
+    throw_error(out_of_range("the name of the wanted task is too long"));
+  hello.wanted = wanted;
+  hello.window_bytes = in.u64();
+  in.expect_end();
+  return hello;
+}
+
+DFLOW_INLINE Handshake::Handshake(const Options& options) : secret_(options.secret) {
+  self_.role = options.role;
+  self_.channel = options.channel;
+  self_.self = options.self;
+  self_.wanted = options.wanted;
+  self_.window_bytes = options.window_bytes;
+  for (std::size_t i = 0; i < self_.nonce.size(); i += sizeof(std::uint64_t)) {
+    const std::uint64_t number = options.random();
+    std::memcpy(&self_.nonce[i], &number, sizeof number);
+  }
+  own_ = self_.to_bytes();
+}
+
+DFLOW_INLINE Sha256Digest Handshake::take_hello(std::string_view bytes) {
+  peer_ = Hello::from_bytes(bytes);
+  theirs_ = bytes;
+  const TaskIdentity &us = self_.self, &them = peer_.self;
+  if (peer_.role == self_.role) throw_error(unauthenticated("the peer plays our own part in the handshake"));
+  if (peer_.nonce == self_.nonce) throw_error(unauthenticated("the peer sends our own hello back"));
+  if (them.cluster != us.cluster) {
+    throw_error(failed_precondition(
+        str_cat("'", them.task, "' belongs to cluster '", them.cluster, "', and this is '", us.cluster, "'")));
+  }
+  const bool connects = self_.role == Role::connector;
+  const std::string& wanted = connects ? self_.wanted : peer_.wanted;
+  const std::string& reached = connects ? them.task : us.task;
+  if (!wanted.empty() && wanted != reached) {
+    throw_error(failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "'")));
+  }
+  if (them.op_fingerprint != us.op_fingerprint) {
+    throw_error(failed_precondition(
+        str_cat("'", them.task, "' has other ops than '", us.task, "': both must be built with the same op table")));
+  }
+  return proof_of(self_.role);
+}
+
+DFLOW_INLINE void Handshake::take_proof(std::string_view bytes) const {
+  const Sha256Digest expected = proof_of(peer_.role);
+  if (bytes.size() == expected.size()) {
+    Sha256Digest got;
+    std::memcpy(got.data(), bytes.data(), got.size());
+    if (constant_time_equal(got, expected)) return;
+  }
+  throw_error(unauthenticated(str_cat("'", peer_.self.task, "' does not know the cluster's secret")));
+}
+
+DFLOW_INLINE Sha256Digest Handshake::proof_of(Role role) const {
+  const bool connects = self_.role == Role::connector;
+  const std::string &first = connects ? own_ : theirs_, &second = connects ? theirs_ : own_;
+  HmacSha256 proof(secret_);
+  const auto add_size = [&](std::size_t size) {
+    const std::uint64_t number = size;
+    proof.update(std::as_bytes(std::span(&number, 1)));
+  };
+  proof.update("dflow handshake 1");
+  const auto label = static_cast<char>(role);
+  proof.update(std::string_view(&label, 1));
+  add_size(first.size());
+  proof.update(first);
+  add_size(second.size());
+  proof.update(second);
+  return proof.digest();
+}
+
+}  // namespace dflow::net

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace dflow::net {
+
+/// Who a task says it is when it is connected with another.
+///
+/// Thread safety: a value type.
+struct TaskIdentity {
+  static constexpr std::size_t max_name_bytes = 1024;
+
+  std::string cluster;  ///< only tasks of one cluster speak with each other
+  std::string task;     ///< "/job:ps/replica:0/task:1"
+  /// Different after each start of the task.
+  std::uint64_t incarnation = 0;
+  /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs.
+  std::uint64_t op_fingerprint = 0;
+
+  void write(ByteWriter& out) const;
+  /// Errors: DataLoss for what is cut short; OutOfRange for longer names.
+  static TaskIdentity read(ByteReader& in);
+  friend bool operator==(const TaskIdentity&, const TaskIdentity&) = default;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/protocol/identity.ipp>
+#endif
