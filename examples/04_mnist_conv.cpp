@@ -1,17 +1,17 @@
 // Trains a model on handwritten digits: by default on the 1,797 small ones that come along, with --data on MNIST.
 
 #include <dflow/dflow.hpp>
-#include <dflow/io/labelled_images.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 
 #include <CLI/CLI.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <string>
 #include <utility>
+
+#include "digits.hpp"
 
 namespace df = dflow;
 
@@ -27,43 +27,14 @@ struct Flags {
   int threads = 0;
 };
 
-struct Sets {
-  df::LabelledImages train;
-  df::LabelledImages test;
-};
-
-/// MNIST's own split, or a fifth of the digits, picked at random, for the test.
-Sets read_sets(const Flags& flags) {
-  df::PosixFileSystem files;
-  if (!flags.data.empty())
-    return {df::read_mnist(files, flags.data, "train"), df::read_mnist(files, flags.data, "t10k")};
-  const auto digits = df::read_digits(files, DFLOW_EXAMPLES_DATA_DIR "/optdigits.csv.gz");
-  df::train::Minibatches all(digits.size(), digits.size(), flags.seed);
-  const auto order = all.next();
-  const df::LabelledImages shuffled{df::train::rows_of(digits.images, order), df::train::rows_of(digits.labels, order)};
-  const std::int64_t split = digits.size() * 4 / 5;
-  return {df::slice(shuffled, 0, split), df::slice(shuffled, split, digits.size())};
-}
-
-df::Output<float> logits_of(const std::string& model, const df::Output<float>& images,
-                            const df::Output<bool>& training) {
-  using df::Activation;
-  if (model == "softmax") return df::dense(df::flatten(images), 10);
-  if (model == "mlp") return df::dense(df::dense(df::flatten(images), 512, {.activation = Activation::relu}), 10);
-  auto low = df::max_pool(df::conv2d(images, 32, 3, {.activation = Activation::relu}), 2);
-  auto high = df::max_pool(df::conv2d(low, 64, 3, {.activation = Activation::relu}), 2);
-  auto hidden = df::dense(df::flatten(high), 128, {.activation = Activation::relu});
-  return df::dense(df::dropout(hidden, 0.5f, df::Training(training)), 10);
-}
-
 double train_and_test(const Flags& flags) {
-  const auto sets = read_sets(flags);
+  const auto sets = digits::read_sets(flags.data, flags.seed);
   df::Graph graph({.seed = flags.seed});
   const auto& shape = sets.train.images.shape();
   auto images = df::placeholder<float>(graph, {df::dynamic, shape[1], shape[2], shape[3]});
   auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
   auto training = df::placeholder<bool>(graph, df::Shape{});
-  auto logits = logits_of(flags.model, images, training);
+  auto logits = digits::logits_of(flags.model, images, training);
   auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(logits, labels));
   auto accuracy = df::accuracy(logits, labels);
 
@@ -94,14 +65,9 @@ double train_and_test(const Flags& flags) {
     df::PosixFileSystem().write_file_atomically(flags.trace, df::chrome_trace(metadata.stats));
     std::printf("wrote %s\n", flags.trace.c_str());
   }
-  double hits = 0;
-  for (std::int64_t begin = 0; begin < sets.test.size(); begin += 1000) {
-    const auto part = df::slice(sets.test, begin, std::min(begin + 1000, sets.test.size()));
-    const auto share =
-        session.run({{images, part.images}, {labels, part.labels}, {training, false}}, accuracy).scalar();
-    hits += static_cast<double>(share) * static_cast<double>(part.size());
-  }
-  return hits / static_cast<double>(sets.test.size());
+  return digits::accuracy_on(sets.test, [&](const df::LabelledImages& part) {
+    return session.run({{images, part.images}, {labels, part.labels}, {training, false}}, accuracy).scalar();
+  });
 }
 
 }  // namespace

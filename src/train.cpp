@@ -10,3 +10,4 @@
 #include <dflow/train/regularizers.ipp>
 #include <dflow/train/replica_device.ipp>
 #include <dflow/train/schedules.ipp>
+#include <dflow/train/supervisor.ipp>

@@ -12,3 +12,4 @@
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/replica_device.hpp>
 #include <dflow/train/schedules.hpp>
+#include <dflow/train/supervisor.hpp>

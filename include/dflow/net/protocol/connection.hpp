@@ -192,6 +192,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Handshake handshake_;
   Channel channel_;
   bool has_hello_ = false;
+  bool is_farewell_ = false;  ///< the peer has said that it goes
   FrameReader reader_;
   std::size_t read_count_ = 0;
   std::unordered_map<std::uint64_t, Inbound> inbound_;  ///< payloads under way, by request and direction

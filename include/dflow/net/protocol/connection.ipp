@@ -170,7 +170,7 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
     reader_.take(read_count_);
   } catch (...) {
     const Status error = status_of_current_exception();
-    if (is_open() && options_.log)
+    if (is_open() && !is_farewell_ && options_.log)
       options_.log(str_cat("the connection with ", peer_name(), " ends: ", error.to_string()));
     return fail(error, true);
   }
@@ -222,6 +222,7 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
       ByteReader in(payload);
       const Status why = read_status(in);
       in.expect_end();
+      is_farewell_ = true;
       throw_error(why.ok() ? unavailable(str_cat(peer_name(), " has closed the connection")) : why);
     }
     default:
