@@ -248,3 +248,57 @@ TEST_CASE("paths are joined", "[file_system]") {
   CHECK(join_path("a", "/c") == "/c");
   CHECK(join_path("", "c") == "c");
 }
+
+TEST_CASE("a loss of power takes what was not synced, names and contents apart") {
+  for (const CrashOutcome outcome :
+       {CrashOutcome{}, CrashOutcome{true, false}, CrashOutcome{false, true}, CrashOutcome{true, true}}) {
+    MemoryFileSystem files;
+    const auto kept = files.open_for_appending("kept");
+    kept->append("synced");
+    kept->sync();
+    files.sync_directory(".");
+    kept->append(" and not");
+    files.open_for_appending("new")->sync();
+    files.crash(outcome);
+    CHECK(files.read_file("kept") == (outcome.keeps_contents ? "synced and not" : "synced"));
+    CHECK(files.exists("new") == outcome.keeps_names);
+    kept->append(" after");
+    CHECK_FALSE(contains(files.read_file("kept"), "after"));
+  }
+}
+
+TEST_CASE("a removed name comes back after a loss of power until its directory is synced") {
+  MemoryFileSystem files;
+  files.write_file_atomically("a", "1");
+  files.remove("a");
+  files.crash();
+  CHECK(files.read_file("a") == "1");
+  files.rename("a", "b");
+  files.sync_directory("/");
+  files.crash();
+  CHECK(files.list_directory("/") == std::vector<std::string>{"b"});
+}
+
+TEST_CASE("the change that is to fail fails, and later ones if asked") {
+  MemoryFileSystem files;
+  const auto file = files.open_for_appending("a");
+  CHECK(files.changes() == 1);
+  files.fail_change(2, resource_exhausted("full"));
+  file->append("1234");
+  CHECK(code_of([&] { return file->append("5678"), 0; }) == Code::resource_exhausted);
+  CHECK(files.read_file("a") == "123456");
+  file->append("9");
+  files.fail_change(1, unavailable("broken"), true);
+  CHECK(code_of([&] { return file->sync(), 0; }) == Code::unavailable);
+  CHECK(code_of([&] { return files.remove("a"), 0; }) == Code::unavailable);
+  CHECK(code_of([&] { return files.sync_directory("/"), 0; }) == Code::unavailable);
+  files.fail_change(0, {});
+  files.remove("a");
+  CHECK(files.changes() == 8);
+}
+
+TEST_CASE("a machine's directory is synced, and what is none is an error") {
+  PosixFileSystem files;
+  files.sync_directory(std::filesystem::temp_directory_path().string());
+  CHECK(code_of([&] { return files.sync_directory("/nowhere/at/all"), 0; }) == Code::not_found);
+}

@@ -74,6 +74,9 @@ class FileSystem {
   virtual void remove(const std::string& path) = 0;
   /// Replaces `to` if that is a file.
   virtual void rename(const std::string& from, const std::string& to) = 0;
+  /// Blocks until the names that are in a directory now would survive a loss of power: files made, renamed and removed.
+  /// A file's content is synced by itself.
+  virtual void sync_directory(const std::string& path) = 0;
 };
 
 /// The machine's files.
@@ -93,10 +96,14 @@ class PosixFileSystem final : public FileSystem {
   void create_directories(const std::string& path) override;
   void remove(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
+  void sync_directory(const std::string& path) override;
 };
 
 /// "a/b" and "c" to "a/b/c"; an absolute `name` stays as it is.
 std::string join_path(std::string_view directory, std::string_view name);
+
+/// "a/b/c" to "a/b", "c" to "." and "/c" to "/".
+std::string parent_directory(const std::string& path);
 
 }  // namespace dflow
 

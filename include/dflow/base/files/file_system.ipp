@@ -33,6 +33,12 @@ DFLOW_INLINE std::string join_path(std::string_view directory, std::string_view 
   return str_cat(directory, directory.ends_with('/') ? "" : "/", name);
 }
 
+DFLOW_INLINE std::string parent_directory(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 namespace detail {
 
 DFLOW_INLINE Code code_of_errno(int error) noexcept {
@@ -163,12 +169,6 @@ class PosixWritableFile final : public WritableFile {
   FileDescriptor file_;
 };
 
-DFLOW_INLINE std::string parent_directory(const std::string& path) {
-  const std::size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 /// Where the symbolic links at `path` lead to, whether there is a file or not. Blocks. Errors: as FileSystem;
 /// FailedPrecondition if there is something that is no regular file, InvalidArgument for too many links.
 DFLOW_INLINE std::string file_to_replace(std::string path) {
@@ -259,7 +259,7 @@ DFLOW_INLINE void PosixFileSystem::write_file_atomically(const std::string& path
     ::unlink(temporary.c_str());
     throw;
   }
-  detail::sync_directory(detail::parent_directory(target));
+  detail::sync_directory(parent_directory(target));
 }
 
 DFLOW_INLINE bool PosixFileSystem::exists(const std::string& path) {
@@ -324,5 +324,7 @@ DFLOW_INLINE void PosixFileSystem::rename(const std::string& from, const std::st
                        str_cat("cannot rename '", from, "' to '", to, "': ", std::generic_category().message(error))));
   }
 }
+
+DFLOW_INLINE void PosixFileSystem::sync_directory(const std::string& path) { detail::sync_directory(path); }
 
 }  // namespace dflow

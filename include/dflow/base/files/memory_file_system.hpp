@@ -1,10 +1,23 @@
 #pragma once
 
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/status.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace dflow {
 
-/// Files in memory, for tests and simulations: the same results and error codes as PosixFileSystem.
+/// What a loss of power leaves of what was not synced: a real disk may do any of these.
+struct CrashOutcome {
+  bool keeps_names = false;     ///< files made, renamed and removed since the last `sync_directory`
+  bool keeps_contents = false;  ///< bytes appended since the last `sync` of the file
+};
+
+/// Files in memory, for tests and simulations: the same results and error codes as PosixFileSystem. It knows what would
+/// survive a loss of power, and fails when told to. Directories and `write_file_atomically` are durable at once.
 ///
 /// Thread safety: safe.
 class MemoryFileSystem final : public FileSystem {
@@ -26,6 +39,17 @@ class MemoryFileSystem final : public FileSystem {
   void create_directories(const std::string& path) override;
   void remove(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
+  void sync_directory(const std::string& path) override;
+
+  /// How many calls have changed or synced something, or have tried to: openings for appending, appends and syncs of
+  /// files included.
+  std::uint64_t changes() const;
+  /// The `number`-th such call from now on, counted from 1, throws `status` (an append after half of its bytes), and so
+  /// do all later ones if it `keeps_failing`. Replaces what was asked for before; 0 asks for nothing.
+  void fail_change(std::uint64_t number, Status status, bool keeps_failing = false);
+  /// Loses power: what is not durable is gone but for the outcome's exceptions, and so are the files that are open, to
+  /// which nothing can be added that anybody would find. Ends what `fail_change` asked for.
+  void crash(const CrashOutcome& outcome = {});
 
  private:
   struct State;

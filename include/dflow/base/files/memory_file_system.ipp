@@ -17,10 +17,30 @@ struct MemoryFileSystem::State {
   struct File {
     std::mutex mutex;
     std::string content;
+    std::size_t synced_bytes = 0;  ///< of the content's beginning
+  };
+
+  /// Which calls fail; shared with the files that are open.
+  struct Faults {
+    std::mutex mutex;
+    std::uint64_t changes = 0;
+    std::uint64_t failing = 0;  ///< the number of the change that fails; 0 for none
+    bool keeps_failing = false;
+    Status status;
+
+    /// Counts a change; what it throws, if it is to fail.
+    Status next() {
+      std::lock_guard lock(mutex);
+      ++changes;
+      if (failing == 0) return {};
+      return changes == failing || (keeps_failing && changes > failing) ? status : Status();
+    }
   };
 
   std::mutex mutex;
+  std::shared_ptr<Faults> faults = std::make_shared<Faults>();
   std::map<std::string, std::shared_ptr<File>> files;
+  std::map<std::string, std::shared_ptr<File>> durable_files;  ///< the names that a loss of power would leave
   std::set<std::string> directories{"/"};
 
   /// "a//b/" and "/a/b" are one place: the root is where relative paths start.
@@ -90,15 +110,26 @@ struct MemoryFileSystem::State {
 
   class Appender final : public WritableFile {
    public:
-    explicit Appender(std::shared_ptr<File> file) : file_(std::move(file)) {}
+    Appender(std::shared_ptr<File> file, std::shared_ptr<Faults> faults)
+        : file_(std::move(file)), faults_(std::move(faults)) {}
     void append(std::span<const std::byte> bytes) override {
-      std::lock_guard lock(file_->mutex);
-      file_->content.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      const Status fault = faults_->next();
+      const std::size_t size = fault.ok() ? bytes.size() : bytes.size() / 2;
+      {
+        std::lock_guard lock(file_->mutex);
+        file_->content.append(reinterpret_cast<const char*>(bytes.data()), size);
+      }
+      throw_if_error(fault);
     }
-    void sync() override {}
+    void sync() override {
+      throw_if_error(faults_->next());
+      std::lock_guard lock(file_->mutex);
+      file_->synced_bytes = file_->content.size();
+    }
 
    private:
     std::shared_ptr<File> file_;
+    std::shared_ptr<Faults> faults_;
   };
 };
 
@@ -122,20 +153,25 @@ DFLOW_INLINE std::unique_ptr<RandomAccessFile> MemoryFileSystem::open_for_readin
 }
 
 DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::open_for_appending(const std::string& path) {
+  throw_if_error(state_->faults->next());
   std::lock_guard lock(state_->mutex);
   const std::string place = state_->place_for_file("open", path);
   const auto found = state_->files.find(place);
   auto file = found != state_->files.end() ? found->second : std::make_shared<State::File>();
-  auto appender = std::make_unique<State::Appender>(file);
+  auto appender = std::make_unique<State::Appender>(file, state_->faults);
   state_->files.insert_or_assign(place, std::move(file));
   return appender;
 }
 
 DFLOW_INLINE void MemoryFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
+  throw_if_error(state_->faults->next());
   auto file = std::make_shared<State::File>();
   file->content.assign(reinterpret_cast<const char*>(content.data()), content.size());
+  file->synced_bytes = content.size();
   std::lock_guard lock(state_->mutex);
-  state_->files[state_->place_for_file("create", path)] = std::move(file);
+  const std::string place = state_->place_for_file("create", path);
+  state_->files[place] = file;
+  state_->durable_files[place] = std::move(file);
 }
 
 DFLOW_INLINE bool MemoryFileSystem::exists(const std::string& path) {
@@ -172,6 +208,7 @@ DFLOW_INLINE std::vector<std::string> MemoryFileSystem::list_directory(const std
 }
 
 DFLOW_INLINE void MemoryFileSystem::create_directories(const std::string& path) {
+  throw_if_error(state_->faults->next());
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
   for (std::size_t end = place.find('/', 1);; end = place.find('/', end + 1)) {
@@ -186,6 +223,7 @@ DFLOW_INLINE void MemoryFileSystem::create_directories(const std::string& path) 
 }
 
 DFLOW_INLINE void MemoryFileSystem::remove(const std::string& path) {
+  throw_if_error(state_->faults->next());
   const std::string place = State::normalized(path);
   std::lock_guard lock(state_->mutex);
   if (state_->files.erase(place) != 0) return;
@@ -197,6 +235,7 @@ DFLOW_INLINE void MemoryFileSystem::remove(const std::string& path) {
 }
 
 DFLOW_INLINE void MemoryFileSystem::rename(const std::string& from, const std::string& to) {
+  throw_if_error(state_->faults->next());
   const std::string old_place = State::normalized(from);
   const std::string new_place = State::normalized(to);
   std::lock_guard lock(state_->mutex);
@@ -228,6 +267,46 @@ DFLOW_INLINE void MemoryFileSystem::rename(const std::string& from, const std::s
   for (const std::string& place : state_->directories) directories.insert(name_after(place));
   state_->files.swap(files);
   state_->directories.swap(directories);
+}
+
+DFLOW_INLINE void MemoryFileSystem::sync_directory(const std::string& path) {
+  throw_if_error(state_->faults->next());
+  const std::string place = State::normalized(path);
+  std::lock_guard lock(state_->mutex);
+  if (state_->files.contains(place)) State::fail(Code::failed_precondition, "open", path, "Not a directory");
+  if (!state_->directories.contains(place)) State::fail(Code::not_found, "open", path, "No such file or directory");
+  std::erase_if(state_->durable_files, [&](const auto& entry) { return State::parent(entry.first) == place; });
+  for (const auto& [name, file] : state_->files) {
+    if (State::parent(name) == place) state_->durable_files[name] = file;
+  }
+}
+
+DFLOW_INLINE std::uint64_t MemoryFileSystem::changes() const {
+  std::lock_guard lock(state_->faults->mutex);
+  return state_->faults->changes;
+}
+
+DFLOW_INLINE void MemoryFileSystem::fail_change(std::uint64_t number, Status status, bool keeps_failing) {
+  std::lock_guard lock(state_->faults->mutex);
+  state_->faults->failing = number == 0 ? 0 : state_->faults->changes + number;
+  state_->faults->keeps_failing = keeps_failing;
+  state_->faults->status = std::move(status);
+}
+
+DFLOW_INLINE void MemoryFileSystem::crash(const CrashOutcome& outcome) {
+  fail_change(0, {});
+  std::lock_guard lock(state_->mutex);
+  // Files that are open still belong to who opened them: what is left is in files of its own.
+  decltype(state_->files) left;
+  for (const auto& [place, file] : outcome.keeps_names ? state_->files : state_->durable_files) {
+    auto copy = std::make_shared<State::File>();
+    std::lock_guard file_lock(file->mutex);
+    copy->content = file->content.substr(0, outcome.keeps_contents ? std::string::npos : file->synced_bytes);
+    copy->synced_bytes = copy->content.size();
+    left.emplace(place, std::move(copy));
+  }
+  state_->files = left;
+  state_->durable_files = std::move(left);
 }
 
 }  // namespace dflow
