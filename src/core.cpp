@@ -1,6 +1,9 @@
 #include <dflow/core/any_tensor.ipp>
 #include <dflow/core/broadcast.ipp>
 #include <dflow/core/cancellation.ipp>
+#include <dflow/core/checkpoint/checkpoint_index.ipp>
+#include <dflow/core/checkpoint/checkpoint_reader.ipp>
+#include <dflow/core/checkpoint/checkpoint_writer.ipp>
 #include <dflow/core/device_info.ipp>
 #include <dflow/core/device_name.ipp>
 #include <dflow/core/dtype.ipp>

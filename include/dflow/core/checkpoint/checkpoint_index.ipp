@@ -1,0 +1,229 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/core/checkpoint/checkpoint_index.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+[[noreturn]] DFLOW_INLINE void fail_index(std::string_view what) {
+  throw_error(data_loss(str_cat("damaged checkpoint index: ", what)));
+}
+
+DFLOW_INLINE std::string shard_path(std::string_view prefix, std::string_view kind, std::uint32_t shard,
+                                    std::uint32_t num_shards) {
+  const auto five = [](std::uint32_t number) {
+    const std::string digits = str_cat(number);
+    return digits.size() < 5 ? std::string(5 - digits.size(), '0') + digits : digits;
+  };
+  return str_cat(prefix, ".", kind, "-", five(shard), "-of-", five(num_shards));
+}
+
+DFLOW_INLINE bool same_tensor(const CheckpointEntry& a, const CheckpointEntry& b) {
+  return a.dtype == b.dtype && a.shape == b.shape;
+}
+
+/// Whether `next` can follow `previous` as a slice of the same tensor: they are apart along one dimension, and alike in
+/// all others.
+DFLOW_INLINE bool is_next_slice(const CheckpointEntry& previous, const CheckpointEntry& next) {
+  int different = 0;
+  for (int i = 0; i < next.shape.rank(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (previous.begin[at] == next.begin[at] && previous.extent[i] == next.extent[i]) continue;
+    if (next.begin[at] < previous.begin[at] + previous.extent[i]) return false;
+    ++different;
+  }
+  return different == 1;
+}
+
+DFLOW_INLINE void check_entry(const CheckpointIndex& index, const CheckpointEntry& entry) {
+  if (entry.name.empty()) fail_index("a tensor has no name");
+  const auto bad = [&](std::string_view what) { fail_index(str_cat("tensor '", entry.name, "' ", what)); };
+  if (!is_element(entry.dtype)) bad("has no element type");
+  for (int i = 0; i < entry.shape.rank(); ++i) {
+    const std::int64_t begin = entry.begin[static_cast<std::size_t>(i)];
+    if (begin < 0 || begin > entry.shape[i] || entry.extent[i] > entry.shape[i] - begin) bad("has a slice outside it");
+  }
+  const auto shard = std::lower_bound(index.shards.begin(), index.shards.end(), entry.shard,
+                                      [](const CheckpointShard& a, std::uint32_t number) { return a.number < number; });
+  if (shard == index.shards.end() || shard->number != entry.shard) bad("lies in a shard that is not listed");
+  if (entry.offset % CheckpointIndex::alignment != 0) bad("is not aligned");
+  if (entry.offset > shard->size || entry.length > shard->size - entry.offset) bad("lies outside of its shard");
+  const auto elements = static_cast<std::uint64_t>(entry.extent.num_elements());
+  const std::uint64_t least = is_plain(entry.dtype) ? size_of(entry.dtype) : sizeof(std::uint64_t);
+  const std::optional<std::uint64_t> bytes = try_mul(elements, least);
+  if (!bytes || (is_plain(entry.dtype) ? *bytes != entry.length : *bytes > entry.length)) {
+    bad("is not as long as its shape says");
+  }
+}
+
+/// Errors: DataLoss.
+DFLOW_INLINE void check_index(const CheckpointIndex& index) {
+  if (index.num_shards == 0 || index.num_shards > CheckpointIndex::max_shards) fail_index("number of shards");
+  if (index.shards.size() != 1 && index.shards.size() != index.num_shards) fail_index("shards are missing");
+  for (std::size_t i = 0; i < index.shards.size(); ++i) {
+    const CheckpointShard& shard = index.shards[i];
+    if (shard.number >= index.num_shards || (i > 0 && shard.number <= index.shards[i - 1].number)) {
+      fail_index("shards are out of order");
+    }
+    if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
+        shard.file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
+      fail_index("a shard's file has no plain name");
+    }
+  }
+  // Tensors that shared bytes could take far more memory than the files that hold them.
+  std::vector<std::uint64_t> unclaimed;
+  for (const CheckpointShard& shard : index.shards) unclaimed.push_back(shard.size);
+  for (std::size_t i = 0; i < index.entries.size(); ++i) {
+    const CheckpointEntry& entry = index.entries[i];
+    check_entry(index, entry);
+    std::uint64_t& left = unclaimed[index.shards.size() == 1 ? 0 : entry.shard];
+    if (entry.length > left) fail_index(str_cat("tensor '", entry.name, "' shares bytes with others"));
+    left -= entry.length;
+    if (i == 0) continue;
+    const CheckpointEntry& previous = index.entries[i - 1];
+    if (entry.name < previous.name) fail_index("tensors are out of order");
+    if (entry.name == previous.name && (!same_tensor(previous, entry) || !is_next_slice(previous, entry))) {
+      fail_index(str_cat("tensor '", entry.name, "' has slices that do not fit together"));
+    }
+  }
+}
+
+DFLOW_INLINE Shape read_shape(ByteReader& in, int rank) {
+  std::array<std::int64_t, max_rank> dims{};
+  for (int i = 0; i < rank; ++i) dims[static_cast<std::size_t>(i)] = in.i64();
+  try {
+    return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank)));
+  } catch (const Error&) {
+    fail_index("a shape has no size");
+  }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::string CheckpointIndex::serialize() const {
+  try {
+    detail::check_index(*this);
+  } catch (const Error& error) {
+    throw_error(invalid_argument(std::string(error.status().message())));
+  }
+  std::string body;
+  ByteWriter out(body);
+  for (const CheckpointShard& shard : shards) {
+    out.u32(shard.number);
+    out.u64(shard.size);
+    out.u32(shard.crc);
+    out.string(shard.file);
+  }
+  for (const CheckpointEntry& entry : entries) {
+    out.string(entry.name);
+    out.u8(static_cast<std::uint8_t>(entry.dtype));
+    out.u8(static_cast<std::uint8_t>(entry.shape.rank()));
+    for (const std::int64_t dim : entry.shape.dims()) out.i64(dim);
+    for (const std::int64_t begin : entry.begin) out.i64(begin);
+    for (const std::int64_t dim : entry.extent.dims()) out.i64(dim);
+    out.u32(entry.shard);
+    out.u64(entry.offset);
+    out.u64(entry.length);
+    out.u32(entry.crc);
+  }
+  std::string file(magic);
+  ByteWriter header(file);
+  header.u32(version);
+  header.u32(num_shards);
+  header.u32(static_cast<std::uint32_t>(shards.size()));
+  header.u32(0);
+  header.u64(entries.size());
+  header.u64(body.size());
+  header.u32(crc32c(file));
+  file += body;
+  ByteWriter(file).u32(crc32c(body));
+  return file;
+}
+
+DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> bytes) {
+  if (bytes.size() < header_bytes + sizeof(std::uint32_t)) detail::fail_index("it is cut short");
+  ByteReader header(bytes.first(header_bytes));
+  const auto found_magic = header.bytes(magic.size());
+  if (!std::equal(found_magic.begin(), found_magic.end(), std::as_bytes(std::span(magic)).begin())) {
+    detail::fail_index("it does not begin as one");
+  }
+  const std::uint32_t found_version = header.u32();
+  CheckpointIndex index;
+  index.num_shards = header.u32();
+  const std::uint32_t listed = header.u32();
+  const std::uint32_t reserved = header.u32();
+  const std::uint64_t count = header.u64();
+  const std::uint64_t body_bytes = header.u64();
+  if (header.u32() != crc32c(bytes.first(header_bytes - sizeof(std::uint32_t)))) {
+    detail::fail_index("checksum of the header");
+  }
+  if (found_version != version) {
+    throw_error(unimplemented(str_cat("checkpoint index of version ", found_version, "; known is ", version)));
+  }
+  if (reserved != 0) detail::fail_index("reserved bytes are not zero");
+  if (body_bytes != bytes.size() - header_bytes - sizeof(std::uint32_t)) detail::fail_index("length");
+  const auto body = bytes.subspan(header_bytes, static_cast<std::size_t>(body_bytes));
+  if (ByteReader(bytes.subspan(header_bytes + body.size())).u32() != crc32c(body)) detail::fail_index("checksum");
+
+  constexpr std::size_t least_shard = 17, least_entry = 27;
+  if (listed > body.size() / least_shard || count > body.size() / least_entry) detail::fail_index("counts");
+  ByteReader in(body);
+  index.shards.reserve(listed);
+  for (std::uint32_t i = 0; i < listed; ++i) {
+    CheckpointShard& shard = index.shards.emplace_back();
+    shard.number = in.u32();
+    shard.size = in.u64();
+    shard.crc = in.u32();
+    shard.file = in.string();
+  }
+  index.entries.reserve(static_cast<std::size_t>(count));
+  for (std::uint64_t i = 0; i < count; ++i) {
+    CheckpointEntry& entry = index.entries.emplace_back();
+    entry.name = in.string();
+    entry.dtype = dtype_from_number(in.u8()).value_or(DType::invalid);
+    const int rank = in.u8();
+    if (rank > max_rank) detail::fail_index("rank");
+    entry.shape = detail::read_shape(in, rank);
+    for (int d = 0; d < rank; ++d) entry.begin.push_back(in.i64());
+    entry.extent = detail::read_shape(in, rank);
+    entry.shard = in.u32();
+    entry.offset = in.u64();
+    entry.length = in.u64();
+    entry.crc = in.u32();
+  }
+  in.expect_end();
+  detail::check_index(index);
+  return index;
+}
+
+DFLOW_INLINE std::span<const CheckpointEntry> CheckpointIndex::find(std::string_view name) const noexcept {
+  const auto first = std::lower_bound(entries.begin(), entries.end(), name,
+                                      [](const CheckpointEntry& entry, std::string_view n) { return entry.name < n; });
+  auto last = first;
+  while (last != entries.end() && last->name == name) ++last;
+  return {first, last};
+}
+
+DFLOW_INLINE std::string checkpoint_data_path(std::string_view prefix, std::uint32_t shard, std::uint32_t num_shards) {
+  return detail::shard_path(prefix, "data", shard, num_shards);
+}
+
+DFLOW_INLINE std::string checkpoint_shard_index_path(std::string_view prefix, std::uint32_t shard,
+                                                     std::uint32_t num_shards) {
+  return detail::shard_path(prefix, "index", shard, num_shards);
+}
+
+DFLOW_INLINE std::string checkpoint_index_path(std::string_view prefix) { return str_cat(prefix, ".index"); }
+
+}  // namespace dflow

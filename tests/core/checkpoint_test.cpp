@@ -1,0 +1,323 @@
+#include <dflow/core/checkpoint/checkpoint_index.hpp>
+#include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/checkpoint_writer.hpp>
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/core/tensor.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <array>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// Tensors of several types in two shards, "wide" in two slices; `seed` tells checkpoints apart.
+void save_small(FileSystem& files, const std::string& prefix, int seed = 0) {
+  const Tensor<float> weights({2, 3}, {1.0f + static_cast<float>(seed), 2, 3, 4, 5, 6});
+  const Tensor<std::string> words({2}, {"alpha", std::string("a\0b", 3)});
+  const Tensor<std::int64_t> left({2, 1}, {1, 3}), right({2, 2}, {4, 5, 6, 7});
+  const std::array<std::int64_t, 2> at_left{0, 0}, at_right{0, 1};
+  CheckpointShardWriter first(files, prefix, 0, 2);
+  first.add("weights", weights);
+  first.add_slice("wide", left, {2, 3}, at_left);
+  first.finish();
+  CheckpointShardWriter second(files, prefix, 1, 2);
+  second.add("words", words);
+  second.add("step", Tensor<std::int64_t>(seed));
+  second.add("empty", AnyTensor(DType::float64, {0, 4}));
+  second.add_slice("wide", right, {2, 3}, at_right);
+  second.finish();
+  merge_checkpoint(files, Texts{prefix, prefix}, prefix);
+}
+
+/// Reads all of it; the seed it was saved with.
+int load_small(FileSystem& files, const std::string& prefix) {
+  const CheckpointReader reader(files, prefix);
+  reader.verify();
+  const std::int64_t seed = reader.read("step", DType::int64, {}).span<std::int64_t>()[0];
+  const AnyTensor weights = reader.read("weights");
+  const AnyTensor words = reader.read("words");
+  const AnyTensor wide = reader.read("wide");
+  const Tensor<float> wanted({2, 3}, {1.0f + static_cast<float>(seed), 2, 3, 4, 5, 6});
+  const Tensor<std::string> wanted_words({2}, {"alpha", std::string("a\0b", 3)});
+  const Tensor<std::int64_t> wanted_wide({2, 3}, {1, 4, 5, 3, 6, 7});
+  const bool is_right = bitwise_equal(weights, wanted) && bitwise_equal(words, wanted_words) &&
+                        bitwise_equal(wide, wanted_wide) && reader.read("empty").shape() == Shape{0, 4};
+  if (!is_right) throw_error(internal("a checkpoint holds other values than were saved"));
+  return static_cast<int>(seed);
+}
+
+const Texts small_files{"/c/m.index", "/c/m.data-00000-of-00002", "/c/m.data-00001-of-00002"};
+
+/// An empty directory of the machine's.
+struct RealFolder {
+  std::string path;
+  RealFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "dflow_checkpoint_XXXXXX").string();
+    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
+    path = pattern;
+  }
+  ~RealFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+};
+
+/// The newest of m-1, m-2, ... that loads; each that has an index must.
+int newest_loaded(FileSystem& files, const std::string& folder, int last) {
+  int newest = 0;
+  for (int i = 1; i <= last; ++i) {
+    const std::string prefix = folder + "/m-" + std::to_string(i);
+    if (!files.exists(checkpoint_index_path(prefix))) continue;
+    CHECK(load_small(files, prefix) == i);
+    newest = i;
+  }
+  return newest;
+}
+
+}  // namespace
+
+TEST_CASE("a checkpoint gives back what was saved, of every element type") {
+  MemoryFileSystem files;
+  save_small(files, "/c/m", 7);
+  CHECK(load_small(files, "/c/m") == 7);
+  CHECK(files.list_directory("/c") == Texts{"m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"});
+  CheckpointShardWriter writer(files, "/c/all");
+  for_each_type<AllTypes>([&]<class T>() { writer.add(name(dtype_of<T>), AnyTensor::zeros(dtype_of<T>, {3, 5})); });
+  writer.finish();
+  merge_checkpoint(files, Texts{"/c/all"}, "/c/all");
+  const CheckpointReader reader(files, "/c/all");
+  reader.verify();
+  for_each_type<AllTypes>([&]<class T>() {
+    CHECK(bitwise_equal(reader.read(name(dtype_of<T>)), AnyTensor::zeros(dtype_of<T>, {3, 5})));
+  });
+  for (const CheckpointEntry& entry : reader.index().entries) CHECK(entry.offset % 64 == 0);
+}
+
+TEST_CASE("what a checkpoint does not have is named") {
+  MemoryFileSystem files;
+  save_small(files, "/c/m");
+  const CheckpointReader reader(files, "/c/m");
+  CHECK(reader.contains("wide"));
+  CHECK_FALSE(reader.contains("bias"));
+  CHECK(contains(error_of([&] { return reader.read("bias"); }, Code::not_found), "'bias'"));
+  const std::string of_type = error_of([&] { return reader.read("weights", DType::int32, {2, 3}); });
+  CHECK(contains(of_type, "float[2,3]"));
+  CHECK(contains(of_type, "int32[2,3]"));
+  CHECK(contains(error_of([&] { return reader.read("weights", DType::float32, {3, 2}); }), "[3,2]"));
+  CHECK(code_of([&] { return CheckpointReader(files, "/c/other").index(); }) == Code::not_found);
+}
+
+TEST_CASE("a checkpoint is not overwritten, and a shard is not forgotten") {
+  MemoryFileSystem files;
+  save_small(files, "/c/m", 1);
+  CHECK(code_of([&] { return save_small(files, "/c/m", 2), 0; }) == Code::already_exists);
+  CHECK(load_small(files, "/c/m") == 1);
+  CheckpointShardWriter(files, "/c/half", 0, 2).finish();
+  CHECK(code_of([&] { return merge_checkpoint(files, Texts{"/c/half"}, "/c/half"), 0; }) == Code::not_found);
+  CheckpointShardWriter twice(files, "/c/twice");
+  twice.add("x", Tensor<float>(1.0f));
+  twice.add("x", Tensor<float>(2.0f));
+  CHECK(code_of([&] { return twice.finish(), 0; }) == Code::invalid_argument);
+  CHECK(code_of([&] { return CheckpointShardWriter(files, "/c/n", 2, 2), 0; }) == Code::invalid_argument);
+  CHECK(code_of([&] { return twice.add("", Tensor<float>(1.0f)), 0; }) == Code::invalid_argument);
+  CHECK(code_of([&] { return twice.add("none", AnyTensor()), 0; }) == Code::invalid_argument);
+}
+
+TEST_CASE("every flipped bit and every truncation of a checkpoint is found") {
+  MemoryFileSystem files;
+  save_small(files, "/c/m");
+  int missed = 0, wrong_code = 0, tried = 0;
+  for (const std::string& path : small_files) {
+    const std::string good = files.read_file(path);
+    const auto try_with = [&](const std::string& content) {
+      files.write_file_atomically(path, content);
+      ++tried;
+      const Code code = code_of([&] { return load_small(files, "/c/m"); });
+      missed += code == Code::ok;
+      wrong_code += code != Code::data_loss;
+    };
+    for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
+      std::string bad = good;
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << (bit % 8)));
+      try_with(bad);
+    }
+    for (std::size_t size = 0; size < good.size(); ++size) try_with(good.substr(0, size));
+    try_with(good + '\0');
+    files.write_file_atomically(path, good);
+  }
+  CAPTURE(tried);
+  CHECK(missed == 0);
+  CHECK(wrong_code == 0);
+  CHECK(load_small(files, "/c/m") == 0);
+}
+
+TEST_CASE("after a loss of power at any change of a save the old or the new checkpoint loads") {
+  for (const CrashOutcome outcome :
+       {CrashOutcome{}, CrashOutcome{true, false}, CrashOutcome{false, true}, CrashOutcome{true, true}}) {
+    bool has_ended = false;
+    for (std::uint64_t at = 1; !has_ended; ++at) {
+      MemoryFileSystem files;
+      save_small(files, "/c/m-1", 1);
+      files.fail_change(at, unavailable("power"), true);
+      try {
+        save_small(files, "/c/m-2", 2);
+        has_ended = true;
+      } catch (const Error& error) {
+        CHECK(error.code() == Code::unavailable);
+      }
+      files.crash(outcome);
+      CAPTURE(at, outcome.keeps_names, outcome.keeps_contents);
+      const int newest = newest_loaded(files, "/c", 2);
+      CHECK(newest >= 1);
+      if (has_ended) CHECK(newest == 2);
+      REQUIRE(files.exists("/c/m-1.index"));
+      // What the crash left is in no next save's way.
+      if (newest == 1) {
+        save_small(files, "/c/m-2", 2);
+        CHECK(newest_loaded(files, "/c", 2) == 2);
+      }
+    }
+  }
+}
+
+TEST_CASE("a full disk or an I/O error at any change is reported, and the old checkpoint loads") {
+  for (const Status& fault : {resource_exhausted("No space left on device"), unavailable("Input/output error")}) {
+    for (const bool keeps_failing : {false, true}) {
+      int reported = 0;
+      for (std::uint64_t at = 1; at < 60; ++at) {
+        MemoryFileSystem files;
+        save_small(files, "/c/m-1", 1);
+        files.fail_change(at, fault, keeps_failing);
+        const Code code = code_of([&] { return save_small(files, "/c/m-2", 2), 0; });
+        files.fail_change(0, {});
+        if (code != Code::ok) {
+          CHECK(code == fault.code());
+          ++reported;
+        } else {
+          CHECK(load_small(files, "/c/m-2") == 2);
+        }
+        CHECK(newest_loaded(files, "/c", 2) >= 1);
+      }
+      CHECK(reported > 20);
+    }
+  }
+}
+
+TEST_CASE("a process killed during saves leaves checkpoints that load") {
+  PosixFileSystem files;
+  const RealFolder folder;
+  constexpr int rounds = 40;
+  int newest = 0;
+  for (int round = 0; round < rounds; ++round) {
+    int pipe_ends[2];
+    REQUIRE(::pipe(pipe_ends) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      // Tells of each checkpoint that is done.
+      for (int i = newest + 1;; ++i) {
+        try {
+          save_small(files, folder.path + "/m-" + std::to_string(i), i);
+        } catch (...) {
+          ::_exit(1);
+        }
+        if (::write(pipe_ends[1], &i, sizeof(i)) != sizeof(i)) ::_exit(2);
+      }
+    }
+    ::close(pipe_ends[1]);
+    int done = 0, last = newest;
+    for (int i = 0; i < 1 + round % 3 && ::read(pipe_ends[0], &done, sizeof(done)) == sizeof(done); ++i) last = done;
+    ::usleep(static_cast<unsigned>(round * 37 % 1500));  // another moment of the save each time
+    ::kill(child, SIGKILL);
+    int how = 0;
+    REQUIRE(::waitpid(child, &how, 0) == child);
+    CHECK(WIFSIGNALED(how));
+    while (::read(pipe_ends[0], &done, sizeof(done)) == sizeof(done)) last = done;
+    ::close(pipe_ends[0]);
+    const int loaded = newest_loaded(files, folder.path, last + 1);
+    CHECK(loaded >= last);
+    CHECK(last > newest);
+    newest = loaded;
+  }
+}
+
+TEST_CASE("an index that lies is refused before anything is allocated") {
+  CheckpointIndex index;
+  index.shards.push_back({0, 64, 0, "m.data-00000-of-00001"});
+  index.entries.push_back({"x", DType::float32, {16}, {0}, {16}, 0, 0, 64, 0});
+  const auto parse_of = [](const CheckpointIndex& from) {
+    const std::string bytes = from.serialize();
+    return CheckpointIndex::parse(std::as_bytes(std::span(bytes)));
+  };
+  CHECK(parse_of(index) == index);
+  const auto refused = [&](auto&& change) {
+    CheckpointIndex lying = index;
+    change(lying);
+    return code_of([&] { return lying.serialize(); }) == Code::invalid_argument;
+  };
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].length = 65; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].offset = 64; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].offset = 1; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].begin[0] = 1; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].extent = {std::int64_t{1} << 61}; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].dtype = DType::resource; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries[0].shard = 1; }));
+  CHECK(refused([](CheckpointIndex& i) { i.entries.push_back(i.entries[0]); }));
+  CHECK(refused([](CheckpointIndex& i) {
+    i.entries.push_back(i.entries[0]);
+    i.entries[1].name = "y";  // both claim the shard's 64 bytes
+  }));
+  CHECK(refused([](CheckpointIndex& i) { i.shards[0].file = "../m"; }));
+  CHECK(refused([](CheckpointIndex& i) { i.num_shards = 0; }));
+}
+
+TEST_CASE("slices that leave a gap are no tensor") {
+  MemoryFileSystem files;
+  CheckpointShardWriter writer(files, "/m");
+  const std::array<std::int64_t, 1> at{0}, later{3};
+  writer.add_slice("x", Tensor<float>({2}, {1, 2}), {5}, at);
+  writer.add_slice("x", Tensor<float>({2}, {1, 2}), {5}, later);
+  writer.finish();
+  merge_checkpoint(files, Texts{"/m"}, "/m");
+  CHECK(code_of([&] { return CheckpointReader(files, "/m").read("x"); }) == Code::data_loss);
+}
+
+TEST_CASE("a reader written from the document alone reads a checkpoint") {
+  const std::filesystem::path source = __FILE__;
+  const std::filesystem::path program = source.parent_path().parent_path() / "tools" / "read_checkpoint.py";
+  if (std::system("python3 -c pass") != 0 || !std::filesystem::exists(program)) return;
+  PosixFileSystem files;
+  const RealFolder folder;
+  save_small(files, folder.path + "/m", 5);
+  const std::string command = "python3 '" + program.string() + "' '" + folder.path + "/m' > '" + folder.path + "/out'";
+  REQUIRE(std::system(command.c_str()) == 0);
+  CHECK(files.read_file(folder.path + "/out") ==
+        "empty 2 [0, 4] [0, 0] [0, 4] \n"
+        "step 9 [] [] [] 0500000000000000\n"
+        "weights 1 [2, 3] [0, 0] [2, 3] 0000c040000000400000404000008040"
+        "0000a0400000c040\n"
+        "wide 9 [2, 3] [0, 0] [2, 1] 01000000000000000300000000000000\n"
+        "wide 9 [2, 3] [0, 1] [2, 2] 0400000000000000050000000000000006000000000000000700000000000000\n"
+        "words 7 [2] [0] [2] 0500000000000000616c706861"
+        "0300000000000000610062\n");
+}
