@@ -51,8 +51,8 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   auto rate = df::train::cosine_decay(2e-3f, global_step, steps);
   auto train = df::train::Adam(rate).minimize(loss, {.global_step = global_step});
 
-  df::train::Supervisor supervisor(
-      graph, {.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()});
+  df::train::Supervisor supervisor(graph,
+                                   {.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()});
   std::unique_ptr<df::train::Progress> progress;
   if (cluster.is_chief()) progress = std::make_unique<df::train::Progress>(steps);
   for (std::int64_t done = 0, shown = 0; done < steps;) {
@@ -79,7 +79,8 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
 
 int main(int argc, char** argv) {
   Flags flags;
-  CLI::App app("Trains a model on handwritten digits in many processes; --dflow_cluster and others say which is which.");
+  CLI::App app(
+      "Trains a model on handwritten digits in many processes; --dflow_cluster and others say which is which.");
   app.allow_extras();
   app.add_option("--data", flags.data, "directory of the MNIST IDX files, gzip-compressed or not");
   app.add_option("--model", flags.model, "softmax, mlp or conv")->check(CLI::IsMember({"softmax", "mlp", "conv"}));

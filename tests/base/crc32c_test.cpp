@@ -52,6 +52,17 @@ TEST_CASE("a checksum extends over any split, and both ways agree", "[crc32c]") 
   }
 }
 
+TEST_CASE("long stretches have the checksum that tables give", "[crc32c]") {
+  std::mt19937 random(7);
+  std::vector<std::byte> bytes(40'000);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (const std::size_t size : {6143u, 6144u, 6145u, 12'288u, 18'431u, 40'000u}) {
+    const auto part = std::span<const std::byte>(bytes).first(size);
+    CHECK(crc32c(part) == detail::crc32c_extend_by_tables(0, part));
+    CHECK(crc32c_extend(0x12345678u, part) == detail::crc32c_extend_by_tables(0x12345678u, part));
+  }
+}
+
 TEST_CASE("masking is TFRecord's and is undone", "[crc32c]") {
   // The record "foo" of a TFRecord file: checksum of its length, then of its bytes.
   const std::uint8_t length[8] = {3};

@@ -39,7 +39,17 @@ struct AskedTasks final : net::TensorSource {
                dflow::CancellationToken cancellation, dflow::Rendezvous::RecvDone done) override {
     asked[std::string(key.tensor_name())] = {task, step, std::move(cancellation), std::move(done)};
   }
+  void push(const std::string& task, std::uint64_t, const RendezvousKey& key, const AnyTensor& tensor, bool,
+            dflow::UniqueFunction<void(Status)> failed) override {
+    pushed[std::string(key.tensor_name())] = {task, tensor, std::move(failed)};
+  }
+  struct Pushed {
+    std::string task;
+    AnyTensor tensor;
+    dflow::UniqueFunction<void(Status)> failed;
+  };
   std::map<std::string, Asked> asked;
+  std::map<std::string, Pushed> pushed;
 };
 
 struct Table {
@@ -146,20 +156,59 @@ TEST_CASE("who asks and goes leaves nothing behind") {
   CHECK(table.steps->size() == 0);
 }
 
-TEST_CASE("steps that are asked for and do not begin are bounded") {
+TEST_CASE("of steps that are asked for and do not begin the oldest are forgotten") {
   Table table;
-  std::vector<Outcome> got(4);
-  for (std::size_t i = 0; i < 4; ++i) table.steps->serve(i, key_from(here, "x"), {}, got[i].done());
-  CHECK(got[3].status.code() == Code::resource_exhausted);
-  Outcome another;
-  table.steps->serve(2, key_from(here, "y"), {}, another.done());
-  CHECK(another.calls == 0);
-  const auto begun = table.steps->begin(1, "client");
-  Outcome after;
-  table.steps->serve(7, key_from(here, "x"), {}, after.done());
-  CHECK(after.calls == 0);
+  std::vector<Outcome> got(5);
+  for (std::size_t i = 0; i < 5; ++i) table.steps->serve(i, key_from(here, "x"), {}, got[i].done());
+  CHECK(got[0].status.code() == Code::resource_exhausted);
+  CHECK(got[1].status.code() == Code::resource_exhausted);
+  CHECK(got[2].calls == 0);
+  CHECK(table.steps->size() == 3);
+  const auto begun = table.steps->begin(2, "client");
+  for (std::uint64_t step = 100; step < 200; ++step) {
+    CHECK(table.steps->take(step, there, key_from(there, "y"), Tensor<float>(1.0f), false).ok());
+  }
+  CHECK(got[2].calls == 0);
+  CHECK(table.steps->size() == 4);
   table.steps->cancel_all(dflow::cancelled("end"));
-  CHECK(after.calls == 1);
+  CHECK(got[2].calls == 1);
+}
+
+TEST_CASE("a small tensor goes to the other task unasked, and is not asked for there") {
+  Table table;
+  const auto step = table.steps->begin(5, "client");
+  CHECK(step->send(key_from(here, "x"), Tensor<float>(3.0f), false, {.pushed = true}).ok());
+  REQUIRE(table.others->pushed.count("x") == 1);
+  CHECK(table.others->pushed["x"].task == there);
+  CHECK(table.others->pushed["x"].tensor.span<float>()[0] == 3);
+  CHECK(step->num_pending() == 0);
+  Outcome got;
+  dflow::RecvArgs args;
+  args.pushed = true;
+  step->recv_async(key_from(there, "y"), args, got.done());
+  CHECK(table.others->asked.empty());
+  CHECK(table.steps->take(5, there, key_from(there, "y"), Tensor<float>(4.0f), false).ok());
+  CHECK(got.tensor.span<float>()[0] == 4);
+  CHECK(table.steps->take(5, there, key_from(there, "y"), Tensor<float>(4.0f), false).code() == Code::aborted);
+  table.others->pushed["x"].failed(dflow::unavailable("gone"));
+  CHECK(step->send(key_from(here, "z"), Tensor<float>(3.0f), false).code() == Code::unavailable);
+}
+
+TEST_CASE("what comes unasked before the step has begun waits for it, and goes with who has sent it") {
+  Table table;
+  CHECK(table.steps->take(5, there, key_from(there, "y"), Tensor<float>(4.0f), false).ok());
+  CHECK(table.steps->take(6, there, key_from(there, "y"), Tensor<float>(4.0f), false).ok());
+  CHECK(table.steps->size() == 2);
+  Outcome got;
+  {
+    const auto step = table.steps->begin(5, "client");
+    dflow::RecvArgs args;
+    args.pushed = true;
+    step->recv_async(key_from(there, "y"), args, got.done());
+    CHECK(got.calls == 1);
+  }
+  table.steps->cancel_all_of(there, dflow::unavailable("gone"));
+  CHECK(table.steps->size() == 0);
 }
 
 TEST_CASE("a step that is cancelled lets go of what was sent, and those who wait are told") {

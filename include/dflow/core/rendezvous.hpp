@@ -61,12 +61,15 @@ struct ClientEdge {
   std::size_t index = 0;  ///< among the whole step's feeds, or fetches
   RendezvousKey key;
   DType dtype = DType::invalid;  ///< of a fetch; invalid: whatever comes
+  bool pushed = false;           ///< to or from another task, which it goes to at once
 };
 
 /// Where a tensor comes from when it is handed over.
 struct SendArgs {
   /// The memory that it is in; null: host memory.
   DeviceMemory* memory = nullptr;
+  /// Both sides know that it is small: where they are in two tasks it goes at once, and is not asked for.
+  bool pushed = false;
 };
 
 /// Where a tensor is wanted, so that it is received into the buffer that its consumer will use.
@@ -80,6 +83,8 @@ struct RecvArgs {
   PartialShape shape = PartialShape::unknown();
   /// Gives up this one receive.
   CancellationToken cancellation = {};
+  /// As of `SendArgs`.
+  bool pushed = false;
 };
 
 /// Where the Sends and Recvs of one step meet, in one process or across many.

@@ -35,7 +35,8 @@ DFLOW_INLINE Status send_input(const RendezvousKey& key, const KernelContext& co
   Rendezvous& rendezvous = rendezvous_of(context);
   const StepContext& step = context.step();
   const bool is_dead = context.is_input_dead(0);
-  const SendArgs args{context.node().attrs_as<Send>().host_memory ? nullptr : context.device().memory};
+  const Send::Attrs& attrs = context.node().attrs_as<Send>();
+  const SendArgs args{attrs.host_memory ? nullptr : context.device().memory, attrs.pushed};
   return step.frame.empty() && step.iteration == 0
              ? rendezvous.send(key, context.input(0), is_dead, args)
              : rendezvous.send(key.in_frame(step.frame, step.iteration), context.input(0), is_dead, args);
@@ -90,6 +91,7 @@ DFLOW_INLINE void RecvKernel::run_async(KernelContext& context, AsyncKernel::Don
   args.allocator = context.device().host_allocator;
   args.dtype = context.output_dtype(0);
   args.shape = attrs.shape;
+  args.pushed = attrs.pushed;
   auto finish = [&context, done = std::move(done)](Status status, AnyTensor tensor, bool is_dead) mutable {
     if (status.ok()) {
       try {

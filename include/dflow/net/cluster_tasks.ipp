@@ -134,7 +134,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   }
 
   ~ClusterShare() override {
-    const std::shared_ptr<Connection> connection = registered_.lock();
+    const std::shared_ptr<Connection> connection = connection_.lock();
     if (connection == nullptr) return;
     connection->call(make_call(Method::forget_share, to_body(name())), [](const Status&, const std::string&) {});
   }
@@ -152,22 +152,35 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     return call;
   }
 
-  /// Sends it to the task, unless it was sent over this connection before. What is wrong with it is the reply to its
-  /// runs. Errors: Aborted if the task is not the one that the session was made with.
-  Status register_on(const std::shared_ptr<Connection>& connection) {
+  using Registered = UniqueFunction<void(Status)>;
+
+  /// Sends it to the task, unless it was sent over this connection before, and calls `done` when the task has it.
+  /// Errors: the task's; Aborted if it is not the one that the session was made with.
+  void register_on(const std::shared_ptr<Connection>& connection, Registered done) {
     if (connection->peer().incarnation != state_->incarnations.at(task_)) {
-      return aborted(
-                 str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
-          .with_task(task_);
+      return done(
+          aborted(
+              str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
+              .with_task(task_));
     }
-    const std::lock_guard lock(mutex_);  // so that no run is sent before it
-    if (registered_.lock() == connection) return {};
+    {
+      const std::lock_guard lock(mutex_);
+      if (connection_.lock() != connection) {
+        connection_ = connection;
+        is_registered_ = false;
+      } else if (!is_registered_) {
+        return waiting_.push_back(std::move(done));
+      }
+      if (!is_registered_) waiting_.push_back(std::move(done));
+    }
+    if (done) return done({});
     Call call = make_call(Method::register_share, to_body(name()));
     call.message.payload.parts.push_back(as_byte_span(*written_));
     call.message.payload.owner = written_;
-    connection->call(std::move(call), [](const Status&, const std::string&) {});
-    registered_ = connection;
-    return {};
+    connection->call(std::move(call),
+                     [self = shared_from_this(), connection](const Status& status, const std::string&) {
+                       self->finish_registering(connection, status.with_task(self->task_));
+                     });
   }
 
   Status explain(const Status& status) const override {
@@ -177,13 +190,28 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   }
 
  private:
+  void finish_registering(const std::shared_ptr<Connection>& connection, const Status& status) {
+    std::vector<Registered> waiting;
+    {
+      const std::lock_guard lock(mutex_);
+      if (connection_.lock() == connection) {
+        is_registered_ = status.ok();
+        if (!status.ok()) connection_.reset();  // the next run tries again
+      }
+      waiting.swap(waiting_);
+    }
+    for (Registered& done : waiting) done(status);
+  }
+
   const std::shared_ptr<State> state_;
   const std::string task_;
   const std::uint64_t number_;
   std::shared_ptr<const std::string> written_;
   std::unordered_map<std::string, SourceLocation> where_;  ///< of its nodes
   std::mutex mutex_;
-  std::weak_ptr<Connection> registered_;
+  std::weak_ptr<Connection> connection_;  ///< that it was sent over
+  bool is_registered_ = false;
+  std::vector<Registered> waiting_;
 };
 
 /// One run of a share in its task.
@@ -206,7 +234,9 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       done_ = std::move(done);
     }
     Peers& peers = *share_->state().options.peers;
-    if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) return run_on(open, run);
+    if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) {
+      return run_on(open, std::move(run));
+    }
     peers.connect(share_->task(), Channel::control,
                   [self = shared_from_this(), run = std::move(run)](const Status& status,
                                                                     const std::shared_ptr<Connection>& connection) {
@@ -229,16 +259,24 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   bool may_stay_silent() const noexcept override { return true; }
 
  private:
-  void run_on(const std::shared_ptr<Connection>& connection, const RunShare& run) {
-    if (Status status = share_->register_on(connection); !status.ok()) return finish(std::move(status));
+  void run_on(const std::shared_ptr<Connection>& connection, RunShare run) {
+    share_->register_on(connection, [self = shared_from_this(), connection, run = std::move(run)](Status status) {
+      if (!status.ok()) return self->finish(std::move(status));
+      self->send_run(connection, run);
+    });
+  }
+
+  void send_run(const std::shared_ptr<Connection>& connection, const RunShare& run) {
+    Status cancelled;
     {
       const std::lock_guard lock(mutex_);
-      if (cancelled_.ok()) connection_ = connection;
+      cancelled = cancelled_;
+      if (cancelled.ok()) connection_ = connection;
     }
-    if (Status status = cancelled_status(); !status.ok()) return finish(std::move(status));
+    if (!cancelled.ok()) return finish(std::move(cancelled));
     connection->call(ClusterShare::make_call(Method::run_share, to_body(run)),
-                     [self = shared_from_this()](Status status, const std::string& body) {
-                       self->finish(status.with_task(self->share_->task()), body);
+                     [self = shared_from_this()](const Status& status, const std::string&) {
+                       self->finish(status.with_task(self->share_->task()));
                      });
     // It may have been cancelled before there was a run to cancel.
     if (!cancelled_status().ok()) send_cancel(*connection);
@@ -254,7 +292,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
                     [](const Status&, const std::string&) {});
   }
 
-  void finish(Status status, const std::string& = {}) {
+  void finish(Status status) {
     Done done;
     {
       const std::lock_guard lock(mutex_);

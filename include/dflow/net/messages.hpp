@@ -27,6 +27,7 @@ enum class Method : std::uint16_t {
   run_share = 5,       ///< RunShare -> RunShareReply
   cancel_step = 6,     ///< CancelStep -> nothing
   receive_tensor = 7,  ///< ReceiveTensor -> TensorHead, payload: the elements
+  push_tensor = 8,     ///< PushTensor, without a reply
 };
 
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),
@@ -74,6 +75,14 @@ struct PushedTensor {
 
   void write(ByteWriter& out) const;
   static PushedTensor read(ByteReader& in);
+};
+
+struct PushTensor {
+  std::uint64_t step = 0;
+  PushedTensor tensor;
+
+  void write(ByteWriter& out) const;
+  static PushTensor read(ByteReader& in);
 };
 
 struct RunShare {

@@ -231,6 +231,18 @@ DFLOW_INLINE PushedTensor PushedTensor::read(ByteReader& in) {
   return pushed;
 }
 
+DFLOW_INLINE void PushTensor::write(ByteWriter& out) const {
+  out.u64(step);
+  tensor.write(out);
+}
+
+DFLOW_INLINE PushTensor PushTensor::read(ByteReader& in) {
+  PushTensor push;
+  push.step = in.u64();
+  push.tensor = PushedTensor::read(in);
+  return push;
+}
+
 DFLOW_INLINE void RunShare::write(ByteWriter& out) const {
   name.write(out);
   out.u64(step);

@@ -290,4 +290,21 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
              [received](Status status, const std::string& body) { received->finish(std::move(status), body); });
 }
 
+DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key,
+                              const AnyTensor& tensor, bool is_dead, UniqueFunction<void(Status)> failed) {
+  const auto method = static_cast<std::uint16_t>(Method::push_tensor);
+  std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
+  if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
+    // One that ends before it has sent this ends the step by the receiver's loss.
+    if (Status status = open->post(method, std::move(body)); !status.ok()) failed(std::move(status));
+    return;
+  }
+  connect(task, Channel::control,
+          [method, body = std::move(body), failed = std::move(failed)](
+              Status status, const std::shared_ptr<Connection>& connection) mutable {
+            if (status.ok()) status = connection->post(method, std::move(body));
+            if (!status.ok()) failed(std::move(status));
+          });
+}
+
 }  // namespace dflow::net

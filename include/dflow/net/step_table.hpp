@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,10 @@ class TensorSource {
   /// not what `args` expect; `cancellation`'s.
   virtual void receive(const std::string& task, std::uint64_t step, const RendezvousKey& key, const RecvArgs& args,
                        CancellationToken cancellation, Rendezvous::RecvDone done) = 0;
+  /// Sends a tensor in host memory to `task`, which waits for it or will. `failed` is called, from any thread, if it
+  /// cannot be reached.
+  virtual void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
+                    bool is_dead, UniqueFunction<void(Status)> failed) = 0;
 };
 
 /// Where the Sends and Recvs of one step meet as far as they are in this task: what is sent waits here until it is
@@ -54,10 +59,16 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
 
   /// For another task that asks: what a Send of this one hands over, in host memory.
   void serve(const RendezvousKey& key, CancellationToken cancellation, RecvDone done);
+  /// For another task that sends unasked.
+  Status take(const RendezvousKey& key, AnyTensor tensor, bool is_dead) {
+    return local_.send(key, std::move(tensor), is_dead);
+  }
   /// Tensors that nobody has asked for yet, and receives that wait.
   std::size_t num_pending() const { return local_.num_pending(); }
 
  private:
+  void push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead);
+
   const std::uint64_t step_;
   const std::string task_;
   const std::shared_ptr<TensorSource> source_;
@@ -74,16 +85,19 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   struct Options {
     std::string task;
     std::shared_ptr<TensorSource> source;
-    /// Steps that are asked for and have not begun; more are refused.
-    std::size_t max_awaited = 65536;
+    /// Steps that others have spoken of and that have not begun here; the oldest beyond that are forgotten.
+    std::size_t max_awaited = 16384;
   };
 
   explicit StepTable(Options options) : options_(std::move(options)) {}
 
   /// A part of the step, or its client, is here until the result is let go of. `owner` names who began it.
   std::shared_ptr<StepRendezvous> begin(std::uint64_t step, const std::string& owner);
-  /// For another task that asks. Errors, given to `done`, also: ResourceExhausted.
+  /// For another task that asks.
   void serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation, Rendezvous::RecvDone done);
+  /// For another task, `owner`, that sends unasked. What it says of a step that has not begun here is kept; of too many
+  /// such steps the oldest are forgotten. Errors: Aborted for what was sent before.
+  Status take(std::uint64_t step, const std::string& owner, const RendezvousKey& key, AnyTensor tensor, bool is_dead);
   /// Ends what waits in the step, and lets go of what was sent.
   void cancel(std::uint64_t step, const Status& why);
   /// The same for all steps that `owner` began: it is gone.
@@ -98,12 +112,11 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
     int num_running = 0;
     int num_served = 0;  ///< requests that wait
     bool has_begun = false;
-    bool is_over() const {
-      return num_running == 0 && num_served == 0 && (!has_begun || rendezvous->num_pending() == 0);
-    }
+    bool is_over() const { return num_running == 0 && num_served == 0 && rendezvous->num_pending() == 0; }
   };
 
-  Entry& entry_of(std::uint64_t step);
+  /// With the mutex held. What was forgotten for its sake is to be let go of without it.
+  Entry& entry_of(std::uint64_t step, std::shared_ptr<StepRendezvous>& forgotten);
   void end(std::uint64_t step);
   void finish_serving(std::uint64_t step);
   void drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped);
@@ -112,6 +125,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Entry> steps_;
   std::size_t num_awaited_ = 0;
+  std::deque<std::uint64_t> awaited_;  ///< oldest first; some have begun meanwhile, or are over
 };
 
 }  // namespace dflow::net

@@ -21,14 +21,36 @@ DFLOW_INLINE std::string_view task_of(std::string_view device) noexcept {
 
 DFLOW_INLINE Status StepRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead,
                                          const SendArgs& args) {
-  return local_.send(key, std::move(tensor), is_dead, args);
+  if (!args.pushed || detail::task_of(key.destination_device()) == task_) {
+    return local_.send(key, std::move(tensor), is_dead, args);
+  }
+  if (args.memory == nullptr || is_dead) {
+    push(key, tensor, is_dead);
+    return {};
+  }
+  // Through the local rendezvous, which brings it into host memory.
+  if (Status status = local_.send(key, std::move(tensor), is_dead, args); !status.ok()) return status;
+  local_.recv_async(key, [weak = weak_from_this(), key](Status copied, const AnyTensor& on_host, bool dead) {
+    const std::shared_ptr<StepRendezvous> self = weak.lock();
+    if (self == nullptr) return;
+    if (!copied.ok()) return self->abort(std::move(copied));
+    self->push(key, on_host, dead);
+  });
+  return {};
+}
+
+DFLOW_INLINE void StepRendezvous::push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
+  source_->push(std::string(detail::task_of(key.destination_device())), step_, key, tensor, is_dead,
+                [weak = weak_from_this()](Status status) {
+                  if (const std::shared_ptr<StepRendezvous> self = weak.lock()) self->abort(std::move(status));
+                });
 }
 
 /// What comes from another task is wanted here like anything else, and sent here by the one who brings it: so a copy
 /// into another memory, and a receive that is given up, are the local rendezvous's business.
 DFLOW_INLINE void StepRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
   const std::string_view from = detail::task_of(key.source_device());
-  const bool is_remote = from != task_;
+  const bool is_remote = from != task_ && !args.pushed;
   local_.recv_async(key, args, std::move(done));
   if (!is_remote) return;
   RecvArgs on_host = args;
@@ -57,13 +79,23 @@ DFLOW_INLINE void StepRendezvous::serve(const RendezvousKey& key, CancellationTo
 
 // ---- StepTable ----
 
-DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step) {
+DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, std::shared_ptr<StepRendezvous>& forgotten) {
   Entry& entry = steps_[step];
-  if (entry.rendezvous == nullptr) {
-    entry.rendezvous = std::make_shared<StepRendezvous>(step, options_.task, options_.source);
-    ++num_awaited_;
+  if (entry.rendezvous != nullptr) return entry;
+  entry.rendezvous = std::make_shared<StepRendezvous>(step, options_.task, options_.source);
+  ++num_awaited_;
+  awaited_.push_back(step);
+  // One at a time, as they come: most of what is in front has begun, or is over.
+  while (num_awaited_ > options_.max_awaited || awaited_.size() > 2 * options_.max_awaited) {
+    const auto oldest = steps_.find(awaited_.front());
+    awaited_.pop_front();
+    if (oldest == steps_.end() || oldest->second.has_begun || oldest->first == step) continue;
+    forgotten = std::move(oldest->second.rendezvous);
+    steps_.erase(oldest);
+    --num_awaited_;
+    break;
   }
-  return entry;
+  return steps_.find(step)->second;
 }
 
 DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped) {
@@ -75,8 +107,9 @@ DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<St
 }
 
 DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::string& owner) {
+  std::shared_ptr<StepRendezvous> forgotten;
   const std::lock_guard lock(mutex_);
-  Entry& entry = entry_of(step);
+  Entry& entry = entry_of(step, forgotten);
   if (!entry.has_begun) --num_awaited_;
   entry.has_begun = true;
   entry.owner = owner;
@@ -105,26 +138,37 @@ DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step) {
 
 DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation,
                                    Rendezvous::RecvDone done) {
-  std::shared_ptr<StepRendezvous> rendezvous;
+  std::shared_ptr<StepRendezvous> rendezvous, forgotten;
   {
     const std::lock_guard lock(mutex_);
-    if (num_awaited_ < options_.max_awaited || steps_.contains(step)) {
-      Entry& entry = entry_of(step);
-      ++entry.num_served;
-      rendezvous = entry.rendezvous;
-    }
+    Entry& entry = entry_of(step, forgotten);
+    ++entry.num_served;
+    rendezvous = entry.rendezvous;
   }
-  if (rendezvous == nullptr) {
-    return done(
-        resource_exhausted(str_cat("more than ", options_.max_awaited, " steps are asked for and have not begun")),
-        AnyTensor(), false);
-  }
+  if (forgotten != nullptr) forgotten->abort(resource_exhausted("too many steps are asked for that have not begun"));
   rendezvous->serve(
       key, std::move(cancellation),
       [self = shared_from_this(), step, done = std::move(done)](Status status, AnyTensor tensor, bool is_dead) mutable {
         done(std::move(status), std::move(tensor), is_dead);
         self->finish_serving(step);
       });
+}
+
+DFLOW_INLINE Status StepTable::take(std::uint64_t step, const std::string& owner, const RendezvousKey& key,
+                                    AnyTensor tensor, bool is_dead) {
+  std::shared_ptr<StepRendezvous> rendezvous, forgotten;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entry_of(step, forgotten);
+    if (!entry.has_begun) entry.owner = owner;
+    rendezvous = entry.rendezvous;
+  }
+  if (forgotten != nullptr) forgotten->abort(resource_exhausted("too many steps are asked for that have not begun"));
+  const Status status = rendezvous->take(key, std::move(tensor), is_dead);
+  std::shared_ptr<StepRendezvous> dropped;
+  const std::lock_guard lock(mutex_);
+  drop_if_over(step, dropped);
+  return status;
 }
 
 DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
@@ -146,7 +190,7 @@ DFLOW_INLINE void StepTable::cancel_all_of(const std::string& owner, const Statu
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [step, entry] : steps_) {
-      if (entry.has_begun && entry.owner == owner) steps.push_back(step);
+      if (entry.owner == owner) steps.push_back(step);
     }
   }
   for (const std::uint64_t step : steps) cancel(step, why);

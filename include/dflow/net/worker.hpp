@@ -42,7 +42,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   explicit Worker(Options options);
   ~Worker();
 
-  /// False, and nothing is done, if the method is none of a worker's.
+  /// False, and nothing is done, if the method is none of a worker's. What is thrown is to be the reply.
   bool handle(const TaskIdentity& client, Incoming& request, Responder& respond);
   /// Forgets the client's sessions and ends its steps.
   void forget_client(const TaskIdentity& client, const Status& why);
@@ -50,18 +50,18 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void stop(const Status& why);
 
  private:
-  class Share;
   struct Session;
   struct Run;
   using ClientId = std::pair<std::string, std::uint64_t>;  ///< task and incarnation
 
-  void list_devices(Responder respond);
-  void register_share(const ClientId& client, Incoming request, Responder respond);
+  void list_devices(Responder& respond);
+  void register_share(const ClientId& client, Incoming& request, Responder& respond);
   void forget_share(const ClientId& client, const ShareName& name);
   void close_session(const ClientId& client, std::uint64_t session);
-  void run_share(const ClientId& client, Incoming request, Responder respond);
+  void run_share(const ClientId& client, Incoming& request, Responder& respond);
   void cancel_step(const CancelStep& cancel);
-  void receive_tensor(Incoming request, Responder respond);
+  void receive_tensor(const Incoming& request, Responder& respond);
+  void take_tensor(const ClientId& client, const PushTensor& push);
   std::shared_ptr<CompiledStep> compile(Session& session, const SharePartitions& partitions);
   void start(std::shared_ptr<Run> run);
   void finish(const std::shared_ptr<Run>& run, const Status& status);

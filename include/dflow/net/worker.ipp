@@ -9,39 +9,13 @@
 
 namespace dflow::net {
 
-/// A share of a step: runs that come while it is compiled wait for that.
-class Worker::Share {
- public:
-  /// Null, and `run` is kept, as long as it is compiled. Errors: what compiling it threw.
-  std::shared_ptr<CompiledStep> step_for(const std::shared_ptr<Run>& run) {
-    const std::lock_guard lock(mutex_);
-    throw_if_error(status_);
-    if (step_ == nullptr) waiting_.push_back(run);
-    return step_;
-  }
-
-  /// Returns the runs that have waited.
-  std::vector<std::shared_ptr<Run>> set(std::shared_ptr<CompiledStep> step, const Status& status) {
-    const std::lock_guard lock(mutex_);
-    step_ = std::move(step);
-    status_ = status;
-    return std::move(waiting_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::shared_ptr<CompiledStep> step_;
-  Status status_;
-  std::vector<std::shared_ptr<Run>> waiting_;
-};
-
 /// What one session of a client's keeps here.
 struct Worker::Session {
   explicit Session(std::unique_ptr<PartCompiler> with) : compiler(std::move(with)) {}
 
   const std::unique_ptr<PartCompiler> compiler;
   std::mutex mutex;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Share>> shares;
+  std::unordered_map<std::uint64_t, std::shared_ptr<CompiledStep>> shares;  ///< null while one is compiled
 };
 
 /// One run of a share.
@@ -49,8 +23,6 @@ struct Worker::Run {
   RunShare request;
   std::string owner;
   Responder respond;
-  std::shared_ptr<Session> session;
-  std::shared_ptr<Share> share;
   std::shared_ptr<CompiledStep> step;
   std::unique_ptr<CompiledStep::Memory> memory;
   std::shared_ptr<StepHandle> handle;
@@ -69,10 +41,10 @@ DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, 
   const ClientId id{client.task, client.incarnation};
   switch (static_cast<Method>(request.method)) {
     case Method::list_devices:
-      list_devices(std::move(respond));
+      list_devices(respond);
       return true;
     case Method::register_share:
-      register_share(id, std::move(request), std::move(respond));
+      register_share(id, request, respond);
       return true;
     case Method::forget_share:
       forget_share(id, from_body<ShareName>(request.body));
@@ -83,20 +55,24 @@ DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, 
       respond(Outgoing());
       return true;
     case Method::run_share:
-      run_share(id, std::move(request), std::move(respond));
+      run_share(id, request, respond);
       return true;
     case Method::cancel_step:
       cancel_step(from_body<CancelStep>(request.body));
       respond(Outgoing());
       return true;
     case Method::receive_tensor:
-      receive_tensor(std::move(request), std::move(respond));
+      receive_tensor(request, respond);
+      return true;
+    case Method::push_tensor:
+      take_tensor(id, from_body<PushTensor>(request.body));
+      respond(Outgoing());
       return true;
   }
   return false;
 }
 
-DFLOW_INLINE void Worker::list_devices(Responder respond) {
+DFLOW_INLINE void Worker::list_devices(Responder& respond) {
   DeviceList list;
   for (const std::shared_ptr<Device>& device : options_.devices) list.devices.push_back(device->info());
   respond(Outgoing{to_body(list), {}});
@@ -104,7 +80,7 @@ DFLOW_INLINE void Worker::list_devices(Responder respond) {
 
 // ---- shares ----
 
-DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming request, Responder respond) {
+DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
   std::shared_ptr<Session> session;
   {
@@ -122,18 +98,17 @@ DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming reques
     }
     session = found;
   }
-  auto share = std::make_shared<Share>();
   {
     const std::lock_guard lock(session->mutex);
     if (session->shares.size() >= options_.max_shares) {
       throw_error(resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
     }
-    if (!session->shares.try_emplace(name.share, share).second) {
+    if (!session->shares.try_emplace(name.share).second) {
       throw_error(already_exists(str_cat("share ", name.share, " is registered already")));
     }
   }
-  options_.pool->schedule([self = shared_from_this(), session, share, payload = std::move(request.payload),
-                           respond = std::move(respond)]() mutable {
+  options_.pool->schedule([self = shared_from_this(), session, number = name.share,
+                           payload = std::move(request.payload), respond = std::move(respond)]() mutable {
     std::shared_ptr<CompiledStep> step;
     Status status;
     try {
@@ -142,19 +117,16 @@ DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming reques
     } catch (...) {
       status = status_of_current_exception().with_task(self->options_.task);
     }
-    const std::vector<std::shared_ptr<Run>> waiting = share->set(step, status);
+    {
+      const std::lock_guard lock(session->mutex);
+      const auto found = session->shares.find(number);  // it may have been forgotten meanwhile
+      if (found != session->shares.end() && status.ok()) found->second = step;
+      if (found != session->shares.end() && !status.ok()) session->shares.erase(found);
+    }
     if (status.ok()) {
       respond(Outgoing());
     } else {
-      respond(status);
-    }
-    for (const std::shared_ptr<Run>& run : waiting) {
-      run->step = step;
-      if (status.ok()) {
-        self->start(run);
-      } else {
-        run->respond(status);
-      }
+      respond(std::move(status));
     }
   });
 }
@@ -202,11 +174,11 @@ DFLOW_INLINE void Worker::forget_share(const ClientId& client, const ShareName& 
     if (found == of_client->second.end()) return;
     session = found->second;
   }
-  std::shared_ptr<Share> share;  // goes without the lock
+  std::shared_ptr<CompiledStep> step;  // goes without the lock
   const std::lock_guard lock(session->mutex);
   const auto found = session->shares.find(name.share);
   if (found == session->shares.end()) return;
-  share = std::move(found->second);
+  step = std::move(found->second);
   session->shares.erase(found);
 }
 
@@ -239,33 +211,29 @@ DFLOW_INLINE void Worker::forget_client(const TaskIdentity& client, const Status
 
 // ---- runs ----
 
-DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming request, Responder respond) {
+DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
   run->request = from_body<RunShare>(request.body);
   run->owner = owner_of(client);
   const ShareName name = run->request.name;
+  std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
     const auto of_client = sessions_.find(client);
     if (of_client != sessions_.end()) {
       const auto found = of_client->second.find(name.session);
-      if (found != of_client->second.end()) run->session = found->second;
+      if (found != of_client->second.end()) session = found->second;
     }
   }
-  if (run->session != nullptr) {
-    const std::lock_guard lock(run->session->mutex);
-    const auto found = run->session->shares.find(name.share);
-    if (found != run->session->shares.end()) run->share = found->second;
+  if (session != nullptr) {
+    const std::lock_guard lock(session->mutex);
+    const auto found = session->shares.find(name.share);
+    if (found != session->shares.end()) run->step = found->second;
   }
-  if (run->share == nullptr) throw_error(not_found(str_cat("share ", name.share, " is not registered here")));
+  if (run->step == nullptr) throw_error(not_found(str_cat("share ", name.share, " is not registered here")));
   run->respond = std::move(respond);
-  try {
-    run->step = run->share->step_for(run);
-  } catch (...) {
-    return run->respond(status_of_current_exception());
-  }
-  if (run->step != nullptr) start(std::move(run));
+  start(std::move(run));
 }
 
 DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
@@ -364,7 +332,19 @@ DFLOW_INLINE Outgoing tensor_reply(AnyTensor tensor, bool is_dead) {
   return reply;
 }
 
-DFLOW_INLINE void Worker::receive_tensor(Incoming request, Responder respond) {
+/// What is wrong with it ends the step: nobody else would hear of it.
+DFLOW_INLINE void Worker::take_tensor(const ClientId& client, const PushTensor& push) {
+  const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
+  Status status;
+  if (detail::task_of(key.source_device()) != client.first || key.source_incarnation() != client.second) {
+    status = invalid_argument(str_cat("'", push.tensor.key, "' is not ", client.first, "'s to send"));
+  } else {
+    status = options_.steps->take(push.step, owner_of(client), key, push.tensor.tensor, push.tensor.is_dead);
+  }
+  if (!status.ok()) options_.steps->cancel(push.step, status);
+}
+
+DFLOW_INLINE void Worker::receive_tensor(const Incoming& request, Responder& respond) {
   const ReceiveTensor receive = from_body<ReceiveTensor>(request.body);
   const RendezvousKey key = RendezvousKey::parse(receive.key).value();
   if (detail::task_of(key.source_device()) != options_.task) {

@@ -13,6 +13,9 @@
 
 namespace dflow {
 
+/// A tensor of no more bytes, as far as the graph tells, goes to another task as soon as it is made.
+inline constexpr std::size_t max_pushed_bytes = std::size_t{64} << 10;
+
 /// The part of a placed step graph that one device runs.
 struct Partition {
   std::size_t device = 0;  ///< position among the devices

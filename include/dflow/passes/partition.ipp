@@ -280,8 +280,9 @@ class Partitioner {
                         std::size_t to) {
     const StepNodeId token = append(from, empty_constant(of, suffix));
     const std::string name = str_cat("^", of.name);
-    add_send({from, memories_[from].own}, to, name, {token, 0}, of, DType::float32, after);
-    return add_recv(from, {to, memories_[to].own}, name, of, {DType::float32, PartialShape({0})});
+    const OutputInfo empty{DType::float32, PartialShape({0})};
+    add_send({from, memories_[from].own}, to, name, {token, 0}, of, empty, after);
+    return add_recv(from, {to, memories_[to].own}, name, of, empty);
   }
 
   // ---- tensors ----
@@ -296,7 +297,7 @@ class Partitioner {
     if (!is_new) return {brought_.at(place), 0};
     const Node& source = *graph_.node(edge.node);
     const std::string name = tensor_name(edge, wanted);
-    add_send(from, wanted.device, name, {new_id_[edge.node], edge.index}, source, graph_.output(edge).dtype);
+    add_send(from, wanted.device, name, {new_id_[edge.node], edge.index}, source, graph_.output(edge));
     return {brought_.at(place) = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
   }
 
@@ -329,7 +330,10 @@ class Partitioner {
     const Node& source = *graph_.node(edge.node);
     if (wanted.memory != client_memory_) {
       const std::string name = tensor_name(edge, wanted);
-      result_.sends.push_back({feed, {client_.name, client_.incarnation, info(wanted.device).name, name}});
+      result_.sends.push_back({feed,
+                               {client_.name, client_.incarnation, info(wanted.device).name, name},
+                               DType::invalid,
+                               is_pushed(client_place, wanted.device, graph_.output(edge))});
       return brought_.at(place) = add_recv(client_place, wanted, name, source, graph_.output(edge));
     }
     // Not by the fed node's name, which may run here for others, and have several outputs fed.
@@ -366,9 +370,12 @@ class Partitioner {
     }
     const Node& source = *graph_.node(edge.node);
     const std::string name = str_cat(tensor_name(edge, on_host(client_place)), "#", f);
-    add_send(from, client_place, name, {new_id_[edge.node], edge.index}, source, graph_.output(edge).dtype);
-    result_.receives.push_back(
-        {f, {info(from.device).name, info(from.device).incarnation, client_.name, name}, graph_.output(edge).dtype});
+    const OutputInfo& fetched = graph_.output(edge);
+    add_send(from, client_place, name, {new_id_[edge.node], edge.index}, source, fetched);
+    result_.receives.push_back({f,
+                                {info(from.device).name, info(from.device).incarnation, client_.name, name},
+                                fetched.dtype,
+                                is_pushed(from.device, client_place, fetched)});
   }
 
   static std::string node_name(const Node& source, std::string_view tensor, std::string_view what, std::size_t a,
@@ -384,14 +391,24 @@ class Partitioner {
     return str_cat(source.name, tensor.front() == '^' ? "/_control" : "/", what, number(a), "_", number(b), suffix);
   }
 
+  /// Whether it goes to another task, and is known to be small: it is sent then without being asked for.
+  bool is_pushed(std::size_t from, std::size_t to, const OutputInfo& edge) const {
+    const auto host_of = [&](std::size_t device) {
+      return device == client_place ? client_memory_ : memories_[device].host;
+    };
+    return host_of(from) != host_of(to) && is_plain(edge.dtype) && edge.shape.is_fully_defined() &&
+           static_cast<std::uint64_t>(edge.shape.to_shape().num_elements()) <= max_pushed_bytes / size_of(edge.dtype);
+  }
+
   void add_send(Place from, std::size_t to, const std::string& tensor, StepEndpoint value, const Node& source,
-                DType dtype, std::span<const StepNodeId> after = {}) {
+                const OutputInfo& edge, std::span<const StepNodeId> after = {}) {
     Node node;
     node.op = &op_def<Send>;
     node.name = node_name(source, tensor, "_send_", from.device, to);
-    node.types.push_back(dtype);
-    node.attrs = std::make_shared<const Send::Attrs>(
-        Send::Attrs{tensor, info(from.device).name, info(to).name, info(from.device).incarnation, is_host(from)});
+    node.types.push_back(edge.dtype);
+    node.attrs = std::make_shared<const Send::Attrs>(Send::Attrs{tensor, info(from.device).name, info(to).name,
+                                                                 info(from.device).incarnation, is_host(from),
+                                                                 is_pushed(from.device, to, edge)});
     node.where = source.where;
     parts_[from.device].graph.targets.push_back(append(from.device, std::move(node), {&value, 1}, after));
   }
@@ -402,8 +419,9 @@ class Partitioner {
     node.op = &op_def<Recv>;
     node.name = node_name(source, tensor, "_recv_", from, to.device);
     node.types.push_back(edge.dtype);
-    node.attrs = std::make_shared<const Recv::Attrs>(
-        Recv::Attrs{tensor, info(from).name, info(to.device).name, info(from).incarnation, edge.shape, is_host(to)});
+    node.attrs = std::make_shared<const Recv::Attrs>(Recv::Attrs{tensor, info(from).name, info(to.device).name,
+                                                                 info(from).incarnation, edge.shape, is_host(to),
+                                                                 is_pushed(from, to.device, edge)});
     node.outputs = {edge};
     node.where = source.where;
     return append(to.device, std::move(node));

@@ -138,7 +138,7 @@ DFLOW_INLINE void StepHandle::send_from_client(ClientEdge edge, AnyTensor tensor
 }
 
 DFLOW_INLINE void StepHandle::send(Send& send) {
-  throw_if_error(rendezvous_->send(send.edge.key, std::move(send.tensor), false));
+  throw_if_error(rendezvous_->send(send.edge.key, std::move(send.tensor), false, {.pushed = send.edge.pushed}));
 }
 
 DFLOW_INLINE void StepHandle::receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received) {
@@ -259,6 +259,7 @@ DFLOW_INLINE void StepHandle::receive(Receive& receive) {
   RecvArgs args;
   args.allocator = options_.host_allocator;
   args.dtype = receive.edge.dtype;
+  args.pushed = receive.edge.pushed;
   args.cancellation = receive_cancellation();
   std::shared_ptr<detail::ClientReceive> waiting;
   try {

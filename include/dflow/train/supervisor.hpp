@@ -18,8 +18,8 @@ struct SupervisorOptions {
   SessionOptions session = {};
   /// The one replica that initialises and restores; the others wait until it has.
   bool is_chief = true;
-  /// Sets variables to what was saved last, and says whether there was something; null: nothing is ever saved. Called by
-  /// the chief, when it begins and whenever variables were lost.
+  /// Sets variables to what was saved last, and says whether there was something; null: nothing is ever saved. Called
+  /// by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
   /// How long to wait until the model is ready: for tasks that have not been started, and for the chief.
   Duration ready_timeout = std::chrono::minutes(5);

@@ -121,6 +121,27 @@ inline void keeps_its_promises(Transport& transport, const std::string& address)
     CHECK(written.wait().ok());
     CHECK(received == sent);
   }
+  SECTION("what is written at once comes before what is written then, and a stream that has ended takes nothing") {
+    const auto listener = transport.listen(address);
+    const Ends ends = connected(transport, *listener);
+    std::string expected;
+    std::size_t taken = 0;
+    const std::string block(100'000, 'x');
+    do {
+      const std::vector<std::span<const std::byte>> parts{bytes_of("ab"), bytes_of(""), bytes_of(block)};
+      taken = ends.near->try_write(parts);
+      REQUIRE(taken <= block.size() + 2);
+      expected += ("ab" + block).substr(0, taken);
+    } while (taken != 0 && expected.size() < 50'000'000);
+    Ended wrote;
+    ends.near->write({bytes_of("then")}, wrote.completion());
+    CHECK(ends.near->try_write(std::vector<std::span<const std::byte>>{}) == 0);
+    expected += "then";
+    CHECK(read(*ends.far, expected.size()) == expected);
+    CHECK(wrote.wait().ok());
+    ends.near->close();
+    CHECK(ends.near->try_write(std::vector<std::span<const std::byte>>{bytes_of("late")}) == 0);
+  }
   SECTION("what was written before a side closed is read, then Unavailable, on both sides") {
     const auto listener = transport.listen(address);
     Ends ends = connected(transport, *listener);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <asio/buffer.hpp>
 #include <asio/error.hpp>
 #include <asio/generic/stream_protocol.hpp>
@@ -89,6 +90,29 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
       }
     }
     refuse(std::move(done), std::move(refused));
+  }
+
+  std::size_t try_write(std::span<const std::span<const std::byte>> parts) noexcept {
+    if constexpr (!is_plain) return 0;  // the thread of the loop alone may use it
+    const std::lock_guard lock(mutex_);
+    if (is_closed_ || writer_) return 0;
+    std::size_t written = 0;
+    for (std::size_t part = 0; part < parts.size();) {
+      std::array<iovec, max_gathered> gather;
+      std::size_t gathered = 0, wanted = 0;
+      for (; part < parts.size() && gathered < max_gathered; ++part) {
+        gather[gathered++] = {const_cast<std::byte*>(parts[part].data()), parts[part].size()};
+        wanted += parts[part].size();
+      }
+      msghdr message{};
+      message.msg_iov = gather.data();
+      message.msg_iovlen = gathered;
+      const ssize_t count = ::sendmsg(socket_.lowest_layer().native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (count <= 0) break;  // an error shows again in the write that follows
+      written += static_cast<std::size_t>(count);
+      if (static_cast<std::size_t>(count) < wanted) break;
+    }
+    return written;
   }
 
   void close() noexcept {
@@ -246,6 +270,10 @@ class AsioStream final : public Stream {
   void write(std::vector<std::span<const std::byte>> parts, Completion done) override {
     const auto connection = connection_;
     connection->write(std::move(parts), std::move(done));
+  }
+  std::size_t try_write(std::span<const std::span<const std::byte>> parts) noexcept override {
+    const auto connection = connection_;
+    return connection->try_write(parts);
   }
   void close() noexcept override {
     const auto connection = connection_;

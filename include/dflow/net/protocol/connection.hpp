@@ -142,6 +142,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   /// Errors, given to `done`: the peer's; DeadlineExceeded, the token's; Unavailable for a connection that has ended;
   /// ResourceExhausted for more than `max_calls`, InvalidArgument for a body over `max_body_bytes`.
   void call(Call call, CallDone done);
+  /// A request that is not answered. Errors: as of `call`.
+  Status post(std::uint16_t method, std::string body);
   /// Tells the peer why, and ends it.
   void close(const Status& why);
 
@@ -179,6 +181,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void take_request(const FrameHeader& header, std::string_view payload);
   void take_reply(const FrameHeader& header, std::string_view payload);
   void deliver_request(std::uint64_t request, std::uint16_t method, std::string body, std::vector<std::byte> payload);
+  void deliver_post(std::uint16_t method, std::string body);
   void complete(std::uint64_t key);
 
   const std::unique_ptr<Stream> stream_;
@@ -204,6 +207,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Status closed_;
   FrameWriter writer_;
   bool is_writing_ = false;
+  std::shared_ptr<FrameWriter::Batch> idle_batch_;  ///< its memory is used again
   bool has_sent_proof_ = false;
   std::uint64_t next_request_ = 1;
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;

@@ -13,6 +13,7 @@ namespace detail {
 // Flags of frames.
 inline constexpr std::uint16_t flag_of_reply = 1;  ///< of chunks, cancels: they belong to a reply of their sender
 inline constexpr std::uint16_t flag_error = 2;     ///< of replies: the body is a status
+inline constexpr std::uint16_t flag_post = 4;      ///< of requests: nobody waits for a reply
 
 /// Payloads of a request and of the reply to one of the same number are told apart by the lowest bit.
 DFLOW_INLINE std::uint64_t inbound_key(std::uint64_t request, bool of_reply) noexcept {
@@ -263,6 +264,10 @@ DFLOW_INLINE void Connection::take_request(const FrameHeader& header, std::strin
   const std::uint16_t method = in.u16();
   const std::uint64_t size = in.u64();
   std::string body(payload.substr(in.position()));
+  if ((header.flags & detail::flag_post) != 0) {
+    if (size != 0) throw_error(invalid_argument("a request without a reply cannot have a payload"));
+    return deliver_post(method, std::move(body));
+  }
   if (size == 0) return deliver_request(header.request, method, std::move(body), {});
   if (size > options_.max_request_payload_bytes) {
     throw_error(
@@ -292,6 +297,10 @@ DFLOW_INLINE void Connection::deliver_request(std::uint64_t request, std::uint16
     incoming.cancellation = found->second.token();
   }
   if (handler_ != nullptr) handler_->on_request(shared_from_this(), std::move(incoming), {weak_from_this(), request});
+}
+
+DFLOW_INLINE void Connection::deliver_post(std::uint16_t method, std::string body) {
+  if (handler_ != nullptr) handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
 }
 
 DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_view payload) {
@@ -382,8 +391,22 @@ DFLOW_INLINE void Connection::complete(std::uint64_t key) {
 /// With the mutex held. One write at a time; what comes meanwhile goes together in the next.
 DFLOW_INLINE void Connection::flush() {
   if (is_writing_) return;
-  const auto batch = std::make_shared<FrameWriter::Batch>();
-  if (!writer_.next(*batch)) return;
+  auto batch = std::move(idle_batch_);
+  if (batch == nullptr) batch = std::make_shared<FrameWriter::Batch>();
+  for (;; batch->clear()) {
+    if (!writer_.next(*batch)) {
+      idle_batch_ = std::move(batch);
+      return;
+    }
+    std::size_t written = stream_->try_write(batch->parts);
+    std::size_t part = 0;
+    for (; part < batch->parts.size() && written >= batch->parts[part].size(); ++part)
+      written -= batch->parts[part].size();
+    if (part == batch->parts.size()) continue;
+    batch->parts[part] = batch->parts[part].subspan(written);
+    batch->parts.erase(batch->parts.begin(), batch->parts.begin() + static_cast<std::ptrdiff_t>(part));
+    break;
+  }
   is_writing_ = true;
   stream_->write(batch->parts, [self = shared_from_this(), batch](const Status& status) {
     bool is_closed = false;
@@ -471,6 +494,24 @@ DFLOW_INLINE void Connection::call(Call call, CallDone done) {
   } else {
     registration.try_deregister();
   }
+}
+
+DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body) {
+  std::string framed;
+  framed.reserve(sizeof(std::uint16_t) + sizeof(std::uint64_t) + body.size());
+  ByteWriter out(framed);
+  out.u16(method);
+  out.u64(0);
+  framed += body;
+  if (framed.size() > options_.max_body_bytes) {
+    return invalid_argument(str_cat("a request of ", framed.size(), " bytes, more than ", options_.max_body_bytes));
+  }
+  const std::lock_guard lock(mutex_);
+  if (!closed_.ok()) {
+    return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+  }
+  send_message(FrameType::request, next_request_++, detail::flag_post, std::move(framed), {});
+  return {};
 }
 
 DFLOW_INLINE void Connection::give_up(std::uint64_t request, Status status) {

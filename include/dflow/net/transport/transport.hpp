@@ -33,6 +33,9 @@ class Stream {
   virtual void read_some(std::span<std::byte> into, std::size_t& count, Completion done) = 0;
   /// Writes all parts, one after the other. That it is done does not say that the peer has read them.
   virtual void write(std::vector<std::span<const std::byte>> parts, Completion done) = 0;
+  /// Writes what goes at once, from the first part on, and says how many bytes: 0 where a write is under way, for a
+  /// stream that has ended, and always for one that cannot. The rest is for `write`.
+  virtual std::size_t try_write(std::span<const std::span<const std::byte>> /*parts*/) noexcept { return 0; }
   /// Ends what is under way, on both sides. The peer may still read what was written before.
   virtual void close() noexcept = 0;
 

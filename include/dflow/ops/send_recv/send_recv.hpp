@@ -15,6 +15,8 @@ struct Send : StandardOp<"_Send", AllTypes> {
     std::string recv_device;
     std::uint64_t send_device_incarnation = 0;
     bool host_memory = false;  ///< the input is in host memory, wherever the device computes
+    /// The tensor goes to the receiver's task at once; else it waits until it is asked for. The Recv says the same.
+    bool pushed = false;
   };
   using Outputs = Out<>;
   static constexpr OpRole role = OpRole::send;
@@ -32,6 +34,7 @@ struct Recv : StandardOp<"_Recv", AllTypes> {
     std::uint64_t send_device_incarnation = 0;
     PartialShape shape;
     bool host_memory = false;  ///< the output is wanted in host memory, wherever the device computes
+    bool pushed = false;       ///< as the Send
   };
   using Inputs = In<>;
   static constexpr OpRole role = OpRole::recv;
