@@ -4,9 +4,11 @@
 
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/trace/chrome_trace.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -21,6 +23,7 @@ namespace {
 
 struct Flags {
   std::string data;
+  std::string trace;
   std::string model = "conv";
   std::int64_t epochs = 0;
   std::int64_t batch = 64;
@@ -66,6 +69,16 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
     for (; progress != nullptr && shown < std::min(done, steps); ++shown) progress->step(value.scalar());
   }
   if (!cluster.is_chief()) return 0;
+  if (!flags.trace.empty()) {
+    df::RunMetadata metadata;
+    const auto part = df::slice(sets.train, 0, flags.batch);
+    supervisor.run([&](df::Session& session) {
+      session.run({.trace = true}, &metadata, {{images, part.images}, {labels, part.labels}, {training, true}}, loss,
+                  train);
+    });
+    df::PosixFileSystem().write_file_atomically(flags.trace, df::chrome_trace(metadata.stats));
+    std::printf("wrote %s\n", flags.trace.c_str());
+  }
   const double score = digits::accuracy_on(sets.test, [&](const df::LabelledImages& part) {
     return supervisor.run([&](df::Session& session) {
       return session.run({{images, part.images}, {labels, part.labels}, {training, false}}, accuracy).scalar();
@@ -83,6 +96,7 @@ int main(int argc, char** argv) {
       "Trains a model on handwritten digits in many processes; --dflow_cluster and others say which is which.");
   app.allow_extras();
   app.add_option("--data", flags.data, "directory of the MNIST IDX files, gzip-compressed or not");
+  app.add_option("--trace", flags.trace, "file to write the Chrome trace of one step of all tasks to");
   app.add_option("--model", flags.model, "softmax, mlp or conv")->check(CLI::IsMember({"softmax", "mlp", "conv"}));
   app.add_option("--epochs", flags.epochs, "times to go through the training images, all replicas together");
   app.add_option("--batch", flags.batch, "images per step of a replica");

@@ -4,6 +4,8 @@
 #include <dflow/dflow.hpp>
 
 #include <future>
+#include <map>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -248,6 +250,31 @@ TEST_CASE("asynchronous and prepared steps run over tasks, three at once from th
       },
       z);
   CHECK(result.get_future().get() == 7);
+}
+
+TEST_CASE("the statistics of a step have what all tasks did, each in threads of its own") {
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto sum = x * 1.0f;
+  for (int i = 0; i < 2; ++i) {
+    const auto on = graph.device("/job:ps/task:" + std::to_string(i));
+    sum = sum + 2.0f;
+  }
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  df::RunMetadata metadata;
+  static_cast<void>(session.run({.trace = true}, &metadata, {{x, df::Tensor<float>(1.0f)}}, sum));
+  std::map<std::string, std::set<int>> threads;
+  for (const df::NodeStats& node : metadata.stats.nodes) {
+    threads[node.device].insert(node.thread);
+    CHECK(node.end_ns >= node.start_ns);
+  }
+  CHECK(threads.size() == 3);
+  for (const auto& [device, of_device] : threads) {
+    for (const auto& [other, of_other] : threads) {
+      for (const int thread : of_device) CHECK((other == device || of_other.count(thread) == 0));
+    }
+  }
 }
 
 TEST_CASE("a client that is no task runs steps on a cluster") {

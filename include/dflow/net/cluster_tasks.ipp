@@ -231,6 +231,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     {
       const std::lock_guard lock(mutex_);
       step_ = run.step;
+      stats_ = step.stats();
       done_ = std::move(done);
     }
     Peers& peers = *share_->state().options.peers;
@@ -275,11 +276,23 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     }
     if (!cancelled.ok()) return finish(std::move(cancelled));
     connection->call(ClusterShare::make_call(Method::run_share, to_body(run)),
-                     [self = shared_from_this()](const Status& status, const std::string&) {
+                     [self = shared_from_this()](Status status, const std::string& body) {
+                       if (status.ok()) status = self->take_stats(body);
                        self->finish(status.with_task(self->share_->task()));
                      });
     // It may have been cancelled before there was a run to cancel.
     if (!cancelled_status().ok()) send_cancel(*connection);
+  }
+
+  Status take_stats(const std::string& body) {
+    try {
+      const RunShareReply reply = from_body<RunShareReply>(body);
+      const std::lock_guard lock(mutex_);  // the step lives as long as its completion is here
+      if (done_ && stats_ != nullptr) stats_->add(reply.stats);
+      return {};
+    } catch (...) {
+      return status_of_current_exception();
+    }
   }
 
   Status cancelled_status() {
@@ -304,6 +317,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   const std::shared_ptr<ClusterShare> share_;
   std::mutex mutex_;
   std::uint64_t step_ = 0;
+  StatsCollector* stats_ = nullptr;
   Done done_;
   Status cancelled_;
   std::shared_ptr<Connection> connection_;

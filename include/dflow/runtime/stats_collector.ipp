@@ -2,6 +2,8 @@
 
 #include <dflow/runtime/stats_collector.hpp>
 
+#include <unordered_map>
+
 namespace dflow {
 
 DFLOW_INLINE StatsCollector::StatsCollector(std::uint64_t step_id, const Clock& clock)
@@ -29,8 +31,26 @@ DFLOW_INLINE void StatsCollector::record(KernelContext& context, std::int64_t st
     node.output_shapes += (node.output_shapes.empty() ? "" : " ") + output.shape().to_string();
   }
   const std::lock_guard lock(mutex_);
-  node.thread = threads_.try_emplace(std::this_thread::get_id(), static_cast<int>(threads_.size())).first->second;
+  node.thread =
+      threads_.try_emplace(std::pair(0, std::this_thread::get_id()), static_cast<int>(threads_.size())).first->second;
   stats_.nodes.push_back(std::move(node));
+}
+
+DFLOW_INLINE void StatsCollector::add(const StepStats& other) {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t later_ns = (other.wall_start_us - stats_.wall_start_us) * 1000;
+  std::unordered_map<int, int> threads;  // threads of two tasks are never one
+  for (const NodeStats& node : other.nodes) {
+    NodeStats& added = stats_.nodes.emplace_back(node);
+    added.start_ns += later_ns;
+    added.end_ns += later_ns;
+    const auto [found, is_new] = threads.try_emplace(node.thread);
+    if (is_new)
+      found->second =
+          threads_.try_emplace(std::pair(++num_added_, std::thread::id()), static_cast<int>(threads_.size()))
+              .first->second;
+    added.thread = found->second;
+  }
 }
 
 DFLOW_INLINE StepStats StatsCollector::finish() {
