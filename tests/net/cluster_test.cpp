@@ -307,3 +307,52 @@ TEST_CASE("servers start and stop cleanly, with sessions and steps under way") {
     for (auto& end : ended) end.get();
   }
 }
+
+TEST_CASE("a server that others can reach needs a secret, TLS, or to be told that it is insecure") {
+  const auto server_at = [](const std::string& address, bool is_insecure, const std::string& secret) {
+    df::net::ClusterSpec spec;
+    spec.add_task("ps", 0, address);
+    spec.set_task("ps", 0);
+    spec.set_insecure(is_insecure);
+    spec.set_secret(secret);
+    df::net::Server server(spec, {.num_threads = 1});
+    return server.address();
+  };
+  CHECK_THROWS_WITH(server_at("0.0.0.0:0", false, ""), Catch::Contains("secret"));
+  CHECK_THROWS_WITH(server_at("[::]:0", false, ""), Catch::Contains("secret"));
+  CHECK_NOTHROW(server_at("0.0.0.0:0", false, "sixteen bytes or more"));
+  CHECK_NOTHROW(server_at("0.0.0.0:0", true, ""));
+  CHECK_NOTHROW(server_at("127.0.0.1:0", false, ""));
+  CHECK_NOTHROW(server_at("localhost:0", false, ""));
+}
+
+TEST_CASE("tasks reach each other by TCP, with a secret, and who does not know it is refused") {
+  df::net::ClusterSpec spec;
+  spec.add_task("ps", 0, "127.0.0.1:0");
+  spec.set_task("ps", 0);
+  spec.set_secret("the secret of the test");
+  auto log = std::make_shared<df::testing::ServerLog>();
+  df::net::ServerOptions options;
+  options.num_threads = 1;
+  options.startup_timeout = std::chrono::seconds(20);
+  options.log = [log](std::string_view line) {
+    const std::lock_guard lock(log->mutex);
+    log->lines.emplace_back(line);
+  };
+  df::net::Server server(spec, options);
+  const auto client = [&](const std::string& secret) {
+    df::net::ClusterSpec cluster;
+    cluster.add_task("ps", 0, server.address());
+    cluster.set_secret(secret);
+    df::Graph graph;
+    auto x = df::placeholder<float>(graph, {df::dynamic});
+    auto y = x * 2.0f;
+    df::Session session(graph, {.target = df::net::connect(cluster, options)});
+    // Large enough to go in chunks on the connection for large tensors.
+    return session.run({{x, df::Tensor<float>::full({3'000'000}, 4.0f)}}, y).span().back();
+  };
+  CHECK(client("the secret of the test") == 8);
+  CHECK_THROWS_WITH(client("another secret, as long"), Catch::Contains("secret"));
+  CHECK(log->has("does not know the cluster's secret"));
+  CHECK(client("the secret of the test") == 8);
+}

@@ -5,6 +5,7 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
+#include <dflow/net/asio/asio_address.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/peers.hpp>
@@ -26,6 +27,17 @@ namespace detail {
 DFLOW_INLINE std::shared_ptr<ThreadPool> make_server_pool(int num_threads) {
   const int threads = num_threads == 0 ? available_cores() : num_threads;
   return std::make_shared<WorkStealingPool>(std::max(threads, 1));
+}
+
+/// Errors: InvalidArgument for an address that others can reach, where nothing keeps them out.
+DFLOW_INLINE void check_exposure(const ClusterSpec& cluster) {
+  if (!cluster.secret().empty() || cluster.is_insecure()) return;
+  const AsioAddress address = parse_asio_address(cluster.bind_address());
+  const bool is_loopback = address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+  if (address.scheme != AsioAddress::Scheme::tcp || is_loopback) return;
+  throw_error(invalid_argument(str_cat("'", cluster.bind_address(),
+                                       "' can be reached by others: the cluster needs a secret, or TLS, or to "
+                                       "be told that it is insecure")));
 }
 
 /// What this task does for others, while it runs.
@@ -65,6 +77,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.incarnation == 0) o.incarnation = o.random();
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
+    if (o.transport == nullptr && is_task) detail::check_exposure(cluster);
     if (o.transport == nullptr) o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock});
     if (!is_task) {
       task = str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);

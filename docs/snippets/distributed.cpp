@@ -1,0 +1,41 @@
+// What docs/distributed.md shows: run without flags, the cluster is this process.
+
+#include <dflow/dflow.hpp>
+#include <dflow/net/server.hpp>
+
+#include <cstdint>
+
+namespace df = dflow;
+
+namespace {
+
+int train(int argc, char** argv) {
+  const df::Tensor<float> x({2, 3}, {1, 2, 3, 4, 5, 6});
+  const df::Tensor<std::int32_t> y({2}, {0, 1});
+  df::Graph graph({.seed = 1});
+  // [same_program]
+  auto cluster = df::net::ClusterSpec::from_flags(argc, argv);
+  df::net::Server server(cluster);
+  if (cluster.job() == "ps") return server.join();
+
+  auto on = graph.device(df::train::replica_device(cluster));  // variables over the ps tasks, the rest here
+  // the model, unchanged
+  auto images = df::placeholder<float>(graph, {df::dynamic, 3});
+  auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(df::dense(images, 2), labels));
+  auto train = df::train::Adam(1e-2f).minimize(loss);
+
+  df::train::Supervisor supervisor(
+      graph, {.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()});
+  const auto step = [&](df::Session& session) {
+    return session.run({{images, x}, {labels, y}}, loss, train).scalar();
+  };
+  float value = supervisor.run(step);
+  // [same_program]
+  for (int i = 0; i < 10; ++i) value = supervisor.run(step);
+  return value < 2.0f ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return train(argc, argv); }
