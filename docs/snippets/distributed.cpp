@@ -25,11 +25,9 @@ int train(int argc, char** argv) {
   auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(df::dense(images, 2), labels));
   auto train = df::train::Adam(1e-2f).minimize(loss);
 
-  df::train::Supervisor supervisor(
-      graph, {.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()});
-  const auto step = [&](df::Session& session) {
-    return session.run({{images, x}, {labels, y}}, loss, train).scalar();
-  };
+  df::train::Supervisor supervisor(graph,
+                                   {.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()});
+  const auto step = [&](df::Session& session) { return session.run({{images, x}, {labels, y}}, loss, train).scalar(); };
   float value = supervisor.run(step);
   // [same_program]
   for (int i = 0; i < 10; ++i) value = supervisor.run(step);

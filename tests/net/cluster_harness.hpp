@@ -6,6 +6,7 @@
 #include <dflow/net/server.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>

@@ -3,17 +3,61 @@
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cluster_harness.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;
+
+namespace {
+
+/// Ends when its step is cancelled.
+struct Held : df::Op<"Held", df::TypeList<float>> {
+  static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
+  static constexpr bool is_stateful = true;
+};
+constexpr auto held_ops = df::standard_ops + df::ops<Held>;
+std::atomic<std::promise<void>*> held_begun{nullptr};
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<Held, dflow::Cpu, float> {
+  struct Pending {
+    std::mutex mutex;
+    CancellationRegistration registration;
+    AsyncKernel::Done done;
+  };
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    auto pending = std::make_shared<Pending>();
+    pending->done = std::move(done);
+    auto registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
+      const std::shared_ptr<Pending> mine = std::move(pending);
+      {
+        const std::lock_guard lock(mine->mutex);
+        static_cast<void>(mine->registration.try_deregister());
+      }
+      std::exchange(mine->done, nullptr)(status);
+    });
+    {
+      const std::lock_guard lock(pending->mutex);
+      pending->registration = std::move(registration);
+    }
+    if (std::promise<void>* begun = held_begun.exchange(nullptr)) begun->set_value();
+  }
+};
 
 TEST_CASE("a step runs over two tasks: what one computes the other reads") {
   MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
@@ -161,18 +205,35 @@ TEST_CASE("a session whose tasks have not been started fails at its deadline, wi
 }
 
 TEST_CASE("a step that waits in another task ends at its deadline, when it is stopped, and leaves nothing behind") {
-  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::net::ServerOptions options;
+  options.ops = held_ops;
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}}, options);
   df::Graph graph;
-  // Nobody sends what is received there.
-  const auto on = graph.device("/job:ps/task:0");
   auto x = df::placeholder<float>(graph, {});
-  auto y = df::identity(x);
-  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
-  CHECK(session.run({{x, df::Tensor<float>(1.0f)}}, y).scalar() == 1);
-  CHECK_THROWS_AS(
-      session.run(df::RunOptions{.deadline = std::chrono::nanoseconds(1)}, {{x, df::Tensor<float>(1.0f)}}, y),
-      df::Error);
-  CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, y).scalar() == 2);
+  const auto on = graph.device("/job:ps/task:0");
+  const auto held = df::apply<Held>(x);
+  const auto free = x * 2.0f;
+  df::Session session(graph, {.ops = held_ops, .target = cluster.server("worker", 0).target()});
+  const auto code_of = [&](const df::RunOptions& run) {
+    try {
+      static_cast<void>(session.run(run, {{x, df::Tensor<float>(1.0f)}}, held));
+      return df::Code::ok;
+    } catch (const df::Error& error) {
+      return error.code();
+    }
+  };
+  CHECK(code_of({.deadline = std::chrono::milliseconds(50)}) == df::Code::deadline_exceeded);
+  std::stop_source stop;
+  std::promise<void> begun;
+  held_begun = &begun;
+  std::thread stopper([&] {
+    begun.get_future().wait();
+    stop.request_stop();
+  });
+  CHECK(code_of({.stop = stop.get_token()}) == df::Code::cancelled);
+  stopper.join();
+  held_begun = nullptr;
+  CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, free).scalar() == 4);
 }
 
 TEST_CASE("a parameter server that stops is named, and a session made anew goes on when it is back") {

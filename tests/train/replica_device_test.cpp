@@ -54,7 +54,7 @@ TEST_CASE("what is built on a variable is placed with it, slots of optimizers to
   df::Graph graph;
   const auto on = graph.device(df::train::replica_device(TwoServers()));
   auto w = make_variable_of(graph, 8);
-  auto loss = df::reduce_sum(df::square(w.read() - 3.0f));
+  auto loss = df::reduce_sum(df::square(w - 3.0f));
   [[maybe_unused]] const auto train = df::train::Adam(0.1f).minimize(loss);
   CHECK(make_variable_of(graph, 4).handle().node().device == "/job:ps/task:1");
   for (std::size_t i = 0; i < graph.num_nodes(); ++i) {

@@ -219,6 +219,7 @@ DFLOW_INLINE bool ClusterSpec::is_chief() const noexcept {
 
 DFLOW_INLINE std::vector<std::string> ClusterSpec::jobs() const {
   std::vector<std::string> names;
+  names.reserve(jobs_.size());
   for (const auto& [job, tasks] : jobs_) names.push_back(job);
   return names;
 }

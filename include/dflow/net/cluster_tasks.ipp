@@ -163,17 +163,18 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
               str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
               .with_task(task_));
     }
+    bool is_first = false;
     {
       const std::lock_guard lock(mutex_);
-      if (connection_.lock() != connection) {
+      is_first = connection_.lock() != connection;
+      if (is_first) {
         connection_ = connection;
         is_registered_ = false;
-      } else if (!is_registered_) {
-        return waiting_.push_back(std::move(done));
       }
-      if (!is_registered_) waiting_.push_back(std::move(done));
+      if (!is_registered_) waiting_.push_back(std::exchange(done, nullptr));
     }
     if (done) return done({});
+    if (!is_first) return;
     Call call = make_call(Method::register_share, to_body(name()));
     call.message.payload.parts.push_back(as_byte_span(*written_));
     call.message.payload.owner = written_;

@@ -98,6 +98,11 @@ DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Ch
 
 DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done done, Clock::time_point until) {
   if (std::shared_ptr<Connection> open = find(task, channel)) return done(Status(), std::move(open));
+  // Whom nobody can connect to is reached by what it has opened, whatever for.
+  if (!options_.addresses.contains(task)) {
+    const Channel other = channel == Channel::control ? Channel::data : Channel::control;
+    if (std::shared_ptr<Connection> open = find(task, other)) return done(Status(), std::move(open));
+  }
   const Place place{task, channel};
   Status refused;
   bool is_first = false;
@@ -109,7 +114,7 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done 
       refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
     } else {
       const auto [found, is_new] = connecting_.try_emplace(place);
-      found->second.waiting.push_back(std::move(done));
+      found->second.waiting.push_back(std::exchange(done, nullptr));
       is_first = is_new;
     }
   }
@@ -210,7 +215,7 @@ struct ReceivedTensor {
   std::shared_ptr<std::string> strings;
 
   TensorHead check_head(std::string_view body) const {
-    const TensorHead head = from_body<TensorHead>(body);
+    TensorHead head = from_body<TensorHead>(body);
     if (head.is_dead || args.dtype == DType::invalid ||
         (head.dtype == args.dtype && args.shape.is_compatible_with(head.shape))) {
       return head;

@@ -164,7 +164,7 @@ DFLOW_INLINE Status StepTable::take(std::uint64_t step, const std::string& owner
     rendezvous = entry.rendezvous;
   }
   if (forgotten != nullptr) forgotten->abort(resource_exhausted("too many steps are asked for that have not begun"));
-  const Status status = rendezvous->take(key, std::move(tensor), is_dead);
+  Status status = rendezvous->take(key, std::move(tensor), is_dead);
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   drop_if_over(step, dropped);

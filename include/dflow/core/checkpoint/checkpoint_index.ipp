@@ -83,6 +83,7 @@ DFLOW_INLINE void check_index(const CheckpointIndex& index) {
   }
   // Tensors that shared bytes could take far more memory than the files that hold them.
   std::vector<std::uint64_t> unclaimed;
+  unclaimed.reserve(index.shards.size());
   for (const CheckpointShard& shard : index.shards) unclaimed.push_back(shard.size);
   for (std::size_t i = 0; i < index.entries.size(); ++i) {
     const CheckpointEntry& entry = index.entries[i];

@@ -66,6 +66,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
         into_ = into;
         count_ = &count;
         reader_ = std::move(done);
+        done = nullptr;  // begin puts it back where it cannot
         begin([this] { start_reading(); }, reader_, done);
         if (reader_) return;
       }
@@ -85,6 +86,7 @@ class AsioConnection : public std::enable_shared_from_this<AsioConnection<Socket
         parts_ = std::move(parts);
         part_ = 0;
         writer_ = std::move(done);
+        done = nullptr;
         begin([this] { start_writing(); }, writer_, done);
         if (writer_) return;
       }

@@ -61,6 +61,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
       } else {
         accepted_ = &stream;
         acceptor_ = std::move(done);
+        done = nullptr;
       }
       try {
         wait();
