@@ -11,3 +11,4 @@
 #include <dflow/train/replica_device.ipp>
 #include <dflow/train/schedules.ipp>
 #include <dflow/train/supervisor.ipp>
+#include <dflow/train/sync_replicas.ipp>

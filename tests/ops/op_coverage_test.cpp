@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 10> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 38> ops_without_rows{{
     {"NoOp", "has no values; tests/ops/control_test.cpp"},
     {"_Send", "its value goes to the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
     {"_FusedMatMul", "stands for others, whose bits it has; tests/passes/fuse_test.cpp"},
@@ -31,6 +31,34 @@ constexpr std::array<OpWithoutRows, 10> ops_without_rows{{
     {"RandomUniformInt", "has no inputs but bounds; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"RandomStandardNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"TruncatedNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
+    {"FIFOQueue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueEnqueue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueEnqueueMany", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueDequeue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueDequeueMany", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueDequeueUpTo", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueClose", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueIsClosed", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"QueueSize", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"ConditionalAccumulator", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"SparseConditionalAccumulator", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"AccumulatorApplyGradient", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"SparseAccumulatorApplyGradient", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"AccumulatorTakeGradient", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"SparseAccumulatorTakeGradient", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"AccumulatorTakeRanks", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"SparseAccumulatorTakeRanks", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"AccumulatorSetGlobalStep", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"AccumulatorNumAccumulated", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
+    {"TokenBarrier", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierOpen", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierArrive", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierWait", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierCollect", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierAdvance", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierLeave", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierDropMissing", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"TokenBarrierClose", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
     {"IsVariableInitialized", "tells what ran before; tests/ops/variable_test.cpp"},
 }};
 

@@ -155,6 +155,14 @@ class KernelContext {
     return Tensor<T>::of(input(i));
   }
 
+  /// The number on input `i`. Throws InvalidArgument if it is no scalar.
+  template <Element T>
+  T scalar_input(int i) const {
+    const Tensor<T>& number = input<T>(i);
+    if (number.rank() != 0) reject_scalar(i);
+    return *number.data();
+  }
+
   /// An uninitialised tensor as output `i`. Throws ResourceExhausted.
   AnyTensor& allocate_output(int i, const Shape& shape) {
     AnyTensor& slot = output(i);
@@ -228,6 +236,7 @@ class KernelContext {
   }
   Resource* resource_of(int i) const noexcept;
   [[noreturn]] void reject_resource(int i) const;
+  [[noreturn]] void reject_scalar(int i) const;
 
   AnyTensor* slots_;
   const Wiring* wiring_;

@@ -49,6 +49,10 @@ DFLOW_INLINE Resource* KernelContext::resource_of(int i) const noexcept {
   return static_cast<const std::shared_ptr<Resource>*>(handle.raw_data())->get();
 }
 
+DFLOW_INLINE void KernelContext::reject_scalar(int i) const {
+  fail(str_cat("input ", i, " has shape ", input(i).shape().to_string(), ", wanted a scalar"));
+}
+
 DFLOW_INLINE void KernelContext::reject_resource(int i) const {
   const Resource* found = resource_of(i);
   fail(str_cat("input ", i, " is a handle to ", found == nullptr ? "nothing" : found->debug_string(),

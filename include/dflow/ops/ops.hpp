@@ -2,6 +2,7 @@
 
 /// The builders of every op.
 
+#include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/standard_ops.hpp>
 #include <dflow/ops/state/typed_variable.hpp>

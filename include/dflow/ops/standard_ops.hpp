@@ -3,6 +3,7 @@
 #include <dflow/op/op_table.hpp>
 #include <dflow/ops/array/list.hpp>
 #include <dflow/ops/control/list.hpp>
+#include <dflow/ops/data_flow/list.hpp>
 #include <dflow/ops/linalg/list.hpp>
 #include <dflow/ops/math/list.hpp>
 #include <dflow/ops/nn/list.hpp>
@@ -14,8 +15,8 @@
 namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
-using StandardOps =
-    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, ControlOps, SendRecvOps>;
+using StandardOps = concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps,
+                             ControlOps, SendRecvOps>;
 
 }  // namespace dflow
 

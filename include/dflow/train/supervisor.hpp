@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <utility>
 
 namespace dflow::train {
@@ -21,6 +22,11 @@ struct SupervisorOptions {
   /// Sets variables to what was saved last, and says whether there was something; null: nothing is ever saved. Called
   /// by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
+  /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block.
+  std::function<void(Session&)> begin = nullptr;
+  /// What the chief does beside training, in a thread of its own, with every session that has become ready, until stop
+  /// is requested or it has no more to do; null: nothing. What it throws ends the next `run` too.
+  std::function<void(Session&, const std::stop_token&)> lead = nullptr;
   /// How long to wait until the model is ready: for tasks that have not been started, and for the chief.
   Duration ready_timeout = std::chrono::minutes(5);
   /// Between two looks at whether it is.
@@ -64,6 +70,9 @@ class Supervisor {
       }
     }
   }
+  /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes. Elsewhere, and where
+  /// there is no such thing, it returns at once.
+  void wait_for_lead();
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }
 
@@ -72,12 +81,17 @@ class Supervisor {
   void lose_session(const Error& error);
   bool make_ready(Session& session);
   void pause() const;
+  void start_lead();
+  void stop_lead();
+  Status lead_status() const;
 
   Graph& graph_;
   SupervisorOptions options_;
   Output<bool> is_initialized_;
   Operation initialize_;
   std::unique_ptr<Session> session_;
+  struct Lead;
+  std::unique_ptr<Lead> lead_;
   bool has_begun_ = false;
   int num_recoveries_ = 0;
 };

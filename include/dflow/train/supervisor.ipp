@@ -6,6 +6,8 @@
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/train/supervisor.hpp>
 
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace dflow::train {
@@ -32,7 +34,54 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options)
   initialize_ = initialize_variables(graph);
 }
 
-DFLOW_INLINE Supervisor::~Supervisor() = default;
+/// The thread of `SupervisorOptions::lead`. It uses the session, which goes later.
+struct Supervisor::Lead {
+  std::mutex mutex;
+  Status status;  ///< what it ended with
+  bool has_ended = false;
+  PoolEvent ended;
+  std::jthread thread;
+};
+
+DFLOW_INLINE Supervisor::~Supervisor() { stop_lead(); }
+
+DFLOW_INLINE void Supervisor::start_lead() {
+  if (!options_.lead || !options_.is_chief) return;
+  lead_ = std::make_unique<Lead>();
+  lead_->thread = std::jthread([this, lead = lead_.get(), session = session_.get()](const std::stop_token& stop) {
+    Status status;
+    try {
+      options_.lead(*session, stop);
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    {
+      const std::lock_guard lock(lead->mutex);
+      lead->status = std::move(status);
+      lead->has_ended = true;
+    }
+    lead->ended.set();
+  });
+}
+
+DFLOW_INLINE void Supervisor::stop_lead() { lead_ = nullptr; }
+
+DFLOW_INLINE Status Supervisor::lead_status() const {
+  if (lead_ == nullptr) return {};
+  const std::lock_guard lock(lead_->mutex);
+  return lead_->status;
+}
+
+DFLOW_INLINE void Supervisor::wait_for_lead() {
+  if (!options_.lead || !options_.is_chief) return;
+  for (;;) {
+    static_cast<void>(session());
+    lead_->ended.wait_blocking();
+    const Status status = lead_status();
+    if (status.ok()) return;
+    lose_session(Error(status));
+  }
+}
 
 DFLOW_INLINE void Supervisor::pause() const {
   PoolEvent passed;
@@ -50,6 +99,7 @@ DFLOW_INLINE bool Supervisor::make_ready(Session& session) {
 }
 
 DFLOW_INLINE Session& Supervisor::session() {
+  if (const Status failed = lead_status(); !failed.ok()) lose_session(Error(failed));
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
   Status last = unavailable("the variables have not been initialised");
@@ -61,9 +111,13 @@ DFLOW_INLINE Session& Supervisor::session() {
         pause();
       }
       session_ = std::move(made);
+      start_lead();
+      if (options_.begin) options_.begin(*session_);
       has_begun_ = true;
       return *session_;
     } catch (const Error& error) {
+      stop_lead();
+      session_ = nullptr;
       if (!detail::is_lost_task(error.status())) throw;
       last = error.status();
     }
@@ -73,6 +127,7 @@ DFLOW_INLINE Session& Supervisor::session() {
 
 DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
   if (!detail::is_lost_task(error.status())) throw_error(error.status());
+  stop_lead();
   session_ = nullptr;
   ++num_recoveries_;
 }

@@ -13,3 +13,4 @@
 #include <dflow/train/replica_device.hpp>
 #include <dflow/train/schedules.hpp>
 #include <dflow/train/supervisor.hpp>
+#include <dflow/train/sync_replicas.hpp>

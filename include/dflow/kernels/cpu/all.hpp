@@ -4,6 +4,7 @@
 
 #include <dflow/kernels/cpu/array/list.hpp>
 #include <dflow/kernels/cpu/control/list.hpp>
+#include <dflow/kernels/cpu/data_flow/list.hpp>
 #include <dflow/kernels/cpu/linalg/list.hpp>
 #include <dflow/kernels/cpu/math/list.hpp>
 #include <dflow/kernels/cpu/nn/list.hpp>

@@ -1,0 +1,281 @@
+#pragma once
+
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/state/handle_kernel.hpp>
+#include <dflow/kernels/cpu/routines/array/rows.hpp>
+#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/ops/data_flow/accumulator.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+// The parts of the accumulators' kernels that do not depend on the element type.
+
+/// The accumulator behind input 0. Fails if it is of the other kind or has other elements.
+AccumulatorState& accumulator_input(const KernelContext& context, bool is_sparse);
+/// Input `i` for an accumulator to keep: a copy where somebody else may write to it.
+AnyTensor kept_input(const KernelContext& context, int i);
+/// Fails unless gradient input 2 has the accumulator's shape.
+AccumulatedGradient dense_gradient(const KernelContext& context, const AccumulatorState& state, std::int64_t rank);
+/// Fails unless inputs 2 and 3 are rows of the accumulator's shape.
+AccumulatedGradient sparse_gradient(const KernelContext& context, const AccumulatorState& state, std::int64_t rank);
+/// Takes what inputs 1 and 2 name.
+TakenGradients take_ranks(const KernelContext& context, bool is_sparse);
+
+template <class O, bool is_sparse>
+class AccumulatorKernel : public HandleKernel<AccumulatorKernel<O, is_sparse>, O, AccumulatorState> {
+ public:
+  explicit AccumulatorKernel(const KernelInit& init)
+      : HandleKernel<AccumulatorKernel, O, AccumulatorState>(init),
+        dtype_(init.node.types[0]),
+        shape_(init.node.attrs_as<O>().shape),
+        is_mean_(init.node.attrs_as<O>().reduction_type == "MEAN") {}
+  std::shared_ptr<AccumulatorState> make(const std::string& name) const {
+    return std::make_shared<AccumulatorState>(name, dtype_, shape_, AccumulatorState::Kind{is_sparse, is_mean_});
+  }
+  bool is_same_kind(const AccumulatorState& state) const {
+    return state.dtype() == dtype_ && state.shape().is_compatible_with(shape_) &&
+           state.kind().is_sparse == is_sparse && state.kind().is_mean == is_mean_;
+  }
+
+ private:
+  DType dtype_;
+  PartialShape shape_;
+  bool is_mean_;
+};
+
+/// What 16-bit floats are added in.
+template <class T>
+using WideSum = std::conditional_t<sizeof(T) == 2, float, T>;
+
+/// to[i] = (from[0][i] + from[1][i] + ...) / divisor, added in this order; blocks are read before they are written, so
+/// `to` may be one of them.
+template <class T>
+void sum_arrays(ThreadPool& pool, std::int64_t n, const std::vector<const T*>& from, std::int64_t divisor, T* to) {
+  constexpr std::int64_t block = 1024;
+  pool.parallel_for(n, 0.1 * sizeof(T) * static_cast<double>(from.size()), [&](std::int64_t begin, std::int64_t end) {
+    std::array<WideSum<T>, block> sums;
+    for (std::int64_t first = begin; first < end; first += block) {
+      const std::int64_t size = std::min(block, end - first);
+      for (std::int64_t i = 0; i < size; ++i) sums[static_cast<std::size_t>(i)] = static_cast<WideSum<T>>(from[0][first + i]);
+      for (std::size_t k = 1; k < from.size(); ++k) {
+        const T* x = from[k] + first;
+        for (std::int64_t i = 0; i < size; ++i) sums[static_cast<std::size_t>(i)] += static_cast<WideSum<T>>(x[i]);
+      }
+      for (std::int64_t i = 0; i < size; ++i) {
+        to[first + i] = static_cast<T>(sums[static_cast<std::size_t>(i)] / static_cast<WideSum<T>>(divisor));
+      }
+    }
+  });
+}
+
+/// Sets output 0 to the mean or sum of what was taken.
+template <class T>
+void set_dense_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
+  const AnyTensor& first = taken.gradients.front().values;
+  if (taken.count == 1) return context.set_output(0, first);
+  std::vector<const T*> from;
+  from.reserve(taken.gradients.size());
+  for (const AccumulatedGradient& gradient : taken.gradients) {
+    if (gradient.values.shape() != first.shape()) {
+      context.fail(str_cat("gradients of shapes ", first.shape().to_string(), " and ",
+                           gradient.values.shape().to_string(), " meet in ", state.debug_string()));
+    }
+    from.push_back(Tensor<T>::of(gradient.values).data());
+  }
+  T* to = context.allocate_output<T>(0, first.shape()).data();
+  sum_arrays<T>(context.pool(), first.num_elements(), from, state.kind().is_mean ? taken.count : 1, to);
+}
+
+/// Sets outputs 0 and 1 to the rows of what was taken.
+template <class T, class Index>
+void set_sparse_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
+  const std::int64_t divisor = state.kind().is_mean ? taken.count : 1;
+  if (taken.gradients.size() == 1 && divisor == 1) {
+    context.set_output(0, taken.gradients[0].indices);
+    return context.set_output(1, taken.gradients[0].values);
+  }
+  std::int64_t rows = 0;
+  for (const AccumulatedGradient& gradient : taken.gradients) rows += gradient.indices.num_elements();
+  const Shape& first = taken.gradients.front().values.shape();
+  const Shape row = first.subshape(1, first.rank());
+  Index* indices = context.allocate_output<Index>(0, {rows}).data();
+  T* values = context.allocate_output<T>(1, Shape({rows}).concatenated(row)).data();
+  for (const AccumulatedGradient& gradient : taken.gradients) {
+    const auto& shape = gradient.values.shape();
+    if (gradient.indices.dtype() != dtype_of<Index> || shape.subshape(1, shape.rank()) != row) {
+      context.fail(str_cat("rows of different shapes or types of indices meet in ", state.debug_string()));
+    }
+    indices = std::copy_n(Tensor<Index>::of(gradient.indices).data(), gradient.indices.num_elements(), indices);
+    const std::int64_t n = gradient.values.num_elements();
+    sum_arrays<T>(context.pool(), n, {Tensor<T>::of(gradient.values).data()}, divisor, values);
+    values += n;
+  }
+}
+
+/// Adds the last gradient to the first one.
+template <class T>
+void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradients) {
+  if (gradients.size() < 2) return;
+  AnyTensor &sum = gradients[0].values, &more = gradients[1].values;
+  if (sum.shape() != more.shape()) {
+    const Shape shape = more.shape();
+    gradients.pop_back();
+    context.fail(str_cat("a gradient of shape ", shape.to_string(), " meets others of shape ",
+                         sum.shape().to_string()));
+  }
+  AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(sum.dtype(), sum.shape(), *context.device().allocator);
+  sum_arrays<T>(context.pool(), sum.num_elements(), {Tensor<T>::of(sum).data(), Tensor<T>::of(more).data()}, 1,
+                Tensor<T>::of(to).data());
+  sum = std::move(to);
+  gradients.pop_back();
+}
+
+/// Makes one of them when there are more new rows than old ones: so each row is moved a bounded number of times, and no
+/// more than twice the rows that there can be are kept.
+template <class T, class Index>
+void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows) {
+  constexpr std::int64_t least_rows = 1024;
+  const std::int64_t old_rows = gradients[0].indices.num_elements();
+  if (new_rows <= std::max(old_rows, least_rows)) return;
+  const std::int64_t rows = old_rows + new_rows;
+  const Shape& first = gradients[0].values.shape();
+  const std::int64_t row_size = first.subshape(1, first.rank()).num_elements();
+  Allocator& allocator = *context.device().allocator;
+  std::vector<Index> indices, unique(static_cast<std::size_t>(rows));
+  indices.reserve(static_cast<std::size_t>(rows));
+  AnyTensor values(dtype_of<T>, {rows, row_size}, allocator), summed(dtype_of<T>, {rows, row_size}, allocator);
+  T* to = Tensor<T>::of(values).data();
+  for (const AccumulatedGradient& gradient : gradients) {
+    const Tensor<Index>& held = Tensor<Index>::of(gradient.indices);
+    indices.insert(indices.end(), held.begin(), held.end());
+    to = std::copy_n(Tensor<T>::of(gradient.values).data(), gradient.values.num_elements(), to);
+  }
+  const std::int64_t num_unique =
+      cpu::sum_duplicate_rows(context.pool(), rows, row_size, indices.data(), Tensor<T>::of(values).data(),
+                              unique.data(), Tensor<T>::of(summed).data(), cpu_options(context));
+  const Shape shape = Shape({num_unique}).concatenated(first.subshape(1, first.rank()));
+  AccumulatedGradient sum;
+  sum.indices = AnyTensor(dtype_of<Index>, {num_unique}, allocator);
+  sum.values = AnyTensor(dtype_of<T>, shape, allocator);
+  std::copy_n(unique.data(), num_unique, Tensor<Index>::of(sum.indices).data());
+  std::copy_n(Tensor<T>::of(summed).data(), shape.num_elements(), Tensor<T>::of(sum.values).data());
+  gradients.clear();
+  gradients.push_back(std::move(sum));
+  new_rows = 0;
+}
+
+/// `set(taken)` sets the outputs, when there is something to take.
+template <class Set>
+void take_gradients(KernelContext& context, bool is_sparse, AsyncKernel::Done done, const Set& set) {
+  AccumulatorState& state = accumulator_input(context, is_sparse);
+  state.take_async(context.scalar_input<std::int32_t>(1), context.step().cancellation,
+                   [&context, &state, set, done = std::move(done)](Status status, const TakenGradients& taken) mutable {
+                     try {
+                       if (status.ok()) set(context, state, taken);
+                     } catch (...) {
+                       status = status_of_current_exception();
+                     }
+                     done(std::move(status));
+                   });
+}
+
+}  // namespace detail
+
+template <class T>
+struct Kernel<ConditionalAccumulator, Cpu, T> : detail::AccumulatorKernel<ConditionalAccumulator, false> {
+  using AccumulatorKernel::AccumulatorKernel;
+};
+template <class T>
+struct Kernel<SparseConditionalAccumulator, Cpu, T> : detail::AccumulatorKernel<SparseConditionalAccumulator, true> {
+  using AccumulatorKernel::AccumulatorKernel;
+};
+
+template <class T>
+struct Kernel<AccumulatorApplyGradient, Cpu, T> {
+  ApplyGradientAttrs attrs;
+  void operator()(KernelContext& context) const {
+    AccumulatorState& state = detail::accumulator_input(context, false);
+    state.apply(detail::dense_gradient(context, state, attrs.rank),
+                [&](std::vector<AccumulatedGradient>& gradients, std::int64_t&) {
+                  detail::add_dense<T>(context, gradients);
+                });
+  }
+};
+template <class T, class Index>
+struct Kernel<SparseAccumulatorApplyGradient, Cpu, T, Index> {
+  ApplyGradientAttrs attrs;
+  void operator()(KernelContext& context) const {
+    AccumulatorState& state = detail::accumulator_input(context, true);
+    if (state.shape().has_rank() && state.shape().dim(0) != dynamic) {
+      const Tensor<Index>& indices = context.input<Index>(2);
+      const std::int64_t limit = state.shape().dim(0);
+      const std::int64_t bad = cpu::find_bad_index(indices.num_elements(), indices.data(), limit);
+      if (bad >= 0) {
+        context.fail(str_cat("indices[", bad, "] = ", indices.data()[bad], " is outside [0, ", limit, ")"));
+      }
+    }
+    state.apply(detail::sparse_gradient(context, state, attrs.rank),
+                [&](std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows) {
+                  detail::add_sparse<T, Index>(context, gradients, new_rows);
+                });
+  }
+};
+template <class T>
+struct Kernel<AccumulatorTakeGradient, Cpu, T> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::take_gradients(context, false, std::move(done), &detail::set_dense_output<T>);
+  }
+};
+template <class T, class Index>
+struct Kernel<SparseAccumulatorTakeGradient, Cpu, T, Index> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::take_gradients(context, true, std::move(done), &detail::set_sparse_output<T, Index>);
+  }
+};
+template <class T>
+struct Kernel<AccumulatorTakeRanks, Cpu, T> {
+  void operator()(KernelContext& context) const {
+    const TakenGradients taken = detail::take_ranks(context, false);
+    detail::set_dense_output<T>(context, detail::accumulator_input(context, false), taken);
+  }
+};
+template <class T, class Index>
+struct Kernel<SparseAccumulatorTakeRanks, Cpu, T, Index> {
+  void operator()(KernelContext& context) const {
+    const TakenGradients taken = detail::take_ranks(context, true);
+    detail::set_sparse_output<T, Index>(context, detail::accumulator_input(context, true), taken);
+  }
+};
+template <>
+struct Kernel<AccumulatorSetGlobalStep, Cpu> {
+  static constexpr bool splits = false;
+  AccumulatorSetGlobalStep::Attrs attrs;
+  void operator()(KernelContext& context) const {
+    context.resource<AccumulatorState>(0).set_global_step(context.scalar_input<std::int64_t>(1), attrs.drops_waiting);
+  }
+};
+template <>
+struct Kernel<AccumulatorNumAccumulated, Cpu> {
+  static constexpr bool splits = false;
+  void operator()(KernelContext& context) const {
+    const std::int64_t count = context.resource<AccumulatorState>(0).num_accumulated();
+    *context.allocate_output<std::int32_t>(0, {}).data() = static_cast<std::int32_t>(count);
+  }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/data_flow/accumulator.ipp>
+#endif

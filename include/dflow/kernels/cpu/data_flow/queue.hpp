@@ -1,0 +1,95 @@
+#pragma once
+
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/state/handle_kernel.hpp>
+#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/ops/data_flow/queue.hpp>
+
+#include <memory>
+#include <string>
+
+namespace dflow {
+
+template <>
+struct Kernel<FIFOQueue, Cpu> : detail::HandleKernel<Kernel<FIFOQueue, Cpu>, FIFOQueue, QueueState> {
+  explicit Kernel(const KernelInit& init) : HandleKernel(init) {
+    const auto& attrs = init.node.attrs_as<FIFOQueue>();
+    kind = {attrs.component_types, attrs.shapes, attrs.capacity};
+  }
+  std::shared_ptr<QueueState> make(const std::string& name) const { return std::make_shared<QueueState>(name, kind); }
+  bool is_same_kind(const QueueState& state) const { return state.kind() == kind; }
+
+  QueueState::Kind kind;
+};
+
+namespace detail {
+
+void enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel::Done done);
+/// `count` elements, or one if it is negative.
+void dequeue_outputs(KernelContext& context, const QueueDequeueAttrs& attrs, std::int64_t count, bool is_single,
+                     bool up_to, AsyncKernel::Done done);
+
+}  // namespace detail
+
+template <>
+struct Kernel<QueueEnqueue, Cpu> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::enqueue_inputs(context, true, std::move(done));
+  }
+};
+template <>
+struct Kernel<QueueEnqueueMany, Cpu> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::enqueue_inputs(context, false, std::move(done));
+  }
+};
+template <>
+struct Kernel<QueueDequeue, Cpu> {
+  QueueDequeueAttrs attrs;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::dequeue_outputs(context, attrs, 1, true, false, std::move(done));
+  }
+};
+template <>
+struct Kernel<QueueDequeueMany, Cpu> {
+  QueueDequeueAttrs attrs;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::dequeue_outputs(context, attrs, context.scalar_input<std::int32_t>(1), false, false, std::move(done));
+  }
+};
+template <>
+struct Kernel<QueueDequeueUpTo, Cpu> {
+  QueueDequeueAttrs attrs;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    detail::dequeue_outputs(context, attrs, context.scalar_input<std::int32_t>(1), false, true, std::move(done));
+  }
+};
+template <>
+struct Kernel<QueueClose, Cpu> {
+  static constexpr bool splits = false;
+  QueueClose::Attrs attrs;
+  void operator()(KernelContext& context) const {
+    context.resource<QueueState>(0).close(attrs.cancel_pending_enqueues);
+  }
+};
+template <>
+struct Kernel<QueueIsClosed, Cpu> {
+  static constexpr bool splits = false;
+  void operator()(KernelContext& context) const {
+    *context.allocate_output<bool>(0, {}).data() = context.resource<QueueState>(0).is_closed();
+  }
+};
+template <>
+struct Kernel<QueueSize, Cpu> {
+  static constexpr bool splits = false;
+  void operator()(KernelContext& context) const {
+    *context.allocate_output<std::int32_t>(0, {}).data() =
+        static_cast<std::int32_t>(context.resource<QueueState>(0).size());
+  }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/data_flow/queue.ipp>
+#endif

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <dflow/kernels/cpu/data_flow/queue.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+DFLOW_INLINE void detail::enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel::Done done) {
+  QueueState& queue = context.resource<QueueState>(0);
+  QueuedElements elements;
+  elements.is_single = is_single;
+  elements.components.reserve(static_cast<std::size_t>(context.num_inputs()) - 1);
+  for (int i = 1; i < context.num_inputs(); ++i) {
+    // The giver may write to a tensor that others hold (a fed one): the queue keeps only what is its alone.
+    const AnyTensor& input = context.input(i);
+    elements.components.push_back(context.owns_input(i) ? input : input.deep_copy(*context.device().allocator));
+  }
+  if (!is_single) elements.end = context.input(1).rank() == 0 ? 0 : context.input(1).dim(0);
+  queue.enqueue_async(std::move(elements), context.step().cancellation, std::move(done));
+}
+
+DFLOW_INLINE void detail::dequeue_outputs(KernelContext& context, const QueueDequeueAttrs& attrs, std::int64_t count,
+                                          bool is_single, bool up_to, AsyncKernel::Done done) {
+  QueueState& queue = context.resource<QueueState>(0);
+  if (queue.kind().dtypes != attrs.component_types) {
+    context.fail(str_cat(queue.debug_string(), " has other components than are taken out"));
+  }
+  queue.dequeue_async(
+      count, up_to, context.step().cancellation,
+      [&context, &queue, is_single, done = std::move(done)](Status status, std::vector<QueuedElements> parts) mutable {
+        try {
+          for (int i = 0; status.ok() && i < context.num_outputs(); ++i) {
+            const auto component = static_cast<std::size_t>(i);
+            const QueueState::Kind& kind = queue.kind();
+            const PartialShape shape = kind.shapes.empty() ? PartialShape::unknown() : kind.shapes[component];
+            context.set_output(i, join_elements(parts, component, kind.dtypes[component], shape, is_single,
+                                                *context.device().allocator));
+          }
+        } catch (...) {
+          status = status_of_current_exception();
+        }
+        done(std::move(status));
+      });
+}
+
+}  // namespace dflow

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <dflow/kernels/cpu/data_flow/token_barrier.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+DFLOW_INLINE TokenBarrierState& barrier_input(const KernelContext& context) {
+  return context.resource<TokenBarrierState>(0);
+}
+
+DFLOW_INLINE std::int64_t step_input(const KernelContext& context, int i) {
+  return context.scalar_input<std::int64_t>(i);
+}
+
+DFLOW_INLINE void set_ranks(KernelContext& context, const std::vector<std::int32_t>& ranks) {
+  Tensor<std::int32_t>& output =
+      context.allocate_output<std::int32_t>(0, {static_cast<std::int64_t>(ranks.size())});
+  std::copy(ranks.begin(), ranks.end(), output.data());
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void Kernel<TokenBarrierOpen, Cpu>::operator()(KernelContext& context) const {
+  detail::barrier_input(context).open(detail::step_input(context, 1));
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierArrive, Cpu>::operator()(KernelContext& context) const {
+  detail::barrier_input(context).arrive(attrs.rank, detail::step_input(context, 1));
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierWait, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  detail::barrier_input(context).wait_async(
+      attrs.rank, detail::step_input(context, 1), context.step().cancellation,
+      [&context, done = std::move(done)](Status status, std::int64_t step) mutable {
+        try {
+          if (status.ok()) *context.allocate_output<std::int64_t>(0, {}).data() = step;
+        } catch (...) {
+          status = status_of_current_exception();
+        }
+        done(std::move(status));
+      });
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  detail::barrier_input(context).collect_async(
+      context.step().cancellation,
+      [&context, done = std::move(done)](Status status, const std::vector<std::int32_t>& ranks) mutable {
+        try {
+          if (status.ok()) detail::set_ranks(context, ranks);
+        } catch (...) {
+          status = status_of_current_exception();
+        }
+        done(std::move(status));
+      });
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const {
+  detail::barrier_input(context).advance(detail::step_input(context, 1));
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierLeave, Cpu>::operator()(KernelContext& context) const {
+  detail::barrier_input(context).leave(attrs.rank);
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
+  detail::set_ranks(context, detail::barrier_input(context).drop_missing());
+}
+
+DFLOW_INLINE void Kernel<TokenBarrierClose, Cpu>::operator()(KernelContext& context) const {
+  using Close = TokenBarrierState::Close;
+  const Close why = attrs.reason == "late" ? Close::late : attrs.reason == "done" ? Close::done : Close::lost;
+  detail::barrier_input(context).close(why);
+}
+
+}  // namespace dflow

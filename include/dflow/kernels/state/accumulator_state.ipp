@@ -1,0 +1,143 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/wait_list.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace dflow {
+
+struct AccumulatorState::State {
+  struct Taker {
+    std::int64_t num_required;
+    TakeDone done;
+  };
+
+  mutable std::mutex mutex;
+  std::int64_t global_step = 0;
+  std::vector<AccumulatedGradient> ranked;    // ascending
+  std::vector<AccumulatedGradient> unranked;  // summed as far as it paid
+  std::int64_t num_unranked = 0, new_rows = 0;
+  detail::WaitList<Taker> takers;
+
+  std::int64_t count() const { return static_cast<std::int64_t>(ranked.size()) + num_unranked; }
+  /// What waits, if it is as much as the first taker wants.
+  bool serve(Taker& served, TakenGradients& taken) {
+    if (takers.is_empty() || count() < takers.front().num_required) return false;
+    served = takers.take_front();
+    taken = take_all();
+    ++global_step;
+    return true;
+  }
+  TakenGradients take_all() {
+    const std::int64_t all = count();
+    TakenGradients taken{std::exchange(ranked, {}), all};
+    taken.gradients.insert(taken.gradients.end(), unranked.begin(), unranked.end());
+    unranked.clear();
+    num_unranked = new_rows = 0;
+    return taken;
+  }
+  void give_up(Taker& taker, const Status& status) { taker.done(status, {}); }
+};
+
+DFLOW_INLINE AccumulatorState::AccumulatorState(std::string name, DType dtype, const PartialShape& shape,
+                                                const Kind& kind)
+    : name_(std::move(name)), dtype_(dtype), shape_(shape), kind_(kind), state_(std::make_shared<State>()) {}
+DFLOW_INLINE AccumulatorState::~AccumulatorState() = default;
+
+DFLOW_INLINE std::string AccumulatorState::debug_string() const {
+  return str_cat(kind_.is_sparse ? "SparseConditionalAccumulator '" : "ConditionalAccumulator '", name_, "' (",
+                 dflow::name(dtype_), shape_.to_string(), ")");
+}
+
+DFLOW_INLINE void AccumulatorState::apply(AccumulatedGradient gradient, Combine combine) {
+  State::Taker served;
+  TakenGradients taken;
+  AccumulatedGradient replaced;  // freed without the lock
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (gradient.local_step < state_->global_step) return;
+    if (gradient.rank < 0) {
+      if (gradient.indices.is_initialized() && !state_->unranked.empty()) {
+        state_->new_rows += gradient.indices.num_elements();
+      }
+      state_->unranked.push_back(std::move(gradient));
+      ++state_->num_unranked;
+      combine(state_->unranked, state_->new_rows);
+    } else {
+      auto& ranked = state_->ranked;
+      const auto place =
+          std::lower_bound(ranked.begin(), ranked.end(), gradient.rank,
+                           [](const AccumulatedGradient& held, std::int64_t rank) { return held.rank < rank; });
+      if (place != ranked.end() && place->rank == gradient.rank) {
+        replaced = std::exchange(*place, std::move(gradient));
+      } else {
+        ranked.insert(place, std::move(gradient));
+      }
+    }
+    if (!state_->serve(served, taken)) return;
+  }
+  served.done(Status(), std::move(taken));
+}
+
+DFLOW_INLINE void AccumulatorState::take_async(std::int64_t num_required, const CancellationToken& cancellation,
+                                               TakeDone done) {
+  if (num_required < 1) {
+    return done(invalid_argument(str_cat(debug_string(), ": ", num_required, " gradients are required, not 1 or more")),
+                {});
+  }
+  std::unique_lock lock(state_->mutex);
+  if (state_->takers.is_empty() && state_->count() >= num_required) {
+    TakenGradients taken = state_->take_all();
+    ++state_->global_step;
+    lock.unlock();
+    return done(Status(), std::move(taken));
+  }
+  detail::wait_for(state_, &State::takers, lock, state_->takers.add(State::Taker{num_required, std::move(done)}), cancellation);
+}
+
+DFLOW_INLINE TakenGradients AccumulatorState::take(std::span<const std::int32_t> ranks, std::int64_t step) {
+  TakenGradients taken;
+  taken.gradients.reserve(ranks.size());
+  TakenGradients dropped;  // freed without the lock
+  const std::lock_guard lock(state_->mutex);
+  for (const std::int32_t rank : ranks) {
+    const auto found = std::find_if(
+        state_->ranked.begin(), state_->ranked.end(),
+        [&](const AccumulatedGradient& held) { return held.rank == rank && held.local_step == step; });
+    if (found == state_->ranked.end()) {
+      throw_error(aborted(str_cat(debug_string(), " has no gradient of replica ", rank, " for step ", step,
+                                  ": a task was started anew since, or somebody else leads")));
+    }
+    taken.gradients.push_back(*found);
+  }
+  taken.count = static_cast<std::int64_t>(ranks.size());
+  dropped = state_->take_all();
+  for (AccumulatedGradient& held : dropped.gradients) {
+    if (held.rank >= 0 && held.local_step > step) state_->ranked.push_back(std::exchange(held, {}));
+  }
+  state_->global_step = step + 1;
+  return taken;
+}
+
+DFLOW_INLINE void AccumulatorState::set_global_step(std::int64_t step, bool drops_waiting) {
+  TakenGradients dropped;  // freed without the lock
+  const std::lock_guard lock(state_->mutex);
+  state_->global_step = step;
+  if (drops_waiting) dropped = state_->take_all();
+}
+
+DFLOW_INLINE std::int64_t AccumulatorState::num_accumulated() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->count();
+}
+
+DFLOW_INLINE std::int64_t AccumulatorState::global_step() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->global_step;
+}
+
+}  // namespace dflow

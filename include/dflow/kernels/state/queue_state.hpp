@@ -1,0 +1,91 @@
+#pragma once
+
+#include <dflow/base/unique_function.hpp>
+#include <dflow/core/cancellation.hpp>
+#include <dflow/core/memory/allocator.hpp>
+#include <dflow/core/partial_shape.hpp>
+#include <dflow/core/resource.hpp>
+#include <dflow/core/tensor.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+/// Some elements of a queue: each component's tensor holds those of `begin` to `end` of its rows, or, of one element
+/// that was put in alone, is it.
+struct QueuedElements {
+  std::vector<AnyTensor> components;
+  bool is_single = false;
+  std::int64_t begin = 0;
+  std::int64_t end = 1;
+
+  std::int64_t size() const noexcept { return end - begin; }
+  /// Of one element.
+  Shape element_shape(std::size_t component) const;
+};
+
+/// What a FIFOQueue node keeps across steps: elements, each a tensor per component, and who waits to put in or take
+/// out. All are served in the order in which they came.
+///
+/// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
+/// status that its token was cancelled with: then what it had taken so far is back at the front, and what it had put in
+/// stays.
+class QueueState final : public Resource {
+ public:
+  using EnqueueDone = UniqueFunction<void(Status)>;
+  using DequeueDone = UniqueFunction<void(Status, std::vector<QueuedElements>)>;
+
+  /// A negative capacity is none. `shapes` is empty, or has the shape of each component.
+  struct Kind {
+    std::vector<DType> dtypes;
+    std::vector<PartialShape> shapes;
+    std::int64_t capacity = -1;
+
+    friend bool operator==(const Kind&, const Kind&) = default;
+  };
+
+  QueueState(std::string name, Kind kind);
+  ~QueueState() override;
+
+  const Kind& kind() const noexcept { return kind_; }
+  std::string debug_string() const override;
+
+  /// Puts elements in as there is room; those of one call stay together in order, others may come between where there is
+  /// not room for all. The tensors are nobody else's to write. Errors: InvalidArgument for other element types or
+  /// shapes; Cancelled if the queue is closed.
+  void enqueue_async(QueuedElements elements, const CancellationToken& cancellation, EnqueueDone done);
+  /// Takes `count` elements out, or, if `up_to` and the queue is closed, those that are left, but at least one. Errors:
+  /// OutOfRange if the queue is closed and has too few, which it keeps.
+  void dequeue_async(std::int64_t count, bool up_to, const CancellationToken& cancellation, DequeueDone done);
+  /// Nothing more can be put in. Who waits to do so goes on, or gets Cancelled if `cancels_pending`.
+  void close(bool cancels_pending);
+
+  std::int64_t size() const;
+  bool is_closed() const;
+
+ private:
+  struct State;
+  void check(const QueuedElements& elements) const;
+
+  const std::string name_;
+  const Kind kind_;
+  const std::shared_ptr<State> state_;
+};
+
+namespace detail {
+
+/// One tensor [count, element shape...] of what was taken out of a queue, or of one element alone, [element shape...].
+/// Errors: InvalidArgument for elements of different shapes.
+AnyTensor join_elements(const std::vector<QueuedElements>& parts, std::size_t component, DType dtype,
+                        const PartialShape& shape, bool is_single, Allocator& allocator);
+
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/state/queue_state.ipp>
+#endif

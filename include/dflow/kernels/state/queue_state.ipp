@@ -1,0 +1,265 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/kernels/state/wait_list.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE Shape QueuedElements::element_shape(std::size_t component) const {
+  const Shape& shape = components[component].shape();
+  return is_single ? shape : shape.subshape(1, shape.rank());
+}
+
+struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
+  struct Enqueuer {
+    QueuedElements elements;  ///< what is not in yet
+    EnqueueDone done;
+  };
+  struct Dequeuer {
+    std::int64_t num_missing;
+    bool up_to;
+    std::vector<QueuedElements> taken;
+    DequeueDone done;
+  };
+  /// What is to be told when the lock is released.
+  struct Due {
+    std::vector<std::pair<Enqueuer, Status>> enqueuers;
+    std::vector<std::pair<Dequeuer, Status>> dequeuers;
+
+    Due() = default;
+    Due(const Due&) = delete;
+    Due& operator=(const Due&) = delete;
+    ~Due() {
+      for (auto& [enqueuer, status] : enqueuers) enqueuer.done(status);
+      for (auto& [dequeuer, status] : dequeuers) {
+        if (!status.ok()) dequeuer.taken.clear();
+        dequeuer.done(status, std::move(dequeuer.taken));
+      }
+    }
+  };
+
+  explicit State(std::int64_t room) : capacity(room) {}
+
+  const std::int64_t capacity;
+  mutable std::mutex mutex;
+  std::deque<QueuedElements> held;
+  std::int64_t num_held = 0;
+  bool is_closed = false;
+  detail::WaitList<Enqueuer> enqueuers;
+  detail::WaitList<Dequeuer> dequeuers;
+
+  /// The first `count` elements, or fewer, cut off.
+  static QueuedElements cut(QueuedElements& from, std::int64_t count) {
+    QueuedElements first = from;
+    first.end = from.begin = std::min(from.begin + count, from.end);
+    return first;
+  }
+
+  bool put_in(Due& due) {
+    if (enqueuers.is_empty()) return false;
+    QueuedElements& next = enqueuers.front().elements;
+    const std::int64_t room = capacity < 0 ? next.size() : std::min(next.size(), capacity - num_held);
+    if (room > 0) {
+      held.push_back(cut(next, room));
+      num_held += room;
+    }
+    const bool is_in = next.size() == 0;
+    if (is_in) due.enqueuers.emplace_back(enqueuers.take_front(), Status());
+    return room > 0 || is_in;
+  }
+  bool take_out(Due& due, const std::string& name) {
+    if (dequeuers.is_empty()) return false;
+    Dequeuer& next = dequeuers.front();
+    bool has_moved = false;
+    while (next.num_missing > 0 && !held.empty()) {
+      next.taken.push_back(cut(held.front(), next.num_missing));
+      if (held.front().size() == 0) held.pop_front();
+      next.num_missing -= next.taken.back().size();
+      num_held -= next.taken.back().size();
+      has_moved = true;
+    }
+    if (next.num_missing > 0 && !(is_closed && enqueuers.is_empty())) return has_moved;
+    if (next.num_missing == 0 || (next.up_to && !next.taken.empty())) {
+      due.dequeuers.emplace_back(dequeuers.take_front(), Status());
+      return true;
+    }
+    Dequeuer failed = dequeuers.take_front();
+    put_back(failed.taken);
+    due.dequeuers.emplace_back(std::move(failed),
+                               out_of_range(str_cat("queue '", name, "' is closed and has only ", num_held,
+                                                    " elements left")));
+    return true;
+  }
+  void put_back(const std::vector<QueuedElements>& taken) {
+    for (auto part = taken.rbegin(); part != taken.rend(); ++part) {
+      num_held += part->size();
+      held.push_front(*part);
+    }
+  }
+  void serve(Due& due) {
+    while (put_in(due) | take_out(due, name)) {
+    }
+  }
+
+  void give_up(Enqueuer& enqueuer, const Status& status) {
+    {
+      Due due;
+      const std::lock_guard lock(mutex);
+      serve(due);
+    }
+    enqueuer.done(status);
+  }
+  void give_up(Dequeuer& dequeuer, const Status& status) {
+    {
+      Due due;
+      const std::lock_guard lock(mutex);
+      put_back(dequeuer.taken);
+      serve(due);
+    }
+    dequeuer.done(status, {});
+  }
+
+  std::string name;
+};
+
+DFLOW_INLINE QueueState::QueueState(std::string name, Kind kind)
+    : name_(std::move(name)), kind_(std::move(kind)), state_(std::make_shared<State>(kind_.capacity)) {
+  state_->name = name_;
+}
+DFLOW_INLINE QueueState::~QueueState() = default;
+
+DFLOW_INLINE std::string QueueState::debug_string() const {
+  std::string text = str_cat("FIFOQueue '", name_, "' (");
+  for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
+    text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
+                    kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
+  }
+  return text + ")";
+}
+
+DFLOW_INLINE void QueueState::check(const QueuedElements& elements) const {
+  if (elements.components.size() != kind_.dtypes.size()) {
+    throw_error(invalid_argument(str_cat(debug_string(), " has ", kind_.dtypes.size(), " components, not ",
+                                         elements.components.size())));
+  }
+  for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
+    const AnyTensor& component = elements.components[i];
+    const bool has_rows = elements.is_single || (component.rank() > 0 && component.dim(0) == elements.end);
+    const bool fits = has_rows && component.dtype() == kind_.dtypes[i] &&
+                      (kind_.shapes.empty() || kind_.shapes[i].is_compatible_with(elements.element_shape(i)));
+    if (!fits) {
+      throw_error(invalid_argument(str_cat("component ", i, " is ", dflow::name(component.dtype()),
+                                           component.shape().to_string(), elements.is_single ? "" : " in rows",
+                                           ", which does not fit ", debug_string())));
+    }
+  }
+}
+
+DFLOW_INLINE void QueueState::enqueue_async(QueuedElements elements, const CancellationToken& cancellation,
+                                            EnqueueDone done) {
+  check(elements);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (state_->is_closed) {
+    lock.unlock();
+    return done(cancelled(str_cat("queue '", name_, "' is closed")));
+  }
+  if (cancellation.is_cancelled()) {
+    lock.unlock();
+    return done(cancellation.status());
+  }
+  // Who finds room does not wait: it is served by the same rules, in its turn.
+  const std::uint64_t id = state_->enqueuers.add({std::move(elements), std::move(done)});
+  state_->serve(due);
+  detail::wait_for(state_, &State::enqueuers, lock, id, cancellation);
+}
+
+DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, const CancellationToken& cancellation,
+                                            DequeueDone done) {
+  if (count < 0) {
+    return done(invalid_argument(str_cat(debug_string(), ": cannot take ", count, " elements")), {});
+  }
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (cancellation.is_cancelled()) {
+    lock.unlock();
+    return done(cancellation.status(), {});
+  }
+  const std::uint64_t id = state_->dequeuers.add({count, up_to, {}, std::move(done)});
+  state_->serve(due);
+  detail::wait_for(state_, &State::dequeuers, lock, id, cancellation);
+}
+
+DFLOW_INLINE void QueueState::close(bool cancels_pending) {
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  state_->is_closed = true;
+  if (cancels_pending) {
+    for (State::Enqueuer& enqueuer : state_->enqueuers.take_all()) {
+      due.enqueuers.emplace_back(std::move(enqueuer), cancelled(str_cat("queue '", name_, "' is closed")));
+    }
+  }
+  state_->serve(due);
+}
+
+DFLOW_INLINE std::int64_t QueueState::size() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->num_held;
+}
+DFLOW_INLINE bool QueueState::is_closed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->is_closed;
+}
+
+namespace detail {
+
+DFLOW_INLINE void copy_rows(const AnyTensor& from, std::int64_t begin, std::int64_t end, std::int64_t row_size,
+                            AnyTensor& to, std::int64_t row) {
+  if (from.dtype() == DType::string) {
+    const std::string* strings = Tensor<std::string>::of(from).data();
+    std::copy(strings + begin * row_size, strings + end * row_size,
+              Tensor<std::string>::of(to).data() + row * row_size);
+    return;
+  }
+  const std::size_t row_bytes = static_cast<std::size_t>(row_size) * size_of(from.dtype());
+  if (row_bytes == 0 || begin == end) return;
+  std::memcpy(static_cast<char*>(to.raw_data()) + static_cast<std::size_t>(row) * row_bytes,
+              static_cast<const char*>(from.raw_data()) + static_cast<std::size_t>(begin) * row_bytes,
+              static_cast<std::size_t>(end - begin) * row_bytes);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AnyTensor detail::join_elements(const std::vector<QueuedElements>& parts, std::size_t component,
+                                             DType dtype, const PartialShape& shape, bool is_single,
+                                             Allocator& allocator) {
+  if (is_single && parts[0].is_single) return parts[0].components[component];
+  std::int64_t rows = 0;
+  for (const QueuedElements& part : parts) rows += part.size();
+  if (parts.empty() && !shape.is_fully_defined()) {
+    throw_error(invalid_argument("no elements of a queue whose shapes are not known have no shape"));
+  }
+  const Shape row = parts.empty() ? shape.to_shape() : parts[0].element_shape(component);
+  AnyTensor joined(dtype, is_single ? row : Shape({rows}).concatenated(row), allocator);
+  std::int64_t next = 0;
+  for (const QueuedElements& part : parts) {
+    if (part.element_shape(component) != row) {
+      throw_error(invalid_argument(str_cat("elements of shapes ", row.to_string(), " and ",
+                                           part.element_shape(component).to_string(),
+                                           " of one queue cannot be taken together")));
+    }
+    copy_rows(part.components[component], part.begin, part.end, row.num_elements(), joined, next);
+    next += part.size();
+  }
+  return joined;
+}
+
+}  // namespace dflow

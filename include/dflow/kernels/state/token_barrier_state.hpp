@@ -1,0 +1,79 @@
+#pragma once
+
+#include <dflow/base/unique_function.hpp>
+#include <dflow/core/cancellation.hpp>
+#include <dflow/core/resource.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+/// What a TokenBarrier node keeps across steps: which replicas have brought what the current step wants, and who waits
+/// for the next one. It is not open until somebody leads: the one who collects the arrivals and moves it on.
+///
+/// A replica is present until it leaves or is given up, and again when it arrives or waits. So many arrivals are
+/// wanted: `aggregate`, or all that are left where those are fewer.
+///
+/// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
+/// status that its token was cancelled with.
+/// Errors: InvalidArgument for a rank that is not in [0, replicas).
+class TokenBarrierState final : public Resource {
+ public:
+  using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
+  using CollectDone = UniqueFunction<void(Status, std::vector<std::int32_t> ranks)>;
+
+  TokenBarrierState(std::string name, std::int64_t replicas, std::int64_t aggregate);
+  ~TokenBarrierState() override;
+
+  std::int64_t replicas() const noexcept { return replicas_; }
+  std::int64_t aggregate() const noexcept { return aggregate_; }
+  std::string debug_string() const override;
+
+  /// The current step is `step`, and all arrivals are forgotten. Those who wait are told the step, so that they do it
+  /// again. Who collects is told Aborted: somebody else leads. Where all replicas have left, all are present again.
+  void open(std::int64_t step);
+  /// Replica `rank` has brought what it has for `local_step`. It counts if that is the current step.
+  void arrive(std::int64_t rank, std::int64_t local_step);
+  /// Tells the current step as soon as it is open and another one than `local_step`, which is -1 for a replica that has
+  /// none yet. Errors: why it was closed.
+  void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
+  /// Tells who has arrived, ascending, as soon as there are enough. Errors: OutOfRange if all replicas have left; Aborted
+  /// if somebody else collects, or it is not open.
+  void collect_async(const CancellationToken& cancellation, CollectDone done);
+  /// The next step begins: those who wait for it go on.
+  void advance(std::int64_t step);
+  /// Replica `rank` brings no more. What it has brought counts.
+  void leave(std::int64_t rank);
+  /// Those who are present and have not arrived at the current step, ascending.
+  std::vector<std::int32_t> missing() const;
+  /// Gives up those who are missing, if anybody has arrived; who they were.
+  std::vector<std::int32_t> drop_missing();
+  /// Why a barrier ends all waiting.
+  enum class Close : std::uint8_t {
+    late,  ///< DeadlineExceeded that names those who are missing
+    done,  ///< OutOfRange: the last step has been done
+    lost,  ///< Aborted: who led has failed
+  };
+  /// Nobody waits any more, until it is opened, but for those who have no step yet.
+  void close(Close why);
+
+  std::int64_t step() const;
+  std::int64_t num_present() const;
+
+ private:
+  struct State;
+  void require_rank(std::int64_t rank) const;
+
+  const std::string name_;
+  const std::int64_t replicas_, aggregate_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/state/token_barrier_state.ipp>
+#endif

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <dflow/base/unique_function.hpp>
+#include <dflow/core/cancellation.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace dflow::detail {
+
+/// Those who wait for something that a resource will have, in the order in which they came.
+///
+/// Thread safety: guarded by the mutex of its owner.
+template <class Waiter>
+class WaitList {
+ public:
+  bool is_empty() const noexcept { return entries_.empty(); }
+  std::size_t size() const noexcept { return entries_.size(); }
+  Waiter& front() noexcept { return entries_.front().waiter; }
+  Waiter take_front() { return take(entries_.begin()); }
+
+  /// Those of whom `is_due(waiter)` is true.
+  template <std::predicate<const Waiter&> IsDue>
+  std::vector<Waiter> take_if(const IsDue& is_due) {
+    std::vector<Waiter> taken;
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const auto next = std::next(entry);
+      if (is_due(std::as_const(entry->waiter))) taken.push_back(take(entry));
+      entry = next;
+    }
+    return taken;
+  }
+  std::vector<Waiter> take_all() {
+    return take_if([](const Waiter&) { return true; });
+  }
+
+  std::uint64_t add(Waiter waiter) {
+    entries_.push_back({++last_id_, std::move(waiter), {}});
+    return last_id_;
+  }
+  bool has(std::uint64_t id) { return find(id) != entries_.end(); }
+  /// Nobody if somebody else has taken it.
+  std::optional<Waiter> take(std::uint64_t id) {
+    const auto entry = find(id);
+    if (entry == entries_.end()) return std::nullopt;
+    return take(entry);
+  }
+  /// Keeps what must live as long as the waiter waits; false if it does no more.
+  bool keep(std::uint64_t id, CancellationRegistration& registration) {
+    const auto entry = find(id);
+    if (entry == entries_.end()) return false;
+    entry->registration = std::move(registration);
+    return true;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t id;
+    Waiter waiter;
+    CancellationRegistration registration;
+  };
+  using Entries = std::list<Entry>;
+
+  typename Entries::iterator find(std::uint64_t id) {
+    return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.id == id; });
+  }
+  Waiter take(typename Entries::iterator entry) {
+    // A callback that runs right now finds nobody, so nobody waits for it.
+    static_cast<void>(entry->registration.try_deregister());
+    Waiter waiter = std::move(entry->waiter);
+    entries_.erase(entry);
+    return waiter;
+  }
+
+  Entries entries_;
+  std::uint64_t last_id_ = 0;
+};
+
+/// Lets waiter `id` of `list`, a member of `*owner`, wait until somebody takes it out or `token` is cancelled: then
+/// `owner->give_up(waiter, status)` is called, without the lock. `lock` holds `owner->mutex` and is released.
+template <class Owner, class Waiter>
+void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, std::unique_lock<std::mutex>& lock,
+              std::uint64_t id, const CancellationToken& token) {
+  const bool must_listen = token.can_be_cancelled() && ((*owner).*list).has(id);
+  lock.unlock();
+  if (!must_listen) return;
+  CancellationRegistration registration = token.on_cancel([owner, list, id](const Status& status) {
+    std::optional<Waiter> given_up;
+    {
+      const std::lock_guard guard(owner->mutex);
+      given_up = ((*owner).*list).take(id);
+    }
+    if (given_up) owner->give_up(*given_up, status);
+  });
+  lock.lock();
+  const bool is_kept = ((*owner).*list).keep(id, registration);
+  lock.unlock();
+  if (!is_kept) static_cast<void>(registration.try_deregister());
+}
+
+}  // namespace dflow::detail

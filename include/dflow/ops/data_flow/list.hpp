@@ -1,0 +1,25 @@
+#pragma once
+
+#include <dflow/base/type_list.hpp>
+#include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/token_barrier.hpp>
+
+namespace dflow {
+
+using AccumulatorOps =
+    TypeList<ConditionalAccumulator, SparseConditionalAccumulator, AccumulatorApplyGradient,
+             SparseAccumulatorApplyGradient, AccumulatorTakeGradient, SparseAccumulatorTakeGradient,
+             AccumulatorTakeRanks, SparseAccumulatorTakeRanks, AccumulatorSetGlobalStep, AccumulatorNumAccumulated>;
+
+using QueueOps = TypeList<FIFOQueue, QueueEnqueue, QueueEnqueueMany, QueueDequeue, QueueDequeueMany, QueueDequeueUpTo,
+                          QueueClose, QueueIsClosed, QueueSize>;
+
+using TokenBarrierOps =
+    TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
+             TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierClose>;
+
+/// The family's ops in the standard table.
+using DataFlowOps = concat_t<QueueOps, AccumulatorOps, TokenBarrierOps>;
+
+}  // namespace dflow

@@ -1,0 +1,229 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/array/constant.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+// The ops of queues. All who put in and take out are served in the order in which they came, and hold no thread while
+// they wait.
+
+/// Keeps elements, each a tensor per component, in the order in which they were put in; gives a handle.
+struct FIFOQueue : StandardOp<"FIFOQueue"> {
+  struct Attrs {
+    std::vector<DType> component_types = {};
+    std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
+    std::int64_t capacity = -1;             ///< in elements; negative: none
+    std::string container = {};
+    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+  };
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Waits for room, and puts one element in. Errors: Cancelled if the queue is closed.
+struct QueueEnqueue : StandardOp<"QueueEnqueue"> {
+  struct Attrs {
+    std::vector<DType> Tcomponents = {};
+  };
+  using Inputs = In<ResourceHandle, TypedList<"Tcomponents">>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The same for elements in the rows of each component: [n, shape...].
+struct QueueEnqueueMany : StandardOp<"QueueEnqueueMany"> {
+  struct Attrs {
+    std::vector<DType> Tcomponents = {};
+  };
+  using Inputs = In<ResourceHandle, TypedList<"Tcomponents">>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+struct QueueDequeueAttrs {
+  std::vector<DType> component_types = {};
+  std::vector<PartialShape> shapes = {};  ///< what the queue's are; empty: any
+};
+
+/// Waits for an element, and takes it out. Errors: OutOfRange if the queue is closed and empty.
+struct QueueDequeue : StandardOp<"QueueDequeue"> {
+  using Attrs = QueueDequeueAttrs;
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<TypedList<"component_types">>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The same of n elements of equal shapes: handle, n [] -> [n, shape...]. Errors: OutOfRange if the queue is closed and
+/// has fewer, which it keeps.
+struct QueueDequeueMany : StandardOp<"QueueDequeueMany"> {
+  using Attrs = QueueDequeueAttrs;
+  using Inputs = In<ResourceHandle, std::int32_t>;
+  using Outputs = Out<TypedList<"component_types">>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The same of n elements, or of those that are left in a closed queue, but at least one.
+struct QueueDequeueUpTo : StandardOp<"QueueDequeueUpTo"> {
+  using Attrs = QueueDequeueAttrs;
+  using Inputs = In<ResourceHandle, std::int32_t>;
+  using Outputs = Out<TypedList<"component_types">>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Lets nothing more in; what waits to be put in still is, unless that is cancelled.
+struct QueueClose : StandardOp<"QueueClose"> {
+  struct Attrs {
+    bool cancel_pending_enqueues = false;
+  };
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+struct QueueIsClosed : StandardOp<"QueueIsClosed"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<bool>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// How many elements are in it.
+struct QueueSize : StandardOp<"QueueSize"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<std::int32_t>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+struct FifoQueueOptions {
+  /// In elements; 0 for none.
+  std::int64_t capacity = 0;
+  /// Of each component of an element; empty: any.
+  std::vector<PartialShape> shapes = {};
+  std::string_view name = {};
+  /// Of the device.
+  std::string_view container = {};
+  /// Queues of one shared name on one device are one, across sessions.
+  std::string_view shared_name = {};
+};
+
+namespace detail {
+
+/// A queue whose component types are known at run time only.
+class AnyQueue {
+ public:
+  AnyQueue() = default;
+  AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const FifoQueueOptions& options, const At& at);
+
+  const AnyOutput& handle() const noexcept { return handle_; }
+  Operation enqueue(std::span<const AnyOutput> components, bool many, const At& at) const;
+  /// Without `count` one element.
+  BuiltNode dequeue(const AnyOutput& count, bool up_to, const At& at) const;
+  Operation close(bool cancel_pending_enqueues, const At& at) const;
+  AnyOutput size(const At& at) const;
+  AnyOutput is_closed(const At& at) const;
+
+ private:
+  AnyOutput handle_;
+  std::vector<DType> dtypes_;
+  std::vector<PartialShape> shapes_;
+};
+
+}  // namespace detail
+
+/// A queue of elements, each a tensor of type T for each of Ts, that lives across steps on the device it is placed on.
+///
+/// ```cpp
+/// df::FifoQueue<float, std::int32_t> queue(graph, {.capacity = 64, .shapes = {{784}, {}}});
+/// auto fill = queue.enqueue(image, label);
+/// auto [x, y] = queue.dequeue_many(32);  // [32, 784], [32]
+/// ```
+/// What waits ends with its step: by deadline, stop or error; then what a `dequeue_many` had taken is back in front.
+///
+/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
+/// order in which they come.
+/// Errors: InvalidArgument for other shapes; in steps Cancelled from putting into a closed queue, OutOfRange from taking
+/// out of one that has not enough left.
+template <Element... Ts>
+  requires(sizeof...(Ts) > 0)
+class FifoQueue {
+ public:
+  FifoQueue() = default;
+  explicit FifoQueue(Graph& graph, const FifoQueueOptions& options = {}, const At& at = {})
+      : queue_(*graph.store(), {dtype_of<Ts>...}, options, at) {}
+
+  const AnyOutput& handle() const noexcept { return queue_.handle(); }
+
+  Operation enqueue(const Output<Ts>&... components, const At& at = {}) const {
+    return queue_.enqueue(std::initializer_list<AnyOutput>{components...}, false, at);
+  }
+  /// components [n, shape...]
+  Operation enqueue_many(const Output<Ts>&... components, const At& at = {}) const {
+    return queue_.enqueue(std::initializer_list<AnyOutput>{components...}, true, at);
+  }
+  /// A tuple of `Output<Ts>`; of one component the `Output` alone.
+  auto dequeue(const At& at = {}) const { return outputs(queue_.dequeue({}, false, at)); }
+  auto dequeue_many(const Output<std::int32_t>& n, const At& at = {}) const {
+    return outputs(queue_.dequeue(n, false, at));
+  }
+  auto dequeue_many(std::int32_t n, const At& at = {}) const { return dequeue_many(constant_of(n, at), at); }
+  auto dequeue_up_to(const Output<std::int32_t>& n, const At& at = {}) const {
+    return outputs(queue_.dequeue(n, true, at));
+  }
+  auto dequeue_up_to(std::int32_t n, const At& at = {}) const { return dequeue_up_to(constant_of(n, at), at); }
+  Operation close(bool cancel_pending_enqueues = false, const At& at = {}) const {
+    return queue_.close(cancel_pending_enqueues, at);
+  }
+  Output<std::int32_t> size(const At& at = {}) const { return Output<std::int32_t>::unchecked(queue_.size(at)); }
+  Output<bool> is_closed(const At& at = {}) const { return Output<bool>::unchecked(queue_.is_closed(at)); }
+
+ private:
+  Output<std::int32_t> constant_of(std::int32_t n, const At& at) const {
+    return Output<std::int32_t>::unchecked(
+        detail::any_constant(*handle().graph(), Tensor<std::int32_t>(n), {.where = at.where}));
+  }
+  static auto outputs(const BuiltNode& node) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      if constexpr (sizeof...(Ts) == 1) {
+        return (Output<Ts>::unchecked(node.output(static_cast<int>(I))), ...);
+      } else {
+        return std::tuple{Output<Ts>::unchecked(node.output(static_cast<int>(I)))...};
+      }
+    }(std::index_sequence_for<Ts...>{});
+  }
+
+  detail::AnyQueue queue_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/data_flow/queue.ipp>
+#endif

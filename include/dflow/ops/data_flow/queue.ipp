@@ -1,0 +1,131 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/data_flow/queue.hpp>
+
+#include <cstddef>
+
+namespace dflow {
+
+namespace detail {
+
+/// Outputs of an op that takes elements out: [shape...], or [n, shape...] with `rows` for n.
+DFLOW_INLINE void infer_dequeue(InferContext& context, const QueueDequeueAttrs& attrs,
+                                const std::optional<PartialShape>& rows) {
+  if (!attrs.shapes.empty() && attrs.shapes.size() != attrs.component_types.size()) {
+    context.fail(str_cat(attrs.shapes.size(), " shapes for ", attrs.component_types.size(), " components"));
+  }
+  for (int i = 0; i < context.num_outputs(); ++i) {
+    const PartialShape element =
+        attrs.shapes.empty() ? PartialShape::unknown() : attrs.shapes[static_cast<std::size_t>(i)];
+    context.set_output(i, rows ? rows->concatenated(element) : element);
+  }
+}
+
+DFLOW_INLINE PartialShape dequeued_rows(InferContext& context, bool up_to) {
+  static_cast<void>(context.with_rank(1, 0));
+  const auto n = context.value_as_integers(1);
+  if (!n || up_to) return PartialShape{dynamic};
+  if ((*n)[0] < 0) context.fail(str_cat("cannot take ", (*n)[0], " elements"));
+  return PartialShape{(*n)[0]};
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void FIFOQueue::infer(InferContext& context) {
+  const auto& attrs = context.attrs<FIFOQueue>();
+  if (attrs.component_types.empty()) context.fail("an element has no components");
+  if (!attrs.shapes.empty() && attrs.shapes.size() != attrs.component_types.size()) {
+    context.fail(str_cat(attrs.shapes.size(), " shapes for ", attrs.component_types.size(), " components"));
+  }
+  if (attrs.capacity == 0) context.fail("a queue of capacity 0 holds nothing");
+  context.set_output(0, Shape{});
+}
+DFLOW_INLINE void QueueEnqueue::infer(InferContext&) {}
+DFLOW_INLINE void QueueEnqueueMany::infer(InferContext& context) {
+  std::int64_t rows = dynamic;
+  for (int i = 1; i < context.num_inputs(); ++i) {
+    const PartialShape shape = context.with_rank_at_least(i, 1);
+    if (shape.has_rank()) rows = context.merge_dim(rows, shape.dim(0));
+  }
+}
+DFLOW_INLINE void QueueDequeue::infer(InferContext& context) {
+  detail::infer_dequeue(context, context.attrs<QueueDequeue>(), std::nullopt);
+}
+DFLOW_INLINE void QueueDequeueMany::infer(InferContext& context) {
+  detail::infer_dequeue(context, context.attrs<QueueDequeueMany>(), detail::dequeued_rows(context, false));
+}
+DFLOW_INLINE void QueueDequeueUpTo::infer(InferContext& context) {
+  detail::infer_dequeue(context, context.attrs<QueueDequeueUpTo>(), detail::dequeued_rows(context, true));
+}
+DFLOW_INLINE void QueueClose::infer(InferContext&) {}
+DFLOW_INLINE void QueueIsClosed::infer(InferContext& context) { context.set_output(0, Shape{}); }
+DFLOW_INLINE void QueueSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+
+namespace detail {
+
+DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const FifoQueueOptions& options,
+                                const At& at)
+    : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
+  GraphStore::Scope scope = graph.scope();
+  scope.control_inputs.clear();
+  const ScopeGuard without_control_inputs = graph.enter(scope);
+  handle_ = build<FIFOQueue>(graph, {},
+                             {.component_types = dtypes_,
+                              .shapes = shapes_,
+                              .capacity = options.capacity == 0 ? -1 : options.capacity,
+                              .container = std::string(options.container),
+                              .shared_name = std::string(options.shared_name)},
+                             {.name = at.name.empty() ? options.name : at.name, .where = at.where});
+}
+
+DFLOW_INLINE Operation AnyQueue::enqueue(std::span<const AnyOutput> components, bool many, const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueEnqueue>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  std::vector<AnyOutput> inputs{handle_};
+  inputs.insert(inputs.end(), components.begin(), components.end());
+  const auto element_shape = [&](std::size_t i) {
+    const PartialShape& shape = components[i].shape();
+    return many && shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank())
+           : many                                       ? PartialShape::unknown()
+                                                        : shape;
+  };
+  for (std::size_t i = 0; i < components.size() && i < shapes_.size(); ++i) {
+    if (!components[i].is_valid() || shapes_[i].is_compatible_with(element_shape(i))) continue;
+    throw_error(invalid_argument(str_cat("component ", i, " of the queue has shape ", shapes_[i].to_string(), ", not ",
+                                         element_shape(i).to_string()))
+                    .with_node(many ? QueueEnqueueMany::name : QueueEnqueue::name, at.name)
+                    .with_location(at.where));
+  }
+  if (many) return build<QueueEnqueueMany>(graph, inputs, {.Tcomponents = dtypes_}, at);
+  return build<QueueEnqueue>(graph, inputs, {.Tcomponents = dtypes_}, at);
+}
+
+DFLOW_INLINE BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueDequeue>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  const QueueDequeueAttrs attrs{dtypes_, shapes_};
+  if (!count.is_valid()) return build<QueueDequeue>({handle_}, attrs, at);
+  if (up_to) return build<QueueDequeueUpTo>({handle_, count}, attrs, at);
+  return build<QueueDequeueMany>({handle_, count}, attrs, at);
+}
+
+DFLOW_INLINE Operation AnyQueue::close(bool cancel_pending_enqueues, const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueClose>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  return build<QueueClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
+}
+DFLOW_INLINE AnyOutput AnyQueue::size(const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueSize>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  return build<QueueSize>({handle_}, {}, at);
+}
+DFLOW_INLINE AnyOutput AnyQueue::is_closed(const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueIsClosed>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  return build<QueueIsClosed>({handle_}, {}, at);
+}
+
+}  // namespace detail
+
+}  // namespace dflow

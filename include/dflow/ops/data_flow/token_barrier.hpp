@@ -1,0 +1,119 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <string>
+
+namespace dflow {
+
+// Where replicas that train together meet after each step. `kernels/state/token_barrier_state.hpp` says who is told
+// what; `train/sync_replicas.hpp` builds these.
+
+/// Gives a handle to a barrier. It is closed until it is opened.
+struct TokenBarrier : StandardOp<"TokenBarrier"> {
+  static constexpr std::int64_t max_replicas = 1'000'000;
+
+  struct Attrs {
+    std::int64_t replicas = 1;
+    std::int64_t aggregate = 1;  ///< so many arrivals end a step; 1 to `replicas`
+    std::string container = {};
+    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+  };
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+struct TokenBarrierRankAttrs {
+  std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
+};
+
+/// Begins with `step`: handle, step []. What has arrived is forgotten, and those who wait do the step again.
+struct TokenBarrierOpen : StandardOp<"TokenBarrierOpen"> {
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The replica has done its part of `local_step`: handle, local_step [].
+struct TokenBarrierArrive : StandardOp<"TokenBarrierArrive"> {
+  using Attrs = TokenBarrierRankAttrs;
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Waits until the current step is another one than `local_step`, and tells it: handle, local_step [] -> step [].
+/// Errors: DeadlineExceeded, naming replicas, if they were too late; OutOfRange when the last step has been done.
+struct TokenBarrierWait : StandardOp<"TokenBarrierWait"> {
+  using Attrs = TokenBarrierRankAttrs;
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<std::int64_t>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Waits until enough replicas have arrived, and tells their ranks, ascending: handle -> ranks [m].
+/// Errors: OutOfRange when all have left; Aborted when somebody else collects or opens it.
+struct TokenBarrierCollect : StandardOp<"TokenBarrierCollect"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<std::int32_t>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// `step` begins, and those who wait for it go on: handle, step [].
+struct TokenBarrierAdvance : StandardOp<"TokenBarrierAdvance"> {
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The replica ends; the others go on without it.
+struct TokenBarrierLeave : StandardOp<"TokenBarrierLeave"> {
+  using Attrs = TokenBarrierRankAttrs;
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// The others go on without those who have not arrived, if anybody has, until they arrive: who they are, ascending.
+struct TokenBarrierDropMissing : StandardOp<"TokenBarrierDropMissing"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<std::int32_t>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Ends all waiting, until the barrier is opened again.
+struct TokenBarrierClose : StandardOp<"TokenBarrierClose"> {
+  struct Attrs {
+    /// "late": with DeadlineExceeded that names those who have not arrived; "done": with OutOfRange, for the last step has
+    /// been done; "lost": with Aborted, for who led has failed.
+    std::string reason = "done";
+  };
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/data_flow/token_barrier.ipp>
+#endif

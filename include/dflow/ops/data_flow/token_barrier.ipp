@@ -1,0 +1,36 @@
+#pragma once
+
+#include <dflow/ops/data_flow/token_barrier.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void TokenBarrier::infer(InferContext& context) {
+  const auto& attrs = context.attrs<TokenBarrier>();
+  if (attrs.aggregate < 1 || attrs.aggregate > attrs.replicas) {
+    context.fail(str_cat("aggregate is ", attrs.aggregate, ", not in [1, ", attrs.replicas, "], the replicas"));
+  }
+  if (attrs.replicas > TokenBarrier::max_replicas) {
+    context.fail(str_cat(attrs.replicas, " replicas, more than ", TokenBarrier::max_replicas));
+  }
+  context.set_output(0, Shape{});
+}
+DFLOW_INLINE void TokenBarrierOpen::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+DFLOW_INLINE void TokenBarrierArrive::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+DFLOW_INLINE void TokenBarrierWait::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  context.set_output(0, Shape{});
+}
+DFLOW_INLINE void TokenBarrierCollect::infer(InferContext& context) { context.set_output(0, PartialShape{dynamic}); }
+DFLOW_INLINE void TokenBarrierAdvance::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+DFLOW_INLINE void TokenBarrierLeave::infer(InferContext&) {}
+DFLOW_INLINE void TokenBarrierDropMissing::infer(InferContext& context) {
+  context.set_output(0, PartialShape{dynamic});
+}
+DFLOW_INLINE void TokenBarrierClose::infer(InferContext& context) {
+  const std::string& reason = context.attrs<TokenBarrierClose>().reason;
+  if (reason != "late" && reason != "done" && reason != "lost") {
+    context.fail(str_cat("the reason is '", reason, "', not late, done or lost"));
+  }
+}
+
+}  // namespace dflow

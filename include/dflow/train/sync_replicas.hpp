@@ -1,0 +1,107 @@
+#pragma once
+
+#include <dflow/base/duration.hpp>
+#include <dflow/session/session.hpp>
+#include <dflow/train/optimizer.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+namespace dflow::train {
+
+/// What to do about replicas that have not brought their gradients when the others have waited long enough.
+enum class LateReplicas : std::uint8_t {
+  drop,  ///< go on without them, until they come back
+  fail,  ///< end the step of all with DeadlineExceeded that names them
+};
+
+struct SyncReplicasOptions {
+  std::int64_t replicas = 1;
+  /// Gradients that make a step; 0: those of all replicas. `replicas - aggregate` of them are backups.
+  std::int64_t aggregate = 0;
+  /// Which replica this process is, in [0, replicas). Sums are in the order of ranks.
+  std::int64_t rank = 0;
+  /// How long a step waits for gradients; none: as long as it takes.
+  std::optional<Duration> patience = {};
+  LateReplicas late = LateReplicas::drop;
+};
+
+/// Reduces the gradients of `aggregate` replicas to their mean and applies them once, by the optimizer it is given; later
+/// ones of the same step are dropped, so `replicas - aggregate` workers are backups (Chen et al. 2016,
+/// arXiv:1604.00981). A step takes the gradients of the same replicas for all variables.
+///
+/// ```cpp
+/// df::train::SyncReplicas sync(df::train::Adam(1e-3f), {.replicas = 4, .aggregate = 3, .rank = cluster.task_index()});
+/// auto train = sync.minimize(loss);
+/// df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target()}}));
+/// for (const auto& [x, y] : batches)
+///   supervisor.run([&](df::Session& session) { session.run({{images, x}, {labels, y}}, train); });
+/// sync.finish(supervisor);
+/// ```
+/// Each replica builds this in a graph of its own. Gradients are gathered where their variable is, and one process, the
+/// chief, leads: it has the sums applied and the next step begin. With the gradients of all, each of the same number of
+/// examples, the losses are those of one process on all examples together, but for the order in which they are summed.
+///
+/// Thread safety: `minimize` builds, see Graph; the functions on a session may be called from any thread after it.
+/// Errors: InvalidArgument unless 1 <= aggregate <= replicas and 0 <= rank < replicas; FailedPrecondition from what
+/// needs a `minimize` before it, and from a second one.
+class SyncReplicas {
+ public:
+  template <std::derived_from<Optimizer> O>
+  explicit SyncReplicas(O optimizer, const SyncReplicasOptions& options = {})
+      : SyncReplicas(std::make_shared<const O>(std::move(optimizer)), options) {}
+  SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options);
+
+  /// One step of this replica: brings its gradients and waits until the step has been made, which takes a leader. Errors
+  /// of the run: DeadlineExceeded, naming replicas, where others are too late; OutOfRange if all others have ended
+  /// meanwhile; Aborted when the leader has failed.
+  ///
+  /// Without `options.global_step` it makes a variable "global_step".
+  Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {});
+
+  /// How many steps have been made.
+  const Variable<std::int64_t>& global_step() const;
+  /// The step that this replica's next gradients are for, where it computes: what a batch is chosen by that must be the
+  /// same when a step is done again.
+  const Output<std::int64_t>& local_step() const;
+
+  /// For each replica, once per session, before it trains: blocks until somebody leads.
+  void begin(Session& session) const;
+  /// For the chief alone: begins at the global step and makes steps as gradients come. Blocks until all replicas have
+  /// left or `stop` is requested. Others that wait are told Aborted if it fails.
+  void lead(Session& session, const std::stop_token& stop = {}) const;
+  /// This replica brings no more gradients: the others go on without it. It may come back by `begin`.
+  void leave(Session& session) const;
+
+  /// The options of a Supervisor with `begin` and `lead` in them.
+  template <class SupervisorOptions>
+  SupervisorOptions supervised(SupervisorOptions options) const {
+    options.begin = [self = *this](Session& session) { self.begin(session); };
+    options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
+    return options;
+  }
+  /// Leaves; in the chief, which leads, it blocks until all others have left too.
+  template <class Supervisor>
+  void finish(Supervisor& supervisor) const {
+    supervisor.run([this](Session& session) { leave(session); });
+    supervisor.wait_for_lead();
+  }
+
+ private:
+  struct Built;
+  const Built& built() const;
+
+  std::shared_ptr<const Optimizer> optimizer_;
+  SyncReplicasOptions options_;
+  std::shared_ptr<const Built> built_;
+};
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/sync_replicas.ipp>
+#endif

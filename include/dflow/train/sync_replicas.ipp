@@ -1,0 +1,242 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/ops/data_flow/token_barrier.hpp>
+#include <dflow/train/sync_replicas.hpp>
+
+#include <string>
+#include <vector>
+
+namespace dflow::train {
+
+/// What `minimize` has built.
+struct SyncReplicas::Built {
+  Variable<std::int64_t> global_step;
+  Output<std::int64_t> local_step;
+  Operation begin;                 ///< waits for a leader, and sets the local step
+  Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
+  Output<std::int32_t> collected;  ///< the ranks that have arrived
+  Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
+  Output<std::int32_t> dropped;
+  Operation close_late, close_done, close_lost;
+};
+
+namespace detail {
+
+/// Where the gradients of one variable are gathered.
+class GatheredGradient {
+ public:
+  GatheredGradient(const GradientAndVariable& of, const AnyOutput& local_step, std::int64_t rank)
+      : of_(of), is_sparse_(of.gradient.slices.has_value()) {
+    GraphStore& graph = *of_.variable.handle().graph();
+    GraphStore::Scope scope = graph.scope();
+    scope.colocate(of_.variable.handle().node_id());
+    const ScopeGuard beside_it = graph.enter(scope);
+    const std::string name = graph.unique_name(str_cat(of_.variable.name(), "/accumulator"));
+    const At at{.name = name};
+    GraphStore::Scope root = scope;
+    root.name_prefix.clear();
+    root.control_inputs.clear();
+    const AccumulatorAttrs attrs{.shape = of_.variable.shape()};
+    const TypeArgs type = dflow::detail::one_type(of_.variable.dtype());
+    {
+      const ScopeGuard alone = graph.enter(root);
+      handle_ = is_sparse_ ? AnyOutput(build<SparseConditionalAccumulator>(graph, {}, attrs, at, type))
+                           : AnyOutput(build<ConditionalAccumulator>(graph, {}, attrs, at, type));
+    }
+    if (is_sparse_) {
+      const IndexedSlices& rows = *of_.gradient.slices;
+      apply_ =
+          build<SparseAccumulatorApplyGradient>({handle_, local_step, rows.indices, rows.values}, {.rank = rank});
+    } else {
+      apply_ = build<AccumulatorApplyGradient>({handle_, local_step, of_.gradient.dense}, {.rank = rank});
+    }
+  }
+
+  const Operation& apply() const noexcept { return apply_; }
+  /// The mean of the gradients that those replicas gave for `step`.
+  GradientAndVariable take(const AnyOutput& ranks, const AnyOutput& step) const {
+    const ScopeGuard beside_it = enter_colocation(*handle_.graph(), of_.variable.handle().operation());
+    GradientAndVariable taken = of_;
+    if (!is_sparse_) {
+      taken.gradient.dense = build<AccumulatorTakeRanks>({handle_, ranks, step}, {}, {},
+                                                         dflow::detail::one_type(of_.variable.dtype()));
+      return taken;
+    }
+    TypeArgs types = dflow::detail::one_type(of_.variable.dtype());
+    types.push_back(of_.gradient.slices->indices.dtype());
+    const BuiltNode rows = build<SparseAccumulatorTakeRanks>({handle_, ranks, step}, {}, {}, types);
+    taken.gradient.slices->indices = rows.output(0);
+    taken.gradient.slices->values = rows.output(1);
+    return taken;
+  }
+  /// Begins with `step`, and without gradients.
+  Operation reset(const AnyOutput& step) const {
+    const ScopeGuard beside_it = enter_colocation(*handle_.graph(), of_.variable.handle().operation());
+    return build<AccumulatorSetGlobalStep>({handle_, step}, {.drops_waiting = true});
+  }
+
+ private:
+  GradientAndVariable of_;
+  bool is_sparse_;
+  AnyOutput handle_;
+  Operation apply_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
+    : optimizer_(std::move(optimizer)), options_(options) {
+  if (options_.aggregate == 0) options_.aggregate = options_.replicas;
+  const auto& [replicas, aggregate, rank, patience, late] = options_;
+  if (aggregate < 1 || aggregate > replicas || rank < 0 || rank >= replicas) {
+    throw_error(invalid_argument(str_cat("SyncReplicas: aggregate ", aggregate, " and rank ", rank, " of ", replicas,
+                                         " replicas: wanted 1 <= aggregate <= replicas, 0 <= rank < replicas")));
+  }
+}
+
+DFLOW_INLINE const SyncReplicas::Built& SyncReplicas::built() const {
+  if (built_ == nullptr) throw_error(failed_precondition("SyncReplicas: call minimize first"));
+  return *built_;
+}
+
+DFLOW_INLINE const Variable<std::int64_t>& SyncReplicas::global_step() const { return built().global_step; }
+DFLOW_INLINE const Output<std::int64_t>& SyncReplicas::local_step() const { return built().local_step; }
+
+DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) {
+  if (built_ != nullptr) {
+    throw_error(failed_precondition("SyncReplicas: minimize was called already").with_location(at.where));
+  }
+  const std::vector<GradientAndVariable> gradients =
+      optimizer_->compute_gradients(loss, options.variables, at.where);
+  GraphStore& graph = *loss.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  auto built = std::make_shared<Built>();
+  built->global_step =
+      options.global_step ? *options.global_step
+                          : Variable<std::int64_t>(AnyVariable::make(
+                                graph, dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {}),
+                                {.name = graph.unique_name("global_step"), .trainable = false}));
+  const Operation global_step = built->global_step.handle().operation();
+  std::optional<ScopeGuard> names(enter_name_scope(graph, "sync_replicas"));
+
+  // The step of this replica is kept where it computes, read before all else and written last.
+  const AnyVariable local_step = [&] {
+    GraphStore::Scope scope = graph.scope();
+    scope.colocate(loss.node_id());
+    const ScopeGuard here = graph.enter(scope);
+    const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
+    const std::string name = str_cat("local_step_", options_.rank);  // replicas may share a device
+    return AnyVariable::make_unlisted(graph, none, {.name = name, .trainable = false});
+  }();
+  built->local_step = Output<std::int64_t>::unchecked(local_step.read_edge());
+
+  std::vector<detail::GatheredGradient> gathered;
+  gathered.reserve(gradients.size());
+  std::vector<Operation> given;
+  given.reserve(gradients.size());
+  for (const GradientAndVariable& each : gradients) {
+    if (!each.gradient.exists()) continue;
+    gathered.emplace_back(each, local_step.read_edge(), options_.rank);
+    given.push_back(gathered.back().apply());
+  }
+  if (gathered.empty()) {
+    throw_error(invalid_argument("SyncReplicas: the loss depends on none of the variables").with_location(at.where));
+  }
+
+  const auto beside_step = [&] { return enter_colocation(graph, global_step); };
+  const AnyOutput barrier = [&] {
+    const ScopeGuard there = beside_step();
+    return AnyOutput(build<TokenBarrier>(
+        graph, {}, {.replicas = options_.replicas, .aggregate = options_.aggregate}, {.name = "barrier"}));
+  }();
+  const auto wait_for = [&](const AnyOutput& step) {
+    const ScopeGuard there = beside_step();
+    return AnyOutput(build<TokenBarrierWait>({barrier, step}, {.rank = options_.rank}));
+  };
+
+  // This replica: gradients, arrival, the next step.
+  const Operation arrived = [&] {
+    const ScopeGuard after = enter_control_dependencies(graph, given);
+    const ScopeGuard there = beside_step();
+    return Operation(build<TokenBarrierArrive>({barrier, local_step.read_edge()}, {.rank = options_.rank}));
+  }();
+  const AnyOutput next_step = [&] {
+    const ScopeGuard after = enter_control_dependencies(graph, {&arrived, 1});
+    return wait_for(local_step.read_edge());
+  }();
+  const Operation stepped = local_step.assign(next_step);
+  const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
+  built->begin = local_step.assign(wait_for(none), {.name = "begin"});
+
+  // The leader: who has arrived, then the step.
+  const ScopeGuard there = beside_step();
+  built->collected = Output<std::int32_t>::unchecked(build<TokenBarrierCollect>({barrier}));
+  built->ranks = Output<std::int32_t>::unchecked(
+      dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "ranks"}));
+  built->dropped = Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier}));
+  const AnyOutput now = built->global_step.any_variable().read();
+  std::vector<GradientAndVariable> means;
+  means.reserve(gathered.size());
+  std::vector<Operation> resets;
+  resets.reserve(gathered.size());
+  for (const detail::GatheredGradient& each : gathered) {
+    means.push_back(each.take(built->ranks, now));
+    resets.push_back(each.reset(now));
+  }
+  const Operation updated = optimizer_->apply_gradients(means, built->global_step, {.where = at.where});
+  {
+    const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
+    built->advance = build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read()}, {},
+                                                {.name = "advance"});
+  }
+  {
+    const ScopeGuard after = enter_control_dependencies(graph, resets);
+    built->open = build<TokenBarrierOpen>({barrier, now}, {}, {.name = "open"});
+  }
+  built->leave = build<TokenBarrierLeave>({barrier}, {.rank = options_.rank}, {.name = "leave"});
+  built->close_late = build<TokenBarrierClose>({barrier}, {.reason = "late"});
+  built->close_done = build<TokenBarrierClose>({barrier}, {.reason = "done"});
+  built->close_lost = build<TokenBarrierClose>({barrier}, {.reason = "lost"});
+  built_ = std::move(built);
+  if (!at.name.empty()) names.reset();
+  return group(std::vector<Operation>{stepped}, at);
+}
+
+DFLOW_INLINE void SyncReplicas::begin(Session& session) const { session.run(built().begin); }
+DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
+
+DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
+  const Built& nodes = built();
+  session.run(nodes.open);
+  try {
+    for (;;) {
+      try {
+        const Tensor<std::int32_t> ranks =
+            session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {}, nodes.collected);
+        session.run({{nodes.ranks, ranks}}, nodes.advance);
+      } catch (const Error& error) {
+        const Code code = error.status().code();
+        if (code == Code::cancelled && stop.stop_requested()) return session.run(nodes.close_lost);
+        if (code == Code::out_of_range) return session.run(nodes.close_done);
+        if (code != Code::deadline_exceeded || !options_.patience) throw;
+        if (options_.late == LateReplicas::fail) {
+          session.run(nodes.close_late);
+          throw;
+        }
+        session.run(nodes.dropped);
+      }
+    }
+  } catch (const Error& error) {
+    try {
+      if (error.status().code() != Code::deadline_exceeded) session.run(nodes.close_lost);
+    } catch (const Error&) {  // the barrier's task is lost too, which those who wait are told by their own
+    }
+    throw;
+  }
+}
+
+}  // namespace dflow::train

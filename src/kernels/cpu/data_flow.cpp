@@ -1,0 +1,11 @@
+#include <dflow/kernels/cpu/data_flow/accumulator.ipp>
+#include <dflow/kernels/cpu/data_flow/list.hpp>
+#include <dflow/kernels/cpu/data_flow/queue.ipp>
+#include <dflow/kernels/cpu/data_flow/token_barrier.ipp>
+#include <dflow/kernels/library_kernel.hpp>
+
+namespace dflow {
+
+DFLOW_INSTANTIATE_KERNELS(DataFlowOps, Cpu);
+
+}  // namespace dflow

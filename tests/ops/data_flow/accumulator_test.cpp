@@ -1,0 +1,225 @@
+#include <dflow/ops/data_flow/accumulator.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+TypeArgs types_of(std::initializer_list<DType> dtypes) {
+  TypeArgs types;
+  for (const DType dtype : dtypes) types.push_back(dtype);
+  return types;
+}
+
+/// An accumulator of gradients [2], and what a test does with it.
+template <class T = float>
+struct Gathered {
+  explicit Gathered(const std::string& reduction = "MEAN") {
+    handle = build<ConditionalAccumulator>(*graph.store(), {}, {.shape = {2}, .reduction_type = reduction}, {.name = "a"},
+                                           type_args<T>());
+    for (std::int64_t rank = -1; rank < 4; ++rank) {
+      give_of.push_back(Operation(build<AccumulatorApplyGradient>({handle, step, gradient}, {.rank = rank})));
+    }
+    taken = Output<T>(AnyOutput(build<AccumulatorTakeGradient>({handle, required}, {}, {}, type_args<T>())));
+    of_ranks = Output<T>(AnyOutput(build<AccumulatorTakeRanks>({handle, ranks, step}, {}, {}, type_args<T>())));
+    set_step = Operation(build<AccumulatorSetGlobalStep>({handle, step}));
+    reset = Operation(build<AccumulatorSetGlobalStep>({handle, step}, {.drops_waiting = true}));
+    num = Output<std::int32_t>(AnyOutput(build<AccumulatorNumAccumulated>({handle})));
+  }
+
+  void give(double value, std::int64_t local_step = 0, int rank = -1) {
+    session.run({{step, local_step}, {gradient, Tensor<T>::full({2}, static_cast<T>(value))}},
+                give_of[static_cast<std::size_t>(rank + 1)]);
+  }
+  double take(std::int32_t n, const RunOptions& options = {}) {
+    return static_cast<double>(session.run(options, {{required, n}}, taken)(1));
+  }
+  double take_ranks(const Tensor<std::int32_t>& which, std::int64_t at) {
+    return static_cast<double>(session.run({{ranks, which}, {step, at}}, of_ranks)(0));
+  }
+  int size() { return session.run(num).scalar(); }
+
+  Graph graph;
+  AnyOutput handle;
+  Output<T> gradient = placeholder<T>(graph, PartialShape::unknown());
+  Output<std::int64_t> step = placeholder<std::int64_t>(graph, Shape{});
+  Output<std::int32_t> required = placeholder<std::int32_t>(graph, Shape{}), ranks = placeholder<std::int32_t>(graph, {dynamic});
+  std::vector<Operation> give_of;
+  Output<T> taken, of_ranks;
+  Operation set_step, reset;
+  Output<std::int32_t> num;
+  Session session{graph, SessionOptions{.num_threads = 2}};
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("What is taken is the mean of all gradients that were given", "", float, double, Half, BFloat16) {
+  Gathered<TestType> gathered;
+  gathered.give(1);
+  gathered.give(2);
+  gathered.give(6);
+  CHECK(gathered.size() == 3);
+  CHECK(gathered.take(2) == 3);
+  CHECK(gathered.size() == 0);
+  gathered.give(5, 1);
+  CHECK(gathered.take(1) == 5);
+  Gathered<TestType> summed("SUM");
+  summed.give(1);
+  summed.give(2);
+  summed.give(4, 0, 2);
+  CHECK(summed.take(3) == 7);
+}
+
+TEST_CASE("What was computed for a step before the accumulator's is dropped") {
+  Gathered gathered;
+  gathered.give(1);
+  CHECK(gathered.take(1) == 1);
+  gathered.give(100, 0);
+  CHECK(gathered.size() == 0);
+  gathered.give(3, 1);
+  gathered.give(5, 7);
+  CHECK(gathered.take(2) == 4);
+  gathered.session.run({{gathered.step, std::int64_t{10}}}, gathered.set_step);
+  gathered.give(100, 9);
+  gathered.give(100, 2);
+  CHECK(gathered.size() == 0);
+  gathered.give(8, 10);
+  gathered.session.run({{gathered.step, std::int64_t{10}}}, gathered.set_step);
+  CHECK(gathered.size() == 1);
+  gathered.session.run({{gathered.step, std::int64_t{10}}}, gathered.reset);
+  CHECK(gathered.size() == 0);
+  gathered.give(9, 10, 1);
+  gathered.give(11, 10);
+  CHECK(gathered.take(2) == 10);
+}
+
+TEST_CASE("Who takes waits until there are enough, in the order in which they came") {
+  Gathered gathered;
+  std::vector<std::future<double>> takers;
+  for (int i = 0; i < 3; ++i) {
+    takers.push_back(std::async(std::launch::async, [&] { return gathered.take(2); }));
+  }
+  for (int i = 0; i < 6; ++i) gathered.give(i, 100);
+  std::vector<double> means;
+  for (auto& taker : takers) means.push_back(taker.get());
+  std::sort(means.begin(), means.end());
+  CHECK(means == std::vector<double>{0.5, 2.5, 4.5});
+  CHECK(code_of([&] { gathered.take(1, {.deadline = std::chrono::milliseconds(20)}); }) == Code::deadline_exceeded);
+  gathered.give(4, 100);
+  CHECK(gathered.take(1) == 4);
+}
+
+TEST_CASE("A replica that gives again for a step counts once, and sums are in the order of ranks") {
+  Gathered gathered;
+  gathered.give(7, 0, 1);
+  gathered.give(1, 0, 1);
+  CHECK(gathered.size() == 1);
+  gathered.give(3, 0, 0);
+  CHECK(gathered.take(2) == 2);
+  // Floating-point addition is not associative: 2^24 + 1 + 1 is one or the other, by order.
+  for (const std::vector<int>& order : {std::vector{0, 1, 2}, std::vector{2, 1, 0}, std::vector{1, 2, 0}}) {
+    Gathered sum("SUM");
+    for (const int rank : order) sum.give(rank == 0 ? 16777216.0 : 1.0, 0, rank);
+    CHECK(sum.take(3) == 16777216.0);
+  }
+}
+
+TEST_CASE("The gradients of named replicas are taken, and what else is there for the step is dropped") {
+  Gathered gathered;
+  gathered.give(1, 4, 0);
+  gathered.give(5, 4, 2);
+  gathered.give(100, 4, 1);
+  gathered.give(100, 4);
+  gathered.give(100, 3, 3);
+  CHECK(gathered.take_ranks(Tensor<std::int32_t>({2}, {0, 2}), 4) == 3);
+  CHECK(gathered.size() == 0);
+  gathered.give(100, 4, 0);
+  CHECK(gathered.size() == 0);
+  gathered.give(2, 5, 0);
+  gathered.give(3, 6, 1);
+  CHECK_THROWS_WITH(gathered.take_ranks(Tensor<std::int32_t>({2}, {0, 1}), 5),
+                    Catch::Contains("no gradient of replica 1 for step 5"));
+  CHECK(gathered.take_ranks(Tensor<std::int32_t>::full({1}, 0), 5) == 2);
+  CHECK(gathered.take_ranks(Tensor<std::int32_t>({1}, {1}), 6) == 3);
+  CHECK(code_of([&] { gathered.take_ranks(Tensor<std::int32_t>::zeros({0}), 7); }) == Code::invalid_argument);
+}
+
+TEST_CASE("Rows are gathered one behind the other, and added up as they get many") {
+  Graph graph;
+  const AnyOutput handle = build<SparseConditionalAccumulator>(*graph.store(), {}, {.shape = {4, 2}}, {.name = "rows"},
+                                                               type_args<float>());
+  auto indices = placeholder<std::int64_t>(graph, {dynamic});
+  auto values = placeholder<float>(graph, PartialShape::unknown());
+  auto required = placeholder<std::int32_t>(graph, Shape{});
+  const AnyOutput step = constant(graph, std::int64_t{1'000'000});
+  const Operation give = build<SparseAccumulatorApplyGradient>({handle, step, indices, values});
+  const BuiltNode take =
+      build<SparseAccumulatorTakeGradient>({handle, required}, {}, {}, types_of({DType::float32, DType::int64}));
+  const Output<std::int64_t> taken_indices(take.output(0));
+  const Output<float> taken_values(take.output(1));
+  CHECK(taken_values.shape() == PartialShape({dynamic, 2}));
+  Session session(graph);
+  const auto put = [&](const std::vector<std::int64_t>& rows, float value) {
+    Tensor<std::int64_t> which(Shape({static_cast<std::int64_t>(rows.size())}));
+    std::copy(rows.begin(), rows.end(), which.data());
+    session.run({{indices, which}, {values, Tensor<float>::full({which.num_elements(), 2}, value)}}, give);
+  };
+  const auto dense = [&](std::int32_t n) {
+    const auto [at, rows] = session.run({{required, n}}, taken_indices, taken_values);
+    std::vector<float> sums(4);
+    for (std::int64_t i = 0; i < at.num_elements(); ++i) sums[static_cast<std::size_t>(at(i))] += rows(i, 1);
+    return std::pair(sums, at.num_elements());
+  };
+  put({1, 3}, 4);
+  put({3, 3}, 2);
+  const auto [two, num_rows] = dense(2);
+  CHECK(two == std::vector<float>{0, 2, 0, 4});
+  CHECK(num_rows == 4);
+  for (int i = 0; i < 5000; ++i) put({i % 4, 1}, 1);
+  const auto [many, kept] = dense(5000);
+  CHECK(many[0] == Approx(0.25).epsilon(1e-4));
+  CHECK(many[1] == Approx(1.25).epsilon(1e-4));
+  CHECK(kept < 3000);
+  CHECK(code_of([&] { put({4}, 1); }) == Code::invalid_argument);
+  CHECK(code_of([&] { put({-1}, 1); }) == Code::invalid_argument);
+  CHECK(code_of([&] {
+          session.run({{indices, Tensor<std::int64_t>::full({1}, 0)}, {values, Tensor<float>::full({1, 3}, 1.0f)}}, give);
+        }) == Code::invalid_argument);
+}
+
+TEST_CASE("What does not fit an accumulator is refused, and leaves it as it was") {
+  Gathered gathered;
+  gathered.give(1);
+  CHECK_THROWS_WITH(gathered.session.run({{gathered.step, std::int64_t{0}}, {gathered.gradient, Tensor<float>({3}, {1, 2, 3})}},
+                                         gathered.give_of[0]),
+                    Catch::Contains("[3]"));
+  CHECK(code_of([&] { gathered.take(0); }) == Code::invalid_argument);
+  CHECK(code_of([&] { gathered.take(-3); }) == Code::invalid_argument);
+  CHECK(gathered.take(1) == 1);
+  CHECK(code_of([&] {
+          build<ConditionalAccumulator>(*gathered.graph.store(), {}, {.reduction_type = "MEDIAN"}, {}, type_args<float>());
+        }) == Code::invalid_argument);
+  const AnyOutput other = build<AccumulatorTakeGradient>({gathered.handle, gathered.required}, {}, {}, type_args<double>());
+  CHECK(code_of([&] { gathered.session.run({{gathered.required, 1}}, Output<double>(other)); }) == Code::invalid_argument);
+}
+
+TEST_CASE("A gradient that was fed may be written to after it was given") {
+  Gathered gathered;
+  Tensor<float> mine({2}, {1, 1});
+  gathered.session.run({{gathered.step, std::int64_t{0}}, {gathered.gradient, mine}}, gathered.give_of[1]);
+  mine(0) = mine(1) = 50;
+  CHECK(gathered.take(1) == 1);
+}

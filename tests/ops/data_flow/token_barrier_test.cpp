@@ -1,0 +1,231 @@
+#include <dflow/ops/data_flow/token_barrier.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/kernels/state/token_barrier_state.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+using Ranks = std::vector<std::int32_t>;
+
+/// What a call was told, when it was.
+struct Told {
+  bool is_told = false;
+  Status status;
+  std::int64_t step = -100;
+  Ranks ranks;
+};
+
+std::shared_ptr<Told> wait_at(TokenBarrierState& barrier, std::int64_t rank, std::int64_t local_step,
+                              const CancellationToken& token = {}) {
+  auto told = std::make_shared<Told>();
+  barrier.wait_async(rank, local_step, token, [told](Status status, std::int64_t step) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), step, {}};
+  });
+  return told;
+}
+
+std::shared_ptr<Told> collect_at(TokenBarrierState& barrier, const CancellationToken& token = {}) {
+  auto told = std::make_shared<Told>();
+  barrier.collect_async(token, [told](Status status, Ranks ranks) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, std::move(ranks)};
+  });
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("A barrier tells who has arrived, and lets all go on when the step has been made") {
+  TokenBarrierState barrier("b", 3, 3);
+  const auto early = wait_at(barrier, 0, -1);
+  CHECK_FALSE(early->is_told);
+  barrier.open(5);
+  CHECK(early->is_told);
+  CHECK(early->step == 5);
+  CHECK(wait_at(barrier, 1, -1)->step == 5);
+  const auto collected = collect_at(barrier);
+  barrier.arrive(2, 5);
+  barrier.arrive(0, 5);
+  barrier.arrive(0, 5);
+  const auto second = wait_at(barrier, 2, 5), first = wait_at(barrier, 0, 5);
+  CHECK_FALSE(collected->is_told);
+  CHECK(barrier.missing() == Ranks{1});
+  barrier.arrive(1, 5);
+  CHECK(collected->ranks == Ranks{0, 1, 2});
+  CHECK_FALSE(first->is_told);
+  barrier.advance(6);
+  CHECK(first->step == 6);
+  CHECK(second->step == 6);
+  barrier.arrive(1, 5);  // too late
+  CHECK(barrier.missing() == Ranks{0, 1, 2});
+}
+
+TEST_CASE("Fewer arrivals make a step than there are replicas, and fewer still when some have left") {
+  TokenBarrierState barrier("b", 4, 3);
+  barrier.open(0);
+  for (const std::int64_t rank : {3, 1}) barrier.arrive(rank, 0);
+  const auto collected = collect_at(barrier);
+  CHECK_FALSE(collected->is_told);
+  barrier.leave(0);
+  CHECK_FALSE(collected->is_told);
+  barrier.leave(2);
+  CHECK(collected->ranks == Ranks{1, 3});
+  barrier.advance(1);
+  barrier.arrive(1, 1);
+  barrier.leave(3);
+  CHECK(collect_at(barrier)->ranks == Ranks{1});
+  barrier.leave(1);
+  CHECK(collect_at(barrier)->ranks == Ranks{1});  // what it has brought counts
+  barrier.advance(2);
+  CHECK(collect_at(barrier)->status.code() == Code::out_of_range);
+  CHECK(barrier.num_present() == 0);
+  // One comes back.
+  CHECK(wait_at(barrier, 0, -1)->step == 2);
+  barrier.arrive(0, 2);
+  CHECK(collect_at(barrier)->ranks == Ranks{0});
+}
+
+TEST_CASE("A barrier opened again has those who wait do their step again, and forgets what has arrived") {
+  TokenBarrierState barrier("b", 2, 2);
+  barrier.open(7);
+  barrier.arrive(0, 7);
+  const auto waiting = wait_at(barrier, 0, 7);
+  const auto before = collect_at(barrier);
+  barrier.open(7);
+  CHECK(waiting->step == 7);
+  CHECK(waiting->status.ok());
+  CHECK(before->status.code() == Code::aborted);
+  CHECK(barrier.missing() == Ranks{0, 1});
+  barrier.open(3);
+  CHECK(wait_at(barrier, 1, 7)->step == 3);
+  const auto one = collect_at(barrier), other = collect_at(barrier);
+  CHECK(one->status.code() == Code::aborted);
+  CHECK_FALSE(other->is_told);
+  barrier.leave(0);
+  barrier.open(3);
+  CHECK(barrier.num_present() == 1);
+  barrier.leave(1);
+  barrier.open(0);  // the next training
+  CHECK(barrier.num_present() == 2);
+}
+
+TEST_CASE("A closed barrier says why to all who wait, but to those who have no step yet") {
+  using Close = TokenBarrierState::Close;
+  const std::map<Close, std::pair<Code, std::string>> ends{
+      {Close::late, {Code::deadline_exceeded, "replicas 0, 2 have not arrived at step 4"}},
+      {Close::done, {Code::out_of_range, "last step, 4"}},
+      {Close::lost, {Code::aborted, "failed at step 4"}}};
+  for (const auto& [why, end] : ends) {
+    TokenBarrierState barrier("b", 3, 3);
+    barrier.open(4);
+    barrier.arrive(1, 4);
+    const auto waiting = wait_at(barrier, 1, 4);
+    const auto collecting = collect_at(barrier);
+    barrier.close(why);
+    for (const auto& told : {waiting, collecting, wait_at(barrier, 2, 3), wait_at(barrier, 2, 4)}) {
+      CHECK(told->status.code() == end.first);
+      CHECK(told->status.message().find(end.second) != std::string::npos);
+    }
+    CHECK(collect_at(barrier)->status.code() == Code::aborted);
+    CHECK(code_of([&] { barrier.advance(5); }) == Code::aborted);
+    const auto next = wait_at(barrier, 0, -1);
+    CHECK_FALSE(next->is_told);
+    barrier.open(9);
+    CHECK(next->step == 9);
+  }
+}
+
+TEST_CASE("Those who are missing are given up if anybody has come, until they come back") {
+  TokenBarrierState barrier("b", 3, 3);
+  barrier.open(0);
+  CHECK(barrier.drop_missing().empty());
+  const auto collected = collect_at(barrier);
+  barrier.arrive(1, 0);
+  CHECK(barrier.drop_missing() == Ranks{0, 2});
+  CHECK(collected->ranks == Ranks{1});
+  barrier.advance(1);
+  barrier.arrive(2, 0);  // its gradient is too late, but it is back
+  const auto next = collect_at(barrier);
+  barrier.arrive(1, 1);
+  CHECK_FALSE(next->is_told);
+  barrier.arrive(2, 1);
+  CHECK(next->ranks == Ranks{1, 2});
+}
+
+TEST_CASE("Waiting and collecting end when they are cancelled") {
+  TokenBarrierState barrier("b", 2, 2);
+  barrier.open(0);
+  CancellationSource source;
+  const auto waiting = wait_at(barrier, 0, 0, source.token());
+  const auto collecting = collect_at(barrier, source.token());
+  source.cancel(cancelled("enough"));
+  CHECK(waiting->status.message() == "enough");
+  CHECK(collecting->status.message() == "enough");
+  CHECK(wait_at(barrier, 0, 0, source.token())->status.message() == "enough");
+  barrier.arrive(0, 0);
+  barrier.arrive(1, 0);
+  CHECK(collect_at(barrier)->ranks == Ranks{0, 1});
+}
+
+TEST_CASE("A rank that the barrier has not is refused, and so are sizes that make no sense") {
+  TokenBarrierState barrier("b", 2, 1);
+  CHECK(code_of([&] { barrier.arrive(2, 0); }) == Code::invalid_argument);
+  CHECK(code_of([&] { barrier.leave(-1); }) == Code::invalid_argument);
+  CHECK(code_of([&] { wait_at(barrier, 2, 0); }) == Code::invalid_argument);
+  CHECK(code_of([] { TokenBarrierState("b", 0, 0); }) == Code::invalid_argument);
+  CHECK(code_of([] { TokenBarrierState("b", 2, 3); }) == Code::invalid_argument);
+  CHECK(code_of([] { TokenBarrierState("b", -1, 1); }) == Code::invalid_argument);
+}
+
+TEST_CASE("The ops of a barrier do in steps what it does") {
+  Graph graph;
+  GraphStore& store = *graph.store();
+  const AnyOutput handle = build<TokenBarrier>(store, {}, {.replicas = 3, .aggregate = 2});
+  auto step = placeholder<std::int64_t>(graph, Shape{});
+  const Operation open = build<TokenBarrierOpen>({handle, step}), advance = build<TokenBarrierAdvance>({handle, step});
+  const Output<std::int32_t> collect{AnyOutput(build<TokenBarrierCollect>({handle}))};
+  const Output<std::int32_t> drop{AnyOutput(build<TokenBarrierDropMissing>({handle}))};
+  std::vector<Operation> arrive, leave;
+  std::vector<Output<std::int64_t>> wait;
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    arrive.push_back(Operation(build<TokenBarrierArrive>({handle, step}, {.rank = rank})));
+    leave.push_back(Operation(build<TokenBarrierLeave>({handle}, {.rank = rank})));
+    wait.emplace_back(AnyOutput(build<TokenBarrierWait>({handle, step}, {.rank = rank})));
+  }
+  const Operation close = build<TokenBarrierClose>({handle}, {.reason = "done"});
+  Session session(graph, {.num_threads = 2});
+  const auto at = [&](std::int64_t value) { return Feed{step, Tensor<std::int64_t>(value)}; };
+  session.run({at(0)}, open);
+  session.run({at(0)}, arrive[2]);
+  auto waiting = std::async(std::launch::async, [&] { return session.run({at(0)}, wait[2]).scalar(); });
+  session.run({at(0)}, arrive[0]);
+  const Tensor<std::int32_t> ranks = session.run(collect);
+  CHECK(Ranks(ranks.begin(), ranks.end()) == Ranks{0, 2});
+  session.run({at(1)}, advance);
+  CHECK(waiting.get() == 1);
+  session.run({at(1)}, arrive[0]);
+  const Tensor<std::int32_t> dropped = session.run(drop);
+  CHECK(Ranks(dropped.begin(), dropped.end()) == Ranks{1, 2});
+  CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {at(1)}, wait[0]); }) ==
+        Code::deadline_exceeded);
+  for (const Operation& each : leave) session.run(each);
+  session.run(close);
+  CHECK(code_of([&] { session.run({at(1)}, wait[0]); }) == Code::out_of_range);
+  CHECK(code_of([&] { build<TokenBarrierClose>({handle}, {.reason = "tired"}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { build<TokenBarrier>(store, {}, {.replicas = 1, .aggregate = 2}); }) == Code::invalid_argument);
+}

@@ -1,0 +1,328 @@
+#include <dflow/train/sync_replicas.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace dflow;
+using train::LateReplicas;
+using train::SyncReplicas;
+using train::SyncReplicasOptions;
+
+namespace {
+
+constexpr std::int64_t rows_in_all = 12, features = 5;
+
+Tensor<float> sync_batch(std::int64_t step, std::int64_t begin, std::int64_t end) {
+  Tensor<float> x({end - begin, features});
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (std::int64_t i = 0; i < features; ++i) {
+      x((row - begin), i) = std::sin(static_cast<float>(1 + step * 131 + row * 17 + i * 7));
+    }
+  }
+  return x;
+}
+
+/// A replica of a small network: a graph and a session of its own, on devices that all of them share.
+struct SyncModel {
+  Graph graph{{.seed = 3}};
+  Output<float> x;
+  Output<float> loss;
+  std::vector<Variable<float>> weights;
+  Operation train;
+  std::optional<SyncReplicas> sync;
+  std::optional<Session> session;
+
+  SyncModel(const std::shared_ptr<Device>& device, const std::optional<SyncReplicasOptions>& options) {
+    x = placeholder<float>(graph, {dynamic, features});
+    weights.emplace_back(graph, random_normal<float>(graph, {features, 4}, {.stddev = 0.3}), VariableOptions{.name = "a"});
+    weights.emplace_back(graph, random_normal<float>(graph, {4, 3}, {.stddev = 0.3}), VariableOptions{.name = "b"});
+    loss = reduce_mean(square(matmul(tanh(matmul(x, weights[0])), weights[1]) - 0.25f));
+    if (options) {
+      sync.emplace(train::Adam(0.02f), *options);
+      train = sync->minimize(loss);
+    } else {
+      train = train::Adam(0.02f).minimize(loss);
+    }
+    session.emplace(graph, SessionOptions{.devices = {device}});
+  }
+};
+
+/// The chief's part beside training.
+struct Leading {
+  std::promise<Status> ended;
+  std::jthread thread;
+
+  Leading(const SyncReplicas& sync, Session& session)
+      : thread([this, &sync, &session](const std::stop_token& stop) {
+          Status status;
+          try {
+            sync.lead(session, stop);
+          } catch (const Error& error) {
+            status = error.status();
+          }
+          ended.set_value(status);
+        }) {}
+};
+
+std::shared_ptr<Device> sync_device() {
+  return std::make_shared<CpuDevice>(
+      CpuDeviceOptions{.pool = std::make_shared<WorkStealingPool>(2, ThreadPoolOptions{.name = "sync"})});
+}
+
+/// The losses on all rows before each step, of one process.
+std::vector<float> losses_alone(std::int64_t steps) {
+  SyncModel model(sync_device(), std::nullopt);
+  model.session->run(initialize_variables(model.graph));
+  std::vector<float> losses;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const Tensor<float> all = sync_batch(step, 0, rows_in_all);
+    losses.push_back(model.session->run({{model.x, all}}, model.loss, model.train).scalar());
+  }
+  return losses;
+}
+
+/// The same of so many replicas, each with its part of the rows; the mean of theirs.
+std::vector<float> losses_together(std::int64_t replicas, std::int64_t steps) {
+  const auto device = sync_device();
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (std::int64_t rank = 0; rank < replicas; ++rank) {
+    models.push_back(std::make_unique<SyncModel>(device, SyncReplicasOptions{.replicas = replicas, .rank = rank}));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  Leading leading(*models[0]->sync, *models[0]->session);
+  std::vector<std::vector<float>> of(static_cast<std::size_t>(replicas));
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t rank = 0; rank < replicas; ++rank) {
+      threads.emplace_back([&, rank] {
+        SyncModel& model = *models[static_cast<std::size_t>(rank)];
+        model.sync->begin(*model.session);
+        const std::int64_t part = rows_in_all / replicas;
+        for (std::int64_t i = 0; i < steps; ++i) {
+          const std::int64_t step = model.session->run(model.sync->local_step()).scalar();
+          const Tensor<float> mine = sync_batch(step, rank * part, (rank + 1) * part);
+          of[static_cast<std::size_t>(rank)].push_back(
+              model.session->run({{model.x, mine}}, model.loss, model.train).scalar());
+        }
+        model.sync->leave(*model.session);
+      });
+    }
+  }
+  CHECK(leading.ended.get_future().get().ok());
+  std::vector<float> mean(static_cast<std::size_t>(steps));
+  for (std::size_t step = 0; step < mean.size(); ++step) {
+    for (const auto& one : of) mean[step] += one[step] / static_cast<float>(replicas);
+  }
+  return mean;
+}
+
+}  // namespace
+
+TEST_CASE("Synchronous training by one replica has the losses of training alone, bit for bit") {
+  CHECK(losses_together(1, 12) == losses_alone(12));
+}
+
+TEST_CASE("Synchronous training by several replicas has the losses of training alone, to rounding") {
+  const std::vector<float> alone = losses_alone(12);
+  for (const std::int64_t replicas : {2, 3, 4}) {
+    const std::vector<float> together = losses_together(replicas, 12);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      CAPTURE(replicas, i);
+      CHECK(together[i] == Approx(alone[i]).epsilon(1e-4));
+    }
+    CHECK(losses_together(replicas, 12) == together);  // whoever comes first
+  }
+}
+
+TEST_CASE("Rows of a table that replicas gather are updated as by one process") {
+  const auto train_rows = [](std::int64_t replicas) {
+    const auto device = sync_device();
+    struct Replica {
+      Graph graph;
+      Output<std::int32_t> ids;
+      std::optional<Variable<float>> table;
+      std::optional<SyncReplicas> sync;
+      Operation train;
+      std::optional<Session> session;
+    };
+    std::vector<std::unique_ptr<Replica>> all;
+    for (std::int64_t rank = 0; rank < replicas; ++rank) {
+      Replica& one = *all.emplace_back(std::make_unique<Replica>());
+      one.ids = placeholder<std::int32_t>(one.graph, {dynamic});
+      one.table.emplace(one.graph, Tensor<float>::full({8, 2}, 1.0f), VariableOptions{.name = "table"});
+      one.sync.emplace(train::GradientDescent(0.5f), SyncReplicasOptions{.replicas = replicas, .rank = rank});
+      one.train = one.sync->minimize(reduce_mean(square(embedding_lookup(*one.table, one.ids))));
+      one.session.emplace(one.graph, SessionOptions{.devices = {device}});
+    }
+    all[0]->session->run(initialize_variables(all[0]->graph));
+    Leading leading(*all[0]->sync, *all[0]->session);
+    const std::vector<std::int32_t> ids{1, 1, 5, 7};
+    {
+      std::vector<std::jthread> threads;
+      for (std::int64_t rank = 0; rank < replicas; ++rank) {
+        threads.emplace_back([&, rank] {
+          Replica& one = *all[static_cast<std::size_t>(rank)];
+          one.sync->begin(*one.session);
+          const std::int64_t part = 4 / replicas;
+          Tensor<std::int32_t> mine(Shape({part}));
+          for (std::int64_t i = 0; i < part; ++i) mine(i) = ids[static_cast<std::size_t>(rank * part + i)];
+          for (int step = 0; step < 3; ++step) one.session->run({{one.ids, mine}}, one.train);
+          one.sync->leave(*one.session);
+        });
+      }
+    }
+    CHECK(leading.ended.get_future().get().ok());
+    return all[0]->session->run(*all[0]->table);
+  };
+  const Tensor<float> alone = train_rows(1), together = train_rows(2);
+  for (std::int64_t row = 0; row < 8; ++row) {
+    CAPTURE(row);
+    CHECK(together(row, 0) == Approx(alone(row, 0)).epsilon(1e-6));
+    CHECK((alone(row, 0) != 1.0f) == (row == 1 || row == 5 || row == 7));
+  }
+}
+
+TEST_CASE("With backup replicas a step takes the first, and drops what comes later") {
+  const auto device = sync_device();
+  const SyncReplicasOptions options{.replicas = 3, .aggregate = 2};
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    SyncReplicasOptions own = options;
+    own.rank = rank;
+    models.push_back(std::make_unique<SyncModel>(device, own));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  Leading leading(*models[0]->sync, *models[0]->session);
+  const auto step = [&](std::size_t rank) {
+    models[rank]->session->run({{models[rank]->x, sync_batch(0, 0, 3)}}, models[rank]->train);
+    return models[rank]->session->run(models[rank]->sync->local_step()).scalar();
+  };
+  for (const auto& model : models) model->sync->begin(*model->session);
+  for (std::int64_t i = 1; i <= 3; ++i) {
+    auto other = std::async(std::launch::async, [&] { return step(0); });
+    CHECK(step(1) == i);
+    CHECK(other.get() == i);
+  }
+  // The third one is three steps behind: its gradient is dropped, and it goes on with the step of the others.
+  CHECK(step(2) == 3);
+  CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() == 3);
+  auto other = std::async(std::launch::async, [&] { return step(0); });
+  CHECK(step(2) == 4);
+  CHECK(other.get() == 4);
+  for (const auto& model : models) model->sync->leave(*model->session);
+  CHECK(leading.ended.get_future().get().ok());
+}
+
+TEST_CASE("A replica that ends early stalls nobody") {
+  const auto device = sync_device();
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    models.push_back(std::make_unique<SyncModel>(device, SyncReplicasOptions{.replicas = 3, .rank = rank}));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  Leading leading(*models[0]->sync, *models[0]->session);
+  {
+    std::vector<std::jthread> threads;
+    for (std::int64_t rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        SyncModel& model = *models[static_cast<std::size_t>(rank)];
+        model.sync->begin(*model.session);
+        for (std::int64_t i = 0; i < 4 * (rank + 1); ++i) {
+          model.session->run({{model.x, sync_batch(i, 0, 4)}}, model.train);
+        }
+        model.sync->leave(*model.session);
+      });
+    }
+  }
+  CHECK(leading.ended.get_future().get().ok());
+  CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() == 12);
+}
+
+TEST_CASE("Replicas that are late are dropped, or named to all, as was asked") {
+  for (const LateReplicas late : {LateReplicas::drop, LateReplicas::fail}) {
+    const auto device = sync_device();
+    std::vector<std::unique_ptr<SyncModel>> models;
+    for (std::int64_t rank = 0; rank < 3; ++rank) {
+      models.push_back(std::make_unique<SyncModel>(
+          device, SyncReplicasOptions{
+                      .replicas = 3, .rank = rank, .patience = std::chrono::milliseconds(100), .late = late}));
+    }
+    models[0]->session->run(initialize_variables(models[0]->graph));
+    Leading leading(*models[0]->sync, *models[0]->session);
+    SyncModel& worker = *models[1];
+    worker.sync->begin(*worker.session);
+    const auto step = [&](SyncModel& one) { one.session->run({{one.x, sync_batch(0, 0, 3)}}, one.train); };
+    if (late == LateReplicas::fail) {
+      CHECK_THROWS_WITH(step(worker), Catch::Contains("replicas 0, 2 have not arrived at step 0"));
+      CHECK(leading.ended.get_future().get().code() == Code::deadline_exceeded);
+      continue;
+    }
+    for (int i = 0; i < 3; ++i) step(worker);
+    // One of them comes after all, and is waited for again.
+    SyncModel& back = *models[2];
+    back.sync->begin(*back.session);
+    auto other = std::async(std::launch::async, [&] { step(worker); });
+    step(back);
+    other.get();
+    CHECK(worker.session->run(worker.sync->global_step()).scalar() >= 4);
+    worker.sync->leave(*worker.session);
+    back.sync->leave(*back.session);
+    CHECK(leading.ended.get_future().get().ok());
+  }
+}
+
+TEST_CASE("A leader that stops tells those who wait, and another one goes on where the variables are") {
+  const auto device = sync_device();
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    models.push_back(std::make_unique<SyncModel>(device, SyncReplicasOptions{.replicas = 2, .rank = rank}));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  const auto step = [&](SyncModel& one) { one.session->run({{one.x, sync_batch(0, 0, 6)}}, one.train); };
+  {
+    Leading leading(*models[0]->sync, *models[0]->session);
+    models[1]->sync->begin(*models[1]->session);
+    auto waits = std::async(std::launch::async, [&] { return code_of([&] { step(*models[1]); }); });
+    leading.thread.request_stop();
+    CHECK(waits.get() == Code::aborted);
+    CHECK(leading.ended.get_future().get().ok());
+  }
+  Leading leading(*models[0]->sync, *models[0]->session);
+  for (const auto& model : models) model->sync->begin(*model->session);
+  auto other = std::async(std::launch::async, [&] { step(*models[0]); });
+  step(*models[1]);
+  other.get();
+  CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() == 1);
+  for (const auto& model : models) model->sync->leave(*model->session);
+  CHECK(leading.ended.get_future().get().ok());
+}
+
+TEST_CASE("Options that make no sense, and calls in the wrong order, are refused") {
+  CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.replicas = 0}); }) == Code::invalid_argument);
+  CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.replicas = 2, .aggregate = 3}); }) == Code::invalid_argument);
+  CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.replicas = 2, .rank = 2}); }) == Code::invalid_argument);
+  SyncModel model(sync_device(), SyncReplicasOptions{});
+  CHECK(code_of([&] { model.sync->minimize(model.loss); }) == Code::failed_precondition);
+  const SyncReplicas none(train::Adam(1e-3f), SyncReplicasOptions{});
+  CHECK(code_of([&] { none.begin(*model.session); }) == Code::failed_precondition);
+  CHECK(code_of([&] { none.global_step(); }) == Code::failed_precondition);
+  // Before it has begun a replica has no step.
+  model.session->run(initialize_variables(model.graph));
+  CHECK(code_of([&] { model.session->run({{model.x, sync_batch(0, 0, 3)}}, model.train); }) ==
+        Code::failed_precondition);
+}
