@@ -42,8 +42,8 @@ struct Call {
   Outgoing message;
   Clock::time_point deadline = Clock::never;
   CancellationToken cancellation = {};
-  /// Says where the reply's payload goes, when its body has come: called on an I/O thread, at most once. Null: a
-  /// payload is an error.
+  /// Says where the reply's payload goes, when its body has come: called on an I/O thread, at most once, and never
+  /// while or after the call's end is told. Null: a payload is an error.
   UniqueFunction<StatusOr<PayloadMemory>(std::string_view body, std::uint64_t size)> place_payload = nullptr;
 };
 
@@ -98,6 +98,8 @@ struct ConnectionOptions {
   /// Bytes of payloads that may be on their way to this side.
   std::uint64_t window_bytes = std::uint64_t{8} << 20;
   std::uint64_t chunk_bytes = std::uint64_t{256} << 10;
+  /// Bytes of replies and pongs that wait for a peer that does not read them; with more it is given up.
+  std::uint64_t max_answer_bytes = std::uint64_t{64} << 20;
   /// A silent peer is asked for a sign of life, and given up when nothing has come for so long.
   Duration heartbeat_interval = std::chrono::seconds(2);
   Duration heartbeat_timeout = std::chrono::seconds(10);
@@ -109,9 +111,11 @@ struct ConnectionOptions {
 /// - Requests and replies overtake the payloads of others, which go in chunks, by turns, as far as the receiver has
 ///   given credit for: so a peer that does not read costs no more here than references to what is to be sent.
 /// - A payload is sent from its own memory and received into the memory that the receiver wants it in.
-/// - When the stream ends, is silent for too long or carries nonsense, all calls end with Unavailable or DataLoss,
-/// naming
-///   the task, and requests of the peer are cancelled. It is the end of the connection.
+/// - When the stream ends, is silent for too long or carries nonsense, all calls end with the error that says so
+///   (Unavailable, DataLoss, InvalidArgument, OutOfRange, ResourceExhausted), naming the task, and requests of the peer
+///   are cancelled. It is the end of the connection, and the peer is told why where it can be.
+/// - Before the peer has proved who it is nothing that it says is read but its hello, its proof and its goodbye, and
+///   those only up to 16 KiB.
 ///
 /// Thread safety: all functions may be called from any thread. Callbacks come from I/O threads and those that call,
 /// cancel or keep the time, never with a lock held; they must be short and must not block.
@@ -144,7 +148,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void call(Call call, CallDone done);
   /// A request that is not answered. Errors: as of `call`.
   Status post(std::uint16_t method, std::string body);
-  /// Tells the peer why, and ends it.
+  /// Tells the peer why, and ends it; a peer that does not listen for a `heartbeat_interval` is left without a word.
+  /// The first call counts.
   void close(const Status& why);
 
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
@@ -167,6 +172,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void give_up(std::uint64_t request, Status status);
   void finish_call(std::uint64_t request, Status status, std::string body);
   void fail(Status status, bool tell_peer);
+  void say_goodbye(const Status& why);
+  void finish_write(const Status& status);
+  Status check_answers() const;
   void keep_alive();
   void schedule_keep_alive();
   std::string peer_name() const;
@@ -180,6 +188,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void take_proof(std::string_view bytes);
   void take_request(const FrameHeader& header, std::string_view payload);
   void take_reply(const FrameHeader& header, std::string_view payload);
+  void take_cancel(const FrameHeader& header);
+  void place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound, std::string_view body);
   void deliver_request(std::uint64_t request, std::uint16_t method, std::string body, std::vector<std::byte> payload);
   void deliver_post(std::uint16_t method, std::string body);
   void complete(std::uint64_t key);
@@ -190,11 +200,11 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   const std::shared_ptr<Handler> handler_;
   std::atomic<bool> is_open_{false};
   std::atomic<std::int64_t> last_heard_{0};  ///< of the clock, in its ticks
+  std::atomic<bool> has_hello_{false};       ///< who the peer says it is may be read
 
   // Of the thread that reads.
   Handshake handshake_;
   Channel channel_;
-  bool has_hello_ = false;
   bool is_farewell_ = false;  ///< the peer has said that it goes
   FrameReader reader_;
   std::size_t read_count_ = 0;

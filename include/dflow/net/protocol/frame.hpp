@@ -40,7 +40,7 @@ struct FrameHeader {
   static constexpr std::uint8_t version = 1;
 
   FrameType type = FrameType::ping;
-  /// Of the type: see there. Bits that a type does not know are refused by who reads its payload.
+  /// Of the type: see docs/wire-format.md. Bits that a type does not know are refused by a Connection.
   std::uint16_t flags = 0;
   std::uint64_t length = 0;
   std::uint64_t request = 0;

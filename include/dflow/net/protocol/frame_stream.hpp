@@ -47,6 +47,9 @@ class FrameReader {
  public:
   FrameReader(FrameSink& sink, std::uint64_t max_body_bytes, std::uint64_t max_chunk_bytes);
 
+  /// Of the frames after the one that is being read, or has just been.
+  void set_max_body_bytes(std::uint64_t bytes) noexcept { max_body_bytes_ = bytes; }
+
   /// Where the next bytes are to be read.
   std::span<std::byte> room() noexcept;
   /// So many have been. Errors: what read_frame_header() throws; DataLoss for a wrong checksum; what the sink throws.
@@ -60,7 +63,7 @@ class FrameReader {
   void finish_frame();
 
   FrameSink& sink_;
-  const std::uint64_t max_body_bytes_;
+  std::uint64_t max_body_bytes_;
   const std::uint64_t max_chunk_bytes_;
   std::vector<std::byte> buffer_;
   std::size_t begin_ = 0;
@@ -90,6 +93,7 @@ class FrameWriter {
     void clear();
   };
 
+  /// `chunk_bytes` is at least 1.
   explicit FrameWriter(std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {}
 
   void add(FrameHeader header, std::string body);
@@ -100,9 +104,12 @@ class FrameWriter {
   void add_credit(std::uint64_t bytes) noexcept { credit_ += bytes; }
   std::uint64_t credit() const noexcept { return credit_; }
 
-  /// False if there is nothing that can go now.
+  /// Fills an empty batch, whose parts point into it: it must not move. False if there is nothing that can go now.
   bool next(Batch& batch);
   std::size_t num_queued() const noexcept { return frames_.size() + payloads_.size(); }
+  std::size_t num_payloads() const noexcept { return payloads_.size(); }
+  /// What frames that the peer has asked for (replies, pongs, credit) take here until they go.
+  std::uint64_t answer_bytes() const noexcept { return answer_bytes_; }
   void clear();
 
  private:
@@ -121,6 +128,7 @@ class FrameWriter {
 
   const std::uint64_t chunk_bytes_;
   std::uint64_t credit_ = 0;
+  std::uint64_t answer_bytes_ = 0;
   std::deque<Frame> frames_;
   std::list<Sending> payloads_;
 };

@@ -106,10 +106,17 @@ DFLOW_INLINE void FrameWriter::Batch::clear() {
 }
 
 DFLOW_INLINE void FrameWriter::add(FrameHeader header, std::string body) {
+  const FrameType type = header.type;
+  if (type == FrameType::reply || type == FrameType::pong || type == FrameType::credit) {
+    answer_bytes_ += sizeof(Frame) + body.size();
+  }
   frames_.push_back({header, std::move(body)});
 }
 
 DFLOW_INLINE void FrameWriter::add_payload(const FrameHeader& header, Payload payload) {
+  // A payload has ended with its last part: an empty one would be left for a chunk of nothing.
+  std::erase_if(payload.parts, [](std::span<const std::byte> part) { return part.empty(); });
+  if (payload.parts.empty()) return;
   payloads_.push_back({header, std::move(payload)});
 }
 
@@ -120,6 +127,7 @@ DFLOW_INLINE bool FrameWriter::drop_payload(const FrameHeader& header) {
 DFLOW_INLINE void FrameWriter::clear() {
   frames_.clear();
   payloads_.clear();
+  answer_bytes_ = 0;
 }
 
 DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
@@ -134,6 +142,7 @@ DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
     if (!body.empty()) batch.parts.push_back(body);
     bytes += FrameHeader::size + body.size();
   }
+  answer_bytes_ = 0;
   while (!payloads_.empty() && credit_ > 0 && bytes < max_batch_bytes) {
     Sending& sending = payloads_.front();
     bytes += add_chunk(sending, batch);

@@ -23,7 +23,7 @@ struct TaskIdentity {
   std::uint64_t op_fingerprint = 0;
 
   void write(ByteWriter& out) const;
-  /// Errors: DataLoss for what is cut short; OutOfRange for longer names.
+  /// Errors: DataLoss for what is cut short and for names with control characters; OutOfRange for longer names.
   static TaskIdentity read(ByteReader& in);
   friend bool operator==(const TaskIdentity&, const TaskIdentity&) = default;
 };

@@ -3,6 +3,8 @@
 #include <dflow/base/status.hpp>
 #include <dflow/net/protocol/identity.hpp>
 
+#include <algorithm>
+
 namespace dflow::net {
 
 DFLOW_INLINE void TaskIdentity::write(ByteWriter& out) const {
@@ -17,6 +19,10 @@ DFLOW_INLINE TaskIdentity TaskIdentity::read(ByteReader& in) {
   for (std::string* name : {&identity.cluster, &identity.task}) {
     const std::string_view text = in.string();
     if (text.size() > max_name_bytes) throw_error(out_of_range(str_cat("a task's name of ", text.size(), " bytes")));
+    // Names go into logs before anybody has proved anything.
+    if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
+      throw_error(data_loss("a task's name with control characters"));
+    }
     *name = text;
   }
   identity.incarnation = in.u64();

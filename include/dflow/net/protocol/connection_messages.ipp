@@ -1,0 +1,392 @@
+#pragma once
+
+#include <dflow/net/messages.hpp>
+#include <dflow/net/protocol/connection.hpp>
+
+#include <span>
+#include <utility>
+
+namespace dflow::net {
+
+namespace detail {
+
+// Flags of frames.
+inline constexpr std::uint16_t flag_of_reply = 1;  ///< of chunks, cancels: it is about a reply of their sender's
+inline constexpr std::uint16_t flag_error = 2;     ///< of replies: the body is a status
+inline constexpr std::uint16_t flag_post = 4;      ///< of requests: nobody waits for a reply
+
+/// What a peer may say at once before it has proved who it is.
+inline constexpr std::uint64_t max_handshake_bytes = std::uint64_t{16} << 10;
+
+/// Errors: InvalidArgument for bits that the type does not know.
+DFLOW_INLINE void check_flags(const FrameHeader& header) {
+  std::uint16_t known = 0;
+  if (header.type == FrameType::request) known = flag_post;
+  if (header.type == FrameType::reply) known = flag_error;
+  if (header.type == FrameType::chunk || header.type == FrameType::cancel) known = flag_of_reply;
+  if ((header.flags & ~known) == 0) return;
+  throw_error(invalid_argument(
+      str_cat("a frame of type ", static_cast<int>(header.type), " with the unknown flags ", header.flags & ~known)));
+}
+
+/// Payloads of a request and of the reply to one of the same number are told apart by the lowest bit.
+DFLOW_INLINE std::uint64_t inbound_key(std::uint64_t request, bool of_reply) noexcept {
+  return request << 1 | (of_reply ? 1 : 0);
+}
+
+}  // namespace detail
+
+/// A call that waits for its reply.
+struct Connection::Pending {
+  UniqueFunction<StatusOr<PayloadMemory>(std::string_view, std::uint64_t)> place_payload;
+  CallDone done;
+  TimerId timer{};
+  bool has_timer = false;
+  /// The reader is asking where the payload goes: whoever ends the call meanwhile leaves it to say so, with this.
+  bool is_placing = false;
+  Status ended;
+  CancellationRegistration cancellation;
+};
+
+/// A payload that is on its way to this side.
+struct Connection::Inbound {
+  bool of_reply = false;
+  std::uint64_t request = 0;
+  std::uint64_t size = 0;
+  std::uint64_t received = 0;
+  PayloadMemory memory;  ///< of a reply; without bytes it is thrown away
+  std::uint16_t method = 0;
+  std::string body;
+  std::vector<std::byte> bytes;  ///< of a request
+};
+
+DFLOW_INLINE Connection::Handler::~Handler() = default;
+
+// ---- Responder ----
+
+DFLOW_INLINE Responder& Responder::operator=(Responder&& other) noexcept {
+  Responder old(std::move(*this));
+  connection_ = std::move(other.connection_);
+  request_ = other.request_;
+  is_due_ = std::exchange(other.is_due_, false);
+  return *this;
+}
+
+DFLOW_INLINE Responder::~Responder() {
+  if (!is_due_) return;
+  try {
+    (*this)(internal("the request was dropped without a reply"));
+  } catch (...) {  // no memory for it: the caller's deadline, or the end of the connection, ends the call
+  }
+}
+
+DFLOW_INLINE void Responder::operator()(StatusOr<Outgoing> reply) {
+  if (!std::exchange(is_due_, false)) return;
+  if (const std::shared_ptr<Connection> connection = connection_.lock()) connection->reply(request_, std::move(reply));
+}
+
+// ---- requests and replies of the peer ----
+
+DFLOW_INLINE void Connection::take_request(const FrameHeader& header, std::string_view payload) {
+  ByteReader in(payload);
+  const std::uint16_t method = in.u16();
+  const std::uint64_t size = in.u64();
+  std::string body(payload.substr(in.position()));
+  if ((header.flags & detail::flag_post) != 0) {
+    if (size != 0) throw_error(invalid_argument("a request without a reply cannot have a payload"));
+    return deliver_post(method, std::move(body));
+  }
+  if (size == 0) return deliver_request(header.request, method, std::move(body), {});
+  if (size > options_.max_request_payload_bytes) {
+    throw_error(
+        out_of_range(str_cat("a request with ", size, " bytes, more than ", options_.max_request_payload_bytes)));
+  }
+  if (inbound_.size() >= options_.max_calls) throw_error(resource_exhausted("too many payloads at once"));
+  Inbound inbound;
+  inbound.request = header.request;
+  inbound.size = size;
+  inbound.method = method;
+  inbound.body = std::move(body);
+  if (!inbound_.try_emplace(detail::inbound_key(header.request, false), std::move(inbound)).second) {
+    throw_error(invalid_argument("two requests of one number"));
+  }
+}
+
+DFLOW_INLINE void Connection::deliver_request(std::uint64_t request, std::uint16_t method, std::string body,
+                                              std::vector<std::byte> payload) {
+  Incoming incoming{method, std::move(body), std::move(payload), {}};
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) return;
+    if (requests_.size() >= options_.max_calls) {
+      throw_error(resource_exhausted(str_cat("more than ", options_.max_calls, " requests at once")));
+    }
+    const auto [found, is_new] = requests_.try_emplace(request);
+    if (!is_new) throw_error(invalid_argument("two requests of one number"));
+    incoming.cancellation = found->second.token();
+  }
+  if (handler_ != nullptr) handler_->on_request(shared_from_this(), std::move(incoming), {weak_from_this(), request});
+}
+
+DFLOW_INLINE void Connection::deliver_post(std::uint16_t method, std::string body) {
+  if (handler_ != nullptr) handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
+}
+
+DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_view payload) {
+  std::shared_ptr<Pending> call;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(header.request);
+    if (found != calls_.end()) call = found->second;
+  }
+  ByteReader in(payload);
+  if ((header.flags & detail::flag_error) != 0) {
+    const Status status = read_status(in);
+    in.expect_end();
+    return finish_call(header.request, status.ok() ? internal("a reply that is an error without one") : status, {});
+  }
+  const std::uint64_t size = in.u64();
+  std::string body(payload.substr(in.position()));
+  if (size == 0) return finish_call(header.request, {}, std::move(body));
+  Inbound inbound;
+  inbound.of_reply = true;
+  inbound.request = header.request;
+  inbound.size = size;
+  if (call != nullptr) place_reply(call, inbound, body);
+  if (!inbound.memory.bytes.empty()) inbound.body = std::move(body);
+  if (inbound_.size() >= options_.max_calls) throw_error(resource_exhausted("too many payloads at once"));
+  if (!inbound_.try_emplace(detail::inbound_key(header.request, true), std::move(inbound)).second) {
+    throw_error(invalid_argument("two replies to one request"));
+  }
+}
+
+/// Asks the caller where the bytes go. They are thrown away if it does not know, or has given up.
+DFLOW_INLINE void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound,
+                                          std::string_view body) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!calls_.contains(inbound.request)) return;  // it has ended meanwhile
+    call->is_placing = true;
+  }
+  StatusOr<PayloadMemory> memory = Status(internal("a reply with bytes nobody asked for"));
+  try {
+    if (call->place_payload) memory = call->place_payload(body, inbound.size);
+  } catch (...) {
+    memory = status_of_current_exception();
+  }
+  if (memory.ok() && memory->bytes.size() != inbound.size) {
+    memory = Status(internal("the memory for a reply is of another size"));
+  }
+  Status ended;
+  bool is_taken = false;  // out of `calls_`, by who has ended all
+  {
+    const std::lock_guard lock(mutex_);
+    call->is_placing = false;
+    ended = call->ended;
+    is_taken = !calls_.contains(inbound.request);
+  }
+  if (ended.ok() && memory.ok()) {
+    inbound.memory = std::move(*memory);
+    return;
+  }
+  if (ended.ok()) ended = memory.status();
+  if (!is_taken) return finish_call(inbound.request, std::move(ended), {});
+  call->cancellation.try_deregister();
+  if (call->has_timer) options_.clock->cancel(call->timer);
+  call->done(std::move(ended), {});
+}
+
+/// Nobody waits for the reply any more, or for the rest of the request; or the rest of a reply does not come.
+DFLOW_INLINE void Connection::take_cancel(const FrameHeader& header) {
+  const bool of_reply = (header.flags & detail::flag_of_reply) != 0;
+  inbound_.erase(detail::inbound_key(header.request, of_reply));
+  if (of_reply) return finish_call(header.request, cancelled(str_cat(peer().task, " does not send the rest")), {});
+  CancellationSource source;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = requests_.find(header.request);
+    if (found == requests_.end()) {
+      const FrameHeader chunks{.type = FrameType::chunk, .flags = detail::flag_of_reply, .request = header.request};
+      if (!writer_.drop_payload(chunks)) return;
+      writer_.add({.type = FrameType::cancel, .flags = detail::flag_of_reply, .request = header.request}, {});
+      return flush();
+    }
+    source = found->second;
+  }
+  source.cancel(cancelled(str_cat(peer().task, " does not wait any more")));
+}
+
+DFLOW_INLINE std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
+  if (!is_open()) throw_error(failed_precondition("the peer has not proved who it is"));
+  detail::check_flags(header);
+  const auto found = inbound_.find(detail::inbound_key(header.request, (header.flags & detail::flag_of_reply) != 0));
+  if (found == inbound_.end()) throw_error(invalid_argument("a chunk that belongs to nothing"));
+  Inbound& inbound = found->second;
+  if (header.length == 0 || header.length > inbound.size - inbound.received) {
+    throw_error(invalid_argument("a chunk that does not fit what was announced"));
+  }
+  if (header.length > window_left_) throw_error(invalid_argument("the peer sends more than it has credit for"));
+  window_left_ -= header.length;
+  if (!inbound.of_reply) {
+    inbound.bytes.resize(static_cast<std::size_t>(inbound.received + header.length));
+    return std::span(inbound.bytes).subspan(static_cast<std::size_t>(inbound.received));
+  }
+  if (inbound.memory.bytes.empty()) return {};
+  return inbound.memory.bytes.subspan(static_cast<std::size_t>(inbound.received),
+                                      static_cast<std::size_t>(header.length));
+}
+
+DFLOW_INLINE void Connection::on_chunk_end(const FrameHeader& header) {
+  taken_ += header.length;
+  if (taken_ >= options_.window_bytes / 4) {
+    std::string body;
+    ByteWriter out(body);
+    out.u64(taken_);
+    window_left_ += std::exchange(taken_, 0);
+    send(FrameType::credit, 0, std::move(body));
+  }
+  const std::uint64_t key = detail::inbound_key(header.request, (header.flags & detail::flag_of_reply) != 0);
+  Inbound& inbound = inbound_.find(key)->second;
+  inbound.received += header.length;
+  if (inbound.received == inbound.size) complete(key);
+}
+
+DFLOW_INLINE void Connection::complete(std::uint64_t key) {
+  const auto found = inbound_.find(key);
+  Inbound inbound = std::move(found->second);
+  inbound_.erase(found);
+  if (!inbound.of_reply) {
+    return deliver_request(inbound.request, inbound.method, std::move(inbound.body), std::move(inbound.bytes));
+  }
+  inbound.memory = {};  // whoever asked for it has it alone
+  finish_call(inbound.request, {}, std::move(inbound.body));
+}
+
+// ---- calls ----
+
+DFLOW_INLINE void Connection::call(Call call, CallDone done) {
+  std::string body;
+  ByteWriter out(body);
+  out.u16(call.method);
+  out.u64(call.message.payload.size());
+  body += call.message.body;
+  if (body.size() > options_.max_body_bytes) {
+    return done(invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes)),
+                {});
+  }
+  if (call.cancellation.is_cancelled()) return done(call.cancellation.status(), {});
+  const auto pending = std::make_shared<Pending>();
+  pending->place_payload = std::move(call.place_payload);
+  pending->done = std::move(done);
+  std::uint64_t request = 0;
+  Status refused;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok()) {
+      refused = unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+    } else if (calls_.size() >= options_.max_calls) {
+      refused = resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once")).with_task(peer_name());
+    } else {
+      request = next_request_++;
+      calls_.emplace(request, pending);
+      if (call.deadline != Clock::never) {
+        pending->has_timer = true;
+        pending->timer = options_.clock->schedule_at(call.deadline, [weak = weak_from_this(), request] {
+          if (const std::shared_ptr<Connection> self = weak.lock()) {
+            self->give_up(request, deadline_exceeded(str_cat(self->peer_name(), " has not answered in time")));
+          }
+        });
+      }
+      send_message(FrameType::request, request, 0, std::move(body), std::move(call.message.payload));
+    }
+  }
+  if (!refused.ok()) return pending->done(std::move(refused), {});
+  if (!call.cancellation.can_be_cancelled()) return;
+  CancellationRegistration registration =
+      call.cancellation.on_cancel([weak = weak_from_this(), request](const Status& why) {
+        if (const std::shared_ptr<Connection> self = weak.lock()) self->give_up(request, why);
+      });
+  const std::lock_guard lock(mutex_);
+  if (calls_.contains(request)) {
+    pending->cancellation = std::move(registration);
+  } else {
+    registration.try_deregister();
+  }
+}
+
+DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body) {
+  std::string framed;
+  framed.reserve(sizeof(std::uint16_t) + sizeof(std::uint64_t) + body.size());
+  ByteWriter out(framed);
+  out.u16(method);
+  out.u64(0);
+  framed += body;
+  if (framed.size() > options_.max_body_bytes) {
+    return invalid_argument(str_cat("a request of ", framed.size(), " bytes, more than ", options_.max_body_bytes));
+  }
+  const std::lock_guard lock(mutex_);
+  if (!closed_.ok()) {
+    return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
+  }
+  send_message(FrameType::request, next_request_++, detail::flag_post, std::move(framed), {});
+  return {};
+}
+
+DFLOW_INLINE void Connection::give_up(std::uint64_t request, Status status) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(request);
+    if (found == calls_.end() || !found->second->ended.ok()) return;
+    writer_.drop_payload({.type = FrameType::chunk, .request = request});
+    writer_.add({.type = FrameType::cancel, .request = request}, {});
+    flush();
+  }
+  finish_call(request, status.with_task(peer_name()), {});
+}
+
+DFLOW_INLINE void Connection::finish_call(std::uint64_t request, Status status, std::string body) {
+  std::shared_ptr<Pending> call;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = calls_.find(request);
+    if (found == calls_.end()) return;
+    if (found->second->is_placing) {
+      if (found->second->ended.ok()) found->second->ended = std::move(status);
+      return;
+    }
+    call = std::move(found->second);
+    calls_.erase(found);
+    call->cancellation.try_deregister();
+    if (call->has_timer) options_.clock->cancel(call->timer);
+  }
+  call->done(std::move(status), std::move(body));
+}
+
+DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) {
+  std::string body;
+  ByteWriter out(body);
+  Payload payload;
+  std::uint16_t flags = 0;
+  if (outcome.ok() && outcome->body.size() + sizeof(std::uint64_t) > options_.max_body_bytes) {
+    outcome =
+        Status(internal(str_cat("a reply of ", outcome->body.size(), " bytes, more than ", options_.max_body_bytes)));
+  }
+  if (outcome.ok()) {
+    payload = std::move(outcome->payload);
+    out.u64(payload.size());
+    body += outcome->body;
+  } else {
+    flags = detail::flag_error;
+    write_status(out, outcome.status());
+  }
+  Status unread;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_.ok() || requests_.erase(request) == 0) return;
+    send_message(FrameType::reply, request, flags, std::move(body), std::move(payload));
+    unread = check_answers();
+  }
+  if (!unread.ok()) fail(std::move(unread), true);
+}
+
+}  // namespace dflow::net

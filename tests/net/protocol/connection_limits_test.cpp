@@ -1,0 +1,334 @@
+// What a connection costs, whatever the peer does: credit, silence, answers that nobody reads, handshakes given up.
+#include <dflow/net/protocol/connection.hpp>
+
+#include "catch.hpp"
+#include "connection_harness.hpp"
+#include "errors.hpp"
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+using namespace dflow::net;
+using std::chrono::seconds;
+using test::Raw;
+
+namespace {
+
+constexpr std::uint16_t of_reply = 1;
+
+/// Answers each request with as many bytes as its body says.
+std::shared_ptr<test::Owner> giver() {
+  return std::make_shared<test::Owner>([](const auto&, const Incoming& request, Responder respond) {
+    auto owner = std::make_shared<const std::string>(std::stoul(request.body), 'x');
+    Outgoing reply;
+    reply.payload.parts.push_back(test::bytes_of(*owner));
+    reply.payload.owner = owner;
+    respond(std::move(reply));
+  });
+}
+
+/// Reads chunks until so many bytes of them have come.
+std::size_t read_chunks(Raw& raw, std::size_t bytes) {
+  std::size_t have = 0;
+  while (have < bytes) {
+    const test::Frame chunk = raw.next(FrameType::chunk);
+    if (chunk.header.type != FrameType::chunk) break;
+    have += chunk.payload.size();
+  }
+  return have;
+}
+
+/// True if the next two pongs come with no chunk between: so there was none to send when the second ping came.
+bool is_quiet(Raw& raw) {
+  test::Frame frame;
+  if (!raw.send(test::frame_bytes(FrameType::ping, 1, "")).ok()) return false;
+  while (raw.read_frame(frame) && frame.header.type != FrameType::pong) {
+    if (frame.header.type == FrameType::chunk) return false;
+  }
+  if (!raw.send(test::frame_bytes(FrameType::ping, 2, "")).ok()) return false;
+  return raw.read_frame(frame) && frame.header.type == FrameType::pong;
+}
+
+}  // namespace
+
+TEST_CASE("a small reply overtakes a large payload", "[net]") {
+  Raw raw(test::options_of("far"), giver(), 64 << 20);
+  raw.shake();
+  constexpr std::size_t large = 16 << 20;
+  REQUIRE(raw.send(test::request_bytes(1, std::to_string(large)) + test::request_bytes(2, "0")).ok());
+  std::size_t before = 0;
+  test::Frame frame;
+  while (raw.read_frame(frame) && !(frame.header.type == FrameType::reply && frame.header.request == 2)) {
+    if (frame.header.type == FrameType::chunk) before += frame.payload.size();
+  }
+  CHECK(frame.header.request == 2);
+  CHECK(before < large);
+  CHECK(read_chunks(raw, large - before) == large - before);
+}
+
+TEST_CASE("chunks are on their way as far as the receiver has given credit", "[net]") {
+  Raw raw(test::options_of("far"), giver(), 100'000);
+  raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "300000")).ok());
+  CHECK(read_chunks(raw, 100'000) == 100'000);
+  CHECK(is_quiet(raw));
+  REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(50'000))).ok());
+  CHECK(read_chunks(raw, 50'000) == 50'000);
+  CHECK(is_quiet(raw));
+  for (int i = 0; i < 15; ++i) {
+    REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(10'000))).ok());
+    CHECK(read_chunks(raw, 10'000) == 10'000);
+  }
+  CHECK(raw.ping().header.request == 77);
+}
+
+TEST_CASE("a peer that sends more than it has credit for, or gives more than its window, is given up", "[net]") {
+  auto options = test::options_of("far");
+  options.window_bytes = 1000;
+  Raw raw(options, nullptr, 1000);
+  raw.shake();
+  std::string text;
+  SECTION("more than the window at once") {
+    REQUIRE(raw.send(test::request_bytes(1, "", 5000)).ok());
+    static_cast<void>(raw.send(test::frame_bytes(FrameType::chunk, 1, std::string(1001, 'x'))));
+    text = "a frame of 1001 bytes, more than 1000";
+  }
+  SECTION("credit beyond the window") {
+    static_cast<void>(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(1))));
+    text = "more credit than its window";
+  }
+  SECTION("credit that wraps around") {
+    static_cast<void>(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(~std::uint64_t{0}))));
+    text = "more credit than its window";
+  }
+  const Status told = raw.goodbye();
+  INFO(told.to_string());
+  CHECK(mentions(told, text));
+}
+
+TEST_CASE("credit comes back as chunks are taken", "[net]") {
+  auto options = test::options_of("far");
+  options.window_bytes = 1000;
+  Raw raw(options);
+  raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "body", 5000)).ok());
+  std::uint64_t credit = 1000, sent = 0;
+  while (sent < 5000) {
+    const std::uint64_t size = std::min<std::uint64_t>(credit, std::min<std::uint64_t>(600, 5000 - sent));
+    REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, 1, std::string(size, 'x'))).ok());
+    sent += size;
+    credit -= size;
+    if (credit < 600 && sent < 5000) {
+      const test::Frame frame = raw.next(FrameType::credit);
+      ByteReader in(frame.payload);
+      credit += in.u64();
+    }
+  }
+  const test::Frame reply = raw.next(FrameType::reply);
+  CHECK(reply.payload == test::u64_bytes(5000) + "body");
+}
+
+TEST_CASE("a call that is given up takes back what of it has not been sent", "[net]") {
+  Raw raw(test::options_of("far"), nullptr, 10'000);
+  const auto connection = raw.shake();
+  auto payload = std::make_shared<std::string>(1'000'000, 'x');
+  CancellationSource source;
+  test::Answered answered;
+  Call call;
+  call.message.payload = {{test::bytes_of(*payload)}, payload};
+  call.cancellation = source.token();
+  connection->call(std::move(call), answered.done());
+  const test::Frame request = raw.next(FrameType::request);
+  CHECK(read_chunks(raw, 10'000) == 10'000);
+  source.cancel(aborted("enough"));
+  CHECK(answered.wait().first.code() == Code::aborted);
+  CHECK(raw.next(FrameType::cancel).header.request == request.header.request);
+  REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(10'000))).ok());
+  CHECK(is_quiet(raw));
+  CHECK(test::comes_to_be_alone(payload));
+}
+
+TEST_CASE("the rest of a request that was given up is not waited for", "[net]") {
+  Raw raw;
+  raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "first", 100) + test::frame_bytes(FrameType::chunk, 1, std::string(50, 'x')) +
+                   test::frame_bytes(FrameType::cancel, 1, "") + test::request_bytes(1, "second", 10) +
+                   test::frame_bytes(FrameType::chunk, 1, std::string(10, 'y')))
+              .ok());
+  CHECK(raw.next(FrameType::reply).payload == test::u64_bytes(10) + "second");
+  CHECK(raw.owner->num_requests == 1);
+}
+
+TEST_CASE("the rest of a reply that nobody waits for is not sent", "[net]") {
+  Raw raw(test::options_of("far"), giver(), 1000);
+  raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "5000")).ok());
+  CHECK(read_chunks(raw, 1000) == 1000);
+  REQUIRE(raw.send(test::frame_bytes(FrameType::cancel, 1, "")).ok());
+  const test::Frame cancel = raw.next(FrameType::cancel);
+  CHECK(cancel.header.request == 1);
+  CHECK(cancel.header.flags == of_reply);
+  REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(1000))).ok());
+  CHECK(is_quiet(raw));
+}
+
+TEST_CASE("a peer that says that the rest of a reply does not come ends that call", "[net]") {
+  Raw raw;
+  const auto connection = raw.shake();
+  const auto bytes = std::make_shared<std::string>(100, ' ');
+  test::Answered answered;
+  Call call;
+  call.place_payload = [bytes](std::string_view, std::uint64_t) -> StatusOr<PayloadMemory> {
+    return PayloadMemory{std::as_writable_bytes(std::span(bytes->data(), bytes->size())), bytes};
+  };
+  connection->call(std::move(call), answered.done());
+  const std::uint64_t number = raw.next(FrameType::request).header.request;
+  REQUIRE(raw.send(test::reply_bytes(number, "", 100) +
+                   test::frame_bytes(FrameType::chunk, number, std::string(50, 'x'), of_reply) +
+                   test::frame_bytes(FrameType::cancel, number, "", of_reply))
+              .ok());
+  CHECK(answered.wait().first.code() == Code::cancelled);
+  CHECK(test::comes_to_be_alone(bytes));
+  CHECK(raw.ping().header.request == 77);
+}
+
+// ---- silence ----
+
+TEST_CASE("a silent peer is asked for a sign of life, and given up when none comes", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  Raw raw(test::options_of("far", clock));
+  raw.shake();
+  for (int i = 0; i < 3; ++i) {  // one that answers stays
+    clock->advance(seconds(2));
+    const test::Frame ping = raw.next(FrameType::ping);
+    REQUIRE(ping.header.type == FrameType::ping);
+    REQUIRE(raw.send(test::frame_bytes(FrameType::pong, ping.header.request, "")).ok());
+    CHECK(raw.ping().header.request == 77);
+  }
+  clock->advance(seconds(10));
+  const Status status = raw.owner->closed();
+  CHECK(status.code() == Code::unavailable);
+  CHECK(mentions(status, "near has been silent for 10000 ms"));
+}
+
+TEST_CASE("a ping is answered with its number and bytes", "[net]") {
+  Raw raw;
+  raw.shake();
+  REQUIRE(raw.send(test::frame_bytes(FrameType::ping, 123, "bytes")).ok());
+  const test::Frame pong = raw.next(FrameType::pong);
+  CHECK(pong.header.request == 123);
+  CHECK(pong.payload == "bytes");
+}
+
+TEST_CASE("a silent peer that does not read either is let go of, with what was to be sent to it", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  const auto token = std::make_shared<int>(0);
+  Raw raw(test::holding(test::options_of("far", clock), token));
+  auto connection = raw.shake();
+  CHECK(connection->post(1, std::string(5'000'000, 'x')).ok());
+  clock->advance(seconds(10));
+  CHECK(mentions(raw.owner->closed(), "silent"));
+  connection.reset();
+  raw.opening = {};
+  CHECK(test::comes_to_be_alone(token));
+}
+
+TEST_CASE("a goodbye comes after what is being sent, or is given up when nobody reads", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  const auto token = std::make_shared<int>(0);
+  Raw raw(test::holding(test::options_of("far", clock), token));
+  auto connection = raw.shake();
+  CHECK(connection->post(1, std::string(5'000'000, 'x')).ok());
+  connection->close(aborted("why it goes"));
+  CHECK(mentions(raw.owner->closed(), "why it goes"));
+  SECTION("somebody reads") {
+    CHECK(mentions(raw.goodbye(), "why it goes"));
+    CHECK(test::read(*raw.stream, 1).empty());
+  }
+  SECTION("nobody does") { clock->advance(seconds(2)); }
+  connection.reset();
+  raw.opening = {};
+  CHECK(test::comes_to_be_alone(token));
+}
+
+// ---- answers ----
+
+TEST_CASE("a peer that asks and does not read the answers is given up", "[net]") {
+  auto options = test::options_of("far");
+  options.max_answer_bytes = 100'000;
+  options.heartbeat_interval = std::chrono::milliseconds(50);  // so long it waits to say why
+  Raw raw(options);
+  raw.shake();
+  const bool pings = GENERATE(true, false);
+  const std::string question = pings ? test::frame_bytes(FrameType::ping, 1, std::string(1000, 'x')) : std::string();
+  for (std::uint64_t i = 0; i < 100'000; ++i) {
+    if (!raw.send(pings ? question : test::request_bytes(i, std::string(1000, 'x'))).ok()) break;
+  }
+  const Status status = raw.owner->closed();
+  CHECK(status.code() == Code::resource_exhausted);
+  CHECK(mentions(status, "near asks, and does not read the answers"));
+}
+
+// ---- handshakes that lead nowhere ----
+
+TEST_CASE("a peer that does not introduce itself in time is let go of", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  const auto token = std::make_shared<int>(0);
+  Raw raw(test::holding(test::options_of("far", clock), token));
+  SECTION("it says nothing") {}
+  SECTION("it stops after its hello") {
+    std::string hello = raw.introduction();
+    hello.resize(hello.size() - FrameHeader::size - 32);
+    REQUIRE(raw.send(hello).ok());
+    raw.next(FrameType::proof);
+  }
+  SECTION("it stops within its hello") { REQUIRE(raw.send(raw.introduction().substr(0, 50)).ok()); }
+  clock->advance(seconds(10));
+  const Status status = raw.opening.wait().first;
+  CHECK(status.code() == Code::deadline_exceeded);
+  CHECK(mentions(status, "has not introduced itself in time"));
+  CHECK(test::comes_to_be_alone(token));
+  CHECK(raw.owner->num_closed == 0);
+}
+
+TEST_CASE("five hundred that connect and say nothing cost others nothing, and go", "[net]") {
+  test::Wire wire;
+  test::Lines lines;
+  const auto clock = std::make_shared<VirtualClock>();
+  const auto token = std::make_shared<int>(0);
+  std::vector<std::unique_ptr<Stream>> idle;
+  std::vector<test::Opening> openings(500);
+  for (test::Opening& opening : openings) {
+    test::Ends ends = wire.ends();
+    idle.push_back(std::move(ends.near));
+    auto options = test::options_of("far", clock);
+    options.log = [token, log = lines.log()](std::string_view line) { log(line); };
+    Connection::open(std::move(ends.far), Role::acceptor, std::move(options), nullptr, opening.done());
+  }
+  // One more, by the same listener and pool.
+  test::Ends ends = wire.ends();
+  test::Opening near_opening, far_opening;
+  Connection::open(std::move(ends.far), Role::acceptor, test::options_of("far"), std::make_shared<test::Owner>(),
+                   far_opening.done());
+  Connection::open(std::move(ends.near), Role::connector, test::options_of("near"), nullptr, near_opening.done());
+  const auto near = near_opening.wait().second;
+  REQUIRE(near != nullptr);
+  const auto ask = [&] {
+    test::Answered answered;
+    Call call;
+    call.message.body = "still there";
+    near->call(std::move(call), answered.done());
+    return answered.wait().second;
+  };
+  CHECK(ask() == "still there");
+  clock->advance(seconds(10));
+  int late = 0;
+  for (test::Opening& opening : openings) late += opening.wait().first.code() == Code::deadline_exceeded ? 1 : 0;
+  CHECK(late == 500);
+  CHECK(lines.count("has not introduced itself in time") == 500);
+  CHECK(ask() == "still there");
+  CHECK(test::comes_to_be_alone(token));
+  near->close(cancelled("done"));
+}
