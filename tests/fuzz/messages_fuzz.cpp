@@ -1,0 +1,85 @@
+// Reads bytes as each message that tasks send each other; what is read must come back as it is.
+#include <dflow/base/status.hpp>
+#include <dflow/net/messages.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace {
+
+using namespace dflow;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+template <class Read>
+void try_to(Read&& read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    const Code code = error.code();
+    require(code == Code::data_loss || code == Code::invalid_argument || code == Code::out_of_range);
+  }
+}
+
+/// Written and read again it is written alike; the bytes that came may have had longer varints.
+template <class Message>
+void read_message(std::string_view bytes) {
+  try_to([&] {
+    const std::string once = net::to_body(net::from_body<Message>(bytes));
+    require(once.size() <= bytes.size());
+    require(net::to_body(net::from_body<Message>(once)) == once);
+  });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 12) {
+    case 0:
+      return read_message<net::DeviceList>(bytes), 0;
+    case 1:
+      return read_message<net::ShareName>(bytes), 0;
+    case 2:
+      return read_message<net::SharePartitions>(bytes), 0;
+    case 3:
+      return read_message<net::PushedTensor>(bytes), 0;
+    case 4:
+      return read_message<net::PushTensor>(bytes), 0;
+    case 5:
+      return read_message<net::RunShare>(bytes), 0;
+    case 6:
+      return read_message<net::RunShareReply>(bytes), 0;
+    case 7:
+      return read_message<net::CancelStep>(bytes), 0;
+    case 8:
+      return read_message<net::ReceiveTensor>(bytes), 0;
+    case 9:
+      return read_message<net::TensorHead>(bytes), 0;
+    case 10:
+      try_to([&] {
+        ByteReader in(bytes);
+        const Status status = net::read_status(in);
+        in.expect_end();
+        std::string once;
+        ByteWriter out(once);
+        net::write_status(out, status);
+        ByteReader again(once);
+        require(net::read_status(again) == status);
+      });
+      return 0;
+    default:
+      try_to([&] {
+        AnyTensor strings(DType::string, Shape({3}));
+        net::decode_strings(bytes, strings);
+        require(net::encode_strings(strings).size() <= bytes.size());
+      });
+      return 0;
+  }
+}
