@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""A client written from docs/wire-format.md speaks with a server of the library over TCP.
+
+Usage: tests/wire/client_test.py SERVER
+SERVER is the program of tests/wire/wire_server.cpp.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import dflow_client as dflow  # noqa: E402
+
+SERVER = None
+SECRET = b"a secret of the test's own"
+
+
+class WireTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        file = tempfile.NamedTemporaryFile(delete=False)
+        file.write(SECRET + b"\n")
+        file.close()
+        cls.secret_file = file.name
+        cls.server = subprocess.Popen([SERVER, file.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        address = cls.server.stdout.readline().strip()
+        cls.host, port = address.removeprefix("tcp://").rsplit(":", 1)
+        cls.port = int(port)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stdin.close()  # it ends with its input
+        status = cls.server.wait(60)
+        cls.server.stdout.close()
+        os.unlink(cls.secret_file)
+        assert status == 0, status
+
+    def connect(self, **options):
+        client = dflow.Client(self.host, self.port, options.pop("secret", SECRET), **options)
+        self.addCleanup(client.socket.close)
+        return client
+
+    def share(self, client, device):
+        """y = x w, large and asked for; z = -w, small and pushed."""
+        return [
+            client.recv_node("x", dflow.FLOAT32, device, "x:0", [-1, 2]),
+            dflow.node("w", "Const", types=[("dtype", dflow.FLOAT32)],
+                       attrs=[("value", dflow.tensor_value(dflow.FLOAT32, [2, 3], [1, 2, 3, 4, 5, 6]))]),
+            dflow.node("y", "MatMul", ["x", "w"], [("T", dflow.FLOAT32)]),
+            dflow.node("z", "Neg", ["w"], [("T", dflow.FLOAT32)]),
+            client.send_node("send_y", dflow.FLOAT32, "y", device, "y:0"),
+            client.send_node("send_z", dflow.FLOAT32, "z", device, "z:0", pushed=True),
+        ]
+
+    def test_runs_steps(self):
+        client = self.connect()
+        self.assertEqual(client.server, "/job:ps/replica:0/task:0")
+        devices = client.list_devices()
+        self.assertEqual([device[:3] for device in devices],
+                         [("/job:ps/replica:0/task:0/device:CPU:0", "CPU", client.server_incarnation)])
+        device = devices[0][0]
+        client.register(1, 1, device, ["send_y", "send_z"], self.share(client, device))
+        for step, rows in ((101, 1), (102, 3), (103, 30000), (104, 0)):
+            x = [float(i % 17) for i in range(2 * rows)]
+            run = client.start(1, 1, step, [(client.feed_key(device, "x:0"), dflow.tensor(dflow.FLOAT32, [rows, 2], x))])
+            dtype, shape, y = client.receive(step, client.fetch_key(device, "y:0"))
+            self.assertEqual((dtype, shape), (dflow.FLOAT32, [rows, 3]))
+            expected = [x[2 * row] * w0 + x[2 * row + 1] * w1 for row in range(rows) for w0, w1 in ((1, 4), (2, 5), (3, 6))]
+            self.assertEqual(y, expected)
+            client.end(run)
+            while (step, client.fetch_key(device, "z:0")) not in client.pushed:
+                client.pump()
+            self.assertEqual(client.pushed[step, client.fetch_key(device, "z:0")], [-1, -2, -3, -4, -5, -6])
+        self.assertGreater(client.credit_frames, 3)  # 360 kB came through a window of 64 KiB
+        client.call(dflow.FORGET, dflow.share_name(1, 1))
+        with self.assertRaisesRegex(dflow.DflowError, "NOT_FOUND: share 1 is not registered"):
+            client.end(client.start(1, 1, 105, []))
+        client.call(dflow.CLOSE, dflow.share_name(1, 0))
+        client.close()
+
+    def test_large_request_goes_in_chunks(self):
+        client = self.connect()
+        device = client.list_devices()[0][0]
+        values = [float(i) for i in range(50000)]
+        nodes = [
+            dflow.node("c", "Const", types=[("dtype", dflow.FLOAT32)],
+                       attrs=[("value", dflow.tensor_value(dflow.FLOAT32, [50000], values))]),
+            client.send_node("send", dflow.FLOAT32, "c", device, "c:0"),
+        ]
+        client.register(1, 1, device, ["send"], nodes)
+        run = client.start(1, 1, 201, [])
+        self.assertEqual(client.receive(201, client.fetch_key(device, "c:0")), (dflow.FLOAT32, [50000], values))
+        client.end(run)
+        client.close()
+
+    def test_errors_come_back(self):
+        client = self.connect()
+        device = client.list_devices()[0][0]
+        with self.assertRaisesRegex(dflow.DflowError, "NOT_FOUND: this task has no device"):
+            client.register(1, 1, device + "7", [], [])
+        with self.assertRaisesRegex(dflow.DflowError, "INVALID_ARGUMENT.*NoSuchOp"):
+            client.register(1, 1, device, ["n"], [dflow.node("n", "NoSuchOp")])
+        with self.assertRaisesRegex(dflow.DflowError, "DATA_LOSS"):
+            client.call(dflow.RUN, b"cut")
+        with self.assertRaisesRegex(dflow.DflowError, "UNIMPLEMENTED"):
+            client.call(99)
+        client.register(1, 1, device, ["send_y", "send_z"], self.share(client, device))
+        wrong = dflow.tensor(dflow.FLOAT32, [1, 3], [1.0, 2.0, 3.0])
+        run = client.start(1, 1, 301, [(client.feed_key(device, "x:0"), wrong)])
+        with self.assertRaises(dflow.DflowError) as caught:
+            client.end(run)
+        self.assertEqual(caught.exception.code, 3)
+        self.assertIn("received float[1,3] as 'x:0', wanted float[?,2]", caught.exception.message)
+        self.assertEqual((caught.exception.node, caught.exception.task), ("x", client.server))
+        # A step that waits for a feed which does not come is cancelled.
+        run = client.start(1, 1, 302, [])
+        why = dflow.u8(10) + dflow.string("enough") + 4 * dflow.string("")
+        client.call(dflow.CANCEL_STEP, dflow.u64(302) + why)
+        with self.assertRaisesRegex(dflow.DflowError, "ABORTED.*enough"):
+            client.end(run)
+        client.close()
+
+    def test_refuses_strangers(self):
+        for options, reason in (
+            ({"secret": b"another secret of no use"}, "UNAUTHENTICATED.*secret"),
+            ({"secret": b""}, "UNAUTHENTICATED.*secret"),
+            ({"wanted": "/job:ps/replica:0/task:1"}, "FAILED_PRECONDITION.*was to be reached"),
+            ({"task": "a\nb"}, "DATA_LOSS.*control characters"),
+        ):
+            with self.subTest(options), self.assertRaisesRegex(dflow.DflowError, reason):
+                self.connect(**options)
+
+    def test_nonsense_is_answered_with_a_goodbye(self):
+        client = self.connect()
+        client.socket.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with self.assertRaisesRegex(dflow.DflowError, "INVALID_ARGUMENT: what came is no frame of dflow"):
+            client.pump()
+        self.assertEqual(len(self.connect().list_devices()), 1)  # others go on
+
+
+if __name__ == "__main__":
+    SERVER = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,30 @@
+// A server for clients that are not of this library: prints where it listens, and ends with its input.
+//
+// usage: dflow_wire_server SECRET_FILE
+#include <dflow/base/status.hpp>
+#include <dflow/net/cluster_spec.hpp>
+#include <dflow/net/server.hpp>
+
+#include <cstdio>
+#include <exception>
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2) dflow::throw_error(dflow::invalid_argument("usage: dflow_wire_server SECRET_FILE"));
+    dflow::net::ClusterSpec cluster;
+    cluster.add_task("ps", 0, "127.0.0.1:0");
+    cluster.set_task("ps", 0);
+    cluster.read_secret_file(argv[1]);
+    dflow::net::ServerOptions options;
+    options.num_threads = 2;
+    const dflow::net::Server server(cluster, options);
+    std::printf("%s\n", server.address().c_str());
+    std::fflush(stdout);
+    while (std::getchar() != EOF) {
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dflow_wire_server: %s\n", error.what());
+    return 1;
+  }
+}
