@@ -32,7 +32,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     virtual ~Service();
     /// What is thrown is the reply.
     virtual void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) = 0;
-    /// The last control connection of that task, as it had been started, is gone.
+    /// The last control connection of that task, as it had been started, is gone, or the last one of any kind: it may
+    /// be told more than once.
     virtual void on_gone(const TaskIdentity& client, const Status& why) = 0;
   };
 

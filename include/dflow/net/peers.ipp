@@ -69,15 +69,19 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
 DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity peer = connection.peer();
   std::shared_ptr<Connection> removed;
-  bool is_gone = connection.channel() == Channel::control;
+  // A client that has opened no control connection has its sessions all the same.
+  bool is_gone = true;
   {
     const std::lock_guard lock(mutex_);
-    const auto [begin, end] = open_.equal_range({peer.task, connection.channel()});
-    for (auto found = begin; found != end; ++found) {
-      if (found->second.get() == &connection) {
-        removed = found->second;
-      } else if (found->second->peer().incarnation == peer.incarnation) {
-        is_gone = false;
+    for (const Channel channel : {Channel::control, Channel::data}) {
+      const auto [begin, end] = open_.equal_range({peer.task, channel});
+      for (auto found = begin; found != end; ++found) {
+        if (found->second.get() == &connection) {
+          removed = found->second;
+        } else if (found->second->peer().incarnation == peer.incarnation &&
+                   (channel == Channel::control || connection.channel() == Channel::data)) {
+          is_gone = false;
+        }
       }
     }
     if (removed == nullptr) return;
