@@ -3,6 +3,7 @@
 #include <dflow/core/cancellation.ipp>
 #include <dflow/core/checkpoint/checkpoint_index.ipp>
 #include <dflow/core/checkpoint/checkpoint_reader.ipp>
+#include <dflow/core/checkpoint/checkpoint_slice.ipp>
 #include <dflow/core/checkpoint/checkpoint_writer.ipp>
 #include <dflow/core/device_info.ipp>
 #include <dflow/core/device_name.ipp>

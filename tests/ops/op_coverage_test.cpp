@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 38> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 44> ops_without_rows{{
     {"NoOp", "has no values; tests/ops/control_test.cpp"},
     {"_Send", "its value goes to the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
     {"_FusedMatMul", "stands for others, whose bits it has; tests/passes/fuse_test.cpp"},
@@ -60,6 +60,12 @@ constexpr std::array<OpWithoutRows, 38> ops_without_rows{{
     {"TokenBarrierDropMissing", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
     {"TokenBarrierClose", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
     {"IsVariableInitialized", "tells what ran before; tests/ops/variable_test.cpp"},
+    {"SaveV2", "writes files; tests/kernels/cpu/checkpoint/save_restore_test.cpp"},
+    {"RestoreV2", "reads files; tests/kernels/cpu/checkpoint/save_restore_test.cpp"},
+    {"MergeV2Checkpoints", "writes files; tests/kernels/cpu/checkpoint/save_restore_test.cpp"},
+    {"RandomStreamHandle", "gives a handle; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
+    {"ReadResourceState", "tells what ran before; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
+    {"AssignResourceState", "changes what runs later; tests/kernels/cpu/checkpoint/resource_state_test.cpp"},
 }};
 
 /// Ops through which the harness hands a row its inputs: each row is an expectation of theirs, too.

@@ -2,6 +2,7 @@
 
 #include <dflow/op/op_table.hpp>
 #include <dflow/ops/array/list.hpp>
+#include <dflow/ops/checkpoint/list.hpp>
 #include <dflow/ops/control/list.hpp>
 #include <dflow/ops/data_flow/list.hpp>
 #include <dflow/ops/linalg/list.hpp>
@@ -16,7 +17,7 @@ namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
 using StandardOps = concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps,
-                             ControlOps, SendRecvOps>;
+                             ControlOps, CheckpointOps, SendRecvOps>;
 
 }  // namespace dflow
 

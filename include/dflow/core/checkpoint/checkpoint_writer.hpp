@@ -53,12 +53,23 @@ class CheckpointShardWriter {
   bool is_finished_ = false;
 };
 
+struct MergeOptions {
+  /// A checkpoint of the same name is replaced: readers find the old or the new one, also after a loss of power. Its
+  /// shards must have other names, so they were written under another prefix.
+  bool replace = false;
+};
+
 /// Blocks. Makes a checkpoint of its shards, which have been finished under `shard_prefixes` (the same one several
 /// times counts once): writes its index and syncs it before it gets its name, then removes the shards' own.
 /// Errors: those of the file system; AlreadyExists if the checkpoint is there; NotFound for a shard that is missing;
 /// InvalidArgument for shards that do not belong together, lie in another directory, or hold a tensor twice or in part;
 /// DataLoss for a damaged one.
-void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_prefixes, const std::string& prefix);
+void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_prefixes, const std::string& prefix,
+                      const MergeOptions& options = {});
+
+/// Blocks. Removes a checkpoint, its index first, so that at no moment there is one that does not load; no error if
+/// there is none. Errors: those of the file system; DataLoss for a damaged index, which stays.
+void remove_checkpoint(FileSystem& files, const std::string& prefix);
 
 }  // namespace dflow
 

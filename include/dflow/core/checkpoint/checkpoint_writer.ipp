@@ -43,6 +43,19 @@ DFLOW_INLINE void require_no_checkpoint(FileSystem& files, const std::string& pr
   }
 }
 
+/// The data files of a checkpoint that is to be replaced; none where there is none, or nobody can read it.
+DFLOW_INLINE std::vector<std::string> shard_files_of(FileSystem& files, const std::string& index_path) {
+  std::vector<std::string> names;
+  if (!files.exists(index_path)) return names;
+  try {
+    const CheckpointIndex index = read_checkpoint_index(files, index_path);
+    names.reserve(index.shards.size());
+    for (const CheckpointShard& shard : index.shards) names.push_back(shard.file);
+  } catch (const Error&) {  // what nobody can read is replaced as well
+  }
+  return names;
+}
+
 DFLOW_INLINE void sort_entries(std::vector<CheckpointEntry>& entries) {
   std::sort(entries.begin(), entries.end(), [](const CheckpointEntry& a, const CheckpointEntry& b) {
     return std::tie(a.name, a.begin) < std::tie(b.name, b.begin);
@@ -146,8 +159,8 @@ DFLOW_INLINE void CheckpointShardWriter::finish() {
 }
 
 DFLOW_INLINE void merge_checkpoint(FileSystem& files, std::span<const std::string> shard_prefixes,
-                                   const std::string& prefix) {
-  detail::require_no_checkpoint(files, prefix);
+                                   const std::string& prefix, const MergeOptions& options) {
+  if (!options.replace) detail::require_no_checkpoint(files, prefix);
   std::vector<std::string> prefixes(shard_prefixes.begin(), shard_prefixes.end());
   std::sort(prefixes.begin(), prefixes.end());
   prefixes.erase(std::unique(prefixes.begin(), prefixes.end()), prefixes.end());
@@ -191,6 +204,7 @@ DFLOW_INLINE void merge_checkpoint(FileSystem& files, std::span<const std::strin
   detail::sort_entries(merged.entries);
   const std::string content = merged.serialize();
   const std::string path = checkpoint_index_path(prefix), temporary = detail::temporary_of(path);
+  const std::vector<std::string> replaced = detail::shard_files_of(files, path);
   try {
     const auto file = detail::make_afresh(files, temporary);
     file->append(content);
@@ -202,6 +216,23 @@ DFLOW_INLINE void merge_checkpoint(FileSystem& files, std::span<const std::strin
   }
   files.sync_directory(directory);
   for (const std::string& shard_index : merged_paths) detail::remove_quietly(files, shard_index);
+  for (const std::string& file : replaced) {
+    const bool is_used = std::any_of(merged.shards.begin(), merged.shards.end(),
+                                     [&](const CheckpointShard& shard) { return shard.file == file; });
+    if (!is_used) detail::remove_quietly(files, join_path(directory, file));
+  }
+}
+
+DFLOW_INLINE void remove_checkpoint(FileSystem& files, const std::string& prefix) {
+  const std::string path = checkpoint_index_path(prefix), directory = parent_directory(prefix);
+  if (!files.exists(path)) return;
+  const CheckpointIndex index = read_checkpoint_index(files, path);
+  files.remove(path);
+  files.sync_directory(directory);
+  for (const CheckpointShard& shard : index.shards) {
+    const std::string file = join_path(directory, shard.file);
+    if (files.exists(file)) files.remove(file);
+  }
 }
 
 }  // namespace dflow

@@ -3,6 +3,7 @@
 /// Every CPU kernel, for programs that compile the library themselves.
 
 #include <dflow/kernels/cpu/array/list.hpp>
+#include <dflow/kernels/cpu/checkpoint/list.hpp>
 #include <dflow/kernels/cpu/control/list.hpp>
 #include <dflow/kernels/cpu/data_flow/list.hpp>
 #include <dflow/kernels/cpu/linalg/list.hpp>

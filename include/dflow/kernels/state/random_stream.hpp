@@ -2,14 +2,16 @@
 
 #include <dflow/base/philox.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
-#include <dflow/core/resource.hpp>
+#include <dflow/core/savable_resource.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -28,7 +30,7 @@ struct RandomStreamState {
 ///
 /// Thread safety: all functions may be called from any thread. Runs may reserve at once; which gets which part is then
 /// a matter of chance.
-class RandomStream final : public Resource {
+class RandomStream final : public SavableResource {
  public:
   /// The container that a device keeps its streams in. Containers of variables are named otherwise.
   static constexpr std::string_view container_name = "_random_streams";
@@ -40,6 +42,9 @@ class RandomStream final : public Resource {
 
   const std::string& name() const noexcept { return name_; }
   std::string debug_string() const override;
+  /// One tensor, uint64[3]: both seeds and the position.
+  std::vector<AnyTensor> saved_state() const override;
+  void restore_state(std::span<const AnyTensor> state) override;
 
   RandomStreamState state() const noexcept;
   void set_state(const RandomStreamState& state) noexcept;
@@ -57,8 +62,12 @@ class RandomStream final : public Resource {
 
 namespace detail {
 
-/// A random node's way to its stream, which is made with the node's seeds, or, where both are 0, with ones that the
-/// device draws.
+/// The stream of a random node in a device's container, made if it is not there: with the node's seeds, or, where both
+/// are 0, with ones that the device draws.
+std::shared_ptr<RandomStream> stream_of_node(ResourceContainer& container, const DeviceContext& device,
+                                             const std::string& node_name, std::uint64_t seed, std::uint64_t seed2);
+
+/// A random node's way to its stream.
 class NodeStream {
  public:
   NodeStream(const KernelInit& init, std::int64_t seed, std::int64_t seed2);
@@ -66,8 +75,6 @@ class NodeStream {
   PhiloxStream reserve(std::int64_t num_values) const;
 
  private:
-  std::shared_ptr<RandomStream> find(ResourceContainer& container) const;
-
   const std::string node_name_;
   const std::uint64_t seed_, seed2_;
   const DeviceContext& device_;

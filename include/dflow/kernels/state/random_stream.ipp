@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
 
 namespace dflow {
@@ -23,6 +24,19 @@ DFLOW_INLINE RandomStreamState RandomStream::state() const noexcept {
 DFLOW_INLINE void RandomStream::set_state(const RandomStreamState& state) noexcept {
   const detail::SpinGuard guard(lock_);
   state_ = state;
+}
+
+DFLOW_INLINE std::vector<AnyTensor> RandomStream::saved_state() const {
+  const RandomStreamState now = state();
+  return {Tensor<std::uint64_t>({3}, {now.seed, now.seed2, now.position})};
+}
+
+DFLOW_INLINE void RandomStream::restore_state(std::span<const AnyTensor> state) {
+  if (state.size() != 1 || state[0].dtype() != DType::uint64 || state[0].shape() != Shape{3}) {
+    throw_error(invalid_argument(str_cat("what ", debug_string(), " is to be restored from is no state of a stream")));
+  }
+  const std::span<const std::uint64_t> numbers = state[0].span<std::uint64_t>();
+  set_state({numbers[0], numbers[1], numbers[2]});
 }
 
 DFLOW_INLINE void RandomStream::set_position(std::uint64_t position) noexcept {
@@ -49,17 +63,23 @@ DFLOW_INLINE detail::NodeStream::NodeStream(const KernelInit& init, std::int64_t
       device_(init.device),
       stream_(container_of(init, RandomStream::container_name)) {}
 
-DFLOW_INLINE std::shared_ptr<RandomStream> detail::NodeStream::find(ResourceContainer& container) const {
-  return container.lookup_or_create<RandomStream>(RandomStream::key(node_name_, seed_, seed2_), [this] {
-    const bool is_seeded = seed_ != 0 || seed2_ != 0;
-    const std::uint64_t seed = is_seeded ? seed_ : device_.draw_seed(),
-                        seed2 = is_seeded ? seed2_ : device_.draw_seed();
-    return std::make_shared<RandomStream>(node_name_, seed, seed2);
+DFLOW_INLINE std::shared_ptr<RandomStream> detail::stream_of_node(ResourceContainer& container,
+                                                                  const DeviceContext& device,
+                                                                  const std::string& node_name, std::uint64_t seed,
+                                                                  std::uint64_t seed2) {
+  return container.lookup_or_create<RandomStream>(RandomStream::key(node_name, seed, seed2), [&] {
+    const bool is_seeded = seed != 0 || seed2 != 0;
+    const std::uint64_t first = is_seeded ? seed : device.draw_seed(), second = is_seeded ? seed2 : device.draw_seed();
+    return std::make_shared<RandomStream>(node_name, first, second);
   });
 }
 
 DFLOW_INLINE PhiloxStream detail::NodeStream::reserve(std::int64_t num_values) const {
-  return stream_.get([this](ResourceContainer& container) { return find(container); })->reserve(num_values);
+  return stream_
+      .get([this](ResourceContainer& container) {
+        return stream_of_node(container, device_, node_name_, seed_, seed2_);
+      })
+      ->reserve(num_values);
 }
 
 }  // namespace dflow

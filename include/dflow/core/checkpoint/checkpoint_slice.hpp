@@ -1,0 +1,32 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/core/any_tensor.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+/// A part of a tensor: elements [begin, begin + extent) of the whole.
+///
+/// Thread safety: a value type.
+struct CheckpointSlice {
+  Shape whole;
+  std::vector<std::int64_t> begin;  ///< one per dimension
+  Shape extent;
+
+  /// TensorFlow's form: the whole's dimensions, then a range for each, "start,length" or "-" for all of it, joined by
+  /// ":". "4 3 0,2:-" is [0, 2) of the 4 rows. Errors: InvalidArgument that quotes the text.
+  static CheckpointSlice parse(std::string_view text);
+
+  /// The part, copied. Errors: InvalidArgument if the tensor has not the shape of the whole.
+  AnyTensor cut_from(const AnyTensor& tensor) const;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/core/checkpoint/checkpoint_slice.ipp>
+#endif

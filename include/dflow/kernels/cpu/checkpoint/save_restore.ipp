@@ -1,0 +1,119 @@
+#pragma once
+
+#include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/checkpoint_slice.hpp>
+#include <dflow/core/checkpoint/checkpoint_writer.hpp>
+#include <dflow/kernels/cpu/checkpoint/save_restore.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+DFLOW_INLINE detail::FileKernel::FileKernel(Work work)
+    : work_(work),
+      threads_(std::make_unique<ElasticPool>(ElasticPoolOptions{.max_threads = 4, .name = "dflow-files"})) {}
+
+DFLOW_INLINE void detail::FileKernel::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  threads_->schedule([work = work_, &context, done = std::move(done)]() mutable {
+    Status status;
+    try {
+      work(context);
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    done(std::move(status));
+  });
+}
+
+namespace detail {
+
+/// What SaveV2 and RestoreV2 are told of their tensors.
+struct CheckpointNames {
+  std::string prefix;
+  std::span<const std::string> names, slices;
+};
+
+DFLOW_INLINE CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_tensors) {
+  const CheckpointNames told{context.input<std::string>(0).scalar(), context.input<std::string>(1).span(),
+                             context.input<std::string>(2).span()};
+  if (told.names.size() != num_tensors || told.slices.size() != num_tensors) {
+    context.fail(
+        str_cat(told.names.size(), " names and ", told.slices.size(), " slices for ", num_tensors, " tensors"));
+  }
+  return told;
+}
+
+/// Between two tensors: a step that is over reads and writes no further.
+DFLOW_INLINE void require_going_on(const KernelContext& context) {
+  if (context.step().cancellation.is_cancelled()) throw_error(cancelled("the step was cancelled"));
+}
+
+DFLOW_INLINE void save_shard(KernelContext& context) {
+  const SaveV2::Attrs& attrs = context.node().attrs_as<SaveV2>();
+  const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
+  const std::shared_ptr<FileSystem> files = device_files(context.device());
+  CheckpointShardWriter writer(*files, told.prefix, static_cast<std::uint32_t>(attrs.shard),
+                               static_cast<std::uint32_t>(attrs.num_shards));
+  for (std::size_t i = 0; i < told.names.size(); ++i) {
+    require_going_on(context);
+    const AnyTensor& tensor = context.input(static_cast<int>(i) + 3);
+    if (told.slices[i].empty()) {
+      writer.add(told.names[i], tensor);
+      continue;
+    }
+    const CheckpointSlice slice = CheckpointSlice::parse(told.slices[i]);
+    if (tensor.shape() != slice.extent) {
+      context.fail(str_cat("tensor '", told.names[i], "' of shape ", tensor.shape().to_string(), " is no slice '",
+                           told.slices[i], "'"));
+    }
+    writer.add_slice(told.names[i], tensor, slice.whole, slice.begin);
+  }
+  require_going_on(context);
+  writer.finish();
+}
+
+/// Fails before anything of the tensor is read.
+DFLOW_INLINE void require_wanted(const KernelContext& context, const CheckpointReader& reader, const std::string& name,
+                                 DType dtype, const PartialShape& shape, const std::string& prefix) {
+  const std::span<const CheckpointEntry> found = reader.index().find(name);
+  if (found.empty() || (found.front().dtype == dtype && shape.is_compatible_with(found.front().shape))) return;
+  context.fail(str_cat("tensor '", name, "' is ", dflow::name(found.front().dtype), found.front().shape.to_string(),
+                       " in checkpoint '", prefix, "', wanted ", dflow::name(dtype), shape.to_string()));
+}
+
+DFLOW_INLINE void restore_tensors(KernelContext& context) {
+  const RestoreV2::Attrs& attrs = context.node().attrs_as<RestoreV2>();
+  const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
+  const std::shared_ptr<FileSystem> files = device_files(context.device());
+  const CheckpointReader reader(*files, told.prefix);
+  for (std::size_t i = 0; i < told.names.size(); ++i) {
+    require_going_on(context);
+    const bool is_slice = !told.slices[i].empty();
+    const PartialShape shape = attrs.shapes.empty() ? PartialShape::unknown() : attrs.shapes[i];
+    require_wanted(context, reader, told.names[i], attrs.dtypes[i], is_slice ? PartialShape::unknown() : shape,
+                   told.prefix);
+    AnyTensor tensor = reader.read(told.names[i]);
+    if (is_slice) tensor = CheckpointSlice::parse(told.slices[i]).cut_from(tensor);
+    if (!shape.is_compatible_with(tensor.shape())) {
+      context.fail(
+          str_cat("slice '", told.slices[i], "' of tensor '", told.names[i], "' is not of shape ", shape.to_string()));
+    }
+    context.set_output(static_cast<int>(i), std::move(tensor));
+  }
+}
+
+DFLOW_INLINE void merge_shards(KernelContext& context) {
+  const std::span<const std::string> prefixes = context.input<std::string>(0).span();
+  merge_checkpoint(*device_files(context.device()), prefixes, context.input<std::string>(1).scalar(),
+                   {.replace = context.node().attrs_as<MergeV2Checkpoints>().replace});
+}
+
+}  // namespace detail
+
+}  // namespace dflow

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace dflow {
+
+// Tensors to files and back, as core/checkpoint/ keeps them (docs/checkpoint-format.md), with TensorFlow's names. The
+// task that runs a node does the reading and writing, in a thread of its own: training goes on meanwhile.
+
+/// Writes one shard of a checkpoint: prefix (a scalar), tensor_names [n], shape_and_slices [n], n tensors. The shard
+/// becomes part of a checkpoint when `MergeV2Checkpoints` is given the same prefix.
+///
+/// A slice is "" for a whole tensor, else the whole's shape and what the tensor is of it, one range for each dimension:
+/// "4 3 0,2:-" are rows 0 and 1 of [4, 3].
+///
+/// Errors of a step: InvalidArgument for names, slices and tensors that do not fit together; those of the file system,
+/// ResourceExhausted for a full disk. Nothing of the shard is left then.
+struct SaveV2 : StandardOp<"SaveV2"> {
+  struct Attrs {
+    std::vector<DType> dtypes;
+    std::int64_t shard = 0;  ///< in [0, num_shards)
+    std::int64_t num_shards = 1;
+  };
+  using Inputs = In<std::string, std::string, std::string, TypedList<"dtypes">>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Reads tensors of a checkpoint: prefix (a scalar), tensor_names [n], shape_and_slices [n] as in `SaveV2`.
+///
+/// Errors of a step: NotFound for a checkpoint or tensor that is missing, naming it; InvalidArgument for another
+/// element type or shape than is wanted; DataLoss for a damaged file; those of the file system.
+struct RestoreV2 : StandardOp<"RestoreV2"> {
+  struct Attrs {
+    std::vector<DType> dtypes;
+    /// What each tensor's shape must fit; none: whatever is there.
+    std::vector<PartialShape> shapes;
+  };
+  using Inputs = In<std::string, std::string, std::string>;
+  using Outputs = Out<TypedList<"dtypes">>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+/// Makes one checkpoint of shards that have been written: checkpoint_prefixes (one, or any number), destination_prefix
+/// (a scalar), in the same directory.
+///
+/// Errors of a step: NotFound for a shard that is missing, InvalidArgument for shards that do not belong together,
+/// AlreadyExists, DataLoss, those of the file system.
+struct MergeV2Checkpoints : StandardOp<"MergeV2Checkpoints"> {
+  struct Attrs {
+    /// A checkpoint of that name is replaced: readers find the old or the new one, also after a loss of power.
+    bool replace = false;
+  };
+  using Inputs = In<std::string, std::string>;
+  using Outputs = Out<>;
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/checkpoint/save_restore.ipp>
+#endif
