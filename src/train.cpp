@@ -9,6 +9,8 @@
 #include <dflow/train/progress.ipp>
 #include <dflow/train/regularizers.ipp>
 #include <dflow/train/replica_device.ipp>
+#include <dflow/train/saving/checkpoint_state.ipp>
+#include <dflow/train/saving/saver.ipp>
 #include <dflow/train/schedules.ipp>
 #include <dflow/train/supervisor.ipp>
 #include <dflow/train/sync_replicas.ipp>

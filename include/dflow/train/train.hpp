@@ -1,6 +1,6 @@
 #pragma once
 
-/// Optimizers, schedules, clipping, layers, metrics and what a training loop needs.
+/// Optimizers, schedules, clipping, layers, metrics, checkpoints and what a training loop needs.
 
 #include <dflow/train/clip.hpp>
 #include <dflow/train/initializers.hpp>
@@ -11,6 +11,8 @@
 #include <dflow/train/progress.hpp>
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/replica_device.hpp>
+#include <dflow/train/saving/checkpoint_state.hpp>
+#include <dflow/train/saving/saver.hpp>
 #include <dflow/train/schedules.hpp>
 #include <dflow/train/supervisor.hpp>
 #include <dflow/train/sync_replicas.hpp>

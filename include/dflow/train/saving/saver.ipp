@@ -1,0 +1,368 @@
+#pragma once
+
+#include <dflow/base/status.hpp>
+#include <dflow/base/system_seed.hpp>
+#include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/checkpoint_writer.hpp>
+#include <dflow/core/device_name.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/checkpoint/resource_state.hpp>
+#include <dflow/ops/checkpoint/save_restore.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/train/saving/saver.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace dflow::train {
+
+/// Something that a checkpoint holds.
+struct Saver::Item {
+  std::string name;
+  AnyOutput value;
+  PartialShape shape;
+  Operation home;  ///< the node that it lives with
+  std::function<Operation(const AnyOutput& value)> assign;
+};
+
+struct Saver::Nodes {
+  Output<std::string> prefix;       ///< of the shards that are written, and of the checkpoint that is read
+  Output<std::string> destination;  ///< of the checkpoint that is written
+  Operation save, restore;
+};
+
+namespace detail {
+
+/// Those of a random node: the integer attributes "seed" and "seed2" of a node that keeps state.
+DFLOW_INLINE std::optional<std::pair<std::int64_t, std::int64_t>> seeds_of(const Node& node) {
+  std::optional<std::int64_t> seed, seed2;
+  if (!node.op->is_stateful) return std::nullopt;
+  for (const AttrField& field : node.op->attr_fields) {
+    if (field.kind != AttrKind::integer) continue;
+    if (field.name == "seed") seed = std::get<std::int64_t>(attr_of(node, field));
+    if (field.name == "seed2") seed2 = std::get<std::int64_t>(attr_of(node, field));
+  }
+  if (!seed || !seed2) return std::nullopt;
+  return std::pair(*seed, *seed2);
+}
+
+/// The processor of the task that a node was put on; "" where nobody has said which task.
+DFLOW_INLINE std::string processor_of_task(const GraphStore& graph, const Operation& home) {
+  const Node* node = &home.node();
+  while (node->colocated_with.is_valid()) node = &graph.node(node->colocated_with);
+  DeviceName device = DeviceName::parse(node->device);
+  if (!device.job && !device.task) return {};
+  device.type = "CPU";
+  device.id = 0;
+  return device.to_string();
+}
+
+DFLOW_INLINE AnyOutput text_list(GraphStore& graph, const std::vector<std::string>& texts) {
+  return dflow::detail::any_constant(graph, Tensor<std::string>({static_cast<std::int64_t>(texts.size())}, texts), {});
+}
+
+DFLOW_INLINE std::string hex_of(std::uint64_t bits) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4) text += digits[bits >> shift & 15];
+  return text;
+}
+
+DFLOW_INLINE std::string file_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+inline constexpr std::string_view save_mark = ".save-";
+
+/// Of a file that a save to "BASE" or "BASE-STEP" has made under a number of its own, that prefix, else "".
+DFLOW_INLINE std::string saved_stem(std::string_view file, std::string_view base) {
+  if (!file.starts_with(base)) return {};
+  const std::size_t mark = file.find(save_mark, base.size());
+  if (mark == std::string_view::npos) return {};
+  const std::string_view step = file.substr(base.size(), mark - base.size());
+  const std::string_view number = file.substr(mark + save_mark.size());
+  if (!step.empty() && (step.front() != '-' || step.find_first_not_of("-0123456789") != std::string_view::npos)) {
+    return {};
+  }
+  if (number.find_first_not_of("0123456789abcdef") != 16 || number[16] != '.') return {};
+  return std::string(file.substr(0, mark));
+}
+
+/// The data files of a checkpoint: none if it is not there, nothing where nobody can read its index.
+DFLOW_INLINE std::optional<std::set<std::string>> data_files_of(FileSystem& files, const std::string& prefix) {
+  std::set<std::string> names;
+  const std::string path = checkpoint_index_path(prefix);
+  try {
+    if (!files.exists(path)) return names;
+    for (const CheckpointShard& shard : read_checkpoint_index(files, path).shards) names.insert(shard.file);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return names;
+}
+
+/// What is left behind is in nobody's way.
+DFLOW_INLINE void remove_if_possible(FileSystem& files, const std::string& path) noexcept {
+  try {
+    files.remove(path);
+  } catch (...) {
+  }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_location where)
+    : graph_(*graph.store()), options_(std::move(options)) {
+  const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
+  const ScopeGuard place = enter_place(graph_, where);
+  std::vector<Item> items;
+  for (const AnyVariable& variable : global_variables(graph)) {
+    items.push_back({variable.name(), variable.read_edge(), variable.shape(), variable.handle().operation(),
+                     [variable](const AnyOutput& value) { return variable.assign(value); }});
+  }
+  const std::size_t num_nodes = options_.random_streams ? graph_.size() : 0;
+  const ScopeGuard names = enter_name_scope(graph_, "streams");
+  for (std::size_t i = 0; i < num_nodes; ++i) {
+    const Operation random(&graph_, NodeId(i));
+    const auto seeds = detail::seeds_of(random.node());
+    if (!seeds || random.node().op == &op_def<RandomStreamHandle>) continue;
+    const ScopeGuard with = enter_colocation(graph_, random);
+    const AnyOutput handle = dflow::build<RandomStreamHandle>(
+        graph_, {}, {.node = random.name(), .seed = seeds->first, .seed2 = seeds->second});
+    const AnyOutput state = dflow::build<ReadResourceState>({handle}, {.dtypes = {DType::uint64}});
+    items.push_back({str_cat(random.name(), "/_stream"), state, PartialShape{3}, random,
+                     [this, random, handle](const AnyOutput& value) -> Operation {
+                       const ScopeGuard beside = enter_colocation(graph_, random);
+                       return dflow::build<AssignResourceState>({handle, value}, {.dtypes = {DType::uint64}});
+                     }});
+  }
+  build(std::move(items), where);
+}
+
+DFLOW_INLINE Saver::Saver(Graph& graph, std::vector<SavedVariable> variables, SaverOptions options,
+                          std::source_location where)
+    : graph_(*graph.store()), options_(std::move(options)) {
+  std::vector<Item> items;
+  items.reserve(variables.size());
+  for (SavedVariable& saved : variables) {
+    const AnyVariable& variable = saved.variable;
+    if (!variable.handle().is_valid() || variable.handle().graph() != &graph_) {
+      throw_error(invalid_argument(str_cat("Saver: variable '", saved.name, "' is empty or belongs to another graph"))
+                      .with_location(where));
+    }
+    items.push_back({std::move(saved.name), variable.read_edge(), variable.shape(), variable.handle().operation(),
+                     [variable](const AnyOutput& value) { return variable.assign(value); }});
+  }
+  build(std::move(items), where);
+}
+
+DFLOW_INLINE Saver::~Saver() = default;
+
+DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location where) {
+  if (options_.files == nullptr) options_.files = std::make_shared<PosixFileSystem>();
+  if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
+  if (items.empty()) throw_error(invalid_argument("Saver: there are no variables").with_location(where));
+  std::set<std::string_view> names;
+  for (const Item& item : items) {
+    if (item.name.empty() || !names.insert(item.name).second) {
+      throw_error(invalid_argument(str_cat("Saver: '", item.name, "' is the name of two variables, or none at all"))
+                      .with_location(where));
+    }
+  }
+  const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
+  const ScopeGuard place = enter_place(graph_, where);
+  const ScopeGuard scope_name = enter_name_scope(graph_, "save");
+  nodes_ = std::make_unique<Nodes>();
+  nodes_->prefix = Output<std::string>::unchecked(
+      dflow::detail::any_placeholder(graph_, DType::string, Shape{}, {.name = "prefix"}));
+  nodes_->destination = Output<std::string>::unchecked(
+      dflow::detail::any_placeholder(graph_, DType::string, Shape{}, {.name = "destination"}));
+
+  // Items by the task that holds them, in the order of the first of each.
+  std::vector<std::pair<std::string, std::vector<const Item*>>> groups;
+  for (const Item& item : items) {
+    const std::string device =
+        options_.sharded || groups.empty() ? detail::processor_of_task(graph_, item.home) : groups.front().first;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == device; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {device, {}});
+    group->second.push_back(&item);
+  }
+
+  std::vector<Operation> saves, reads;
+  std::vector<std::pair<const Item*, AnyOutput>> values;
+  for (std::size_t shard = 0; shard < groups.size(); ++shard) {
+    const auto& [device, members] = groups[shard];
+    GraphStore::Scope scope = graph_.scope();
+    scope.device = device;
+    const ScopeGuard on = graph_.enter(scope);
+    SaveV2::Attrs save{.dtypes = {},
+                       .shard = static_cast<std::int64_t>(shard),
+                       .num_shards = static_cast<std::int64_t>(groups.size())};
+    RestoreV2::Attrs read;
+    std::vector<std::string> item_names;
+    std::vector<AnyOutput> edges{nodes_->prefix, {}, {}};
+    for (const Item* item : members) {
+      item_names.push_back(item->name);
+      save.dtypes.push_back(item->value.dtype());
+      read.shapes.push_back(item->shape);
+      edges.push_back(item->value);
+    }
+    read.dtypes = save.dtypes;
+    edges[1] = detail::text_list(graph_, item_names);
+    edges[2] = detail::text_list(graph_, std::vector<std::string>(item_names.size()));
+    saves.push_back(dflow::build<SaveV2>(std::span<const AnyOutput>(edges), std::move(save)));
+    const BuiltNode restored = dflow::build<RestoreV2>({edges[0], edges[1], edges[2]}, std::move(read));
+    reads.push_back(restored);
+    for (std::size_t i = 0; i < members.size(); ++i)
+      values.emplace_back(members[i], restored.output(static_cast<int>(i)));
+  }
+  {
+    const ScopeGuard after = enter_control_dependencies(graph_, saves);
+    GraphStore::Scope scope = graph_.scope();
+    scope.device = groups.front().first;
+    const ScopeGuard on = graph_.enter(scope);
+    nodes_->save = dflow::build<MergeV2Checkpoints>({nodes_->prefix, nodes_->destination}, {.replace = true});
+  }
+  std::vector<Operation> assigns;
+  assigns.reserve(values.size());
+  {
+    const ScopeGuard after = enter_control_dependencies(graph_, reads);
+    for (const auto& [item, value] : values) assigns.push_back(item->assign(value));
+  }
+  nodes_->restore = dflow::detail::no_op_after(graph_, assigns, {.name = "restore"});
+}
+
+DFLOW_INLINE double Saver::now_seconds() const {
+  return std::chrono::duration<double>(options_.clock->wall_now().time_since_epoch()).count();
+}
+
+DFLOW_INLINE void Saver::read_state(const std::string& directory) {
+  const CheckpointState state = read_checkpoint_state(*options_.files, directory).value_or(CheckpointState{});
+  const bool has_times = state.all_model_checkpoint_timestamps.size() == state.all_model_checkpoint_paths.size();
+  const double last_kept = state.last_preserved_timestamp != 0 ? state.last_preserved_timestamp : now_seconds();
+  std::vector<std::string> paths;
+  std::vector<double> times;
+  for (std::size_t i = 0; i < state.all_model_checkpoint_paths.size(); ++i) {
+    std::string path = join_path(directory, state.all_model_checkpoint_paths[i]);
+    if (!options_.files->exists(checkpoint_index_path(path))) continue;
+    paths.push_back(std::move(path));
+    times.push_back(has_times ? state.all_model_checkpoint_timestamps[i] : last_kept);
+  }
+  directory_ = directory;
+  paths_ = std::move(paths);
+  times_ = std::move(times);
+  due_.clear();
+  last_kept_ = last_kept;
+  may_have_leftovers_ = true;
+}
+
+DFLOW_INLINE void Saver::write_state() const {
+  CheckpointState state;
+  state.model_checkpoint_path = detail::file_name(paths_.back());
+  state.all_model_checkpoint_paths.reserve(paths_.size());
+  for (const std::string& path : paths_) {
+    const bool is_here = parent_directory(path) == directory_;
+    state.all_model_checkpoint_paths.push_back(is_here ? detail::file_name(path) : path);
+  }
+  state.all_model_checkpoint_timestamps = times_;
+  state.last_preserved_timestamp = last_kept_;
+  options_.files->create_directories(directory_);
+  options_.files->write_file_atomically(checkpoint_state_path(directory_), state.to_text());
+}
+
+DFLOW_INLINE void Saver::note_saved(const std::string& path) {
+  if (const auto at = std::find(paths_.begin(), paths_.end(), path); at != paths_.end()) {
+    times_.erase(times_.begin() + (at - paths_.begin()));
+    paths_.erase(at);
+  }
+  std::erase(due_, path);
+  paths_.push_back(path);
+  times_.push_back(now_seconds());
+  while (options_.max_to_keep > 0 && paths_.size() > static_cast<std::size_t>(options_.max_to_keep)) {
+    if (options_.keep_every &&
+        times_.front() - last_kept_ >= std::chrono::duration<double>(*options_.keep_every).count()) {
+      last_kept_ = times_.front();
+    } else {
+      due_.push_back(paths_.front());
+    }
+    paths_.erase(paths_.begin());
+    times_.erase(times_.begin());
+  }
+}
+
+DFLOW_INLINE void Saver::remove_what_is_due() noexcept {
+  for (const std::string& path : due_) {
+    try {
+      remove_checkpoint(*options_.files, path);
+    } catch (...) {  // what cannot be removed stays
+    }
+  }
+  due_.clear();
+}
+
+DFLOW_INLINE void Saver::remove_leftovers(const std::string& prefix) noexcept {
+  try {
+    const std::string base = detail::file_name(prefix);
+    std::map<std::string, std::optional<std::set<std::string>>> used;
+    for (const std::string& file : options_.files->list_directory(directory_)) {
+      const std::string stem = detail::saved_stem(file, base);
+      if (stem.empty()) continue;
+      const auto [at, is_new] = used.try_emplace(stem);
+      if (is_new) at->second = detail::data_files_of(*options_.files, join_path(directory_, stem));
+      if (at->second && !at->second->contains(file)) {
+        detail::remove_if_possible(*options_.files, join_path(directory_, file));
+      }
+    }
+    may_have_leftovers_ = false;
+  } catch (...) {  // the next save tries again
+  }
+}
+
+/// Of a save that has failed; they stay where the checkpoint has become one of them nevertheless.
+DFLOW_INLINE void Saver::remove_shards(const std::string& shard_prefix, const std::string& path) noexcept {
+  may_have_leftovers_ = true;
+  try {
+    const auto used = detail::data_files_of(*options_.files, path);
+    if (!used) return;
+    const std::string start = detail::file_name(shard_prefix) + ".";
+    for (const std::string& file : options_.files->list_directory(directory_)) {
+      if (file.starts_with(start) && !used->contains(file)) {
+        detail::remove_if_possible(*options_.files, join_path(directory_, file));
+      }
+    }
+  } catch (...) {  // the next save removes them
+  }
+}
+
+DFLOW_INLINE std::string Saver::save(Session& session, const std::string& prefix, std::optional<std::int64_t> step) {
+  if (detail::file_name(prefix).empty()) throw_error(invalid_argument("a checkpoint needs a name"));
+  std::string path = step ? str_cat(prefix, "-", *step) : prefix;
+  if (const std::string directory = parent_directory(path); directory != directory_) read_state(directory);
+  // Files of a name of their own: what an interrupted save left behind never becomes part of this one.
+  const std::string shards = str_cat(path, detail::save_mark, detail::hex_of(system_seed()));
+  try {
+    session.run({{nodes_->prefix, shards}, {nodes_->destination, path}}, nodes_->save);
+  } catch (...) {
+    remove_shards(shards, path);
+    throw;
+  }
+  note_saved(path);
+  write_state();
+  remove_what_is_due();
+  if (may_have_leftovers_) remove_leftovers(prefix);
+  return path;
+}
+
+DFLOW_INLINE std::optional<std::string> Saver::latest(const std::string& directory) const {
+  return latest_checkpoint(*options_.files, directory);
+}
+
+DFLOW_INLINE void Saver::restore(Session& session, const std::string& path) {
+  session.run({{nodes_->prefix, path}}, nodes_->restore);
+}
+
+}  // namespace dflow::train

@@ -1,0 +1,61 @@
+#include <dflow/train/saving/checkpoint_state.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/base/files/memory_file_system.hpp>
+
+#include <string>
+#include <vector>
+
+namespace df = dflow;
+using df::train::CheckpointState;
+
+TEST_CASE("the state of checkpoints is written as TensorFlow writes it, and read back") {
+  CheckpointState state;
+  state.model_checkpoint_path = "m-200";
+  state.all_model_checkpoint_paths = {"m-100", "m-200"};
+  CHECK(state.to_text() ==
+        "model_checkpoint_path: \"m-200\"\n"
+        "all_model_checkpoint_paths: \"m-100\"\n"
+        "all_model_checkpoint_paths: \"m-200\"\n");
+  state.all_model_checkpoint_timestamps = {1700000000.25, 1700000001.5};
+  state.last_preserved_timestamp = 1699999999.125;
+  CHECK(CheckpointState::parse(state.to_text()) == state);
+  state.model_checkpoint_path = "a \"quoted\"\\name\nin two lines\x01";
+  CHECK(CheckpointState::parse(state.to_text()) == state);
+}
+
+TEST_CASE("fields that nobody knows, comments and blanks are passed over, and damage is named") {
+  const CheckpointState state = CheckpointState::parse(
+      "# of another program\r\n\n  model_checkpoint_path :  \"a\\tb\\101\"  \nsome_new_field: 7\n");
+  CHECK(state.model_checkpoint_path == "a\tbA");
+  for (const std::string line :
+       {"model_checkpoint_path", "model_checkpoint_path: m", "model_checkpoint_path: \"m",
+        "model_checkpoint_path: \"m\\\"", "model_checkpoint_path: \"m\" \"n\"", "model_checkpoint_path: \"\\777\"",
+        "last_preserved_timestamp: soon", "all_model_checkpoint_timestamps: inf"}) {
+    const df::Status status = status_of([&] { return CheckpointState::parse(line); });
+    CHECK(status.code() == df::Code::data_loss);
+    CHECK(mentions(status, line));
+  }
+}
+
+TEST_CASE("the latest checkpoint is the newest one named that is there") {
+  df::MemoryFileSystem files;
+  CHECK(!df::train::latest_checkpoint(files, "/d"));
+  files.create_directories("/d");
+  CHECK(!df::train::latest_checkpoint(files, "/d"));
+  files.write_file_atomically("/d/checkpoint",
+                              "model_checkpoint_path: \"m-3\"\nall_model_checkpoint_paths: \"/e/m-1\"\n"
+                              "all_model_checkpoint_paths: \"m-2\"\nall_model_checkpoint_paths: \"m-3\"\n");
+  CHECK(!df::train::latest_checkpoint(files, "/d"));
+  files.create_directories("/e");
+  files.write_file_atomically("/e/m-1.index", "");
+  CHECK(df::train::latest_checkpoint(files, "/d").value() == "/e/m-1");
+  files.write_file_atomically("/d/m-2.index", "");
+  CHECK(df::train::latest_checkpoint(files, "/d").value() == "/d/m-2");
+  files.write_file_atomically("/d/m-3.index", "");
+  CHECK(df::train::latest_checkpoint(files, "/d").value() == "/d/m-3");
+  files.write_file_atomically("/d/checkpoint", "?");
+  CHECK(code_of([&] { return df::train::latest_checkpoint(files, "/d"); }) == df::Code::data_loss);
+}
