@@ -11,6 +11,7 @@
 #include <dflow/train/replica_device.ipp>
 #include <dflow/train/saving/checkpoint_state.ipp>
 #include <dflow/train/saving/saver.ipp>
+#include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/schedules.ipp>
 #include <dflow/train/supervisor.ipp>
 #include <dflow/train/sync_replicas.ipp>

@@ -3,12 +3,19 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/graph/graph.hpp>
+#include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
+#include <dflow/train/saving/saver.hpp>
+#include <dflow/train/saving/termination_signal.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
+#include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 namespace dflow::train {
@@ -17,10 +24,28 @@ namespace dflow::train {
 struct SupervisorOptions {
   /// What each session is made with; its target is the cluster's.
   SessionOptions session = {};
-  /// The one replica that initialises and restores; the others wait until it has.
+  /// The one replica that initialises, restores and saves; the others wait until it has.
   bool is_chief = true;
-  /// Sets variables to what was saved last, and says whether there was something; null: nothing is ever saved. Called
-  /// by the chief, when it begins and whenever variables were lost.
+  /// Where the chief saves, and restores the latest checkpoint from; "": nothing is saved. It needs a `global_step`.
+  std::string checkpoint_dir = {};
+  /// Checkpoints are "DIR/NAME-STEP".
+  std::string checkpoint_name = "model";
+  /// What saves and restores; null: one of all variables and random streams that the graph has now.
+  std::shared_ptr<Saver> saver = nullptr;
+  /// How that one does.
+  SaverOptions saver_options = {};
+  /// The number of the step, that checkpoints are named after.
+  std::optional<Variable<std::int64_t>> global_step = {};
+  /// Saves after a body that ends when so much time has passed since the last save began.
+  std::optional<Duration> save_every = {};
+  /// Saves after a body that takes the global step so far since the last save; reads it after each body. 0: never.
+  std::int64_t save_every_steps = 0;
+  /// Notes SIGTERM instead of ending the process: the body that runs is the last, and what it has trained is saved.
+  bool save_on_sigterm = false;
+  /// Told why a save did not succeed, after which training goes on; null: a line on standard error.
+  std::function<void(const Status&)> on_save_error = nullptr;
+  /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
+  /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
   /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block.
   std::function<void(Session&)> begin = nullptr;
@@ -39,18 +64,28 @@ struct SupervisorOptions {
 /// for that elsewhere, and does so again when a task was lost, so that a training loop goes on by itself.
 ///
 /// ```cpp
-/// df::train::Supervisor supervisor(graph, {.session = {.target = server.target()}, .is_chief = cluster.is_chief()});
-/// while (step_number < steps)
+/// df::train::Supervisor supervisor(graph, {.session = {.target = server.target()},
+///                                          .is_chief = cluster.is_chief(),
+///                                          .checkpoint_dir = "/models/digits",
+///                                          .global_step = step,
+///                                          .save_every = std::chrono::minutes(10),
+///                                          .save_on_sigterm = true});
+/// while (!supervisor.should_stop())
 ///   loss = supervisor.run([&](df::Session& session) { return session.run(next_batch(), loss, train).scalar(); });
 /// ```
 /// A body that was interrupted is called again from its beginning: whether what it ran took effect is not known.
 ///
+/// The latest checkpoint is restored when the chief begins and whenever variables were lost. Other replicas see the
+/// variables only when all have been restored, if the supervisor made the saver itself.
+///
 /// Thread safety: one thread at a time. All functions block.
 /// Errors: those of the body but for lost tasks (Unavailable, Aborted); DeadlineExceeded when the model is not ready in
-/// `ready_timeout`, with what was wrong last.
+/// `ready_timeout`, with what was wrong last; those of `Saver::restore`; Cancelled when SIGTERM comes before it is
+/// ready.
 class Supervisor {
  public:
-  /// Takes the variables that the graph has now: it adds the nodes that tell and initialise them.
+  /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
+  /// Errors: InvalidArgument for a `checkpoint_dir` without a `global_step`, and for fewer than no steps.
   explicit Supervisor(Graph& graph, SupervisorOptions options = {});
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
@@ -58,13 +93,20 @@ class Supervisor {
 
   /// One in which all variables have values.
   Session& session();
-  /// Calls `body(session)`, until no task is lost meanwhile, and returns what it returns.
+  /// Calls `body(session)`, until no task is lost meanwhile, and returns what it returns. Then saves, if that is due.
   template <class Body>
   auto run(Body&& body) {
     for (;;) {
       Session& ready = session();
       try {
-        return body(ready);
+        if constexpr (std::is_void_v<decltype(body(ready))>) {
+          body(ready);
+          return save_if_due();
+        } else {
+          auto result = body(ready);
+          save_if_due();
+          return result;
+        }
       } catch (const Error& error) {
         lose_session(error);
       }
@@ -73,6 +115,11 @@ class Supervisor {
   /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes. Elsewhere, and where
   /// there is no such thing, it returns at once.
   void wait_for_lead();
+  /// Saves now, in the chief, and returns the path. Errors: those of `Saver::save`; FailedPrecondition without a
+  /// `checkpoint_dir` and in another replica.
+  std::string save();
+  /// SIGTERM has come (`save_on_sigterm`): the loop is to end.
+  bool should_stop() const noexcept;
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }
 
@@ -80,6 +127,12 @@ class Supervisor {
   /// Throws what is no loss of a task.
   void lose_session(const Error& error);
   bool make_ready(Session& session);
+  void initialize_or_restore(Session& session, bool is_ready);
+  bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
+  /// Never throws: the body's result counts.
+  void save_if_due() noexcept;
+  bool is_save_due(Session& session);
+  std::string save_to(Session& session);
   void pause() const;
   void start_lead();
   void stop_lead();
@@ -89,10 +142,15 @@ class Supervisor {
   SupervisorOptions options_;
   Output<bool> is_initialized_;
   Operation initialize_;
+  bool has_own_saver_ = false;
+  std::unique_ptr<TerminationSignal> termination_;
   std::unique_ptr<Session> session_;
   struct Lead;
   std::unique_ptr<Lead> lead_;
   bool has_begun_ = false;
+  bool has_saved_last_ = false;  ///< after the signal
+  Clock::time_point last_save_{};
+  std::int64_t last_saved_step_ = 0;
   int num_recoveries_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/train/supervisor.hpp>
 
+#include <cstdio>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -18,27 +19,47 @@ DFLOW_INLINE bool is_lost_task(const Status& status) noexcept {
   return status.code() == Code::unavailable || status.code() == Code::aborted;
 }
 
+DFLOW_INLINE void report_save_error(const std::function<void(const Status&)>& report, const Status& status) noexcept {
+  try {
+    if (report) return report(status);
+    const std::string line = str_cat("dflow: a checkpoint could not be saved: ", status.to_string(), "\n");
+    std::fputs(line.c_str(), stderr);
+  } catch (...) {  // who is told may not fail the training
+  }
+}
+
 }  // namespace detail
 
 DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options)
     : graph_(graph), options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
-  GraphStore& store = *graph.store();
-  const ScopeGuard names = enter_name_scope(store, "supervisor");
-  AnyOutput all;
-  for (const AnyVariable& variable : global_variables(graph)) {
-    const AnyOutput one = variable.is_initialized();
-    all = all.is_valid() ? build<LogicalAnd>({all, one}) : one;
+  if (options_.save_every_steps < 0) {
+    throw_error(invalid_argument(str_cat("Supervisor: to save every ", options_.save_every_steps, " steps")));
   }
-  if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
-  initialize_ = initialize_variables(graph);
+  if (!options_.checkpoint_dir.empty() && !options_.global_step) {
+    throw_error(invalid_argument("Supervisor: checkpoints are named after the global step, and there is none"));
+  }
+  GraphStore& store = *graph.store();
+  {
+    const ScopeGuard names = enter_name_scope(store, "supervisor");
+    AnyOutput all;
+    for (const AnyVariable& variable : global_variables(graph)) {
+      const AnyOutput one = variable.is_initialized();
+      all = all.is_valid() ? build<LogicalAnd>({all, one}) : one;
+    }
+    if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
+    initialize_ = initialize_variables(graph);
+  }
+  has_own_saver_ = saves() && options_.saver == nullptr;
+  if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options);
+  if (options_.save_on_sigterm) termination_ = std::make_unique<TerminationSignal>();
+  last_save_ = options_.clock->now();
 }
 
 /// The thread of `SupervisorOptions::lead`. It uses the session, which goes later.
 struct Supervisor::Lead {
   std::mutex mutex;
   Status status;  ///< what it ended with
-  bool has_ended = false;
   PoolEvent ended;
   std::jthread thread;
 };
@@ -58,13 +79,18 @@ DFLOW_INLINE void Supervisor::start_lead() {
     {
       const std::lock_guard lock(lead->mutex);
       lead->status = std::move(status);
-      lead->has_ended = true;
     }
     lead->ended.set();
   });
 }
 
-DFLOW_INLINE void Supervisor::stop_lead() { lead_ = nullptr; }
+/// A lead that has failed may have left an update half done: what was saved last counts then.
+DFLOW_INLINE void Supervisor::stop_lead() {
+  if (lead_ == nullptr) return;
+  lead_->thread = {};  // requests stop, and joins
+  if (!lead_status().ok()) has_begun_ = false;
+  lead_ = nullptr;
+}
 
 DFLOW_INLINE Status Supervisor::lead_status() const {
   if (lead_ == nullptr) return {};
@@ -89,12 +115,28 @@ DFLOW_INLINE void Supervisor::pause() const {
   passed.wait_blocking();
 }
 
+DFLOW_INLINE bool Supervisor::should_stop() const noexcept {
+  return termination_ != nullptr && termination_->has_come();
+}
+
+DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
+  const bool restores = !is_ready || !has_begun_;
+  std::optional<std::string> latest;
+  if (restores && saves()) latest = options_.saver->latest(options_.checkpoint_dir);
+  // A checkpoint of all variables makes them ready at once; what else was saved may not name all of them.
+  if (!is_ready && !(latest && has_own_saver_)) session.run(initialize_);
+  if (latest) options_.saver->restore(session, *latest);
+  if (restores && options_.restore) options_.restore(session);
+  if (!restores || !saves()) return;
+  last_saved_step_ = session.run(*options_.global_step).scalar();
+  last_save_ = options_.clock->now();
+}
+
 /// False if somebody else is to do it, and has not yet.
 DFLOW_INLINE bool Supervisor::make_ready(Session& session) {
   const bool is_ready = !is_initialized_.is_valid() || session.run(is_initialized_).scalar();
   if (!options_.is_chief) return is_ready;
-  if (!is_ready) session.run(initialize_);  // what was saved may not name all of them
-  if ((!is_ready || !has_begun_) && options_.restore) options_.restore(session);
+  initialize_or_restore(session, is_ready);
   return true;
 }
 
@@ -102,18 +144,23 @@ DFLOW_INLINE Session& Supervisor::session() {
   if (const Status failed = lead_status(); !failed.ok()) lose_session(Error(failed));
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
+  const auto require_going_on = [this] {
+    if (should_stop()) throw_error(cancelled("SIGTERM has come before the model was ready"));
+  };
   Status last = unavailable("the variables have not been initialised");
   for (; options_.clock->now() < deadline; pause()) {
+    require_going_on();
     try {
       auto made = std::make_unique<Session>(graph_, options_.session);
       while (!make_ready(*made)) {
         if (options_.clock->now() >= deadline) throw_error(unavailable("the chief has not initialised the variables"));
+        require_going_on();
         pause();
       }
       session_ = std::move(made);
+      has_begun_ = true;
       start_lead();
       if (options_.begin) options_.begin(*session_);
-      has_begun_ = true;
       return *session_;
     } catch (const Error& error) {
       stop_lead();
@@ -130,6 +177,39 @@ DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
   stop_lead();
   session_ = nullptr;
   ++num_recoveries_;
+}
+
+DFLOW_INLINE std::string Supervisor::save_to(Session& session) {
+  last_save_ = options_.clock->now();
+  const std::int64_t step = session.run(*options_.global_step).scalar();
+  last_saved_step_ = step;
+  return options_.saver->save(session, join_path(options_.checkpoint_dir, options_.checkpoint_name), step);
+}
+
+DFLOW_INLINE std::string Supervisor::save() {
+  if (!saves()) throw_error(failed_precondition("Supervisor: only the chief saves, where it has a checkpoint_dir"));
+  return save_to(session());
+}
+
+DFLOW_INLINE bool Supervisor::is_save_due(Session& session) {
+  if (should_stop()) return !std::exchange(has_saved_last_, true);
+  if (options_.save_every && options_.clock->now() - last_save_ >= *options_.save_every) return true;
+  return options_.save_every_steps > 0 &&
+         session.run(*options_.global_step).scalar() - last_saved_step_ >= options_.save_every_steps;
+}
+
+DFLOW_INLINE void Supervisor::save_if_due() noexcept {
+  if (!saves() || session_ == nullptr) return;
+  try {
+    if (is_save_due(*session_)) save_to(*session_);
+  } catch (...) {
+    const Status status = status_of_current_exception();
+    detail::report_save_error(options_.on_save_error, status);
+    if (!detail::is_lost_task(status)) return;
+    stop_lead();
+    session_ = nullptr;
+    ++num_recoveries_;
+  }
 }
 
 }  // namespace dflow::train

@@ -1,0 +1,215 @@
+#include <dflow/train/supervisor.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+
+#include <signal.h>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+/// A step that counts, on a device with files in memory; options of a supervisor that saves there.
+struct CountedTraining {
+  explicit CountedTraining(std::shared_ptr<df::MemoryFileSystem> seen) : files(std::move(seen)) {
+    df::set_device_files(device->context(), files);
+  }
+
+  df::train::SupervisorOptions options() {
+    return {.session = {.devices = {device}},
+            .checkpoint_dir = "/d",
+            .saver_options = {.files = files, .clock = clock},
+            .global_step = step,
+            .on_save_error = [this](const df::Status& status) { errors.push_back(status); },
+            .clock = clock};
+  }
+  void train(df::train::Supervisor& supervisor, int count = 1) {
+    for (int i = 0; i < count; ++i) supervisor.run([&](df::Session& session) { session.run(bump); });
+  }
+  std::int64_t latest() const {
+    const std::optional<std::string> path = df::train::latest_checkpoint(*files, "/d");
+    return path ? df::CheckpointReader(*files, *path).read("global_step").span<std::int64_t>()[0] : -1;
+  }
+
+  std::shared_ptr<df::MemoryFileSystem> files;
+  std::shared_ptr<df::VirtualClock> clock = std::make_shared<df::VirtualClock>();
+  std::shared_ptr<df::Device> device =
+      std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{.pool = std::make_shared<df::InlinePool>()});
+  df::Graph graph;
+  df::Variable<std::int64_t> step{graph, 0, {.name = "global_step", .trainable = false}};
+  df::Operation bump = step.assign_add(1);
+  std::vector<df::Status> errors;
+};
+
+}  // namespace
+
+TEST_CASE("a supervisor saves every so many steps, and another one begins where it has saved last") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  {
+    CountedTraining training(files);
+    df::train::SupervisorOptions options = training.options();
+    options.save_every_steps = 3;
+    df::train::Supervisor supervisor(training.graph, options);
+    training.train(supervisor, 2);
+    CHECK(training.latest() == -1);
+    training.train(supervisor, 6);
+    CHECK(training.latest() == 6);
+    CHECK(supervisor.save() == "/d/model-8");
+    CHECK(training.latest() == 8);
+  }
+  CountedTraining training(files);
+  df::train::SupervisorOptions options = training.options();
+  options.save_every_steps = 3;
+  df::train::Supervisor supervisor(training.graph, options);
+  CHECK(supervisor.session().run(training.step).scalar() == 8);
+  training.train(supervisor, 2);
+  CHECK(training.latest() == 8);
+  training.train(supervisor, 1);
+  CHECK(training.latest() == 11);
+}
+
+TEST_CASE("a supervisor saves when the time has come") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::SupervisorOptions options = training.options();
+  options.save_every = std::chrono::minutes(10);
+  df::train::Supervisor supervisor(training.graph, options);
+  training.train(supervisor, 3);
+  CHECK(training.latest() == -1);
+  training.clock->advance(std::chrono::minutes(10));
+  training.train(supervisor, 2);
+  CHECK(training.latest() == 4);
+  training.clock->advance(std::chrono::minutes(9));
+  training.train(supervisor, 1);
+  CHECK(training.latest() == 4);
+  training.clock->advance(std::chrono::minutes(1));
+  CHECK(supervisor.run([&](df::Session& session) { return session.run(training.step).scalar(); }) == 6);
+  CHECK(training.latest() == 6);
+}
+
+TEST_CASE("a supervisor reports a full disk, and training goes on") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::SupervisorOptions options = training.options();
+  options.save_every_steps = 1;
+  df::train::Supervisor supervisor(training.graph, options);
+  training.train(supervisor, 1);
+  training.files->fail_change(3, df::resource_exhausted("the disk is full"), true);
+  training.train(supervisor, 2);
+  training.files->fail_change(0, df::Status());
+  REQUIRE(training.errors.size() == 2);
+  for (const df::Status& status : training.errors) {
+    CHECK(status.code() == df::Code::resource_exhausted);
+    CHECK(mentions(status, "the disk is full"));
+  }
+  CHECK(training.latest() == 1);
+  CHECK(supervisor.num_recoveries() == 0);
+  training.train(supervisor, 1);
+  CHECK(training.latest() == 4);
+}
+
+TEST_CASE("a body that throws something of its own is not called again, and nothing is saved after it") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::SupervisorOptions options = training.options();
+  options.save_every_steps = 1;
+  df::train::Supervisor supervisor(training.graph, options);
+  int calls = 0;
+  CHECK(code_of([&] {
+          supervisor.run([&](df::Session&) {
+            ++calls;
+            df::throw_error(df::out_of_range("no more data"));
+          });
+        }) == df::Code::out_of_range);
+  CHECK(calls == 1);
+  CHECK(training.latest() == -1);
+}
+
+TEST_CASE("after SIGTERM the body that runs is the last, and what it has trained is saved") {
+  struct sigaction ignore {
+  }, before{}, now{};
+  ignore.sa_handler = SIG_IGN;
+  REQUIRE(::sigaction(SIGTERM, &ignore, &before) == 0);
+  for (int round = 0; round < 3; ++round) {
+    CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+    df::train::SupervisorOptions options = training.options();
+    options.save_on_sigterm = true;
+    {
+      df::train::Supervisor supervisor(training.graph, options);
+      int bodies = 0;
+      while (!supervisor.should_stop()) {
+        supervisor.run([&](df::Session& session) {
+          session.run(training.bump);
+          if (++bodies == 5) ::raise(SIGTERM);
+        });
+      }
+      CHECK(bodies == 5);
+      CHECK(training.latest() == 5);
+      training.train(supervisor, 1);  // it has been saved for the last time
+      CHECK(training.latest() == 5);
+      df::train::Supervisor late(training.graph, {.save_on_sigterm = true});
+      CHECK(!late.should_stop());
+    }
+    REQUIRE(::sigaction(SIGTERM, nullptr, &now) == 0);
+    CHECK(now.sa_handler == SIG_IGN);
+  }
+  // Without the option nothing is installed.
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::Supervisor supervisor(training.graph, training.options());
+  REQUIRE(::sigaction(SIGTERM, nullptr, &now) == 0);
+  CHECK(now.sa_handler == SIG_IGN);
+  CHECK(!supervisor.should_stop());
+  ::sigaction(SIGTERM, &before, nullptr);
+}
+
+TEST_CASE("SIGTERM ends the wait for a model that is not ready") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  struct sigaction before {};
+  REQUIRE(::sigaction(SIGTERM, nullptr, &before) == 0);
+  df::train::Supervisor supervisor(
+      training.graph, {.session = {.devices = {training.device}}, .is_chief = false, .save_on_sigterm = true});
+  ::raise(SIGTERM);
+  CHECK(code_of([&] { supervisor.session(); }) == df::Code::cancelled);
+}
+
+TEST_CASE("what a supervisor that saves is given is checked") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::SupervisorOptions options = training.options();
+  options.global_step.reset();
+  CHECK(code_of([&] { df::train::Supervisor supervisor(training.graph, options); }) == df::Code::invalid_argument);
+  options = training.options();
+  options.save_every_steps = -1;
+  CHECK(code_of([&] { df::train::Supervisor supervisor(training.graph, options); }) == df::Code::invalid_argument);
+  df::train::Supervisor without(training.graph, {.session = {.devices = {training.device}}});
+  CHECK(code_of([&] { without.save(); }) == df::Code::failed_precondition);
+  options = training.options();
+  options.is_chief = false;
+  df::train::Supervisor worker(training.graph, options);
+  CHECK(code_of([&] { worker.save(); }) == df::Code::failed_precondition);
+}
+
+TEST_CASE("a checkpoint that is damaged is named, not passed over") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  {
+    CountedTraining training(files);
+    df::train::Supervisor supervisor(training.graph, training.options());
+    training.train(supervisor, 1);
+    supervisor.save();
+  }
+  files->write_file_atomically("/d/model-1.index", "?");
+  CountedTraining training(files);
+  df::train::Supervisor supervisor(training.graph, training.options());
+  const df::Status status = status_of([&] { return supervisor.session().run(training.step); });
+  CHECK(status.code() == df::Code::data_loss);
+  CHECK(mentions(status, "/d/model-1.index"));
+}
