@@ -3,10 +3,12 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
 
+#include <stdlib.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -183,6 +185,53 @@ void fed_training() {
   require(thinned.shape() == whole.shape(), "training as a fed edge");
 }
 
+void checkpoints(const std::string& folder) {
+  df::Graph graph({.seed = 1});
+  df::Variable<std::int64_t> step(graph, 0, {.name = "global_step", .trainable = false});
+  auto x = df::constant(graph, df::Tensor<float>::full({4, 8}, 0.5f));
+  auto loss = df::reduce_mean(df::square(df::dense(df::dropout(x, 0.5f), 2) - 1.0f));
+  auto train = df::train::Adam(0.1f).minimize(loss, {.global_step = step});
+  {
+    // [checkpoints]
+    df::train::Saver saver(graph);  // when the model is built, the optimizer's variables too
+    df::Session session(graph);
+    if (auto latest = df::train::latest_checkpoint(folder)) {
+      saver.restore(session, *latest);
+    } else {
+      session.run(df::initialize_variables(graph));
+    }
+    for (std::int64_t n = session.run(step).scalar(); n < 20; ++n) {
+      session.run(train);
+      if (n % 5 == 4) saver.save(session, folder + "/digits", n + 1);  // digits-5, digits-10, ...
+    }
+    // [checkpoints]
+    require(saver.checkpoints().size() == 4, "checkpoints");
+
+    // [renamed]
+    df::Graph other;
+    df::Variable<float> weights(other, df::Tensor<float>::zeros({8, 2}), {.name = "weights"});
+    df::train::Saver of_weights(other, {{"dense/kernel", weights.any_variable()}});  // name in the file, variable
+    df::Session second(other);
+    of_weights.restore(second, folder + "/digits-20");
+    // [renamed]
+    require(df::bitwise_equal(second.run(weights), session.run(graph.output("dense/kernel/read"))), "renamed");
+  }
+  // [supervised]
+  df::train::Supervisor supervisor(
+      graph,
+      {.checkpoint_dir = folder, .global_step = step, .save_every = std::chrono::minutes(10), .save_on_sigterm = true});
+  std::int64_t n = 0;
+  while (!supervisor.should_stop() && n < 40) {
+    n = supervisor.run([&](df::Session& session) {
+      session.run(train);
+      return session.run(step).scalar();
+    });
+  }
+  supervisor.save();
+  // [supervised]
+  require(df::train::latest_checkpoint(folder) == folder + "/model-40", "a supervisor goes on from the latest");
+}
+
 }  // namespace
 
 int main() {
@@ -190,6 +239,10 @@ int main() {
     functions();
     training();
     fed_training();
+    std::string folder = (std::filesystem::temp_directory_path() / "dflow_training_XXXXXX").string();
+    require(::mkdtemp(folder.data()) != nullptr, "a folder of its own");
+    checkpoints(folder);
+    std::filesystem::remove_all(folder);
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());
     return 1;
