@@ -164,3 +164,34 @@ TEST_CASE("a chief restores what a parameter server has lost, and a worker goes 
     CHECK(worker_supervisor.run(step_of(worker)) == 5);
   }
 }
+
+TEST_CASE("a parameter server that is lost between a step and its save costs that save, not the step's result") {
+  SavingCluster cluster;
+  ReplicaModel chief(cluster, 0);
+  std::vector<df::Status> errors;
+  df::train::Supervisor supervisor(chief.graph,
+                                   {.session = {.target = cluster.cluster.server("worker", 0).target({"/job:ps"})},
+                                    .checkpoint_dir = "/models",
+                                    .saver_options = {.files = cluster.files},
+                                    .global_step = chief.step,
+                                    .save_every_steps = 1,
+                                    .on_save_error = [&](const df::Status& status) { errors.push_back(status); },
+                                    .ready_timeout = std::chrono::minutes(1),
+                                    .poll_interval = std::chrono::milliseconds(1)});
+  supervisor.run([&](df::Session& session) { chief.run(session, 1); });
+  CHECK(df::train::latest_checkpoint(*cluster.files, "/models") == "/models/model-1");
+  int calls = 0;
+  const std::int64_t step = supervisor.run([&](df::Session& session) {
+    chief.run(session, 1);
+    const std::int64_t number = session.run(*chief.step).scalar();
+    cluster.cluster.stop("ps", 0);
+    ++calls;
+    return number;
+  });
+  CHECK(step == 2);
+  CHECK(calls == 1);
+  CHECK(errors.size() == 1);
+  CHECK(supervisor.num_recoveries() == 1);
+  cluster.give_files(cluster.cluster.start("ps", 0));
+  CHECK(supervisor.run([&](df::Session& session) { return session.run(*chief.step).scalar(); }) == 1);
+}

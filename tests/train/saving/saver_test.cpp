@@ -112,12 +112,11 @@ TEST_CASE("a run that was saved and restored elsewhere goes on as if it had not 
   for (const std::uint64_t seed : {5u, 0u}) {
     const auto files = std::make_shared<df::MemoryFileSystem>();
     constexpr int n = 7;
-    const Perceptron model(seed);
+    Perceptron model(seed);
     const df::train::SaverOptions options{.files = files};
     // The undisturbed run saves as well, which must change nothing.
-    df::Graph& graph = const_cast<df::Graph&>(model.graph);
-    df::train::Saver saver(graph, options);
-    df::Session session = fresh_session(graph, files);
+    df::train::Saver saver(model.graph, options);
+    df::Session session = fresh_session(model.graph, files);
     session.run(model.initialize);
     model.run(session, n);
     CHECK(saver.save(session, "/models/m", n) == "/models/m-7");

@@ -40,8 +40,8 @@ struct CheckpointNames {
 };
 
 DFLOW_INLINE CheckpointNames checkpoint_names(const KernelContext& context, std::size_t num_tensors) {
-  const CheckpointNames told{context.input<std::string>(0).scalar(), context.input<std::string>(1).span(),
-                             context.input<std::string>(2).span()};
+  CheckpointNames told{context.input<std::string>(0).scalar(), context.input<std::string>(1).span(),
+                       context.input<std::string>(2).span()};
   if (told.names.size() != num_tensors || told.slices.size() != num_tensors) {
     context.fail(
         str_cat(told.names.size(), " names and ", told.slices.size(), " slices for ", num_tensors, " tensors"));
