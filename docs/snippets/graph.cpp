@@ -217,12 +217,10 @@ void running() {
 
   // [asynchronous]
   std::promise<float> promise;
-  session.run_async(
-      {{x, at}},
-      [&promise](const df::Status& status, const df::Tensor<float>& value) {  // called by another thread
-        promise.set_value(status.ok() ? value.scalar() : -1.0f);
-      },
-      z);
+  session.run_async({{x, at}}, z,
+                    [&promise](const df::Status& status, const df::Tensor<float>& value) {  // called by another thread
+                      promise.set_value(status.ok() ? value.scalar() : -1.0f);
+                    });
   float result = promise.get_future().get();
   // [asynchronous]
   require(result == 14, "run_async");

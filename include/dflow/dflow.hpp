@@ -1,7 +1,8 @@
 #pragma once
 
 /// Everything an application needs to build, differentiate, train, run, read, save and trace typed dataflow graphs: all
-/// that the pages in docs/ use but where they name another header. Nothing inside the library includes this header.
+/// that the pages in docs/ use but where they name another header, on one process or a cluster. It needs none of the
+/// libraries that dflow is built with, unless dflow is used header-only. Nothing inside the library includes this header.
 
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/base/files/file_system.hpp>
@@ -17,6 +18,8 @@
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/net/cluster_spec.hpp>
+#include <dflow/net/server.hpp>
 #include <dflow/op/build.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/ops/ops.hpp>

@@ -49,16 +49,14 @@ class SmallTraining {
   float run_async() {
     auto outcome = std::make_shared<std::promise<float>>();
     std::future<float> future = outcome->get_future();
-    session_->run_async(
-        {{images_, pixels()}, {labels_, classes()}},
-        [outcome](Status status, const Tensor<float>& loss) {
-          if (status.ok()) {
-            outcome->set_value(loss.scalar());
-          } else {
-            outcome->set_exception(std::make_exception_ptr(Error(status)));
-          }
-        },
-        loss_);
+    session_->run_async({{images_, pixels()}, {labels_, classes()}}, loss_,
+                        [outcome](Status status, const Tensor<float>& loss) {
+                          if (status.ok()) {
+                            outcome->set_value(loss.scalar());
+                          } else {
+                            outcome->set_exception(std::make_exception_ptr(Error(status)));
+                          }
+                        });
     return future.get();
   }
 

@@ -304,12 +304,9 @@ TEST_CASE("asynchronous and prepared steps run over tasks, three at once from th
   }
   for (auto& count : wrong) CHECK(count.get() == 0);
   std::promise<float> result;
-  session.run_async(
-      {{x, df::Tensor<float>(2.0f)}},
-      [&](const df::Status& status, const df::Tensor<float>& value) {
-        result.set_value(status.ok() ? value.scalar() : -1);
-      },
-      z);
+  session.run_async({{x, df::Tensor<float>(2.0f)}}, z, [&](const df::Status& status, const df::Tensor<float>& value) {
+    result.set_value(status.ok() ? value.scalar() : -1);
+  });
   CHECK(result.get_future().get() == 7);
 }
 
@@ -360,9 +357,8 @@ TEST_CASE("servers start and stop cleanly, with sessions and steps under way") {
     for (int k = 0; k < 3; ++k) {
       auto promise = std::make_shared<std::promise<void>>();
       ended.push_back(promise->get_future());
-      session.run_async(
-          {{x, df::Tensor<float>(4.0f)}},
-          [promise](const df::Status&, const df::Tensor<float>&) { promise->set_value(); }, y);
+      session.run_async({{x, df::Tensor<float>(4.0f)}}, y,
+                        [promise](const df::Status&, const df::Tensor<float>&) { promise->set_value(); });
     }
     if (i % 2 == 0) cluster.stop("ps", 0);
     for (auto& end : ended) end.get();

@@ -351,12 +351,10 @@ TEST_CASE("asynchronous steps end with their values, and outlive the session and
     for (int i = 0; i < 40; ++i) {
       auto outcome = std::make_shared<std::promise<float>>();
       futures.push_back(outcome->get_future());
-      session.run_async(
-          {{x, Tensor<float>(static_cast<float>(i))}},
-          [outcome](Status status, const Tensor<float>& value) {
-            outcome->set_value(status.ok() ? value.scalar() : -1.0f);
-          },
-          y);
+      session.run_async({{x, Tensor<float>(static_cast<float>(i))}}, y,
+                        [outcome](Status status, const Tensor<float>& value) {
+                          outcome->set_value(status.ok() ? value.scalar() : -1.0f);
+                        });
     }
   }
   for (int i = 0; i < 40; ++i) CHECK(futures[static_cast<std::size_t>(i)].get() == static_cast<float>(2 * i));

@@ -136,18 +136,16 @@ TEST_CASE("an asynchronous run takes a deadline of a clock, a stop token and a t
     Session session(graph, {.ops = async_run_ops, .num_threads = threads, .clock = clock});
     RunMetadata metadata;
     std::promise<Status> traced;
-    session.run_async(
-        {.trace = true}, &metadata, {{x, 1.0f}},
-        [&](Status status, const Tensor<float>&) { traced.set_value(std::move(status)); }, y);
+    session.run_async({.trace = true}, &metadata, {{x, 1.0f}}, y,
+                      [&](Status status, const Tensor<float>&) { traced.set_value(std::move(status)); });
     CHECK(traced.get_future().get().ok());
     REQUIRE(metadata.stats.nodes.size() == 1);
     CHECK(metadata.stats.nodes[0].op == "Mul");
 
     const WithGates opened;
     std::promise<Status> late;
-    session.run_async(
-        {.deadline = std::chrono::seconds(2)}, {{x, 1.0f}},
-        [&](Status status, const Tensor<float>&) { late.set_value(std::move(status)); }, z);
+    session.run_async({.deadline = std::chrono::seconds(2)}, {{x, 1.0f}}, z,
+                      [&](Status status, const Tensor<float>&) { late.set_value(std::move(status)); });
     gates->begun.get_future().wait();
     clock->advance(std::chrono::seconds(1));
     clock->advance(std::chrono::seconds(1));
@@ -188,15 +186,12 @@ TEST_CASE("memory that was lent to an asynchronous step is not written and not k
     const auto lend = [&](std::vector<float>& data, const auto&... what) {
       const WithGates opened;
       std::promise<AnyTensor> ended;
-      session.run_async(
-          {{x, borrow(data, {4})}},
-          [&](const Status& status, const auto&... results) {
-            CHECK(status.ok());
-            AnyTensor last;
-            ((last = results), ...);
-            ended.set_value(last);
-          },
-          what...);
+      session.run_async({{x, borrow(data, {4})}}, what..., [&](const Status& status, const auto&... results) {
+        CHECK(status.ok());
+        AnyTensor last;
+        ((last = results), ...);
+        ended.set_value(last);
+      });
       gates->begun.get_future().wait();
       gates->open();  // the caller's handles to the feed are long gone
       return ended.get_future().get();
@@ -229,17 +224,14 @@ TEST_CASE("a callback may run steps and wait for asynchronous ones", "[session][
       constexpr int callbacks = 8;
       std::vector<std::promise<float>> sums(callbacks);
       for (std::promise<float>& sum : sums) {
-        session.run_async(
-            {{x, 1.0f}},
-            [&](const Status&, const Tensor<float>& first) {
-              float total = first.scalar();
-              for (int i = 0; i < 5; ++i) total += session.run({{x, 1.0f}}, y).scalar();
-              std::promise<float> second;
-              session.run_async(
-                  {{x, 1.0f}}, [&](const Status&, const Tensor<float>& value) { second.set_value(value.scalar()); }, y);
-              sum.set_value(total + second.get_future().get());
-            },
-            y);
+        session.run_async({{x, 1.0f}}, y, [&](const Status&, const Tensor<float>& first) {
+          float total = first.scalar();
+          for (int i = 0; i < 5; ++i) total += session.run({{x, 1.0f}}, y).scalar();
+          std::promise<float> second;
+          session.run_async({{x, 1.0f}}, y,
+                            [&](const Status&, const Tensor<float>& value) { second.set_value(value.scalar()); });
+          sum.set_value(total + second.get_future().get());
+        });
       }
       for (std::promise<float>& sum : sums) CHECK(sum.get_future().get() == 7 * 64);
     }
@@ -279,10 +271,8 @@ TEST_CASE("what a callback throws goes to on_callback_error and the session goes
       throw std::runtime_error("nobody is told of this one");
     };
     Session session(graph, std::move(options));
-    session.run_async(
-        {{x, 1.0f}}, [](const Status&, const Tensor<float>&) { throw Error(data_loss("mine")); }, y);
-    session.run_async(
-        {{x, 1.0f}}, [](const Status&, const Tensor<float>&) { throw std::runtime_error("other"); }, y);
+    session.run_async({{x, 1.0f}}, y, [](const Status&, const Tensor<float>&) { throw Error(data_loss("mine")); });
+    session.run_async({{x, 1.0f}}, y, [](const Status&, const Tensor<float>&) { throw std::runtime_error("other"); });
     CHECK(own.get_future().get().message() == "mine");
     CHECK(foreign.get_future().get().to_string().find("other") != std::string::npos);
     CHECK(session.run({{x, 1.0f}}, y).scalar() == 2);
@@ -303,13 +293,10 @@ TEST_CASE("a callback may let go of the last handle to its session", "[session][
       auto session =
           std::make_unique<Session>(graph, SessionOptions{.num_threads = threads, .num_cpu_devices = devices});
       std::promise<float> value;
-      session->run_async(
-          {{x, 1.0f}},
-          [&](const Status&, const Tensor<float>& result) {
-            session = nullptr;
-            value.set_value(result.scalar());
-          },
-          z);
+      session->run_async({{x, 1.0f}}, z, [&](const Status&, const Tensor<float>& result) {
+        session = nullptr;
+        value.set_value(result.scalar());
+      });
       CHECK(value.get_future().get() == 3);
     }
   }
@@ -323,8 +310,7 @@ TEST_CASE("a session may go while its steps are under way", "[session][async]") 
     const WithGates opened;
     auto session = std::make_unique<Session>(graph, SessionOptions{.ops = async_run_ops, .num_threads = threads});
     std::promise<float> value;
-    session->run_async(
-        {{x, 1.0f}}, [&](const Status&, const Tensor<float>& r) { value.set_value(r.scalar()); }, y);
+    session->run_async({{x, 1.0f}}, y, [&](const Status&, const Tensor<float>& r) { value.set_value(r.scalar()); });
     gates->begun.get_future().wait();
     session = nullptr;
     gates->open();
@@ -341,9 +327,8 @@ TEST_CASE("a deadline may end the last step of a session that is gone", "[sessio
   auto session =
       std::make_unique<Session>(graph, SessionOptions{.ops = async_run_ops, .num_threads = 2, .clock = clock});
   std::promise<Code> code;
-  session->run_async(
-      {.deadline = std::chrono::seconds(1)}, {},
-      [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); }, y);
+  session->run_async({.deadline = std::chrono::seconds(1)}, {}, y,
+                     [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); });
   begun.get_future().wait();
   session = nullptr;
   clock->advance(std::chrono::seconds(1));
@@ -371,9 +356,8 @@ TEST_CASE("a kernel that ends in its own cancellation callback may end the step 
           }
         });
       } else {
-        session.run_async(
-            {.stop = stop.get_token()}, {},
-            [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); }, y);
+        session.run_async({.stop = stop.get_token()}, {}, y,
+                          [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); });
       }
       begun.get_future().wait();
       stop.request_stop();
@@ -393,9 +377,9 @@ TEST_CASE("callbacks run where the caller says, and never on the thread that can
   const auto clock = std::make_shared<VirtualClock>();
   Session session(graph, {.ops = async_run_ops, .num_threads = 2, .clock = clock, .callbacks = callbacks});
   std::promise<bool> is_there;
-  session.run_async(
-      {.deadline = std::chrono::seconds(1)}, {},
-      [&](const Status&, const Tensor<float>&) { is_there.set_value(callbacks->current_thread_is_worker()); }, y);
+  session.run_async({.deadline = std::chrono::seconds(1)}, {}, y, [&](const Status&, const Tensor<float>&) {
+    is_there.set_value(callbacks->current_thread_is_worker());
+  });
   begun.get_future().wait();
   clock->advance(std::chrono::seconds(2));
   CHECK(is_there.get_future().get());
@@ -410,7 +394,7 @@ TEST_CASE("a prepared step that was moved from says so") {
   CHECK(moved(4.0f).scalar() == 8.0f);
   Status status;
   step.run_async(  // NOLINT(bugprone-use-after-move)
-      {}, nullptr, [&](const Status& ended, const Tensor<float>&) { status = ended; }, 4.0f);
+      {}, nullptr, 4.0f, [&](const Status& ended, const Tensor<float>&) { status = ended; });
   CHECK(status.code() == Code::failed_precondition);
   try {
     static_cast<void>(step(4.0f));
@@ -433,17 +417,13 @@ TEST_CASE("a prepared step runs asynchronously with options") {
   {
     Session session(graph, {.ops = async_run_ops, .clock = clock});
     const auto doubled = session.prepare(feeds(x), fetches(x * 2.0f));
-    doubled.run_async(
-        {.trace = true}, &metadata,
-        [&](const Status& status, const Tensor<float>& value) {
-          result.set_value(status.ok() ? value.scalar() : -1.0f);
-        },
-        4.0f);
+    doubled.run_async({.trace = true}, &metadata, 4.0f, [&](const Status& status, const Tensor<float>& value) {
+      result.set_value(status.ok() ? value.scalar() : -1.0f);
+    });
     waits_begun = &begun;
     const auto waits = session.prepare(feeds(x), fetches(y));
-    waits.run_async(
-        {.deadline = std::chrono::seconds(1)}, nullptr,
-        [&](const Status& status, const Tensor<float>&) { ended.set_value(status.code()); }, 1.0f);
+    waits.run_async({.deadline = std::chrono::seconds(1)}, nullptr, 1.0f,
+                    [&](const Status& status, const Tensor<float>&) { ended.set_value(status.code()); });
   }
   begun.get_future().wait();
   clock->advance(std::chrono::seconds(2));

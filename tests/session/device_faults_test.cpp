@@ -184,9 +184,8 @@ TEST_CASE("units of a step run on the widest pool, in whatever order its devices
     for (int i = 0; i < 3; ++i) pool->schedule([gate] { gate.wait(); });
     std::promise<Status> ended;
     session.run_async(
-        {{x, Tensor<float>({2}, {0, 0})}},
-        [&](const Status& status, const Tensor<float>&, const Tensor<float>&) { ended.set_value(status); }, on_proof,
-        on_cpu);
+        {{x, Tensor<float>({2}, {0, 0})}}, on_proof, on_cpu,
+        [&](const Status& status, const Tensor<float>&, const Tensor<float>&) { ended.set_value(status); });
     auto outcome = ended.get_future();
     CHECK(outcome.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
     go.set_value();

@@ -216,13 +216,13 @@ TEST_CASE("an asynchronous run delivers its results or its error") {
   for (const int threads : {1, 2}) {
     Session session(graph, {.ops = session_ops, .num_threads = threads});
     std::promise<float> value;
-    session.run_async(
-        {{x, 2.0f}},
-        [&](const Status& status, const Tensor<float>& r) { value.set_value(status.ok() ? r.scalar() : -1); }, y);
+    session.run_async({{x, 2.0f}}, y, [&](const Status& status, const Tensor<float>& r) {
+      value.set_value(status.ok() ? r.scalar() : -1);
+    });
     CHECK(value.get_future().get() == 3);
     std::promise<Code> code;
-    session.run_async(
-        {{x, -2.0f}}, [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); }, y);
+    session.run_async({{x, -2.0f}}, y,
+                      [&](const Status& status, const Tensor<float>&) { code.set_value(status.code()); });
     CHECK(code.get_future().get() == Code::invalid_argument);
   }
 }
@@ -376,18 +376,16 @@ TEST_CASE("metadata tells of the last call alone, and a trace without it is refu
   CHECK(metadata.stats.nodes.empty());
   trace();
   std::promise<Code> done;
-  session.run_async(
-      {}, &metadata, {{x, 1.0f}}, [&](const Status& status, const Tensor<float>&) { done.set_value(status.code()); },
-      y);
+  session.run_async({}, &metadata, {{x, 1.0f}}, y,
+                    [&](const Status& status, const Tensor<float>&) { done.set_value(status.code()); });
   CHECK(done.get_future().get() == Code::ok);
   CHECK(metadata.stats.nodes.empty());
 
   CHECK(code_of([&] { session.run({.trace = true}, {{x, 1.0f}}, y); }) == Code::invalid_argument);
   CHECK(code_of([&] { step.run({.trace = true}, nullptr, 1.0f); }) == Code::invalid_argument);
   std::promise<Code> refused;
-  session.run_async(
-      {.trace = true}, {{x, 1.0f}},
-      [&](const Status& status, const Tensor<float>&) { refused.set_value(status.code()); }, y);
+  session.run_async({.trace = true}, {{x, 1.0f}}, y,
+                    [&](const Status& status, const Tensor<float>&) { refused.set_value(status.code()); });
   CHECK(refused.get_future().get() == Code::invalid_argument);
 }
 

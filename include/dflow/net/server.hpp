@@ -3,7 +3,6 @@
 #include <dflow/base/duration.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/net/cluster_spec.hpp>
-#include <dflow/session/target.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -18,6 +17,7 @@ namespace dflow {
 class Allocator;
 class Clock;
 class Device;
+class SessionTarget;
 class ThreadPool;
 }  // namespace dflow
 

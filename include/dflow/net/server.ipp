@@ -12,6 +12,7 @@
 #include <dflow/net/server.hpp>
 #include <dflow/net/worker.hpp>
 #include <dflow/runtime/default_devices.hpp>
+#include <dflow/session/target.hpp>
 
 #include <algorithm>
 #include <atomic>

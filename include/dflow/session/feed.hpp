@@ -5,9 +5,11 @@
 
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -42,6 +44,36 @@ struct Feed {
   /// The erased form; element types are compared when the step runs.
   template <std::same_as<AnyOutput> O>
   Feed(const O& edge, const AnyTensor& value) : output(edge), tensor(value) {}
+};
+
+/// The feeds of an asynchronous call: up to 16 in braces, {{images, x}, {labels, y}}, or a vector of any number. It is
+/// no std::initializer_list, because g++ 12 compiles none inside of a `co_await`.
+class BracedFeeds {
+ public:
+  BracedFeeds() = default;
+  BracedFeeds(std::vector<Feed> feeds) : feeds_(std::move(feeds)) {}
+  BracedFeeds(const Feed& f0, const Feed& f1 = none(), const Feed& f2 = none(), const Feed& f3 = none(),
+              const Feed& f4 = none(), const Feed& f5 = none(), const Feed& f6 = none(), const Feed& f7 = none(),
+              const Feed& f8 = none(), const Feed& f9 = none(), const Feed& f10 = none(), const Feed& f11 = none(),
+              const Feed& f12 = none(), const Feed& f13 = none(), const Feed& f14 = none(), const Feed& f15 = none()) {
+    const std::array<const Feed*, 16> given{&f0, &f1, &f2,  &f3,  &f4,  &f5,  &f6,  &f7,
+                                            &f8, &f9, &f10, &f11, &f12, &f13, &f14, &f15};
+    std::size_t count = 1;
+    while (count < given.size() && given[count] != &none()) ++count;
+    feeds_.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) feeds_.push_back(*given[i]);
+  }
+
+  const std::vector<Feed>& feeds() const& noexcept { return feeds_; }
+  std::vector<Feed> feeds() && noexcept { return std::move(feeds_); }
+
+ private:
+  static const Feed& none() {
+    static const Feed feed(AnyOutput{}, AnyTensor{});
+    return feed;
+  }
+
+  std::vector<Feed> feeds_;
 };
 
 namespace detail {

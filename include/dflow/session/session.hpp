@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/unique_function.hpp>
 #include <dflow/graph/graph.hpp>
+#include <dflow/session/async_token.hpp>
 #include <dflow/session/feed.hpp>
 #include <dflow/session/options.hpp>
 
@@ -9,6 +9,9 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
+#include <stop_token>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -110,7 +113,7 @@ class Session {
   void run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                   std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
 
-  using AnyDone = UniqueFunction<void(Status, std::vector<AnyTensor>)>;
+  using AnyDone = detail::AnyDone;
 
   /// Starts a step and returns; `done` is called once with the status and one tensor per fetched edge. It never throws:
   /// what is wrong with the call is delivered like what goes wrong in the step. `metadata`, if given, must live until
@@ -126,21 +129,43 @@ class Session {
     run_async_erased(options, nullptr, feed_list, edges, targets, std::move(done));
   }
 
-  /// `done(Status, results...)`: one `Tensor<T>` per fetched edge, empty after an error.
-  template <class Done, Fetchable... Fs>
-  void run_async(const RunOptions& options, RunMetadata* metadata, std::initializer_list<Feed> feed_list, Done done,
-                 const Fs&... fetch_list) {
-    const detail::FetchLists<Fs...> lists(fetch_list...);
-    run_async_erased(options, metadata, std::span(feed_list.begin(), feed_list.size()), lists.edges, lists.targets,
-                     typed_done<Done, Fs...>(std::move(done)));
+  /// `run_async(feeds, fetches..., done)` starts a step and returns; `done(Status, results...)` gets a `Tensor<T>` for
+  /// each fetched edge, empty after an error. What holds of `run_async_erased` holds of it.
+  ///
+  /// ```cpp
+  /// session.run_async({{x, value}}, loss, [](df::Status status, df::Tensor<float> loss) { ... });
+  /// ```
+  ///
+  /// With <dflow/net/asio.hpp> `done` may be any completion token, which says what is returned. A step that is begun
+  /// later (`co_await`) has its deadline from then on, and needs the graph then, but the session no longer.
+  template <class... FetchesAndDone>
+    requires(sizeof...(FetchesAndDone) > 0)
+  auto run_async(const RunOptions& options, RunMetadata* metadata, BracedFeeds feed_list,
+                 FetchesAndDone&&... fetches_and_done) {
+    return detail::last_first(
+        [&]<class Token, class... Fs>(Token&& token, const Fs&... fetch_list) {
+          static_assert((Fetchable<Fs> && ...),
+                        "run_async(feeds, fetches..., done): what stands between the feeds and the callback is fetched "
+                        "or run, and the callback comes last");
+          return start_async(options, metadata, std::move(feed_list).feeds(), std::forward<Token>(token),
+                             fetch_list...);
+        },
+        std::forward<FetchesAndDone>(fetches_and_done)...);
   }
-  template <class Done, Fetchable... Fs>
-  void run_async(const RunOptions& options, std::initializer_list<Feed> feed_list, Done done, const Fs&... fetch_list) {
-    run_async(options, nullptr, feed_list, std::move(done), fetch_list...);
+  template <class... FetchesAndDone>
+    requires(sizeof...(FetchesAndDone) > 0)
+  auto run_async(const RunOptions& options, BracedFeeds feed_list, FetchesAndDone&&... fetches_and_done) {
+    return run_async(options, nullptr, std::move(feed_list), std::forward<FetchesAndDone>(fetches_and_done)...);
   }
-  template <class Done, Fetchable... Fs>
-  void run_async(std::initializer_list<Feed> feed_list, Done done, const Fs&... fetch_list) {
-    run_async(RunOptions{}, nullptr, feed_list, std::move(done), fetch_list...);
+  template <class... FetchesAndDone>
+    requires(sizeof...(FetchesAndDone) > 0)
+  auto run_async(BracedFeeds feed_list, FetchesAndDone&&... fetches_and_done) {
+    return run_async(RunOptions{}, nullptr, std::move(feed_list), std::forward<FetchesAndDone>(fetches_and_done)...);
+  }
+  template <Fetchable F, class... FetchesAndDone>
+    requires(sizeof...(FetchesAndDone) > 0)
+  auto run_async(const F& first, FetchesAndDone&&... fetches_and_done) {
+    return run_async(RunOptions{}, nullptr, {}, first, std::forward<FetchesAndDone>(fetches_and_done)...);
   }
 
   /// Compiles a step now; calling the result costs a function call and the kernels.
@@ -176,21 +201,28 @@ class Session {
   static void run_compiled_async(State* state, std::shared_ptr<CompiledStep> step, const RunOptions& options,
                                  RunMetadata* metadata, std::vector<AnyTensor> feeds, std::size_t num_results,
                                  AnyDone done);
-  template <class Done, Fetchable... Fs>
-  static AnyDone typed_done(Done done) {
-    return [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
-      tensors.resize(detail::num_edges<Fs...>);
-      deliver<detail::Results<Fs...>>(done, std::move(status), tensors,
-                                      std::make_index_sequence<detail::num_edges<Fs...>>{});
-    };
-  }
+  static void run_shared_async(const std::shared_ptr<State>& state, const RunOptions& options, RunMetadata* metadata,
+                               std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
+                               std::span<const Operation> targets, AnyDone done);
 
-  template <class Tuple, class Done, std::size_t... I>
-  static void deliver(Done& done, Status status, std::vector<AnyTensor>& tensors, std::index_sequence<I...>) {
-    if (status.ok()) {
-      done(std::move(status), std::tuple_element_t<I, Tuple>(std::move(tensors[I]))...);
+  template <class Token, Fetchable... Fs>
+  auto start_async(const RunOptions& options, RunMetadata* metadata, std::vector<Feed> feed_list, Token&& token,
+                   const Fs&... fetch_list) {
+    using Results = detail::Results<Fs...>;
+    using Done = std::decay_t<Token>;
+    const detail::FetchLists<Fs...> lists(fetch_list...);
+    if constexpr (detail::AsyncCallback<Done, Results>) {
+      run_shared_async(state_, options, metadata, feed_list, lists.edges, lists.targets,
+                       detail::typed_done<Results>(Done(std::forward<Token>(token))));
     } else {
-      done(std::move(status), std::tuple_element_t<I, Tuple>()...);
+      return detail::AsyncToken<Done, Results>::initiate(
+          Done(std::forward<Token>(token)), options.stop,
+          [state = state_, options, metadata, feed_list = std::move(feed_list), lists](const std::stop_token& stop,
+                                                                                       AnyDone done) {
+            RunOptions with_stop = options;
+            with_stop.stop = stop;
+            run_shared_async(state, with_stop, metadata, feed_list, lists.edges, lists.targets, std::move(done));
+          });
     }
   }
 
@@ -216,11 +248,31 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
     return detail::unpack<Fs...>(results.data());
   }
 
-  /// Starts the step and returns; `done(Status, results...)` is called once, as that of `Session::run_async`.
-  template <class Done>
-  void run_async(const RunOptions& options, RunMetadata* metadata, Done done, const Tensor<Ts>&... tensors) const {
-    Session::run_compiled_async(session_.get(), step_, options, metadata, {static_cast<const AnyTensor&>(tensors)...},
-                                detail::num_edges<Fs...>, Session::typed_done<Done, Fs...>(std::move(done)));
+  /// `run_async(tensors..., done)` starts the step and returns; `done` is as that of `Session::run_async`.
+  template <class Token>
+  auto run_async(const Tensor<Ts>&... tensors, Token&& done) const {
+    return run_async(RunOptions{}, nullptr, tensors..., std::forward<Token>(done));
+  }
+  template <class Token>
+  auto run_async(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors, Token&& token) const {
+    using Results = detail::Results<Fs...>;
+    using Done = std::decay_t<Token>;
+    if constexpr (detail::AsyncCallback<Done, Results>) {
+      Session::run_compiled_async(session_.get(), step_, options, metadata, {static_cast<const AnyTensor&>(tensors)...},
+                                  std::tuple_size_v<Results>,
+                                  detail::typed_done<Results>(Done(std::forward<Token>(token))));
+    } else {
+      return detail::AsyncToken<Done, Results>::initiate(
+          Done(std::forward<Token>(token)), options.stop,
+          [session = session_, step = step_, options, metadata,
+           feeds = std::vector<AnyTensor>{static_cast<const AnyTensor&>(tensors)...}](const std::stop_token& stop,
+                                                                                      Session::AnyDone done) {
+            RunOptions with_stop = options;
+            with_stop.stop = stop;
+            Session::run_compiled_async(session.get(), step, with_stop, metadata, feeds, std::tuple_size_v<Results>,
+                                        std::move(done));
+          });
+    }
   }
 
  private:

@@ -75,8 +75,15 @@ DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* me
 DFLOW_INLINE void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata,
                                             std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
                                             std::span<const Operation> targets, AnyDone done) {
-  if (state_ == nullptr) return done(failed_precondition("the session was moved from"), {});
-  state_->run_async(options, metadata, feed_list, edges, targets, std::move(done));
+  run_shared_async(state_, options, metadata, feed_list, edges, targets, std::move(done));
+}
+
+DFLOW_INLINE void Session::run_shared_async(const std::shared_ptr<State>& state, const RunOptions& options,
+                                            RunMetadata* metadata, std::span<const Feed> feed_list,
+                                            std::span<const AnyOutput> edges, std::span<const Operation> targets,
+                                            AnyDone done) {
+  if (state == nullptr) return done(failed_precondition("the session was moved from"), {});
+  state->run_async(options, metadata, feed_list, edges, targets, std::move(done));
 }
 
 }  // namespace dflow
