@@ -134,6 +134,9 @@ DFLOW_INLINE Duration Peers::jittered(Duration pause) {
 DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Duration backoff) {
   Clock& clock = *options_.connection.clock;
   const Clock::time_point timeout = clock.after(options_.connect_timeout);
+  // An only attempt has all the time that one may take.
+  const Clock::time_point last =
+      until == Clock::time_point{} ? timeout : std::max(until, clock.after(options_.min_backoff));
   auto stream = std::make_shared<std::unique_ptr<Stream>>();
   auto failed = [self = shared_from_this(), place, until, backoff](Status status) {
     const Clock::time_point next = self->options_.connection.clock->after(self->jittered(backoff));
@@ -149,8 +152,8 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Du
         });
   };
   options_.transport->connect(
-      options_.addresses.at(place.first), std::min(timeout, std::max(until, clock.after(options_.min_backoff))),
-      *stream, [self = shared_from_this(), stream, place, failed = std::move(failed)](Status status) mutable {
+      options_.addresses.at(place.first), std::min(timeout, last), *stream,
+      [self = shared_from_this(), stream, place, failed = std::move(failed)](Status status) mutable {
         if (!status.ok()) return failed(std::move(status));
         ConnectionOptions options = self->options_.connection;
         options.channel = place.second;
