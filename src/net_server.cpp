@@ -1,4 +1,7 @@
 #include <dflow/net/cluster_tasks.ipp>
+#include <dflow/net/inspect/inspect.ipp>
+#include <dflow/net/inspect/task_status.ipp>
+#include <dflow/net/inspect/wait_watch.ipp>
 #include <dflow/net/peers.ipp>
 #include <dflow/net/server.ipp>
 #include <dflow/net/worker.ipp>

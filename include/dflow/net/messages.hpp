@@ -28,6 +28,7 @@ enum class Method : std::uint16_t {
   cancel_step = 6,     ///< CancelStep -> nothing
   receive_tensor = 7,  ///< ReceiveTensor -> TensorHead, payload: the elements
   push_tensor = 8,     ///< PushTensor, without a reply
+  task_status = 9,     ///< nothing -> TaskStatus; also for those who have no ops
 };
 
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),

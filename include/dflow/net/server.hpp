@@ -47,6 +47,9 @@ struct ServerOptions {
   Duration startup_timeout = std::chrono::seconds(60);
   /// A task that has not been heard of for so long is lost; it is asked for a sign of life four times in between.
   Duration silence_timeout = std::chrono::seconds(10);
+  /// A tensor that is waited for so long, or up to twice as long, is worth a line in the log: who waits for what. Zero:
+  /// none is.
+  Duration slow_wait = std::chrono::seconds(10);
   /// Tells this start of the task from the ones before it; 0 draws a number.
   std::uint64_t incarnation = 0;
   /// Random numbers of 64 bits for nonces and pauses; null: the operating system's.

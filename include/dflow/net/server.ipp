@@ -8,6 +8,7 @@
 #include <dflow/net/asio/asio_address.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/cluster_tasks.hpp>
+#include <dflow/net/inspect/wait_watch.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/worker.hpp>
@@ -47,6 +48,10 @@ class ServerService final : public Peers::Service {
   explicit ServerService(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
 
   void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) override {
+    if (client.op_fingerprint == 0 && static_cast<Method>(request.method) != Method::task_status) {
+      respond(failed_precondition(str_cat("'", client.task, "' has no ops: it may only ask how this task is")));
+      return;
+    }
     if (worker_->handle(client, request, respond)) return;
     respond(unimplemented(str_cat("there is no request of number ", request.method)));
   }
@@ -68,6 +73,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<Peers> peers;
   std::shared_ptr<StepTable> steps;
   std::shared_ptr<Worker> worker;
+  std::shared_ptr<WaitWatch> watch;
   std::shared_ptr<Listener> listener;
   std::atomic<std::uint64_t> next_session{1};
 
@@ -144,6 +150,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.steps = steps;
     worker = std::make_shared<Worker>(std::move(work));
     peers->set_service(std::make_shared<detail::ServerService>(worker));
+    watch = std::make_shared<WaitWatch>(steps, options.clock, options.slow_wait, options.log);
+    watch->start();
   }
 
   void listen() {
@@ -175,6 +183,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     }
     const Status why = unavailable(str_cat(task, " has stopped")).with_task(task);
     if (listener != nullptr) listener->close();
+    watch->stop();
     worker->stop(why);
     peers->close(why);
     const std::lock_guard lock(mutex);

@@ -65,6 +65,8 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
   }
   /// Tensors that nobody has asked for yet, and receives that wait.
   std::size_t num_pending() const { return local_.num_pending(); }
+  /// What is waited for in this task, here or by the task that it was asked for by.
+  std::vector<RendezvousKey> wanted(std::size_t max) const { return local_.wanted(max); }
 
  private:
   void push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead);
@@ -104,6 +106,14 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   void cancel_all_of(const std::string& owner, const Status& why);
   void cancel_all(const Status& why);
   std::size_t size() const;
+
+  /// A tensor of a step that is waited for.
+  struct Wait {
+    std::uint64_t step = 0;
+    RendezvousKey key;
+  };
+  /// At most `max` of them, in no order.
+  std::vector<Wait> waits(std::size_t max) const;
 
  private:
   struct Entry {

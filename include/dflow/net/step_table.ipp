@@ -210,4 +210,19 @@ DFLOW_INLINE std::size_t StepTable::size() const {
   return steps_.size();
 }
 
+DFLOW_INLINE std::vector<StepTable::Wait> StepTable::waits(std::size_t max) const {
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<StepRendezvous>>> steps;
+  {
+    const std::lock_guard lock(mutex_);
+    steps.reserve(steps_.size());
+    for (const auto& [step, entry] : steps_) steps.emplace_back(step, entry.rendezvous);
+  }
+  std::vector<Wait> waits;
+  for (const auto& [step, rendezvous] : steps) {
+    if (waits.size() == max) break;
+    for (RendezvousKey& key : rendezvous->wanted(max - waits.size())) waits.push_back({step, std::move(key)});
+  }
+  return waits;
+}
+
 }  // namespace dflow::net

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
 #include <dflow/kernels/op_set.hpp>
+#include <dflow/net/inspect/task_status.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
@@ -48,6 +50,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void forget_client(const TaskIdentity& client, const Status& why);
   /// Ends all steps; none begins any more.
   void stop(const Status& why);
+  /// What there is now: sessions, runs and what is waited for.
+  TaskStatus status() const;
 
  private:
   struct Session;
@@ -70,12 +74,15 @@ class Worker : public std::enable_shared_from_this<Worker> {
   static std::string owner_of(const ClientId& client);
 
   const Options options_;
-  std::mutex mutex_;
+  const Clock::time_point began_;
+  mutable std::mutex mutex_;
   Status stopped_;
   std::map<ClientId, std::unordered_map<std::uint64_t, std::shared_ptr<Session>>> sessions_;
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step
 };
 
+/// A wait in words that travel.
+TaskStatus::Wait describe(const StepTable::Wait& wait);
 /// The reply to `receive_tensor`.
 Outgoing tensor_reply(AnyTensor tensor, bool is_dead);
 

@@ -26,9 +26,10 @@ struct Worker::Run {
   std::shared_ptr<CompiledStep> step;
   std::unique_ptr<CompiledStep::Memory> memory;
   std::shared_ptr<StepHandle> handle;
+  Clock::time_point began;
 };
 
-DFLOW_INLINE Worker::Worker(Options options) : options_(std::move(options)) {
+DFLOW_INLINE Worker::Worker(Options options) : options_(std::move(options)), began_(options_.clock->now()) {
   // Errors of the devices' tables show here, and not with the first session.
   static_cast<void>(PartCompiler(options_.devices, options_.ops.kernels(), {options_.pool.get()}));
 }
@@ -63,6 +64,9 @@ DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, 
       return true;
     case Method::receive_tensor:
       receive_tensor(request, respond);
+      return true;
+    case Method::task_status:
+      respond(Outgoing{to_body(status()), {}});
       return true;
     case Method::push_tensor:
       take_tensor(id, from_body<PushTensor>(request.body));
@@ -239,6 +243,7 @@ DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, R
 DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
   try {
     run->memory = run->step->take_memory();
+    run->began = options_.clock->now();
     StepHandle::Options options;
     options.id = run->request.step;
     options.clock = options_.clock;
@@ -312,6 +317,58 @@ DFLOW_INLINE void Worker::stop(const Status& why) {
   }
   cancel_runs([](const Run&) { return true; }, why);
   options_.steps->cancel_all(why);
+}
+
+DFLOW_INLINE TaskStatus Worker::status() const {
+  const Clock::time_point now = options_.clock->now();
+  const auto age_ns = [&](Clock::time_point since) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now - since).count();
+  };
+  TaskStatus status;
+  status.task = options_.task;
+  status.incarnation = options_.incarnation;
+  status.age_ns = age_ns(began_);
+  for (const std::shared_ptr<Device>& device : options_.devices) status.devices.push_back(device->name());
+  std::vector<std::shared_ptr<Session>> sessions;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [client, of_client] : sessions_) {
+      status.num_sessions += of_client.size();
+      for (const auto& [number, session] : of_client) {
+        if (sessions.size() == TaskStatus::max_entries) break;
+        status.sessions.push_back({client.first, client.second, number, 0});
+        sessions.push_back(session);
+      }
+    }
+    status.num_steps = running_.size();
+    status.steps.reserve(running_.size());
+    for (const auto& [step, run] : running_) {
+      status.steps.push_back(
+          {step, run->owner.substr(0, run->owner.find(';')), run->request.name.share, age_ns(run->began)});
+    }
+  }
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    const std::lock_guard lock(sessions[i]->mutex);
+    status.sessions[i].num_shares = sessions[i]->shares.size();
+  }
+  std::sort(status.steps.begin(), status.steps.end(),
+            [](const auto& a, const auto& b) { return std::pair(b.age_ns, a.step) < std::pair(a.age_ns, b.step); });
+  if (status.steps.size() > TaskStatus::max_entries) status.steps.resize(TaskStatus::max_entries);
+  constexpr std::size_t max_counted = 65536;
+  const std::vector<StepTable::Wait> waits = options_.steps->waits(max_counted);
+  status.num_waits = waits.size();
+  status.waits.reserve(std::min(waits.size(), TaskStatus::max_entries));
+  for (const StepTable::Wait& wait : waits) {
+    if (status.waits.size() == TaskStatus::max_entries) break;
+    status.waits.push_back(describe(wait));
+  }
+  return status;
+}
+
+DFLOW_INLINE TaskStatus::Wait describe(const StepTable::Wait& wait) {
+  const std::string& text = wait.key.text();
+  return {wait.step, std::string(wait.key.tensor_name()), std::string(wait.key.source_device()),
+          std::string(wait.key.destination_device()), text.substr(text.rfind(';') + 1)};
 }
 
 // ---- tensors ----

@@ -2,6 +2,7 @@
 
 #include <dflow/runtime/local_rendezvous.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace dflow {
@@ -129,6 +130,17 @@ DFLOW_INLINE void LocalRendezvous::abort(Status status) {
 DFLOW_INLINE std::size_t LocalRendezvous::num_pending() const {
   const std::lock_guard lock(table_->mutex);
   return table_->items.size();
+}
+
+DFLOW_INLINE std::vector<RendezvousKey> LocalRendezvous::wanted(std::size_t max) const {
+  std::vector<RendezvousKey> keys;
+  const std::lock_guard lock(table_->mutex);
+  keys.reserve(std::min(max, table_->items.size()));
+  for (const auto& [key, item] : table_->items) {
+    if (keys.size() == max) break;
+    if (!item.is_sent) keys.push_back(key);
+  }
+  return keys;
 }
 
 }  // namespace dflow

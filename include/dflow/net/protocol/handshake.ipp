@@ -68,7 +68,8 @@ DFLOW_INLINE Sha256Digest Handshake::take_hello(std::string_view bytes) {
   if (!wanted.empty() && wanted != reached) {
     throw_error(failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "'")));
   }
-  if (them.op_fingerprint != us.op_fingerprint) {
+  const bool has_no_ops = (connects ? us : them).op_fingerprint == 0;
+  if (!has_no_ops && them.op_fingerprint != us.op_fingerprint) {
     throw_error(failed_precondition(
         str_cat("'", them.task, "' has other ops than '", us.task, "': both must be built with the same op table")));
   }

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dflow::net {
+
+/// What a task says of itself when it is asked, bounded in size: of each list at most `max_entries`, the oldest steps
+/// first, with the number of all beside it; long names are cut.
+struct TaskStatus {
+  static constexpr std::size_t max_entries = 256;
+  static constexpr std::size_t max_text_bytes = 512;
+
+  /// What a session of another task, or of a client, keeps here.
+  struct Session {
+    std::string client;
+    std::uint64_t client_incarnation = 0;
+    std::uint64_t number = 0;
+    std::uint64_t num_shares = 0;  ///< compiled parts of steps
+    friend bool operator==(const Session&, const Session&) = default;
+  };
+  /// A part of a step that runs.
+  struct Step {
+    std::uint64_t step = 0;
+    std::string client;
+    std::uint64_t share = 0;
+    std::int64_t age_ns = 0;
+    friend bool operator==(const Step&, const Step&) = default;
+  };
+  /// A tensor that was asked for and is not there.
+  struct Wait {
+    std::uint64_t step = 0;
+    std::string tensor;
+    std::string from;   ///< the device that is to send it
+    std::string to;     ///< the device that wants it
+    std::string frame;  ///< and iteration of a loop, as in its rendezvous key
+    friend bool operator==(const Wait&, const Wait&) = default;
+  };
+
+  std::string task;
+  std::uint64_t incarnation = 0;
+  std::int64_t age_ns = 0;
+  std::vector<std::string> devices;
+  std::vector<Session> sessions;
+  std::vector<Step> steps;
+  std::vector<Wait> waits;
+  std::uint64_t num_sessions = 0;
+  std::uint64_t num_steps = 0;
+  std::uint64_t num_waits = 0;
+
+  void write(ByteWriter& out) const;
+  /// Errors: DataLoss for what is malformed; OutOfRange for more entries.
+  static TaskStatus read(ByteReader& in);
+  friend bool operator==(const TaskStatus&, const TaskStatus&) = default;
+};
+
+/// "step 5: /job:worker/.../device:CPU:0 waits for 'edge' from /job:ps/.../device:CPU:0".
+std::string to_string(const TaskStatus::Wait& wait);
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/inspect/task_status.ipp>
+#endif

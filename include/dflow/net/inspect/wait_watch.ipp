@@ -1,0 +1,58 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/net/inspect/wait_watch.hpp>
+#include <dflow/net/worker.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace dflow::net {
+
+DFLOW_INLINE void WaitWatch::start() {
+  if (interval_ <= Duration::zero()) return;
+  const std::lock_guard lock(mutex_);
+  if (is_stopped_) return;
+  timer_ = clock_->schedule_after(interval_, [weak = weak_from_this()] {
+    if (const std::shared_ptr<WaitWatch> self = weak.lock()) self->look();
+  });
+}
+
+DFLOW_INLINE void WaitWatch::stop() {
+  const std::lock_guard lock(mutex_);
+  is_stopped_ = true;
+  clock_->cancel(timer_);
+}
+
+DFLOW_INLINE void WaitWatch::look() {
+  const std::vector<StepTable::Wait> waits = steps_->waits(max_waits);
+  std::vector<std::string> lines;
+  int num_left_out = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_stopped_) return;
+    std::map<Key, bool> now;
+    for (const StepTable::Wait& wait : waits) {
+      const Key key{wait.step, wait.key.hash()};
+      const auto before = seen_.find(key);
+      bool is_said = before != seen_.end() && before->second;
+      if (before != seen_.end() && !is_said) {
+        is_said = true;
+        if (static_cast<int>(lines.size()) < max_lines) {
+          lines.push_back(to_string(describe(wait)));
+        } else {
+          ++num_left_out;
+        }
+      }
+      now.emplace(key, is_said);
+    }
+    seen_ = std::move(now);
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(interval_).count();
+  for (const std::string& line : lines) log_(str_cat("for over ", seconds, " s, ", line));
+  if (num_left_out != 0) log_(str_cat("and ", num_left_out, " others wait for over ", seconds, " s"));
+  start();
+}
+
+}  // namespace dflow::net

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""dflow-inspect shows the tasks of a cluster of processes, by text and as JSON, and says which do not answer.
+
+DFLOW_INSPECT names the program, DFLOW_TASK one that is a task of the job "ps" until it is killed.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import tempfile
+import unittest
+
+INSPECT = os.environ.get("DFLOW_INSPECT", "dflow-inspect")
+TASK = os.environ.get("DFLOW_TASK", "dflow_snippets_distributed")
+LIMIT = 60  # seconds, for what must end
+
+
+def free_addresses(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    for s in sockets:
+        s.close()
+    return addresses
+
+
+class DflowInspect(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        secret = os.path.join(folder.name, "secret")
+        with open(secret, "w", encoding="utf-8") as file:
+            file.write("a secret of sixteen bytes or more\n")
+        os.chmod(secret, 0o600)
+        self.cluster = ["--dflow_cluster", "ps=" + ",".join(free_addresses(2)), "--secret_file", secret]
+        self.tasks = [self.start(index) for index in range(2)]
+
+    def start(self, index):
+        task = subprocess.Popen([TASK, *self.cluster, "--job", "ps", "--task", str(index)], stderr=subprocess.DEVNULL)
+        self.addCleanup(task.wait, LIMIT)
+        self.addCleanup(task.kill)
+        return task
+
+    def inspect(self, *flags):
+        return subprocess.run([INSPECT, *self.cluster, *flags], capture_output=True, text=True, timeout=LIMIT, check=False)
+
+    def inspect_when_all_answer(self, *flags):
+        while (run := self.inspect(*flags)).returncode != 0:
+            for task in self.tasks:
+                self.assertIsNone(task.poll(), "a task has ended")
+            self.assertEqual(run.returncode, 1, run.stderr)
+        return run.stdout
+
+    def test_all_tasks_answer(self):
+        tasks = json.loads(self.inspect_when_all_answer("--json"))["tasks"]
+        self.assertEqual([task["task"] for task in tasks], [f"/job:ps/replica:0/task:{i}" for i in range(2)])
+        self.assertEqual([task["status"] for task in tasks], ["OK"] * 2)
+        self.assertNotEqual(tasks[0]["incarnation"], tasks[1]["incarnation"])
+        self.assertEqual(tasks[0]["waits"], [])
+        self.assertIn("1 devices, 0 sessions, 0 parts of steps run", self.inspect_when_all_answer())
+
+    def test_one_that_was_killed_does_not(self):
+        before = json.loads(self.inspect_when_all_answer("--json"))["tasks"]
+        self.tasks[1].kill()
+        self.tasks[1].wait(LIMIT)
+        run = self.inspect("--json")
+        self.assertEqual(run.returncode, 1, run.stderr)
+        first, second = json.loads(run.stdout)["tasks"]
+        self.assertEqual(first["incarnation"], before[0]["incarnation"])
+        self.assertNotEqual(second["status"], "OK")
+        self.assertIn("message", second)
+        self.tasks[1] = self.start(1)
+        after = json.loads(self.inspect_when_all_answer("--json"))["tasks"]
+        self.assertNotEqual(after[1]["incarnation"], before[1]["incarnation"])
+
+    def test_wrong_flags_are_told(self):
+        run = subprocess.run([INSPECT, "--dflow_cluster", "nonsense"], capture_output=True, text=True, timeout=LIMIT,
+                             check=False)  # fmt: skip
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("dflow-inspect: ", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

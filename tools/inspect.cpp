@@ -1,0 +1,40 @@
+// dflow-inspect: asks the tasks of a running cluster what they do and what they wait for.
+#include <dflow/net/cluster_spec.hpp>
+#include <dflow/net/inspect/inspect.hpp>
+
+#include <CLI/CLI.hpp>
+#include <dflow/base/status.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <string>
+#include <vector>
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Shows the tasks of a running cluster: sessions, steps that run and their age, and who waits for which tensor "
+      "from whom. Ends with 1 if a task did not answer.");
+  app.footer(
+      "The cluster is named as its tasks are told: --dflow_cluster \"ps=host:port;worker=host:port,host:port\" or "
+      "--cluster_file FILE, with --secret_file FILE; or by the environment.");
+  bool as_json = false;
+  double timeout = 5;
+  app.allow_extras();
+  app.add_flag("--json", as_json, "print JSON");
+  app.add_option("--timeout", timeout, "seconds after which a task counts as silent")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    const dflow::net::ClusterSpec cluster = dflow::net::ClusterSpec::from_flags(argc, argv);
+    const auto limit =
+        std::chrono::duration_cast<dflow::Duration>(std::chrono::duration<double>(std::min(timeout, 1e6)));
+    const std::vector<dflow::net::TaskReport> reports = dflow::net::inspect(cluster, {.timeout = limit});
+    std::cout << (as_json ? to_json(reports) : to_text(reports)) << std::flush;
+    const bool all_answer = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.status.ok(); });
+    return all_answer ? 0 : 1;
+  } catch (const dflow::Error& error) {
+    std::cerr << "dflow-inspect: " << error.what() << "\n";
+    return 2;
+  }
+}
