@@ -1,0 +1,1 @@
+#include <dflow/net/simulation/simulation.ipp>
