@@ -1,0 +1,84 @@
+#pragma once
+
+#include <dflow/net/simulation/simulation.hpp>
+#include <dflow/net/transport/transport.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace dflow::net {
+
+/// What a way between two machines is like.
+struct SimulatedLink {
+  /// How long a message takes, at random for each.
+  Duration min_delay = std::chrono::microseconds(50);
+  Duration max_delay = std::chrono::microseconds(500);
+  /// One in so many takes up to `max_late` longer; those behind it on its connection wait. 0: none.
+  double late_share = 0;
+  Duration max_late = std::chrono::milliseconds(200);
+  double bytes_per_second = 1e9;
+};
+
+struct SimulatedNetworkOptions {
+  SimulatedLink link = {};
+  /// Bytes of a connection that nobody has read yet, each way; at least 1. What goes beyond waits with the writer.
+  std::size_t window_bytes = std::size_t{64} << 10;
+  /// Connections at one address that nobody has accepted yet; more are refused.
+  std::size_t max_waiting = 128;
+  /// Between attempts to reach a machine that does not answer.
+  Duration retry_interval = std::chrono::milliseconds(500);
+};
+
+/// Connections between the processes of a simulation, and what goes wrong with them. A process's machine has its name,
+/// and outlives it. An address is any text but the empty one, and that of the machine whose process has listened there
+/// last.
+///
+/// Messages of one connection arrive in order, those of two in any. A process that crashes resets its connections; one
+/// whose machine loses power leaves its peers to find out by themselves.
+///
+/// Thread safety: as Simulation.
+class SimulatedNetwork {
+ public:
+  /// Must not outlive the simulation. Errors: InvalidArgument for a window of no bytes.
+  explicit SimulatedNetwork(Simulation& simulation, const SimulatedNetworkOptions& options = {});
+  ~SimulatedNetwork();
+  SimulatedNetwork(const SimulatedNetwork&) = delete;
+  SimulatedNetwork& operator=(const SimulatedNetwork&) = delete;
+
+  /// How that process reaches others, and is reached. Its machine has power from now on.
+  std::shared_ptr<Transport> transport(const std::shared_ptr<SimulatedProcess>& process);
+
+  /// Of messages that are sent from now on.
+  void set_link(const SimulatedLink& link);
+  /// Nothing passes from one machine to the other, in this direction alone; what was sent waits.
+  void block(const std::string& from, const std::string& to);
+  void unblock(const std::string& from, const std::string& to);
+  /// Ends all blocks and stalls.
+  void heal();
+  /// Ends the connections between two machines, each with probability `share`, on both sides. What was under way is
+  /// lost.
+  void reset(const std::string& a, const std::string& b, double share = 1);
+  /// The same on the side of `a` alone; `b` hears of it when it writes.
+  void forget(const std::string& a, const std::string& b, double share = 1);
+  /// What comes from `from` waits with `reader` for so long, and is not read.
+  void stall(const std::string& reader, const std::string& from, Duration time);
+  /// Crashes the process without a word to its peers. Nothing reaches the machine until a process of its name has a
+  /// transport again.
+  void power_off(SimulatedProcess& process);
+
+  /// Connections of which at least one side is open.
+  std::size_t num_connections() const;
+
+  struct State;
+
+ private:
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/simulation/simulated_network.ipp>
+#endif
