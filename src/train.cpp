@@ -8,10 +8,10 @@
 #include <dflow/train/optimizers.ipp>
 #include <dflow/train/progress.ipp>
 #include <dflow/train/regularizers.ipp>
-#include <dflow/train/replica_device.ipp>
+#include <dflow/train/replicas/replica_device.ipp>
+#include <dflow/train/replicas/supervisor.ipp>
+#include <dflow/train/replicas/sync_replicas.ipp>
 #include <dflow/train/saving/checkpoint_state.ipp>
 #include <dflow/train/saving/saver.ipp>
 #include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/schedules.ipp>
-#include <dflow/train/supervisor.ipp>
-#include <dflow/train/sync_replicas.ipp>

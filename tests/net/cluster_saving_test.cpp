@@ -1,5 +1,5 @@
+#include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/saver.hpp>
-#include <dflow/train/supervisor.hpp>
 
 #include <catch2/catch.hpp>
 #include <dflow/base/files/memory_file_system.hpp>

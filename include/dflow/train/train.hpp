@@ -10,9 +10,9 @@
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/progress.hpp>
 #include <dflow/train/regularizers.hpp>
-#include <dflow/train/replica_device.hpp>
+#include <dflow/train/replicas/replica_device.hpp>
+#include <dflow/train/replicas/supervisor.hpp>
+#include <dflow/train/replicas/sync_replicas.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>
 #include <dflow/train/saving/saver.hpp>
 #include <dflow/train/schedules.hpp>
-#include <dflow/train/supervisor.hpp>
-#include <dflow/train/sync_replicas.hpp>

@@ -28,8 +28,8 @@ TypeArgs types_of(std::initializer_list<DType> dtypes) {
 template <class T = float>
 struct Gathered {
   explicit Gathered(const std::string& reduction = "MEAN") {
-    handle = build<ConditionalAccumulator>(*graph.store(), {}, {.shape = {2}, .reduction_type = reduction}, {.name = "a"},
-                                           type_args<T>());
+    handle = build<ConditionalAccumulator>(*graph.store(), {}, {.shape = {2}, .reduction_type = reduction},
+                                           {.name = "a"}, type_args<T>());
     for (std::int64_t rank = -1; rank < 4; ++rank) {
       give_of.push_back(Operation(build<AccumulatorApplyGradient>({handle, step, gradient}, {.rank = rank})));
     }
@@ -56,7 +56,8 @@ struct Gathered {
   AnyOutput handle;
   Output<T> gradient = placeholder<T>(graph, PartialShape::unknown());
   Output<std::int64_t> step = placeholder<std::int64_t>(graph, Shape{});
-  Output<std::int32_t> required = placeholder<std::int32_t>(graph, Shape{}), ranks = placeholder<std::int32_t>(graph, {dynamic});
+  Output<std::int32_t> required = placeholder<std::int32_t>(graph, Shape{}),
+                       ranks = placeholder<std::int32_t>(graph, {dynamic});
   std::vector<Operation> give_of;
   Output<T> taken, of_ranks;
   Operation set_step, reset;
@@ -159,8 +160,8 @@ TEST_CASE("The gradients of named replicas are taken, and what else is there for
 
 TEST_CASE("Rows are gathered one behind the other, and added up as they get many") {
   Graph graph;
-  const AnyOutput handle = build<SparseConditionalAccumulator>(*graph.store(), {}, {.shape = {4, 2}}, {.name = "rows"},
-                                                               type_args<float>());
+  const AnyOutput handle =
+      build<SparseConditionalAccumulator>(*graph.store(), {}, {.shape = {4, 2}}, {.name = "rows"}, type_args<float>());
   auto indices = placeholder<std::int64_t>(graph, {dynamic});
   auto values = placeholder<float>(graph, PartialShape::unknown());
   auto required = placeholder<std::int32_t>(graph, Shape{});
@@ -195,25 +196,31 @@ TEST_CASE("Rows are gathered one behind the other, and added up as they get many
   CHECK(kept < 3000);
   CHECK(code_of([&] { put({4}, 1); }) == Code::invalid_argument);
   CHECK(code_of([&] { put({-1}, 1); }) == Code::invalid_argument);
-  CHECK(code_of([&] {
-          session.run({{indices, Tensor<std::int64_t>::full({1}, 0)}, {values, Tensor<float>::full({1, 3}, 1.0f)}}, give);
-        }) == Code::invalid_argument);
+  CHECK(
+      code_of([&] {
+        session.run({{indices, Tensor<std::int64_t>::full({1}, 0)}, {values, Tensor<float>::full({1, 3}, 1.0f)}}, give);
+      }) == Code::invalid_argument);
 }
 
 TEST_CASE("What does not fit an accumulator is refused, and leaves it as it was") {
   Gathered gathered;
   gathered.give(1);
-  CHECK_THROWS_WITH(gathered.session.run({{gathered.step, std::int64_t{0}}, {gathered.gradient, Tensor<float>({3}, {1, 2, 3})}},
-                                         gathered.give_of[0]),
-                    Catch::Contains("[3]"));
+  CHECK_THROWS_WITH(
+      gathered.session.run({{gathered.step, std::int64_t{0}}, {gathered.gradient, Tensor<float>({3}, {1, 2, 3})}},
+                           gathered.give_of[0]),
+      Catch::Contains("[3]"));
   CHECK(code_of([&] { gathered.take(0); }) == Code::invalid_argument);
   CHECK(code_of([&] { gathered.take(-3); }) == Code::invalid_argument);
   CHECK(gathered.take(1) == 1);
   CHECK(code_of([&] {
-          build<ConditionalAccumulator>(*gathered.graph.store(), {}, {.reduction_type = "MEDIAN"}, {}, type_args<float>());
+          build<ConditionalAccumulator>(*gathered.graph.store(), {}, {.reduction_type = "MEDIAN"}, {},
+                                        type_args<float>());
         }) == Code::invalid_argument);
-  const AnyOutput other = build<AccumulatorTakeGradient>({gathered.handle, gathered.required}, {}, {}, type_args<double>());
-  CHECK(code_of([&] { gathered.session.run({{gathered.required, 1}}, Output<double>(other)); }) == Code::invalid_argument);
+  const AnyOutput other =
+      build<AccumulatorTakeGradient>({gathered.handle, gathered.required}, {}, {}, type_args<double>());
+  CHECK(code_of([&] {
+          gathered.session.run({{gathered.required, 1}}, Output<double>(other));
+        }) == Code::invalid_argument);
 }
 
 TEST_CASE("A gradient that was fed may be written to after it was given") {

@@ -28,7 +28,8 @@ std::shared_ptr<Device> queue_device() {
 
 /// A queue of numbers with what a test does with it.
 struct Numbers {
-  explicit Numbers(std::int64_t capacity = 0) : queue(graph, {.capacity = capacity, .shapes = {{}}, .name = "numbers"}) {}
+  explicit Numbers(std::int64_t capacity = 0)
+      : queue(graph, {.capacity = capacity, .shapes = {{}}, .name = "numbers"}) {}
 
   void put(int value) { session.run({{one, value}}, put_one); }
   void put_all(const std::vector<int>& values, const RunOptions& options = {}) {
@@ -125,9 +126,9 @@ TEST_CASE("Any number of steps wait without a thread of the pool") {
   Numbers numbers;
   std::vector<std::promise<int>> got(50);
   for (std::promise<int>& promise : got) {
-    numbers.session.run_async(
-        {}, [&promise](const Status& status, const Tensor<int>& value) { promise.set_value(status.ok() ? value.scalar() : -1); },
-        numbers.take_one);
+    numbers.session.run_async({}, numbers.take_one, [&promise](const Status& status, const Tensor<int>& value) {
+      promise.set_value(status.ok() ? value.scalar() : -1);
+    });
   }
   Ints values(50);
   std::iota(values.begin(), values.end(), 100);
@@ -144,15 +145,15 @@ TEST_CASE("What waits ends at its deadline or when it is stopped, and what it ha
   CHECK(code_of([&] { numbers.take(2, {.deadline = std::chrono::milliseconds(20)}); }) == Code::deadline_exceeded);
   CHECK(numbers.size() == 1);
   std::stop_source stop;
-  auto waiting = std::async(std::launch::async, [&] {
-    return code_of([&] { numbers.take(3, {.stop = stop.get_token()}); });
-  });
+  auto waiting =
+      std::async(std::launch::async, [&] { return code_of([&] { numbers.take(3, {.stop = stop.get_token()}); }); });
   stop.request_stop();
   CHECK(waiting.get() == Code::cancelled);
   CHECK(numbers.take() == 1);
   // Of those that there was room for the first ones stay.
-  CHECK(code_of([&] { numbers.put_all({4, 5, 6}, {.deadline = std::chrono::milliseconds(20)}); }) ==
-        Code::deadline_exceeded);
+  CHECK(code_of([&] {
+          numbers.put_all({4, 5, 6}, {.deadline = std::chrono::milliseconds(20)});
+        }) == Code::deadline_exceeded);
   CHECK(numbers.take(2) == Ints{4, 5});
   CHECK(numbers.size() == 0);
 }
@@ -248,8 +249,9 @@ TEST_CASE("Elements without known shapes are taken together where their shapes a
 TEST_CASE("Wrong components are refused when they are built, or when they come") {
   Graph graph;
   FifoQueue<float> queue(graph, {.shapes = {{2}}});
-  CHECK(code_of([&] { static_cast<void>(queue.enqueue(constant(graph, Tensor<float>({3}, {1, 2, 3})))); }) ==
-        Code::invalid_argument);
+  CHECK(code_of([&] {
+          static_cast<void>(queue.enqueue(constant(graph, Tensor<float>({3}, {1, 2, 3}))));
+        }) == Code::invalid_argument);
   CHECK(code_of([&] { static_cast<void>(queue.enqueue_many(constant(graph, 1.0f))); }) == Code::invalid_argument);
   CHECK(code_of([&] { static_cast<void>(queue.dequeue_many(-1)); }) == Code::invalid_argument);
   CHECK(code_of([&] { FifoQueue<float>(graph, {.shapes = {{2}, {3}}}); }) == Code::invalid_argument);

@@ -1,4 +1,4 @@
-#include <dflow/train/supervisor.hpp>
+#include <dflow/train/replicas/supervisor.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -23,8 +23,8 @@ struct AccumulatedGradient {
   AnyTensor values;
 };
 
-/// What is taken out of an accumulator: gradients in the order of their ranks, and those without one behind them, summed
-/// as far as they were.
+/// What is taken out of an accumulator: gradients in the order of their ranks, and those without one behind them,
+/// summed as far as they were.
 struct TakenGradients {
   std::vector<AccumulatedGradient> gradients;
   std::int64_t count = 0;  ///< how many were given

@@ -96,7 +96,8 @@ DFLOW_INLINE void AccumulatorState::take_async(std::int64_t num_required, const 
     lock.unlock();
     return done(Status(), std::move(taken));
   }
-  detail::wait_for(state_, &State::takers, lock, state_->takers.add(State::Taker{num_required, std::move(done)}), cancellation);
+  detail::wait_for(state_, &State::takers, lock, state_->takers.add(State::Taker{num_required, std::move(done)}),
+                   cancellation);
 }
 
 DFLOW_INLINE TakenGradients AccumulatorState::take(std::span<const std::int32_t> ranks, std::int64_t step) {
@@ -105,9 +106,9 @@ DFLOW_INLINE TakenGradients AccumulatorState::take(std::span<const std::int32_t>
   TakenGradients dropped;  // freed without the lock
   const std::lock_guard lock(state_->mutex);
   for (const std::int32_t rank : ranks) {
-    const auto found = std::find_if(
-        state_->ranked.begin(), state_->ranked.end(),
-        [&](const AccumulatedGradient& held) { return held.rank == rank && held.local_step == step; });
+    const auto found = std::find_if(state_->ranked.begin(), state_->ranked.end(), [&](const AccumulatedGradient& held) {
+      return held.rank == rank && held.local_step == step;
+    });
     if (found == state_->ranked.end()) {
       throw_error(aborted(str_cat(debug_string(), " has no gradient of replica ", rank, " for step ", step,
                                   ": a task was started anew since, or somebody else leads")));

@@ -8,8 +8,8 @@
 
 namespace dflow::detail {
 
-/// Gives the resource of type `State` that its container holds now under the node's shared name, or its own: another one
-/// after the container was reset. `make(name)` makes one; `Derived::check(state)` throws if it is of another kind.
+/// Gives the resource of type `State` that its container holds now under the node's shared name, or its own: another
+/// one after the container was reset. `make(name)` makes one; `Derived::check(state)` throws if it is of another kind.
 template <class Derived, class O, class State>
 class HandleKernel {
  public:

@@ -53,8 +53,8 @@ class QueueState final : public Resource {
   const Kind& kind() const noexcept { return kind_; }
   std::string debug_string() const override;
 
-  /// Puts elements in as there is room; those of one call stay together in order, others may come between where there is
-  /// not room for all. The tensors are nobody else's to write. Errors: InvalidArgument for other element types or
+  /// Puts elements in as there is room; those of one call stay together in order, others may come between where there
+  /// is not room for all. The tensors are nobody else's to write. Errors: InvalidArgument for other element types or
   /// shapes; Cancelled if the queue is closed.
   void enqueue_async(QueuedElements elements, const CancellationToken& cancellation, EnqueueDone done);
   /// Takes `count` elements out, or, if `up_to` and the queue is closed, those that are left, but at least one. Errors:

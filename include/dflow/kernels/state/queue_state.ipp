@@ -93,9 +93,8 @@ struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
     }
     Dequeuer failed = dequeuers.take_front();
     put_back(failed.taken);
-    due.dequeuers.emplace_back(std::move(failed),
-                               out_of_range(str_cat("queue '", name, "' is closed and has only ", num_held,
-                                                    " elements left")));
+    due.dequeuers.emplace_back(std::move(failed), out_of_range(str_cat("queue '", name, "' is closed and has only ",
+                                                                       num_held, " elements left")));
     return true;
   }
   void put_back(const std::vector<QueuedElements>& taken) {
@@ -147,8 +146,8 @@ DFLOW_INLINE std::string QueueState::debug_string() const {
 
 DFLOW_INLINE void QueueState::check(const QueuedElements& elements) const {
   if (elements.components.size() != kind_.dtypes.size()) {
-    throw_error(invalid_argument(str_cat(debug_string(), " has ", kind_.dtypes.size(), " components, not ",
-                                         elements.components.size())));
+    throw_error(invalid_argument(
+        str_cat(debug_string(), " has ", kind_.dtypes.size(), " components, not ", elements.components.size())));
   }
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
     const AnyTensor& component = elements.components[i];

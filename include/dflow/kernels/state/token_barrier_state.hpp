@@ -40,8 +40,8 @@ class TokenBarrierState final : public Resource {
   /// Tells the current step as soon as it is open and another one than `local_step`, which is -1 for a replica that has
   /// none yet. Errors: why it was closed.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
-  /// Tells who has arrived, ascending, as soon as there are enough. Errors: OutOfRange if all replicas have left; Aborted
-  /// if somebody else collects, or it is not open.
+  /// Tells who has arrived, ascending, as soon as there are enough. Errors: OutOfRange if all replicas have left;
+  /// Aborted if somebody else collects, or it is not open.
   void collect_async(const CancellationToken& cancellation, CollectDone done);
   /// The next step begins: those who wait for it go on.
   void advance(std::int64_t step);

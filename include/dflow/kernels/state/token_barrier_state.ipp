@@ -113,7 +113,8 @@ DFLOW_INLINE void TokenBarrierState::open(std::int64_t step) {
   const std::lock_guard lock(state_->mutex);
   state_->begin(step, due);
   state_->is_open = true;
-  const bool have_all_left = std::none_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.is_present; });
+  const bool have_all_left =
+      std::none_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.is_present; });
   for (State::Replica& one : state_->of) one.is_present |= have_all_left;
   due.collectors = state_->collectors.take_all();
   due.collectors_status = aborted(str_cat(debug_string(), " was opened by somebody else"));
@@ -158,7 +159,8 @@ DFLOW_INLINE void TokenBarrierState::collect_async(const CancellationToken& canc
   if (!state_->is_open) {
     status = aborted(str_cat(debug_string(), " is not open"));
   } else if (!state_->is_collected(aggregate_, ranks, status)) {
-    return detail::wait_for(state_, &State::collectors, lock, state_->collectors.add(State::Collector{std::move(done)}), cancellation);
+    return detail::wait_for(state_, &State::collectors, lock, state_->collectors.add(State::Collector{std::move(done)}),
+                            cancellation);
   }
   lock.unlock();
   done(std::move(status), std::move(ranks));
@@ -187,7 +189,8 @@ DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::missing() const {
 DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing() {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
-  const bool has_any = std::any_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.has_arrived; });
+  const bool has_any =
+      std::any_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.has_arrived; });
   if (!has_any) return {};
   std::vector<std::int32_t> ranks = state_->missing();
   for (const std::int32_t rank : ranks) state_->replica(rank).is_present = false;

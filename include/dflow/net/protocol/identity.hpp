@@ -19,8 +19,8 @@ struct TaskIdentity {
   std::string task;     ///< "/job:ps/replica:0/task:1"
   /// Different after each start of the task.
   std::uint64_t incarnation = 0;
-  /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs. 0 of one that connects: it has none, and
-  /// asks only what a task says of itself.
+  /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs. 0 of one that connects: it has none,
+  /// and asks only what a task says of itself.
   std::uint64_t op_fingerprint = 0;
 
   void write(ByteWriter& out) const;

@@ -11,8 +11,8 @@ namespace dflow {
 
 struct AccumulatorAttrs {
   PartialShape shape = {};
-  std::string container = {};                ///< accumulators of different containers never meet
-  std::string shared_name = {};              ///< what it is kept under; the node's name where empty
+  std::string container = {};           ///< accumulators of different containers never meet
+  std::string shared_name = {};         ///< what it is kept under; the node's name where empty
   std::string reduction_type = "MEAN";  ///< of what is taken; or "SUM"
 };
 

@@ -62,9 +62,7 @@ DFLOW_INLINE void SparseAccumulatorTakeRanks::infer(InferContext& context) {
   static_cast<void>(context.with_rank(2, 0));
   detail::set_rows(context);
 }
-DFLOW_INLINE void AccumulatorSetGlobalStep::infer(InferContext& context) {
-  static_cast<void>(context.with_rank(1, 0));
-}
+DFLOW_INLINE void AccumulatorSetGlobalStep::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
 DFLOW_INLINE void AccumulatorNumAccumulated::infer(InferContext& context) { context.set_output(0, Shape{}); }
 
 }  // namespace dflow

@@ -169,8 +169,8 @@ class AnyQueue {
 ///
 /// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
 /// order in which they come.
-/// Errors: InvalidArgument for other shapes; in steps Cancelled from putting into a closed queue, OutOfRange from taking
-/// out of one that has not enough left.
+/// Errors: InvalidArgument for other shapes; in steps Cancelled from putting into a closed queue, OutOfRange from
+/// taking out of one that has not enough left.
 template <Element... Ts>
   requires(sizeof...(Ts) > 0)
 class FifoQueue {

@@ -101,8 +101,8 @@ struct TokenBarrierDropMissing : StandardOp<"TokenBarrierDropMissing"> {
 /// Ends all waiting, until the barrier is opened again.
 struct TokenBarrierClose : StandardOp<"TokenBarrierClose"> {
   struct Attrs {
-    /// "late": with DeadlineExceeded that names those who have not arrived; "done": with OutOfRange, for the last step has
-    /// been done; "lost": with Aborted, for who led has failed.
+    /// "late": with DeadlineExceeded that names those who have not arrived; "done": with OutOfRange, for the last step
+    /// has been done; "lost": with Aborted, for who led has failed.
     std::string reason = "done";
   };
   using Inputs = In<ResourceHandle>;

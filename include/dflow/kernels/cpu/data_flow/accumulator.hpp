@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
 #include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ class AccumulatorKernel : public HandleKernel<AccumulatorKernel<O, is_sparse>, O
     return std::make_shared<AccumulatorState>(name, dtype_, shape_, AccumulatorState::Kind{is_sparse, is_mean_});
   }
   bool is_same_kind(const AccumulatorState& state) const {
-    return state.dtype() == dtype_ && state.shape().is_compatible_with(shape_) &&
-           state.kind().is_sparse == is_sparse && state.kind().is_mean == is_mean_;
+    return state.dtype() == dtype_ && state.shape().is_compatible_with(shape_) && state.kind().is_sparse == is_sparse &&
+           state.kind().is_mean == is_mean_;
   }
 
  private:
@@ -67,7 +67,8 @@ void sum_arrays(ThreadPool& pool, std::int64_t n, const std::vector<const T*>& f
     std::array<WideSum<T>, block> sums;
     for (std::int64_t first = begin; first < end; first += block) {
       const std::int64_t size = std::min(block, end - first);
-      for (std::int64_t i = 0; i < size; ++i) sums[static_cast<std::size_t>(i)] = static_cast<WideSum<T>>(from[0][first + i]);
+      for (std::int64_t i = 0; i < size; ++i)
+        sums[static_cast<std::size_t>(i)] = static_cast<WideSum<T>>(from[0][first + i]);
       for (std::size_t k = 1; k < from.size(); ++k) {
         const T* x = from[k] + first;
         for (std::int64_t i = 0; i < size; ++i) sums[static_cast<std::size_t>(i)] += static_cast<WideSum<T>>(x[i]);
@@ -131,8 +132,8 @@ void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradien
   if (sum.shape() != more.shape()) {
     const Shape shape = more.shape();
     gradients.pop_back();
-    context.fail(str_cat("a gradient of shape ", shape.to_string(), " meets others of shape ",
-                         sum.shape().to_string()));
+    context.fail(
+        str_cat("a gradient of shape ", shape.to_string(), " meets others of shape ", sum.shape().to_string()));
   }
   AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(sum.dtype(), sum.shape(), *context.device().allocator);
   sum_arrays<T>(context.pool(), sum.num_elements(), {Tensor<T>::of(sum).data(), Tensor<T>::of(more).data()}, 1,
@@ -206,10 +207,9 @@ struct Kernel<AccumulatorApplyGradient, Cpu, T> {
   ApplyGradientAttrs attrs;
   void operator()(KernelContext& context) const {
     AccumulatorState& state = detail::accumulator_input(context, false);
-    state.apply(detail::dense_gradient(context, state, attrs.rank),
-                [&](std::vector<AccumulatedGradient>& gradients, std::int64_t&) {
-                  detail::add_dense<T>(context, gradients);
-                });
+    state.apply(
+        detail::dense_gradient(context, state, attrs.rank),
+        [&](std::vector<AccumulatedGradient>& gradients, std::int64_t&) { detail::add_dense<T>(context, gradients); });
   }
 };
 template <class T, class Index>

@@ -8,8 +8,8 @@ DFLOW_INLINE AccumulatorState& detail::accumulator_input(const KernelContext& co
   AccumulatorState& state = context.resource<AccumulatorState>(0);
   const DType dtype = context.node().types[0];
   if (state.dtype() != dtype || state.kind().is_sparse != is_sparse) {
-    context.fail(str_cat(state.debug_string(), " does not gather ", is_sparse ? "rows" : "tensors", " of ",
-                         dflow::name(dtype)));
+    context.fail(
+        str_cat(state.debug_string(), " does not gather ", is_sparse ? "rows" : "tensors", " of ", dflow::name(dtype)));
   }
   return state;
 }

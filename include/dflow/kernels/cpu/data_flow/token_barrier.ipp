@@ -20,8 +20,7 @@ DFLOW_INLINE std::int64_t step_input(const KernelContext& context, int i) {
 }
 
 DFLOW_INLINE void set_ranks(KernelContext& context, const std::vector<std::int32_t>& ranks) {
-  Tensor<std::int32_t>& output =
-      context.allocate_output<std::int32_t>(0, {static_cast<std::int64_t>(ranks.size())});
+  Tensor<std::int32_t>& output = context.allocate_output<std::int32_t>(0, {static_cast<std::int64_t>(ranks.size())});
   std::copy(ranks.begin(), ranks.end(), output.data());
 }
 

@@ -5,7 +5,7 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
-#include <dflow/train/sync_replicas.hpp>
+#include <dflow/train/replicas/sync_replicas.hpp>
 
 #include <string>
 #include <vector>
@@ -49,8 +49,7 @@ class GatheredGradient {
     }
     if (is_sparse_) {
       const IndexedSlices& rows = *of_.gradient.slices;
-      apply_ =
-          build<SparseAccumulatorApplyGradient>({handle_, local_step, rows.indices, rows.values}, {.rank = rank});
+      apply_ = build<SparseAccumulatorApplyGradient>({handle_, local_step, rows.indices, rows.values}, {.rank = rank});
     } else {
       apply_ = build<AccumulatorApplyGradient>({handle_, local_step, of_.gradient.dense}, {.rank = rank});
     }
@@ -62,8 +61,8 @@ class GatheredGradient {
     const ScopeGuard beside_it = enter_colocation(*handle_.graph(), of_.variable.handle().operation());
     GradientAndVariable taken = of_;
     if (!is_sparse_) {
-      taken.gradient.dense = build<AccumulatorTakeRanks>({handle_, ranks, step}, {}, {},
-                                                         dflow::detail::one_type(of_.variable.dtype()));
+      taken.gradient.dense =
+          build<AccumulatorTakeRanks>({handle_, ranks, step}, {}, {}, dflow::detail::one_type(of_.variable.dtype()));
       return taken;
     }
     TypeArgs types = dflow::detail::one_type(of_.variable.dtype());
@@ -110,16 +109,15 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   if (built_ != nullptr) {
     throw_error(failed_precondition("SyncReplicas: minimize was called already").with_location(at.where));
   }
-  const std::vector<GradientAndVariable> gradients =
-      optimizer_->compute_gradients(loss, options.variables, at.where);
+  const std::vector<GradientAndVariable> gradients = optimizer_->compute_gradients(loss, options.variables, at.where);
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();
-  built->global_step =
-      options.global_step ? *options.global_step
-                          : Variable<std::int64_t>(AnyVariable::make(
-                                graph, dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {}),
-                                {.name = graph.unique_name("global_step"), .trainable = false}));
+  built->global_step = options.global_step
+                           ? *options.global_step
+                           : Variable<std::int64_t>(AnyVariable::make(
+                                 graph, dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {}),
+                                 {.name = graph.unique_name("global_step"), .trainable = false}));
   const Operation global_step = built->global_step.handle().operation();
   std::optional<ScopeGuard> names(enter_name_scope(graph, "sync_replicas"));
 
@@ -150,8 +148,8 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   const auto beside_step = [&] { return enter_colocation(graph, global_step); };
   const AnyOutput barrier = [&] {
     const ScopeGuard there = beside_step();
-    return AnyOutput(build<TokenBarrier>(
-        graph, {}, {.replicas = options_.replicas, .aggregate = options_.aggregate}, {.name = "barrier"}));
+    return AnyOutput(build<TokenBarrier>(graph, {}, {.replicas = options_.replicas, .aggregate = options_.aggregate},
+                                         {.name = "barrier"}));
   }();
   const auto wait_for = [&](const AnyOutput& step) {
     const ScopeGuard there = beside_step();
@@ -190,8 +188,8 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   const Operation updated = optimizer_->apply_gradients(means, built->global_step, {.where = at.where});
   {
     const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
-    built->advance = build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read()}, {},
-                                                {.name = "advance"});
+    built->advance =
+        build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read()}, {}, {.name = "advance"});
   }
   {
     const ScopeGuard after = enter_control_dependencies(graph, resets);

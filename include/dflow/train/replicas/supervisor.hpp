@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <stop_token>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -157,5 +157,5 @@ class Supervisor {
 }  // namespace dflow::train
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/supervisor.ipp>
+#include <dflow/train/replicas/supervisor.ipp>
 #endif

@@ -1,4 +1,4 @@
-#include <dflow/train/replica_device.hpp>
+#include <dflow/train/replicas/replica_device.hpp>
 
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/ops/state/variable.hpp>
-#include <dflow/train/replica_device.hpp>
+#include <dflow/train/replicas/replica_device.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -46,5 +46,5 @@ DeviceFunction replica_device(const Cluster& cluster, const ReplicaDeviceOptions
 }  // namespace dflow::train
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/replica_device.ipp>
+#include <dflow/train/replicas/replica_device.ipp>
 #endif

@@ -4,7 +4,7 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>
-#include <dflow/train/supervisor.hpp>
+#include <dflow/train/replicas/supervisor.hpp>
 
 #include <cstdio>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include <dflow/train/sync_replicas.hpp>
+#include <dflow/train/replicas/sync_replicas.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
@@ -49,7 +49,8 @@ struct SyncModel {
 
   SyncModel(const std::shared_ptr<Device>& device, const std::optional<SyncReplicasOptions>& options) {
     x = placeholder<float>(graph, {dynamic, features});
-    weights.emplace_back(graph, random_normal<float>(graph, {features, 4}, {.stddev = 0.3}), VariableOptions{.name = "a"});
+    weights.emplace_back(graph, random_normal<float>(graph, {features, 4}, {.stddev = 0.3}),
+                         VariableOptions{.name = "a"});
     weights.emplace_back(graph, random_normal<float>(graph, {4, 3}, {.stddev = 0.3}), VariableOptions{.name = "b"});
     loss = reduce_mean(square(matmul(tanh(matmul(x, weights[0])), weights[1]) - 0.25f));
     if (options) {
@@ -259,8 +260,8 @@ TEST_CASE("Replicas that are late are dropped, or named to all, as was asked") {
     std::vector<std::unique_ptr<SyncModel>> models;
     for (std::int64_t rank = 0; rank < 3; ++rank) {
       models.push_back(std::make_unique<SyncModel>(
-          device, SyncReplicasOptions{
-                      .replicas = 3, .rank = rank, .patience = std::chrono::milliseconds(100), .late = late}));
+          device,
+          SyncReplicasOptions{.replicas = 3, .rank = rank, .patience = std::chrono::milliseconds(100), .late = late}));
     }
     models[0]->session->run(initialize_variables(models[0]->graph));
     Leading leading(*models[0]->sync, *models[0]->session);
@@ -323,6 +324,7 @@ TEST_CASE("Options that make no sense, and calls in the wrong order, are refused
   CHECK(code_of([&] { none.global_step(); }) == Code::failed_precondition);
   // Before it has begun a replica has no step.
   model.session->run(initialize_variables(model.graph));
-  CHECK(code_of([&] { model.session->run({{model.x, sync_batch(0, 0, 3)}}, model.train); }) ==
-        Code::failed_precondition);
+  CHECK(code_of([&] {
+          model.session->run({{model.x, sync_batch(0, 0, 3)}}, model.train);
+        }) == Code::failed_precondition);
 }

@@ -30,8 +30,8 @@ struct SyncReplicasOptions {
   LateReplicas late = LateReplicas::drop;
 };
 
-/// Reduces the gradients of `aggregate` replicas to their mean and applies them once, by the optimizer it is given; later
-/// ones of the same step are dropped, so `replicas - aggregate` workers are backups (Chen et al. 2016,
+/// Reduces the gradients of `aggregate` replicas to their mean and applies them once, by the optimizer it is given;
+/// later ones of the same step are dropped, so `replicas - aggregate` workers are backups (Chen et al. 2016,
 /// arXiv:1604.00981). A step takes the gradients of the same replicas for all variables.
 ///
 /// ```cpp
@@ -56,9 +56,9 @@ class SyncReplicas {
       : SyncReplicas(std::make_shared<const O>(std::move(optimizer)), options) {}
   SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options);
 
-  /// One step of this replica: brings its gradients and waits until the step has been made, which takes a leader. Errors
-  /// of the run: DeadlineExceeded, naming replicas, where others are too late; OutOfRange if all others have ended
-  /// meanwhile; Aborted when the leader has failed.
+  /// One step of this replica: brings its gradients and waits until the step has been made, which takes a leader.
+  /// Errors of the run: DeadlineExceeded, naming replicas, where others are too late; OutOfRange if all others have
+  /// ended meanwhile; Aborted when the leader has failed.
   ///
   /// Without `options.global_step` it makes a variable "global_step".
   Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {});
@@ -80,6 +80,7 @@ class SyncReplicas {
   /// The options of a Supervisor with `begin` and `lead` in them.
   template <class SupervisorOptions>
   SupervisorOptions supervised(SupervisorOptions options) const {
+    if (!options.global_step) options.global_step = global_step();
     options.begin = [self = *this](Session& session) { self.begin(session); };
     options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
     return options;
@@ -103,5 +104,5 @@ class SyncReplicas {
 }  // namespace dflow::train
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/train/sync_replicas.ipp>
+#include <dflow/train/replicas/sync_replicas.ipp>
 #endif
