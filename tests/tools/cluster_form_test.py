@@ -20,7 +20,7 @@ def model(lines):
 
 class ClusterForm(unittest.TestCase):
     def setUp(self):
-        self.alone, self.cluster = program("07_digits_alone.cpp"), program("08_digits_cluster.cpp")
+        self.alone, self.cluster = program("09_digits_alone.cpp"), program("10_digits_cluster.cpp")
 
     def test_one_process_takes_forty_lines(self):
         self.assertLessEqual(len(self.alone), 40)

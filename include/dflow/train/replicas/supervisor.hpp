@@ -141,7 +141,7 @@ class Supervisor {
   Graph& graph_;
   SupervisorOptions options_;
   Output<bool> is_initialized_;
-  Operation initialize_;
+  Operation initialize_, rewind_;
   bool has_own_saver_ = false;
   std::unique_ptr<TerminationSignal> termination_;
   std::unique_ptr<Session> session_;

@@ -5,6 +5,7 @@
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
+#include <dflow/train/saving/random_streams.hpp>
 
 #include <cstdio>
 #include <mutex>
@@ -49,6 +50,7 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options)
     }
     if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
     initialize_ = initialize_variables(graph);
+    rewind_ = rewind_random_streams(store);
   }
   has_own_saver_ = saves() && options_.saver == nullptr;
   if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options);
@@ -124,7 +126,10 @@ DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_re
   std::optional<std::string> latest;
   if (restores && saves()) latest = options_.saver->latest(options_.checkpoint_dir);
   // A checkpoint of all variables makes them ready at once; what else was saved may not name all of them.
-  if (!is_ready && !(latest && has_own_saver_)) session.run(initialize_);
+  if (!is_ready && !(latest && has_own_saver_)) {
+    if (rewind_.is_valid()) session.run(rewind_);  // so that values drawn again are the ones drawn before
+    session.run(initialize_);
+  }
   if (latest) options_.saver->restore(session, *latest);
   if (restores && options_.restore) options_.restore(session);
   if (!restores || !saves()) return;

@@ -10,6 +10,7 @@
 #include <dflow/ops/checkpoint/resource_state.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/train/saving/random_streams.hpp>
 #include <dflow/train/saving/saver.hpp>
 
 #include <algorithm>
@@ -38,19 +39,6 @@ struct Saver::Nodes {
 };
 
 namespace detail {
-
-/// Those of a random node: the integer attributes "seed" and "seed2" of a node that keeps state.
-DFLOW_INLINE std::optional<std::pair<std::int64_t, std::int64_t>> seeds_of(const Node& node) {
-  std::optional<std::int64_t> seed, seed2;
-  if (!node.op->is_stateful) return std::nullopt;
-  for (const AttrField& field : node.op->attr_fields) {
-    if (field.kind != AttrKind::integer) continue;
-    if (field.name == "seed") seed = std::get<std::int64_t>(attr_of(node, field));
-    if (field.name == "seed2") seed2 = std::get<std::int64_t>(attr_of(node, field));
-  }
-  if (!seed || !seed2) return std::nullopt;
-  return std::pair(*seed, *seed2);
-}
 
 /// The processor of the task that a node was put on; "" where nobody has said which task.
 DFLOW_INLINE std::string processor_of_task(const GraphStore& graph, const Operation& home) {
@@ -124,18 +112,12 @@ DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_locati
     items.push_back({variable.name(), variable.read_edge(), variable.shape(), variable.handle().operation(),
                      [variable](const AnyOutput& value) { return variable.assign(value); }});
   }
-  const std::size_t num_nodes = options_.random_streams ? graph_.size() : 0;
   const ScopeGuard names = enter_name_scope(graph_, "streams");
-  for (std::size_t i = 0; i < num_nodes; ++i) {
-    const Operation random(&graph_, NodeId(i));
-    const auto seeds = detail::seeds_of(random.node());
-    if (!seeds || random.node().op == &op_def<RandomStreamHandle>) continue;
-    const ScopeGuard with = enter_colocation(graph_, random);
-    const AnyOutput handle = dflow::build<RandomStreamHandle>(
-        graph_, {}, {.node = random.name(), .seed = seeds->first, .seed2 = seeds->second});
-    const AnyOutput state = dflow::build<ReadResourceState>({handle}, {.dtypes = {DType::uint64}});
-    items.push_back({str_cat(random.name(), "/_stream"), state, PartialShape{3}, random,
-                     [this, random, handle](const AnyOutput& value) -> Operation {
+  for (const StreamOfNode& stream : options_.random_streams ? random_streams_of(graph_) : std::vector<StreamOfNode>{}) {
+    const ScopeGuard with = enter_colocation(graph_, stream.random);
+    const AnyOutput state = dflow::build<ReadResourceState>({stream.handle}, {.dtypes = {DType::uint64}});
+    items.push_back({str_cat(stream.random.name(), "/_stream"), state, PartialShape{3}, stream.random,
+                     [this, random = stream.random, handle = stream.handle](const AnyOutput& value) -> Operation {
                        const ScopeGuard beside = enter_colocation(graph_, random);
                        return dflow::build<AssignResourceState>({handle, value}, {.dtypes = {DType::uint64}});
                      }});

@@ -1,4 +1,4 @@
-// Reads handwritten digits in one process. 08_digits_cluster.cpp is the same program in any number of processes.
+// Reads handwritten digits in one process. 10_digits_cluster.cpp is the same program in any number of processes.
 
 #include <dflow/dflow.hpp>
 

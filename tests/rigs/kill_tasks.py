@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Kills tasks of a cluster that trains in step, by a seed, and compares what comes out with an undisturbed run.
+
+usage: kill_tasks.py [--kills N] [--seed N] [--ps N] [--workers N] [--steps N] PROGRAM
+
+PROGRAM is the example backup_workers. Each killed task (SIGKILL, at a random moment, any of them) is started again after
+a random while. The test loss at the end must be the one of the run without kills, digit for digit.
+"""
+
+import argparse
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Task:
+    """One task of the cluster, through all its lives."""
+
+    def __init__(self, command, log):
+        self.command, self.log, self.lines = command, log, []
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.reader = threading.Thread(target=self.read, args=(self.process,))
+        self.reader.start()
+
+    def read(self, process):
+        for line in process.stdout:
+            self.lines.append(line.rstrip())
+            self.log.append(f"{self.command[-2]} {self.command[-1]}: {line.rstrip()[-200:]}")
+
+    def end(self, signal_number):
+        self.process.send_signal(signal_number)
+        self.process.wait()
+        self.reader.join()
+
+    def has_ended(self):
+        return self.process.poll() is not None
+
+
+def train(args, kills, chance, log):
+    """The test loss that the chief prints, and how many were killed."""
+    ports = free_ports(args.ps + args.workers)
+    addresses = [f"127.0.0.1:{port}" for port in ports]
+    cluster = f"ps={','.join(addresses[:args.ps])};worker={','.join(addresses[args.ps:])}"
+    with tempfile.TemporaryDirectory() as checkpoints:
+        names = [("ps", i) for i in range(args.ps)] + [("worker", i) for i in range(args.workers)]
+        tasks = [
+            Task([args.program, "--steps", str(args.steps), "--save_every", "20", "--checkpoints", checkpoints,
+                  f"--dflow_cluster={cluster}", f"--job={job}", f"--task={index}"], log)
+            for job, index in names
+        ]
+        chief, workers = tasks[args.ps], tasks[args.ps:]
+        deadline = time.monotonic() + args.timeout
+        killed = 0
+        try:
+            while not chief.has_ended():
+                if time.monotonic() > deadline:
+                    raise SystemExit(f"the cluster has not ended after {args.timeout} s and {killed} kills:\n"
+                                     + "\n".join(log[-60:]))
+                time.sleep(chance.uniform(0.1, 0.6) if killed < kills else 0.05)
+                victim = chance.choice(tasks)
+                is_training = not any("test loss" in line for line in chief.lines)
+                if killed >= kills or not is_training or any(task.has_ended() for task in workers):
+                    continue
+                victim.end(signal.SIGKILL)
+                killed += 1
+                time.sleep(chance.uniform(0, 0.3))
+                victim.start()
+            for task in workers:
+                if task.process.wait(timeout=60) != 0:
+                    raise SystemExit(f"{task.command[-2:]} failed:\n" + "\n".join(task.lines[-20:]))
+        finally:
+            for task in tasks:
+                if not task.has_ended():
+                    task.end(signal.SIGKILL)
+                task.reader.join()
+        losses = [line for line in chief.lines if line.startswith("test loss")]
+        if not losses:
+            raise SystemExit("the chief has printed no test loss:\n" + "\n".join(chief.lines[-20:]))
+        return losses[-1], killed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--ps", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one run")
+    parser.add_argument("program")
+    args = parser.parse_args()
+    print(f"seed {args.seed}", flush=True)
+    log = []
+    undisturbed, _ = train(args, 0, random.Random(0), log)
+    begin = time.monotonic()
+    disturbed, killed = train(args, args.kills, random.Random(args.seed), log)
+    print(f"{killed} kills in {time.monotonic() - begin:.1f} s: {disturbed}; undisturbed: {undisturbed}")
+    if disturbed != undisturbed:
+        print("\n".join(log[-200:]))
+        sys.exit("the runs have ended differently")
+    if killed < args.kills:
+        sys.exit(f"only {killed} tasks were killed before the training had ended: use more --steps")
+
+
+if __name__ == "__main__":
+    main()
