@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
+#include "held_files.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;
@@ -194,4 +195,30 @@ TEST_CASE("a parameter server that is lost between a step and its save costs tha
   CHECK(supervisor.num_recoveries() == 1);
   cluster.give_files(cluster.cluster.start("ps", 0));
   CHECK(supervisor.run([&](df::Session& session) { return session.run(*chief.step).scalar(); }) == 1);
+}
+
+TEST_CASE("a task may stop while it saves: the session learns it, and no checkpoint is there") {
+  SavingCluster cluster;
+  ReplicaModel model(cluster, 0);
+  df::train::Saver saver(model.graph, {.files = cluster.files});
+  df::Session session(model.graph, {.target = cluster.cluster.server("worker", 0).target()});
+  session.run(df::initialize_variables(model.graph));
+  const auto held = std::make_shared<df::testing::HeldFiles>();
+  df::set_device_files(cluster.cluster.server("ps", 1).devices().front()->context(), held);
+  df::Code how = df::Code::ok;
+  std::thread saving([&] {
+    try {
+      saver.save(session, "/models/m", 1);
+    } catch (const df::Error& error) {
+      how = error.code();
+    }
+  });
+  held->is_held.wait_blocking();
+  std::thread stopping([&] { cluster.cluster.stop("ps", 1); });
+  saving.join();
+  held->may_go.set();
+  stopping.join();
+  CHECK(how == df::Code::unavailable);
+  CHECK_FALSE(df::train::latest_checkpoint(*cluster.files, "/models"));
+  CHECK_FALSE(cluster.files->exists("/models/m-1.index"));
 }

@@ -301,6 +301,20 @@ TEST_CASE("the oldest checkpoints are removed, also those of the process before"
   CHECK(names().size() == 12);
 }
 
+TEST_CASE("a path without a directory is as good as another one") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  for (int process = 0; process < 3; ++process) {
+    Counter counter({.files = files});
+    df::Session session = fresh_session(counter.graph, files);
+    session.run({{counter.value, static_cast<float>(process)}}, counter.assign);
+    CHECK(counter.saver.save(session, "m", 1) == "m-1");
+    CHECK(counter.saver.save(session, "m", 1) == "m-1");
+    CHECK(counter.saver.checkpoints().size() == 1);
+    CHECK(files->list_directory(".").size() == 3);
+    CHECK(saved_value(*files, df::train::latest_checkpoint(*files, ".").value()) == static_cast<float>(process));
+  }
+}
+
 TEST_CASE("one checkpoint in each span of time is kept for good, also over processes") {
   const auto files = std::make_shared<df::MemoryFileSystem>();
   const auto clock = std::make_shared<df::VirtualClock>();

@@ -17,7 +17,7 @@ namespace dflow {
 /// "4 3 0,2:-" are rows 0 and 1 of [4, 3].
 ///
 /// Errors of a step: InvalidArgument for names, slices and tensors that do not fit together; those of the file system,
-/// ResourceExhausted for a full disk. Nothing of the shard is left then.
+/// ResourceExhausted for a full disk. What may be left then is part of no checkpoint.
 struct SaveV2 : StandardOp<"SaveV2"> {
   struct Attrs {
     std::vector<DType> dtypes;

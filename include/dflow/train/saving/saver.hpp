@@ -73,8 +73,8 @@ class Saver {
   /// first one that succeeds.
   ///
   /// Errors: FailedPrecondition, naming it, for a variable without a value; those of the file system, ResourceExhausted
-  /// for a full disk; those of a step. Nothing of the checkpoint is left then, unless its state could not be written,
-  /// and the session and the saver go on.
+  /// for a full disk; DataLoss for a state file that nobody can read; those of a step. The old checkpoint of that name,
+  /// if there was one, or the new one is there then, never a part, and the session and the saver go on.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> step = {});
 
   /// Sets the variables and streams to what the checkpoint has. Nothing is set before all has been read.

@@ -332,7 +332,7 @@ DFLOW_INLINE std::string Saver::save(Session& session, const std::string& prefix
     remove_shards(shards, path);
     throw;
   }
-  note_saved(path);
+  note_saved(join_path(directory_, detail::file_name(path)));
   write_state();
   remove_what_is_due();
   if (may_have_leftovers_) remove_leftovers(prefix);

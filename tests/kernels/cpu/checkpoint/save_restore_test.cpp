@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "held_files.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/pool_event.hpp>
@@ -25,6 +26,7 @@
 #include <vector>
 
 using namespace dflow;
+using dflow::testing::HeldFiles;
 
 namespace {
 
@@ -74,37 +76,6 @@ BuiltNode restore(Graph& graph, std::string_view prefix, const std::vector<std::
   return build<RestoreV2>({constant(graph, std::string(prefix)), texts(graph, names), texts(graph, slices)},
                           {.dtypes = std::move(dtypes), .shapes = std::move(shapes)});
 }
-
-/// Files whose next opening for appending waits until it is let go.
-class HeldFiles final : public FileSystem {
- public:
-  using FileSystem::write_file_atomically;
-  std::string read_file(const std::string& path, std::uint64_t max_bytes) override {
-    return files.read_file(path, max_bytes);
-  }
-  std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {
-    return files.open_for_reading(path);
-  }
-  std::unique_ptr<WritableFile> open_for_appending(const std::string& path) override {
-    is_held.set();
-    may_go.wait_blocking();
-    return files.open_for_appending(path);
-  }
-  void write_file_atomically(const std::string& path, std::span<const std::byte> content) override {
-    files.write_file_atomically(path, content);
-  }
-  bool exists(const std::string& path) override { return files.exists(path); }
-  bool is_directory(const std::string& path) override { return files.is_directory(path); }
-  std::uint64_t file_size(const std::string& path) override { return files.file_size(path); }
-  std::vector<std::string> list_directory(const std::string& path) override { return files.list_directory(path); }
-  void create_directories(const std::string& path) override { files.create_directories(path); }
-  void remove(const std::string& path) override { files.remove(path); }
-  void rename(const std::string& from, const std::string& to) override { files.rename(from, to); }
-  void sync_directory(const std::string& path) override { files.sync_directory(path); }
-
-  MemoryFileSystem files;
-  PoolEvent is_held, may_go;
-};
 
 }  // namespace
 
