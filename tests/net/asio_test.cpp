@@ -4,18 +4,12 @@
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 
-#include <asio/awaitable.hpp>
 #include <asio/bind_cancellation_slot.hpp>
 #include <asio/bind_executor.hpp>
 #include <asio/cancellation_signal.hpp>
-#include <asio/co_spawn.hpp>
-#include <asio/detached.hpp>
-#include <asio/experimental/awaitable_operators.hpp>
 #include <asio/experimental/deferred.hpp>
 #include <asio/io_context.hpp>
-#include <asio/post.hpp>
 #include <asio/thread_pool.hpp>
-#include <asio/use_awaitable.hpp>
 #include <asio/use_future.hpp>
 #include <catch2/catch.hpp>
 
@@ -33,6 +27,13 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
+
+#if defined(ASIO_HAS_CO_AWAIT)  // not where Asio does not know the compiler's coroutines
+#include <asio/awaitable.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
+#include <asio/use_awaitable.hpp>
+#endif
 
 namespace df = dflow;
 using df::testing::MemoryCluster;
@@ -141,6 +142,7 @@ void check_tokens(Steps& steps, df::Session& session) {
   const auto step = session.prepare(df::feeds(x), df::fetches(z));
   CHECK(step.run_async(3.0f, asio::use_future).get().scalar() == 7);
 
+#if defined(ASIO_HAS_CO_AWAIT)
   asio::io_context context;
   std::vector<float> values;
   const auto three = [&]() -> asio::awaitable<void> {
@@ -170,6 +172,7 @@ void check_tokens(Steps& steps, df::Session& session) {
   context.run();
   ended.get();
   CHECK(sum == 8);
+#endif
 }
 
 }  // namespace
@@ -240,6 +243,7 @@ TEST_CASE("errors come as exceptions, and never inside the call", "[net][asio]")
   CHECK(code_of_future(session.run_async({.deadline = df::Duration::zero()}, {{steps.x, 1.0f}}, steps.z,
                                          asio::use_future)) == df::Code::deadline_exceeded);
 
+#if defined(ASIO_HAS_CO_AWAIT)
   std::vector<df::Code> codes;
   asio::io_context context;
   const auto failing = [&]() -> asio::awaitable<void> {
@@ -256,6 +260,7 @@ TEST_CASE("errors come as exceptions, and never inside the call", "[net][asio]")
   context.run();
   ended.get();
   CHECK(codes == std::vector(3, df::Code::invalid_argument));
+#endif
 
   const int seen = num_waiting;
   auto late =
@@ -286,6 +291,7 @@ TEST_CASE("errors come as exceptions, and never inside the call", "[net][asio]")
   CHECK(of_step.get_future().get() == df::Code::failed_precondition);
 }
 
+#if defined(ASIO_HAS_CO_AWAIT)
 TEST_CASE("a step that is awaited needs its session no longer", "[net][asio]") {
   Steps steps;
   asio::io_context context;
@@ -303,6 +309,7 @@ TEST_CASE("a step that is awaited needs its session no longer", "[net][asio]") {
   stop.request_stop();
   CHECK(code_of_future(std::move(under_way)) == df::Code::cancelled);
 }
+#endif
 
 TEST_CASE("a slot that is cancelled stops the step, and so does the stop token", "[net][asio]") {
   Steps steps;
@@ -335,6 +342,7 @@ TEST_CASE("a slot that is cancelled stops the step, and so does the stop token",
   }
 }
 
+#if defined(ASIO_HAS_CO_AWAIT)
 TEST_CASE("of two coroutines that race the one that loses is cancelled", "[net][asio]") {
   Steps steps;
   df::Session session(steps.graph, {.ops = asio_ops});
@@ -371,3 +379,4 @@ TEST_CASE("steps of many coroutines run side by side on a pool of threads", "[ne
   for (auto& end : ended) end.get();
   CHECK(wrong == 0);
 }
+#endif

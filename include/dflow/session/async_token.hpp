@@ -24,8 +24,8 @@ concept Associated = requires { typename Token::executor_type; } || requires { t
 template <class Done, class Results>
 inline constexpr bool takes_results = false;
 template <class Done, class... Rs>
-inline constexpr bool takes_results<Done, std::tuple<Rs...>> = requires(Done& done, Status status, Rs... results) {
-  { done(std::move(status), std::move(results)...) } -> std::same_as<void>;
+inline constexpr bool takes_results<Done, std::tuple<Rs...>> = requires(Done& done) {
+  { done(std::declval<Status>(), std::declval<Rs>()...) } -> std::same_as<void>;
 };
 
 /// `void(Status, results...)`, and nothing that asks for more than to be called.
@@ -62,10 +62,11 @@ AnyDone typed_done(Done done) {
 /// Calls `f(last, others...)` of the others and the last: a pack that is deduced stands at the end of a call alone.
 template <class F, class... Args>
 decltype(auto) last_first(F&& f, Args&&... args) {
-  std::tuple<Args&&...> all(std::forward<Args>(args)...);
+  using All = std::tuple<Args&&...>;
+  All all(std::forward<Args>(args)...);
   constexpr std::size_t last = sizeof...(Args) - 1;
   return [&]<std::size_t... I>(std::index_sequence<I...>) -> decltype(auto) {
-    return f(std::get<last>(std::move(all)), std::get<I>(std::move(all))...);
+    return f(std::forward<std::tuple_element_t<last, All>>(std::get<last>(all)), std::get<I>(all)...);
   }(std::make_index_sequence<last>{});
 }
 
