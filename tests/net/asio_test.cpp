@@ -63,7 +63,7 @@ df::Code code_of_exception(const std::exception_ptr& error) {
 }
 
 template <class Future>
-df::Code code_of_future(Future future) {
+df::Code code_of_future(Future&& future) {
   try {
     static_cast<void>(future.get());
     return df::Code::ok;
@@ -209,7 +209,8 @@ TEST_CASE("an operation that is deferred begins when it is called", "[net][asio]
   Steps steps;
   df::Session session(steps.graph, {.ops = asio_ops});
   auto operation = session.run_async({{steps.x, 3.0f}}, steps.z, asio::experimental::deferred);
-  CHECK(std::move(operation)(asio::use_future).get().scalar() == 7);
+  auto value = std::move(operation)(asio::use_future);
+  CHECK(value.get().scalar() == 7);
 }
 
 TEST_CASE("a handler runs on its executor, which has work until then", "[net][asio]") {
@@ -267,7 +268,7 @@ TEST_CASE("errors come as exceptions, and never inside the call", "[net][asio]")
       session.run_async({.deadline = std::chrono::seconds(1)}, {{steps.x, 1.0f}}, steps.waits, asio::use_future);
   await_waiting(seen + 1);
   clock->advance(std::chrono::seconds(2));
-  CHECK(code_of_future(std::move(late)) == df::Code::deadline_exceeded);
+  CHECK(code_of_future(late) == df::Code::deadline_exceeded);
 
   auto step = session.prepare(df::feeds(steps.x), df::fetches(steps.z));
   const auto moved_step = std::move(step);
@@ -307,7 +308,7 @@ TEST_CASE("a step that is awaited needs its session no longer", "[net][asio]") {
   context.run();
   CHECK(value.get().scalar() == 7);
   stop.request_stop();
-  CHECK(code_of_future(std::move(under_way)) == df::Code::cancelled);
+  CHECK(code_of_future(under_way) == df::Code::cancelled);
 }
 #endif
 

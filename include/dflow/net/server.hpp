@@ -50,6 +50,9 @@ struct ServerOptions {
   /// A tensor that is waited for so long, or up to twice as long, is worth a line in the log: who waits for what. Zero:
   /// none is.
   Duration slow_wait = std::chrono::seconds(10);
+  /// Where metrics of the task are served to Prometheus, as text over HTTP at "/metrics"; empty: nowhere. A port alone
+  /// ("9100") is loopback's; whoever can connect to another address can read them.
+  std::string metrics_address = {};
   /// Tells this start of the task from the ones before it; 0 draws a number.
   std::uint64_t incarnation = 0;
   /// Random numbers of 64 bits for nonces and pauses; null: the operating system's.
@@ -97,6 +100,8 @@ class Server {
   const std::string& task() const noexcept;
   /// Where it listens: the spec's address, with the port that it got where that one is 0.
   const std::string& address() const noexcept;
+  /// Where metrics are served, with the port that it got; empty if nowhere.
+  std::string metrics_address() const;
   std::uint64_t incarnation() const noexcept;
   const std::vector<std::shared_ptr<Device>>& devices() const noexcept;
 

@@ -8,6 +8,7 @@
 #include <dflow/net/asio/asio_address.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/cluster_tasks.hpp>
+#include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/wait_watch.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
@@ -74,6 +75,9 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<StepTable> steps;
   std::shared_ptr<Worker> worker;
   std::shared_ptr<WaitWatch> watch;
+  std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
+  std::shared_ptr<TaskCounters> counters = std::make_shared<TaskCounters>();
+  std::shared_ptr<MetricsServer> metrics;
   std::shared_ptr<Listener> listener;
   std::atomic<std::uint64_t> next_session{1};
 
@@ -135,6 +139,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     to.connection.log = options.log;
     to.connection.heartbeat_interval = options.silence_timeout / 5;
     to.connection.heartbeat_timeout = options.silence_timeout;
+    to.connection.traffic = traffic;
     for (const ClusterSpec::Task& other : cluster.tasks()) {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
@@ -148,6 +153,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.pool = options.pool;
     work.clock = options.clock;
     work.steps = steps;
+    work.counters = counters;
     worker = std::make_shared<Worker>(std::move(work));
     peers->set_service(std::make_shared<detail::ServerService>(worker));
     watch = std::make_shared<WaitWatch>(steps, options.clock, options.slow_wait, options.log);
@@ -157,7 +163,33 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void listen() {
     listener = options.transport->listen(cluster.bind_address());
     address = listener->address();
+    if (!options.metrics_address.empty()) {
+      MetricsServer::Options serve;
+      serve.transport = options.transport;
+      serve.clock = options.clock;
+      serve.log = options.log;
+      serve.text = [weak = weak_from_this()] {
+        const std::shared_ptr<State> self = weak.lock();
+        return self == nullptr ? std::string() : self->metrics_text();
+      };
+      metrics = std::make_shared<MetricsServer>(std::move(serve));
+      metrics->listen(options.metrics_address);
+    }
     accept_next();
+  }
+
+  std::string metrics_text() const {
+    const TaskStatus status = worker->status();
+    TaskGauges gauges;
+    gauges.task = task;
+    gauges.received_bytes = traffic->received_bytes.load();
+    gauges.sent_bytes = traffic->sent_bytes.load();
+    gauges.connections = peers->connections().size();
+    gauges.sessions = status.num_sessions;
+    gauges.running_steps = status.num_steps;
+    gauges.pending_receives = status.num_waits;
+    gauges.resident_bytes = resident_memory_bytes();
+    return prometheus_text(*counters, gauges);
   }
 
   /// One connection after the other, until the listener is closed.
@@ -184,6 +216,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     const Status why = unavailable(str_cat(task, " has stopped")).with_task(task);
     if (listener != nullptr) listener->close();
     watch->stop();
+    if (metrics != nullptr) metrics->close();
     worker->stop(why);
     peers->close(why);
     const std::lock_guard lock(mutex);
@@ -268,6 +301,9 @@ DFLOW_INLINE int Server::join() {
 DFLOW_INLINE void Server::stop() { state_->stop(); }
 DFLOW_INLINE const std::string& Server::task() const noexcept { return state_->task; }
 DFLOW_INLINE const std::string& Server::address() const noexcept { return state_->address; }
+DFLOW_INLINE std::string Server::metrics_address() const {
+  return state_->metrics == nullptr ? std::string() : state_->metrics->address();
+}
 DFLOW_INLINE std::uint64_t Server::incarnation() const noexcept { return state_->options.incarnation; }
 DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Server::devices() const noexcept { return state_->devices; }
 

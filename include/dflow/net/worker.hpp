@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
 #include <dflow/kernels/op_set.hpp>
+#include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/task_status.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
@@ -35,6 +36,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
     std::shared_ptr<ThreadPool> pool;  ///< compiles shares and runs the units of steps
     std::shared_ptr<Clock> clock;
     std::shared_ptr<StepTable> steps;
+    std::shared_ptr<TaskCounters> counters = nullptr;  ///< counts, if given
     // Limits on what one client may keep here.
     std::size_t max_sessions = 1024;
     std::size_t max_shares = 65536;

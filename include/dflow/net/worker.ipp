@@ -268,7 +268,9 @@ DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
   } catch (...) {
     if (run->memory != nullptr) run->step->give_back(std::move(run->memory), true);
     run->handle = nullptr;
-    return run->respond(status_of_current_exception().with_task(options_.task));
+    const Status why = status_of_current_exception().with_task(options_.task);
+    if (options_.counters != nullptr) options_.counters->count_step(why.code());
+    return run->respond(why);
   }
   const std::shared_ptr<StepHandle> handle = run->handle;
   handle->start([self = shared_from_this(), run](const Status& status) { self->finish(run, status); });
@@ -281,6 +283,7 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
     const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second == run; });
     if (found != end) running_.erase(found);
   }
+  if (options_.counters != nullptr) options_.counters->count_step(status.code());
   RunShareReply reply;
   if (run->request.trace && run->handle->stats() != nullptr) reply.stats = run->handle->stats()->finish();
   run->step->give_back(std::move(run->memory), !status.ok());

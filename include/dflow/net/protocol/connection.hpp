@@ -82,6 +82,14 @@ class Responder {
   bool is_due_ = false;
 };
 
+/// Bytes that went over a task's connections since it began.
+///
+/// Thread safety: safe.
+struct Traffic {
+  std::atomic<std::uint64_t> received_bytes{0};
+  std::atomic<std::uint64_t> sent_bytes{0};  ///< given to the transport
+};
+
 /// How two tasks are connected.
 struct ConnectionOptions {
   TaskIdentity self;
@@ -104,6 +112,7 @@ struct ConnectionOptions {
   Duration heartbeat_interval = std::chrono::seconds(2);
   Duration heartbeat_timeout = std::chrono::seconds(10);
   Duration handshake_timeout = std::chrono::seconds(10);
+  std::shared_ptr<Traffic> traffic = nullptr;  ///< counts, if given
 };
 
 /// Requests and replies between two tasks over one stream, both ways alike. docs/wire-format.md says what goes over it.

@@ -125,6 +125,7 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
   }
   last_heard_.store(options_.clock->now().time_since_epoch().count(), std::memory_order_relaxed);
   try {
+    if (options_.traffic != nullptr) options_.traffic->received_bytes.fetch_add(read_count_, std::memory_order_relaxed);
     reader_.take(read_count_);
   } catch (...) {
     const Status error = status_of_current_exception();
@@ -224,6 +225,11 @@ DFLOW_INLINE void Connection::flush() {
     if (!writer_.next(*batch)) {
       idle_batch_ = std::move(batch);
       return;
+    }
+    if (options_.traffic != nullptr) {
+      std::uint64_t bytes = 0;
+      for (const std::span<const std::byte>& part : batch->parts) bytes += part.size();
+      options_.traffic->sent_bytes.fetch_add(bytes, std::memory_order_relaxed);
     }
     std::size_t written = stream_->try_write(batch->parts);
     std::size_t part = 0;

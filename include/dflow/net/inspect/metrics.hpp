@@ -1,0 +1,98 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/base/duration.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/net/transport/transport.hpp>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+namespace dflow::net {
+
+/// What a task counts from its start.
+///
+/// Thread safety: safe.
+struct TaskCounters {
+  static constexpr std::size_t num_codes = 17;
+
+  std::array<std::atomic<std::uint64_t>, num_codes> steps_by_code = {};  ///< parts of steps that have ended
+
+  void count_step(Code code) noexcept {
+    const auto number = static_cast<std::size_t>(code);
+    steps_by_code[number < num_codes ? number : static_cast<std::size_t>(Code::unknown)].fetch_add(1);
+  }
+};
+
+/// What a task is now.
+struct TaskGauges {
+  std::string task;
+  std::uint64_t received_bytes = 0;  ///< from other tasks, and to them, since it began
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t connections = 0;
+  std::uint64_t sessions = 0;
+  std::uint64_t running_steps = 0;
+  std::uint64_t pending_receives = 0;
+  std::uint64_t resident_bytes = 0;
+};
+
+/// Both in the text format of Prometheus, version 0.0.4.
+std::string prometheus_text(const TaskCounters& counters, const TaskGauges& gauges);
+/// Memory of this process; 0 where the system does not say.
+std::uint64_t resident_memory_bytes();
+/// Where metrics are served: an address without a host ("9100", ":9100") is loopback's.
+std::string metrics_address(const std::string& address);
+
+/// Answers HTTP/1.0: `GET /metrics` and `GET /` with a text that is made for each, one request a connection. What it
+/// reads of strangers is bounded: the bytes of a request (431), its time, and the connections at once, of which more
+/// are closed.
+///
+/// Thread safety: safe. `text` is called on I/O threads.
+class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
+ public:
+  struct Options {
+    std::shared_ptr<Transport> transport;
+    std::shared_ptr<Clock> clock;
+    std::function<std::string()> text;
+    std::function<void(std::string_view)> log;
+    std::size_t max_request_bytes = 4096;
+    std::size_t max_connections = 16;
+    Duration timeout = std::chrono::seconds(10);
+  };
+
+  explicit MetricsServer(Options options) : options_(std::move(options)) {}
+
+  /// Errors: those of `Transport::listen`.
+  void listen(const std::string& address);
+  std::string address() const { return listener_->address(); }
+  void close();
+
+ private:
+  class Exchange;
+
+  void accept_next();
+  void admit(std::unique_ptr<Stream> stream);
+  std::string answer(std::string_view request) const;
+  void forget(const std::shared_ptr<Exchange>& exchange);
+
+  const Options options_;
+  std::unique_ptr<Listener> listener_;
+  std::mutex mutex_;
+  std::unordered_set<std::shared_ptr<Exchange>> open_;
+  bool is_closed_ = false;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/inspect/metrics.ipp>
+#endif
