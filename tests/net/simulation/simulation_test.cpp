@@ -98,31 +98,39 @@ TEST_CASE("a run ends when its condition holds, at its deadline, or when nothing
   CHECK(simulation.run_until([] { return true; }, simulation.now()));
 }
 
-TEST_CASE("nothing of a process happens after its crash, and what it held is let go", "[net]") {
-  Simulation simulation(1);
+TEST_CASE("no event of a process happens after its crash, its pool is emptied at once, and what it held is let go",
+          "[net]") {
+  Simulation simulation(1, {.max_pool_delay = 1s});
   auto process = simulation.start("p");
   const auto other = simulation.start("q");
   const auto held = std::make_shared<int>(0);
-  int ran = 0, hooks = 0;
-  process->pool()->schedule([held, &ran] { ++ran; });
-  process->clock()->schedule_after(1s, [held, &ran] { ++ran; });
+  std::vector<int> ran;
+  int hooks = 0;
+  const auto note = [&](int i) { return [held, &ran, i] { ran.push_back(i); }; };
+  process->clock()->schedule_after(1s, note(-1));
+  process->schedule_after(1s, note(-1));
+  process->pool()->schedule(note(1));
+  process->pool()->schedule([&, second = note(2)]() mutable { process->pool()->schedule(std::move(second)); });
   process->on_crash([held, &hooks] { ++hooks; });
-  other->clock()->schedule_after(1s, [&] { ran += 10; });
+  other->clock()->schedule_after(1s, note(4));
   CHECK(process->is_alive());
   for (int i = 0; i < 3; ++i) process->crash();
   CHECK_FALSE(process->is_alive());
   CHECK(hooks == 1);
-  process->pool()->schedule([held, &ran] { ++ran; });
-  process->clock()->schedule_after(1s, [held, &ran] { ++ran; });
+  process->clock()->schedule_after(1s, note(-1));
+  process->schedule_after(1s, note(-1));
   process->on_crash([held, &hooks] { ++hooks; });
+  process->pool()->schedule(note(3));
+  CHECK(ran.empty());
+  simulation.run_for(0s);
+  CHECK(ran == std::vector<int>{1, 3, 2});
   simulation.run_for(2s);
-  CHECK(ran == 10);
+  CHECK(ran == std::vector<int>{1, 3, 2, 4});
   CHECK(hooks == 1);
-  CHECK(held.use_count() == 1);
   process = simulation.start("p");
-  process->pool()->schedule([&ran] { ++ran; });
+  process->pool()->schedule(note(5));
   simulation.run_for(1s);
-  CHECK(ran == 11);
+  CHECK(ran.back() == 5);
 }
 
 TEST_CASE("what a process schedules after its crash is destroyed outside of the call", "[net]") {
@@ -140,10 +148,10 @@ TEST_CASE("what a process schedules after its crash is destroyed outside of the 
     }
   };
   auto last = std::make_shared<Last>(is_calling, was_inside, is_gone);
-  process->pool()->schedule([last = std::move(last)] {});
+  process->clock()->schedule_after(1s, [last = std::move(last)] {});
   CHECK_FALSE(is_gone);
   is_calling = false;
-  simulation.run_for(1s);
+  simulation.run_for(0s);
   CHECK(is_gone);
   CHECK_FALSE(was_inside);
 }

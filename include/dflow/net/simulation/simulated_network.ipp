@@ -182,6 +182,7 @@ class SimulatedTransport final : public Transport {
 
   std::unique_ptr<Listener> listen(const std::string& address) override {
     if (address.empty()) throw_error(invalid_argument("an address cannot be empty"));
+    if (!process_->is_alive()) throw_error(unavailable(str_cat(process_->name(), " has crashed")));
     const std::lock_guard lock(network_->mutex);
     auto port = std::make_shared<SimulatedPort>(process_, network_->options.max_waiting);
     if (!network_->ports.emplace(address, port).second) {

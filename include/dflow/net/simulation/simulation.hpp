@@ -84,8 +84,9 @@ class Simulation {
   std::shared_ptr<State> state_;
 };
 
-/// What a simulated process has of its machine, from its start to its crash. After that nothing of it happens any more:
-/// its timers and tasks, and those that it schedules still, are destroyed without having run.
+/// What a simulated process has of its machine, from its start to its crash. After that none of its timers and events
+/// happens any more. Tasks of its pool run at once, those that they schedule too: whatever is begun in the process
+/// comes to its end and is let go, but nobody else sees it, for the process has no connections any more.
 ///
 /// Thread safety: as Simulation.
 class SimulatedProcess {

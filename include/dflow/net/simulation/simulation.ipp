@@ -48,6 +48,7 @@ struct Simulation::State {
     Task task;
     std::shared_ptr<Life> life;  ///< null: of no process
     std::uint64_t sequence = 0;  ///< 0: free
+    bool is_of_pool = false;
   };
   /// When it happens. One whose slot has another number by then was cancelled.
   struct Due {
@@ -94,13 +95,13 @@ struct Simulation::State {
   }
   void mix(std::uint64_t value) noexcept { trace = detail::spread_bits(trace * 31 + value + 1); }
 
-  /// Of a process that has crashed it only destroys the task, as an event of nobody: who schedules may hold locks that
-  /// the destructor takes.
-  TimerId add(time_point time, std::shared_ptr<Life> life, Task task) {
+  /// Of a process that has crashed a pool's task is run as an event of nobody, and any other only destroyed by one: who
+  /// schedules may hold locks that the destructor takes.
+  TimerId add(time_point time, std::shared_ptr<Life> life, Task task, bool is_of_pool = false) {
     const std::lock_guard lock(mutex);
     if (life != nullptr && !life->is_alive.load(std::memory_order_relaxed)) {
       life = nullptr;
-      task = [forgotten = std::move(task)] {};
+      if (!is_of_pool) task = [forgotten = std::move(task)] {};
       time = now();
     }
     std::uint32_t slot = 0;
@@ -117,6 +118,7 @@ struct Simulation::State {
     slots[slot].task = std::move(task);
     slots[slot].life = std::move(life);
     slots[slot].sequence = last_sequence;
+    slots[slot].is_of_pool = is_of_pool;
     return TimerId{last_sequence << slot_bits | slot};
   }
 
@@ -163,17 +165,26 @@ struct Simulation::State {
 
   void crash(Life& life) {
     std::vector<Task> hooks, forgotten;
+    std::vector<std::pair<std::uint64_t, Task>> remains;  ///< by sequence
     {
       const std::lock_guard lock(mutex);
       if (!life.is_alive.exchange(false)) return;
       hooks.swap(life.hooks);
       for (std::size_t slot = 0; slot < slots.size(); ++slot) {
-        if (slots[slot].sequence != 0 && slots[slot].life.get() == &life) forgotten.push_back(release(slot));
+        if (slots[slot].sequence == 0 || slots[slot].life.get() != &life) continue;
+        const std::uint64_t sequence = slots[slot].sequence;
+        if (slots[slot].is_of_pool) {
+          remains.emplace_back(sequence, release(slot));
+        } else {
+          forgotten.push_back(release(slot));
+        }
       }
     }
     for (Task& hook : hooks) hook();
     // Not here: whoever has called may hold what these let go of.
     add(now(), nullptr, [forgotten = std::move(forgotten)] {});
+    std::sort(remains.begin(), remains.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [sequence, task] : remains) add(now(), nullptr, std::move(task));
   }
 
  private:
@@ -223,7 +234,7 @@ class SimulatedPool final : public ThreadPool {
   void schedule(Task task) override {
     const auto most = static_cast<std::uint64_t>(state_->options.max_pool_delay.count());
     const Duration delay(static_cast<Duration::rep>(state_->random_below(most + 1)));
-    state_->add(state_->after(delay), life_, std::move(task));
+    state_->add(state_->after(delay), life_, std::move(task), true);
   }
   void wait(PoolEvent& event) override {
     const Simulation::Life* const outer = std::exchange(current_life(), nullptr);
