@@ -192,7 +192,8 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     return prometheus_text(*counters, gauges);
   }
 
-  /// One connection after the other, until the listener is closed.
+  /// One connection after the other, until the listener is closed; after a failure not at once, for the next is likely
+  /// to fail too.
   void accept_next() {
     auto stream = std::make_shared<std::unique_ptr<Stream>>();
     listener->accept(*stream, [weak = weak_from_this(), stream](const Status& status) {
@@ -200,10 +201,12 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       if (self == nullptr || status.code() == Code::cancelled) return;
       if (status.ok()) {
         self->peers->accept(std::move(*stream));
-      } else {
-        self->options.log(str_cat("a connection could not be accepted: ", status.to_string()));
+        return self->accept_next();
       }
-      self->accept_next();
+      self->options.log(str_cat("a connection could not be accepted: ", status.to_string()));
+      self->options.clock->schedule_after(std::chrono::milliseconds(100), [weak] {
+        if (const std::shared_ptr<State> later = weak.lock()) later->accept_next();
+      });
     });
   }
 
