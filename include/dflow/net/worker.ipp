@@ -13,9 +13,14 @@ namespace dflow::net {
 struct Worker::Session {
   explicit Session(std::unique_ptr<PartCompiler> with) : compiler(std::move(with)) {}
 
+  struct Share {
+    std::shared_ptr<CompiledStep> step;  ///< null while it is compiled
+    std::vector<Responder> waiting;      ///< for it to be
+  };
+
   const std::unique_ptr<PartCompiler> compiler;
   std::mutex mutex;
-  std::unordered_map<std::uint64_t, std::shared_ptr<CompiledStep>> shares;  ///< null while one is compiled
+  std::unordered_map<std::uint64_t, Share> shares;
 };
 
 /// One run of a share.
@@ -27,6 +32,8 @@ struct Worker::Run {
   std::unique_ptr<CompiledStep::Memory> memory;
   std::shared_ptr<StepHandle> handle;
   Clock::time_point began;
+  CancellationToken cancellation;  ///< the connection that the request came by is gone, and nobody hears of its end
+  CancellationRegistration registration;
 };
 
 DFLOW_INLINE Worker::Worker(Options options) : options_(std::move(options)), began_(options_.clock->now()) {
@@ -84,6 +91,8 @@ DFLOW_INLINE void Worker::list_devices(Responder& respond) {
 
 // ---- shares ----
 
+/// A client that has lost a connection, which this task may not know yet, sends its shares again: a number always stands
+/// for the same share.
 DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
   std::shared_ptr<Session> session;
@@ -104,15 +113,17 @@ DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& reque
   }
   {
     const std::lock_guard lock(session->mutex);
-    if (session->shares.size() >= options_.max_shares) {
+    const bool is_new = !session->shares.contains(name.share);
+    if (is_new && session->shares.size() >= options_.max_shares) {
       throw_error(resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
     }
-    if (!session->shares.try_emplace(name.share).second) {
-      throw_error(already_exists(str_cat("share ", name.share, " is registered already")));
-    }
+    Session::Share& share = session->shares[name.share];
+    if (share.step != nullptr) return respond(Outgoing());
+    share.waiting.push_back(std::move(respond));
+    if (!is_new) return;
   }
   options_.pool->schedule([self = shared_from_this(), session, number = name.share,
-                           payload = std::move(request.payload), respond = std::move(respond)]() mutable {
+                           payload = std::move(request.payload)]() mutable {
     std::shared_ptr<CompiledStep> step;
     Status status;
     try {
@@ -121,16 +132,21 @@ DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& reque
     } catch (...) {
       status = status_of_current_exception().with_task(self->options_.task);
     }
+    std::vector<Responder> waiting;
     {
       const std::lock_guard lock(session->mutex);
-      const auto found = session->shares.find(number);  // it may have been forgotten meanwhile
-      if (found != session->shares.end() && status.ok()) found->second = step;
-      if (found != session->shares.end() && !status.ok()) session->shares.erase(found);
+      const auto found = session->shares.find(number);
+      if (found == session->shares.end()) return;  // it has been forgotten meanwhile
+      waiting.swap(found->second.waiting);
+      found->second.step = step;
+      if (!status.ok()) session->shares.erase(found);
     }
-    if (status.ok()) {
-      respond(Outgoing());
-    } else {
-      respond(std::move(status));
+    for (Responder& respond : waiting) {
+      if (status.ok()) {
+        respond(Outgoing());
+      } else {
+        respond(status);
+      }
     }
   });
 }
@@ -178,11 +194,11 @@ DFLOW_INLINE void Worker::forget_share(const ClientId& client, const ShareName& 
     if (found == of_client->second.end()) return;
     session = found->second;
   }
-  std::shared_ptr<CompiledStep> step;  // goes without the lock
+  Session::Share share;  // goes without the lock
   const std::lock_guard lock(session->mutex);
   const auto found = session->shares.find(name.share);
   if (found == session->shares.end()) return;
-  step = std::move(found->second);
+  share = std::move(found->second);
   session->shares.erase(found);
 }
 
@@ -233,10 +249,11 @@ DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, R
   if (session != nullptr) {
     const std::lock_guard lock(session->mutex);
     const auto found = session->shares.find(name.share);
-    if (found != session->shares.end()) run->step = found->second;
+    if (found != session->shares.end()) run->step = found->second.step;
   }
   if (run->step == nullptr) throw_error(not_found(str_cat("share ", name.share, " is not registered here")));
   run->respond = std::move(respond);
+  run->cancellation = request.cancellation;
   start(std::move(run));
 }
 
@@ -273,6 +290,9 @@ DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
     return run->respond(why);
   }
   const std::shared_ptr<StepHandle> handle = run->handle;
+  run->registration = run->cancellation.on_cancel([weak = std::weak_ptr<StepHandle>(handle)](const Status& why) {
+    if (const std::shared_ptr<StepHandle> lost = weak.lock()) lost->cancel(why);
+  });
   handle->start([self = shared_from_this(), run](const Status& status) { self->finish(run, status); });
 }
 
@@ -284,6 +304,7 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
     if (found != end) running_.erase(found);
   }
   if (options_.counters != nullptr) options_.counters->count_step(status.code());
+  run->registration.try_deregister();
   RunShareReply reply;
   if (run->request.trace && run->handle->stats() != nullptr) reply.stats = run->handle->stats()->finish();
   run->step->give_back(std::move(run->memory), !status.ok());
