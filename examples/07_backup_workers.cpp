@@ -1,7 +1,7 @@
 // Trains on handwritten digits in step over many processes, some of which may be backups:
 //   dflow-launch --ps 1 --workers 4 -- backup_workers --backups 1
-// Each step takes the gradients that come first; worker 0, or the chief where there is one, has them applied. What a step
-// trains on depends on its number alone, so with checkpoints a run that was interrupted ends as one that was not.
+// Each step takes the gradients that come first; worker 0, or the chief where there is one, has them applied. What a
+// step trains on depends on its number alone, so with checkpoints a run that was interrupted ends as one that was not.
 
 #include <dflow/dflow.hpp>
 
@@ -89,13 +89,12 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
                                {.replicas = replicas, .aggregate = replicas - flags.backups, .rank = rank});
   auto train = sync.minimize(loss);
 
-  df::train::Supervisor supervisor(graph,
-                                   sync.supervised(df::train::SupervisorOptions{
-                                       .session = {.target = server.target({"/job:ps"})},
-                                       .is_chief = cluster.is_chief(),
-                                       .checkpoint_dir = flags.checkpoints,
-                                       .save_every_steps = flags.checkpoints.empty() ? 0 : flags.save_every,
-                                       .save_on_sigterm = !flags.checkpoints.empty()}));
+  df::train::Supervisor supervisor(graph, sync.supervised(df::train::SupervisorOptions{
+                                              .session = {.target = server.target({"/job:ps"})},
+                                              .is_chief = cluster.is_chief(),
+                                              .checkpoint_dir = flags.checkpoints,
+                                              .save_every_steps = flags.checkpoints.empty() ? 0 : flags.save_every,
+                                              .save_on_sigterm = !flags.checkpoints.empty()}));
   Batches batches(sets.train.size(), flags.batch * replicas, flags.seed);
   std::mt19937_64 chance(flags.seed + 77 * static_cast<std::uint64_t>(rank));
   std::unique_ptr<df::train::Progress> progress;

@@ -4,6 +4,7 @@
 #include <dflow/net/server.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace df = dflow;
 
@@ -34,6 +35,37 @@ int train(int argc, char** argv) {
   return value < 2.0f ? 0 : 1;
 }
 
+int train_in_step(const df::net::ClusterSpec& cluster, df::net::Server& server) {
+  df::Graph graph({.seed = 1});
+  const auto on = graph.device(df::train::replica_device(cluster));
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  auto loss = df::reduce_mean(df::square(df::dense(x, 2)));
+  const auto batch = [](std::int64_t) { return df::Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}); };
+  const std::int64_t replicas = 1, backups = 0, steps = 10;
+  const std::string directory;
+  // [in_step]
+  df::train::SyncReplicas sync(df::train::Adam(1e-2f),
+                               {.replicas = replicas, .aggregate = replicas - backups, .rank = cluster.task_index()});
+  auto train = sync.minimize(loss);
+  df::train::Supervisor supervisor(
+      graph, sync.supervised(df::train::SupervisorOptions{.session = {.target = server.target({"/job:ps"})},
+                                                          .is_chief = cluster.is_chief(),
+                                                          .checkpoint_dir = directory}));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    supervisor.run([&](df::Session& session) {
+      step = session.run(sync.local_step()).scalar();  // what it is now, also after a loss
+      session.run({{x, batch(step)}}, train);
+    });
+  }
+  sync.finish(supervisor);
+  // [in_step]
+  return 0;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) { return train(argc, argv); }
+int main(int argc, char** argv) {
+  const df::net::ClusterSpec alone = df::net::ClusterSpec::local();
+  df::net::Server server(alone);
+  return train(argc, argv) + train_in_step(alone, server);
+}

@@ -91,8 +91,8 @@ DFLOW_INLINE void Worker::list_devices(Responder& respond) {
 
 // ---- shares ----
 
-/// A client that has lost a connection, which this task may not know yet, sends its shares again: a number always stands
-/// for the same share.
+/// A client that has lost a connection, which this task may not know yet, sends its shares again: a number always
+/// stands for the same share.
 DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
   std::shared_ptr<Session> session;
@@ -122,33 +122,33 @@ DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& reque
     share.waiting.push_back(std::move(respond));
     if (!is_new) return;
   }
-  options_.pool->schedule([self = shared_from_this(), session, number = name.share,
-                           payload = std::move(request.payload)]() mutable {
-    std::shared_ptr<CompiledStep> step;
-    Status status;
-    try {
-      const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
-      step = self->compile(*session, from_body<SharePartitions>(bytes));
-    } catch (...) {
-      status = status_of_current_exception().with_task(self->options_.task);
-    }
-    std::vector<Responder> waiting;
-    {
-      const std::lock_guard lock(session->mutex);
-      const auto found = session->shares.find(number);
-      if (found == session->shares.end()) return;  // it has been forgotten meanwhile
-      waiting.swap(found->second.waiting);
-      found->second.step = step;
-      if (!status.ok()) session->shares.erase(found);
-    }
-    for (Responder& respond : waiting) {
-      if (status.ok()) {
-        respond(Outgoing());
-      } else {
-        respond(status);
-      }
-    }
-  });
+  options_.pool->schedule(
+      [self = shared_from_this(), session, number = name.share, payload = std::move(request.payload)]() mutable {
+        std::shared_ptr<CompiledStep> step;
+        Status status;
+        try {
+          const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
+          step = self->compile(*session, from_body<SharePartitions>(bytes));
+        } catch (...) {
+          status = status_of_current_exception().with_task(self->options_.task);
+        }
+        std::vector<Responder> waiting;
+        {
+          const std::lock_guard lock(session->mutex);
+          const auto found = session->shares.find(number);
+          if (found == session->shares.end()) return;  // it has been forgotten meanwhile
+          waiting.swap(found->second.waiting);
+          found->second.step = step;
+          if (!status.ok()) session->shares.erase(found);
+        }
+        for (Responder& respond : waiting) {
+          if (status.ok()) {
+            respond(Outgoing());
+          } else {
+            respond(status);
+          }
+        }
+      });
 }
 
 DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, const SharePartitions& partitions) {

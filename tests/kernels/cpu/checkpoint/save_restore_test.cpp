@@ -251,12 +251,10 @@ TEST_CASE("training goes on while a save waits for its disk, which holds the val
   PoolEvent is_saved;
   Status how;
   session.run_async(
-      {}, {},
-      [&](Status status) {
+      {}, {}, save, [&](Status status) {
         how = std::move(status);
         is_saved.set();
-      },
-      save);
+      });
   files->is_held.wait_blocking();
   for (int i = 0; i < 5; ++i) session.run(bump);
   CHECK(session.run(w)(999) == 6);
@@ -280,12 +278,10 @@ TEST_CASE("a save that is stopped ends its step and leaves nothing, and the sess
   PoolEvent is_over;
   Status how;
   session->run_async(
-      {.stop = stop.get_token()}, {},
-      [&](Status status) {
+      {.stop = stop.get_token()}, {}, save, [&](Status status) {
         how = std::move(status);
         is_over.set();
-      },
-      save);
+      });
   files->is_held.wait_blocking();
   session.reset();
   stop.request_stop();

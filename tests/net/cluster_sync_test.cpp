@@ -1,0 +1,169 @@
+#include <dflow/train/replicas/sync_replicas.hpp>
+
+#include <catch2/catch.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/dflow.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+#include <dflow/net/server.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "cluster_harness.hpp"
+
+namespace df = dflow;
+using df::testing::MemoryCluster;
+
+namespace {
+
+constexpr std::int64_t rows_per_step = 12, row_features = 4;
+
+/// What step `step` trains on, of all replicas the rows from `begin` to `end`.
+df::Tensor<float> rows_of_step(std::int64_t step, std::int64_t begin, std::int64_t end) {
+  df::Tensor<float> rows({end - begin, row_features});
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (std::int64_t i = 0; i < row_features; ++i) {
+      rows((row - begin), i) = std::sin(static_cast<float>(3 + step * 101 + row * 13 + i * 5));
+    }
+  }
+  return rows;
+}
+
+/// A perceptron whose variables are where `place` says.
+struct SyncedModel {
+  explicit SyncedModel(const std::function<df::ScopeGuard(df::Graph&)>& place) : graph({.seed = 5}) {
+    const auto on = place(graph);
+    x = df::placeholder<float>(graph, {df::dynamic, row_features});
+    const auto hidden = df::dense(x, 6, {.activation = df::Activation::tanh});
+    loss = df::reduce_mean(df::square(df::dense(hidden, 3) - 0.25f));
+    weights = df::trainable_variables(graph);
+  }
+  /// With the optimizer of a replica, or alone.
+  void train_with(const std::optional<df::train::SyncReplicasOptions>& options) {
+    if (options) {
+      sync.emplace(df::train::Adam(0.03f), *options);
+      train = sync->minimize(loss);
+    } else {
+      train = df::train::Adam(0.03f).minimize(loss);
+    }
+  }
+  std::vector<float> values(df::Session& session) const {
+    std::vector<float> all;
+    for (const df::AnyVariable& weight : weights) {
+      const df::Tensor<float> value = session.run(weight.as<float>().read());
+      all.insert(all.end(), value.begin(), value.end());
+    }
+    return all;
+  }
+
+  df::Graph graph;
+  df::Output<float> x, loss;
+  std::vector<df::AnyVariable> weights;
+  df::Operation train;
+  std::optional<df::train::SyncReplicas> sync;
+};
+
+std::vector<float> trained_alone(std::int64_t steps) {
+  SyncedModel model([](df::Graph& graph) { return graph.device(""); });
+  model.train_with(std::nullopt);
+  df::Session session(model.graph);
+  session.run(df::initialize_variables(model.graph));
+  for (std::int64_t step = 0; step < steps; ++step) {
+    session.run({{model.x, rows_of_step(step, 0, rows_per_step)}}, model.train);
+  }
+  return model.values(session);
+}
+
+struct SyncedCluster {
+  SyncedCluster(int ps, int workers) : num_workers(workers), cluster({{"ps", ps}, {"worker", workers}}) {
+    for (int task = 0; task < ps; ++task) give_files(cluster.server("ps", task));
+    for (int task = 0; task < workers; ++task) give_files(cluster.server("worker", task));
+  }
+  void give_files(df::net::Server& server) const {
+    for (const auto& device : server.devices()) df::set_device_files(device->context(), files);
+  }
+
+  /// What the variables are after so many steps of all workers in step; `at_step(step)` is called in the chief before
+  /// each.
+  std::vector<float> trained(std::int64_t steps, const std::function<void(std::int64_t)>& at_step = nullptr) {
+    std::vector<float> values;
+    std::vector<std::jthread> threads;
+    for (int worker = 0; worker < num_workers; ++worker) {
+      const df::net::ClusterSpec spec = cluster.spec_of("worker", worker);
+      const auto target = cluster.server("worker", worker).target({"/job:ps"});
+      threads.emplace_back([this, &values, &at_step, steps, worker, spec, target] {
+        SyncedModel model([&](df::Graph& graph) { return graph.device(df::train::replica_device(spec)); });
+        model.train_with(df::train::SyncReplicasOptions{.replicas = num_workers, .rank = worker});
+        df::train::Supervisor supervisor(model.graph, model.sync->supervised(df::train::SupervisorOptions{
+                                                          .session = {.target = target},
+                                                          .is_chief = worker == 0,
+                                                          .checkpoint_dir = "/models",
+                                                          .saver_options = {.files = files},
+                                                          .save_every_steps = 3,
+                                                          .poll_interval = std::chrono::milliseconds(2)}));
+        const std::int64_t part = rows_per_step / num_workers;
+        for (std::int64_t step = 0; step < steps;) {
+          if (worker == 0 && at_step) at_step(step);
+          step = supervisor.run([&](df::Session& session) {
+            const std::int64_t now = session.run(model.sync->local_step()).scalar();
+            if (now >= steps) return now;
+            session.run({{model.x, rows_of_step(now, worker * part, (worker + 1) * part)}}, model.train);
+            return session.run(model.sync->local_step()).scalar();
+          });
+        }
+        if (worker == 0) values = supervisor.run([&](df::Session& session) { return model.values(session); });
+        model.sync->finish(supervisor);
+      });
+    }
+    threads.clear();
+    return values;
+  }
+
+  int num_workers;
+  std::shared_ptr<df::MemoryFileSystem> files = std::make_shared<df::MemoryFileSystem>();
+  MemoryCluster cluster;
+};
+
+}  // namespace
+
+TEST_CASE("one worker in step with its parameter server trains as one process does, bit for bit") {
+  CHECK(SyncedCluster(1, 1).trained(8) == trained_alone(8));
+}
+
+TEST_CASE("several workers in step over parameter servers train as one process does, to rounding, each time alike") {
+  const std::vector<float> alone = trained_alone(8);
+  for (const int workers : {2, 3}) {
+    const std::vector<float> together = SyncedCluster(2, workers).trained(8);
+    REQUIRE(together.size() == alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) CHECK(together[i] == Approx(alone[i]).margin(2e-3));
+    CHECK(SyncedCluster(2, workers).trained(8) == together);
+  }
+}
+
+TEST_CASE("a parameter server that is started anew meanwhile changes nothing of what comes out") {
+  const std::vector<float> undisturbed = SyncedCluster(2, 3).trained(14);
+  SyncedCluster disturbed(2, 3);
+  std::vector<int> restarts{0, 0, 0};
+  const std::vector<float> values = disturbed.trained(14, [&](std::int64_t step) {
+    // Each once: in the middle, right after a checkpoint, and the first steps again.
+    constexpr std::int64_t when[] = {2, 7, 10};
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (step != when[i] || restarts[i]++ > 0) continue;
+      const int task = static_cast<int>(i % 2);
+      disturbed.cluster.stop("ps", task);
+      disturbed.give_files(disturbed.cluster.start("ps", task));
+    }
+  });
+  CHECK(restarts == std::vector<int>{1, 1, 1});
+  CHECK(values == undisturbed);
+}
