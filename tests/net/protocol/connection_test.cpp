@@ -423,6 +423,20 @@ TEST_CASE("a stream that ends ends the connection, naming the task", "[net]") {
   CHECK(raw.owner->closed().code() == Code::unavailable);
 }
 
+TEST_CASE("a goodbye is heard though what is being sent to its sender cannot be", "[net]") {
+  std::string body;
+  ByteWriter out(body);
+  write_status(out, aborted("the peer's reason"));
+  for (int i = 0; i < 50; ++i) {
+    test::Raw raw;
+    const auto connection = raw.shake();
+    CHECK(connection->post(1, std::string(1'000'000, 'x')).ok());
+    CHECK(raw.send(test::frame_bytes(FrameType::goodbye, 0, body)).ok());
+    raw.stream->close();
+    CHECK(mentions(raw.owner->closed(), "the peer's reason"));
+  }
+}
+
 TEST_CASE("a goodbye ends the connection with what it says", "[net]") {
   std::string body;
   ByteWriter out(body);

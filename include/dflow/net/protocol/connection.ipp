@@ -131,7 +131,7 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
     const Status error = status_of_current_exception();
     if (is_open() && !is_farewell_ && options_.log)
       options_.log(str_cat("the connection with ", peer_name(), " ends: ", error.to_string()));
-    return fail(error, true);
+    return fail(error, !is_farewell_);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -251,8 +251,11 @@ DFLOW_INLINE void Connection::finish_write(const Status& status) {
   bool is_closed = false;
   {
     const std::lock_guard lock(mutex_);
-    is_writing_ = false;
     is_closed = !closed_.ok();
+    // What has come before the stream ended may say why it did: the reader meets the end behind it, and nothing more is
+    // written meanwhile.
+    if (!is_closed && status.code() == Code::unavailable) return;
+    is_writing_ = false;
     if (status.ok()) flush();  // once it is closed a goodbye may be left
     if (is_closed && is_writing_) return;
     if (is_closed) options_.clock->cancel(timer_);
