@@ -182,7 +182,10 @@ DFLOW_INLINE void Peers::opened(const Place& place, Status status, std::shared_p
 }
 
 DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
-  if (const std::shared_ptr<Connection> open = find(task, channel)) return open->call(std::move(call), std::move(done));
+  std::shared_ptr<Connection> open = find(task, channel);
+  // A client that is no task can only be asked by what it has opened itself.
+  if (open == nullptr && !options_.addresses.contains(task)) open = find(task, Channel::control);
+  if (open != nullptr) return open->call(std::move(call), std::move(done));
   connect(task, channel,
           [call = std::move(call), done = std::move(done)](Status status,
                                                            const std::shared_ptr<Connection>& connection) mutable {
