@@ -43,23 +43,27 @@ DFLOW_INLINE void check_exposure(const ClusterSpec& cluster) {
                                        "be told that it is insecure")));
 }
 
-/// What this task does for others, while it runs.
+/// What this task does for others, while it runs. The worker has the connections for its steps, so they do not keep it.
 class ServerService final : public Peers::Service {
  public:
-  explicit ServerService(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
+  explicit ServerService(std::weak_ptr<Worker> worker) : worker_(std::move(worker)) {}
 
   void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) override {
     if (client.op_fingerprint == 0 && static_cast<Method>(request.method) != Method::task_status) {
       respond(failed_precondition(str_cat("'", client.task, "' has no ops: it may only ask how this task is")));
       return;
     }
-    if (worker_->handle(client, request, respond)) return;
+    const std::shared_ptr<Worker> worker = worker_.lock();
+    if (worker == nullptr) return respond(unavailable("this task has ended"));
+    if (worker->handle(client, request, respond)) return;
     respond(unimplemented(str_cat("there is no request of number ", request.method)));
   }
-  void on_gone(const TaskIdentity& client, const Status& why) override { worker_->forget_client(client, why); }
+  void on_gone(const TaskIdentity& client, const Status& why) override {
+    if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget_client(client, why);
+  }
 
  private:
-  const std::shared_ptr<Worker> worker_;
+  const std::weak_ptr<Worker> worker_;
 };
 
 }  // namespace detail

@@ -1,4 +1,5 @@
 // What servers do when connections are lost that one side or the other still believes in.
+#include <dflow/core/memory/pool_allocator.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/simulation/simulated_network.hpp>
@@ -10,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace df = dflow;
@@ -168,6 +170,32 @@ TEST_CASE("a run ends in another task when the connection that it was asked for 
     const auto has_ended_there = [&] { return parked.ended == round; };
     CHECK(cluster.simulation.run_until(has_ended_there, cluster.simulation.after(60s)));
     CHECK(cluster.run().ok());
+  }
+}
+
+TEST_CASE("a server that has stopped keeps nothing", "[net]") {
+  df::net::Simulation simulation(1);
+  df::net::SimulatedNetwork network(simulation);
+  const auto process = simulation.start("ps0");
+  for (int round = 0; round < 3; ++round) {
+    df::net::ServerOptions options;
+    options.pool = process->pool();
+    options.clock = process->clock();
+    options.allocator = std::make_shared<df::PoolAllocator>(df::default_cpu_allocator());
+    options.transport = network.transport(process);
+    df::net::ClusterSpec spec;
+    spec.add_task("ps", 0, "ps0");
+    spec.set_task("ps", 0);
+    const std::weak_ptr<df::Allocator> allocator = options.allocator;
+    const std::weak_ptr<df::net::Transport> transport = options.transport;
+    {
+      const df::net::Server server(spec, std::exchange(options, {}));
+      simulation.run_for(1s);
+      CHECK_FALSE(allocator.expired());
+    }
+    simulation.run_for(1s);
+    CHECK(allocator.expired());
+    CHECK(transport.expired());
   }
 }
 
