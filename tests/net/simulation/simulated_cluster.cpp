@@ -71,6 +71,9 @@ struct World {
   int num_ps = 0;
   int num_workers = 0;
   bool has_large_tensors = false;
+  Duration max_pause = {};        ///< of a worker between two steps
+  Duration max_fault_pause = {};  ///< between two faults
+  Duration silence_timeout = {};
 };
 
 /// How a counter begins: with a number that no other initialisation has.
@@ -218,7 +221,7 @@ class TrainingClient : public std::enable_shared_from_this<TrainingClient> {
     }
     ++facts.num_acknowledged;
     facts.last_step[static_cast<std::size_t>(index_)] = world_.simulation.now();
-    later(world_.simulation.random_between(100ms, 900ms));
+    later(world_.simulation.random_between(0ms, world_.max_pause));
   }
 
   template <class Then>
@@ -279,6 +282,10 @@ class SimulatedCluster {
     world_.num_ps = static_cast<int>(1 + simulation_.random_below(3));
     world_.num_workers = static_cast<int>(1 + simulation_.random_below(4));
     world_.has_large_tensors = simulation_.chance(0.3);
+    world_.max_pause = simulation_.chance(0.3) ? 50ms : 900ms;
+    world_.max_fault_pause = std::chrono::seconds(2 << simulation_.random_below(4));
+    world_.silence_timeout = std::chrono::seconds(simulation_.chance(0.5) ? 10 : 2);
+    if (simulation_.chance(0.5)) spec_.set_secret("the secret of a simulated cluster");
     facts_.last_step.resize(static_cast<std::size_t>(world_.num_workers));
     for (int p = 0; p < world_.num_ps; ++p) add_task("ps", p);
     for (int w = 0; w < world_.num_workers; ++w) add_task("worker", w);
@@ -342,6 +349,7 @@ class SimulatedCluster {
     options.clock = task.process->clock();
     options.transport = network_.transport(task.process);
     options.startup_timeout = 10s;
+    options.silence_timeout = world_.silence_timeout;
     options.random = options.draw_seed = [this] { return simulation_.random(); };
     options.log = [this, name = task.name()](std::string_view line) { facts_.log(str_cat(name, ": ", line)); };
     net::ClusterSpec spec = spec_;
@@ -374,7 +382,7 @@ class SimulatedCluster {
   }
 
   void plan_fault(Clock::time_point until) {
-    const Duration pause = simulation_.random_between(0s, 12s);
+    const Duration pause = simulation_.random_between(0s, world_.max_fault_pause);
     if (simulation_.after(pause) >= until) return;
     simulation_.schedule_after(pause, [this, until] {
       cause_fault(until);
