@@ -39,17 +39,15 @@ df::Tensor<float> rows_of_step(std::int64_t step, std::int64_t begin, std::int64
   return rows;
 }
 
-/// A perceptron whose variables are where `place` says.
+/// A perceptron that is placed as `place` says, with the optimizer of a replica, or alone.
 struct SyncedModel {
-  explicit SyncedModel(const std::function<df::ScopeGuard(df::Graph&)>& place) : graph({.seed = 5}) {
-    const auto on = place(graph);
+  SyncedModel(const df::DeviceFunction& place, const std::optional<df::train::SyncReplicasOptions>& options)
+      : graph({.seed = 5}) {
+    const auto on = graph.device(place);
     x = df::placeholder<float>(graph, {df::dynamic, row_features});
     const auto hidden = df::dense(x, 6, {.activation = df::Activation::tanh});
     loss = df::reduce_mean(df::square(df::dense(hidden, 3) - 0.25f));
     weights = df::trainable_variables(graph);
-  }
-  /// With the optimizer of a replica, or alone.
-  void train_with(const std::optional<df::train::SyncReplicasOptions>& options) {
     if (options) {
       sync.emplace(df::train::Adam(0.03f), *options);
       train = sync->minimize(loss);
@@ -74,8 +72,7 @@ struct SyncedModel {
 };
 
 std::vector<float> trained_alone(std::int64_t steps) {
-  SyncedModel model([](df::Graph& graph) { return graph.device(""); });
-  model.train_with(std::nullopt);
+  SyncedModel model([](const df::Node&) { return std::string(); }, std::nullopt);
   df::Session session(model.graph);
   session.run(df::initialize_variables(model.graph));
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -102,8 +99,8 @@ struct SyncedCluster {
       const df::net::ClusterSpec spec = cluster.spec_of("worker", worker);
       const auto target = cluster.server("worker", worker).target({"/job:ps"});
       threads.emplace_back([this, &values, &at_step, steps, worker, spec, target] {
-        SyncedModel model([&](df::Graph& graph) { return graph.device(df::train::replica_device(spec)); });
-        model.train_with(df::train::SyncReplicasOptions{.replicas = num_workers, .rank = worker});
+        SyncedModel model(df::train::replica_device(spec),
+                          df::train::SyncReplicasOptions{.replicas = num_workers, .rank = worker});
         df::train::Supervisor supervisor(model.graph, model.sync->supervised(df::train::SupervisorOptions{
                                                           .session = {.target = target},
                                                           .is_chief = worker == 0,
@@ -158,7 +155,8 @@ TEST_CASE("a parameter server that is started anew meanwhile changes nothing of 
     // Each once: in the middle, right after a checkpoint, and the first steps again.
     constexpr std::int64_t when[] = {2, 7, 10};
     for (std::size_t i = 0; i < 3; ++i) {
-      if (step != when[i] || restarts[i]++ > 0) continue;
+      if (step != when[i] || restarts[i] > 0) continue;
+      ++restarts[i];
       const int task = static_cast<int>(i % 2);
       disturbed.cluster.stop("ps", task);
       disturbed.give_files(disturbed.cluster.start("ps", task));

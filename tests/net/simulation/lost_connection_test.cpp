@@ -156,9 +156,8 @@ TEST_CASE("a run ends in another task when the connection that it was asked for 
   SimulatedPsAndWorker cluster;
   for (int round = 1; round <= 3; ++round) {
     df::Code code = df::Code::ok;
-    cluster.session->run_async(
-        {{cluster.x, df::Tensor<float>(1.0f)}}, cluster.parks,
-        [&](const df::Status& status, const df::Tensor<float>&) { code = status.code(); });
+    cluster.session->run_async({{cluster.x, df::Tensor<float>(1.0f)}}, cluster.parks,
+                               [&](const df::Status& status, const df::Tensor<float>&) { code = status.code(); });
     const auto begun = [&] { return parked.begun == round; };
     REQUIRE(cluster.simulation.run_until(begun, cluster.simulation.after(10s)));
     cluster.network.forget("worker0", "ps0");

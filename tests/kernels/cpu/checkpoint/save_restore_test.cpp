@@ -250,11 +250,10 @@ TEST_CASE("training goes on while a save waits for its disk, which holds the val
   session.run(bump);
   PoolEvent is_saved;
   Status how;
-  session.run_async(
-      {}, {}, save, [&](Status status) {
-        how = std::move(status);
-        is_saved.set();
-      });
+  session.run_async({}, {}, save, [&](Status status) {
+    how = std::move(status);
+    is_saved.set();
+  });
   files->is_held.wait_blocking();
   for (int i = 0; i < 5; ++i) session.run(bump);
   CHECK(session.run(w)(999) == 6);
@@ -277,11 +276,10 @@ TEST_CASE("a save that is stopped ends its step and leaves nothing, and the sess
   std::stop_source stop;
   PoolEvent is_over;
   Status how;
-  session->run_async(
-      {.stop = stop.get_token()}, {}, save, [&](Status status) {
-        how = std::move(status);
-        is_over.set();
-      });
+  session->run_async({.stop = stop.get_token()}, {}, save, [&](Status status) {
+    how = std::move(status);
+    is_over.set();
+  });
   files->is_held.wait_blocking();
   session.reset();
   stop.request_stop();
