@@ -215,10 +215,12 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::vector<Registered> waiting_;
 };
 
-/// One run of a share in its task.
+/// One run of a share in its task. What the task has sent to others unasked may be lost with it, after its own part has
+/// ended: so it is watched as long as the step lasts.
 class ShareRun final : public StepPart, public std::enable_shared_from_this<ShareRun> {
  public:
   explicit ShareRun(std::shared_ptr<ClusterShare> share) : share_(std::move(share)) {}
+  ~ShareRun() override { watch_.try_deregister(); }
 
   void start(StepHandle& step, Done done) override {
     RunShare run;
@@ -234,6 +236,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       step_ = run.step;
       stats_ = step.stats();
       done_ = std::move(done);
+      handle_ = step.weak_from_this();
     }
     Peers& peers = *share_->state().options.peers;
     if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) {
@@ -276,6 +279,13 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       if (cancelled.ok()) connection_ = connection;
     }
     if (!cancelled.ok()) return finish(std::move(cancelled));
+    CancellationRegistration watch = connection->end().on_cancel([weak = weak_from_this()](const Status& why) {
+      if (const std::shared_ptr<ShareRun> self = weak.lock()) self->lose(why);
+    });
+    {
+      const std::lock_guard lock(mutex_);
+      watch_ = std::move(watch);
+    }
     connection->call(ClusterShare::make_call(Method::run_share, to_body(run)),
                      [self = shared_from_this()](Status status, const std::string& body) {
                        if (status.ok()) status = self->take_stats(body);
@@ -296,6 +306,17 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     }
   }
 
+  /// The task is gone. A run that has not ended is told by the connection.
+  void lose(const Status& why) {
+    std::shared_ptr<StepHandle> step;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!has_succeeded_) return;
+      step = handle_.lock();
+    }
+    if (step != nullptr) step->cancel(why.with_task(share_->task()));
+  }
+
   Status cancelled_status() {
     const std::lock_guard lock(mutex_);
     return cancelled_;
@@ -308,11 +329,15 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
 
   void finish(Status status) {
     Done done;
+    CancellationToken end;
     {
       const std::lock_guard lock(mutex_);
       done = std::exchange(done_, nullptr);
+      has_succeeded_ = status.ok();
+      if (connection_ != nullptr) end = connection_->end();
     }
     if (done) done(std::move(status));
+    if (end.is_cancelled()) lose(end.status());  // meanwhile
   }
 
   const std::shared_ptr<ClusterShare> share_;
@@ -322,6 +347,9 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   Done done_;
   Status cancelled_;
   std::shared_ptr<Connection> connection_;
+  std::weak_ptr<StepHandle> handle_;
+  bool has_succeeded_ = false;
+  CancellationRegistration watch_;
 };
 
 DFLOW_INLINE std::shared_ptr<StepPart> ClusterShare::make_part() {

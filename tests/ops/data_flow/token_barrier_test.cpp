@@ -100,6 +100,17 @@ TEST_CASE("Fewer arrivals make a step than there are replicas, and fewer still w
   CHECK(collect_at(barrier)->ranks == Ranks{0});
 }
 
+TEST_CASE("A replica whose arrival was forgotten does not wait for itself") {
+  TokenBarrierState barrier("b", 2, 2);
+  barrier.open(4);
+  barrier.arrive(0, 4);
+  barrier.open(4);  // between its arrival and its waiting
+  const auto again = wait_at(barrier, 0, 4);
+  CHECK(again->step == 4);
+  barrier.arrive(0, 4);
+  CHECK_FALSE(wait_at(barrier, 0, 4)->is_told);
+}
+
 TEST_CASE("A barrier opened again has those who wait do their step again, and forgets what has arrived") {
   TokenBarrierState barrier("b", 2, 2);
   barrier.open(7);
@@ -171,6 +182,7 @@ TEST_CASE("Waiting and collecting end when they are cancelled") {
   TokenBarrierState barrier("b", 2, 2);
   barrier.open(0);
   CancellationSource source;
+  barrier.arrive(0, 0);
   const auto waiting = wait_at(barrier, 0, 0, source.token());
   const auto collecting = collect_at(barrier, source.token());
   source.cancel(cancelled("enough"));
@@ -223,6 +235,7 @@ TEST_CASE("The ops of a barrier do in steps what it does") {
   CHECK(Ranks(dropped.begin(), dropped.end()) == Ranks{1, 2});
   CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {at(1)}, wait[0]); }) ==
         Code::deadline_exceeded);
+  CHECK(session.run({at(1)}, wait[1]).scalar() == 1);  // which has not arrived
   for (const Operation& each : leave) session.run(each);
   session.run(close);
   CHECK(code_of([&] { session.run({at(1)}, wait[0]); }) == Code::out_of_range);

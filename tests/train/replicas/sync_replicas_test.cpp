@@ -72,6 +72,7 @@ struct Leading {
       : thread([this, &sync, &session](const std::stop_token& stop) {
           Status status;
           try {
+            sync.begin_to_lead(session);
             sync.lead(session, stop);
           } catch (const Error& error) {
             status = error.status();

@@ -37,8 +37,9 @@ class TokenBarrierState final : public Resource {
   void open(std::int64_t step);
   /// Replica `rank` has brought what it has for `local_step`. It counts if that is the current step.
   void arrive(std::int64_t rank, std::int64_t local_step);
-  /// Tells the current step as soon as it is open and another one than `local_step`, which is -1 for a replica that has
-  /// none yet. Errors: why it was closed.
+  /// Tells the current step as soon as it is open and another one than `local_step`, at which the replica has arrived;
+  /// at once if it has not, or no more: it is to do the step again. -1 is for a replica that has no step yet. Errors:
+  /// why it was closed.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
   /// Tells who has arrived, ascending, as soon as there are enough. Errors: OutOfRange if all replicas have left;
   /// Aborted if somebody else collects, or it is not open.

@@ -135,14 +135,16 @@ DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t 
                                                 const CancellationToken& cancellation, WaitDone done) {
   require_rank(rank);
   std::unique_lock lock(state_->mutex);
-  state_->replica(rank).is_present = true;
+  State::Replica& one = state_->replica(rank);
+  one.is_present = true;
   const std::int64_t step = state_->step;
   if (!state_->is_open && !state_->closed.ok() && local_step >= 0) {
     const Status closed = state_->closed;
     lock.unlock();
     return done(closed, step);
   }
-  if (state_->is_open && step != local_step) {
+  // Who has not arrived, maybe because the barrier was opened again since, would wait for itself.
+  if (state_->is_open && (step != local_step || !one.has_arrived)) {
     lock.unlock();
     return done(Status(), step);
   }

@@ -162,6 +162,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void close(const Status& why);
 
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
+  /// Is cancelled when the connection has ended, with the status that calls end with, after them.
+  CancellationToken end() const { return end_.token(); }
   /// Precondition of these: it has been open.
   const TaskIdentity& peer() const noexcept { return handshake_.peer().self; }
   Channel channel() const noexcept { return channel_; }
@@ -208,6 +210,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   const Channel own_channel_;
   const std::shared_ptr<Handler> handler_;
   std::atomic<bool> is_open_{false};
+  CancellationSource end_;
   std::atomic<std::int64_t> last_heard_{0};  ///< of the clock, in its ticks
   std::atomic<bool> has_hello_{false};       ///< who the peer says it is may be read
 

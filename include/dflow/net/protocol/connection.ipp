@@ -88,6 +88,7 @@ DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) {
     call->done(status, {});
   }
   for (auto& [request, source] : requests) source.cancel(status);
+  CancellationSource(end_).cancel(status);
   if (opened) opened(status, nullptr);
   if (was_open && handler_ != nullptr) handler_->on_closed(*this, status);
 }

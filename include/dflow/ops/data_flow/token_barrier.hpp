@@ -49,8 +49,9 @@ struct TokenBarrierArrive : StandardOp<"TokenBarrierArrive"> {
   static void infer(InferContext& context);
 };
 
-/// Waits until the current step is another one than `local_step`, and tells it: handle, local_step [] -> step [].
-/// Errors: DeadlineExceeded, naming replicas, if they were too late; OutOfRange when the last step has been done.
+/// Waits until the current step is another one than `local_step`, at which the replica has arrived, and tells it:
+/// handle, local_step [] -> step []. Errors: DeadlineExceeded, naming replicas, if they were too late; OutOfRange when
+/// the last step has been done.
 struct TokenBarrierWait : StandardOp<"TokenBarrierWait"> {
   using Attrs = TokenBarrierRankAttrs;
   using Inputs = In<ResourceHandle, std::int64_t>;

@@ -164,8 +164,8 @@ DFLOW_INLINE Session& Supervisor::session() {
       }
       session_ = std::move(made);
       has_begun_ = true;
-      start_lead();
       if (options_.begin) options_.begin(*session_);
+      start_lead();
       return *session_;
     } catch (const Error& error) {
       stop_lead();

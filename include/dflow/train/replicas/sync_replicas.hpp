@@ -69,19 +69,23 @@ class SyncReplicas {
   /// same when a step is done again.
   const Output<std::int64_t>& local_step() const;
 
-  /// For each replica, once per session, before it trains: blocks until somebody leads.
+  /// For each replica but the chief, once per session, before it trains: blocks until somebody leads.
   void begin(Session& session) const;
-  /// For the chief alone: begins at the global step and makes steps as gradients come. Blocks until all replicas have
-  /// left or `stop` is requested. Others that wait are told Aborted if it fails.
+  /// The same for the chief, which leads from now on: all go on from the global step.
+  void begin_to_lead(Session& session) const;
+  /// For the chief, after `begin_to_lead`: makes steps as gradients come. Blocks until all replicas have left or `stop`
+  /// is requested. Those that wait are told Aborted when it ends in another way.
   void lead(Session& session, const std::stop_token& stop = {}) const;
   /// This replica brings no more gradients: the others go on without it. It may come back by `begin`.
   void leave(Session& session) const;
 
-  /// The options of a Supervisor with `begin` and `lead` in them.
+  /// The options of a Supervisor with what it needs to begin and to lead.
   template <class SupervisorOptions>
   SupervisorOptions supervised(SupervisorOptions options) const {
     if (!options.global_step) options.global_step = global_step();
-    options.begin = [self = *this](Session& session) { self.begin(session); };
+    options.begin = [self = *this, leads = options.is_chief](Session& session) {
+      leads ? self.begin_to_lead(session) : self.begin(session);
+    };
     options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
     return options;
   }

@@ -17,7 +17,8 @@ struct SyncReplicas::Built {
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
   Operation begin;                 ///< waits for a leader, and sets the local step
-  Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
+  Operation begin_to_lead;         ///< opens the barrier at the global step, and sets the local step
+  Operation advance, leave;        ///< the leader's step; this replica's end
   Output<std::int32_t> collected;  ///< the ranks that have arrived
   Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
   Output<std::int32_t> dropped;
@@ -193,7 +194,8 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   }
   {
     const ScopeGuard after = enter_control_dependencies(graph, resets);
-    built->open = build<TokenBarrierOpen>({barrier, now}, {}, {.name = "open"});
+    const Operation opened = build<TokenBarrierOpen>({barrier, now}, {}, {.name = "open"});
+    built->begin_to_lead = group({opened, local_step.assign(now)}, {.name = "begin_to_lead"});
   }
   built->leave = build<TokenBarrierLeave>({barrier}, {.rank = options_.rank}, {.name = "leave"});
   built->close_late = build<TokenBarrierClose>({barrier}, {.reason = "late"});
@@ -205,11 +207,11 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
 }
 
 DFLOW_INLINE void SyncReplicas::begin(Session& session) const { session.run(built().begin); }
+DFLOW_INLINE void SyncReplicas::begin_to_lead(Session& session) const { session.run(built().begin_to_lead); }
 DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
 
 DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
-  session.run(nodes.open);
   try {
     for (;;) {
       try {
