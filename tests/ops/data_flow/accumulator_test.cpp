@@ -4,12 +4,15 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
+#include <dflow/kernels/state/accumulator_state.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -221,6 +224,107 @@ TEST_CASE("What does not fit an accumulator is refused, and leaves it as it was"
   CHECK(code_of([&] {
           gathered.session.run({{gathered.required, 1}}, Output<double>(other));
         }) == Code::invalid_argument);
+}
+
+TEST_CASE("A gradient that does not fit those before it does not count") {
+  Graph graph;
+  const AnyOutput handle =
+      build<ConditionalAccumulator>(*graph.store(), {}, {.shape = {dynamic}}, {.name = "any"}, type_args<float>());
+  auto gradient = placeholder<float>(graph, {dynamic});
+  const AnyOutput step = constant(graph, std::int64_t{0});
+  const Operation give = build<AccumulatorApplyGradient>({handle, step, gradient});
+  const Output<std::int32_t> num(AnyOutput(build<AccumulatorNumAccumulated>({handle})));
+  const Output<float> taken(
+      AnyOutput(build<AccumulatorTakeGradient>({handle, constant(graph, 2)}, {}, {}, type_args<float>())));
+  Session session(graph);
+  session.run({{gradient, Tensor<float>({2}, {1, 3})}}, give);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(code_of([&] { session.run({{gradient, Tensor<float>({3}, {1, 1, 1})}}, give); }) == Code::invalid_argument);
+    CHECK(session.run(num).scalar() == 1);
+  }
+  session.run({{gradient, Tensor<float>({2}, {3, 3})}}, give);
+  CHECK(session.run(taken)(0) == 2);
+}
+
+TEST_CASE("Rows that do not fit those before them do not count") {
+  Graph graph;
+  const AnyOutput handle = build<SparseConditionalAccumulator>(*graph.store(), {}, {.shape = PartialShape::unknown()},
+                                                               {.name = "any_rows"}, type_args<float>());
+  auto values = placeholder<float>(graph, {dynamic, dynamic});
+  auto indices = placeholder<std::int64_t>(graph, {dynamic});
+  auto short_indices = placeholder<std::int32_t>(graph, {dynamic});
+  const AnyOutput step = constant(graph, std::int64_t{1'000'000});
+  const Operation give = build<SparseAccumulatorApplyGradient>({handle, step, indices, values});
+  const Operation give_short = build<SparseAccumulatorApplyGradient>({handle, step, short_indices, values});
+  const Output<std::int32_t> num(AnyOutput(build<AccumulatorNumAccumulated>({handle})));
+  const auto take = [&](DType index) {
+    return build<SparseAccumulatorTakeGradient>({handle, constant(graph, 1)}, {}, {},
+                                                types_of({DType::float32, index}));
+  };
+  const BuiltNode taken = take(DType::int64), taken_short = take(DType::int32);
+  Session session(graph);
+  constexpr std::int64_t many = 1500;  // enough to be added up
+  session.run({{indices, Tensor<std::int64_t>::zeros({many})}, {values, Tensor<float>::full({many, 2}, 1)}}, give);
+  CHECK(code_of([&] {
+          session.run(
+              {{indices, Tensor<std::int64_t>::zeros({2 * many})}, {values, Tensor<float>::full({2 * many, 100}, 1)}},
+              give);
+        }) == Code::invalid_argument);
+  CHECK(code_of([&] {
+          session.run({{short_indices, Tensor<std::int32_t>::zeros({2 * many})},
+                       {values, Tensor<float>::full({2 * many, 2}, 1)}},
+                      give_short);
+        }) == Code::invalid_argument);
+  CHECK(session.run(num).scalar() == 1);
+  const auto [at, rows] = session.run(Output<std::int64_t>(taken.output(0)), Output<float>(taken.output(1)));
+  CHECK(at.num_elements() == many);
+  CHECK(rows(many - 1, 1) == 1);
+  // What one type of indices was given with, another one cannot take.
+  session.run({{indices, Tensor<std::int64_t>::zeros({2})}, {values, Tensor<float>::full({2, 2}, 1)}}, give);
+  CHECK(code_of([&] { session.run(Output<std::int32_t>(taken_short.output(0))); }) == Code::invalid_argument);
+}
+
+TEST_CASE("Who takes from an accumulator may let go of it when it is told") {
+  CancellationSource source;
+  source.cancel();
+  auto state = std::make_shared<AccumulatorState>("a", DType::float32, PartialShape{}, AccumulatorState::Kind{});
+  state->take_async(1, source.token(), [&state](const Status& status, const TakenGradients&) {
+    CHECK(status.code() == Code::cancelled);
+    state = nullptr;
+  });
+  CHECK(state == nullptr);
+}
+
+TEST_CASE("What is given is taken once, while those who take are stopped") {
+  constexpr int num_givers = 3, each = 200;
+  Gathered gathered("SUM");
+  std::atomic<int> left = num_givers;
+  std::atomic<std::int64_t> sum = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < num_givers; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < each; ++k) gathered.give(1, 1'000'000);
+      --left;
+    });
+  }
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (left > 0) {
+        std::stop_source stop;
+        std::jthread stopper([&stop] { stop.request_stop(); });
+        try {
+          sum += static_cast<std::int64_t>(gathered.take(1, {.stop = stop.get_token()}));
+        } catch (const Error&) {  // stopped
+        }
+      }
+    });
+  }
+  threads.clear();
+  const int rest = gathered.size();
+  if (rest > 0) sum += static_cast<std::int64_t>(gathered.take(rest));
+  // A step that is stopped when it has taken already ends with that, and what it took is gone.
+  CHECK(sum <= num_givers * each);
+  CHECK(gathered.size() == 0);
 }
 
 TEST_CASE("A gradient that was fed may be written to after it was given") {

@@ -4,8 +4,11 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
+#include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -156,6 +159,93 @@ TEST_CASE("What waits ends at its deadline or when it is stopped, and what it ha
         }) == Code::deadline_exceeded);
   CHECK(numbers.take(2) == Ints{4, 5});
   CHECK(numbers.size() == 0);
+}
+
+TEST_CASE("Who waits at a queue may let go of it when it is told, and may use it") {
+  const auto one = [] { return QueuedElements{.components = {Tensor<float>::full({}, 1)}, .is_single = true}; };
+  const QueueState::Kind kind{.dtypes = {DType::float32}, .shapes = {}, .capacity = 1};
+  auto queue = std::make_shared<QueueState>("q", kind);
+  queue->enqueue_async(one(), {}, [&queue](const Status&) { queue = nullptr; });
+  CHECK(queue == nullptr);
+  queue = std::make_shared<QueueState>("q", kind);
+  CancellationSource source;
+  int told = 0;
+  queue->dequeue_async(2, false, source.token(), [&](const Status& status, const std::vector<QueuedElements>&) {
+    CHECK(status.code() == Code::cancelled);
+    CHECK(queue->size() == 1);  // what it had taken is back
+    queue->enqueue_async(one(), source.token(), [&](const Status& refused) {
+      CHECK(refused.code() == Code::cancelled);
+      ++told;
+    });
+    queue = nullptr;
+    ++told;
+  });
+  queue->enqueue_async(one(), {}, [](const Status& status) { CHECK(status.ok()); });
+  source.cancel();
+  CHECK(queue == nullptr);
+  CHECK(told == 2);
+}
+
+TEST_CASE("A step that waits at a queue goes on waiting when its container is reset, and ends when it is stopped") {
+  const auto device = queue_device();
+  Graph graph;
+  const FifoQueue<float> queue(graph, {.shapes = {{}}, .shared_name = "gone"});
+  const auto take = queue.dequeue(), take_two = queue.dequeue_many(2);
+  const auto put = queue.enqueue(constant(graph, 2.5f));
+  const auto size = queue.size();
+  std::promise<Status> ended;
+  std::stop_source stop;
+  {
+    Session session(graph, {.devices = {device}});
+    session.run(put);
+    session.run_async(RunOptions{.stop = stop.get_token()}, {}, take_two,
+                      [&](const Status& status, const Tensor<float>&) { ended.set_value(status); });
+    while (session.run(size).scalar() != 0) std::this_thread::yield();
+    device->context().resources->reset("");
+    // Later steps find another queue.
+    session.run(put);
+    CHECK(session.run(size).scalar() == 1);
+    CHECK(session.run(take).scalar() == 2.5f);
+  }
+  auto end = ended.get_future();
+  CHECK(end.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  stop.request_stop();
+  CHECK(end.get().code() == Code::cancelled);
+}
+
+TEST_CASE("Steps that are stopped while they are served neither lose nor repeat what they put in") {
+  constexpr int count = 400;
+  Numbers numbers(2);
+  const auto size = numbers.queue.size();  // no thread may build
+  std::atomic<bool> is_done = false;
+  std::vector<std::jthread> threads;
+  Ints taken;
+  threads.emplace_back([&] {
+    for (int i = 0; i < count; ++i) numbers.put(i);
+    is_done = true;
+  });
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      // More than there will ever be: it takes what comes, and puts it back when it is stopped.
+      while (!is_done) {
+        std::stop_source stop;
+        std::jthread stopper([&] {
+          while (!is_done && numbers.session.run(size).scalar() != 0) std::this_thread::yield();
+          stop.request_stop();
+        });
+        static_cast<void>(code_of([&] { numbers.take(2 * count, {.stop = stop.get_token()}); }));
+      }
+    });
+  }
+  while (taken.size() < count) {
+    const Ints some = numbers.take_up_to(1);
+    taken.insert(taken.end(), some.begin(), some.end());
+  }
+  threads.clear();
+  std::sort(taken.begin(), taken.end());
+  Ints wanted(count);
+  std::iota(wanted.begin(), wanted.end(), 0);
+  CHECK(taken == wanted);
 }
 
 TEST_CASE("A closed queue gives what it has, lets nothing in, and says when it has too little") {

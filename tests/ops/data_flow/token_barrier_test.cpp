@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -120,12 +121,12 @@ TEST_CASE("A barrier opened again has those who wait do their step again, and fo
   barrier.open(7);
   CHECK(waiting->step == 7);
   CHECK(waiting->status.ok());
-  CHECK(before->status.code() == Code::aborted);
+  CHECK(before->status.code() == Code::already_exists);
   CHECK(barrier.missing() == Ranks{0, 1});
   barrier.open(3);
   CHECK(wait_at(barrier, 1, 7)->step == 3);
   const auto one = collect_at(barrier), other = collect_at(barrier);
-  CHECK(one->status.code() == Code::aborted);
+  CHECK(one->status.code() == Code::already_exists);
   CHECK_FALSE(other->is_told);
   barrier.leave(0);
   barrier.open(3);
@@ -155,10 +156,17 @@ TEST_CASE("A closed barrier says why to all who wait, but to those who have no s
     CHECK(collect_at(barrier)->status.code() == Code::aborted);
     CHECK(code_of([&] { barrier.advance(5); }) == Code::aborted);
     const auto next = wait_at(barrier, 0, -1);
+    for (const auto& [again, told] : ends) barrier.close(again);
     CHECK_FALSE(next->is_told);
     barrier.open(9);
     CHECK(next->step == 9);
   }
+  TokenBarrierState never_opened("b", 1, 1);
+  const auto first = wait_at(never_opened, 0, -1);
+  never_opened.close(Close::lost);
+  CHECK_FALSE(first->is_told);
+  never_opened.open(0);
+  CHECK(first->step == 0);
 }
 
 TEST_CASE("Those who are missing are given up if anybody has come, until they come back") {
@@ -192,6 +200,79 @@ TEST_CASE("Waiting and collecting end when they are cancelled") {
   barrier.arrive(0, 0);
   barrier.arrive(1, 0);
   CHECK(collect_at(barrier)->ranks == Ranks{0, 1});
+}
+
+TEST_CASE("Who waits at a barrier may let go of it when it is told") {
+  CancellationSource source;
+  source.cancel();
+  auto barrier = std::make_shared<TokenBarrierState>("b", 1, 1);
+  barrier->wait_async(0, -1, source.token(), [&barrier](const Status& status, std::int64_t) {
+    CHECK(status.code() == Code::cancelled);
+    barrier = nullptr;
+  });
+  CHECK(barrier == nullptr);
+  barrier = std::make_shared<TokenBarrierState>("b", 1, 1);
+  barrier->open(0);
+  barrier->collect_async(source.token(), [&barrier](const Status&, const Ranks&) { barrier = nullptr; });
+  CHECK(barrier == nullptr);
+}
+
+TEST_CASE("Who is told at a barrier may use it") {
+  TokenBarrierState barrier("b", 1, 1);
+  std::int64_t seen = -1;
+  barrier.wait_async(0, -1, {}, [&](const Status&, std::int64_t step) {
+    barrier.collect_async({}, [&](const Status&, const Ranks& ranks) {
+      CHECK(ranks == Ranks{0});
+      barrier.advance(step + 1);
+    });
+    barrier.arrive(0, step);
+    seen = barrier.step();
+  });
+  barrier.open(5);
+  CHECK(seen == 6);
+}
+
+TEST_CASE("Threads that arrive, wait and are cancelled at a barrier are each told once, and no step is lost") {
+  constexpr std::int64_t num_steps = 300;
+  constexpr int num_replicas = 3;
+  TokenBarrierState barrier("b", num_replicas, num_replicas);
+  const auto wait = [&](std::int64_t rank, std::int64_t local_step, const CancellationToken& token) {
+    std::promise<std::pair<Status, std::int64_t>> told;
+    barrier.wait_async(rank, local_step, token, [&](Status status, std::int64_t step) {
+      told.set_value({std::move(status), step});
+    });
+    return told.get_future().get();
+  };
+  std::vector<std::int64_t> ended(num_replicas);
+  std::vector<std::jthread> threads;
+  threads.reserve(num_replicas + 1);
+  for (std::int64_t rank = 0; rank < num_replicas; ++rank) {
+    threads.emplace_back([&, rank] {
+      for (std::int64_t step = wait(rank, -1, {}).second; step < num_steps;) {
+        barrier.arrive(rank, step);
+        // A wait that is cancelled while it may be served, and the one that counts.
+        CancellationSource source;
+        std::jthread canceller([source]() mutable { source.cancel(); });
+        const auto [status, next] = wait(rank, step, source.token());
+        step = status.ok() ? next : wait(rank, step, {}).second;
+        ended[static_cast<std::size_t>(rank)] = step;
+      }
+      barrier.leave(rank);
+    });
+  }
+  Status last;
+  threads.emplace_back([&] {
+    barrier.open(0);
+    for (std::int64_t step = 0; last.ok(); ++step) {
+      std::promise<Status> told;
+      barrier.collect_async({}, [&](Status status, const Ranks&) { told.set_value(std::move(status)); });
+      last = told.get_future().get();
+      if (last.ok()) barrier.advance(step + 1);
+    }
+  });
+  threads.clear();
+  CHECK(last.code() == Code::out_of_range);
+  CHECK(ended == std::vector<std::int64_t>(num_replicas, num_steps));
 }
 
 TEST_CASE("A rank that the barrier has not is refused, and so are sizes that make no sense") {

@@ -40,7 +40,8 @@ struct TakenGradients {
 class AccumulatorState final : public Resource {
  public:
   /// Adds up gradients without a rank, the sum of the earlier ones in front: all of them or, of rows, as soon as it
-  /// pays. `new_rows` counts the rows behind the first one, and is 0 after they were added.
+  /// pays. `new_rows` counts the rows behind the first one, and is 0 after they were added. Before it throws it changes
+  /// nothing.
   using Combine = FunctionRef<void(std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows)>;
   using TakeDone = UniqueFunction<void(Status, TakenGradients)>;
 
@@ -57,7 +58,8 @@ class AccumulatorState final : public Resource {
   const Kind& kind() const noexcept { return kind_; }
   std::string debug_string() const override;
 
-  /// The tensors are nobody else's to write. `combine` runs under the accumulator's lock.
+  /// The tensors are nobody else's to write. `combine` runs under the accumulator's lock. If it throws, nothing was
+  /// given.
   void apply(AccumulatedGradient gradient, Combine combine);
   /// Calls `done` once, from any thread: when at least `num_required` gradients wait, with all of them, or with the
   /// status that `cancellation` was cancelled with. The accumulator goes on to its next step. Who came first is served

@@ -5,6 +5,7 @@
 #include <dflow/kernels/state/wait_list.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -24,19 +25,34 @@ struct AccumulatorState::State {
   detail::WaitList<Taker> takers;
 
   std::int64_t count() const { return static_cast<std::int64_t>(ranked.size()) + num_unranked; }
+  void add_unranked(AccumulatedGradient gradient, Combine combine) {
+    std::int64_t rows = new_rows;
+    if (gradient.indices.is_initialized() && !unranked.empty()) rows += gradient.indices.num_elements();
+    unranked.push_back(std::move(gradient));
+    try {
+      combine(unranked, rows);
+    } catch (...) {
+      unranked.pop_back();
+      throw;
+    }
+    ++num_unranked;
+    new_rows = rows;
+  }
   /// What waits, if it is as much as the first taker wants.
   bool serve(Taker& served, TakenGradients& taken) {
     if (takers.is_empty() || count() < takers.front().num_required) return false;
-    served = takers.take_front();
     taken = take_all();
+    served = takers.take_front();
     ++global_step;
     return true;
   }
   TakenGradients take_all() {
-    const std::int64_t all = count();
-    TakenGradients taken{std::exchange(ranked, {}), all};
-    taken.gradients.insert(taken.gradients.end(), unranked.begin(), unranked.end());
-    unranked.clear();
+    TakenGradients taken{{}, count()};
+    taken.gradients.reserve(ranked.size() + unranked.size());
+    for (auto* const held : {&ranked, &unranked}) {
+      std::move(held->begin(), held->end(), std::back_inserter(taken.gradients));
+      held->clear();
+    }
     num_unranked = new_rows = 0;
     return taken;
   }
@@ -61,12 +77,7 @@ DFLOW_INLINE void AccumulatorState::apply(AccumulatedGradient gradient, Combine 
     const std::lock_guard lock(state_->mutex);
     if (gradient.local_step < state_->global_step) return;
     if (gradient.rank < 0) {
-      if (gradient.indices.is_initialized() && !state_->unranked.empty()) {
-        state_->new_rows += gradient.indices.num_elements();
-      }
-      state_->unranked.push_back(std::move(gradient));
-      ++state_->num_unranked;
-      combine(state_->unranked, state_->new_rows);
+      state_->add_unranked(std::move(gradient), combine);
     } else {
       auto& ranked = state_->ranked;
       const auto place =
@@ -127,8 +138,8 @@ DFLOW_INLINE TakenGradients AccumulatorState::take(std::span<const std::int32_t>
 DFLOW_INLINE void AccumulatorState::set_global_step(std::int64_t step, bool drops_waiting) {
   TakenGradients dropped;  // freed without the lock
   const std::lock_guard lock(state_->mutex);
-  state_->global_step = step;
   if (drops_waiting) dropped = state_->take_all();
+  state_->global_step = step;
 }
 
 DFLOW_INLINE std::int64_t AccumulatorState::num_accumulated() const {

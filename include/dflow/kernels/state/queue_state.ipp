@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 namespace dflow {
@@ -18,7 +19,7 @@ DFLOW_INLINE Shape QueuedElements::element_shape(std::size_t component) const {
   return is_single ? shape : shape.subshape(1, shape.rank());
 }
 
-struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
+struct QueueState::State {
   struct Enqueuer {
     QueuedElements elements;  ///< what is not in yet
     EnqueueDone done;
@@ -56,23 +57,22 @@ struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
   detail::WaitList<Enqueuer> enqueuers;
   detail::WaitList<Dequeuer> dequeuers;
 
-  /// The first `count` elements, or fewer, cut off.
-  static QueuedElements cut(QueuedElements& from, std::int64_t count) {
-    QueuedElements first = from;
-    first.end = from.begin = std::min(from.begin + count, from.end);
-    return first;
+  // Each of these does all of it or, out of memory, nothing.
+
+  /// Moves the first `count` elements, or fewer, to the end of `to`, and says how many.
+  static std::int64_t move_first(QueuedElements& from, std::int64_t count, auto& to) {
+    to.push_back(from);
+    from.begin = to.back().end = std::min(from.begin + count, from.end);
+    return to.back().size();
   }
 
   bool put_in(Due& due) {
     if (enqueuers.is_empty()) return false;
     QueuedElements& next = enqueuers.front().elements;
     const std::int64_t room = capacity < 0 ? next.size() : std::min(next.size(), capacity - num_held);
-    if (room > 0) {
-      held.push_back(cut(next, room));
-      num_held += room;
-    }
+    if (room > 0) num_held += move_first(next, room, held);
     const bool is_in = next.size() == 0;
-    if (is_in) due.enqueuers.emplace_back(enqueuers.take_front(), Status());
+    if (is_in) due.enqueuers.emplace_back().first = enqueuers.take_front();
     return room > 0 || is_in;
   }
   bool take_out(Due& due, const std::string& name) {
@@ -80,27 +80,29 @@ struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
     Dequeuer& next = dequeuers.front();
     bool has_moved = false;
     while (next.num_missing > 0 && !held.empty()) {
-      next.taken.push_back(cut(held.front(), next.num_missing));
+      const std::int64_t count = move_first(held.front(), next.num_missing, next.taken);
       if (held.front().size() == 0) held.pop_front();
-      next.num_missing -= next.taken.back().size();
-      num_held -= next.taken.back().size();
+      next.num_missing -= count;
+      num_held -= count;
       has_moved = true;
     }
     if (next.num_missing > 0 && !(is_closed && enqueuers.is_empty())) return has_moved;
     if (next.num_missing == 0 || (next.up_to && !next.taken.empty())) {
-      due.dequeuers.emplace_back(dequeuers.take_front(), Status());
+      due.dequeuers.emplace_back().first = dequeuers.take_front();
       return true;
     }
-    Dequeuer failed = dequeuers.take_front();
-    put_back(failed.taken);
-    due.dequeuers.emplace_back(std::move(failed), out_of_range(str_cat("queue '", name, "' is closed and has only ",
-                                                                       num_held, " elements left")));
+    put_back(next);
+    Status failed = out_of_range(str_cat("queue '", name, "' is closed and has only ", num_held, " elements left"));
+    auto& [dequeuer, status] = due.dequeuers.emplace_back();
+    dequeuer = dequeuers.take_front();
+    status = std::move(failed);
     return true;
   }
-  void put_back(const std::vector<QueuedElements>& taken) {
-    for (auto part = taken.rbegin(); part != taken.rend(); ++part) {
-      num_held += part->size();
-      held.push_front(*part);
+  void put_back(Dequeuer& from) {
+    for (; !from.taken.empty(); from.taken.pop_back()) {
+      held.push_front(from.taken.back());
+      num_held += held.front().size();
+      from.num_missing += held.front().size();
     }
   }
   void serve(Due& due) {
@@ -108,11 +110,33 @@ struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
     }
   }
 
+  /// Those who are not served because there is no memory are with the next call.
+  void serve_if_possible(Due& due) noexcept {
+    try {
+      serve(due);
+    } catch (...) {
+    }
+  }
+  /// Serves all, with waiter `id` of `list`, who has just come and is given up if there is no memory for it.
+  template <class Waiter>
+  void serve_newest(detail::WaitList<Waiter> State::*list, std::uint64_t id, std::unique_lock<std::mutex>& lock,
+                    Due& due) {
+    try {
+      serve(due);
+    } catch (...) {
+      std::optional<Waiter> newest = (this->*list).take(id);
+      if (!newest) return;
+      lock.unlock();
+      give_up(*newest, status_of_current_exception());
+      lock.lock();
+    }
+  }
+
   void give_up(Enqueuer& enqueuer, const Status& status) {
     {
       Due due;
       const std::lock_guard lock(mutex);
-      serve(due);
+      serve_if_possible(due);
     }
     enqueuer.done(status);
   }
@@ -120,8 +144,11 @@ struct QueueState::State : std::enable_shared_from_this<QueueState::State> {
     {
       Due due;
       const std::lock_guard lock(mutex);
-      put_back(dequeuer.taken);
-      serve(due);
+      try {
+        put_back(dequeuer);
+      } catch (...) {  // what there is no memory for is lost
+      }
+      serve_if_possible(due);
     }
     dequeuer.done(status, {});
   }
@@ -177,7 +204,7 @@ DFLOW_INLINE void QueueState::enqueue_async(QueuedElements elements, const Cance
   }
   // Who finds room does not wait: it is served by the same rules, in its turn.
   const std::uint64_t id = state_->enqueuers.add({std::move(elements), std::move(done)});
-  state_->serve(due);
+  state_->serve_newest(&State::enqueuers, id, lock, due);
   detail::wait_for(state_, &State::enqueuers, lock, id, cancellation);
 }
 
@@ -193,7 +220,7 @@ DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, cons
     return done(cancellation.status(), {});
   }
   const std::uint64_t id = state_->dequeuers.add({count, up_to, {}, std::move(done)});
-  state_->serve(due);
+  state_->serve_newest(&State::dequeuers, id, lock, due);
   detail::wait_for(state_, &State::dequeuers, lock, id, cancellation);
 }
 
@@ -202,8 +229,10 @@ DFLOW_INLINE void QueueState::close(bool cancels_pending) {
   const std::lock_guard lock(state_->mutex);
   state_->is_closed = true;
   if (cancels_pending) {
+    const Status closed = cancelled(str_cat("queue '", name_, "' is closed"));
+    due.enqueuers.reserve(state_->enqueuers.size());
     for (State::Enqueuer& enqueuer : state_->enqueuers.take_all()) {
-      due.enqueuers.emplace_back(std::move(enqueuer), cancelled(str_cat("queue '", name_, "' is closed")));
+      due.enqueuers.emplace_back(std::move(enqueuer), closed);
     }
   }
   state_->serve(due);

@@ -33,7 +33,8 @@ class TokenBarrierState final : public Resource {
   std::string debug_string() const override;
 
   /// The current step is `step`, and all arrivals are forgotten. Those who wait are told the step, so that they do it
-  /// again. Who collects is told Aborted: somebody else leads. Where all replicas have left, all are present again.
+  /// again. Who collects is told AlreadyExists: somebody else leads. Where all replicas have left, all are present
+  /// again.
   void open(std::int64_t step);
   /// Replica `rank` has brought what it has for `local_step`. It counts if that is the current step.
   void arrive(std::int64_t rank, std::int64_t local_step);
@@ -42,7 +43,7 @@ class TokenBarrierState final : public Resource {
   /// why it was closed.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
   /// Tells who has arrived, ascending, as soon as there are enough. Errors: OutOfRange if all replicas have left;
-  /// Aborted if somebody else collects, or it is not open.
+  /// AlreadyExists if somebody else collects; Aborted if it is not open.
   void collect_async(const CancellationToken& cancellation, CollectDone done);
   /// The next step begins: those who wait for it go on.
   void advance(std::int64_t step);

@@ -12,6 +12,7 @@ namespace dflow {
 
 struct TokenBarrierState::State {
   struct Waiter {
+    std::int64_t local_step;
     WaitDone done;
   };
   struct Collector {
@@ -34,7 +35,7 @@ struct TokenBarrierState::State {
     Due& operator=(const Due&) = delete;
     ~Due() {
       for (Waiter& waiter : waiters) waiter.done(waiters_status, step);
-      for (Collector& collector : collectors) collector.done(collectors_status, ranks);
+      for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(ranks, {}));
     }
   };
 
@@ -82,9 +83,9 @@ struct TokenBarrierState::State {
     }
   }
   void begin(std::int64_t next, Due& due) {
+    due.waiters = waiters.take_all();
     step = due.step = next;
     for (Replica& one : of) one.has_arrived = false;
-    due.waiters = waiters.take_all();
   }
 };
 
@@ -110,6 +111,7 @@ DFLOW_INLINE void TokenBarrierState::require_rank(std::int64_t rank) const {
 
 DFLOW_INLINE void TokenBarrierState::open(std::int64_t step) {
   State::Due due;
+  due.collectors_status = already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
   const std::lock_guard lock(state_->mutex);
   state_->begin(step, due);
   state_->is_open = true;
@@ -117,7 +119,6 @@ DFLOW_INLINE void TokenBarrierState::open(std::int64_t step) {
       std::none_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.is_present; });
   for (State::Replica& one : state_->of) one.is_present |= have_all_left;
   due.collectors = state_->collectors.take_all();
-  due.collectors_status = aborted(str_cat(debug_string(), " was opened by somebody else"));
 }
 
 DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
@@ -148,14 +149,15 @@ DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t 
     lock.unlock();
     return done(Status(), step);
   }
-  detail::wait_for(state_, &State::waiters, lock, state_->waiters.add(State::Waiter{std::move(done)}), cancellation);
+  detail::wait_for(state_, &State::waiters, lock, state_->waiters.add(State::Waiter{local_step, std::move(done)}),
+                   cancellation);
 }
 
 DFLOW_INLINE void TokenBarrierState::collect_async(const CancellationToken& cancellation, CollectDone done) {
   State::Due due;
+  due.collectors_status = already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
   std::unique_lock lock(state_->mutex);
   due.collectors = state_->collectors.take_all();
-  due.collectors_status = aborted(str_cat(debug_string(), ": somebody else collects"));
   std::vector<std::int32_t> ranks;
   Status status;
   if (!state_->is_open) {
@@ -215,10 +217,9 @@ DFLOW_INLINE void TokenBarrierState::close(Close why) {
   }
   state_->is_open = false;
   due.step = state_->step;
-  due.waiters = state_->waiters.take_all();
-  due.waiters_status = state_->closed;
+  due.waiters_status = due.collectors_status = state_->closed;
+  due.waiters = state_->waiters.take_if([](const State::Waiter& waiter) { return waiter.local_step >= 0; });
   due.collectors = state_->collectors.take_all();
-  due.collectors_status = state_->closed;
 }
 
 DFLOW_INLINE std::int64_t TokenBarrierState::step() const { return state_->step_now(); }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/unique_function.hpp>
+#include <dflow/base/status.hpp>
 #include <dflow/core/cancellation.hpp>
 
 #include <algorithm>
@@ -30,6 +30,7 @@ class WaitList {
   template <std::predicate<const Waiter&> IsDue>
   std::vector<Waiter> take_if(const IsDue& is_due) {
     std::vector<Waiter> taken;
+    taken.reserve(entries_.size());
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       const auto next = std::next(entry);
       if (is_due(std::as_const(entry->waiter))) taken.push_back(take(entry));
@@ -84,23 +85,31 @@ class WaitList {
 };
 
 /// Lets waiter `id` of `list`, a member of `*owner`, wait until somebody takes it out or `token` is cancelled: then
-/// `owner->give_up(waiter, status)` is called, without the lock. `lock` holds `owner->mutex` and is released.
+/// `owner->give_up(waiter, status)` is called, without the lock; so it is where there is no memory to listen to the
+/// token. `lock` holds `owner->mutex` and is released.
 template <class Owner, class Waiter>
 void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, std::unique_lock<std::mutex>& lock,
               std::uint64_t id, const CancellationToken& token) {
-  const bool must_listen = token.can_be_cancelled() && ((*owner).*list).has(id);
-  lock.unlock();
-  if (!must_listen) return;
-  CancellationRegistration registration = token.on_cancel([owner, list, id](const Status& status) {
+  Owner& state = *owner;
+  if (!token.can_be_cancelled() || !(state.*list).has(id)) return lock.unlock();
+  // Who takes the waiter out may let go of the resource, and of `owner` with it: this keeps the state.
+  const auto give_up = [kept = owner, list, id](const Status& status) {
     std::optional<Waiter> given_up;
     {
-      const std::lock_guard guard(owner->mutex);
-      given_up = ((*owner).*list).take(id);
+      const std::lock_guard guard(kept->mutex);
+      given_up = ((*kept).*list).take(id);
     }
-    if (given_up) owner->give_up(*given_up, status);
-  });
+    if (given_up) kept->give_up(*given_up, status);
+  };
+  lock.unlock();
+  CancellationRegistration registration;
+  try {
+    registration = token.on_cancel(give_up);
+  } catch (...) {
+    return give_up(status_of_current_exception());
+  }
   lock.lock();
-  const bool is_kept = ((*owner).*list).keep(id, registration);
+  const bool is_kept = (state.*list).keep(id, registration);
   lock.unlock();
   if (!is_kept) static_cast<void>(registration.try_deregister());
 }

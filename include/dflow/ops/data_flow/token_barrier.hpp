@@ -62,7 +62,7 @@ struct TokenBarrierWait : StandardOp<"TokenBarrierWait"> {
 };
 
 /// Waits until enough replicas have arrived, and tells their ranks, ascending: handle -> ranks [m].
-/// Errors: OutOfRange when all have left; Aborted when somebody else collects or opens it.
+/// Errors: OutOfRange when all have left; AlreadyExists when somebody else collects or opens it.
 struct TokenBarrierCollect : StandardOp<"TokenBarrierCollect"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;

@@ -98,25 +98,30 @@ void set_dense_output(KernelContext& context, const AccumulatorState& state, con
   sum_arrays<T>(context.pool(), first.num_elements(), from, state.kind().is_mean ? taken.count : 1, to);
 }
 
+inline Shape row_shape(const AccumulatedGradient& gradient) {
+  const Shape& shape = gradient.values.shape();
+  return shape.subshape(1, shape.rank());
+}
+
 /// Sets outputs 0 and 1 to the rows of what was taken.
 template <class T, class Index>
 void set_sparse_output(KernelContext& context, const AccumulatorState& state, const TakenGradients& taken) {
+  const Shape row = row_shape(taken.gradients.front());
+  std::int64_t rows = 0;
+  for (const AccumulatedGradient& gradient : taken.gradients) {
+    if (gradient.indices.dtype() != dtype_of<Index> || row_shape(gradient) != row) {
+      context.fail(str_cat("rows of different shapes or types of indices meet in ", state.debug_string()));
+    }
+    rows += gradient.indices.num_elements();
+  }
   const std::int64_t divisor = state.kind().is_mean ? taken.count : 1;
   if (taken.gradients.size() == 1 && divisor == 1) {
     context.set_output(0, taken.gradients[0].indices);
     return context.set_output(1, taken.gradients[0].values);
   }
-  std::int64_t rows = 0;
-  for (const AccumulatedGradient& gradient : taken.gradients) rows += gradient.indices.num_elements();
-  const Shape& first = taken.gradients.front().values.shape();
-  const Shape row = first.subshape(1, first.rank());
   Index* indices = context.allocate_output<Index>(0, {rows}).data();
   T* values = context.allocate_output<T>(1, Shape({rows}).concatenated(row)).data();
   for (const AccumulatedGradient& gradient : taken.gradients) {
-    const auto& shape = gradient.values.shape();
-    if (gradient.indices.dtype() != dtype_of<Index> || shape.subshape(1, shape.rank()) != row) {
-      context.fail(str_cat("rows of different shapes or types of indices meet in ", state.debug_string()));
-    }
     indices = std::copy_n(Tensor<Index>::of(gradient.indices).data(), gradient.indices.num_elements(), indices);
     const std::int64_t n = gradient.values.num_elements();
     sum_arrays<T>(context.pool(), n, {Tensor<T>::of(gradient.values).data()}, divisor, values);
@@ -130,10 +135,8 @@ void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradien
   if (gradients.size() < 2) return;
   AnyTensor &sum = gradients[0].values, &more = gradients[1].values;
   if (sum.shape() != more.shape()) {
-    const Shape shape = more.shape();
-    gradients.pop_back();
     context.fail(
-        str_cat("a gradient of shape ", shape.to_string(), " meets others of shape ", sum.shape().to_string()));
+        str_cat("a gradient of shape ", more.shape().to_string(), " meets others of shape ", sum.shape().to_string()));
   }
   AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(sum.dtype(), sum.shape(), *context.device().allocator);
   sum_arrays<T>(context.pool(), sum.num_elements(), {Tensor<T>::of(sum).data(), Tensor<T>::of(more).data()}, 1,
@@ -146,12 +149,18 @@ void add_dense(KernelContext& context, std::vector<AccumulatedGradient>& gradien
 /// more than twice the rows that there can be are kept.
 template <class T, class Index>
 void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradients, std::int64_t& new_rows) {
+  const AccumulatedGradient &front = gradients.front(), &back = gradients.back();
+  if (back.indices.dtype() != front.indices.dtype() || row_shape(back) != row_shape(front)) {
+    context.fail(str_cat("rows of shape ", row_shape(back).to_string(), " at indices of ",
+                         dflow::name(back.indices.dtype()), " meet others of shape ", row_shape(front).to_string(),
+                         " at indices of ", dflow::name(front.indices.dtype())));
+  }
   constexpr std::int64_t least_rows = 1024;
   const std::int64_t old_rows = gradients[0].indices.num_elements();
   if (new_rows <= std::max(old_rows, least_rows)) return;
   const std::int64_t rows = old_rows + new_rows;
-  const Shape& first = gradients[0].values.shape();
-  const std::int64_t row_size = first.subshape(1, first.rank()).num_elements();
+  const Shape row = row_shape(front);
+  const std::int64_t row_size = row.num_elements();
   Allocator& allocator = *context.device().allocator;
   std::vector<Index> indices, unique(static_cast<std::size_t>(rows));
   indices.reserve(static_cast<std::size_t>(rows));
@@ -165,7 +174,7 @@ void add_sparse(KernelContext& context, std::vector<AccumulatedGradient>& gradie
   const std::int64_t num_unique =
       cpu::sum_duplicate_rows(context.pool(), rows, row_size, indices.data(), Tensor<T>::of(values).data(),
                               unique.data(), Tensor<T>::of(summed).data(), cpu_options(context));
-  const Shape shape = Shape({num_unique}).concatenated(first.subshape(1, first.rank()));
+  const Shape shape = Shape({num_unique}).concatenated(row);
   AccumulatedGradient sum;
   sum.indices = AnyTensor(dtype_of<Index>, {num_unique}, allocator);
   sum.values = AnyTensor(dtype_of<T>, shape, allocator);

@@ -1,0 +1,143 @@
+// Every allocation of a resource that is waited for fails in turn: nobody waits for ever, and nothing is told twice.
+#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/kernels/state/token_barrier_state.hpp>
+
+#include "catch.hpp"
+#include "failing_new.hpp"
+
+#include <dflow/base/threads/completion.hpp>
+#include <dflow/core/tensor.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+using namespace dflow;
+using failing_new::fail_each;
+
+namespace {
+
+/// Calls that were made, and those that have been told how they ended.
+struct Waits {
+  int num_told = 0;
+
+  Completion next() {
+    return [this](const Status&) { ++num_told; };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Without memory a queue lets nobody wait for ever") {
+  const QueueState::Kind kind{.dtypes = {DType::float32}, .shapes = {}, .capacity = 2};
+  const auto element = [] {
+    QueuedElements one;
+    one.components.emplace_back(Tensor<float>::full({}, 1));
+    one.is_single = true;
+    return one;
+  };
+  CHECK(fail_each([&] {
+          Waits waits;
+          int num_started = 0;
+          const auto start = [&](const auto& call) {
+            Completion told = waits.next();
+            ++num_started;
+            call(std::move(told));
+          };
+          {
+            CancellationSource source;
+            QueueState queue("q", kind);
+            const auto put = [&] {
+              start([&](Completion told) {
+                queue.enqueue_async(element(), source.token(),
+                                    [told = std::move(told)](Status status) mutable { told(std::move(status)); });
+              });
+            };
+            const auto take = [&](std::int64_t count) {
+              start([&](Completion told) {
+                queue.dequeue_async(
+                    count, false, source.token(),
+                    [told = std::move(told)](Status status, const std::vector<QueuedElements>&) mutable {
+                      told(std::move(status));
+                    });
+              });
+            };
+            try {
+              take(2);
+              for (int i = 0; i < 5; ++i) put();
+              take(1);
+              take(9);
+              queue.close(true);
+            } catch (...) {
+              source.cancel();
+              REQUIRE(waits.num_told == num_started);
+              throw;
+            }
+            source.cancel();
+          }
+          REQUIRE(waits.num_told == num_started);
+        }) > 20);
+}
+
+TEST_CASE("Without memory an accumulator and a barrier let nobody wait for ever") {
+  CHECK(fail_each([&] {
+          Waits waits;
+          int num_started = 0;
+          CancellationSource source;
+          AccumulatorState gathered("a", DType::float32, Shape{}, {});
+          TokenBarrierState barrier("b", 2, 2);
+          const auto take = [&](std::int64_t count) {
+            Completion told = waits.next();
+            ++num_started;
+            gathered.take_async(
+                count, source.token(),
+                [told = std::move(told)](Status status, const TakenGradients&) mutable { told(std::move(status)); });
+          };
+          const auto give = [&](std::int64_t rank) {
+            gathered.apply({rank, 9, {}, Tensor<float>::full({}, 1)},
+                           [](std::vector<AccumulatedGradient>&, std::int64_t&) {});
+          };
+          const auto wait = [&](std::int64_t rank, std::int64_t step) {
+            Completion told = waits.next();
+            ++num_started;
+            barrier.wait_async(
+                rank, step, source.token(),
+                [told = std::move(told)](Status status, std::int64_t) mutable { told(std::move(status)); });
+          };
+          const auto collect = [&] {
+            Completion told = waits.next();
+            ++num_started;
+            barrier.collect_async(source.token(),
+                                  [told = std::move(told)](Status status, const std::vector<std::int32_t>&) mutable {
+                                    told(std::move(status));
+                                  });
+          };
+          try {
+            take(2);
+            take(1);
+            for (const std::int64_t rank : {0, -1, -1, 1}) give(rank);
+            take(3);
+            wait(0, -1);
+            barrier.open(0);
+            collect();
+            barrier.arrive(0, 0);
+            wait(0, 0);
+            barrier.arrive(1, 0);
+            wait(1, 0);
+            barrier.advance(1);
+            collect();
+            collect();
+            wait(0, 1);
+            wait(1, -1);
+            barrier.close(TokenBarrierState::Close::late);
+            wait(1, -1);
+          } catch (...) {
+            source.cancel();
+            REQUIRE(waits.num_told == num_started);
+            throw;
+          }
+          source.cancel();
+          REQUIRE(waits.num_told == num_started);
+        }) > 20);
+}
