@@ -29,6 +29,7 @@ FAMILIES = [
     "check",
     "derived",
     "gradient",
+    "data_flow",
 ]
 
 

@@ -2,6 +2,7 @@
 
 /// The builders of every op.
 
+#include <dflow/ops/data_flow/embedding.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/standard_ops.hpp>

@@ -65,6 +65,10 @@ namespace detail {
 AnyOutput any_concat(std::int32_t axis, std::span<const AnyOutput> values, const At& at = {});
 std::vector<AnyOutput> any_split(std::int32_t axis, std::int64_t count, const AnyOutput& x, const At& at = {});
 std::vector<AnyOutput> any_unpack(const AnyOutput& x, std::int64_t num, std::int64_t axis, const At& at = {});
+/// The first `count` outputs of a node.
+std::vector<AnyOutput> outputs_of(const BuiltNode& node, std::int64_t count);
+/// The edges of the gradients of all outputs.
+std::vector<AnyOutput> all_dy(const GradientContext& context);
 
 template <class T>
 std::vector<Output<T>> typed(const std::vector<AnyOutput>& edges) {

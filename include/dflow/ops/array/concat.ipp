@@ -56,7 +56,6 @@ DFLOW_INLINE std::vector<AnyOutput> outputs_of(const BuiltNode& node, std::int64
   return outputs;
 }
 
-/// The edges of the gradients of all outputs.
 DFLOW_INLINE std::vector<AnyOutput> all_dy(const GradientContext& context) {
   std::vector<AnyOutput> edges;
   edges.reserve(static_cast<std::size_t>(context.num_outputs()));

@@ -2,6 +2,7 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 
@@ -19,7 +20,9 @@ using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
              TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierClose>;
 
+using PartitionOps = TypeList<DynamicPartition, DynamicStitch, ShardOfRow>;
+
 /// The family's ops in the standard table.
-using DataFlowOps = concat_t<QueueOps, AccumulatorOps, TokenBarrierOps>;
+using DataFlowOps = concat_t<QueueOps, AccumulatorOps, TokenBarrierOps, PartitionOps>;
 
 }  // namespace dflow

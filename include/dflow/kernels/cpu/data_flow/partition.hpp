@@ -1,0 +1,136 @@
+#pragma once
+
+#include <dflow/kernels/cpu/array/element_copy.hpp>
+#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/ops/data_flow/partition.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+/// to[0, n) = zeros, or empty strings.
+inline void clear_elements(DType dtype, std::int64_t n, void* to) {
+  if (dtype == DType::string) {
+    std::fill_n(static_cast<std::string*>(to), n, std::string());
+  } else {
+    std::memset(to, 0, static_cast<std::size_t>(n) * size_of(dtype));
+  }
+}
+
+/// The op's shape function looks at the partitions, says how many rows each gets, and refuses bad ones.
+struct DynamicPartitionKernel {
+  double cost_ns(const KernelInit& init) const {
+    return 300 + estimated_elements(init.inputs[0]) * copy_cost_ns(init.node.outputs[0].dtype);
+  }
+
+  void operator()(KernelContext& context) const {
+    with_inferred_shapes(context, [&](std::span<const PartialShape> shapes) {
+      for (int i = 0; i < context.num_outputs(); ++i) {
+        context.allocate_output(i, shapes[static_cast<std::size_t>(i)].to_shape());
+      }
+    });
+    const AnyTensor& data = context.input(0);
+    const auto partitions = context.input<std::int32_t>(1).span();
+    if (data.num_elements() == 0) return;
+    const auto rows = static_cast<std::int64_t>(partitions.size());
+    const std::int64_t width = data.num_elements() / rows;
+    std::vector<std::int64_t> filled(static_cast<std::size_t>(context.num_outputs()));
+    std::vector<void*> targets(partitions.size());
+    for (std::size_t i = 0; i < partitions.size(); ++i) {
+      std::int64_t& row = filled[static_cast<std::size_t>(partitions[i])];
+      targets[i] = element(context.output(partitions[i]), row * width);
+      ++row;
+    }
+    const DType dtype = data.dtype();
+    context.pool().parallel_for(
+        rows, static_cast<double>(width) * copy_cost_ns(dtype) + 5, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t i = begin; i < end; ++i) {
+            copy_elements(dtype, width, element(data, i * width), targets[static_cast<std::size_t>(i)]);
+          }
+        });
+  }
+};
+
+/// Finds for each row of the output the last one that is for it, then copies each row once.
+struct DynamicStitchKernel {
+  double cost_ns(const KernelInit& init) const { return move_cost_ns(init); }
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = inferred_shape(context);
+    AnyTensor& y = context.allocate_output(0, shape);
+    if (y.num_elements() == 0) return;
+    const std::int64_t rows = shape[0], width = y.num_elements() / rows;
+    const int count = context.num_inputs() / 2;
+    std::vector<const void*> sources(static_cast<std::size_t>(rows), nullptr);
+    for (int part = 0; part < count; ++part) {
+      const AnyTensor& data = context.input(count + part);
+      std::int64_t i = 0;
+      for (const std::int32_t index : context.input<std::int32_t>(part).span()) {
+        sources[static_cast<std::size_t>(index)] = element(data, i * width);
+        ++i;
+      }
+    }
+    const DType dtype = y.dtype();
+    context.pool().parallel_for(rows, static_cast<double>(width) * copy_cost_ns(dtype) + 5,
+                                [&](std::int64_t begin, std::int64_t end) {
+                                  for (std::int64_t i = begin; i < end; ++i) {
+                                    const void* source = sources[static_cast<std::size_t>(i)];
+                                    void* target = element(y, i * width);
+                                    if (source == nullptr) {
+                                      clear_elements(dtype, width, target);
+                                    } else {
+                                      copy_elements(dtype, width, source, target);
+                                    }
+                                  }
+                                });
+  }
+};
+
+}  // namespace detail
+
+template <class T>
+struct Kernel<DynamicPartition, Cpu, T> : detail::DynamicPartitionKernel {};
+template <class T, class I>
+struct Kernel<DynamicStitch, Cpu, T, I> : detail::DynamicStitchKernel {};
+
+template <class T>
+struct Kernel<ShardOfRow, Cpu, T> {
+  static constexpr bool splits = false;
+  ShardOfRow::Attrs attrs;
+
+  double cost_ns(const KernelInit& init) const { return 200 + estimated_elements(init.inputs[0]) * 8; }
+
+  void operator()(KernelContext& context) const {
+    const Tensor<T>& ids = context.input<T>(0);
+    const auto shards = context.allocate_output<std::int32_t>(0, ids.shape()).span();
+    const auto rows = context.allocate_output<T>(1, ids.shape()).span();
+    const std::int64_t share = attrs.num_rows / attrs.num_shards, left_over = attrs.num_rows % attrs.num_shards;
+    const std::int64_t larger_end = left_over * (share + 1);  // the end of the shards that have one row more
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+      const std::int64_t id = ids.span()[i];
+      if (id < 0 || id >= attrs.num_rows) {
+        context.fail(str_cat("ids", detail::index_to_string(static_cast<std::int64_t>(i), ids.shape()), " = ", id,
+                             " is outside [0, ", attrs.num_rows, "), the rows of a table in ", attrs.num_shards,
+                             " shards"));
+      }
+      std::int64_t shard = id % attrs.num_shards, row = id / attrs.num_shards;
+      if (attrs.strategy == PartitionStrategy::div) {
+        const bool is_larger = id < larger_end;
+        const std::int64_t size = is_larger ? share + 1 : share, from = is_larger ? id : id - left_over;
+        shard = from / size;
+        row = from % size;
+      }
+      shards[i] = static_cast<std::int32_t>(shard);
+      rows[i] = static_cast<T>(row);
+    }
+  }
+};
+
+}  // namespace dflow

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/data_flow/partition.hpp>
+#include <dflow/ops/state/typed_variable.hpp>
+
+#include <span>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+AnyOutput any_embedding_lookup(std::span<const AnyVariable> shards, const AnyOutput& ids, PartitionStrategy strategy,
+                               const At& at);
+}  // namespace detail
+
+/// The rows of a table [vocabulary, width...] that `ids` [n...] name: [n..., width...]. The table lies in shards, each
+/// a variable [rows, width...]; `strategy` says which has which rows, the first vocabulary % shards of them have one
+/// more than the others.
+///
+/// ```cpp
+/// auto table = df::partitioned_variable<float>(graph, {vocabulary, 64}, 3, {.name = "words"});
+/// auto vectors = df::embedding_lookup(table, ids);
+/// ```
+/// Ids go to the tasks where the shards are, rows come back. The gradient of each shard is IndexedSlices of the rows
+/// that were read there, so an optimizer updates them where they are; no shard is sent whole.
+///
+/// Errors: InvalidArgument if there are no shards, or their shapes are not known, or not those of one table; in the
+/// step, naming position, id and range, if an id is outside [0, vocabulary).
+template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
+Output<T> embedding_lookup(const std::vector<Variable<T>>& shards, const Output<I>& ids,
+                           PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {
+  std::vector<AnyVariable> variables;
+  variables.reserve(shards.size());
+  for (const Variable<T>& shard : shards) variables.push_back(shard.any_variable());
+  return Output<T>::unchecked(detail::any_embedding_lookup(variables, ids, strategy, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/data_flow/embedding.ipp>
+#endif

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/data_flow/partition.hpp>
+#include <dflow/ops/expr.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+
+namespace dflow {
+
+namespace detail {
+
+/// The row... of input `data`, [n..., row...], where input `positions` is [n...]; of unknown rank if one of them is.
+DFLOW_INLINE PartialShape infer_row(const InferContext& context, int positions, int data) {
+  const PartialShape &prefix = context.input(positions), &all = context.input(data);
+  if (!prefix.has_rank() || !all.has_rank()) return PartialShape::unknown();
+  if (prefix.rank() > all.rank()) {
+    context.fail(str_cat("shape ", prefix.to_string(), " of input ", positions,
+                         " is not the first part of that of input ", data, ", ", all.to_string()));
+  }
+  for (int i = 0; i < prefix.rank(); ++i) static_cast<void>(context.merge_dim(prefix[i], all[i]));
+  const PartialShape row = all.subshape(prefix.rank(), all.rank());
+  if (row.rank() == max_rank) context.fail(str_cat("a tensor has at most ", max_rank, " dimensions"));
+  return row;
+}
+
+/// How many rows each partition gets; fails for one that does not exist.
+DFLOW_INLINE std::vector<std::int64_t> count_rows(const InferContext& context, const AnyTensor& partitions) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(context.num_outputs()));
+  std::int64_t position = 0;
+  for (const std::int32_t partition : partitions.span<std::int32_t>()) {
+    if (partition < 0 || partition >= context.num_outputs()) {
+      context.fail(str_cat("partitions", index_to_string(position, partitions.shape()), " = ", partition,
+                           " is outside [0, ", context.num_outputs(), "), the number of partitions"));
+    }
+    ++counts[static_cast<std::size_t>(partition)];
+    ++position;
+  }
+  return counts;
+}
+
+/// One more than the largest index of input `i`.
+DFLOW_INLINE std::int64_t rows_needed(const InferContext& context, int i, const AnyTensor& indices) {
+  std::int64_t rows = 0, position = 0;
+  for (const std::int32_t index : indices.span<std::int32_t>()) {
+    if (index < 0) {
+      context.fail(
+          str_cat("indices[", i, "]", index_to_string(position, indices.shape()), " = ", index, " is negative"));
+    }
+    rows = std::max(rows, std::int64_t{index} + 1);
+    ++position;
+  }
+  return rows;
+}
+
+DFLOW_INLINE AnyOutput positions_like(const AnyOutput& x) {
+  GraphStore& graph = *x.graph();
+  const AnyOutput count = build<SizeOf>({x});
+  const AnyOutput flat = build<Range>({int32_constant(graph, 0), count, int32_constant(graph, 1)});
+  return x.shape().rank() == 1 ? flat : build<Reshape>({flat, shape_of(x)});
+}
+
+DFLOW_INLINE std::string index_to_string(std::int64_t position, const Shape& shape) {
+  if (shape.rank() == 0) return {};
+  const auto strides = row_major_strides(shape);
+  std::array<std::int64_t, max_rank> index{};
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    index[at] = position / strides[at];
+    position %= strides[at];
+  }
+  return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void DynamicPartition::infer(InferContext& context) {
+  if (context.num_outputs() < 1) context.fail("needs at least one partition");
+  const PartialShape row = detail::infer_row(context, 1, 0);
+  const AnyTensor* partitions = context.value(1);
+  if (partitions == nullptr) {
+    for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, PartialShape{dynamic}.concatenated(row));
+    return;
+  }
+  const std::vector<std::int64_t> counts = detail::count_rows(context, *partitions);
+  for (int i = 0; i < context.num_outputs(); ++i) {
+    context.set_output(i, PartialShape{counts[static_cast<std::size_t>(i)]}.concatenated(row));
+  }
+}
+
+/// The gradients of all outputs, each row where it came from.
+DFLOW_INLINE void DynamicPartition::gradient(GradientContext& context) {
+  const Expr data = context.input(0), partitions = context.input(1);
+  const AnyOutput positions = detail::positions_like(partitions);
+  const AnyOutput merged = detail::any_dynamic_stitch(
+      detail::any_dynamic_partition(positions, partitions, context.num_outputs()), detail::all_dy(context));
+  context.set_dx(0, build<Reshape>({merged, shape_of(data)}));
+}
+
+DFLOW_INLINE void DynamicStitch::infer(InferContext& context) {
+  const int count = context.num_inputs() / 2;
+  if (count < 1) context.fail("needs at least one list of indices, and its data");
+  PartialShape row = PartialShape::unknown();
+  std::int64_t rows = 0;
+  for (int i = 0; i < count; ++i) {
+    row = context.merge(row, detail::infer_row(context, i, count + i));
+    const AnyTensor* indices = context.value(i);
+    if (indices == nullptr) {
+      rows = dynamic;
+    } else if (const std::int64_t needed = detail::rows_needed(context, i, *indices); rows != dynamic) {
+      rows = std::max(rows, needed);
+    }
+  }
+  context.set_output(0, PartialShape{rows}.concatenated(row));
+}
+
+DFLOW_INLINE void DynamicStitch::gradient(GradientContext& context) {
+  const int count = context.num_inputs() / 2;
+  for (int i = 0; i < count; ++i) context.set_dx(count + i, build<Gather>({context.dy(), context.input(i)}));
+}
+
+DFLOW_INLINE void ShardOfRow::infer(InferContext& context) {
+  const Attrs& attrs = context.attrs<ShardOfRow>();
+  if (attrs.num_rows < 0) context.fail(str_cat("a table of ", attrs.num_rows, " rows"));
+  if (attrs.num_shards < 1 || attrs.num_shards > std::numeric_limits<std::int32_t>::max()) {
+    context.fail(str_cat("a table in ", attrs.num_shards, " shards"));
+  }
+  context.set_output(0, context.input(0));
+  context.set_output(1, context.input(0));
+}
+
+DFLOW_INLINE std::vector<AnyOutput> detail::any_dynamic_partition(const AnyOutput& data, const AnyOutput& partitions,
+                                                                  std::int64_t num_partitions, const At& at) {
+  const BuiltNode node = build<DynamicPartition>({data, partitions}, {.num_partitions = num_partitions}, at);
+  return outputs_of(node, num_partitions);
+}
+
+DFLOW_INLINE AnyOutput detail::any_dynamic_stitch(std::vector<AnyOutput> indices, const std::vector<AnyOutput>& data,
+                                                  const At& at) {
+  const auto count = static_cast<std::int64_t>(indices.size());
+  indices.insert(indices.end(), data.begin(), data.end());
+  return build<DynamicStitch>(std::span<const AnyOutput>(indices), {.N = count}, at);
+}
+
+}  // namespace dflow
