@@ -6,6 +6,7 @@
 #include <dflow/train/minibatches.ipp>
 #include <dflow/train/optimizer.ipp>
 #include <dflow/train/optimizers.ipp>
+#include <dflow/train/partitioned_variable.ipp>
 #include <dflow/train/progress.ipp>
 #include <dflow/train/regularizers.ipp>
 #include <dflow/train/replicas/replica_device.ipp>

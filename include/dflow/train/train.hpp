@@ -8,6 +8,7 @@
 #include <dflow/train/metrics.hpp>
 #include <dflow/train/minibatches.hpp>
 #include <dflow/train/optimizers.hpp>
+#include <dflow/train/partitioned_variable.hpp>
 #include <dflow/train/progress.hpp>
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/replicas/replica_device.hpp>
