@@ -72,7 +72,6 @@ struct Leading {
       : thread([this, &sync, &session](const std::stop_token& stop) {
           Status status;
           try {
-            sync.begin_to_lead(session);
             sync.lead(session, stop);
           } catch (const Error& error) {
             status = error.status();
@@ -312,6 +311,121 @@ TEST_CASE("A leader that stops tells those who wait, and another one goes on whe
   CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() == 1);
   for (const auto& model : models) model->sync->leave(*model->session);
   CHECK(leading.ended.get_future().get().ok());
+}
+
+TEST_CASE("A replica that waits for somebody to lead ends when it is stopped, and another one goes on waiting") {
+  const auto device = sync_device();
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    models.push_back(std::make_unique<SyncModel>(device, SyncReplicasOptions{.replicas = 2, .rank = rank}));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  std::stop_source stop;
+  auto stopped = std::async(std::launch::async, [&] {
+    return code_of([&] { models[0]->sync->begin(*models[0]->session, stop.get_token()); });
+  });
+  auto waiting = std::async(std::launch::async, [&] { models[1]->sync->begin(*models[1]->session); });
+  stop.request_stop();
+  CHECK(stopped.get() == Code::cancelled);
+  Leading leading(*models[0]->sync, *models[0]->session);
+  waiting.get();
+  for (const auto& model : models) model->sync->leave(*model->session);
+  CHECK(leading.ended.get_future().get().ok());
+}
+
+TEST_CASE("Of two that lead one is told so, and the other one goes on undisturbed") {
+  const auto device = sync_device();
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    models.push_back(std::make_unique<SyncModel>(device, SyncReplicasOptions{.replicas = 2, .rank = rank}));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  struct Leader {
+    std::unique_ptr<Leading> leading;
+    std::future<Status> ended;
+  };
+  const auto lead_with = [](SyncModel& model) {
+    auto leading = std::make_unique<Leading>(*model.sync, *model.session);
+    auto ended = leading->ended.get_future();
+    return Leader{std::move(leading), std::move(ended)};
+  };
+  const auto has_ended = [](const Leader& leader) {
+    return leader.ended.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  Leader leader = lead_with(*models[0]);
+  for (const auto& model : models) model->sync->begin(*model->session);
+  const auto step = [&](SyncModel& one) { one.session->run({{one.x, sync_batch(0, 0, 6)}}, one.train); };
+  const auto step_both = [&] {
+    auto other = std::async(std::launch::async, [&] { step(*models[0]); });
+    step(*models[1]);
+    other.get();
+  };
+  step_both();
+  for (int round = 0; round < 3; ++round) {
+    Leader other = lead_with(*models[static_cast<std::size_t>(round % 2)]);
+    while (!has_ended(leader) && !has_ended(other)) std::this_thread::yield();
+    if (has_ended(leader)) std::swap(leader, other);
+    CHECK(other.ended.get().code() == Code::already_exists);
+    step_both();
+  }
+  CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() == 4);
+  for (const auto& model : models) model->sync->leave(*model->session);
+  CHECK(leader.ended.get().ok());
+}
+
+TEST_CASE("Three processes of one rank count as one replica") {
+  const auto device = sync_device();
+  std::vector<std::unique_ptr<SyncModel>> models;
+  for (int i = 0; i < 4; ++i) {
+    models.push_back(std::make_unique<SyncModel>(device, SyncReplicasOptions{.replicas = 2, .rank = i == 0 ? 0 : 1}));
+  }
+  models[0]->session->run(initialize_variables(models[0]->graph));
+  Leading leading(*models[0]->sync, *models[0]->session);
+  for (const auto& model : models) model->sync->begin(*model->session);
+  constexpr std::int64_t num_steps = 20;
+  std::vector<Code> ends(models.size());
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(models.size());
+    for (std::size_t i = 0; i < models.size(); ++i) {
+      threads.emplace_back([&model = *models[i], &end = ends[i]] {
+        const auto step = [&] { return model.session->run(model.sync->local_step()).scalar(); };
+        end = code_of([&] {
+          while (step() < num_steps) model.session->run({{model.x, sync_batch(0, 0, 3)}}, model.train);
+        });
+        model.sync->leave(*model.session);
+      });
+    }
+  }
+  // Those of one rank share a local step here, so one of them may be a step further when the others have left.
+  for (const Code end : ends) CHECK((end == Code::ok || end == Code::out_of_range));
+  CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() >= num_steps);
+  CHECK(leading.ended.get_future().get().ok());
+}
+
+TEST_CASE("A graph may train two models synchronously, each with a leader of its own") {
+  const auto device = sync_device();
+  Graph graph;
+  const Variable<float> a(graph, 1.0f, {.name = "a"}), b(graph, 1.0f, {.name = "b"});
+  SyncReplicas first(train::GradientDescent(0.25f), SyncReplicasOptions{});
+  SyncReplicas second(train::GradientDescent(0.25f), SyncReplicasOptions{});
+  const Operation train_first = first.minimize(square(a * 1.0f));
+  const Operation train_second = second.minimize(square(b * 1.0f));
+  Session session(graph, {.devices = {device}});
+  session.run(initialize_variables(graph));
+  Leading leading_first(first, session), leading_second(second, session);
+  first.begin(session);
+  second.begin(session);
+  for (int i = 0; i < 2; ++i) session.run(train_first);
+  session.run(train_second);
+  CHECK(session.run(a).scalar() == 0.25f);
+  CHECK(session.run(b).scalar() == 0.5f);
+  CHECK(session.run(first.global_step()).scalar() == 2);
+  CHECK(session.run(second.global_step()).scalar() == 1);
+  first.leave(session);
+  second.leave(session);
+  CHECK(leading_first.ended.get_future().get().ok());
+  CHECK(leading_second.ended.get_future().get().ok());
 }
 
 TEST_CASE("Options that make no sense, and calls in the wrong order, are refused") {

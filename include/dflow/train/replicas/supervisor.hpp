@@ -47,8 +47,9 @@ struct SupervisorOptions {
   /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
-  /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block.
-  std::function<void(Session&)> begin = nullptr;
+  /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block
+  /// until stop is requested: `lead` has failed, or SIGTERM has come.
+  std::function<void(Session&, const std::stop_token&)> begin = nullptr;
   /// What the chief does beside training, in a thread of its own, with every session that has become ready, until stop
   /// is requested or it has no more to do; null: nothing. What it throws ends the next `run` too.
   std::function<void(Session&, const std::stop_token&)> lead = nullptr;
@@ -112,9 +113,9 @@ class Supervisor {
       }
     }
   }
-  /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes. Elsewhere, and where
-  /// there is no such thing, it returns at once.
-  void wait_for_lead();
+  /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes; calls
+  /// `body(session)` with each of them first. Elsewhere, and where there is no such thing, it does that alone.
+  void wait_for_lead(const std::function<void(Session&)>& body = nullptr);
   /// Saves now, in the chief, and returns the path. Errors: those of `Saver::save`; FailedPrecondition without a
   /// `checkpoint_dir` and in another replica.
   std::string save();
@@ -134,6 +135,7 @@ class Supervisor {
   bool is_save_due(Session& session);
   std::string save_to(Session& session);
   void pause() const;
+  void begin();
   void start_lead();
   void stop_lead();
   Status lead_status() const;

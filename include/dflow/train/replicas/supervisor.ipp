@@ -7,8 +7,10 @@
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/random_streams.hpp>
 
+#include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -63,6 +65,7 @@ struct Supervisor::Lead {
   std::mutex mutex;
   Status status;  ///< what it ended with
   PoolEvent ended;
+  std::stop_source has_failed;  ///< or `begin` is to end for another reason
   std::jthread thread;
 };
 
@@ -78,10 +81,12 @@ DFLOW_INLINE void Supervisor::start_lead() {
     } catch (...) {
       status = status_of_current_exception();
     }
+    const bool has_failed = !status.ok();
     {
       const std::lock_guard lock(lead->mutex);
       lead->status = std::move(status);
     }
+    if (has_failed) lead->has_failed.request_stop();
     lead->ended.set();
   });
 }
@@ -100,15 +105,38 @@ DFLOW_INLINE Status Supervisor::lead_status() const {
   return lead_->status;
 }
 
-DFLOW_INLINE void Supervisor::wait_for_lead() {
-  if (!options_.lead || !options_.is_chief) return;
+DFLOW_INLINE void Supervisor::wait_for_lead(const std::function<void(Session&)>& body) {
+  const bool leads = options_.lead && options_.is_chief;
+  if (!leads && !body) return;
   for (;;) {
-    static_cast<void>(session());
+    run([&](Session& ready) {
+      if (body) body(ready);
+    });
+    if (!leads) return;
+    if (lead_ == nullptr) continue;  // the session was lost when the body had been run
     lead_->ended.wait_blocking();
     const Status status = lead_status();
     if (status.ok()) return;
     lose_session(Error(status));
   }
+}
+
+DFLOW_INLINE void Supervisor::begin() {
+  if (!options_.begin) return;
+  std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
+  std::jthread watch;
+  if (termination_ != nullptr) {
+    watch = std::jthread([this, ends](const std::stop_token& has_begun) mutable {
+      std::mutex mutex;
+      std::condition_variable_any passed;
+      std::unique_lock lock(mutex);
+      while (!should_stop() && !has_begun.stop_requested()) {
+        passed.wait_for(lock, has_begun, options_.poll_interval, [] { return false; });
+      }
+      if (should_stop()) ends.request_stop();
+    });
+  }
+  options_.begin(*session_, ends.get_token());
 }
 
 DFLOW_INLINE void Supervisor::pause() const {
@@ -164,14 +192,17 @@ DFLOW_INLINE Session& Supervisor::session() {
       }
       session_ = std::move(made);
       has_begun_ = true;
-      if (options_.begin) options_.begin(*session_);
       start_lead();
+      begin();
       return *session_;
-    } catch (const Error& error) {
+    } catch (...) {
+      const Status lead = lead_status();  // where it has failed, that has ended `begin` too
+      last = lead.ok() ? status_of_current_exception() : lead;
       stop_lead();
       session_ = nullptr;
-      if (!detail::is_lost_task(error.status())) throw;
-      last = error.status();
+      require_going_on();
+      if (!lead.ok() && !detail::is_lost_task(lead)) throw_error(lead);
+      if (!detail::is_lost_task(last)) throw;
     }
   }
   throw_error(deadline_exceeded(str_cat("the model is not ready: ", last.to_string())));

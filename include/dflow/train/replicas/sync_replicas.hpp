@@ -69,31 +69,28 @@ class SyncReplicas {
   /// same when a step is done again.
   const Output<std::int64_t>& local_step() const;
 
-  /// For each replica but the chief, once per session, before it trains: blocks until somebody leads.
-  void begin(Session& session) const;
-  /// The same for the chief, which leads from now on: all go on from the global step.
-  void begin_to_lead(Session& session) const;
-  /// For the chief, after `begin_to_lead`: makes steps as gradients come. Blocks until all replicas have left or `stop`
-  /// is requested. Those that wait are told Aborted when it ends in another way.
+  /// For each replica, once per session, before it trains: blocks until somebody leads, or throws Cancelled when `stop`
+  /// is requested.
+  void begin(Session& session, const std::stop_token& stop = {}) const;
+  /// For the chief alone: begins at the global step and makes steps as gradients come. Blocks until all replicas have
+  /// left or `stop` is requested. Others that wait are told Aborted if it fails. Errors: AlreadyExists when somebody
+  /// else leads too, who goes on with those that wait.
   void lead(Session& session, const std::stop_token& stop = {}) const;
   /// This replica brings no more gradients: the others go on without it. It may come back by `begin`.
   void leave(Session& session) const;
 
-  /// The options of a Supervisor with what it needs to begin and to lead.
+  /// The options of a Supervisor with `begin` and `lead` in them.
   template <class SupervisorOptions>
   SupervisorOptions supervised(SupervisorOptions options) const {
     if (!options.global_step) options.global_step = global_step();
-    options.begin = [self = *this, leads = options.is_chief](Session& session) {
-      leads ? self.begin_to_lead(session) : self.begin(session);
-    };
+    options.begin = [self = *this](Session& session, const std::stop_token& stop) { self.begin(session, stop); };
     options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
     return options;
   }
   /// Leaves; in the chief, which leads, it blocks until all others have left too.
   template <class Supervisor>
   void finish(Supervisor& supervisor) const {
-    supervisor.run([this](Session& session) { leave(session); });
-    supervisor.wait_for_lead();
+    supervisor.wait_for_lead([this](Session& session) { leave(session); });
   }
 
  private:

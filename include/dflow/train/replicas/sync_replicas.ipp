@@ -17,8 +17,7 @@ struct SyncReplicas::Built {
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
   Operation begin;                 ///< waits for a leader, and sets the local step
-  Operation begin_to_lead;         ///< opens the barrier at the global step, and sets the local step
-  Operation advance, leave;        ///< the leader's step; this replica's end
+  Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
   Output<std::int32_t> collected;  ///< the ranks that have arrived
   Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
   Output<std::int32_t> dropped;
@@ -194,8 +193,7 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   }
   {
     const ScopeGuard after = enter_control_dependencies(graph, resets);
-    const Operation opened = build<TokenBarrierOpen>({barrier, now}, {}, {.name = "open"});
-    built->begin_to_lead = group({opened, local_step.assign(now)}, {.name = "begin_to_lead"});
+    built->open = build<TokenBarrierOpen>({barrier, now}, {}, {.name = "open"});
   }
   built->leave = build<TokenBarrierLeave>({barrier}, {.rank = options_.rank}, {.name = "leave"});
   built->close_late = build<TokenBarrierClose>({barrier}, {.reason = "late"});
@@ -206,12 +204,15 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   return group(std::vector<Operation>{stepped}, at);
 }
 
-DFLOW_INLINE void SyncReplicas::begin(Session& session) const { session.run(built().begin); }
-DFLOW_INLINE void SyncReplicas::begin_to_lead(Session& session) const { session.run(built().begin_to_lead); }
+DFLOW_INLINE void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
+  session.run(RunOptions{.stop = stop}, {}, built().begin);
+}
 DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
 
 DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
+  session.run(nodes.open);
+  bool is_closed = false;
   try {
     for (;;) {
       try {
@@ -221,19 +222,21 @@ DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& st
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) return session.run(nodes.close_lost);
+        is_closed = code == Code::already_exists;  // by nobody: somebody else has it
         if (code == Code::out_of_range) return session.run(nodes.close_done);
         if (code != Code::deadline_exceeded || !options_.patience) throw;
         if (options_.late == LateReplicas::fail) {
           session.run(nodes.close_late);
+          is_closed = true;
           throw;
         }
         session.run(nodes.dropped);
       }
     }
-  } catch (const Error& error) {
+  } catch (...) {
     try {
-      if (error.status().code() != Code::deadline_exceeded) session.run(nodes.close_lost);
-    } catch (const Error&) {  // the barrier's task is lost too, which those who wait are told by their own
+      if (!is_closed) session.run(nodes.close_lost);
+    } catch (...) {  // the barrier's task is lost too, which those who wait are told by their own
     }
     throw;
   }

@@ -1,0 +1,192 @@
+#include <dflow/train/replicas/supervisor.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+#include <dflow/train/replicas/sync_replicas.hpp>
+
+#include <signal.h>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+/// Blocks until it is told, or stop is requested, which throws Cancelled.
+struct Gate {
+  void open() {
+    const std::lock_guard lock(mutex);
+    is_open = true;
+    changed.notify_all();
+  }
+  void pass(const std::stop_token& stop) {
+    std::unique_lock lock(mutex);
+    if (!changed.wait(lock, stop, [this] { return is_open; })) df::throw_error(df::cancelled("told to stop"));
+  }
+
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  bool is_open = false;
+};
+
+/// A model of one variable, and what its supervisor is made with.
+struct SupervisedModel {
+  df::train::SupervisorOptions options() {
+    return {.session = {.devices = {device}}, .poll_interval = std::chrono::milliseconds(1)};
+  }
+  double train(df::train::Supervisor& supervisor) {
+    return supervisor.run([&](df::Session& session) { return session.run(bump).scalar(); });
+  }
+
+  std::shared_ptr<df::Device> device = std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{
+      .pool = std::make_shared<df::WorkStealingPool>(2, df::ThreadPoolOptions{.name = "supervised"})});
+  df::Graph graph;
+  df::Variable<float> weight{graph, 1.0f, {.name = "weight"}};
+  df::Output<float> bump = weight + 1.0f;
+};
+
+}  // namespace
+
+TEST_CASE("a lead that fails before the replica has begun is made anew, as is the beginning") {
+  SupervisedModel model;
+  df::train::SupervisorOptions options = model.options();
+  Gate gate;
+  int leads = 0, begins = 0;
+  options.lead = [&](df::Session&, const std::stop_token&) {
+    if (++leads < 3) df::throw_error(df::unavailable("a task that only the lead uses is gone"));
+    gate.open();
+  };
+  options.begin = [&](df::Session&, const std::stop_token& stop) {
+    ++begins;
+    gate.pass(stop);
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  CHECK(model.train(supervisor) == 2);
+  CHECK(leads == 3);
+  CHECK(begins == 3);
+}
+
+TEST_CASE("what the lead throws before the replica has begun is thrown") {
+  SupervisedModel model;
+  df::train::SupervisorOptions options = model.options();
+  options.lead = [](df::Session&, const std::stop_token&) { throw std::invalid_argument("no such step"); };
+  options.begin = [](df::Session&, const std::stop_token& stop) { Gate().pass(stop); };
+  df::train::Supervisor supervisor(model.graph, options);
+  for (int round = 0; round < 3; ++round) {
+    CHECK_THROWS_WITH(supervisor.session(), Catch::Contains("no such step"));
+  }
+}
+
+TEST_CASE("a supervisor may go while its lead runs, and stops it") {
+  for (const bool fails : {false, true}) {
+    SupervisedModel model;
+    df::train::SupervisorOptions options = model.options();
+    std::atomic<bool> has_ended = false;
+    options.lead = [&](df::Session& session, const std::stop_token& stop) {
+      std::condition_variable_any never;
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      never.wait(lock, stop, [] { return false; });
+      session.run(model.bump);  // the session is there until it has ended
+      has_ended = true;
+      if (fails) df::throw_error(df::internal("at the end"));
+    };
+    {
+      df::train::Supervisor supervisor(model.graph, options);
+      model.train(supervisor);
+    }
+    CHECK(has_ended);
+  }
+}
+
+TEST_CASE("a beginning that throws anything is repeated by the next call") {
+  SupervisedModel model;
+  df::train::SupervisorOptions options = model.options();
+  int begins = 0, leads = 0;
+  options.lead = [&](df::Session&, const std::stop_token&) { ++leads; };
+  options.begin = [&](df::Session&, const std::stop_token&) {
+    if (++begins < 3) throw std::runtime_error("not yet");
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  CHECK_THROWS_AS(supervisor.session(), std::runtime_error);
+  CHECK_THROWS_AS(model.train(supervisor), std::runtime_error);
+  CHECK(model.train(supervisor) == 2);
+  CHECK(begins == 3);
+  supervisor.wait_for_lead();
+  CHECK(leads == 3);
+}
+
+TEST_CASE("SIGTERM ends a beginning that waits") {
+  struct sigaction before {};
+  REQUIRE(::sigaction(SIGTERM, nullptr, &before) == 0);
+  for (const bool is_chief : {true, false}) {
+    SupervisedModel model;
+    df::Session first(model.graph, {.devices = {model.device}});
+    first.run(df::initialize_variables(model.graph));
+    df::train::SupervisorOptions options = model.options();
+    options.is_chief = is_chief;
+    options.save_on_sigterm = true;
+    options.lead = [](df::Session&, const std::stop_token& stop) { Gate().pass(stop); };
+    options.begin = [](df::Session&, const std::stop_token& stop) {
+      ::raise(SIGTERM);
+      Gate().pass(stop);
+    };
+    df::train::Supervisor supervisor(model.graph, options);
+    CHECK_THROWS_WITH(supervisor.session(), Catch::Contains("SIGTERM"));
+    CHECK(code_of([&] { supervisor.session(); }) == df::Code::cancelled);
+  }
+}
+
+TEST_CASE("waiting for the lead calls its body with each session, and elsewhere once") {
+  SupervisedModel model;
+  df::train::SupervisorOptions options = model.options();
+  int leads = 0, bodies = 0;
+  options.lead = [&](df::Session&, const std::stop_token&) {
+    if (++leads < 3) df::throw_error(df::aborted("a task was started anew"));
+  };
+  df::train::Supervisor chief(model.graph, options);
+  chief.wait_for_lead([&](df::Session&) { ++bodies; });
+  CHECK(leads == 3);
+  CHECK(bodies >= 1);
+  CHECK(bodies <= 3);
+  options.is_chief = false;
+  df::train::Supervisor other(model.graph, options);
+  other.wait_for_lead();
+  bodies = 0;
+  other.wait_for_lead([&](df::Session& session) {
+    ++bodies;
+    CHECK(session.run(model.bump).scalar() == 2);
+  });
+  CHECK(bodies == 1);
+  CHECK(leads == 3);
+}
+
+TEST_CASE("a chief that finishes leaves again when its session is made anew meanwhile") {
+  SupervisedModel model;
+  df::train::SyncReplicas sync(df::train::GradientDescent(0.5f), {.replicas = 1});
+  const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
+  df::train::SupervisorOptions options = sync.supervised(model.options());
+  int leads = 0;
+  options.lead = [&, lead = options.lead](df::Session& session, const std::stop_token& stop) {
+    lead(session, stop);
+    if (++leads < 3) df::throw_error(df::unavailable("lost when all had left"));
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  for (int i = 0; i < 3; ++i) supervisor.run([&](df::Session& session) { session.run(train); });
+  CHECK(supervisor.run([&](df::Session& session) { return session.run(sync.global_step()).scalar(); }) == 3);
+  sync.finish(supervisor);
+  CHECK(leads == 3);
+}
