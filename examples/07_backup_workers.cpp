@@ -73,8 +73,9 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   if (cluster.job() == "ps") return server.join();
 
   const auto num_chiefs = static_cast<std::int64_t>(cluster.num_tasks("chief"));
-  const std::int64_t replicas = num_chiefs + static_cast<std::int64_t>(cluster.num_tasks("worker"));
-  const std::int64_t rank = cluster.job() == "chief" ? 0 : num_chiefs + cluster.task_index();
+  const std::int64_t replicas =
+      std::max<std::int64_t>(num_chiefs + static_cast<std::int64_t>(cluster.num_tasks("worker")), 1);
+  const std::int64_t rank = cluster.job() == "worker" ? num_chiefs + cluster.task_index() : 0;
 
   const auto sets = digits::read_sets(flags.data, flags.seed);
   df::Graph graph({.seed = flags.seed});

@@ -104,7 +104,7 @@ TEST_CASE("a client keeps as many sessions and shares as the options say", "[net
   const Status third = tell(*worker, client, Method::register_share, {1, 3});
   CHECK(third.code() == Code::resource_exhausted);
   CHECK(mentions(third, "more than 2 shares of one session"));
-  CHECK(tell(*worker, client, Method::register_share, {2, 1}).code() == Code::already_exists);
+  CHECK(tell(*worker, client, Method::register_share, {2, 1}).ok());  // a share that is sent again is the same
   CHECK(tell(*worker, client, Method::forget_share, {1, 2}).ok());
   CHECK(tell(*worker, client, Method::register_share, {1, 3}).ok());
   CHECK(tell(*worker, client, Method::close_session, {2, 0}).ok());

@@ -111,16 +111,27 @@ TEST_CASE("What was computed for a step before the accumulator's is dropped") {
 }
 
 TEST_CASE("Who takes waits until there are enough, in the order in which they came") {
-  Gathered gathered;
-  std::vector<std::future<double>> takers;
-  for (int i = 0; i < 3; ++i) {
-    takers.push_back(std::async(std::launch::async, [&] { return gathered.take(2); }));
+  AccumulatorState state("a", DType::float32, PartialShape::unknown(), {});
+  std::vector<std::vector<float>> taken(3);
+  for (std::vector<float>& mine : taken) {
+    state.take_async(2, {}, [&mine](const Status& status, const TakenGradients& gradients) {
+      REQUIRE(status.ok());
+      for (const AccumulatedGradient& gradient : gradients.gradients) {
+        mine.push_back(Tensor<float>::of(gradient.values).scalar());
+      }
+    });
   }
-  for (int i = 0; i < 6; ++i) gathered.give(i, 100);
-  std::vector<double> means;
-  for (auto& taker : takers) means.push_back(taker.get());
-  std::sort(means.begin(), means.end());
-  CHECK(means == std::vector<double>{0.5, 2.5, 4.5});
+  for (int i = 0; i < 6; ++i) {
+    state.apply({i % 2, 100, {}, Tensor<float>(static_cast<float>(i))}, [](auto&, std::int64_t&) {});
+  }
+  CHECK(taken == std::vector<std::vector<float>>{{0, 1}, {2, 3}, {4, 5}});
+  CHECK(state.global_step() == 3);
+
+  Gathered gathered;
+  auto waiting = std::async(std::launch::async, [&] { return gathered.take(2); });
+  gathered.give(1, 100);
+  gathered.give(4, 100);
+  CHECK(waiting.get() == 2.5);
   CHECK(code_of([&] { gathered.take(1, {.deadline = std::chrono::milliseconds(20)}); }) == Code::deadline_exceeded);
   gathered.give(4, 100);
   CHECK(gathered.take(1) == 4);

@@ -153,99 +153,17 @@ TEST_CASE("What waits ends at its deadline or when it is stopped, and what it ha
   stop.request_stop();
   CHECK(waiting.get() == Code::cancelled);
   CHECK(numbers.take() == 1);
-  // Of those that there was room for the first ones stay.
-  CHECK(code_of([&] {
-          numbers.put_all({4, 5, 6}, {.deadline = std::chrono::milliseconds(20)});
-        }) == Code::deadline_exceeded);
-  CHECK(numbers.take(2) == Ints{4, 5});
   CHECK(numbers.size() == 0);
-}
-
-TEST_CASE("Who waits at a queue may let go of it when it is told, and may use it") {
-  const auto one = [] { return QueuedElements{.components = {Tensor<float>::full({}, 1)}, .is_single = true}; };
-  const QueueState::Kind kind{.dtypes = {DType::float32}, .shapes = {}, .capacity = 1};
-  auto queue = std::make_shared<QueueState>("q", kind);
-  queue->enqueue_async(one(), {}, [&queue](const Status&) { queue = nullptr; });
-  CHECK(queue == nullptr);
-  queue = std::make_shared<QueueState>("q", kind);
+  // Of those that there was room for the first ones stay.
+  QueueState queue("q", {.dtypes = {DType::int32}, .shapes = {}, .capacity = 2});
   CancellationSource source;
-  int told = 0;
-  queue->dequeue_async(2, false, source.token(), [&](const Status& status, const std::vector<QueuedElements>&) {
-    CHECK(status.code() == Code::cancelled);
-    CHECK(queue->size() == 1);  // what it had taken is back
-    queue->enqueue_async(one(), source.token(), [&](const Status& refused) {
-      CHECK(refused.code() == Code::cancelled);
-      ++told;
-    });
-    queue = nullptr;
-    ++told;
-  });
-  queue->enqueue_async(one(), {}, [](const Status& status) { CHECK(status.ok()); });
-  source.cancel();
-  CHECK(queue == nullptr);
-  CHECK(told == 2);
-}
-
-TEST_CASE("A step that waits at a queue goes on waiting when its container is reset, and ends when it is stopped") {
-  const auto device = queue_device();
-  Graph graph;
-  const FifoQueue<float> queue(graph, {.shapes = {{}}, .shared_name = "gone"});
-  const auto take = queue.dequeue(), take_two = queue.dequeue_many(2);
-  const auto put = queue.enqueue(constant(graph, 2.5f));
-  const auto size = queue.size();
-  std::promise<Status> ended;
-  std::stop_source stop;
-  {
-    Session session(graph, {.devices = {device}});
-    session.run(put);
-    session.run_async(RunOptions{.stop = stop.get_token()}, {}, take_two,
-                      [&](const Status& status, const Tensor<float>&) { ended.set_value(status); });
-    while (session.run(size).scalar() != 0) std::this_thread::yield();
-    device->context().resources->reset("");
-    // Later steps find another queue.
-    session.run(put);
-    CHECK(session.run(size).scalar() == 1);
-    CHECK(session.run(take).scalar() == 2.5f);
-  }
-  auto end = ended.get_future();
-  CHECK(end.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
-  stop.request_stop();
-  CHECK(end.get().code() == Code::cancelled);
-}
-
-TEST_CASE("Steps that are stopped while they are served neither lose nor repeat what they put in") {
-  constexpr int count = 400;
-  Numbers numbers(2);
-  const auto size = numbers.queue.size();  // no thread may build
-  std::atomic<bool> is_done = false;
-  std::vector<std::jthread> threads;
-  Ints taken;
-  threads.emplace_back([&] {
-    for (int i = 0; i < count; ++i) numbers.put(i);
-    is_done = true;
-  });
-  for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&] {
-      // More than there will ever be: it takes what comes, and puts it back when it is stopped.
-      while (!is_done) {
-        std::stop_source stop;
-        std::jthread stopper([&] {
-          while (!is_done && numbers.session.run(size).scalar() != 0) std::this_thread::yield();
-          stop.request_stop();
-        });
-        static_cast<void>(code_of([&] { numbers.take(2 * count, {.stop = stop.get_token()}); }));
-      }
-    });
-  }
-  while (taken.size() < count) {
-    const Ints some = numbers.take_up_to(1);
-    taken.insert(taken.end(), some.begin(), some.end());
-  }
-  threads.clear();
-  std::sort(taken.begin(), taken.end());
-  Ints wanted(count);
-  std::iota(wanted.begin(), wanted.end(), 0);
-  CHECK(taken == wanted);
+  std::optional<Status> ended;
+  queue.enqueue_async({.components = {Tensor<int>({3}, {4, 5, 6})}, .end = 3}, source.token(),
+                      [&](const Status& status) { ended = status; });
+  CHECK_FALSE(ended);
+  source.cancel(cancelled("enough"));
+  CHECK(ended->code() == Code::cancelled);
+  CHECK(queue.size() == 2);
 }
 
 TEST_CASE("A closed queue gives what it has, lets nothing in, and says when it has too little") {
@@ -265,22 +183,41 @@ TEST_CASE("A closed queue gives what it has, lets nothing in, and says when it h
   numbers.session.run(numbers.queue.close());
 }
 
-TEST_CASE("Closing ends who takes from an empty queue, and lets who puts in finish or not, as was asked") {
+TEST_CASE("Closing ends who takes more than there is, and lets who puts in finish or not, as was asked") {
   for (const bool cancels : {false, true}) {
-    Numbers numbers(1);
-    numbers.put(1);
-    auto putting = std::async(std::launch::async, [&] { return code_of([&] { numbers.put_all({2, 3}); }); });
-    auto taking = std::async(std::launch::async, [&] { return code_of([&] { numbers.take(7); }); });
-    while (numbers.size() != 0) std::this_thread::yield();
-    // What was put in has been taken, and is given back when the queue is closed.
-    numbers.session.run(numbers.queue.close(cancels));
-    CHECK(taking.get() == Code::out_of_range);
-    if (cancels) {
-      CHECK((putting.get(), true));
-    } else {
-      CHECK(numbers.take(3) == Ints{1, 2, 3});
-      CHECK(putting.get() == Code::ok);
-    }
+    QueueState queue("q", {.dtypes = {DType::int32}, .shapes = {}, .capacity = 1});
+    std::vector<Status> put(2, internal("not told"));
+    std::optional<Status> taken;
+    const auto put_in = [&](std::size_t who, std::initializer_list<int> values) {
+      const auto rows = static_cast<std::int64_t>(values.size());
+      queue.enqueue_async({.components = {Tensor<int>({rows}, values)}, .end = rows}, {},
+                          [&put, who](const Status& status) { put[who] = status; });
+    };
+    put_in(0, {1, 2});
+    queue.dequeue_async(7, false, {}, [&](const Status& status, const auto&) { taken = status; });
+    put_in(1, {3, 4});
+    CHECK(queue.size() == 0);
+    CHECK_FALSE(taken);
+    queue.close(cancels);
+    CHECK(taken->code() == Code::out_of_range);
+    CHECK(queue.size() == 4);  // back in front, beyond the capacity
+    CHECK(put[0].ok());
+    CHECK(put[1].ok());
+
+    QueueState full("q", {.dtypes = {DType::int32}, .shapes = {}, .capacity = 1});
+    std::optional<Status> waits;
+    full.enqueue_async({.components = {Tensor<int>({3}, {1, 2, 3})}, .end = 3}, {},
+                       [&](const Status& status) { waits = status; });
+    full.close(cancels);
+    CHECK(waits.has_value() == cancels);
+    if (cancels) CHECK(waits->code() == Code::cancelled);
+    std::int64_t num_taken = 0;
+    full.dequeue_async(cancels ? 1 : 3, false, {}, [&](const Status& status, const std::vector<QueuedElements>& parts) {
+      CHECK(status.ok());
+      for (const QueuedElements& part : parts) num_taken += part.size();
+    });
+    CHECK(num_taken == (cancels ? 1 : 3));
+    CHECK(waits->ok() != cancels);
   }
 }
 

@@ -260,8 +260,10 @@ TEST_CASE("Replicas that are late are dropped, or named to all, as was asked") {
     std::vector<std::unique_ptr<SyncModel>> models;
     for (std::int64_t rank = 0; rank < 3; ++rank) {
       models.push_back(std::make_unique<SyncModel>(
-          device,
-          SyncReplicasOptions{.replicas = 3, .rank = rank, .patience = std::chrono::milliseconds(100), .late = late}));
+          device, SyncReplicasOptions{.replicas = 3,
+                                      .rank = rank,
+                                      .patience = std::chrono::milliseconds(late == LateReplicas::fail ? 1500 : 100),
+                                      .late = late}));
     }
     models[0]->session->run(initialize_variables(models[0]->graph));
     Leading leading(*models[0]->sync, *models[0]->session);
