@@ -279,12 +279,12 @@ TEST_CASE("errors come as exceptions, and never inside the call", "[net][asio]")
     const std::lock_guard lock(inside);
     session.run_async(  // NOLINT(bugprone-use-after-move)
         {{steps.x, 1.0f}}, steps.z, asio::bind_executor(asio::system_executor(), [&](std::exception_ptr e, auto) {
-          const std::lock_guard again(inside);
+          { const std::lock_guard again(inside); }
           of_session.set_value(code_of_exception(e));
         }));
     step.run_async(  // NOLINT(bugprone-use-after-move)
         1.0f, asio::bind_executor(asio::system_executor(), [&](std::exception_ptr e, auto) {
-          const std::lock_guard again(inside);
+          { const std::lock_guard again(inside); }
           of_step.set_value(code_of_exception(e));
         }));
   }
