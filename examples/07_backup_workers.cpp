@@ -87,15 +87,15 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(logits, labels));
   auto accuracy = df::accuracy(logits, labels);
   df::train::SyncReplicas sync(df::train::Adam(1e-3f),
-                               {.replicas = replicas, .aggregate = replicas - flags.backups, .rank = rank});
+                               {.aggregate = replicas - flags.backups, .replicas = replicas, .rank = rank});
   auto train = sync.minimize(loss);
 
-  df::train::Supervisor supervisor(graph, sync.supervised(df::train::SupervisorOptions{
-                                              .session = {.target = server.target({"/job:ps"})},
-                                              .is_chief = cluster.is_chief(),
-                                              .checkpoint_dir = flags.checkpoints,
-                                              .save_every_steps = flags.checkpoints.empty() ? 0 : flags.save_every,
-                                              .save_on_sigterm = !flags.checkpoints.empty()}));
+  df::train::Supervisor supervisor(
+      graph, sync.supervised({.session = {.target = server.target({"/job:ps"})},
+                              .is_chief = cluster.is_chief(),
+                              .checkpoint_dir = flags.checkpoints,
+                              .save_every_steps = flags.checkpoints.empty() ? 0 : flags.save_every,
+                              .save_on_sigterm = !flags.checkpoints.empty()}));
   Batches batches(sets.train.size(), flags.batch * replicas, flags.seed);
   std::mt19937_64 chance(flags.seed + 77 * static_cast<std::uint64_t>(rank));
   std::unique_ptr<df::train::Progress> progress;

@@ -45,12 +45,11 @@ int train_in_step(const df::net::ClusterSpec& cluster, df::net::Server& server) 
   const std::string directory;
   // [in_step]
   df::train::SyncReplicas sync(df::train::Adam(1e-2f),
-                               {.replicas = replicas, .aggregate = replicas - backups, .rank = cluster.task_index()});
+                               {.aggregate = replicas - backups, .replicas = replicas, .rank = cluster.task_index()});
   auto train = sync.minimize(loss);
-  df::train::Supervisor supervisor(
-      graph, sync.supervised(df::train::SupervisorOptions{.session = {.target = server.target({"/job:ps"})},
-                                                          .is_chief = cluster.is_chief(),
-                                                          .checkpoint_dir = directory}));
+  df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target({"/job:ps"})},
+                                                           .is_chief = cluster.is_chief(),
+                                                           .checkpoint_dir = directory}));
   for (std::int64_t step = 0; step < steps; ++step) {
     supervisor.run([&](df::Session& session) {
       step = session.run(sync.local_step()).scalar();  // what it is now, also after a loss

@@ -101,13 +101,13 @@ struct SyncedCluster {
       threads.emplace_back([this, &values, &at_step, steps, worker, spec, target] {
         SyncedModel model(df::train::replica_device(spec),
                           df::train::SyncReplicasOptions{.replicas = num_workers, .rank = worker});
-        df::train::Supervisor supervisor(model.graph, model.sync->supervised(df::train::SupervisorOptions{
-                                                          .session = {.target = target},
-                                                          .is_chief = worker == 0,
-                                                          .checkpoint_dir = "/models",
-                                                          .saver_options = {.files = files},
-                                                          .save_every_steps = 3,
-                                                          .poll_interval = std::chrono::milliseconds(2)}));
+        df::train::Supervisor supervisor(model.graph,
+                                         model.sync->supervised({.session = {.target = target},
+                                                                 .is_chief = worker == 0,
+                                                                 .checkpoint_dir = "/models",
+                                                                 .saver_options = {.files = files},
+                                                                 .save_every_steps = 3,
+                                                                 .poll_interval = std::chrono::milliseconds(2)}));
         const std::int64_t part = rows_per_step / num_workers;
         for (std::int64_t step = 0; step < steps;) {
           if (worker == 0 && at_step) at_step(step);

@@ -345,6 +345,37 @@ TEST_CASE("a client that is no task runs steps on a cluster") {
   CHECK(session.devices().empty());
 }
 
+TEST_CASE("a task that is lost after its own part has ended ends the step, and is named") {
+  df::net::ServerOptions options;
+  options.ops = held_ops;
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}}, options);
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  const auto there = [&](const std::string& device, const df::Output<float>& value) {
+    const auto on = graph.device(device);
+    return value * 2.0f;
+  };
+  const auto first = there("/job:ps/task:0", x);
+  const auto held = [&] {
+    const auto on = graph.device("/job:ps/task:1");
+    return df::apply<Held>(first);
+  }();
+  for (int round = 0; round < 3; ++round) {
+    df::Session session(graph, {.ops = held_ops, .target = cluster.server("worker", 0).target()});
+    std::promise<void> begun;
+    held_begun = &begun;
+    std::promise<df::Status> ended;
+    session.run_async({.deadline = std::chrono::seconds(60)}, {{x, df::Tensor<float>(1.0f)}}, held,
+                      [&](const df::Status& status, const df::Tensor<float>&) { ended.set_value(status); });
+    begun.get_future().wait();  // so task 0 has sent what it had to
+    cluster.stop("ps", 0);
+    const df::Status status = ended.get_future().get();
+    CHECK(status.code() == df::Code::unavailable);
+    CHECK(status.to_string().find("/job:ps/replica:0/task:0") != std::string::npos);
+    cluster.start("ps", 0);
+  }
+}
+
 TEST_CASE("servers start and stop cleanly, with sessions and steps under way") {
   for (int i = 0; i < 20; ++i) {
     MemoryCluster cluster({{"ps", 1}, {"worker", 1}});

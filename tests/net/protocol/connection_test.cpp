@@ -340,6 +340,29 @@ TEST_CASE("who closes a connection tells the other side why, and ends all calls"
   CHECK(pair.far_owner->num_closed == 1);
 }
 
+TEST_CASE("the end of a connection is told to all who listen for it, after its calls, and to those who come later",
+          "[net]") {
+  Pair pair(nullptr, [](const auto&, Incoming, Responder) {});  // which is never answered
+  std::mutex mutex;
+  std::vector<std::string> told;
+  const auto note = [&](const std::string& what) {
+    return [&, what](const Status& status, auto&&...) {
+      const std::lock_guard lock(mutex);
+      told.push_back(str_cat(what, " ", status.message()));
+    };
+  };
+  const CancellationRegistration first = pair.near->end().on_cancel(note("first"));
+  const CancellationRegistration second = pair.near->end().on_cancel(note("second"));
+  { const CancellationRegistration gone = pair.near->end().on_cancel(note("gone")); }
+  CHECK_FALSE(pair.near->end().is_cancelled());
+  pair.near->call(Call{}, note("call"));
+  pair.near->close(unavailable("enough"));
+  const CancellationRegistration late = pair.near->end().on_cancel(note("late"));
+  CHECK(pair.near->end().status().code() == Code::unavailable);
+  const std::lock_guard lock(mutex);
+  CHECK(told == std::vector<std::string>{"call enough", "first enough", "second enough", "late enough"});
+}
+
 TEST_CASE("a connection may be closed, and let go of, by whatever it calls", "[net]") {
   SECTION("by a request") {
     Pair pair(nullptr, [](const auto& connection, const Incoming&, const Responder&) {

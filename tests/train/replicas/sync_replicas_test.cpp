@@ -200,7 +200,7 @@ TEST_CASE("Rows of a table that replicas gather are updated as by one process") 
 
 TEST_CASE("With backup replicas a step takes the first, and drops what comes later") {
   const auto device = sync_device();
-  const SyncReplicasOptions options{.replicas = 3, .aggregate = 2};
+  const SyncReplicasOptions options{.aggregate = 2, .replicas = 3};
   std::vector<std::unique_ptr<SyncModel>> models;
   for (std::int64_t rank = 0; rank < 3; ++rank) {
     SyncReplicasOptions own = options;
@@ -432,7 +432,7 @@ TEST_CASE("A graph may train two models synchronously, each with a leader of its
 
 TEST_CASE("Options that make no sense, and calls in the wrong order, are refused") {
   CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.replicas = 0}); }) == Code::invalid_argument);
-  CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.replicas = 2, .aggregate = 3}); }) == Code::invalid_argument);
+  CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.aggregate = 3, .replicas = 2}); }) == Code::invalid_argument);
   CHECK(code_of([] { SyncReplicas(train::Adam(1e-3f), {.replicas = 2, .rank = 2}); }) == Code::invalid_argument);
   SyncModel model(sync_device(), SyncReplicasOptions{});
   CHECK(code_of([&] { model.sync->minimize(model.loss); }) == Code::failed_precondition);

@@ -3,6 +3,7 @@
 #include <dflow/base/duration.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/optimizer.hpp>
+#include <dflow/train/replicas/supervisor.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -20,9 +21,9 @@ enum class LateReplicas : std::uint8_t {
 };
 
 struct SyncReplicasOptions {
-  std::int64_t replicas = 1;
   /// Gradients that make a step; 0: those of all replicas. `replicas - aggregate` of them are backups.
   std::int64_t aggregate = 0;
+  std::int64_t replicas = 1;
   /// Which replica this process is, in [0, replicas). Sums are in the order of ranks.
   std::int64_t rank = 0;
   /// How long a step waits for gradients; none: as long as it takes.
@@ -35,7 +36,7 @@ struct SyncReplicasOptions {
 /// arXiv:1604.00981). A step takes the gradients of the same replicas for all variables.
 ///
 /// ```cpp
-/// df::train::SyncReplicas sync(df::train::Adam(1e-3f), {.replicas = 4, .aggregate = 3, .rank = cluster.task_index()});
+/// df::train::SyncReplicas sync(df::train::Adam(1e-3f), {.aggregate = 3, .replicas = 4, .rank = cluster.task_index()});
 /// auto train = sync.minimize(loss);
 /// df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target()}}));
 /// for (const auto& [x, y] : batches)
@@ -79,19 +80,10 @@ class SyncReplicas {
   /// This replica brings no more gradients: the others go on without it. It may come back by `begin`.
   void leave(Session& session) const;
 
-  /// The options of a Supervisor with `begin` and `lead` in them.
-  template <class SupervisorOptions>
-  SupervisorOptions supervised(SupervisorOptions options) const {
-    if (!options.global_step) options.global_step = global_step();
-    options.begin = [self = *this](Session& session, const std::stop_token& stop) { self.begin(session, stop); };
-    options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
-    return options;
-  }
+  /// The options of a Supervisor with `begin` and `lead` in them, and this global step where they name none.
+  SupervisorOptions supervised(SupervisorOptions options) const;
   /// Leaves; in the chief, which leads, it blocks until all others have left too.
-  template <class Supervisor>
-  void finish(Supervisor& supervisor) const {
-    supervisor.wait_for_lead([this](Session& session) { leave(session); });
-  }
+  void finish(Supervisor& supervisor) const;
 
  private:
   struct Built;

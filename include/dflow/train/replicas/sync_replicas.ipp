@@ -90,7 +90,7 @@ class GatheredGradient {
 DFLOW_INLINE SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
   if (options_.aggregate == 0) options_.aggregate = options_.replicas;
-  const auto& [replicas, aggregate, rank, patience, late] = options_;
+  const auto& [aggregate, replicas, rank, patience, late] = options_;
   if (aggregate < 1 || aggregate > replicas || rank < 0 || rank >= replicas) {
     throw_error(invalid_argument(str_cat("SyncReplicas: aggregate ", aggregate, " and rank ", rank, " of ", replicas,
                                          " replicas: wanted 1 <= aggregate <= replicas, 0 <= rank < replicas")));
@@ -212,7 +212,7 @@ DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(buil
 DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
   session.run(nodes.open);
-  bool is_closed = false;
+  bool is_ours_to_close = true;
   try {
     for (;;) {
       try {
@@ -222,12 +222,12 @@ DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& st
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) return session.run(nodes.close_lost);
-        is_closed = code == Code::already_exists;  // by nobody: somebody else has it
+        is_ours_to_close = code != Code::already_exists;  // then somebody else leads
         if (code == Code::out_of_range) return session.run(nodes.close_done);
         if (code != Code::deadline_exceeded || !options_.patience) throw;
         if (options_.late == LateReplicas::fail) {
           session.run(nodes.close_late);
-          is_closed = true;
+          is_ours_to_close = false;
           throw;
         }
         session.run(nodes.dropped);
@@ -235,11 +235,22 @@ DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& st
     }
   } catch (...) {
     try {
-      if (!is_closed) session.run(nodes.close_lost);
+      if (is_ours_to_close) session.run(nodes.close_lost);
     } catch (...) {  // the barrier's task is lost too, which those who wait are told by their own
     }
     throw;
   }
+}
+
+DFLOW_INLINE SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
+  if (!options.global_step) options.global_step = global_step();
+  options.begin = [self = *this](Session& session, const std::stop_token& stop) { self.begin(session, stop); };
+  options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
+  return options;
+}
+
+DFLOW_INLINE void SyncReplicas::finish(Supervisor& supervisor) const {
+  supervisor.wait_for_lead([this](Session& session) { leave(session); });
 }
 
 }  // namespace dflow::train
