@@ -1,5 +1,6 @@
 #include <dflow/session/compiled_step.ipp>
 #include <dflow/session/part_compiler.ipp>
+#include <dflow/session/partial_run.ipp>
 #include <dflow/session/session.ipp>
 #include <dflow/session/session_state.ipp>
 #include <dflow/session/step_cache.ipp>

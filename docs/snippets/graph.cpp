@@ -215,6 +215,14 @@ void running() {
   for (int i = 0; i < 3; ++i) std::printf("%g\n", static_cast<double>(step(at).scalar()));
   // [prepared]
 
+  // [partial]
+  auto scale = df::placeholder<float>(graph, {});
+  auto scaled = z * scale;
+  auto run = session.partial_run(df::feeds(x, scale), df::fetches(z, scaled));
+  float first = run.feed(x, at).fetch(z).scalar();
+  float second = run.feed(scale, 1 / first).fetch(scaled).scalar();
+  // [partial]
+
   // [asynchronous]
   std::promise<float> promise;
   session.run_async({{x, at}}, z,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace dflow {
 
@@ -53,6 +54,9 @@ StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds, std::s
 
 /// Drops the nodes of a step graph that nothing needs any more, and renumbers the rest.
 StepGraph prune(StepGraph graph);
+
+/// For each fetch of a pruned graph, which of its feeds it depends on.
+std::vector<std::vector<bool>> needed_feeds(const StepGraph& graph);
 
 }  // namespace dflow
 

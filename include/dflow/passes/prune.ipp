@@ -4,6 +4,7 @@
 #include <dflow/passes/prune.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -236,6 +237,38 @@ DFLOW_INLINE StepGraph prune(StepGraph graph) {
   pruned.made = std::move(graph.made);
   pruned.drop_unused_made();
   return pruned;
+}
+
+DFLOW_INLINE std::vector<std::vector<bool>> needed_feeds(const StepGraph& graph) {
+  const EdgePositions<StepNodeId> feeds(graph.feeds, graph.nodes.size());
+  const std::size_t num_words = (graph.feeds.size() + 63) / 64;
+  std::vector<std::uint64_t> words(graph.nodes.size() * num_words);  // for each node, the feeds it depends on
+  const auto of = [&](StepNodeId id) { return std::span(words).subspan(id.position() * num_words, num_words); };
+  const auto add_edge = [&](std::span<std::uint64_t> to, StepEndpoint edge) {
+    if (const std::int32_t feed = feeds.find(edge); feed >= 0) {
+      to[static_cast<std::size_t>(feed) / 64] |= std::uint64_t{1} << (feed % 64);
+    } else {
+      std::transform(to.begin(), to.end(), of(edge.node).begin(), to.begin(), std::bit_or<>());
+    }
+  };
+  for (const StepNodeId id : graph.nodes.indices()) {
+    const StepNode& node = graph.node(id);
+    for (const StepEndpoint input : graph.inputs_of(node)) add_edge(of(id), input);
+    // Of what is fed only no kernel runs that could be waited for.
+    for (const StepNodeId control : graph.controls_of(node)) {
+      if (control.is_valid())
+        std::transform(of(id).begin(), of(id).end(), of(control).begin(), of(id).begin(), std::bit_or<>());
+    }
+  }
+  std::vector<std::vector<bool>> needed;
+  std::vector<std::uint64_t> of_fetch(num_words);
+  for (const StepEndpoint fetch : graph.fetches) {
+    std::fill(of_fetch.begin(), of_fetch.end(), 0);
+    add_edge(of_fetch, fetch);
+    std::vector<bool>& bits = needed.emplace_back(graph.feeds.size());
+    for (std::size_t f = 0; f < bits.size(); ++f) bits[f] = (of_fetch[f / 64] >> (f % 64) & 1) != 0;
+  }
+  return needed;
 }
 
 }  // namespace dflow

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/str_cat.hpp>
 #include <dflow/graph/output.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/device.hpp>
@@ -39,6 +40,8 @@ class CompiledStep {
     const Node* node = nullptr;
     std::int32_t index = 0;
     OutputInfo info;
+
+    std::string name() const { return index == 0 ? node->name : str_cat(node->name, ':', index); }
   };
   std::vector<FedEdge> feeds;
   std::vector<const Node*> fetched;   ///< the node of each fetch
@@ -48,6 +51,9 @@ class CompiledStep {
   std::vector<Part> parts;                           ///< of this process
   std::vector<std::shared_ptr<RemoteShare>> shares;  ///< of other tasks
   std::size_t num_remote_nodes = 0;
+  bool streams = false;  ///< for a partial run: feeds come while it runs
+  /// If it streams: for each fetch, which feeds must be there before it can be made.
+  std::vector<std::vector<bool>> needed_feeds;
   bool uses_rendezvous = false;  ///< the graph itself holds Sends
   std::vector<ClientEdge> sends;
   std::vector<ClientEdge> receives;
@@ -69,6 +75,9 @@ class CompiledStep {
 
   /// Throws InvalidArgument unless the tensors have the element types and fit the shapes of the fed edges.
   void check_feeds(const FedTensors& tensors) const;
+  void check_feed(std::size_t feed, const AnyTensor& tensor) const;
+  /// What is wrong with a fetch that is dead.
+  Status dead_fetch(std::size_t fetch) const;
   /// Puts the feeds of parts in their slots, and those that are fetched among the results. A plain step takes those
   /// that are the run's own.
   void feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const;

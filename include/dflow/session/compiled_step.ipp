@@ -51,20 +51,27 @@ DFLOW_INLINE void CompiledStep::release_idle_memory() {
 }
 
 DFLOW_INLINE void CompiledStep::check_feeds(const FedTensors& tensors) const {
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const AnyTensor& tensor = tensors[i];
-    const auto& [fed, index, info] = feeds[i];
-    if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape()))
-      continue;
-    const std::string got = tensor.is_initialized()
-                                ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
-                                : std::string("an empty tensor");
-    const std::string edge = index == 0 ? fed->name : str_cat(fed->name, ':', index);
-    throw_error(invalid_argument(str_cat("'", edge, "' carries ", dflow::name(info.dtype), " ", info.shape.to_string(),
-                                         ", but is fed ", got))
-                    .with_node(fed->op->name, fed->name)
-                    .with_location(fed->where));
-  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) check_feed(i, tensors[i]);
+}
+
+DFLOW_INLINE void CompiledStep::check_feed(std::size_t feed, const AnyTensor& tensor) const {
+  const Node& fed = *feeds[feed].node;
+  const OutputInfo& info = feeds[feed].info;
+  if (tensor.is_initialized() && tensor.dtype() == info.dtype && info.shape.is_compatible_with(tensor.shape())) return;
+  const std::string got = tensor.is_initialized()
+                              ? str_cat(dflow::name(tensor.dtype()), " ", tensor.shape().to_string())
+                              : std::string("an empty tensor");
+  throw_error(invalid_argument(str_cat("'", feeds[feed].name(), "' carries ", dflow::name(info.dtype), " ",
+                                       info.shape.to_string(), ", but is fed ", got))
+                  .with_node(fed.op->name, fed.name)
+                  .with_location(fed.where));
+}
+
+DFLOW_INLINE Status CompiledStep::dead_fetch(std::size_t fetch) const {
+  const Node& node = *fetched[fetch];
+  return invalid_argument("what was fetched is dead: its branch was not taken")
+      .with_node(node.op->name, node.name)
+      .with_location(node.where);
 }
 
 DFLOW_INLINE void CompiledStep::feed(Memory& memory, const FedTensors& fed, std::span<AnyTensor> results) const {
@@ -99,12 +106,7 @@ DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> res
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (std::size_t f = 0; f < parts[p].fetches.size(); ++f) {
       Step& step = *memory.steps[p];
-      if (step.is_fetch_dead(f)) {
-        const Node& node = *fetched[parts[p].fetches[f]];
-        throw_error(invalid_argument("what was fetched is dead: its branch was not taken")
-                        .with_node(node.op->name, node.name)
-                        .with_location(node.where));
-      }
+      if (step.is_fetch_dead(f)) throw_error(dead_fetch(parts[p].fetches[f]));
       step.give_fetch(f, results[parts[p].fetches[f]]);
     }
   }

@@ -44,9 +44,10 @@ class PartCompiler {
   std::span<const KernelTables> kernels() const noexcept { return kernels_; }
   ThreadPool& pool() const noexcept { return *options_.pool; }
 
-  /// `part.device` is the position among `devices`. Errors: those of `Plan::compile`, and what `check` throws, which is
-  /// called now and then; null: nothing to call.
-  CompiledStep::Part compile(Partition part, const StepLimits& limits, FunctionRef<void()>* check);
+  /// `part.device` is the position among `devices`; `streams` as of `PlanOptions`. Errors: those of `Plan::compile`,
+  /// and what `check` throws, which is called now and then; null: nothing to call.
+  CompiledStep::Part compile(Partition part, const StepLimits& limits, FunctionRef<void()>* check,
+                             bool streams = false);
 
  private:
   std::vector<std::shared_ptr<Device>> devices_;

@@ -15,7 +15,7 @@ DFLOW_INLINE PartCompiler::PartCompiler(std::vector<std::shared_ptr<Device>> dev
 }
 
 DFLOW_INLINE CompiledStep::Part PartCompiler::compile(Partition part, const StepLimits& limits,
-                                                      FunctionRef<void()>* check) {
+                                                      FunctionRef<void()>* check, bool streams) {
   const std::shared_ptr<Device>& device = devices_[part.device];
   PlanOptions plan;
   plan.kernels = &kernels_[part.device];
@@ -25,6 +25,7 @@ DFLOW_INLINE CompiledStep::Part PartCompiler::compile(Partition part, const Step
   plan.inter_op = options_.inter_op;
   plan.num_threads = options_.pool->num_threads();
   plan.reuse_buffers = options_.reuse_buffers;
+  plan.streams = streams;
   plan.check = check;
   plan.constants = &constants_;
   plan.clock = options_.clock;

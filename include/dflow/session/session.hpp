@@ -4,6 +4,7 @@
 #include <dflow/session/async_token.hpp>
 #include <dflow/session/feed.hpp>
 #include <dflow/session/options.hpp>
+#include <dflow/session/partial_run.hpp>
 
 #include <array>
 #include <initializer_list>
@@ -180,6 +181,20 @@ class Session {
     return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets)};
   }
 
+  /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace are
+  /// of the whole step; metadata, if given, must live until it has ended.
+  template <Element... Ts, Fetchable... Fs>
+  PartialRun partial_run(const RunOptions& options, RunMetadata* metadata, const FeedList<Ts...>& feed_list,
+                         const FetchList<Fs...>& fetch_list) {
+    return partial_run_erased(options, metadata, feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets);
+  }
+  template <Element... Ts, Fetchable... Fs>
+  PartialRun partial_run(const FeedList<Ts...>& feed_list, const FetchList<Fs...>& fetch_list) {
+    return partial_run(RunOptions{}, nullptr, feed_list, fetch_list);
+  }
+  PartialRun partial_run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const AnyOutput> feed_edges,
+                                std::span<const AnyOutput> edges, std::span<const Operation> targets);
+
   const std::vector<std::shared_ptr<Device>>& devices() const;
   const OpTable& ops() const;
   /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
@@ -190,6 +205,7 @@ class Session {
  private:
   template <class Feeds, class Fetches>
   friend class PreparedStep;
+  friend class PartialRun;
   struct State;
 
   State& state() const;

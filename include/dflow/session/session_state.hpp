@@ -60,9 +60,12 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
     return z ^ (z >> 31);
   }
 
-  /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile.
+  /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile. One that streams is for a
+  /// partial run, and no other.
   std::shared_ptr<CompiledStep> compile(const FedEdges& fed, std::span<const AnyOutput> edges,
-                                        std::span<const Operation> targets, const StepLimits& limits);
+                                        std::span<const Operation> targets, const StepLimits& limits,
+                                        bool streams = false);
+  std::shared_ptr<StepHandle> make_handle(const CompiledStep& step, const StepLimits& limits, bool trace);
   void run(CompiledStep& step, const StepLimits& limits, const RunOptions& run_options, RunMetadata* metadata,
            const FedTensors& fed, std::span<AnyTensor> results);
   void run_async(const RunOptions& run_options, RunMetadata* metadata, std::span<const Feed> feed_list,
@@ -97,8 +100,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void add_parts(CompiledStep& step, std::vector<Partition> parts, const StepLimits& limits,
                  FunctionRef<void()>* check);
   std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
-                                          std::span<const Operation> targets, const StepLimits& limits);
-  std::shared_ptr<StepHandle> make_handle(const CompiledStep& step, const StepLimits& limits, bool trace);
+                                          std::span<const Operation> targets, const StepLimits& limits, bool streams);
   static Status run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id);
   static void deliver(std::shared_ptr<AsyncRun> run) noexcept;
   void report(const Status& thrown) noexcept;
@@ -107,6 +109,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
+#include <dflow/session/partial_run.ipp>
 #include <dflow/session/session.ipp>
 #include <dflow/session/session_state.ipp>
 #endif

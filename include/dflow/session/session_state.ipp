@@ -245,11 +245,12 @@ DFLOW_INLINE std::string Session::State::signature_of(const FedEdges& fed, std::
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(const FedEdges& fed,
                                                                    std::span<const AnyOutput> edges,
                                                                    std::span<const Operation> targets,
-                                                                   const StepLimits& limits) {
+                                                                   const StepLimits& limits, bool streams) {
   if (edges.empty() && targets.empty()) throw_error(invalid_argument("a step must fetch or run something"));
   std::string signature = signature_of(fed, edges, targets);
+  if (streams) signature += '+';
   if (std::shared_ptr<CompiledStep> found = cache.find(signature)) return found;
-  return cache.insert(std::move(signature), make_step(fed, edges, targets, limits));
+  return cache.insert(std::move(signature), make_step(fed, edges, targets, limits, streams));
 }
 
 DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
@@ -309,7 +310,7 @@ DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Part
   std::map<std::string, std::vector<RemotePartition>> remote_parts;  // by task
   for (Partition& part : parts) {
     if (part.device < devices.size()) {
-      step.parts.push_back(compiler->compile(std::move(part), limits, check));
+      step.parts.push_back(compiler->compile(std::move(part), limits, check, step.streams));
       continue;
     }
     const DeviceInfo& device = placement->devices()[part.device];
@@ -322,15 +323,17 @@ DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Part
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEdges& fed,
                                                                      std::span<const AnyOutput> edges,
                                                                      std::span<const Operation> targets,
-                                                                     const StepLimits& limits) {
+                                                                     const StepLimits& limits, bool streams) {
   auto check = [&] { check_limits(limits); };
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
 
   std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
+  step->streams = streams;
 
   StepGraph pruned = prune_and_place(fed, edges, targets);
   check_receives(pruned);
+  if (streams) step->needed_feeds = needed_feeds(pruned);
   for (const StepNode& node : pruned.nodes) step->uses_rendezvous |= node.op->role == OpRole::send;
   if (checked != nullptr) (*checked)();
   PassContext pass;

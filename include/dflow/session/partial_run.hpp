@@ -1,0 +1,82 @@
+#pragma once
+
+#include <dflow/session/feed.hpp>
+
+#include <array>
+#include <concepts>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace dflow {
+
+/// One step that is fed and fetched call by call: what it has computed waits for what comes. `Session::partial_run`
+/// makes it, with all that may be fed, fetched and run.
+///
+/// ```cpp
+/// auto run = session.partial_run(df::feeds(observation, reward), df::fetches(action, loss));
+/// auto act = run.feed(observation, seen).fetch(action);  // the rest of the step waits
+/// auto l = run.feed(reward, got).fetch(loss);
+/// ```
+///
+/// Each edge is fed once and fetched once, in any order. The step begins when it is made; each node runs once, as soon
+/// as what it needs is there. The call that takes the last fetch of a step that has been fed all ends it: it returns
+/// when all operations have run, and throws what has gone wrong in them.
+///
+/// A tensor handed in is taken where nobody else holds it (`std::move(value)`), else copied, so the caller may write
+/// what it has. A tensor handed out is the caller's.
+///
+/// Thread safety: all functions but moving may be called from several threads at once.
+/// Errors: `Error` with InvalidArgument for an edge that is none of the run's, for one that is fed or fetched twice, for
+/// a tensor that does not fit, and for a fetch that needs what has not been fed; the run goes on after these. What ends
+/// the step (an error of a kernel, the deadline, a stop) is thrown by every call from then on. FailedPrecondition if the
+/// run was moved from.
+class PartialRun {
+ public:
+  PartialRun(PartialRun&&) noexcept;
+  PartialRun& operator=(PartialRun&&) noexcept;
+  /// Waits for nothing. A step that has been fed all goes on to its end; any other is cancelled.
+  ~PartialRun();
+
+  /// Puts a tensor on an edge: `run.feed(x, value)`.
+  template <Element T>
+  PartialRun& feed(const Output<T>& edge, std::type_identity_t<Tensor<T>> value) {
+    feed_erased(edge, std::move(value));
+    return *this;
+  }
+  template <std::same_as<AnyOutput> O>
+  PartialRun& feed(const O& edge, AnyTensor value) {
+    feed_erased(edge, std::move(value));
+    return *this;
+  }
+
+  /// Returns what was fetched: nothing, one `Tensor<T>`, or a tuple. Blocks until it has been made. An operation is known
+  /// to have run when the step has ended, so all must have been fed.
+  template <Fetchable F, Fetchable... Fs>
+  detail::RunResult<F, Fs...> fetch(const F& first, const Fs&... more) {
+    const detail::FetchLists<F, Fs...> lists(first, more...);
+    std::array<AnyTensor, detail::num_edges<F, Fs...>> results;
+    fetch_erased(lists.edges, lists.targets, results);
+    return detail::unpack<F, Fs...>(results.data());
+  }
+
+  /// Blocks until the step has ended. What has not been fetched can be fetched afterwards. Errors: InvalidArgument, and
+  /// the run goes on, if something has not been fed.
+  void finish();
+
+  /// The erased forms. Errors: InvalidArgument also unless `results` has one element per edge.
+  void feed_erased(const AnyOutput& edge, AnyTensor value);
+  void fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
+
+ private:
+  friend class Session;
+  struct State;
+
+  explicit PartialRun(std::shared_ptr<State> state) noexcept;
+  State& state() const;
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dflow
