@@ -358,3 +358,33 @@ TEST_CASE("the trace of a partial run tells of the whole step") {
   run.feed(b, 1.0f).fetch(z);
   CHECK(metadata.stats.nodes.size() == 2);
 }
+
+TEST_CASE("a partial run is the last that holds its session, and lets go of it at any time") {
+  for (const SessionOptions& options : partial_sessions()) {
+    Graph graph;
+    const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
+    const auto y = a + b;
+    for (int round = 0; round < 30; ++round) {
+      auto run = std::make_optional(Session(graph, options).partial_run(feeds(a, b), fetches(y)));
+      run->feed(a, 1.0f);
+      if (round % 3 == 0) run->feed(b, 1.0f);
+      if (round % 3 == 1) CHECK(run->feed(b, 1.0f).fetch(y).scalar() == 2);
+      run.reset();
+    }
+  }
+}
+
+TEST_CASE("metadata may go as soon as the partial run has gone") {
+  Graph graph;
+  const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
+  const auto y = a + b;
+  Session session(graph);
+  RunOptions traced;
+  traced.trace = true;
+  for (int round = 0; round < 30; ++round) {
+    RunMetadata metadata;
+    auto run = session.partial_run(traced, &metadata, feeds(a, b), fetches(y));
+    run.feed(a, 1.0f);
+    if (round % 2 == 0) run.feed(b, 1.0f);
+  }
+}

@@ -28,10 +28,10 @@ namespace dflow {
 /// what it has. A tensor handed out is the caller's.
 ///
 /// Thread safety: all functions but moving may be called from several threads at once.
-/// Errors: `Error` with InvalidArgument for an edge that is none of the run's, for one that is fed or fetched twice, for
-/// a tensor that does not fit, and for a fetch that needs what has not been fed; the run goes on after these. What ends
-/// the step (an error of a kernel, the deadline, a stop) is thrown by every call from then on. FailedPrecondition if the
-/// run was moved from.
+/// Errors: `Error` with InvalidArgument for an edge that is none of the run's, for one that is fed or fetched twice,
+/// for a tensor that does not fit, and for a fetch that needs what has not been fed; the run goes on after these. What
+/// ends the step (an error of a kernel, the deadline, a stop) is thrown by every call from then on. FailedPrecondition
+/// if the run was moved from.
 class PartialRun {
  public:
   PartialRun(PartialRun&&) noexcept;
@@ -51,8 +51,8 @@ class PartialRun {
     return *this;
   }
 
-  /// Returns what was fetched: nothing, one `Tensor<T>`, or a tuple. Blocks until it has been made. An operation is known
-  /// to have run when the step has ended, so all must have been fed.
+  /// Returns what was fetched: nothing, one `Tensor<T>`, or a tuple. Blocks until it has been made. An operation is
+  /// known to have run when the step has ended, so all must have been fed.
   template <Fetchable F, Fetchable... Fs>
   detail::RunResult<F, Fs...> fetch(const F& first, const Fs&... more) {
     const detail::FetchLists<F, Fs...> lists(first, more...);

@@ -33,9 +33,9 @@ struct PartialRun::State {
   std::shared_ptr<StepHandle> handle;
   std::vector<std::shared_ptr<LocalPart>> parts;  ///< like the step's
   std::unique_ptr<CompiledStep::Memory> memory;
-  RunMetadata* metadata = nullptr;
 
   std::mutex mutex;  ///< guards what follows, and `parts`
+  RunMetadata* metadata = nullptr;
   std::vector<bool> is_fed;
   std::vector<FetchState> fetch_states;
   std::vector<AnyTensor> made;  ///< by fetch
@@ -90,15 +90,22 @@ DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::State::start(
   }
   for (std::size_t p = 0; p < step.parts.size(); ++p) {
     run->memory->steps[p]->set_on_fetch([run = run.get(), p](std::size_t f) { run->make_from_part(p, f); });
-    run->parts.push_back(
-        std::make_shared<LocalPart>(*step.parts[p].device, run->memory->steps[p], run->memory->queue));
+    run->parts.push_back(std::make_shared<LocalPart>(*step.parts[p].device, run->memory->steps[p], run->memory->queue));
     handle.add_part(run->parts.back());
   }
   for (const std::shared_ptr<RemoteShare>& share : step.shares) handle.add_part(share->make_part());
   for (const ClientFetch& fetch : step.known) {
     if (!fetch.feed) run->make(fetch.fetch, fetch.value);
   }
-  handle.start([run](const Status& status) { run->end(status); });
+  handle.start([run](const Status& status) mutable {
+    run->end(status);
+    // The session, if this is the last that holds it, goes on a thread that is none of its pool's.
+    ThreadPool& callbacks = *run->session->options.callbacks;
+    try {
+      callbacks.schedule([run = std::move(run)] {});
+    } catch (...) {  // no thread can be started for it
+    }
+  });
   return run;
 }
 
@@ -106,9 +113,8 @@ DFLOW_INLINE std::size_t PartialRun::State::number_of(const AnyOutput& edge, std
                                                       std::string_view what) const {
   const auto found = std::find(among.begin(), among.end(), edge);
   if (found != among.end()) return static_cast<std::size_t>(found - among.begin());
-  throw_error(invalid_argument(
-      str_cat(edge.is_valid() ? str_cat("'", edge.name(), "'") : std::string("an empty edge"), " is none of the edges ",
-              what, " in this partial run")));
+  throw_error(invalid_argument(str_cat(edge.is_valid() ? str_cat("'", edge.name(), "'") : std::string("an empty edge"),
+                                       " is none of the edges ", what, " in this partial run")));
 }
 
 // ---- what is made ----
@@ -140,9 +146,9 @@ DFLOW_INLINE void PartialRun::State::end(const Status& status) {
       for (std::size_t f = 0; f < step->parts[p].fetches.size(); ++f) make_from_part(p, f);
     }
   }
-  if (metadata != nullptr) metadata->stats = handle->stats()->finish();
   step->give_back(std::move(memory), !status.ok());
   const std::lock_guard lock(mutex);
+  if (metadata != nullptr) metadata->stats = handle->stats()->finish();
   outcome = status.ok() ? status : step->explain(status);
   has_ended = true;
   parts.clear();
@@ -284,6 +290,7 @@ DFLOW_INLINE void PartialRun::State::finish() {
 DFLOW_INLINE void PartialRun::State::let_go() {
   {
     const std::lock_guard lock(mutex);
+    metadata = nullptr;
     if (is_all_fed()) return;
   }
   handle->cancel(cancelled("the partial run was let go of before all had been fed"));

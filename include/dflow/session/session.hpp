@@ -182,7 +182,7 @@ class Session {
   }
 
   /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace are
-  /// of the whole step; metadata, if given, must live until it has ended.
+  /// of the whole step; metadata, if given, is filled when the step ends, and must live as long as the run.
   template <Element... Ts, Fetchable... Fs>
   PartialRun partial_run(const RunOptions& options, RunMetadata* metadata, const FeedList<Ts...>& feed_list,
                          const FetchList<Fs...>& fetch_list) {
