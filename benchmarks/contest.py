@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures dflow beside other libraries, in turn, each in a process of its own, and prints the ratios.
 
-usage: benchmarks/contest.py dispatch|training|kernels [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
+usage: benchmarks/contest.py dispatch|training|kernels|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
          [--build DIR] [--tensorflow PYTHON] [--jax PYTHON] [--torch PYTHON]
 
 DIR is a build with -DDFLOW_BENCHMARKS=ON (default build/release). PYTHON is an interpreter that can import the library,
 such as that of a virtual environment; a peer whose interpreter is not given, or lacks the library, sits out. Debian's oneTBB
-(libtbb-dev) takes part in `dispatch` where the build found it.
+(libtbb-dev) takes part in `dispatch` where the build found it. In `cluster` each side starts its tasks as processes, on all
+cores; there N is the threads of each task.
 
 With more than one thread dflow with one thread takes part too, which shows how it scales.
 
@@ -75,6 +76,25 @@ SUITES = {
         *((f"{op} {size}, by a step", 1e3, "us", None, None) for size in (1000000, 10000000)
           for op in ("addition", "square of a difference")),
     ],
+    "cluster": [
+        ("round trip 4 B, stream alone", 1e3, "us", None, None),
+        ("round trip 4 B", 1e3, "us", 1 / 1.2, 1),
+        ("1 MB", 1e6, "ms", 0.85, 0.95),
+        ("100 MB", 1e6, "ms", 0.85, 0.95),
+        ("null step, scalar, 1 x 1", 1e6, "ms", 3, 6),
+        ("null step, scalar, 4 x 4", 1e6, "ms", 3, 8),
+        ("null step, scalar, 8 x 8", 1e6, "ms", 3, 8),
+        ("null step, dense, 1 x 1", 1e6, "ms", 1.1, 1.5),
+        ("null step, dense, 4 x 4", 1e6, "ms", 1.1, 1.5),
+        ("null step, dense, 8 x 8", 1e6, "ms", 1.1, 1.5),
+        ("null step, sparse, 1 x 1", 1e6, "ms", 3, 6),
+        ("null step, sparse, 4 x 4", 1e6, "ms", 3, 6),
+        ("null step, sparse, 8 x 8", 1e6, "ms", 3, 6),
+        *((f"null step, {kind}, 16 x {workers}", 1e6, "ms", None, None) for kind in ("scalar", "sparse")
+          for workers in (1, 10, 25, 50, 100)),
+        ("null step, dense, 16 x 1", 1e6, "ms", None, None),
+        ("null step, dense, 16 x 10", 1e6, "ms", None, None),
+    ],
 }
 NOTES = {
     "dispatch": "step of one addition: must 0.3 us, aim 0.1 us. The peers' steps go through Python; a step of 10,000 nodes "
@@ -84,8 +104,10 @@ NOTES = {
     "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory. Both sides write into given memory "
                "but in rows \"by a step\", where TensorFlow and dflow run a step of their sessions, PyTorch an expression. "
                "PyTorch's max pool writes positions too.",
+    "cluster": "null step, ps x workers, all on this machine: with 16 x 100 must 30 ms, aim 8.8 ms, in the scalar row.",
 }
-PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"]}
+PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"],
+         "cluster": ["tensorflow"]}
 
 
 ONE_THREAD = "one thread"
@@ -121,13 +143,13 @@ class Side:
 def sides_of(arguments):
     """dflow first."""
     all_cores = sorted(os.sched_getaffinity(0))
-    cores = set(all_cores[:arguments.threads])
+    cores = set(all_cores if arguments.suite == "cluster" else all_cores[:arguments.threads])
     threads = str(arguments.threads)
     build = pathlib.Path(arguments.build) / "benchmarks"
     if not (build / f"bench_contest_{arguments.suite}").exists():
         sys.exit(f"{build} holds no bench_contest_{arguments.suite}: build with -DDFLOW_BENCHMARKS=ON, or name the build by --build")
     sides = [Side("dflow", [str(build / f"bench_contest_{arguments.suite}"), threads], cores)]
-    if arguments.threads > 1:
+    if arguments.threads > 1 and arguments.suite != "cluster":
         sides.append(Side(ONE_THREAD, [str(build / f"bench_contest_{arguments.suite}"), "1"], {all_cores[0]}))
     for peer in PEERS[arguments.suite]:
         library, *options = peer.split()
@@ -140,9 +162,10 @@ def sides_of(arguments):
             sides.append(Side(peer, command, cores))
         except (OSError, RuntimeError):
             print(f"{peer}: sits out, {interpreter} did not start it")
-    tbb = build / "bench_peer_tbb"
-    if arguments.suite == "dispatch" and tbb.exists():
-        sides.append(Side("tbb", [str(tbb), threads], cores))
+    for suite, name in (("dispatch", "tbb"), ("cluster", "sockets")):
+        program = build / f"bench_peer_{name}"
+        if arguments.suite == suite and program.exists():
+            sides.append(Side(name, [str(program), threads], cores))
     return sides
 
 

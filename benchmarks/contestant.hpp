@@ -22,11 +22,17 @@ class Contestant {
 
   /// `prepare` is called when the row is first run; what it returns is timed and may be called any number of times.
   void row(std::string name, std::function<Iteration()> prepare) {
-    rows_.push_back({std::move(name), std::move(prepare), {}, {}});
+    rows_.push_back({std::move(name), std::move(prepare), {}, {}, {}, {}});
   }
   /// A row that times itself, once per run.
   void timed(std::string name, std::function<double()> measure_ns) {
-    rows_.push_back({std::move(name), {}, std::move(measure_ns), {}});
+    rows_.push_back({std::move(name), {}, std::move(measure_ns), {}, {}, {}});
+  }
+  /// A row that times itself for as many milliseconds as it is told, with what `prepare` has made, which goes when the
+  /// row is dropped.
+  using Measure = std::function<double(double milliseconds)>;
+  void measured(std::string name, std::function<Measure()> prepare) {
+    rows_.push_back({std::move(name), {}, {}, {}, std::move(prepare), {}});
   }
 
   int serve() {
@@ -47,6 +53,7 @@ class Contestant {
       if (row == nullptr) return std::fprintf(stderr, "no row %s\n", name.c_str()), 1;
       if (command == "drop") {
         row->iteration = {};
+        row->measure = {};
         std::cout << "dropped" << std::endl;
       } else {
         std::cout << run(*row, milliseconds * 1e6) << std::endl;
@@ -61,6 +68,8 @@ class Contestant {
     std::function<Iteration()> prepare;
     std::function<double()> measure_ns;
     Iteration iteration;
+    std::function<Measure()> prepare_measure;
+    Measure measure;
   };
 
   Row* find(const std::string& name) {
@@ -72,6 +81,10 @@ class Contestant {
 
   static double run(Row& row, double duration_ns) {
     if (row.measure_ns) return row.measure_ns();
+    if (row.prepare_measure) {
+      if (!row.measure) row.measure = row.prepare_measure();
+      return row.measure(duration_ns / 1e6);
+    }
     if (!row.iteration) row.iteration = row.prepare();
     row.iteration();
     // Short iterations are timed together, so that reading the clock does not count.

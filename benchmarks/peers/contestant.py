@@ -17,8 +17,16 @@ class Contestant:
         """A row that times itself, once per run."""
         self.rows[name] = None, measure_seconds
 
+    def measured(self, name, prepare):
+        """A row that times itself for as many seconds as what `prepare()` returns is told; that is closed in the end."""
+        self.rows[name] = prepare, "measured"
+
     def _run(self, name, seconds):
         prepare, measure = self.rows[name]
+        if measure == "measured":
+            if name not in self.prepared:
+                self.prepared[name] = prepare()
+            return self.prepared[name](seconds) * 1e9
         if measure:
             return measure() * 1e9
         if name not in self.prepared:
@@ -47,6 +55,8 @@ class Contestant:
                 milliseconds, _, name = rest.partition(" ")
                 answer = self._run(name, float(milliseconds) / 1e3)
             else:
-                self.prepared.pop(rest, None)
+                dropped = self.prepared.pop(rest, None)
+                if hasattr(dropped, "close"):
+                    dropped.close()
                 answer = "dropped"
             print(answer, flush=True)

@@ -1,4 +1,4 @@
-"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training|kernels THREADS [xla]"""
+"""TensorFlow's side of a contest. usage: tensorflow_peer.py dispatch|training|kernels|cluster THREADS [xla]"""
 import os
 import sys
 
@@ -217,5 +217,13 @@ def kernels():
         side.row(f"square of a difference {n}, by a step", op(squared))
 
 
-{"dispatch": dispatch, "training": training, "kernels": kernels}[suite]()
+def cluster():
+    """Tasks in processes of their own; as many as fit into a small machine."""
+    from tensorflow_cluster import Cluster
+    for kind in ("scalar", "dense", "sparse"):
+        for n in (1, 4, 8):
+            side.measured(f"null step, {kind}, {n} x {n}", lambda kind=kind, n=n: Cluster(kind, n, n, threads))
+
+
+{"dispatch": dispatch, "training": training, "kernels": kernels, "cluster": cluster}[suite]()
 side.serve()
