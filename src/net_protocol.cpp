@@ -1,4 +1,5 @@
 #include <dflow/net/messages.ipp>
+#include <dflow/net/protocol/clock_offset.ipp>
 #include <dflow/net/protocol/connection.ipp>
 #include <dflow/net/protocol/frame_stream.ipp>
 #include <dflow/net/protocol/handshake.ipp>

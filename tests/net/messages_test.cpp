@@ -117,13 +117,19 @@ TEST_CASE("a status comes back with its context") {
 }
 
 TEST_CASE("statistics come back") {
-  net::RunShareReply reply;
+  net::RunShareReply reply{.came_ns = -5, .answered_ns = 6};
+  CHECK(there_and_back(reply).came_ns == -5);
+  CHECK(there_and_back(reply).answered_ns == 6);
+  CHECK_FALSE(there_and_back(reply).is_traced);
+  reply.is_traced = true;
+  reply.began_ns = 2;
   reply.stats.step_id = 1;
-  reply.stats.wall_start_us = 2;
   reply.stats.total_ns = 3;
   reply.stats.nodes.push_back({"n", "op", "/cpu:0", 4, 5, 6, 7, "[2]"});
   const net::RunShareReply got = there_and_back(reply);
   REQUIRE(got.stats.nodes.size() == 1);
+  CHECK(got.began_ns == 2);
+  CHECK(got.stats.total_ns == 3);
   CHECK(got.stats.nodes[0].node == "n");
   CHECK(got.stats.nodes[0].output_shapes == "[2]");
   CHECK(got.stats.nodes[0].thread == 6);

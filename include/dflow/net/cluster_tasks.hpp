@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/net/peers.hpp>
+#include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/session/target.hpp>
 
@@ -44,6 +45,7 @@ class ClusterTasks final : public RemoteTasks {
   struct State {
     Options options;
     std::map<std::string, std::uint64_t> incarnations;  ///< of the tasks, as the session has found them
+    std::map<std::string, ClockOffset> clocks;          ///< theirs; each run of a share is a sample
     std::atomic<std::uint64_t> next_share{1};
   };
 

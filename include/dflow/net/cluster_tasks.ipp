@@ -94,6 +94,7 @@ DFLOW_INLINE ClusterTasks::ClusterTasks(Options options, const std::vector<std::
         unavailable(str_cat(survey->failed.size(), " of ", tasks.size(), " other tasks are missing: ", missing)));
   }
   state_->incarnations = survey->incarnations;
+  for (const std::string& task : tasks) state_->clocks[task];
   for (const std::string& task : tasks) {
     const std::vector<DeviceInfo>& of_task = survey->found[task];
     devices_.insert(devices_.end(), of_task.begin(), of_task.end());
@@ -144,6 +145,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   const std::string& task() const noexcept { return task_; }
   ShareName name() const noexcept { return {state_->options.session, number_}; }
   const State& state() const noexcept { return *state_; }
+  ClockOffset& clock_offset() const { return state_->clocks.at(task_); }
 
   static Call make_call(Method method, std::string body) {
     Call call;
@@ -286,20 +288,29 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       const std::lock_guard lock(mutex_);
       watch_ = std::move(watch);
     }
-    connection->call(ClusterShare::make_call(Method::run_share, to_body(run)),
-                     [self = shared_from_this()](Status status, const std::string& body) {
-                       if (status.ok()) status = self->take_stats(body);
+    Call call = ClusterShare::make_call(Method::run_share, to_body(run));
+    connection->call(std::move(call),
+                     [self = shared_from_this(), asked = now_ns()](Status status, const std::string& body) {
+                       if (status.ok()) status = self->take_reply(body, asked, self->now_ns());
                        self->finish(status.with_task(self->share_->task()));
                      });
     // It may have been cancelled before there was a run to cancel.
     if (!cancelled_status().ok()) send_cancel(*connection);
   }
 
-  Status take_stats(const std::string& body) {
+  std::int64_t now_ns() const { return clock_ns(share_->state().options.clock->now()); }
+
+  Status take_reply(const std::string& body, std::int64_t asked, std::int64_t returned) {
     try {
       const RunShareReply reply = from_body<RunShareReply>(body);
+      const RoundTrip trip{asked, reply.came_ns, reply.answered_ns, returned};
+      ClockOffset& clock = share_->clock_offset();
+      clock.add(trip);
       const std::lock_guard lock(mutex_);  // the step lives as long as its completion is here
-      if (done_ && stats_ != nullptr) stats_->add(reply.stats);
+      if (!reply.is_traced || !done_ || stats_ == nullptr) return {};
+      const std::int64_t began = wrapped_difference(reply.began_ns, clock.during(trip));  // by the own clock
+      const std::int64_t ago = wrapped_difference(now_ns(), began);
+      stats_->add(reply.stats, wrapped_difference(stats_->now_ns(), ago));
       return {};
     } catch (...) {
       return status_of_current_exception();

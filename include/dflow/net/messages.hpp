@@ -97,8 +97,13 @@ struct RunShare {
   static RunShare read(ByteReader& in);
 };
 
+/// Times are nanoseconds of the task's steady clock, whose zero means nothing.
 struct RunShareReply {
-  StepStats stats;  ///< empty unless the step is traced
+  std::int64_t came_ns = 0;      ///< the request
+  std::int64_t answered_ns = 0;  ///< this
+  bool is_traced = false;
+  std::int64_t began_ns = 0;  ///< where the times of `stats` begin
+  StepStats stats = {};       ///< empty unless the step is traced; without calendar time
 
   void write(ByteWriter& out) const;
   static RunShareReply read(ByteReader& in);

@@ -263,8 +263,12 @@ DFLOW_INLINE RunShare RunShare::read(ByteReader& in) {
 }
 
 DFLOW_INLINE void RunShareReply::write(ByteWriter& out) const {
+  out.i64(came_ns);
+  out.i64(answered_ns);
+  out.boolean(is_traced);
+  if (!is_traced) return;
+  out.i64(began_ns);
   out.u64(stats.step_id);
-  out.i64(stats.wall_start_us);
   out.i64(stats.total_ns);
   out.count(stats.nodes.size());
   for (const NodeStats& node : stats.nodes) {
@@ -281,8 +285,12 @@ DFLOW_INLINE void RunShareReply::write(ByteWriter& out) const {
 
 DFLOW_INLINE RunShareReply RunShareReply::read(ByteReader& in) {
   RunShareReply reply;
+  reply.came_ns = in.i64();
+  reply.answered_ns = in.i64();
+  reply.is_traced = in.boolean();
+  if (!reply.is_traced) return reply;
+  reply.began_ns = in.i64();
   reply.stats.step_id = in.u64();
-  reply.stats.wall_start_us = in.i64();
   reply.stats.total_ns = in.i64();
   for (std::size_t i = in.count(32); i > 0; --i) {
     NodeStats& node = reply.stats.nodes.emplace_back();

@@ -6,6 +6,7 @@
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/task_status.hpp>
 #include <dflow/net/messages.hpp>
+#include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/session/part_compiler.hpp>

@@ -233,6 +233,7 @@ DFLOW_INLINE void Worker::forget_client(const TaskIdentity& client, const Status
 
 DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
+  run->began = options_.clock->now();
   run->request = from_body<RunShare>(request.body);
   run->owner = owner_of(client);
   const ShareName name = run->request.name;
@@ -260,7 +261,6 @@ DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, R
 DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
   try {
     run->memory = run->step->take_memory();
-    run->began = options_.clock->now();
     StepHandle::Options options;
     options.id = run->request.step;
     options.clock = options_.clock;
@@ -306,10 +306,16 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
   if (options_.counters != nullptr) options_.counters->count_step(status.code());
   run->registration.try_deregister();
   RunShareReply reply;
-  if (run->request.trace && run->handle->stats() != nullptr) reply.stats = run->handle->stats()->finish();
+  reply.came_ns = detail::clock_ns(run->began);
+  if (StatsCollector* const stats = run->handle->stats()) {
+    reply.is_traced = true;
+    reply.began_ns = detail::clock_ns(stats->start());
+    reply.stats = stats->finish();
+  }
   run->step->give_back(std::move(run->memory), !status.ok());
   run->handle = nullptr;
   if (status.ok()) {
+    reply.answered_ns = detail::clock_ns(options_.clock->now());
     run->respond(Outgoing{to_body(reply), {}});
   } else {
     run->respond(status.with_task(options_.task));

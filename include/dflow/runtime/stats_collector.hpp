@@ -19,11 +19,12 @@ class StatsCollector {
   /// The clock must outlive the collector.
   StatsCollector(std::uint64_t step_id, const Clock& clock);
 
+  /// Where the times of nodes begin.
+  Clock::time_point start() const noexcept { return start_; }
   std::int64_t now_ns() const;
   void record(KernelContext& context, std::int64_t start_ns, std::int64_t end_ns);
-  /// What another task has gathered of the same step, with its times moved to this one's beginning by the calendar
-  /// clocks of both.
-  void add(const StepStats& other);
+  /// What another task has gathered of the same step, which has begun there `later_ns` after this one.
+  void add(const StepStats& other, std::int64_t later_ns);
   StepStats finish();
 
  private:

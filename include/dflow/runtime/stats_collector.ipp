@@ -36,14 +36,16 @@ DFLOW_INLINE void StatsCollector::record(KernelContext& context, std::int64_t st
   stats_.nodes.push_back(std::move(node));
 }
 
-DFLOW_INLINE void StatsCollector::add(const StepStats& other) {
+DFLOW_INLINE void StatsCollector::add(const StepStats& other, std::int64_t later_ns) {
+  const auto moved = [&](std::int64_t time) {  // another task may say any number
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(time) + static_cast<std::uint64_t>(later_ns));
+  };
   const std::lock_guard lock(mutex_);
-  const std::int64_t later_ns = (other.wall_start_us - stats_.wall_start_us) * 1000;
   std::unordered_map<int, int> threads;  // threads of two tasks are never one
   for (const NodeStats& node : other.nodes) {
     NodeStats& added = stats_.nodes.emplace_back(node);
-    added.start_ns += later_ns;
-    added.end_ns += later_ns;
+    added.start_ns = moved(node.start_ns);
+    added.end_ns = moved(node.end_ns);
     const auto [found, is_new] = threads.try_emplace(node.thread);
     if (is_new)
       found->second =
