@@ -1,5 +1,6 @@
 // Trains on handwritten digits with parameter servers and replicas, each a process that goes at its own pace:
 //   dflow-launch --ps 1 --workers 2 --chief -- ps_and_workers
+// With --staleness N none gets further ahead of the slowest than N steps.
 // The chief is a replica too; it initialises, shows how far all have come, and tests.
 
 #include <dflow/dflow.hpp>
@@ -27,6 +28,7 @@ struct Flags {
   std::string model = "conv";
   std::int64_t epochs = 0;
   std::int64_t batch = 64;
+  std::int64_t staleness = -1;
   std::uint64_t seed = 1;
 };
 
@@ -52,10 +54,19 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   const std::int64_t steps = epochs * batches.per_epoch();
   df::Variable<std::int64_t> global_step(graph, std::int64_t{0}, {.name = "global_step", .trainable = false});
   auto rate = df::train::cosine_decay(2e-3f, global_step, steps);
-  auto train = df::train::Adam(rate).minimize(loss, {.global_step = global_step});
-
-  df::train::Supervisor supervisor(graph,
-                                   {.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()});
+  const df::train::Adam optimizer(rate);
+  const auto chiefs = static_cast<std::int64_t>(cluster.num_tasks("chief"));
+  const auto workers = static_cast<std::int64_t>(cluster.num_tasks("worker"));
+  const std::int64_t rank = cluster.job() == "worker" ? chiefs + cluster.task_index() : 0;
+  df::train::SupervisorOptions options{.session = {.target = server.target({"/job:ps"})},
+                                       .is_chief = cluster.is_chief()};
+  df::train::StaleSyncReplicas stale(optimizer, {.staleness = std::max<std::int64_t>(flags.staleness, 0),
+                                                 .replicas = std::max<std::int64_t>(chiefs + workers, 1),
+                                                 .rank = rank});
+  const bool is_bounded = flags.staleness >= 0;
+  auto train = is_bounded ? stale.minimize(loss, {.global_step = global_step})
+                          : optimizer.minimize(loss, {.global_step = global_step});
+  df::train::Supervisor supervisor(graph, is_bounded ? stale.supervised(options) : options);
   std::unique_ptr<df::train::Progress> progress;
   if (cluster.is_chief()) progress = std::make_unique<df::train::Progress>(steps);
   for (std::int64_t done = 0, shown = 0; done < steps;) {
@@ -68,6 +79,7 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
     done = step.scalar() + 1;
     for (; progress != nullptr && shown < std::min(done, steps); ++shown) progress->step(value.scalar());
   }
+  if (is_bounded) stale.finish(supervisor);
   if (!cluster.is_chief()) return 0;
   if (!flags.trace.empty()) {
     df::RunMetadata metadata;
@@ -100,6 +112,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", flags.model, "softmax, mlp or conv")->check(CLI::IsMember({"softmax", "mlp", "conv"}));
   app.add_option("--epochs", flags.epochs, "times to go through the training images, all replicas together");
   app.add_option("--batch", flags.batch, "images per step of a replica");
+  app.add_option("--staleness", flags.staleness, "steps that a replica may be ahead of the slowest; -1: any number");
   app.add_option("--seed", flags.seed, "of variables, order and split")->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -10,6 +10,7 @@
 #include <dflow/train/progress.ipp>
 #include <dflow/train/regularizers.ipp>
 #include <dflow/train/replicas/replica_device.ipp>
+#include <dflow/train/replicas/stale_sync_replicas.ipp>
 #include <dflow/train/replicas/supervisor.ipp>
 #include <dflow/train/replicas/sync_replicas.ipp>
 #include <dflow/train/saving/checkpoint_state.ipp>

@@ -61,10 +61,31 @@ int train_in_step(const df::net::ClusterSpec& cluster, df::net::Server& server) 
   return 0;
 }
 
+int train_stale(const df::net::ClusterSpec& cluster, df::net::Server& server) {
+  df::Graph graph({.seed = 1});
+  const auto on = graph.device(df::train::replica_device(cluster));
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  auto loss = df::reduce_mean(df::square(df::dense(x, 2, {}, {.name = "stale"})));
+  const auto batch = [](std::int64_t) { return df::Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}); };
+  const std::int64_t replicas = 1, steps = 10;
+  // [stale]
+  df::train::StaleSyncReplicas stale(df::train::Adam(1e-2f),
+                                     {.staleness = 4, .replicas = replicas, .rank = cluster.task_index()});
+  auto train = stale.minimize(loss);
+  df::train::Supervisor supervisor(
+      graph, stale.supervised({.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()}));
+  for (std::int64_t i = 0; i < steps; ++i) {
+    supervisor.run([&](df::Session& session) { session.run({{x, batch(i)}}, train); });
+  }
+  stale.finish(supervisor);
+  // [stale]
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const df::net::ClusterSpec alone = df::net::ClusterSpec::local();
   df::net::Server server(alone);
-  return train(argc, argv) + train_in_step(alone, server);
+  return train(argc, argv) + train_in_step(alone, server) + train_stale(alone, server);
 }

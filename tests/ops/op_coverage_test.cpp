@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 44> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 51> ops_without_rows{{
     {"NoOp", "has no values; tests/ops/control_test.cpp"},
     {"_Send", "its value goes to the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
     {"_FusedMatMul", "stands for others, whose bits it has; tests/passes/fuse_test.cpp"},
@@ -59,6 +59,13 @@ constexpr std::array<OpWithoutRows, 44> ops_without_rows{{
     {"TokenBarrierLeave", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
     {"TokenBarrierDropMissing", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
     {"TokenBarrierClose", "meets other steps; tests/ops/data_flow/token_barrier_test.cpp"},
+    {"StalenessClock", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockJoin", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockWait", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockTick", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockLeave", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockWatch", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
+    {"StalenessClockDropLate", "meets other steps; tests/ops/data_flow/staleness_clock_test.cpp"},
     {"IsVariableInitialized", "tells what ran before; tests/ops/variable_test.cpp"},
     {"SaveV2", "writes files; tests/kernels/cpu/checkpoint/save_restore_test.cpp"},
     {"RestoreV2", "reads files; tests/kernels/cpu/checkpoint/save_restore_test.cpp"},

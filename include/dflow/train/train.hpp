@@ -12,6 +12,7 @@
 #include <dflow/train/progress.hpp>
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/replicas/replica_device.hpp>
+#include <dflow/train/replicas/stale_sync_replicas.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>

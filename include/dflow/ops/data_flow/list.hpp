@@ -4,6 +4,7 @@
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/staleness_clock.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 
 namespace dflow {
@@ -20,9 +21,12 @@ using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
              TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierClose>;
 
+using StalenessClockOps = TypeList<StalenessClock, StalenessClockJoin, StalenessClockWait, StalenessClockTick,
+                                   StalenessClockLeave, StalenessClockWatch, StalenessClockDropLate>;
+
 using PartitionOps = TypeList<DynamicPartition, DynamicStitch, ShardOfRow>;
 
 /// The family's ops in the standard table.
-using DataFlowOps = concat_t<QueueOps, AccumulatorOps, TokenBarrierOps, PartitionOps>;
+using DataFlowOps = concat_t<QueueOps, AccumulatorOps, TokenBarrierOps, StalenessClockOps, PartitionOps>;
 
 }  // namespace dflow

@@ -5,5 +5,6 @@
 #include <dflow/kernels/cpu/data_flow/accumulator.hpp>
 #include <dflow/kernels/cpu/data_flow/partition.hpp>
 #include <dflow/kernels/cpu/data_flow/queue.hpp>
+#include <dflow/kernels/cpu/data_flow/staleness_clock.hpp>
 #include <dflow/kernels/cpu/data_flow/token_barrier.hpp>
 #include <dflow/ops/data_flow/list.hpp>

@@ -1,0 +1,164 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/data_flow/staleness_clock.hpp>
+#include <dflow/train/replicas/stale_sync_replicas.hpp>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dflow::train {
+
+/// What `minimize` has built.
+struct StaleSyncReplicas::Built {
+  /// Who has left or was given up, as far as who leads knows: also when the clock's task has forgotten it.
+  struct Known {
+    std::mutex mutex;
+    Tensor<std::int32_t> gone{Shape{0}};
+  };
+
+  Variable<std::int64_t> global_step;
+  Operation begin, leave;
+  Output<std::int32_t> known;  ///< fed
+  Output<std::int32_t> gone;
+  Output<std::int64_t> since;  ///< fed
+  Output<std::int64_t> dropped;
+  std::unique_ptr<Known> remembered = std::make_unique<Known>();
+};
+
+DFLOW_INLINE StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
+                                                  const StaleSyncReplicasOptions& options)
+    : optimizer_(std::move(optimizer)), options_(options) {
+  const auto& [staleness, replicas, rank, patience, late] = options_;
+  if (staleness < 0 || rank < 0 || rank >= replicas) {
+    throw_error(invalid_argument(str_cat("StaleSyncReplicas: staleness ", staleness, " and rank ", rank, " of ",
+                                         replicas, " replicas: wanted 0 <= staleness, 0 <= rank < replicas")));
+  }
+}
+
+DFLOW_INLINE const StaleSyncReplicas::Built& StaleSyncReplicas::built() const {
+  if (built_ == nullptr) throw_error(failed_precondition("StaleSyncReplicas: call minimize first"));
+  return *built_;
+}
+
+DFLOW_INLINE const Variable<std::int64_t>& StaleSyncReplicas::global_step() const { return built().global_step; }
+
+DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const MinimizeOptions& options,
+                                                   const At& at) {
+  if (built_ != nullptr) {
+    throw_error(failed_precondition("StaleSyncReplicas: minimize was called already").with_location(at.where));
+  }
+  const std::vector<GradientAndVariable> gradients = optimizer_->compute_gradients(loss, options.variables, at.where);
+  GraphStore& graph = *loss.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  auto built = std::make_shared<Built>();
+  built->global_step = options.global_step
+                           ? *options.global_step
+                           : Variable<std::int64_t>(AnyVariable::make(
+                                 graph, dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {}),
+                                 {.name = graph.unique_name("global_step"), .trainable = false}));
+  const auto beside_step = [&, step = built->global_step.handle().operation()] {
+    return enter_colocation(graph, step);
+  };
+  std::optional<ScopeGuard> names(enter_name_scope(graph, "stale_sync_replicas"));
+
+  // Which member this replica is, is kept where it computes.
+  const AnyVariable member = [&] {
+    GraphStore::Scope scope = graph.scope();
+    scope.colocate(loss.node_id());
+    const ScopeGuard here = graph.enter(scope);
+    const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
+    const std::string name = str_cat("member_", options_.rank);  // replicas may share a device
+    return AnyVariable::make_unlisted(graph, none, {.name = name, .trainable = false});
+  }();
+  const AnyOutput clock = [&] {
+    const ScopeGuard there = beside_step();
+    return AnyOutput(build<StalenessClock>(
+        graph, {}, {.replicas = options_.replicas, .staleness = options_.staleness}, {.name = "clock"}));
+  }();
+  const StalenessClockRankAttrs rank{.rank = options_.rank};
+  const auto wait = [&] {
+    const ScopeGuard there = beside_step();
+    return Operation(build<StalenessClockWait>({clock, member.read_edge()}));
+  };
+
+  // What is computed counts only if this step may begin, which the end of the one before has waited for.
+  const Operation may_begin = wait();
+  const Operation updated = [&] {
+    const ScopeGuard after = enter_control_dependencies(graph, {&may_begin, 1});
+    return optimizer_->apply_gradients(gradients, built->global_step, {.where = at.where});
+  }();
+  const Operation finished = [&] {
+    const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
+    const ScopeGuard there = beside_step();
+    return Operation(build<StalenessClockTick>({clock, member.read_edge()}));
+  }();
+  const Operation next_may_begin = [&] {
+    const ScopeGuard after = enter_control_dependencies(graph, {&finished, 1});
+    return wait();
+  }();
+
+  const ScopeGuard there = beside_step();
+  built->begin = member.assign(AnyOutput(build<StalenessClockJoin>({clock}, rank)), {.name = "begin"});
+  built->leave = build<StalenessClockLeave>({clock}, rank, {.name = "leave"});
+  built->known = Output<std::int32_t>::unchecked(
+      dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "known"}));
+  built->gone = Output<std::int32_t>::unchecked(build<StalenessClockWatch>({clock, built->known}));
+  built->since =
+      Output<std::int64_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int64, Shape{}, {.name = "since"}));
+  built->dropped = Output<std::int64_t>::unchecked(
+      build<StalenessClockDropLate>({clock, built->since}, {.fails = options_.late == LateReplicas::fail}));
+  built_ = std::move(built);
+  if (!at.name.empty()) names.reset();
+  return group(std::vector<Operation>{next_may_begin}, at);
+}
+
+DFLOW_INLINE void StaleSyncReplicas::begin(Session& session, const std::stop_token& stop) const {
+  session.run(RunOptions{.stop = stop}, {}, built().begin);
+}
+DFLOW_INLINE void StaleSyncReplicas::leave(Session& session) const { session.run(built().leave); }
+
+DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop) const {
+  const Built& nodes = built();
+  const auto known = [&] {
+    const std::lock_guard lock(nodes.remembered->mutex);
+    return nodes.remembered->gone;
+  };
+  const auto remember = [&](const Tensor<std::int32_t>& gone) {
+    const std::lock_guard lock(nodes.remembered->mutex);
+    nodes.remembered->gone = gone;
+  };
+  std::int64_t since = -1;
+  for (;;) {
+    try {
+      const Tensor<std::int32_t> before = known();
+      const Tensor<std::int32_t> gone = session.run(RunOptions{.deadline = options_.patience, .stop = stop},
+                                                    {{nodes.known, before}}, nodes.gone);
+      if (gone.num_elements() == options_.replicas && before.num_elements() == options_.replicas) {
+        return remember(Tensor<std::int32_t>(Shape{0}));  // whoever trains again begins anew
+      }
+      remember(gone);
+    } catch (const Error& error) {
+      const Code code = error.status().code();
+      if (code == Code::cancelled && stop.stop_requested()) return;
+      if (code != Code::deadline_exceeded || !options_.patience) throw;
+      since = session.run({{nodes.since, Tensor<std::int64_t>(since)}}, nodes.dropped).scalar();
+    }
+  }
+}
+
+DFLOW_INLINE SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const {
+  if (!options.global_step) options.global_step = global_step();
+  options.begin = [self = *this](Session& session, const std::stop_token& stop) { self.begin(session, stop); };
+  options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
+  return options;
+}
+
+DFLOW_INLINE void StaleSyncReplicas::finish(Supervisor& supervisor) const {
+  supervisor.wait_for_lead([this](Session& session) { leave(session); });
+}
+
+}  // namespace dflow::train

@@ -1,0 +1,297 @@
+#include <dflow/ops/data_flow/staleness_clock.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/kernels/state/staleness_clock_state.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+using GoneRanks = std::vector<std::int32_t>;
+
+/// What somebody at a clock was told, when it was.
+struct ClockTold {
+  bool is_told = false;
+  Status status;
+  std::int64_t step = -100;
+  GoneRanks gone;
+};
+
+std::shared_ptr<ClockTold> await_step(StalenessClockState& clock, std::int64_t member,
+                                      const CancellationToken& token = {}) {
+  auto told = std::make_shared<ClockTold>();
+  clock.wait_async(member, token, [told](Status status, std::int64_t step) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), step, {}};
+  });
+  return told;
+}
+
+std::shared_ptr<ClockTold> watch_clock(StalenessClockState& clock, GoneRanks known,
+                                       const CancellationToken& token = {}) {
+  auto told = std::make_shared<ClockTold>();
+  clock.watch_async(std::move(known), token, [told](Status status, GoneRanks gone) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, std::move(gone)};
+  });
+  return told;
+}
+
+std::shared_ptr<ClockTold> leave_clock(StalenessClockState& clock, std::int64_t rank,
+                                       const CancellationToken& token = {}) {
+  auto told = std::make_shared<ClockTold>();
+  clock.leave_async(rank, token, [told](Status status) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, {}};
+  });
+  return told;
+}
+
+}  // namespace
+
+TEST_CASE("A step begins when the slowest has finished the one that is staleness + 1 before it") {
+  for (const std::int64_t staleness : {0, 1, 3}) {
+    StalenessClockState clock("c", 2, staleness);
+    const std::int64_t fast = clock.join(0), slow = clock.join(1);
+    for (std::int64_t step = 0; step <= staleness; ++step) {
+      const auto begins = await_step(clock, fast);
+      CHECK(begins->step == step);
+      clock.tick(fast);
+    }
+    for (std::int64_t slow_step = 0; slow_step < 3; ++slow_step) {
+      CAPTURE(staleness, slow_step);
+      const auto begins = await_step(clock, fast);
+      CHECK_FALSE(begins->is_told);
+      CHECK(await_step(clock, slow)->step == slow_step);
+      clock.tick(slow);
+      CHECK(begins->is_told);
+      CHECK(begins->status.ok());
+      CHECK(begins->step == staleness + 1 + slow_step);
+      clock.tick(fast);
+    }
+  }
+}
+
+TEST_CASE("Without bound nobody waits") {
+  StalenessClockState clock("c", 2, std::numeric_limits<std::int64_t>::max());
+  const std::int64_t fast = clock.join(0);
+  clock.join(1);
+  for (int step = 0; step < 100; ++step) clock.tick(fast);
+  CHECK(await_step(clock, fast)->step == 100);
+}
+
+TEST_CASE("Who joins late or again begins where the slowest is, and who leaves holds back nobody") {
+  StalenessClockState clock("c", 3, 1);
+  const std::int64_t a = clock.join(0), b = clock.join(1);
+  for (int step = 0; step < 5; ++step) {
+    clock.tick(a);
+    clock.tick(b);
+  }
+  clock.tick(a);
+  const std::int64_t late = clock.join(2);
+  CHECK(await_step(clock, late)->step == 5);
+  const auto a_begins = await_step(clock, a);
+  CHECK(a_begins->step == 6);
+  clock.tick(a);
+  const auto a_waits = await_step(clock, a);
+  CHECK_FALSE(a_waits->is_told);
+  clock.tick(b);
+  CHECK_FALSE(a_waits->is_told);
+  CHECK(leave_clock(clock, 2)->is_told);  // nobody watches, so nobody need know
+  CHECK(a_waits->step == 7);
+  // A process that was started anew has its place, and the old one has none.
+  const std::int64_t again = clock.join(1);
+  CHECK(await_step(clock, again)->step == 6);
+  CHECK(await_step(clock, b)->status.code() == Code::aborted);
+  CHECK(code_of([&] { clock.tick(b); }) == Code::aborted);
+  CHECK(await_step(clock, late)->status.code() == Code::aborted);
+  CHECK(clock.num_present() == 2);
+}
+
+TEST_CASE("Who waits is told that another process has its rank") {
+  StalenessClockState clock("c", 2, 0);
+  const std::int64_t old = clock.join(0);
+  clock.join(1);
+  clock.tick(old);
+  const auto waits = await_step(clock, old);
+  CHECK_FALSE(waits->is_told);
+  clock.join(0);
+  CHECK(waits->status.code() == Code::aborted);
+}
+
+TEST_CASE("Waiting ends when its token is cancelled") {
+  StalenessClockState clock("c", 2, 0);
+  const std::int64_t fast = clock.join(0);
+  clock.join(1);
+  clock.tick(fast);
+  static_cast<void>(watch_clock(clock, {}));
+  CancellationSource source;
+  const auto waits = await_step(clock, fast, source.token());
+  const auto watches = watch_clock(clock, {}, source.token());
+  source.cancel();
+  CHECK(waits->status.code() == Code::cancelled);
+  CHECK(watches->status.code() == Code::cancelled);
+  CancellationSource leaves;
+  const auto leaver = leave_clock(clock, 1, leaves.token());
+  CHECK_FALSE(leaver->is_told);
+  leaves.cancel();
+  CHECK(leaver->status.code() == Code::cancelled);
+  CHECK(clock.num_present() == 1);  // it has left nevertheless
+}
+
+TEST_CASE("Who leaves is told so when who watches knows, also by a clock that was started anew") {
+  auto clock = std::make_unique<StalenessClockState>("c", 3, 0);
+  for (std::int64_t rank = 0; rank < 3; ++rank) clock->join(rank);
+  auto watches = watch_clock(*clock, {});
+  auto leaves = leave_clock(*clock, 1);
+  CHECK(watches->gone == GoneRanks{1});
+  CHECK_FALSE(leaves->is_told);  // what was told may be lost
+  watches = watch_clock(*clock, {1});
+  CHECK(leaves->status.ok());
+  CHECK(leaves->is_told);
+  CHECK(leave_clock(*clock, 1)->is_told);  // once more: that is known
+
+  clock = std::make_unique<StalenessClockState>("c", 3, 0);
+  watches = watch_clock(*clock, {1});
+  CHECK_FALSE(watches->is_told);
+  clock->join(0);
+  clock->join(2);
+  leaves = leave_clock(*clock, 0);
+  CHECK(watches->gone == GoneRanks{0, 1});
+  watches = watch_clock(*clock, {0, 1});
+  leaves = leave_clock(*clock, 2);
+  CHECK(watches->gone == GoneRanks{0, 1, 2});
+  CHECK_FALSE(leaves->is_told);
+  CHECK(watch_clock(*clock, {0, 1, 2})->gone == GoneRanks{0, 1, 2});
+  CHECK(leaves->is_told);
+  CHECK(leave_clock(*clock, 2)->is_told);
+  CHECK(watch_clock(*clock, {0, 1, 2})->is_told);  // what it was told was lost
+
+  // They train once more.
+  watches = watch_clock(*clock, {});
+  CHECK_FALSE(watches->is_told);
+  clock->join(2);
+  static_cast<void>(leave_clock(*clock, 2));
+  CHECK(watches->gone == GoneRanks{2});
+}
+
+TEST_CASE("Who comes back is known to be there") {
+  StalenessClockState clock("c", 2, 0);
+  clock.join(0);
+  clock.join(1);
+  static_cast<void>(watch_clock(clock, {}));
+  static_cast<void>(leave_clock(clock, 1));
+  const auto watches = watch_clock(clock, {1});
+  clock.join(1);
+  CHECK(watches->is_told);
+  CHECK(watches->gone.empty());
+  const auto leaves = leave_clock(clock, 1);
+  CHECK_FALSE(leaves->is_told);
+  static_cast<void>(watch_clock(clock, {1}));
+  CHECK(leaves->is_told);
+}
+
+TEST_CASE("The slowest are given up when others have waited for them and nobody has gone on") {
+  StalenessClockState clock("c", 4, 0);
+  const std::int64_t a = clock.join(0), b = clock.join(1), c = clock.join(2);
+  CHECK(clock.drop_late(-1, false) == -1);  // nobody waits
+  clock.tick(a);
+  const auto a_waits = await_step(clock, a);
+  std::int64_t since = clock.drop_late(-1, false);
+  CHECK(since >= 0);
+  clock.tick(b);
+  since = clock.drop_late(since, false);  // somebody has gone on
+  CHECK(since >= 0);
+  CHECK_FALSE(a_waits->is_told);
+  CHECK(clock.num_present() == 3);
+  CHECK(clock.drop_late(since, false) == -1);
+  CHECK(a_waits->step == 1);
+  CHECK(clock.num_present() == 2);
+  CHECK(code_of([&] { clock.tick(c); }) == Code::aborted);
+  // It is back, where the slowest is.
+  CHECK(await_step(clock, clock.join(2))->step == 1);
+  // When all others are gone, who has never come is waited for no longer.
+  for (std::int64_t rank = 0; rank < 3; ++rank) static_cast<void>(leave_clock(clock, rank));
+  const auto watches = watch_clock(clock, {0, 1, 2});
+  CHECK_FALSE(watches->is_told);
+  since = clock.drop_late(-1, false);
+  CHECK(since >= 0);
+  static_cast<void>(clock.drop_late(since, false));
+  CHECK(watches->gone == GoneRanks{0, 1, 2, 3});
+}
+
+TEST_CASE("The slowest are named to those who wait, if nobody is to be given up") {
+  StalenessClockState clock("c", 3, 0);
+  const std::int64_t a = clock.join(0);
+  clock.join(1);
+  clock.join(2);
+  clock.tick(a);
+  const auto waits = await_step(clock, a);
+  const std::int64_t since = clock.drop_late(-1, true);
+  CHECK_THROWS_WITH(clock.drop_late(since, true), Catch::Contains("replicas 1, 2 have not finished step 0 in time"));
+  CHECK(waits->status.code() == Code::deadline_exceeded);
+  CHECK(await_step(clock, a)->status.code() == Code::deadline_exceeded);
+  clock.join(1);
+  CHECK_FALSE(await_step(clock, a)->is_told);
+}
+
+TEST_CASE("A clock refuses ranks that are none, and options that make no sense") {
+  CHECK(code_of([] { StalenessClockState("c", 0, 0); }) == Code::invalid_argument);
+  CHECK(code_of([] { StalenessClockState("c", 1, -1); }) == Code::invalid_argument);
+  StalenessClockState clock("c", 2, 1);
+  CHECK(code_of([&] { clock.join(2); }) == Code::invalid_argument);
+  CHECK(code_of([&] { clock.join(-1); }) == Code::invalid_argument);
+  CHECK(code_of([&] { static_cast<void>(leave_clock(clock, 5)); }) == Code::invalid_argument);
+  CHECK(code_of([&] { static_cast<void>(watch_clock(clock, {7})); }) == Code::invalid_argument);
+  CHECK(await_step(clock, 9)->status.code() == Code::aborted);
+  Graph graph;
+  CHECK(code_of([&] { build<StalenessClock>(*graph.store(), {}, {.replicas = 0}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { build<StalenessClock>(*graph.store(), {}, {.staleness = -1}); }) == Code::invalid_argument);
+}
+
+TEST_CASE("The ops of a clock are its functions, and two sessions meet at it") {
+  const auto device = std::make_shared<CpuDevice>(
+      CpuDeviceOptions{.pool = std::make_shared<WorkStealingPool>(1, ThreadPoolOptions{.name = "clock"})});
+  struct AtClock {
+    Graph graph;
+    AnyOutput clock, member, step;
+    Operation tick, leave;
+    std::unique_ptr<Session> session;
+    AtClock(std::int64_t rank, const std::shared_ptr<Device>& device) {
+      GraphStore& store = *graph.store();
+      clock = build<StalenessClock>(store, {}, {.replicas = 2, .staleness = 0}, {.name = "clock"});
+      const AnyOutput joined = build<StalenessClockJoin>({clock}, {.rank = rank});
+      const auto fed = placeholder<std::int64_t>(graph, {}, {.name = "member"});
+      member = joined;
+      step = build<StalenessClockWait>({clock, fed});
+      tick = build<StalenessClockTick>({clock, fed});
+      leave = build<StalenessClockLeave>({clock}, {.rank = rank});
+      session = std::make_unique<Session>(graph, SessionOptions{.devices = {device}});
+      id = session->run(member).as<std::int64_t>();
+      feed = fed;
+    }
+    Output<std::int64_t> feed;
+    Tensor<std::int64_t> id;
+  } first(0, device), second(1, device);
+  first.session->run({{first.feed, first.id}}, first.tick);
+  CHECK(code_of([&] {
+          first.session->run(RunOptions{.deadline = std::chrono::milliseconds(20)}, {{first.feed, first.id}},
+                             first.step);
+        }) == Code::deadline_exceeded);
+  second.session->run({{second.feed, second.id}}, second.tick);
+  CHECK(first.session->run({{first.feed, first.id}}, first.step).as<std::int64_t>().scalar() == 1);
+  second.session->run(second.leave);
+  CHECK(code_of([&] { second.session->run({{second.feed, second.id}}, second.step); }) == Code::aborted);
+}
