@@ -92,13 +92,16 @@ struct SyncedCluster {
 
   /// What the variables are after so many steps of all workers in step; `at_step(step)` is called in the chief before
   /// each.
-  std::vector<float> trained(std::int64_t steps, const std::function<void(std::int64_t)>& at_step = nullptr) {
+  /// `last_of(worker)` says where one ends earlier.
+  std::vector<float> trained(std::int64_t steps, const std::function<void(std::int64_t)>& at_step = nullptr,
+                             const std::function<std::int64_t(int)>& last_of = nullptr) {
     std::vector<float> values;
     std::vector<std::jthread> threads;
     for (int worker = 0; worker < num_workers; ++worker) {
       const df::net::ClusterSpec spec = cluster.spec_of("worker", worker);
       const auto target = cluster.server("worker", worker).target({"/job:ps"});
-      threads.emplace_back([this, &values, &at_step, steps, worker, spec, target] {
+      const std::int64_t last = last_of ? last_of(worker) : steps;
+      threads.emplace_back([this, &values, &at_step, steps = last, worker, spec, target] {
         SyncedModel model(df::train::replica_device(spec),
                           df::train::SyncReplicasOptions{.replicas = num_workers, .rank = worker});
         df::train::Supervisor supervisor(model.graph,
@@ -163,5 +166,22 @@ TEST_CASE("a parameter server that is started anew meanwhile changes nothing of 
     }
   });
   CHECK(restarts == std::vector<int>{1, 1, 1});
+  CHECK(values == undisturbed);
+}
+
+TEST_CASE("a replica that has ended is not waited for when the barrier's parameter server is started anew") {
+  const auto last_of = [](int worker) { return worker == 2 ? 3 : 14; };
+  const std::vector<float> undisturbed = SyncedCluster(1, 3).trained(14, nullptr, last_of);
+  SyncedCluster disturbed(1, 3);
+  bool has_restarted = false;
+  const std::vector<float> values = disturbed.trained(
+      14,
+      [&](std::int64_t step) {
+        if (step < 10 || std::exchange(has_restarted, true)) return;
+        disturbed.cluster.stop("ps", 0);
+        disturbed.give_files(disturbed.cluster.start("ps", 0));
+      },
+      last_of);
+  CHECK(has_restarted);
   CHECK(values == undisturbed);
 }

@@ -108,10 +108,15 @@ TEST_CASE("Without memory an accumulator and a barrier let nobody wait for ever"
           const auto collect = [&] {
             Completion told = waits.next();
             ++num_started;
-            barrier.collect_async(source.token(),
-                                  [told = std::move(told)](Status status, const std::vector<std::int32_t>&) mutable {
+            barrier.collect_async(0, source.token(),
+                                  [told = std::move(told)](Status status, const TokenBarrierState::Collected&) mutable {
                                     told(std::move(status));
                                   });
+          };
+          const auto leave = [&](std::int64_t rank) {
+            Completion told = waits.next();
+            ++num_started;
+            barrier.leave_async(rank, source.token(), std::move(told));
           };
           try {
             take(2);
@@ -130,6 +135,8 @@ TEST_CASE("Without memory an accumulator and a barrier let nobody wait for ever"
             collect();
             wait(0, 1);
             wait(1, -1);
+            leave(0);
+            collect();
             barrier.close(TokenBarrierState::Close::late);
             wait(1, -1);
           } catch (...) {

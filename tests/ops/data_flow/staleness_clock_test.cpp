@@ -286,10 +286,10 @@ TEST_CASE("The ops of a clock are its functions, and two sessions meet at it") {
     Tensor<std::int64_t> id;
   } first(0, device), second(1, device);
   first.session->run({{first.feed, first.id}}, first.tick);
-  CHECK(code_of([&] {
-          first.session->run(RunOptions{.deadline = std::chrono::milliseconds(20)}, {{first.feed, first.id}},
-                             first.step);
-        }) == Code::deadline_exceeded);
+  CHECK(
+      code_of([&] {
+        first.session->run(RunOptions{.deadline = std::chrono::milliseconds(20)}, {{first.feed, first.id}}, first.step);
+      }) == Code::deadline_exceeded);
   second.session->run({{second.feed, second.id}}, second.tick);
   CHECK(first.session->run({{first.feed, first.id}}, first.step).as<std::int64_t>().scalar() == 1);
   second.session->run(second.leave);

@@ -27,7 +27,7 @@ struct Told {
   bool is_told = false;
   Status status;
   std::int64_t step = -100;
-  Ranks ranks;
+  Ranks ranks, left;
 };
 
 std::shared_ptr<Told> wait_at(TokenBarrierState& barrier, std::int64_t rank, std::int64_t local_step,
@@ -35,16 +35,27 @@ std::shared_ptr<Told> wait_at(TokenBarrierState& barrier, std::int64_t rank, std
   auto told = std::make_shared<Told>();
   barrier.wait_async(rank, local_step, token, [told](Status status, std::int64_t step) {
     REQUIRE_FALSE(told->is_told);
-    *told = {true, std::move(status), step, {}};
+    *told = {true, std::move(status), step, {}, {}};
   });
   return told;
 }
 
-std::shared_ptr<Told> collect_at(TokenBarrierState& barrier, const CancellationToken& token = {}) {
+std::shared_ptr<Told> collect_at(TokenBarrierState& barrier, const CancellationToken& token = {},
+                                 std::int64_t leader = 0) {
   auto told = std::make_shared<Told>();
-  barrier.collect_async(token, [told](Status status, Ranks ranks) {
+  barrier.collect_async(leader, token, [told](Status status, TokenBarrierState::Collected collected) {
     REQUIRE_FALSE(told->is_told);
-    *told = {true, std::move(status), 0, std::move(ranks)};
+    *told = {true, std::move(status), 0, std::move(collected.arrived), std::move(collected.left)};
+  });
+  return told;
+}
+
+std::shared_ptr<Told> leave_barrier(TokenBarrierState& barrier, std::int64_t rank,
+                                    const CancellationToken& token = {}) {
+  auto told = std::make_shared<Told>();
+  barrier.leave_async(rank, token, [told](Status status) {
+    REQUIRE_FALSE(told->is_told);
+    *told = {true, std::move(status), 0, {}, {}};
   });
   return told;
 }
@@ -80,17 +91,21 @@ TEST_CASE("Fewer arrivals make a step than there are replicas, and fewer still w
   TokenBarrierState barrier("b", 4, 3);
   barrier.open(0);
   for (const std::int64_t rank : {3, 1}) barrier.arrive(rank, 0);
-  const auto collected = collect_at(barrier);
+  auto collected = collect_at(barrier);
   CHECK_FALSE(collected->is_told);
-  barrier.leave(0);
+  static_cast<void>(leave_barrier(barrier, 0));
+  CHECK(collected->ranks.empty());  // there are not enough, but who leads is to know
+  CHECK(collected->left == Ranks{0});
+  collected = collect_at(barrier);
   CHECK_FALSE(collected->is_told);
-  barrier.leave(2);
+  static_cast<void>(leave_barrier(barrier, 2));
   CHECK(collected->ranks == Ranks{1, 3});
+  CHECK(collected->left == Ranks{0, 2});
   barrier.advance(1);
   barrier.arrive(1, 1);
-  barrier.leave(3);
+  static_cast<void>(leave_barrier(barrier, 3));
   CHECK(collect_at(barrier)->ranks == Ranks{1});
-  barrier.leave(1);
+  static_cast<void>(leave_barrier(barrier, 1));
   CHECK(collect_at(barrier)->ranks == Ranks{1});  // what it has brought counts
   barrier.advance(2);
   CHECK(collect_at(barrier)->status.code() == Code::out_of_range);
@@ -99,6 +114,66 @@ TEST_CASE("Fewer arrivals make a step than there are replicas, and fewer still w
   CHECK(wait_at(barrier, 0, -1)->step == 2);
   barrier.arrive(0, 2);
   CHECK(collect_at(barrier)->ranks == Ranks{0});
+}
+
+TEST_CASE("Who leaves a barrier is told so when its leader knows, or nobody leads") {
+  TokenBarrierState barrier("b", 3, 3);
+  CHECK(leave_barrier(barrier, 2)->is_told);
+  barrier.open(0, 7);
+  auto leaves = leave_barrier(barrier, 1);
+  CHECK(collect_at(barrier, {}, 7)->left == Ranks{1, 2});
+  CHECK_FALSE(leaves->is_told);  // what the leader was told may be lost
+  auto collects = collect_at(barrier, {}, 7);
+  CHECK_FALSE(collects->is_told);
+  CHECK(leaves->is_told);
+  CHECK(leave_barrier(barrier, 1)->is_told);
+  CancellationSource source;
+  leaves = leave_barrier(barrier, 0, source.token());
+  CHECK(collects->status.code() == Code::out_of_range);
+  source.cancel();
+  CHECK(leaves->status.code() == Code::cancelled);
+  CHECK(barrier.num_present() == 0);  // it has left nevertheless
+  leaves = leave_barrier(barrier, 0);
+  CHECK_FALSE(leaves->is_told);
+  barrier.close(TokenBarrierState::Close::lost, 7);
+  CHECK(leaves->is_told);
+}
+
+TEST_CASE("Who leads tells a barrier that was started anew who has left, and goes on without them") {
+  TokenBarrierState barrier("b", 3, 3);
+  const auto back = wait_at(barrier, 2, -1);  // the leader does not know yet that this one is back
+  const Ranks left{1, 2};
+  barrier.open(4, 7, left);
+  CHECK(back->step == 4);
+  CHECK(barrier.missing() == Ranks{0, 2});
+  const auto collects = collect_at(barrier, {}, 7);
+  for (const std::int64_t rank : {0, 2}) barrier.arrive(rank, 4);
+  CHECK(collects->ranks == Ranks{0, 2});
+  CHECK(collects->left == Ranks{1});
+  CHECK(leave_barrier(barrier, 1)->is_told);
+  barrier.advance(5, 7);
+  // All have left, and what the leader was told of it is lost: it opens the barrier once more.
+  for (const std::int64_t rank : {0, 2}) static_cast<void>(leave_barrier(barrier, rank));
+  CHECK(collect_at(barrier, {}, 7)->status.code() == Code::out_of_range);
+  barrier.open(5, 8, left);
+  CHECK(collect_at(barrier, {}, 8)->status.code() == Code::out_of_range);
+}
+
+TEST_CASE("A leader whose place another one has taken does nothing at a barrier any more") {
+  TokenBarrierState barrier("b", 2, 2);
+  barrier.open(3, 7);
+  barrier.open(3, 8);
+  for (const std::int64_t rank : {0, 1}) barrier.arrive(rank, 3);
+  const auto waits = wait_at(barrier, 0, 3);
+  CHECK(code_of([&] { barrier.close(TokenBarrierState::Close::lost, 7); }) == Code::already_exists);
+  CHECK(code_of([&] { barrier.advance(4, 7); }) == Code::already_exists);
+  CHECK(code_of([&] { barrier.drop_missing(7); }) == Code::already_exists);
+  CHECK(code_of([&] { collect_at(barrier, {}, 7); }) == Code::already_exists);
+  CHECK_FALSE(waits->is_told);
+  CHECK(barrier.step() == 3);
+  CHECK(collect_at(barrier, {}, 8)->ranks == Ranks{0, 1});
+  barrier.advance(4, 8);
+  CHECK(waits->step == 4);
 }
 
 TEST_CASE("A replica whose arrival was forgotten does not wait for itself") {
@@ -128,10 +203,12 @@ TEST_CASE("A barrier opened again has those who wait do their step again, and fo
   const auto one = collect_at(barrier), other = collect_at(barrier);
   CHECK(one->status.code() == Code::already_exists);
   CHECK_FALSE(other->is_told);
-  barrier.leave(0);
+  static_cast<void>(leave_barrier(barrier, 0));
   barrier.open(3);
   CHECK(barrier.num_present() == 1);
-  barrier.leave(1);
+  static_cast<void>(leave_barrier(barrier, 1));
+  barrier.close(TokenBarrierState::Close::done);
+  CHECK(leave_barrier(barrier, 1)->is_told);
   barrier.open(0);  // the next training
   CHECK(barrier.num_present() == 2);
 }
@@ -213,7 +290,8 @@ TEST_CASE("Who waits at a barrier may let go of it when it is told") {
   CHECK(barrier == nullptr);
   barrier = std::make_shared<TokenBarrierState>("b", 1, 1);
   barrier->open(0);
-  barrier->collect_async(source.token(), [&barrier](const Status&, const Ranks&) { barrier = nullptr; });
+  barrier->collect_async(0, source.token(),
+                         [&barrier](const Status&, const TokenBarrierState::Collected&) { barrier = nullptr; });
   CHECK(barrier == nullptr);
 }
 
@@ -221,8 +299,8 @@ TEST_CASE("Who is told at a barrier may use it") {
   TokenBarrierState barrier("b", 1, 1);
   std::int64_t seen = -1;
   barrier.wait_async(0, -1, {}, [&](const Status&, std::int64_t step) {
-    barrier.collect_async({}, [&](const Status&, const Ranks& ranks) {
-      CHECK(ranks == Ranks{0});
+    barrier.collect_async(0, {}, [&](const Status&, const TokenBarrierState::Collected& collected) {
+      CHECK(collected.arrived == Ranks{0});
       barrier.advance(step + 1);
     });
     barrier.arrive(0, step);
@@ -257,17 +335,21 @@ TEST_CASE("Threads that arrive, wait and are cancelled at a barrier are each tol
         step = status.ok() ? next : wait(rank, step, {}).second;
         ended[static_cast<std::size_t>(rank)] = step;
       }
-      barrier.leave(rank);
+      static_cast<void>(leave_barrier(barrier, rank));
     });
   }
   Status last;
   threads.emplace_back([&] {
     barrier.open(0);
-    for (std::int64_t step = 0; last.ok(); ++step) {
+    for (std::int64_t step = 0; last.ok();) {
       std::promise<Status> told;
-      barrier.collect_async({}, [&](Status status, const Ranks&) { told.set_value(std::move(status)); });
+      bool has_arrived = false;
+      barrier.collect_async(0, {}, [&](Status status, const TokenBarrierState::Collected& collected) {
+        has_arrived = !collected.arrived.empty();
+        told.set_value(std::move(status));
+      });
       last = told.get_future().get();
-      if (last.ok()) barrier.advance(step + 1);
+      if (last.ok() && has_arrived) barrier.advance(++step);
     }
   });
   threads.clear();
@@ -278,7 +360,7 @@ TEST_CASE("Threads that arrive, wait and are cancelled at a barrier are each tol
 TEST_CASE("A rank that the barrier has not is refused, and so are sizes that make no sense") {
   TokenBarrierState barrier("b", 2, 1);
   CHECK(code_of([&] { barrier.arrive(2, 0); }) == Code::invalid_argument);
-  CHECK(code_of([&] { barrier.leave(-1); }) == Code::invalid_argument);
+  CHECK(code_of([&] { static_cast<void>(leave_barrier(barrier, -1)); }) == Code::invalid_argument);
   CHECK(code_of([&] { wait_at(barrier, 2, 0); }) == Code::invalid_argument);
   CHECK(code_of([] { TokenBarrierState("b", 0, 0); }) == Code::invalid_argument);
   CHECK(code_of([] { TokenBarrierState("b", 2, 3); }) == Code::invalid_argument);
@@ -290,9 +372,13 @@ TEST_CASE("The ops of a barrier do in steps what it does") {
   GraphStore& store = *graph.store();
   const AnyOutput handle = build<TokenBarrier>(store, {}, {.replicas = 3, .aggregate = 2});
   auto step = placeholder<std::int64_t>(graph, Shape{});
-  const Operation open = build<TokenBarrierOpen>({handle, step}), advance = build<TokenBarrierAdvance>({handle, step});
-  const Output<std::int32_t> collect{AnyOutput(build<TokenBarrierCollect>({handle}))};
-  const Output<std::int32_t> drop{AnyOutput(build<TokenBarrierDropMissing>({handle}))};
+  auto leader = placeholder<std::int64_t>(graph, Shape{});
+  const auto nobody = constant(graph, Tensor<std::int32_t>(Shape{0}));
+  const Operation open = build<TokenBarrierOpen>({handle, step, leader, nobody});
+  const Operation advance = build<TokenBarrierAdvance>({handle, step, leader});
+  const BuiltNode collected = build<TokenBarrierCollect>({handle, leader});
+  const Output<std::int32_t> collect{collected.output(0)}, left{collected.output(1)};
+  const Output<std::int32_t> drop{AnyOutput(build<TokenBarrierDropMissing>({handle, leader}))};
   std::vector<Operation> arrive, leave;
   std::vector<Output<std::int64_t>> wait;
   for (std::int64_t rank = 0; rank < 3; ++rank) {
@@ -300,26 +386,34 @@ TEST_CASE("The ops of a barrier do in steps what it does") {
     leave.push_back(Operation(build<TokenBarrierLeave>({handle}, {.rank = rank})));
     wait.emplace_back(AnyOutput(build<TokenBarrierWait>({handle, step}, {.rank = rank})));
   }
-  const Operation close = build<TokenBarrierClose>({handle}, {.reason = "done"});
+  const Operation close = build<TokenBarrierClose>({handle, leader}, {.reason = "done"});
   Session session(graph, {.num_threads = 2});
   const auto at = [&](std::int64_t value) { return Feed{step, Tensor<std::int64_t>(value)}; };
-  session.run({at(0)}, open);
+  const Feed by{leader, Tensor<std::int64_t>(7)}, by_another{leader, Tensor<std::int64_t>(8)};
+  session.run({at(0), by}, open);
   session.run({at(0)}, arrive[2]);
   auto waiting = std::async(std::launch::async, [&] { return session.run({at(0)}, wait[2]).scalar(); });
   session.run({at(0)}, arrive[0]);
-  const Tensor<std::int32_t> ranks = session.run(collect);
+  const auto [ranks, gone] = session.run({by}, collect, left);
   CHECK(Ranks(ranks.begin(), ranks.end()) == Ranks{0, 2});
-  session.run({at(1)}, advance);
+  CHECK(gone.num_elements() == 0);
+  CHECK(code_of([&] { session.run({at(1), by_another}, advance); }) == Code::already_exists);
+  session.run({at(1), by}, advance);
   CHECK(waiting.get() == 1);
   session.run({at(1)}, arrive[0]);
-  const Tensor<std::int32_t> dropped = session.run(drop);
+  const Tensor<std::int32_t> dropped = session.run({by}, drop);
   CHECK(Ranks(dropped.begin(), dropped.end()) == Ranks{1, 2});
   CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {at(1)}, wait[0]); }) ==
         Code::deadline_exceeded);
-  CHECK(session.run({at(1)}, wait[1]).scalar() == 1);  // which has not arrived
+  CHECK(session.run({at(1)}, wait[1]).scalar() == 1);                             // which has not arrived
+  auto leaving = std::async(std::launch::async, [&] { session.run(leave[0]); });  // until the leader knows
+  while (session.run({by}, left).num_elements() == 0) continue;
+  CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(1)}, {by}, left); }) ==
+        Code::deadline_exceeded);
+  leaving.get();
+  session.run({by}, close);
   for (const Operation& each : leave) session.run(each);
-  session.run(close);
   CHECK(code_of([&] { session.run({at(1)}, wait[0]); }) == Code::out_of_range);
-  CHECK(code_of([&] { build<TokenBarrierClose>({handle}, {.reason = "tired"}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { build<TokenBarrierClose>({handle, leader}, {.reason = "tired"}); }) == Code::invalid_argument);
   CHECK(code_of([&] { build<TokenBarrier>(store, {}, {.replicas = 1, .aggregate = 2}); }) == Code::invalid_argument);
 }

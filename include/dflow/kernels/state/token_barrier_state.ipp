@@ -12,21 +12,29 @@ namespace dflow {
 
 struct TokenBarrierState::State {
   struct Waiter {
+    std::int64_t rank;
     std::int64_t local_step;
     WaitDone done;
   };
   struct Collector {
     CollectDone done;
   };
+  struct Leaver {
+    std::int64_t rank;
+    LeaveDone done;
+  };
+  enum class Left : std::uint8_t { no, untold, told, known };  ///< to who leads
   struct Replica {
     bool is_present = true;
     bool has_arrived = false;
+    Left left = Left::no;
   };
   /// What is to be told when the lock is released.
   struct Due {
     std::vector<Waiter> waiters;
     std::vector<Collector> collectors;
-    std::vector<std::int32_t> ranks;
+    std::vector<Leaver> leavers;
+    Collected collected;
     Status waiters_status, collectors_status;
     std::int64_t step = 0;
 
@@ -35,7 +43,8 @@ struct TokenBarrierState::State {
     Due& operator=(const Due&) = delete;
     ~Due() {
       for (Waiter& waiter : waiters) waiter.done(waiters_status, step);
-      for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(ranks, {}));
+      for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(collected, {}));
+      for (Leaver& leaver : leavers) leaver.done(Status());
     }
   };
 
@@ -44,13 +53,17 @@ struct TokenBarrierState::State {
   mutable std::mutex mutex;
   std::vector<Replica> of;  ///< by rank
   std::int64_t step = -1;
+  std::int64_t leader = 0;  ///< that opened it last
   bool is_open = false;
+  bool is_over = false;      ///< the last step has been done
   Status closed = Status();  ///< why, where it was open before
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Collector> collectors;
+  detail::WaitList<Leaver> leavers;
 
   void give_up(Waiter& waiter, const Status& status) { waiter.done(status, step_now()); }
   void give_up(Collector& collector, const Status& status) { collector.done(status, {}); }
+  void give_up(Leaver& leaver, const Status& status) { leaver.done(status); }
   std::int64_t step_now() const {
     const std::lock_guard lock(mutex);
     return step;
@@ -69,18 +82,44 @@ struct TokenBarrierState::State {
   std::vector<std::int32_t> missing() const {
     return ranks_of([](const Replica& one) { return one.is_present && !one.has_arrived; });
   }
+  void return_to(std::int64_t rank) {
+    replica(rank).is_present = true;
+    replica(rank).left = Left::no;
+  }
+  /// After the last step all are present again, to train anew.
+  void begin_anew() {
+    if (!std::exchange(is_over, false)) return;
+    for (Replica& one : of) one = {};
+  }
   /// Whether the collector may be served, and what it is told.
-  bool is_collected(std::int64_t aggregate, std::vector<std::int32_t>& ranks, Status& status) const {
-    ranks = ranks_of([](const Replica& one) { return one.has_arrived; });
+  bool is_collected(std::int64_t aggregate, Collected& collected, Status& status) {
+    collected.arrived = ranks_of([](const Replica& one) { return one.has_arrived; });
+    collected.left = ranks_of([](const Replica& one) { return one.left != Left::no; });
     const auto reachable =
         std::count_if(of.begin(), of.end(), [](const Replica& one) { return one.is_present || one.has_arrived; });
     if (reachable == 0) status = out_of_range("all replicas have left");
-    return static_cast<std::int64_t>(ranks.size()) >= std::min<std::int64_t>(aggregate, reachable);
+    const bool is_enough =
+        static_cast<std::int64_t>(collected.arrived.size()) >= std::min<std::int64_t>(aggregate, reachable);
+    if (!is_enough) collected.arrived.clear();
+    const bool tells = std::any_of(of.begin(), of.end(), [](const Replica& one) { return one.left == Left::untold; });
+    if (!is_enough && !tells) return false;
+    for (Replica& one : of) {
+      if (one.left == Left::untold) one.left = Left::told;
+    }
+    return true;
   }
   void serve_collectors(std::int64_t aggregate, Due& due) {
-    if (!collectors.is_empty() && is_collected(aggregate, due.ranks, due.collectors_status)) {
+    if (!collectors.is_empty() && is_collected(aggregate, due.collected, due.collectors_status)) {
       due.collectors = collectors.take_all();
     }
+  }
+  /// Who leads has come again, so it knows what it was told.
+  void note_known(Due& due) {
+    for (Replica& one : of) {
+      if (one.left == Left::told) one.left = Left::known;
+    }
+    due.leavers = leavers.take_if(
+        [&](const Leaver& leaver) { return of[static_cast<std::size_t>(leaver.rank)].left == Left::known; });
   }
   void begin(std::int64_t next, Due& due) {
     due.waiters = waiters.take_all();
@@ -109,16 +148,35 @@ DFLOW_INLINE void TokenBarrierState::require_rank(std::int64_t rank) const {
   throw_error(invalid_argument(str_cat(debug_string(), ": rank ", rank, " is outside [0, ", replicas_, ")")));
 }
 
-DFLOW_INLINE void TokenBarrierState::open(std::int64_t step) {
+/// Called with the lock.
+DFLOW_INLINE void TokenBarrierState::require_leader(std::int64_t leader) const {
+  if (leader == state_->leader) return;
+  throw_error(already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now")));
+}
+
+DFLOW_INLINE void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<const std::int32_t> left) {
+  for (const std::int32_t rank : left) require_rank(rank);
   State::Due due;
   due.collectors_status = already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
   const std::lock_guard lock(state_->mutex);
-  state_->begin(step, due);
-  state_->is_open = true;
-  const bool have_all_left =
-      std::none_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.is_present; });
-  for (State::Replica& one : state_->of) one.is_present |= have_all_left;
   due.collectors = state_->collectors.take_all();
+  state_->begin_anew();
+  state_->begin(step, due);
+  state_->leader = leader;
+  state_->is_open = true;
+  for (State::Replica& one : state_->of) {
+    if (one.left != State::Left::no) one.left = State::Left::untold;
+  }
+  const auto waits = [&](std::int32_t rank) {
+    return std::any_of(due.waiters.begin(), due.waiters.end(),
+                       [&](const State::Waiter& waiter) { return waiter.rank == rank; });
+  };
+  for (const std::int32_t rank : left) {
+    if (waits(rank)) continue;  // it is back
+    state_->replica(rank).is_present = false;
+    state_->replica(rank).left = State::Left::known;
+  }
+  state_->note_known(due);
 }
 
 DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
@@ -126,7 +184,7 @@ DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t loca
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   State::Replica& one = state_->replica(rank);
-  one.is_present = true;
+  state_->return_to(rank);
   if (!state_->is_open || local_step != state_->step) return;
   one.has_arrived = true;
   state_->serve_collectors(aggregate_, due);
@@ -136,8 +194,9 @@ DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t 
                                                 const CancellationToken& cancellation, WaitDone done) {
   require_rank(rank);
   std::unique_lock lock(state_->mutex);
-  State::Replica& one = state_->replica(rank);
-  one.is_present = true;
+  if (local_step < 0) state_->begin_anew();
+  const State::Replica& one = state_->replica(rank);
+  state_->return_to(rank);
   const std::int64_t step = state_->step;
   if (!state_->is_open && !state_->closed.ok() && local_step >= 0) {
     const Status closed = state_->closed;
@@ -149,40 +208,55 @@ DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t 
     lock.unlock();
     return done(Status(), step);
   }
-  detail::wait_for(state_, &State::waiters, lock, state_->waiters.add(State::Waiter{local_step, std::move(done)}),
+  detail::wait_for(state_, &State::waiters, lock, state_->waiters.add(State::Waiter{rank, local_step, std::move(done)}),
                    cancellation);
 }
 
-DFLOW_INLINE void TokenBarrierState::collect_async(const CancellationToken& cancellation, CollectDone done) {
+DFLOW_INLINE void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation,
+                                                   CollectDone done) {
   State::Due due;
   due.collectors_status = already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
   std::unique_lock lock(state_->mutex);
+  require_leader(leader);
   due.collectors = state_->collectors.take_all();
-  std::vector<std::int32_t> ranks;
+  state_->note_known(due);
+  Collected collected;
   Status status;
   if (!state_->is_open) {
     status = aborted(str_cat(debug_string(), " is not open"));
-  } else if (!state_->is_collected(aggregate_, ranks, status)) {
+  } else if (!state_->is_collected(aggregate_, collected, status)) {
     return detail::wait_for(state_, &State::collectors, lock, state_->collectors.add(State::Collector{std::move(done)}),
                             cancellation);
   }
   lock.unlock();
-  done(std::move(status), std::move(ranks));
+  done(std::move(status), std::move(collected));
 }
 
-DFLOW_INLINE void TokenBarrierState::advance(std::int64_t step) {
+DFLOW_INLINE void TokenBarrierState::advance(std::int64_t step, std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
+  require_leader(leader);
   if (!state_->is_open) throw_error(aborted(str_cat(debug_string(), " is not open")));
   state_->begin(step, due);
 }
 
-DFLOW_INLINE void TokenBarrierState::leave(std::int64_t rank) {
+DFLOW_INLINE void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& cancellation,
+                                                 LeaveDone done) {
   require_rank(rank);
   State::Due due;
-  const std::lock_guard lock(state_->mutex);
-  state_->replica(rank).is_present = false;
-  state_->serve_collectors(aggregate_, due);
+  std::unique_lock lock(state_->mutex);
+  State::Replica& one = state_->replica(rank);
+  if (!state_->is_over) {
+    one.is_present = false;
+    if (one.left == State::Left::no) one.left = State::Left::untold;
+    state_->serve_collectors(aggregate_, due);
+  }
+  if (!state_->is_open || one.left == State::Left::known) {
+    lock.unlock();
+    return done(Status());
+  }
+  detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
+                   cancellation);
 }
 
 DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::missing() const {
@@ -190,9 +264,10 @@ DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::missing() const {
   return state_->missing();
 }
 
-DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing() {
+DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
+  require_leader(leader);
   const bool has_any =
       std::any_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.has_arrived; });
   if (!has_any) return {};
@@ -202,9 +277,10 @@ DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing() {
   return ranks;
 }
 
-DFLOW_INLINE void TokenBarrierState::close(Close why) {
+DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
+  require_leader(leader);
   if (why == Close::done) {
     state_->closed = out_of_range(str_cat(debug_string(), ": the last step, ", state_->step, ", has been done"));
   } else if (why == Close::lost) {
@@ -216,10 +292,12 @@ DFLOW_INLINE void TokenBarrierState::close(Close why) {
         str_cat(debug_string(), ": replicas ", ranks, " have not arrived at step ", state_->step, " in time"));
   }
   state_->is_open = false;
+  state_->is_over |= why == Close::done;
   due.step = state_->step;
   due.waiters_status = due.collectors_status = state_->closed;
   due.waiters = state_->waiters.take_if([](const State::Waiter& waiter) { return waiter.local_step >= 0; });
   due.collectors = state_->collectors.take_all();
+  due.leavers = state_->leavers.take_all();
 }
 
 DFLOW_INLINE std::int64_t TokenBarrierState::step() const { return state_->step_now(); }

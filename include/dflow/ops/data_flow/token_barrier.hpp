@@ -30,9 +30,10 @@ struct TokenBarrierRankAttrs {
   std::int64_t rank = 0;  ///< of the replica, in [0, replicas)
 };
 
-/// Begins with `step`: handle, step []. What has arrived is forgotten, and those who wait do the step again.
+/// `leader`, a number of its own, leads, and begins with `step`: handle, step [], leader [], left [k]. What has arrived
+/// is forgotten, and those who wait do the step again. The replicas `left` have left, as far as the leader knows.
 struct TokenBarrierOpen : StandardOp<"TokenBarrierOpen"> {
-  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Inputs = In<ResourceHandle, std::int64_t, std::int64_t, std::int32_t>;
   using Outputs = Out<>;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
@@ -61,26 +62,29 @@ struct TokenBarrierWait : StandardOp<"TokenBarrierWait"> {
   static void infer(InferContext& context);
 };
 
-/// Waits until enough replicas have arrived, and tells their ranks, ascending: handle -> ranks [m].
-/// Errors: OutOfRange when all have left; AlreadyExists when somebody else collects or opens it.
+// What a leader does is AlreadyExists when somebody else has opened the barrier since.
+
+/// Waits until enough replicas have arrived, or one has left of which the leader was not told: handle, leader [] ->
+/// arrived [m], left [n], ranks, ascending; `arrived` is empty where there are not enough. Errors: OutOfRange when all
+/// have left; AlreadyExists also when somebody else collects.
 struct TokenBarrierCollect : StandardOp<"TokenBarrierCollect"> {
-  using Inputs = In<ResourceHandle>;
-  using Outputs = Out<std::int32_t>;
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<std::int32_t, std::int32_t>;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-/// `step` begins, and those who wait for it go on: handle, step [].
+/// `step` begins, and those who wait for it go on: handle, step [], leader [].
 struct TokenBarrierAdvance : StandardOp<"TokenBarrierAdvance"> {
-  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Inputs = In<ResourceHandle, std::int64_t, std::int64_t>;
   using Outputs = Out<>;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-/// The replica ends; the others go on without it.
+/// The replica ends, and the others go on without it; waits until who leads knows: handle.
 struct TokenBarrierLeave : StandardOp<"TokenBarrierLeave"> {
   using Attrs = TokenBarrierRankAttrs;
   using Inputs = In<ResourceHandle>;
@@ -90,23 +94,24 @@ struct TokenBarrierLeave : StandardOp<"TokenBarrierLeave"> {
   static void infer(InferContext& context);
 };
 
-/// The others go on without those who have not arrived, if anybody has, until they arrive: who they are, ascending.
+/// The others go on without those who have not arrived, if anybody has, until they arrive: handle, leader [] -> ranks
+/// [k], ascending.
 struct TokenBarrierDropMissing : StandardOp<"TokenBarrierDropMissing"> {
-  using Inputs = In<ResourceHandle>;
+  using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int32_t>;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-/// Ends all waiting, until the barrier is opened again.
+/// Ends all waiting, until the barrier is opened again: handle, leader [].
 struct TokenBarrierClose : StandardOp<"TokenBarrierClose"> {
   struct Attrs {
     /// "late": with DeadlineExceeded that names those who have not arrived; "done": with OutOfRange, for the last step
     /// has been done; "lost": with Aborted, for who led has failed.
     std::string reason = "done";
   };
-  using Inputs = In<ResourceHandle>;
+  using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<>;
   static constexpr bool gradient_stops = true;
   static constexpr bool is_stateful = true;

@@ -14,19 +14,29 @@ DFLOW_INLINE void TokenBarrier::infer(InferContext& context) {
   }
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void TokenBarrierOpen::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+DFLOW_INLINE void TokenBarrierOpen::infer(InferContext& context) {
+  for (const int scalar : {1, 2}) static_cast<void>(context.with_rank(scalar, 0));
+  static_cast<void>(context.with_rank(3, 1));
+}
 DFLOW_INLINE void TokenBarrierArrive::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
 DFLOW_INLINE void TokenBarrierWait::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, Shape{});
 }
-DFLOW_INLINE void TokenBarrierCollect::infer(InferContext& context) { context.set_output(0, PartialShape{dynamic}); }
-DFLOW_INLINE void TokenBarrierAdvance::infer(InferContext& context) { static_cast<void>(context.with_rank(1, 0)); }
+DFLOW_INLINE void TokenBarrierCollect::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  for (const int ranks : {0, 1}) context.set_output(ranks, PartialShape{dynamic});
+}
+DFLOW_INLINE void TokenBarrierAdvance::infer(InferContext& context) {
+  for (const int scalar : {1, 2}) static_cast<void>(context.with_rank(scalar, 0));
+}
 DFLOW_INLINE void TokenBarrierLeave::infer(InferContext&) {}
 DFLOW_INLINE void TokenBarrierDropMissing::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape{dynamic});
 }
 DFLOW_INLINE void TokenBarrierClose::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
   const std::string& reason = context.attrs<TokenBarrierClose>().reason;
   if (reason != "late" && reason != "done" && reason != "lost") {
     context.fail(str_cat("the reason is '", reason, "', not late, done or lost"));

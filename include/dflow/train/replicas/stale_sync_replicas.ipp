@@ -76,8 +76,8 @@ DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const 
   }();
   const AnyOutput clock = [&] {
     const ScopeGuard there = beside_step();
-    return AnyOutput(build<StalenessClock>(
-        graph, {}, {.replicas = options_.replicas, .staleness = options_.staleness}, {.name = "clock"}));
+    return AnyOutput(build<StalenessClock>(graph, {}, {.replicas = options_.replicas, .staleness = options_.staleness},
+                                           {.name = "clock"}));
   }();
   const StalenessClockRankAttrs rank{.rank = options_.rank};
   const auto wait = [&] {
@@ -135,8 +135,8 @@ DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_toke
   for (;;) {
     try {
       const Tensor<std::int32_t> before = known();
-      const Tensor<std::int32_t> gone = session.run(RunOptions{.deadline = options_.patience, .stop = stop},
-                                                    {{nodes.known, before}}, nodes.gone);
+      const Tensor<std::int32_t> gone =
+          session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {{nodes.known, before}}, nodes.gone);
       if (gone.num_elements() == options_.replicas && before.num_elements() == options_.replicas) {
         return remember(Tensor<std::int32_t>(Shape{0}));  // whoever trains again begins anew
       }

@@ -74,10 +74,12 @@ class SyncReplicas {
   /// is requested.
   void begin(Session& session, const std::stop_token& stop = {}) const;
   /// For the chief alone: begins at the global step and makes steps as gradients come. Blocks until all replicas have
-  /// left or `stop` is requested. Others that wait are told Aborted if it fails. Errors: AlreadyExists when somebody
-  /// else leads too, who goes on with those that wait.
+  /// left or `stop` is requested. Others that wait are told Aborted if it fails. Who has left it remembers, so that
+  /// they are not waited for when the barrier's task is started anew. Errors: AlreadyExists when somebody else leads
+  /// too, who goes on with those that wait.
   void lead(Session& session, const std::stop_token& stop = {}) const;
-  /// This replica brings no more gradients: the others go on without it. It may come back by `begin`.
+  /// This replica brings no more gradients: the others go on without it. It may come back by `begin`. Blocks until who
+  /// leads, if anybody does, knows.
   void leave(Session& session) const;
 
   /// The options of a Supervisor with `begin` and `lead` in them, and this global step where they name none.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/system_seed.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/no_op.hpp>
@@ -7,21 +8,35 @@
 #include <dflow/ops/data_flow/token_barrier.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 
+#include <memory>
+#include <mutex>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dflow::train {
 
 /// What `minimize` has built.
 struct SyncReplicas::Built {
+  /// Who has left, as far as who leads knows: also when the barrier's task has forgotten it.
+  struct Remembered {
+    std::mutex mutex;
+    Tensor<std::int32_t> left{Shape{0}};
+  };
+
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
   Operation begin;                 ///< waits for a leader, and sets the local step
   Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
+  Output<std::int64_t> leader;     ///< fed: the leader's number
+  Output<std::int32_t> known;      ///< fed: who has left before
   Output<std::int32_t> collected;  ///< the ranks that have arrived
+  Output<std::int32_t> left;       ///< those that have left
   Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
   Output<std::int32_t> dropped;
   Operation close_late, close_done, close_lost;
+  std::unique_ptr<Remembered> remembered = std::make_unique<Remembered>();
 };
 
 namespace detail {
@@ -84,6 +99,12 @@ class GatheredGradient {
   AnyOutput handle_;
   Operation apply_;
 };
+
+DFLOW_INLINE Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
+  Tensor<std::int32_t> ranks(Shape{replicas});
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
 
 }  // namespace detail
 
@@ -172,10 +193,16 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
 
   // The leader: who has arrived, then the step.
   const ScopeGuard there = beside_step();
-  built->collected = Output<std::int32_t>::unchecked(build<TokenBarrierCollect>({barrier}));
+  built->leader =
+      Output<std::int64_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int64, Shape{}, {.name = "leader"}));
+  built->known =
+      Output<std::int32_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "left"}));
+  const BuiltNode collected = build<TokenBarrierCollect>({barrier, built->leader});
+  built->collected = Output<std::int32_t>::unchecked(collected.output(0));
+  built->left = Output<std::int32_t>::unchecked(collected.output(1));
   built->ranks = Output<std::int32_t>::unchecked(
       dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "ranks"}));
-  built->dropped = Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier}));
+  built->dropped = Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier, built->leader}));
   const AnyOutput now = built->global_step.any_variable().read();
   std::vector<GradientAndVariable> means;
   means.reserve(gathered.size());
@@ -188,17 +215,17 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   const Operation updated = optimizer_->apply_gradients(means, built->global_step, {.where = at.where});
   {
     const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
-    built->advance =
-        build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read()}, {}, {.name = "advance"});
+    built->advance = build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read(), built->leader}, {},
+                                                {.name = "advance"});
   }
   {
     const ScopeGuard after = enter_control_dependencies(graph, resets);
-    built->open = build<TokenBarrierOpen>({barrier, now}, {}, {.name = "open"});
+    built->open = build<TokenBarrierOpen>({barrier, now, built->leader, built->known}, {}, {.name = "open"});
   }
   built->leave = build<TokenBarrierLeave>({barrier}, {.rank = options_.rank}, {.name = "leave"});
-  built->close_late = build<TokenBarrierClose>({barrier}, {.reason = "late"});
-  built->close_done = build<TokenBarrierClose>({barrier}, {.reason = "done"});
-  built->close_lost = build<TokenBarrierClose>({barrier}, {.reason = "lost"});
+  built->close_late = build<TokenBarrierClose>({barrier, built->leader}, {.reason = "late"});
+  built->close_done = build<TokenBarrierClose>({barrier, built->leader}, {.reason = "done"});
+  built->close_lost = build<TokenBarrierClose>({barrier, built->leader}, {.reason = "lost"});
   built_ = std::move(built);
   if (!at.name.empty()) names.reset();
   return group(std::vector<Operation>{stepped}, at);
@@ -211,31 +238,48 @@ DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(buil
 
 DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
-  session.run(nodes.open);
+  Built::Remembered& remembered = *nodes.remembered;
+  const auto remember = [&](const Tensor<std::int32_t>& left) {
+    const std::lock_guard lock(remembered.mutex);
+    return std::exchange(remembered.left, left);
+  };
+  const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(system_seed())));
+  const auto close = [&](const Operation& how) { session.run({leader}, how); };
+  const Tensor<std::int32_t> known = [&] {
+    const std::lock_guard lock(remembered.mutex);
+    return remembered.left;
+  }();
+  session.run({leader, {nodes.known, known}}, nodes.open);
   bool is_ours_to_close = true;
   try {
     for (;;) {
       try {
-        const Tensor<std::int32_t> ranks =
-            session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {}, nodes.collected);
-        session.run({{nodes.ranks, ranks}}, nodes.advance);
+        const auto [ranks, left] =
+            session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
+        remember(left);
+        if (ranks.num_elements() > 0) session.run({leader, {nodes.ranks, ranks}}, nodes.advance);
       } catch (const Error& error) {
         const Code code = error.status().code();
-        if (code == Code::cancelled && stop.stop_requested()) return session.run(nodes.close_lost);
+        if (code == Code::cancelled && stop.stop_requested()) return close(nodes.close_lost);
         is_ours_to_close = code != Code::already_exists;  // then somebody else leads
-        if (code == Code::out_of_range) return session.run(nodes.close_done);
+        if (code == Code::out_of_range) {
+          remember(detail::all_ranks(options_.replicas));
+          close(nodes.close_done);
+          remember(Tensor<std::int32_t>(Shape{0}));  // whoever trains again begins anew
+          return;
+        }
         if (code != Code::deadline_exceeded || !options_.patience) throw;
         if (options_.late == LateReplicas::fail) {
-          session.run(nodes.close_late);
+          close(nodes.close_late);
           is_ours_to_close = false;
           throw;
         }
-        session.run(nodes.dropped);
+        session.run({leader}, nodes.dropped);
       }
     }
   } catch (...) {
     try {
-      if (is_ours_to_close) session.run(nodes.close_lost);
+      if (is_ours_to_close) close(nodes.close_lost);
     } catch (...) {  // the barrier's task is lost too, which those who wait are told by their own
     }
     throw;

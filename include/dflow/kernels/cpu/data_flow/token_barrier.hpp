@@ -50,9 +50,8 @@ struct Kernel<TokenBarrierAdvance, Cpu> {
 };
 template <>
 struct Kernel<TokenBarrierLeave, Cpu> {
-  static constexpr bool splits = false;
   TokenBarrierRankAttrs attrs;
-  void operator()(KernelContext& context) const;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const;
 };
 template <>
 struct Kernel<TokenBarrierDropMissing, Cpu> {

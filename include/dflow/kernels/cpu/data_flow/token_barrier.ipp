@@ -19,15 +19,17 @@ DFLOW_INLINE std::int64_t step_input(const KernelContext& context, int i) {
   return context.scalar_input<std::int64_t>(i);
 }
 
-DFLOW_INLINE void set_ranks(KernelContext& context, const std::vector<std::int32_t>& ranks) {
-  Tensor<std::int32_t>& output = context.allocate_output<std::int32_t>(0, {static_cast<std::int64_t>(ranks.size())});
+DFLOW_INLINE void set_ranks(KernelContext& context, int i, const std::vector<std::int32_t>& ranks) {
+  Tensor<std::int32_t>& output = context.allocate_output<std::int32_t>(i, {static_cast<std::int64_t>(ranks.size())});
   std::copy(ranks.begin(), ranks.end(), output.data());
 }
 
 }  // namespace detail
 
 DFLOW_INLINE void Kernel<TokenBarrierOpen, Cpu>::operator()(KernelContext& context) const {
-  detail::barrier_input(context).open(detail::step_input(context, 1));
+  const Tensor<std::int32_t>& left = context.input<std::int32_t>(3);
+  detail::barrier_input(context).open(detail::step_input(context, 1), detail::step_input(context, 2),
+                                      {left.data(), static_cast<std::size_t>(left.num_elements())});
 }
 
 DFLOW_INLINE void Kernel<TokenBarrierArrive, Cpu>::operator()(KernelContext& context) const {
@@ -49,10 +51,13 @@ DFLOW_INLINE void Kernel<TokenBarrierWait, Cpu>::run_async(KernelContext& contex
 
 DFLOW_INLINE void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
   detail::barrier_input(context).collect_async(
-      context.step().cancellation,
-      [&context, done = std::move(done)](Status status, const std::vector<std::int32_t>& ranks) mutable {
+      detail::step_input(context, 1), context.step().cancellation,
+      [&context, done = std::move(done)](Status status, const TokenBarrierState::Collected& collected) mutable {
         try {
-          if (status.ok()) detail::set_ranks(context, ranks);
+          if (status.ok()) {
+            detail::set_ranks(context, 0, collected.arrived);
+            detail::set_ranks(context, 1, collected.left);
+          }
         } catch (...) {
           status = status_of_current_exception();
         }
@@ -61,21 +66,21 @@ DFLOW_INLINE void Kernel<TokenBarrierCollect, Cpu>::run_async(KernelContext& con
 }
 
 DFLOW_INLINE void Kernel<TokenBarrierAdvance, Cpu>::operator()(KernelContext& context) const {
-  detail::barrier_input(context).advance(detail::step_input(context, 1));
+  detail::barrier_input(context).advance(detail::step_input(context, 1), detail::step_input(context, 2));
 }
 
-DFLOW_INLINE void Kernel<TokenBarrierLeave, Cpu>::operator()(KernelContext& context) const {
-  detail::barrier_input(context).leave(attrs.rank);
+DFLOW_INLINE void Kernel<TokenBarrierLeave, Cpu>::run_async(KernelContext& context, AsyncKernel::Done done) const {
+  detail::barrier_input(context).leave_async(attrs.rank, context.step().cancellation, std::move(done));
 }
 
 DFLOW_INLINE void Kernel<TokenBarrierDropMissing, Cpu>::operator()(KernelContext& context) const {
-  detail::set_ranks(context, detail::barrier_input(context).drop_missing());
+  detail::set_ranks(context, 0, detail::barrier_input(context).drop_missing(detail::step_input(context, 1)));
 }
 
 DFLOW_INLINE void Kernel<TokenBarrierClose, Cpu>::operator()(KernelContext& context) const {
   using Close = TokenBarrierState::Close;
   const Close why = attrs.reason == "late" ? Close::late : attrs.reason == "done" ? Close::done : Close::lost;
-  detail::barrier_input(context).close(why);
+  detail::barrier_input(context).close(why, detail::step_input(context, 1));
 }
 
 }  // namespace dflow
