@@ -32,9 +32,8 @@ struct MemberModel {
   }
   df::train::SupervisorOptions supervised(const df::net::ClusterSpec& spec,
                                           const std::shared_ptr<df::SessionTarget>& target) const {
-    return replicas->supervised({.session = {.target = target},
-                                 .is_chief = spec.is_chief(),
-                                 .poll_interval = std::chrono::milliseconds(2)});
+    return replicas->supervised(
+        {.session = {.target = target}, .is_chief = spec.is_chief(), .poll_interval = std::chrono::milliseconds(2)});
   }
   std::int64_t step(df::train::Supervisor& supervisor) {
     return supervisor.run([&](df::Session& session) {
@@ -121,8 +120,7 @@ TEST_CASE("What an old process of a rank has computed is not applied when a new 
   std::vector<std::unique_ptr<Model>> models;
   std::vector<std::unique_ptr<df::Session>> sessions;
   for (int worker = 0; worker < 2; ++worker) {  // two tasks that both say they are replica 0
-    models.push_back(
-        std::make_unique<Model>(cluster.spec_of("worker", worker), df::train::StaleSyncReplicasOptions{}));
+    models.push_back(std::make_unique<Model>(cluster.spec_of("worker", worker), df::train::StaleSyncReplicasOptions{}));
     sessions.push_back(std::make_unique<df::Session>(
         models.back()->graph, df::SessionOptions{.target = cluster.server("worker", worker).target({"/job:ps"})}));
   }

@@ -7,11 +7,14 @@
 #include <dflow/kernels/state/staleness_clock_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -259,6 +262,49 @@ TEST_CASE("A clock refuses ranks that are none, and options that make no sense")
   Graph graph;
   CHECK(code_of([&] { build<StalenessClock>(*graph.store(), {}, {.replicas = 0}); }) == Code::invalid_argument);
   CHECK(code_of([&] { build<StalenessClock>(*graph.store(), {}, {.staleness = -1}); }) == Code::invalid_argument);
+}
+
+TEST_CASE("Threads that wait, are cancelled, tick and leave are each told once, and none gets past the bound") {
+  constexpr int num_replicas = 3, num_steps = 200;
+  constexpr std::int64_t staleness = 1;
+  StalenessClockState clock("c", num_replicas, staleness);
+  const auto wait = [&](std::int64_t member, const CancellationToken& token) {
+    std::promise<std::pair<Status, std::int64_t>> told;
+    clock.wait_async(member, token, [&](Status status, std::int64_t step) {
+      told.set_value({std::move(status), step});
+    });
+    return told.get_future().get();
+  };
+  std::vector<std::int64_t> members;
+  for (std::int64_t rank = 0; rank < num_replicas; ++rank) members.push_back(clock.join(rank));
+  std::atomic<int> num_too_early{0};
+  std::vector<std::jthread> threads;
+  threads.reserve(num_replicas + 1);
+  threads.emplace_back([&] {
+    for (GoneRanks known, before{-1}; known != before;) {
+      std::promise<GoneRanks> told;
+      clock.watch_async(known, {}, [&](const Status&, GoneRanks gone) { told.set_value(std::move(gone)); });
+      before = std::exchange(known, told.get_future().get());
+    }
+  });
+  for (std::int64_t rank = 0; rank < num_replicas; ++rank) {
+    threads.emplace_back([&, rank, member = members[static_cast<std::size_t>(rank)]] {
+      for (int i = 0; i < num_steps; ++i) {
+        CancellationSource source;
+        std::jthread canceller([source]() mutable { source.cancel(); });
+        auto [status, step] = wait(member, source.token());
+        if (!status.ok()) step = wait(member, {}).second;
+        num_too_early += step != i || step - clock.least_clock() > staleness;
+        clock.tick(member);
+      }
+      std::promise<void> told;
+      clock.leave_async(rank, {}, [&](const Status&) { told.set_value(); });
+      told.get_future().get();
+    });
+  }
+  threads.clear();
+  CHECK(num_too_early == 0);
+  CHECK(clock.num_present() == 0);
 }
 
 TEST_CASE("The ops of a clock are its functions, and two sessions meet at it") {

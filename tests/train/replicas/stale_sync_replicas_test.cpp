@@ -166,9 +166,10 @@ TEST_CASE("A replica that ends early, and one that comes late, stall nobody") {
 
 TEST_CASE("A replica that dies is given up, or named to all, as was asked") {
   for (const LateReplicas late : {LateReplicas::drop, LateReplicas::fail}) {
-    auto models = stale_models(
-        {.staleness = 1, .replicas = 3, 
-         .patience = std::chrono::milliseconds(late == LateReplicas::fail ? 1500 : 60), .late = late});
+    auto models = stale_models({.staleness = 1,
+                                .replicas = 3,
+                                .patience = std::chrono::milliseconds(late == LateReplicas::fail ? 1500 : 60),
+                                .late = late});
     StaleLeading leading(*models[0]);
     for (const auto& model : models) model->stale->begin(*model->session);
     const auto train_on = [&](std::size_t rank) {
