@@ -60,6 +60,22 @@ struct SupervisedModel {
 
 }  // namespace
 
+TEST_CASE("a model that does not become ready in time is told with the variables that have no value") {
+  SupervisedModel model;
+  const df::Variable<float> other(model.graph, 2.0f, {.name = "other"}), given(model.graph, 3.0f, {.name = "given"});
+  {
+    df::Session session(model.graph, model.options().session);
+    session.run(given.assign(df::constant(model.graph, 4.0f)));
+  }
+  df::train::SupervisorOptions options = model.options();
+  options.is_chief = false;
+  options.ready_timeout = std::chrono::milliseconds(5);
+  df::train::Supervisor supervisor(model.graph, options);
+  const df::Status status = status_of([&] { supervisor.session(); });
+  CHECK(status.code() == df::Code::deadline_exceeded);
+  CHECK_THAT(status.to_string(), Catch::Contains("has not initialised 'weight', 'other'"));
+}
+
 TEST_CASE("a lead that fails before the replica has begun is made anew, as is the beginning") {
   SupervisedModel model;
   df::train::SupervisorOptions options = model.options();

@@ -17,6 +17,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dflow::train {
 
@@ -81,8 +82,8 @@ struct SupervisorOptions {
 ///
 /// Thread safety: one thread at a time. All functions block.
 /// Errors: those of the body but for lost tasks (Unavailable, Aborted); DeadlineExceeded when the model is not ready in
-/// `ready_timeout`, with what was wrong last; those of `Saver::restore`; Cancelled when SIGTERM comes before it is
-/// ready.
+/// `ready_timeout`, with what was wrong last, and which variables have no value if that is it; those of
+/// `Saver::restore`; Cancelled when SIGTERM comes before it is ready.
 class Supervisor {
  public:
   /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
@@ -135,6 +136,8 @@ class Supervisor {
   bool is_save_due(Session& session);
   std::string save_to(Session& session);
   void pause() const;
+  /// The names of variables without value.
+  std::string uninitialized(Session& session) const;
   void begin();
   void start_lead();
   void stop_lead();
@@ -143,6 +146,7 @@ class Supervisor {
   Graph& graph_;
   SupervisorOptions options_;
   Output<bool> is_initialized_;
+  std::vector<std::pair<std::string, Output<bool>>> are_initialized_;  ///< by the variables' names
   Operation initialize_, rewind_;
   bool has_own_saver_ = false;
   std::unique_ptr<TerminationSignal> termination_;

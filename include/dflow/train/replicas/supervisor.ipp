@@ -49,6 +49,7 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options)
     for (const AnyVariable& variable : global_variables(graph)) {
       const AnyOutput one = variable.is_initialized();
       all = all.is_valid() ? build<LogicalAnd>({all, one}) : one;
+      are_initialized_.emplace_back(variable.name(), Output<bool>::unchecked(one));
     }
     if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
     initialize_ = initialize_variables(graph);
@@ -173,6 +174,18 @@ DFLOW_INLINE bool Supervisor::make_ready(Session& session) {
   return true;
 }
 
+DFLOW_INLINE std::string Supervisor::uninitialized(Session& session) const {
+  constexpr int most = 10;
+  std::string names;
+  int count = 0;
+  for (const auto& [name, is_initialized] : are_initialized_) {
+    if (session.run(is_initialized).scalar() || ++count > most) continue;
+    names += str_cat(names.empty() ? "" : ", ", "'", name, "'");
+  }
+  if (names.empty()) return "the variables";  // it has by now
+  return count > most ? str_cat(names, " and ", count - most, " other variables") : names;
+}
+
 DFLOW_INLINE Session& Supervisor::session() {
   if (const Status failed = lead_status(); !failed.ok()) lose_session(Error(failed));
   if (session_ != nullptr) return *session_;
@@ -186,7 +199,9 @@ DFLOW_INLINE Session& Supervisor::session() {
     try {
       auto made = std::make_unique<Session>(graph_, options_.session);
       while (!make_ready(*made)) {
-        if (options_.clock->now() >= deadline) throw_error(unavailable("the chief has not initialised the variables"));
+        if (options_.clock->now() >= deadline) {
+          throw_error(unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));
+        }
         require_going_on();
         pause();
       }
