@@ -1,5 +1,6 @@
 #include <dflow/kernels/state/accumulator_state.ipp>
 #include <dflow/kernels/state/device_files.ipp>
+#include <dflow/kernels/state/flat_state.ipp>
 #include <dflow/kernels/state/kept_resource.ipp>
 #include <dflow/kernels/state/queue_state.ipp>
 #include <dflow/kernels/state/random_stream.ipp>

@@ -1,15 +1,18 @@
 // Reads bytes as the index of a checkpoint beside a small shard, once as they are and once with its checksums made
-// right.
+// right, and as the numbers of the saved state of queues and accumulators.
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/queue_state.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -50,11 +53,45 @@ void read(const std::string& bytes) {
   }
 }
 
+/// What is taken is given again as it was.
+void restore(dflow::SavableResource& resource, const std::vector<dflow::AnyTensor>& state) {
+  try {
+    resource.restore_state(state);
+  } catch (const dflow::Error&) {
+    return;
+  }
+  const std::vector<dflow::AnyTensor> again = resource.saved_state();
+  if (!dflow::bitwise_equal(again[0], state[0])) std::abort();
+  resource.restore_state(again);
+}
+
+/// A byte is a number of the state, mostly a small one.
+void restore_states(const std::uint8_t* data, std::size_t size) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t i = 0; i < size; ++i) {
+    numbers.push_back(data[i] < 240 ? data[i] % 8 - 1 : std::int64_t{1} << (data[i] - 240 + 48));
+  }
+  const dflow::Tensor<std::int64_t> layout({static_cast<std::int64_t>(size)}, numbers);
+  for (const std::int64_t length : {0, 2, 6}) {
+    const auto floats = dflow::Tensor<float>::full({length}, 1.0f);
+    dflow::Tensor<std::string> texts(dflow::Shape{length});
+    dflow::Tensor<std::int64_t> rows(dflow::Shape{length});
+    for (std::int64_t i = 0; i < length; ++i) rows(i) = i;
+    dflow::QueueState queue("q", {{dflow::DType::float32, dflow::DType::string}, {}, 8});
+    restore(queue, {layout, floats, texts});
+    dflow::AccumulatorState dense("d", dflow::DType::float32, dflow::PartialShape::unknown(), {});
+    restore(dense, {layout, dflow::Tensor<std::int64_t>(dflow::Shape{0}), floats});
+    dflow::AccumulatorState sparse("s", dflow::DType::float32, {5, dflow::dynamic}, {.is_sparse = true});
+    restore(sparse, {layout, rows, floats});
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string bytes(reinterpret_cast<const char*>(data), size);
   read(bytes);
+  if (size <= 256) restore_states(data, size);
   constexpr std::size_t header = dflow::CheckpointIndex::header_bytes;
   if (size < header + 4) return 0;
   put_u64(bytes, 32, size - header - 4);

@@ -14,7 +14,7 @@ namespace dflow {
 /// Thread safety: as Resource; the state is one moment's.
 class SavableResource : public Resource {
  public:
-  /// Tensors of the caller's own, as many and of the same element types for all resources of the class.
+  /// Tensors of the caller's own, as many and of the same element types for all resources that are declared alike.
   virtual std::vector<AnyTensor> saved_state() const = 0;
   /// Errors: InvalidArgument for what is no state of such a resource, which keeps its own.
   virtual void restore_state(std::span<const AnyTensor> state) = 0;

@@ -4,7 +4,7 @@
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/core/resource.hpp>
+#include <dflow/core/savable_resource.hpp>
 #include <dflow/core/tensor.hpp>
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct TakenGradients {
 /// again counts once. Those without a rank are added up as they come.
 ///
 /// Thread safety: all functions may be called from any thread.
-class AccumulatorState final : public Resource {
+class AccumulatorState final : public SavableResource {
  public:
   /// Adds up gradients without a rank, the sum of the earlier ones in front: all of them or, of rows, as soon as it
   /// pays. `new_rows` counts the rows behind the first one, and is 0 after they were added. Before it throws it changes
@@ -57,6 +57,10 @@ class AccumulatorState final : public Resource {
   const PartialShape& shape() const noexcept { return shape_; }
   const Kind& kind() const noexcept { return kind_; }
   std::string debug_string() const override;
+  /// Its step and the gradients that wait: int64 [n], and the gradients' indices, int64, and values, flat.
+  std::vector<AnyTensor> saved_state() const override;
+  /// Puts these in the place of what waits.
+  void restore_state(std::span<const AnyTensor> state) override;
 
   /// The tensors are nobody else's to write. `combine` runs under the accumulator's lock. If it throws, nothing was
   /// given.

@@ -1,11 +1,15 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/flat_state.hpp>
 #include <dflow/kernels/state/wait_list.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -67,6 +71,96 @@ DFLOW_INLINE AccumulatorState::~AccumulatorState() = default;
 DFLOW_INLINE std::string AccumulatorState::debug_string() const {
   return str_cat(kind_.is_sparse ? "SparseConditionalAccumulator '" : "ConditionalAccumulator '", name_, "' (",
                  dflow::name(dtype_), shape_.to_string(), ")");
+}
+
+namespace detail {
+
+/// int32 or int64 as int64, and back.
+DFLOW_INLINE AnyTensor with_index_type(const AnyTensor& indices, DType wanted) {
+  if (indices.dtype() == wanted) return indices;
+  AnyTensor to(wanted, indices.shape());
+  if (wanted == DType::int64) {
+    std::copy_n(Tensor<std::int32_t>::of(indices).data(), indices.num_elements(), Tensor<std::int64_t>::of(to).data());
+  } else {
+    std::transform(Tensor<std::int64_t>::of(indices).begin(), Tensor<std::int64_t>::of(indices).end(),
+                   Tensor<std::int32_t>::of(to).data(), [](std::int64_t i) { return static_cast<std::int32_t>(i); });
+  }
+  return to;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<AnyTensor> AccumulatorState::saved_state() const {
+  std::vector<AccumulatedGradient> held;
+  std::vector<std::int64_t> numbers;
+  {
+    const std::lock_guard lock(state_->mutex);
+    held = state_->ranked;
+    held.insert(held.end(), state_->unranked.begin(), state_->unranked.end());
+    const auto num_ranked = static_cast<std::int64_t>(state_->ranked.size());
+    numbers = {state_->global_step, state_->num_unranked, state_->new_rows, num_ranked,
+               static_cast<std::int64_t>(held.size()) - num_ranked};
+  }
+  std::vector<AnyTensor> indices, values;
+  for (const AccumulatedGradient& gradient : held) {
+    numbers.insert(numbers.end(), {gradient.rank, gradient.local_step});
+    detail::put_shape(numbers, gradient.values.shape());
+    values.push_back(gradient.values);
+    if (!kind_.is_sparse) continue;
+    numbers.push_back(gradient.indices.dtype() == DType::int32 ? 0 : 1);
+    indices.push_back(detail::with_index_type(gradient.indices, DType::int64));
+  }
+  return {detail::numbers_tensor(numbers), detail::flattened(DType::int64, indices), detail::flattened(dtype_, values)};
+}
+
+DFLOW_INLINE void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = -(least + 1);
+  detail::FlatState saved(debug_string(), state, std::array{DType::int64, dtype_});
+  const std::int64_t global_step = saved.number(least, most);
+  const std::int64_t num_unranked = saved.number(0, most), new_rows = saved.number(0, most);
+  const std::int64_t num_ranked = saved.number(0, most), num_sums = saved.number(0, num_unranked);
+  if ((num_sums == 0) != (num_unranked == 0)) saved.fail("gradients that were summed have no sum");
+  std::vector<AccumulatedGradient> ranked, unranked;
+  const auto read = [&](std::int64_t least_rank, std::int64_t most_rank) {
+    AccumulatedGradient gradient;
+    gradient.rank = saved.number(least_rank, most_rank);
+    gradient.local_step = saved.number(least, most);
+    const Shape shape = saved.shape();
+    gradient.values = saved.tensor(1, shape);
+    if (!kind_.is_sparse) {
+      if (!shape_.is_compatible_with(shape)) saved.fail(str_cat("a gradient of shape ", shape.to_string()));
+      return gradient;
+    }
+    if (shape.rank() == 0) saved.fail("rows that are none");
+    const DType type = saved.number(0, 1) == 0 ? DType::int32 : DType::int64;
+    const AnyTensor indices = saved.tensor(0, Shape{shape.dim(0)});
+    const std::int64_t rows = shape_.has_rank() && shape_.rank() > 0 && shape_.dim(0) != dynamic ? shape_.dim(0) : most;
+    const std::int64_t end = type == DType::int32 ? std::min(rows, std::int64_t{1} << 31) : rows;
+    for (const std::int64_t row : indices.span<std::int64_t>()) {
+      if (row < 0 || row >= end) saved.fail(str_cat("a gradient of row ", row));
+    }
+    if (shape_.has_rank() && !shape_.subshape(1, shape_.rank()).is_compatible_with(shape.subshape(1, shape.rank()))) {
+      saved.fail(str_cat("rows of shape ", shape.to_string()));
+    }
+    gradient.indices = detail::with_index_type(indices, type);
+    return gradient;
+  };
+  for (std::int64_t i = 0; i < num_ranked; ++i)
+    ranked.push_back(read(ranked.empty() ? 0 : ranked.back().rank + 1, most));
+  for (std::int64_t i = 0; i < num_sums; ++i) unranked.push_back(read(-1, -1));
+  saved.end();
+  State::Taker served;
+  TakenGradients taken;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->ranked.swap(ranked);
+    state_->unranked.swap(unranked);
+    state_->num_unranked = num_unranked;
+    state_->new_rows = new_rows;
+    state_->global_step = global_step;
+    if (!state_->serve(served, taken)) return;
+  }
+  served.done(Status(), std::move(taken));
 }
 
 DFLOW_INLINE void AccumulatorState::apply(AccumulatedGradient gradient, Combine combine) {

@@ -1,13 +1,14 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/state/flat_state.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/kernels/state/wait_list.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -238,6 +239,65 @@ DFLOW_INLINE void QueueState::close(bool cancels_pending) {
   state_->serve(due);
 }
 
+DFLOW_INLINE std::vector<AnyTensor> QueueState::saved_state() const {
+  std::vector<QueuedElements> held;
+  bool is_closed = false;
+  {
+    const std::lock_guard lock(state_->mutex);
+    // Only the first of those who take out has anything yet, which comes before what is held.
+    if (!state_->dequeuers.is_empty()) held = state_->dequeuers.front().taken;
+    held.insert(held.end(), state_->held.begin(), state_->held.end());
+    is_closed = state_->is_closed;
+  }
+  std::int64_t size = 0;
+  for (const QueuedElements& part : held) size += part.size();
+  std::vector<std::int64_t> numbers{is_closed ? 1 : 0, size};
+  for (const QueuedElements& part : held) {
+    for (std::int64_t i = 0; i < part.size(); ++i) {
+      for (std::size_t c = 0; c < kind_.dtypes.size(); ++c) detail::put_shape(numbers, part.element_shape(c));
+    }
+  }
+  std::vector<AnyTensor> state{detail::numbers_tensor(numbers)};
+  for (std::size_t c = 0; c < kind_.dtypes.size(); ++c) {
+    std::int64_t num_values = 0;
+    for (const QueuedElements& part : held) num_values += part.size() * part.element_shape(c).num_elements();
+    AnyTensor& flat = state.emplace_back(kind_.dtypes[c], Shape{num_values});
+    std::int64_t next = 0;
+    for (const QueuedElements& part : held) {
+      const std::int64_t each = part.element_shape(c).num_elements();
+      detail::copy_elements(part.components[c], part.begin * each, part.size() * each, flat, next);
+      next += part.size() * each;
+    }
+  }
+  return state;
+}
+
+DFLOW_INLINE void QueueState::restore_state(std::span<const AnyTensor> state) {
+  detail::FlatState saved(debug_string(), state, kind_.dtypes);
+  const bool is_closed = saved.number(0, 1) != 0;
+  constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t size = saved.number(0, kind_.capacity < 0 ? any : kind_.capacity);
+  std::deque<QueuedElements> held;
+  for (std::int64_t i = 0; i < size; ++i) {
+    QueuedElements& element = held.emplace_back();
+    element.is_single = true;
+    for (std::size_t c = 0; c < kind_.dtypes.size(); ++c) element.components.push_back(saved.tensor(c, saved.shape()));
+    check(element);
+  }
+  saved.end();
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->dequeuers.is_empty()) {
+    State::Dequeuer& first = state_->dequeuers.front();
+    for (const QueuedElements& part : first.taken) first.num_missing += part.size();
+    first.taken.clear();
+  }
+  state_->held.swap(held);
+  state_->num_held = size;
+  state_->is_closed = is_closed;
+  state_->serve(due);
+}
+
 DFLOW_INLINE std::int64_t QueueState::size() const {
   const std::lock_guard lock(state_->mutex);
   return state_->num_held;
@@ -251,17 +311,7 @@ namespace detail {
 
 DFLOW_INLINE void copy_rows(const AnyTensor& from, std::int64_t begin, std::int64_t end, std::int64_t row_size,
                             AnyTensor& to, std::int64_t row) {
-  if (from.dtype() == DType::string) {
-    const std::string* strings = Tensor<std::string>::of(from).data();
-    std::copy(strings + begin * row_size, strings + end * row_size,
-              Tensor<std::string>::of(to).data() + row * row_size);
-    return;
-  }
-  const std::size_t row_bytes = static_cast<std::size_t>(row_size) * size_of(from.dtype());
-  if (row_bytes == 0 || begin == end) return;
-  std::memcpy(static_cast<char*>(to.raw_data()) + static_cast<std::size_t>(row) * row_bytes,
-              static_cast<const char*>(from.raw_data()) + static_cast<std::size_t>(begin) * row_bytes,
-              static_cast<std::size_t>(end - begin) * row_bytes);
+  copy_elements(from, begin * row_size, (end - begin) * row_size, to, row * row_size);
 }
 
 }  // namespace detail

@@ -2,10 +2,11 @@
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/resource.hpp>
+#include <dflow/core/savable_resource.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ namespace dflow {
 /// status that its token was cancelled with.
 /// Errors: InvalidArgument for a rank that is not in [0, replicas). Aborted for a member that is present no more:
 /// another one has joined under its rank, it was given up or has left, or another clock gave its number.
-class StalenessClockState final : public Resource {
+class StalenessClockState final : public SavableResource {
  public:
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
@@ -35,6 +36,10 @@ class StalenessClockState final : public Resource {
   std::int64_t replicas() const noexcept { return replicas_; }
   std::int64_t staleness() const noexcept { return staleness_; }
   std::string debug_string() const override;
+  /// Who has left: bool [replicas]; nobody where all have.
+  std::vector<AnyTensor> saved_state() const override;
+  /// They have left here too, if they have not been here.
+  void restore_state(std::span<const AnyTensor> state) override;
 
   /// A new member of that rank, which takes the place of the one before.
   std::int64_t join(std::int64_t rank);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/state/left_replicas.hpp>
 #include <dflow/kernels/state/staleness_clock_state.hpp>
 #include <dflow/kernels/state/wait_list.hpp>
 
@@ -122,6 +123,27 @@ DFLOW_INLINE StalenessClockState::~StalenessClockState() = default;
 
 DFLOW_INLINE std::string StalenessClockState::debug_string() const {
   return str_cat("StalenessClock '", name_, "' (", replicas_, " replicas, staleness ", staleness_, ")");
+}
+
+DFLOW_INLINE std::vector<AnyTensor> StalenessClockState::saved_state() const {
+  Tensor<bool> left = Tensor<bool>::full({replicas_}, false);
+  const std::lock_guard lock(state_->mutex);
+  const auto has_left = [](const State::Replica& one) { return one.standing == State::Standing::left; };
+  if (!std::all_of(state_->of.begin(), state_->of.end(), has_left)) {
+    std::transform(state_->of.begin(), state_->of.end(), left.begin(), has_left);
+  }
+  return {left};
+}
+
+DFLOW_INLINE void StalenessClockState::restore_state(std::span<const AnyTensor> state) {
+  const std::span<const bool> left = detail::left_in(state, replicas_, debug_string());
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  for (std::size_t rank = 0; rank < left.size(); ++rank) {
+    State::Replica& one = state_->of[rank];
+    if (left[rank] && one.standing == State::Standing::unknown) one.standing = State::Standing::left;
+  }
+  state_->note_change(due);
 }
 
 DFLOW_INLINE void StalenessClockState::require_rank(std::int64_t rank) const {

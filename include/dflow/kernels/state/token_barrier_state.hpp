@@ -2,7 +2,7 @@
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/resource.hpp>
+#include <dflow/core/savable_resource.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ namespace dflow {
 /// status that its token was cancelled with.
 /// Errors: InvalidArgument for a rank that is not in [0, replicas); AlreadyExists for a leader when another one has
 /// opened the barrier since.
-class TokenBarrierState final : public Resource {
+class TokenBarrierState final : public SavableResource {
  public:
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
@@ -41,6 +41,10 @@ class TokenBarrierState final : public Resource {
   std::int64_t replicas() const noexcept { return replicas_; }
   std::int64_t aggregate() const noexcept { return aggregate_; }
   std::string debug_string() const override;
+  /// Who has left: bool [replicas]; nobody where all have.
+  std::vector<AnyTensor> saved_state() const override;
+  /// They have left here too, if they have not been here.
+  void restore_state(std::span<const AnyTensor> state) override;
 
   /// `leader` leads from now on. The current step is `step`, and all arrivals are forgotten. Those who wait are told
   /// the step, so that they do it again. Who collects is told AlreadyExists. `left` have left, as far as the leader

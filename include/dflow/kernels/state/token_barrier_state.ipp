@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/state/left_replicas.hpp>
 #include <dflow/kernels/state/token_barrier_state.hpp>
 #include <dflow/kernels/state/wait_list.hpp>
 
@@ -28,6 +29,7 @@ struct TokenBarrierState::State {
     bool is_present = true;
     bool has_arrived = false;
     Left left = Left::no;
+    bool was_here = false;
   };
   /// What is to be told when the lock is released.
   struct Due {
@@ -85,6 +87,7 @@ struct TokenBarrierState::State {
   void return_to(std::int64_t rank) {
     replica(rank).is_present = true;
     replica(rank).left = Left::no;
+    replica(rank).was_here = true;
   }
   /// After the last step all are present again, to train anew.
   void begin_anew() {
@@ -141,6 +144,29 @@ DFLOW_INLINE TokenBarrierState::~TokenBarrierState() = default;
 
 DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
   return str_cat("TokenBarrier '", name_, "' (", aggregate_, " of ", replicas_, ")");
+}
+
+DFLOW_INLINE std::vector<AnyTensor> TokenBarrierState::saved_state() const {
+  Tensor<bool> left = Tensor<bool>::full({replicas_}, false);
+  const std::lock_guard lock(state_->mutex);
+  const auto has_left = [](const State::Replica& one) { return one.left != State::Left::no; };
+  if (!std::all_of(state_->of.begin(), state_->of.end(), has_left)) {
+    std::transform(state_->of.begin(), state_->of.end(), left.begin(), has_left);
+  }
+  return {left};
+}
+
+DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
+  const std::span<const bool> left = detail::left_in(state, replicas_, debug_string());
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  for (std::size_t rank = 0; rank < left.size(); ++rank) {
+    State::Replica& one = state_->of[rank];
+    if (!left[rank] || one.was_here) continue;
+    one.is_present = false;
+    one.left = State::Left::untold;
+  }
+  state_->serve_collectors(aggregate_, due);
 }
 
 DFLOW_INLINE void TokenBarrierState::require_rank(std::int64_t rank) const {

@@ -62,6 +62,7 @@ class GatheredGradient {
       handle_ = is_sparse_ ? AnyOutput(build<SparseConditionalAccumulator>(graph, {}, attrs, at, type))
                            : AnyOutput(build<ConditionalAccumulator>(graph, {}, attrs, at, type));
     }
+    graph.add_to_collection("not_saved", handle_.node_id());  // who leads begins without gradients
     if (is_sparse_) {
       const IndexedSlices& rows = *of_.gradient.slices;
       apply_ = build<SparseAccumulatorApplyGradient>({handle_, local_step, rows.indices, rows.values}, {.rank = rank});

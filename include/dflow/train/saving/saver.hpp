@@ -28,6 +28,9 @@ struct SaverOptions {
   /// Also how far the random ops that the graph has now have come, so that a resumed run draws the numbers that would
   /// have come.
   bool random_streams = true;
+  /// Also what queues and accumulators hold, and who has left barriers and clocks, but for the nodes of the graph's
+  /// collection "not_saved".
+  bool queues = true;
   /// What this process sees of the files that the tasks write, for the state file and for what is removed; null: the
   /// machine's.
   std::shared_ptr<FileSystem> files = nullptr;
@@ -41,8 +44,8 @@ struct SavedVariable {
   AnyVariable variable;
 };
 
-/// Saves variables and random streams while training goes on, and restores them, so that a run that was interrupted
-/// goes on as if it had not been, bit for bit.
+/// Saves variables, random streams and queues while training goes on, and restores them, so that a run that was
+/// interrupted goes on as if it had not been, bit for bit.
 ///
 /// ```cpp
 /// df::train::Saver saver(graph);  // when the model is built, the optimizer's variables too
@@ -59,9 +62,9 @@ struct SavedVariable {
 /// block. Errors: InvalidArgument for no variables, and for two of one name.
 class Saver {
  public:
-  /// All variables that the graph has now, under their names.
+  /// All variables that the graph has now, under their names, and what else the options say.
   explicit Saver(Graph& graph, SaverOptions options = {}, std::source_location where = std::source_location::current());
-  /// These alone, under these names, and no random streams: a part of a model, or one that had other names.
+  /// These alone, under these names, no streams and no queues: a part of a model, or one that had other names.
   Saver(Graph& graph, std::vector<SavedVariable> variables, SaverOptions options = {},
         std::source_location where = std::source_location::current());
   ~Saver();
@@ -77,10 +80,11 @@ class Saver {
   /// if there was one, or the new one is there then, never a part, and the session and the saver go on.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> step = {});
 
-  /// Sets the variables and streams to what the checkpoint has. Nothing is set before all has been read.
+  /// Sets variables, streams and queues to what the checkpoint has. Nothing is set before all has been read.
   ///
   /// Errors: NotFound, naming it, for a checkpoint or a variable that it does not have; InvalidArgument for another
-  /// type or shape; DataLoss for a damaged file; those of the file system and of a step.
+  /// type or shape, or for a queue that cannot hold what it has; DataLoss for a damaged file; those of the file system
+  /// and of a step.
   void restore(Session& session, const std::string& path);
 
   /// Blocks. `latest_checkpoint` of a directory, in the files that this saver sees.
@@ -92,6 +96,7 @@ class Saver {
   struct Item;
   struct Nodes;
 
+  void add_queues(std::vector<Item>& items);
   void build(std::vector<Item> items, std::source_location where);
   void read_state(const std::string& directory);
   void write_state() const;

@@ -11,6 +11,7 @@
 #include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/train/saving/random_streams.hpp>
+#include <dflow/train/saving/savable_resources.hpp>
 #include <dflow/train/saving/saver.hpp>
 
 #include <algorithm>
@@ -19,17 +20,22 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace dflow::train {
 
 /// Something that a checkpoint holds.
 struct Saver::Item {
-  std::string name;
-  AnyOutput value;
-  PartialShape shape;
+  struct Part {
+    std::string name;
+    AnyOutput value;
+    PartialShape shape;
+  };
+
+  std::vector<Part> parts;
   Operation home;  ///< the node that it lives with
-  std::function<Operation(const AnyOutput& value)> assign;
+  std::function<Operation(std::span<const AnyOutput> values)> assign;
 };
 
 struct Saver::Nodes {
@@ -39,6 +45,13 @@ struct Saver::Nodes {
 };
 
 namespace detail {
+
+template <class Item>
+Item item_of(std::string name, const AnyVariable& variable) {
+  return {{{std::move(name), variable.read_edge(), variable.shape()}},
+          variable.handle().operation(),
+          [variable](std::span<const AnyOutput> values) { return variable.assign(values[0]); }};
+}
 
 /// The processor of the task that a node was put on; "" where nobody has said which task.
 DFLOW_INLINE std::string processor_of_task(const GraphStore& graph, const Operation& home) {
@@ -109,20 +122,42 @@ DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_locati
   const ScopeGuard place = enter_place(graph_, where);
   std::vector<Item> items;
   for (const AnyVariable& variable : global_variables(graph)) {
-    items.push_back({variable.name(), variable.read_edge(), variable.shape(), variable.handle().operation(),
-                     [variable](const AnyOutput& value) { return variable.assign(value); }});
+    items.push_back(detail::item_of<Item>(variable.name(), variable));
   }
+  if (options_.queues) add_queues(items);
   const ScopeGuard names = enter_name_scope(graph_, "streams");
   for (const StreamOfNode& stream : options_.random_streams ? random_streams_of(graph_) : std::vector<StreamOfNode>{}) {
     const ScopeGuard with = enter_colocation(graph_, stream.random);
     const AnyOutput state = dflow::build<ReadResourceState>({stream.handle}, {.dtypes = {DType::uint64}});
-    items.push_back({str_cat(stream.random.name(), "/_stream"), state, PartialShape{3}, stream.random,
-                     [this, random = stream.random, handle = stream.handle](const AnyOutput& value) -> Operation {
-                       const ScopeGuard beside = enter_colocation(graph_, random);
-                       return dflow::build<AssignResourceState>({handle, value}, {.dtypes = {DType::uint64}});
-                     }});
+    items.push_back(
+        {{{str_cat(stream.random.name(), "/_stream"), state, PartialShape{3}}},
+         stream.random,
+         [this, random = stream.random, handle = stream.handle](std::span<const AnyOutput> values) -> Operation {
+           const ScopeGuard beside = enter_colocation(graph_, random);
+           return dflow::build<AssignResourceState>({handle, values[0]}, {.dtypes = {DType::uint64}});
+         }});
   }
   build(std::move(items), where);
+}
+
+DFLOW_INLINE void Saver::add_queues(std::vector<Item>& items) {
+  const ScopeGuard names = enter_name_scope(graph_, "queues");
+  for (const SavableNode& node : savable_nodes_of(graph_)) {
+    const Operation home = node.handle.operation();
+    const ScopeGuard with = enter_colocation(graph_, home);
+    const BuiltNode state = dflow::build<ReadResourceState>({node.handle}, {.dtypes = node.dtypes});
+    Item item{{}, home, [this, node](std::span<const AnyOutput> values) -> Operation {
+                const ScopeGuard beside = enter_colocation(graph_, node.handle.operation());
+                std::vector<AnyOutput> inputs{node.handle};
+                inputs.insert(inputs.end(), values.begin(), values.end());
+                return dflow::build<AssignResourceState>(std::span<const AnyOutput>(inputs), {.dtypes = node.dtypes});
+              }};
+    for (std::size_t i = 0; i < node.dtypes.size(); ++i) {
+      item.parts.push_back(
+          {str_cat(home.name(), "/_state_", i), state.output(static_cast<int>(i)), PartialShape{dynamic}});
+    }
+    items.push_back(std::move(item));
+  }
 }
 
 DFLOW_INLINE Saver::Saver(Graph& graph, std::vector<SavedVariable> variables, SaverOptions options,
@@ -136,8 +171,7 @@ DFLOW_INLINE Saver::Saver(Graph& graph, std::vector<SavedVariable> variables, Sa
       throw_error(invalid_argument(str_cat("Saver: variable '", saved.name, "' is empty or belongs to another graph"))
                       .with_location(where));
     }
-    items.push_back({std::move(saved.name), variable.read_edge(), variable.shape(), variable.handle().operation(),
-                     [variable](const AnyOutput& value) { return variable.assign(value); }});
+    items.push_back(detail::item_of<Item>(std::move(saved.name), variable));
   }
   build(std::move(items), where);
 }
@@ -150,8 +184,9 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
   if (items.empty()) throw_error(invalid_argument("Saver: there are no variables").with_location(where));
   std::set<std::string_view> names;
   for (const Item& item : items) {
-    if (item.name.empty() || !names.insert(item.name).second) {
-      throw_error(invalid_argument(str_cat("Saver: '", item.name, "' is the name of two variables, or none at all"))
+    for (const Item::Part& part : item.parts) {
+      if (!part.name.empty() && names.insert(part.name).second) continue;
+      throw_error(invalid_argument(str_cat("Saver: '", part.name, "' is the name of two variables, or none at all"))
                       .with_location(where));
     }
   }
@@ -175,7 +210,7 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
   }
 
   std::vector<Operation> saves, reads;
-  std::vector<std::pair<const Item*, AnyOutput>> values;
+  std::vector<std::pair<const Item*, std::vector<AnyOutput>>> values;
   for (std::size_t shard = 0; shard < groups.size(); ++shard) {
     const auto& [device, members] = groups[shard];
     GraphStore::Scope scope = graph_.scope();
@@ -188,10 +223,12 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
     std::vector<std::string> item_names;
     std::vector<AnyOutput> edges{nodes_->prefix, {}, {}};
     for (const Item* item : members) {
-      item_names.push_back(item->name);
-      save.dtypes.push_back(item->value.dtype());
-      read.shapes.push_back(item->shape);
-      edges.push_back(item->value);
+      for (const Item::Part& part : item->parts) {
+        item_names.push_back(part.name);
+        save.dtypes.push_back(part.value.dtype());
+        read.shapes.push_back(part.shape);
+        edges.push_back(part.value);
+      }
     }
     read.dtypes = save.dtypes;
     edges[1] = detail::text_list(graph_, item_names);
@@ -199,8 +236,11 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
     saves.push_back(dflow::build<SaveV2>(std::span<const AnyOutput>(edges), std::move(save)));
     const BuiltNode restored = dflow::build<RestoreV2>({edges[0], edges[1], edges[2]}, std::move(read));
     reads.push_back(restored);
-    for (std::size_t i = 0; i < members.size(); ++i)
-      values.emplace_back(members[i], restored.output(static_cast<int>(i)));
+    int next = 0;
+    for (const Item* item : members) {
+      std::vector<AnyOutput>& of = values.emplace_back(item, std::vector<AnyOutput>{}).second;
+      for (std::size_t i = 0; i < item->parts.size(); ++i) of.push_back(restored.output(next++));
+    }
   }
   {
     const ScopeGuard after = enter_control_dependencies(graph_, saves);
@@ -213,7 +253,7 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
   assigns.reserve(values.size());
   {
     const ScopeGuard after = enter_control_dependencies(graph_, reads);
-    for (const auto& [item, value] : values) assigns.push_back(item->assign(value));
+    for (const auto& [item, of] : values) assigns.push_back(item->assign(of));
   }
   nodes_->restore = dflow::detail::no_op_after(graph_, assigns, {.name = "restore"});
 }

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/staleness_clock.hpp>
+#include <dflow/ops/data_flow/token_barrier.hpp>
+#include <dflow/train/saving/savable_resources.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace dflow::train {
+
+namespace detail {
+
+/// Of what the node gives a handle to; empty where that is not saved.
+DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
+  if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
+  if (node.op == &op_def<ConditionalAccumulator> || node.op == &op_def<SparseConditionalAccumulator>) {
+    return {DType::int64, DType::int64, node.types[0]};
+  }
+  if (node.op != &op_def<FIFOQueue>) return {};
+  std::vector<DType> types{DType::int64};
+  const auto& components = node.attrs_as<FIFOQueue>().component_types;
+  types.insert(types.end(), components.begin(), components.end());
+  return types;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<SavableNode> savable_nodes_of(GraphStore& graph) {
+  const std::vector<NodeId> left_out = graph.collection("not_saved");
+  std::vector<SavableNode> found;
+  const std::size_t num_nodes = graph.size();
+  for (std::size_t i = 0; i < num_nodes; ++i) {
+    const NodeId id(i);
+    std::vector<DType> types = detail::saved_types_of(graph.node(id));
+    if (types.empty() || std::find(left_out.begin(), left_out.end(), id) != left_out.end()) continue;
+    found.push_back({AnyOutput(&graph, Endpoint{id, 0}), std::move(types)});
+  }
+  return found;
+}
+
+}  // namespace dflow::train
