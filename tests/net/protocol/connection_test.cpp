@@ -342,8 +342,12 @@ TEST_CASE("who closes a connection tells the other side why, and ends all calls"
 
 TEST_CASE("the end of a connection is told to all who listen for it, after its calls, and to those who come later",
           "[net]") {
-  Pair pair(nullptr, [](const auto&, Incoming, Responder) {});  // which is never answered
   std::mutex mutex;
+  std::vector<Responder> unanswered;  // dropped they would answer
+  Pair pair(nullptr, [&](const auto&, Incoming, Responder respond) {
+    const std::lock_guard lock(mutex);
+    unanswered.push_back(std::move(respond));
+  });
   std::vector<std::string> told;
   const auto note = [&](const std::string& what) {
     return [&, what](const Status& status, auto&&...) {
