@@ -158,3 +158,52 @@ TEST_CASE("a client is gone with its control connection, and one without with it
   both_data->close(cancelled("done"));
   peers->close(cancelled("done"));
 }
+
+TEST_CASE("of those that connect and do not say who they are so many are kept, and others see nothing", "[net]") {
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
+  const auto listener = transport->listen("here");
+  test::Lines lines;
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(here, std::make_shared<VirtualClock>());  // nothing ends by time
+  options.connection.log = lines.log();
+  options.max_handshakes = 100;
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  const auto service = std::make_shared<CountingService>();
+  peers->set_service(service);
+  const auto enter = [&](const std::string& task) {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    test::Opening opening;
+    Connection::open(std::move(ends.near), Role::connector, test::options_of(task), nullptr, opening.done());
+    return opening.wait().second;
+  };
+  const auto is_answered = [](const std::shared_ptr<Connection>& connection) {
+    test::Answered answered;
+    connection->call({}, answered.done());
+    return answered.wait().first.ok();
+  };
+  const auto before = enter("before");
+  REQUIRE(before != nullptr);
+  CHECK(is_answered(before));
+  std::vector<std::unique_ptr<Stream>> idle;
+  for (int i = 0; i < 500; ++i) {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    idle.push_back(std::move(ends.near));
+  }
+  CHECK(lines.count("more than 100 that have connected have not proved yet who they are") == 400);
+  for (std::size_t i = 0; i < 400; ++i) {  // the oldest
+    Status status;
+    while (status.ok()) test::read(*idle[i], 1, &status);
+    CHECK(status.code() == Code::unavailable);
+  }
+  const auto amid = enter("amid");
+  REQUIRE(amid != nullptr);
+  CHECK(is_answered(amid));
+  CHECK(is_answered(before));
+  CHECK_FALSE(service->has("before"));
+  CHECK(lines.count("the task ends") == 0);
+  peers->close(cancelled("the task ends"));
+  CHECK(lines.count("the task ends") == 99);  // "amid" took the place of one
+}

@@ -241,3 +241,59 @@ TEST_CASE("the steps of a client that is gone are cancelled, those of others are
   CHECK(got[2].status.code() == Code::unavailable);
   second->abort(dflow::cancelled("end"));
 }
+
+TEST_CASE("a key of one step and the same of another are two, and one step that is aborted leaves the other") {
+  Table table;
+  const auto first = table.steps->begin(1, "client"), second = table.steps->begin(2, "client");
+  std::vector<Outcome> got(2);
+  first->recv_async(key_from(here, "x"), got[0].done());
+  second->recv_async(key_from(here, "x"), got[1].done());
+  CHECK(second->send(key_from(here, "x"), Tensor<float>(2.0f), false).ok());
+  CHECK(got[0].calls == 0);
+  REQUIRE(got[1].status.ok());
+  CHECK(got[1].tensor.span<float>()[0] == 2);
+  table.steps->cancel(2, dflow::aborted("over"));
+  CHECK(first->send(key_from(here, "x"), Tensor<float>(1.0f), false).ok());
+  CHECK(got[0].tensor.span<float>()[0] == 1);
+  table.steps->cancel_all(dflow::cancelled("cleanup"));
+  CHECK(first->send(key_from(here, "y"), Tensor<float>(1.0f), false).code() == Code::cancelled);
+}
+
+TEST_CASE("a step that was ended before it began ends when it begins, and so many are remembered") {
+  Table table;
+  table.steps->refuse(5, dflow::unavailable("lost"));
+  CHECK(table.steps->size() == 0);
+  {
+    const auto step = table.steps->begin(5, "client");
+    Outcome got;
+    step->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
+    CHECK(got.status.code() == Code::unavailable);
+  }
+  for (std::uint64_t step = 100; step < 1200; ++step) table.steps->refuse(step, dflow::unavailable("lost"));
+  const auto is_refused = [&](std::uint64_t step) {
+    Outcome got;
+    const auto begun = table.steps->begin(step, "client");
+    begun->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
+    const bool refused = got.calls == 1;
+    begun->abort(dflow::cancelled("end"));
+    return refused;
+  };
+  CHECK_FALSE(is_refused(100));
+  CHECK(is_refused(1199));
+  CHECK(table.steps->size() == 0);
+}
+
+TEST_CASE("who waits for tensors of a task that may have lost them is told, in its incarnation alone") {
+  Table table;
+  const auto step = table.steps->begin(5, "client"), other = table.steps->begin(6, "client");
+  const auto from_there = key_from(there, "x");
+  Outcome lost, stays;
+  step->recv_async(from_there, {.pushed = true}, lost.done());
+  other->recv_async(key_from(here, "y"), stays.done());
+  table.steps->cancel_waits_for(there, from_there.source_incarnation() + 1, dflow::unavailable("lost"));
+  CHECK(lost.calls == 0);
+  table.steps->cancel_waits_for(there, from_there.source_incarnation(), dflow::unavailable("lost"));
+  CHECK(lost.status.code() == Code::unavailable);
+  CHECK(stays.calls == 0);
+  other->abort(dflow::cancelled("end"));
+}

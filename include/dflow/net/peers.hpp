@@ -5,7 +5,9 @@
 #include <dflow/net/step_table.hpp>
 #include <dflow/net/transport/transport.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,6 +21,11 @@ namespace dflow::net {
 /// The connections of this task with others, by the others' names: two with each, so that what is small and urgent
 /// never stands behind a large tensor. Each is opened when it is first needed, by whoever needs it, and serves both
 /// sides; one that is lost is opened anew when it is needed again.
+///
+/// What was asked over a connection that its opener has lost may still be under way when the opener is back. So a
+/// connection that is accepted takes the place of those that the same client has opened for the same channel, and a
+/// task that has been started anew that of all which were its earlier start's: they end, and nothing that came over
+/// them is begun any more. An earlier start of one of `addresses` that comes back is not let in.
 ///
 /// Thread safety: safe. Completions run on I/O threads, and inside a call where there is nothing to wait for.
 class Peers final : public TensorSource, public std::enable_shared_from_this<Peers> {
@@ -35,6 +42,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// The last control connection of that task, as it had been started, is gone, or the last one of any kind: it may
     /// be told more than once.
     virtual void on_gone(const TaskIdentity& client, const Status& why) = 0;
+    /// A control connection with that task is gone, before `on_gone`: what it has pushed over it may be lost.
+    virtual void on_lost(const TaskIdentity& peer, const Status& why);
   };
 
   struct Options {
@@ -47,6 +56,9 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     Duration max_backoff = std::chrono::seconds(1);
     /// Tensors of more bytes are asked for on the data connection.
     std::size_t small_tensor_bytes = 64 << 10;
+    /// Accepted connections whose handshake is under way. With one more the oldest is let go, of those that have said
+    /// nothing if there are any.
+    std::size_t max_handshakes = 256;
   };
   using Done = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
@@ -62,7 +74,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
   /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
   /// then. Errors, given to `done`: Unavailable naming the task, also for one that has no address and has not
-  /// connected.
+  /// connected. A task that is not where its address says is reached by what it has opened, whatever for.
   void connect(const std::string& task, Channel channel, Done done, Clock::time_point until = {});
   /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);
@@ -72,7 +84,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
             bool is_dead, UniqueFunction<void(Status)> failed) override;
 
-  /// Ends all connections; no new ones are made.
+  /// Ends all connections, those that have been accepted and make their handshake too; no new ones are made.
   void close(const Status& why);
   /// All that are open, for `dflow-inspect`.
   std::vector<std::shared_ptr<Connection>> connections() const;
@@ -83,7 +95,32 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   struct Connecting {
     std::vector<Done> waiting;
   };
+  /// The latest steps that something was pushed for.
+  struct PushedSteps {
+    static constexpr std::size_t max = 64;
+    std::vector<std::uint64_t> steps;
+    std::size_t next = 0;
+    void note(std::uint64_t step);
+  };
+  struct Open {
+    std::shared_ptr<Connection> connection;
+    PushedSteps pushed;
+  };
+  struct Starts {
+    static constexpr std::size_t max_earlier = 64;
+    std::uint64_t latest = 0;
+    std::deque<std::uint64_t> earlier;
+  };
 
+  /// With the mutex held: an open connection, else the end.
+  std::multimap<Place, Open>::iterator find_open(const Place& place);
+  /// With the mutex held; false for an earlier start than one that has been here since.
+  bool note_start(const TaskIdentity& peer);
+  /// With the mutex held: those that end when this one begins, with why.
+  std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded_by(const Connection& connection) const;
+  void end_handshake(std::uint64_t number);
+  void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
+  void recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why);
   void attempt(const Place& place, Clock::time_point until, Duration backoff);
   void opened(const Place& place, Status status, std::shared_ptr<Connection> connection);
   void add(const std::shared_ptr<Connection>& connection);
@@ -94,8 +131,11 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::shared_ptr<Service> service_;
   mutable std::mutex mutex_;
   Status closed_;
-  std::multimap<Place, std::shared_ptr<Connection>> open_;
+  std::multimap<Place, Open> open_;
   std::map<Place, Connecting> connecting_;
+  std::map<std::string, Starts> starts_;
+  std::uint64_t next_handshake_ = 1;
+  std::map<std::uint64_t, std::weak_ptr<Connection>> handshakes_;  ///< of accepted connections, oldest first
 };
 
 }  // namespace dflow::net

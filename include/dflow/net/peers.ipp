@@ -9,6 +9,7 @@
 namespace dflow::net {
 
 DFLOW_INLINE Peers::Service::~Service() = default;
+DFLOW_INLINE void Peers::Service::on_lost(const TaskIdentity&, const Status&) {}
 DFLOW_INLINE Peers::~Peers() = default;
 
 /// What a connection calls; it outlives what it calls, so it asks whether that is still there.
@@ -39,27 +40,111 @@ class Peers::Link final : public Connection::Handler {
 // ---- connections ----
 
 DFLOW_INLINE void Peers::accept(std::unique_ptr<Stream> stream) {
+  std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
+    number = next_handshake_++;
+    handshakes_.try_emplace(number);
   }
-  Connection::open(std::move(stream), Role::acceptor, options_.connection,
-                   std::make_shared<Link>(weak_from_this(), service_),
-                   [weak = weak_from_this()](const Status& status, const std::shared_ptr<Connection>& connection) {
-                     if (!status.ok()) return;  // the handshake has logged why
-                     if (const std::shared_ptr<Peers> self = weak.lock()) return self->add(connection);
-                     connection->close(unavailable("this task has ended"));
-                   });
+  const auto opened = [weak = weak_from_this(), number](const Status& status,
+                                                        const std::shared_ptr<Connection>& connection) {
+    const std::shared_ptr<Peers> self = weak.lock();
+    if (self != nullptr) self->end_handshake(number);
+    if (!status.ok()) return;  // the handshake has logged why
+    if (self != nullptr) return self->add(connection);
+    connection->close(unavailable("this task has ended"));
+  };
+  limit_handshakes(number, Connection::open(std::move(stream), Role::acceptor, options_.connection,
+                                            std::make_shared<Link>(weak_from_this(), service_), opened));
 }
 
-DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
+DFLOW_INLINE void Peers::end_handshake(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  handshakes_.erase(number);
+}
+
+DFLOW_INLINE void Peers::limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest) {
+  std::shared_ptr<Connection> let_go;
   Status closed;
   {
     const std::lock_guard lock(mutex_);
+    const auto found = handshakes_.find(number);
+    if (found == handshakes_.end()) return;  // it has ended meanwhile
+    found->second = newest;
     closed = closed_;
-    if (closed.ok() && connection->is_open()) {
-      open_.emplace(Place{connection->peer().task, connection->channel()}, connection);
+    if (closed.ok() && handshakes_.size() <= options_.max_handshakes) return;
+    auto chosen = std::find_if(handshakes_.begin(), handshakes_.end(), [&](const auto& entry) {
+      const std::shared_ptr<Connection> connection = entry.second.lock();
+      return connection != newest && (connection == nullptr || !connection->is_introduced());
+    });
+    if (chosen == handshakes_.end()) chosen = handshakes_.begin();
+    let_go = chosen->second.lock();
+    handshakes_.erase(chosen);
+  }
+  if (!closed.ok()) return newest->close(closed);
+  if (let_go == nullptr) return;
+  let_go->close(unavailable(
+      str_cat("more than ", options_.max_handshakes, " that have connected have not proved yet who they are")));
+}
+
+// ---- what takes the place of what ----
+
+DFLOW_INLINE bool Peers::note_start(const TaskIdentity& peer) {
+  if (!options_.addresses.contains(peer.task)) return true;
+  const auto [found, is_first] = starts_.try_emplace(peer.task, Starts{peer.incarnation, {}});
+  Starts& starts = found->second;
+  if (is_first || starts.latest == peer.incarnation) return true;
+  if (std::find(starts.earlier.begin(), starts.earlier.end(), peer.incarnation) != starts.earlier.end()) return false;
+  starts.earlier.push_back(std::exchange(starts.latest, peer.incarnation));
+  if (starts.earlier.size() > Starts::max_earlier) starts.earlier.pop_front();
+  return true;
+}
+
+/// Who connects again has lost what it had opened before. What this side has opened the other may have too: two that
+/// open at the same time have both.
+DFLOW_INLINE std::vector<std::pair<std::shared_ptr<Connection>, Status>> Peers::superseded_by(
+    const Connection& connection) const {
+  const TaskIdentity& peer = connection.peer();
+  const bool is_task = options_.addresses.contains(peer.task);
+  std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded;
+  for (const Channel channel : {Channel::control, Channel::data}) {
+    const auto [begin, end] = open_.equal_range({peer.task, channel});
+    for (auto found = begin; found != end; ++found) {
+      const std::shared_ptr<Connection>& other = found->second.connection;
+      if (other->peer().incarnation != peer.incarnation) {
+        if (is_task) superseded.emplace_back(other, aborted(str_cat(peer.task, " has been started anew")));
+      } else if (channel == connection.channel() && other->role() == Role::acceptor &&
+                 connection.role() == Role::acceptor) {
+        superseded.emplace_back(other, unavailable(str_cat(peer.task, " has connected again")));
+      }
     }
+  }
+  return superseded;
+}
+
+// ---- open connections ----
+
+DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
+  const TaskIdentity& peer = connection->peer();
+  Status closed;
+  bool is_earlier_start = false;
+  std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = closed_;
+    if (closed.ok() && !note_start(peer)) {
+      is_earlier_start = true;
+      closed = aborted(str_cat(peer.task, " has been started anew since this one was started"));
+    }
+    if (closed.ok() && connection->is_open()) {
+      superseded = superseded_by(*connection);
+      open_.emplace(Place{peer.task, connection->channel()}, Open{connection, {}});
+    }
+  }
+  for (const auto& [other, why] : superseded) other->close(why);
+  if (is_earlier_start && options_.connection.log) {
+    options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", closed.to_string()));
   }
   if (!closed.ok()) connection->close(closed);
   // It may have ended before it was known here.
@@ -69,6 +154,7 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
 DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity peer = connection.peer();
   std::shared_ptr<Connection> removed;
+  PushedSteps pushed;
   // A client that has opened no control connection has its sessions all the same.
   bool is_gone = true;
   {
@@ -76,17 +162,20 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
     for (const Channel channel : {Channel::control, Channel::data}) {
       const auto [begin, end] = open_.equal_range({peer.task, channel});
       for (auto found = begin; found != end; ++found) {
-        if (found->second.get() == &connection) {
-          removed = found->second;
-        } else if (found->second->peer().incarnation == peer.incarnation &&
+        if (found->second.connection.get() == &connection) {
+          removed = found->second.connection;
+          pushed = std::move(found->second.pushed);
+        } else if (found->second.connection->peer().incarnation == peer.incarnation &&
                    (channel == Channel::control || connection.channel() == Channel::data)) {
           is_gone = false;
         }
       }
     }
     if (removed == nullptr) return;
-    std::erase_if(open_, [&](const auto& entry) { return entry.second == removed; });
+    std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed; });
   }
+  if (connection.channel() == Channel::control && service_ != nullptr) service_->on_lost(peer, why);
+  if (!pushed.steps.empty()) recall(peer, pushed, why);
   if (is_gone && service_ != nullptr) service_->on_gone(peer, why);
 }
 
@@ -95,9 +184,17 @@ DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Ch
   const auto [begin, end] = open_.equal_range({task, channel});
   // The newest: one of a task that has been started anew comes after those of the one before.
   for (auto found = end; found != begin;) {
-    if ((--found)->second->is_open()) return found->second;
+    if ((--found)->second.connection->is_open()) return found->second.connection;
   }
   return nullptr;
+}
+
+DFLOW_INLINE std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open(const Place& place) {
+  const auto [begin, end] = open_.equal_range(place);
+  for (auto found = end; found != begin;) {
+    if ((--found)->second.connection->is_open()) return found;
+  }
+  return open_.end();
 }
 
 DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done done, Clock::time_point until) {
@@ -110,9 +207,13 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done 
   const Place place{task, channel};
   Status refused;
   bool is_first = false;
+  std::shared_ptr<Connection> open;
   {
     const std::lock_guard lock(mutex_);
-    if (!closed_.ok()) {
+    // Another attempt may have come to its end since: a second connection would take the place of its.
+    if (const auto found = find_open(place); found != open_.end()) {
+      open = found->second.connection;
+    } else if (!closed_.ok()) {
       refused = closed_;
     } else if (!options_.addresses.contains(task)) {
       refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
@@ -122,6 +223,7 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done 
       is_first = is_new;
     }
   }
+  if (open != nullptr) return done(Status(), std::move(open));
   if (!refused.ok()) return done(std::move(refused), nullptr);
   if (is_first) attempt(place, until, options_.min_backoff);
 }
@@ -177,6 +279,11 @@ DFLOW_INLINE void Peers::opened(const Place& place, Status status, std::shared_p
     if (found == connecting_.end()) return;
     waiting = std::move(found->second.waiting);
     connecting_.erase(found);
+    const Channel other = place.second == Channel::control ? Channel::data : Channel::control;
+    if (const auto open = find_open({place.first, other}); connection == nullptr && open != open_.end()) {
+      status = {};
+      connection = open->second.connection;
+    }
   }
   for (Done& done : waiting) done(status, connection);
 }
@@ -200,7 +307,10 @@ DFLOW_INLINE void Peers::close(const Status& why) {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
     closed_ = why;
-    for (const auto& [place, connection] : open_) all.push_back(connection);
+    for (const auto& [place, open] : open_) all.push_back(open.connection);
+    for (const auto& [number, weak] : handshakes_) {
+      if (std::shared_ptr<Connection> connection = weak.lock()) all.push_back(std::move(connection));
+    }
   }
   for (const std::shared_ptr<Connection>& connection : all) connection->close(why);
 }
@@ -208,7 +318,7 @@ DFLOW_INLINE void Peers::close(const Status& why) {
 DFLOW_INLINE std::vector<std::shared_ptr<Connection>> Peers::connections() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<Connection>> all;
-  for (const auto& [place, connection] : open_) all.push_back(connection);
+  for (const auto& [place, open] : open_) all.push_back(open.connection);
   return all;
 }
 
@@ -309,16 +419,58 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
                               const AnyTensor& tensor, bool is_dead, UniqueFunction<void(Status)> failed) {
   const auto method = static_cast<std::uint16_t>(Method::push_tensor);
   std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
-  if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
-    // One that ends before it has sent this ends the step by the receiver's loss.
+  std::shared_ptr<Connection> open;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = find_open({task, Channel::control}); found != open_.end()) {
+      open = found->second.connection;
+      found->second.pushed.note(step);
+    }
+  }
+  if (open != nullptr) {
     if (Status status = open->post(method, std::move(body)); !status.ok()) failed(std::move(status));
     return;
   }
   connect(task, Channel::control,
-          [method, body = std::move(body), failed = std::move(failed)](
+          [self = shared_from_this(), step, method, body = std::move(body), failed = std::move(failed)](
               Status status, const std::shared_ptr<Connection>& connection) mutable {
-            if (status.ok()) status = connection->post(method, std::move(body));
+            if (status.ok()) {
+              {
+                const std::lock_guard lock(self->mutex_);
+                const auto [begin, end] = self->open_.equal_range({connection->peer().task, connection->channel()});
+                for (auto found = begin; found != end; ++found) {
+                  if (found->second.connection == connection) found->second.pushed.note(step);
+                }
+              }
+              status = connection->post(method, std::move(body));
+            }
             if (!status.ok()) failed(std::move(status));
+          });
+}
+
+DFLOW_INLINE void Peers::PushedSteps::note(std::uint64_t step) {
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return;
+  if (steps.size() < max) return steps.push_back(step);
+  steps[next] = step;
+  next = (next + 1) % max;
+}
+
+/// Nobody says that what was pushed has been read. The other task may wait for it, or begin the step later: it is told
+/// that it does so in vain. Steps that are over there it does not know any more. If it cannot be reached it knows of
+/// the loss itself.
+DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why) {
+  const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
+                          .with_task(options_.connection.self.task);
+  connect(peer.task, Channel::control,
+          [steps = pushed.steps, incarnation = peer.incarnation, lost](const Status&,
+                                                                       const std::shared_ptr<Connection>& connection) {
+            if (connection == nullptr || connection->peer().incarnation != incarnation) return;
+            for (const std::uint64_t step : steps) {
+              Call call;
+              call.method = static_cast<std::uint16_t>(Method::cancel_step);
+              call.message.body = to_body(CancelStep{step, lost});
+              connection->call(std::move(call), [](const Status&, const std::string&) {});
+            }
           });
 }
 

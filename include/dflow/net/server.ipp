@@ -61,6 +61,9 @@ class ServerService final : public Peers::Service {
   void on_gone(const TaskIdentity& client, const Status& why) override {
     if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget_client(client, why);
   }
+  void on_lost(const TaskIdentity& peer, const Status& why) override {
+    if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->lose_tensors_of(peer, why);
+  }
 
  private:
   const std::weak_ptr<Worker> worker_;

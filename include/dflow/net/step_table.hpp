@@ -89,6 +89,8 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
     std::shared_ptr<TensorSource> source;
     /// Steps that others have spoken of and that have not begun here; the oldest beyond that are forgotten.
     std::size_t max_awaited = 16384;
+    /// Steps that were ended before they have begun here; the oldest beyond that are forgotten.
+    std::size_t max_refused = 1024;
   };
 
   explicit StepTable(Options options) : options_(std::move(options)) {}
@@ -102,7 +104,11 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   Status take(std::uint64_t step, const std::string& owner, const RendezvousKey& key, AnyTensor tensor, bool is_dead);
   /// Ends what waits in the step, and lets go of what was sent.
   void cancel(std::uint64_t step, const Status& why);
-  /// The same for all steps that `owner` began: it is gone.
+  /// The same, also if it begins only then.
+  void refuse(std::uint64_t step, const Status& why);
+  /// Cancels the steps that wait for a tensor of that start of a task, which may have been lost.
+  void cancel_waits_for(const std::string& task, std::uint64_t incarnation, const Status& why);
+  /// Cancels all steps that `owner` began: it is gone.
   void cancel_all_of(const std::string& owner, const Status& why);
   void cancel_all(const Status& why);
   std::size_t size() const;
@@ -134,6 +140,8 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   const Options options_;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Entry> steps_;
+  std::unordered_map<std::uint64_t, Status> refused_;
+  std::deque<std::uint64_t> refused_in_order_;  ///< oldest first; some have begun meanwhile
   std::size_t num_awaited_ = 0;
   std::deque<std::uint64_t> awaited_;  ///< oldest first; some have begun meanwhile, or are over
 };

@@ -3,6 +3,7 @@
 #include <dflow/core/device_name.hpp>
 #include <dflow/net/step_table.hpp>
 
+#include <limits>
 #include <utility>
 
 namespace dflow::net {
@@ -107,15 +108,24 @@ DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<St
 }
 
 DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::string& owner) {
-  std::shared_ptr<StepRendezvous> forgotten;
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entry_of(step, forgotten);
-  if (!entry.has_begun) --num_awaited_;
-  entry.has_begun = true;
-  entry.owner = owner;
-  ++entry.num_running;
-  StepRendezvous* const rendezvous = entry.rendezvous.get();
-  return {rendezvous, [self = shared_from_this(), keep = entry.rendezvous, step](StepRendezvous*) { self->end(step); }};
+  std::shared_ptr<StepRendezvous> begun, forgotten;
+  Status refused;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entry_of(step, forgotten);
+    if (!entry.has_begun) --num_awaited_;
+    entry.has_begun = true;
+    entry.owner = owner;
+    ++entry.num_running;
+    begun = {entry.rendezvous.get(),
+             [self = shared_from_this(), keep = entry.rendezvous, step](StepRendezvous*) { self->end(step); }};
+    if (!refused_.empty()) {
+      const auto found = refused_.find(step);
+      if (found != refused_.end()) refused = found->second;
+    }
+  }
+  if (!refused.ok()) begun->abort(std::move(refused));
+  return begun;
 }
 
 DFLOW_INLINE void StepTable::end(std::uint64_t step) {
@@ -183,6 +193,31 @@ DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   drop_if_over(step, dropped);
+}
+
+DFLOW_INLINE void StepTable::refuse(std::uint64_t step, const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = steps_.find(step);
+    if ((found == steps_.end() || !found->second.has_begun) && refused_.try_emplace(step, why).second) {
+      refused_in_order_.push_back(step);
+      if (refused_in_order_.size() > options_.max_refused) {
+        refused_.erase(refused_in_order_.front());
+        refused_in_order_.pop_front();
+      }
+    }
+  }
+  cancel(step, why);
+}
+
+DFLOW_INLINE void StepTable::cancel_waits_for(const std::string& task, std::uint64_t incarnation, const Status& why) {
+  std::vector<std::uint64_t> steps;
+  for (const Wait& wait : waits(std::numeric_limits<std::size_t>::max())) {
+    const bool is_from_there =
+        wait.key.source_incarnation() == incarnation && detail::task_of(wait.key.source_device()) == task;
+    if (is_from_there && (steps.empty() || steps.back() != wait.step)) steps.push_back(wait.step);
+  }
+  for (const std::uint64_t step : steps) cancel(step, why);
 }
 
 DFLOW_INLINE void StepTable::cancel_all_of(const std::string& owner, const Status& why) {

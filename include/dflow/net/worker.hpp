@@ -51,6 +51,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   bool handle(const TaskIdentity& client, Incoming& request, Responder& respond);
   /// Forgets the client's sessions and ends its steps.
   void forget_client(const TaskIdentity& client, const Status& why);
+  /// Ends the steps that wait here for tensors of that task, which may have been lost on the way.
+  void lose_tensors_of(const TaskIdentity& peer, const Status& why);
   /// Ends all steps; none begins any more.
   void stop(const Status& why);
   /// What there is now: sessions, runs and what is waited for.

@@ -144,9 +144,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   using Opened = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
   /// Makes the handshake; `done` is called once, with the connection or why there is none: what `Handshake` says;
-  /// DeadlineExceeded; Unavailable.
-  static void open(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
-                   std::shared_ptr<Handler> handler, Opened done);
+  /// DeadlineExceeded; Unavailable. What is returned may be closed before that.
+  static std::shared_ptr<Connection> open(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
+                                          std::shared_ptr<Handler> handler, Opened done);
 
   Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options, std::shared_ptr<Handler> handler,
              Opened done);
@@ -162,11 +162,15 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void close(const Status& why);
 
   bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
+  /// The other side has said who it is; whether that is so its proof shows.
+  bool is_introduced() const noexcept { return has_hello_.load(std::memory_order_acquire); }
   /// Is cancelled when the connection has ended, with the status that calls end with, after them.
   CancellationToken end() const { return end_.token(); }
   /// Precondition of these: it has been open.
   const TaskIdentity& peer() const noexcept { return handshake_.peer().self; }
   Channel channel() const noexcept { return channel_; }
+  /// Of this side.
+  Role role() const noexcept { return handshake_.peer().role == Role::connector ? Role::acceptor : Role::connector; }
 
  private:
   friend class Responder;

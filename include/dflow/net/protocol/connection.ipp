@@ -11,10 +11,13 @@ namespace dflow::net {
 
 // ---- beginning and end ----
 
-DFLOW_INLINE void Connection::open(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,
-                                   std::shared_ptr<Handler> handler, Opened done) {
-  std::make_shared<Connection>(std::move(stream), role, std::move(options), std::move(handler), std::move(done))
-      ->start();
+DFLOW_INLINE std::shared_ptr<Connection> Connection::open(std::unique_ptr<Stream> stream, Role role,
+                                                          ConnectionOptions options, std::shared_ptr<Handler> handler,
+                                                          Opened done) {
+  auto connection =
+      std::make_shared<Connection>(std::move(stream), role, std::move(options), std::move(handler), std::move(done));
+  connection->start();
+  return connection;
 }
 
 DFLOW_INLINE Connection::Connection(std::unique_ptr<Stream> stream, Role role, ConnectionOptions options,

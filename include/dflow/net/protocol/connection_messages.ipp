@@ -129,7 +129,8 @@ DFLOW_INLINE void Connection::deliver_request(std::uint64_t request, std::uint16
 }
 
 DFLOW_INLINE void Connection::deliver_post(std::uint16_t method, std::string body) {
-  if (handler_ != nullptr) handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
+  if (!is_open() || handler_ == nullptr) return;
+  handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
 }
 
 DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_view payload) {

@@ -1,0 +1,80 @@
+// Tensors that one task has sent to another unasked, over a connection that was lost before they were read.
+#include <dflow/net/step_table.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+#include "simulated_tasks.hpp"
+
+#include <chrono>
+
+namespace df = dflow;
+using namespace std::chrono_literals;
+using df::testing::SimulatedTasks;
+using df::testing::StepEnd;
+
+namespace {
+
+/// What "a0" computes "b0" reads; the session is of "chief0".
+struct TwoParts {
+  TwoParts() {
+    x = df::placeholder<float>(graph, {});
+    const auto there = [&](const std::string& device, const df::Output<float>& value) {
+      const auto on = graph.device(device);
+      return value + 1.0f;
+    };
+    result = there("/job:b/task:0", there("/job:a/task:0", x));
+  }
+  df::Graph graph;
+  df::Output<float> x, result;
+};
+
+/// Without a deadline: what is lost must be noticed.
+void ends_as_lost(SimulatedTasks& tasks, const StepEnd& end) {
+  REQUIRE(tasks.simulation.run_until([&] { return end.has_come(); }, tasks.simulation.after(30s)));
+  const df::Status& status = end.status->value();
+  INFO(status.to_string());
+  CHECK(status.code() == df::Code::unavailable);
+  CHECK((mentions(status, "/job:a/replica:0/task:0") || mentions(status, "/job:b/replica:0/task:0")));
+}
+
+}  // namespace
+
+TEST_CASE("a step ends when what one task has pushed to another, which waits, is lost between them", "[net]") {
+  SimulatedTasks tasks({"a0", "b0", "chief0"});
+  const TwoParts parts;
+  const auto session = tasks.session(parts.graph, "chief0");
+  for (int round = 0; round < 3; ++round) {
+    CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+    tasks.network.block("a0", "b0");
+    StepEnd end;
+    session->run_async({{parts.x, df::Tensor<float>(1.0f)}}, parts.result, end.callback());
+    tasks.simulation.run_for(500ms);
+    CHECK_FALSE(end.has_come());  // the tensor is under way
+    tasks.network.reset("a0", "b0");
+    ends_as_lost(tasks, end);
+    tasks.network.heal();
+    tasks.simulation.run_for(1s);
+  }
+  CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+}
+
+TEST_CASE("a step ends also where the task that the lost tensor was for begins its part only then", "[net]") {
+  SimulatedTasks tasks({"a0", "b0", "chief0"});
+  const TwoParts parts;
+  const auto session = tasks.session(parts.graph, "chief0");
+  for (int round = 0; round < 3; ++round) {
+    CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+    tasks.network.block("a0", "b0");
+    tasks.network.block("chief0", "b0");
+    StepEnd end;
+    session->run_async({{parts.x, df::Tensor<float>(1.0f)}}, parts.result, end.callback());
+    tasks.simulation.run_for(500ms);
+    tasks.network.reset("a0", "b0");
+    tasks.network.unblock("a0", "b0");
+    tasks.simulation.run_for(1s);
+    CHECK_FALSE(end.has_come());
+    tasks.network.unblock("chief0", "b0");
+    ends_as_lost(tasks, end);
+  }
+  CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+}
