@@ -96,7 +96,6 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
     if (o.transport == nullptr && is_task) detail::check_exposure(cluster);
-    if (o.transport == nullptr) o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock});
     if (!is_task) {
       task = str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
     } else if (!cluster.has_task()) {
@@ -108,6 +107,9 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       o.log = [name = task](std::string_view line) {
         std::fprintf(stderr, "%s: %.*s\n", name.c_str(), static_cast<int>(line.size()), line.data());
       };
+    }
+    if (o.transport == nullptr) {
+      o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
     }
     if (is_task) make_devices();
     make_peers();

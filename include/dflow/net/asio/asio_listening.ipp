@@ -24,8 +24,8 @@
 
 namespace dflow::net::detail {
 
-/// Takes connections from the system when somebody accepts one. Those of TLS it takes earlier, as many as may wait, and
-/// lets them show who they are side by side, so that a slow one holds up no other.
+/// Takes connections from the system when somebody accepts one. Those of TLS it takes earlier, and lets them show who
+/// they are side by side, so that a slow one holds up no other.
 class AsioListening final : public std::enable_shared_from_this<AsioListening> {
  public:
   AsioListening(std::shared_ptr<AsioTransport::Shared> shared, AsioAddress address, OwnedFd fd, UnixFile file)
@@ -99,11 +99,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
   /// Whether one more connection is wanted.
   bool has_room() const noexcept {
     if (!is_tls()) return static_cast<bool>(acceptor_);
-#if defined(DFLOW_HAS_OPENSSL)
-    return ready_.size() + handshakes_.size() < static_cast<std::size_t>(shared_->options.max_waiting);
-#else
-    return false;
-#endif
+    return ready_.size() < static_cast<std::size_t>(shared_->options.max_waiting);
   }
 
   void wait() {
@@ -179,6 +175,10 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
 #if defined(DFLOW_HAS_OPENSSL)
     auto tls = std::make_shared<AsioTlsConnection>(loop, std::move(peer), std::move(socket), *shared_->tls);
     handshakes_.push_back(tls);
+    if (handshakes_.size() > static_cast<std::size_t>(shared_->options.max_waiting)) {
+      handshakes_.front()->close();
+      handshakes_.pop_front();
+    }
     try {
       const TimerId timer =
           shared_->options.clock->schedule_after(shared_->options.handshake_timeout, [weak = std::weak_ptr(tls)] {
@@ -201,6 +201,13 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
 #if defined(DFLOW_HAS_OPENSSL)
   void end_handshake(const std::shared_ptr<AsioTlsConnection>& tls, const asio::error_code& error) noexcept {
     Completion dropped;
+    if (error && shared_->options.log) {
+      try {
+        shared_->options.log(
+            str_cat("no connection with ", tls->peer(), ": ", refused_by_tls(tls->socket(), error).to_string()));
+      } catch (...) {  // no memory to say it with
+      }
+    }
     const std::lock_guard lock(mutex_);
     handshakes_.remove(tls);
     try {

@@ -6,13 +6,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace dflow::net {
 
-/// Who this process is to others, and whom it believes: files in PEM. TLS 1.2 at least.
+/// Who this process is to others, and whom it believes: files in PEM. TLS 1.2 at least; keys and signatures of 112 bits
+/// at least, so no RSA under 2048 bits and no SHA-1. Revocation is not looked up: certificates are to be short-lived.
 struct TlsOptions {
   /// Its certificate, followed by those that lead to a trusted one. Listening needs it.
   std::string certificate_chain_file = {};
@@ -34,12 +37,15 @@ struct AsioTransportOptions {
   /// Of the system's buffers of a connection; 0 leaves them to the system.
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
-  /// Connections to a listener that nobody has accepted yet.
+  /// Connections to a listener that nobody has accepted yet; and of TLS those that have not shown yet who they are: one
+  /// more ends the oldest of these.
   int max_waiting = 128;
   /// How long the other side of a TLS connection may take to show who it is to a listener.
   Duration handshake_timeout = std::chrono::seconds(10);
   /// Without it a tls address is FailedPrecondition.
   std::optional<TlsOptions> tls = std::nullopt;
+  /// Gets a line for each that a TLS listener has turned away, from a thread of the transport.
+  std::function<void(std::string_view)> log = nullptr;
 };
 
 /// Connections between processes, through the system's sockets, with threads of its own. An address is one of
