@@ -10,47 +10,11 @@ a random while. The test loss at the end must be the one of the run without kill
 import argparse
 import random
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from pathlib import Path
 
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
-
-
-class Task:
-    """One task of the cluster, through all its lives."""
-
-    def __init__(self, command, log):
-        self.command, self.log, self.lines = command, log, []
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.reader = threading.Thread(target=self.read, args=(self.process,))
-        self.reader.start()
-
-    def read(self, process):
-        for line in process.stdout:
-            self.lines.append(line.rstrip())
-            self.log.append(f"{self.command[-2]} {self.command[-1]}: {line.rstrip()[-200:]}")
-
-    def end(self, signal_number):
-        self.process.send_signal(signal_number)
-        self.process.wait()
-        self.reader.join()
-
-    def has_ended(self):
-        return self.process.poll() is not None
+from cluster_tasks import Task, free_ports
 
 
 def train(args, kills, chance, log):
