@@ -296,6 +296,54 @@ TEST_CASE("a graph is imported into another one under a prefix, joined by an inp
   }
 }
 
+TEST_CASE("a graph that is imported as it grows becomes the one that it is", "[import]") {
+  Graph graph({.seed = 4}), copy({.seed = 4});
+  std::size_t known = 0;
+  const auto follow = [&] {
+    const GraphDef grown = to_graph_def(*graph.store(), known);
+    CHECK(grown.nodes.size() == graph.num_nodes() - known);
+    CHECK(import_graph_into(copy, grown, standard_op_table(), {.goes_on = true}).size() == grown.nodes.size());
+    known = graph.num_nodes();
+    CHECK(to_graph_def(*copy.store(), 0).nodes == to_graph_def(*graph.store(), 0).nodes);
+  };
+  const auto x = constant(graph, Tensor<float>({2}, {1, 2}));
+  const Operation first = no_op(graph);
+  follow();
+  follow();  // by nothing
+  const auto y = [&] {
+    const auto after = graph.control_dependencies({first});
+    const auto beside = graph.colocate_with(x);
+    return x + x;
+  }();
+  follow();
+  static_cast<void>(concat<float>({x, y, x}, 0));
+  follow();
+  CHECK(to_graph_def(*graph.store(), graph.num_nodes() + 1).nodes.empty());
+}
+
+TEST_CASE("what a graph has already cannot come again, and what it has not is missed", "[import]") {
+  Graph graph;
+  static_cast<void>(constant(graph, 1.0f, {.name = "x"}));
+  const auto error = [&](const std::string& name, const std::string& input, const std::string& beside) {
+    GraphDef def;
+    def.nodes.emplace_back();
+    def.nodes[0].name = name;
+    def.nodes[0].op = "Neg";
+    def.nodes[0].inputs = {input};
+    def.nodes[0].colocated_with = beside;
+    return status_of([&] { import_graph_into(graph, def, standard_op_table(), {.goes_on = true}); });
+  };
+  CHECK(mentions(error("x", "x", ""), "the graph has a node 'x' already"));
+  CHECK(mentions(error("y", "z", ""), "'z'"));
+  CHECK(mentions(error("y", "x:1", ""), "does not exist"));
+  CHECK(mentions(error("y", "^z", ""), "'z'"));
+  CHECK(mentions(error("y", "x", "z"), "'z'"));
+  CHECK(error("y", "y", "").code() == Code::invalid_argument);  // a cycle
+  CHECK(graph.num_nodes() == 1);
+  CHECK(error("y", "x", "x").ok());
+  CHECK(graph.num_nodes() == 2);
+}
+
 TEST_CASE("imported nodes stand in the scopes around the import", "[import]") {
   Graph graph;
   const auto first = no_op(graph, {.name = "first"});

@@ -12,6 +12,7 @@
 
 namespace dflow {
 
+class GraphStore;
 struct StepGraph;
 
 /// One node as it stands in a file or goes to a peer: everything by name, nothing checked.
@@ -56,6 +57,8 @@ struct GraphDef {
 ///
 /// Thread safety: the graph may grow meanwhile; what is new then may be missing.
 GraphDef to_graph_def(const Graph& graph);
+/// The nodes from number `first` on, without collections: what the graph has grown by (`ImportOptions::goes_on`).
+GraphDef to_graph_def(const GraphStore& graph, std::size_t first);
 
 /// The part of a step that one device runs, as data: what goes to the task that the device belongs to.
 struct StepGraphDef {

@@ -68,12 +68,20 @@ class GraphDefBuilder {
  public:
   explicit GraphDefBuilder(const GraphStore& graph) : graph_(graph) {}
 
-  GraphDef build() {
+  GraphDef build_nodes(const GraphStore::Nodes& nodes, std::size_t first) {
     GraphDef def;
-    const GraphStore::Nodes nodes = graph_.nodes();
     def.seed = graph_.options().seed;
-    def.nodes.reserve(nodes.size());
-    for (const NodeId id : nodes.indices()) def.nodes.push_back(build_node(nodes[id]));
+    first = std::min(first, nodes.size());
+    def.nodes.reserve(nodes.size() - first);
+    for (const NodeId id : IndexRange<NodeId>(NodeId(first), NodeId(nodes.size()))) {
+      def.nodes.push_back(build_node(nodes[id]));
+    }
+    return def;
+  }
+
+  GraphDef build() {
+    const GraphStore::Nodes nodes = graph_.nodes();
+    GraphDef def = build_nodes(nodes, 0);
     for (const auto& [name, ids] : graph_.collections()) {
       std::vector<std::string>& members = def.collections.emplace_back(name, std::vector<std::string>()).second;
       for (const NodeId id : ids) {
@@ -103,6 +111,10 @@ class GraphDefBuilder {
 }  // namespace detail
 
 DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) { return detail::GraphDefBuilder(*graph.store()).build(); }
+
+DFLOW_INLINE GraphDef to_graph_def(const GraphStore& graph, std::size_t first) {
+  return detail::GraphDefBuilder(graph).build_nodes(graph.nodes(), first);
+}
 
 DFLOW_INLINE StepGraphDef to_step_graph_def(const StepGraph& part) {
   if (!part.feeds.empty() || !part.fetches.empty()) {

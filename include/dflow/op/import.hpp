@@ -19,6 +19,9 @@ struct ImportOptions {
   /// The def is part of a step (`to_step_graph_def`): names of its nodes may be several legal names joined by " + ", as
   /// passes make them, and longer than others.
   bool is_part_of_step = false;
+  /// The def goes on where the graph ends (`to_graph_def(graph, first)`): what its nodes refer to, for inputs and
+  /// colocation, may be the graph's, and a node of a name that the graph has is an error.
+  bool goes_on = false;
   /// Bounds on what a GraphDef may ask for.
   std::size_t max_nodes = GraphDef::max_nodes;
   /// Outputs of all nodes together, beyond one per output of an op's signature: some ops have as many as an attribute

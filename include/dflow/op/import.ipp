@@ -125,7 +125,17 @@ class GraphImporter {
         throw_error(at(node, error.status()));
       }
       if (!index_of_.emplace(node.name, i).second) fail(node, str_cat("two nodes are named '", node.name, "'"));
+      if (is_in_graph(node.name)) fail(node, str_cat("the graph has a node '", node.name, "' already"));
     }
+  }
+
+  /// Of the nodes that the def goes on from.
+  bool is_in_graph(std::string_view name) const { return options_.goes_on && graph_.has_name(name); }
+
+  /// Of one that has been built, or was there.
+  NodeId built(std::string_view name) const {
+    const auto found = index_of_.find(name);
+    return found != index_of_.end() ? built_[found->second] : graph_.find(name);
   }
 
   Index index_of(const NodeDef& node, std::string_view name, std::string_view role) const {
@@ -142,11 +152,12 @@ class GraphImporter {
       if (!edge) fail(node, str_cat("'", input, "' is no edge: 'node', 'node:1' or '^node' is"));
       if (const auto mapped = mapped_.find(*edge); mapped != mapped_.end()) {
         mapped->second.is_used = true;
-      } else {
+      } else if (!is_in_graph(edge->node)) {
         visit(index_of(node, edge->node, edge->is_control ? "control input" : "input"));
       }
     }
-    if (!node.colocated_with.empty()) visit(index_of(node, node.colocated_with, "the node to colocate with,"));
+    if (node.colocated_with.empty() || is_in_graph(node.colocated_with)) return;
+    visit(index_of(node, node.colocated_with, "the node to colocate with,"));
   }
 
   /// Successors of all nodes in one list, and how many predecessors each node waits for.
@@ -297,7 +308,7 @@ class GraphImporter {
   GraphStore::Scope scope_of(const NodeDef& node) const {
     GraphStore::Scope scope = outer_;
     if (!node.colocated_with.empty()) {
-      scope.colocate(built_[index_of(node, node.colocated_with, "the node")]);
+      scope.colocate(built(node.colocated_with));
       scope.device = node.device.empty() ? std::string() : DeviceName::parse(node.device).to_string();
     } else if (!node.device.empty()) {
       const DeviceName device = DeviceName::parse(node.device);
@@ -310,7 +321,7 @@ class GraphImporter {
   void add_input(const EdgeName& edge, std::vector<AnyOutput>& inputs, GraphStore::Scope& scope) const {
     const auto mapped = mapped_.find(edge);
     const bool is_mapped = mapped != mapped_.end();
-    const NodeId source = is_mapped ? mapped->second.edge.node_id() : built_[index_of_.find(edge.node)->second];
+    const NodeId source = is_mapped ? mapped->second.edge.node_id() : built(edge.node);
     if (edge.is_control) return scope.control_inputs.push_back(source);
     const Endpoint endpoint = is_mapped ? mapped->second.edge.endpoint() : Endpoint{source, edge.index};
     const std::size_t num_outputs = graph_.node(source).outputs.size();
