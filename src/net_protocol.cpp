@@ -1,3 +1,4 @@
+#include <dflow/net/master/master_messages.ipp>
 #include <dflow/net/messages.ipp>
 #include <dflow/net/protocol/clock_offset.ipp>
 #include <dflow/net/protocol/connection.ipp>

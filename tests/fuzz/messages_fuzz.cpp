@@ -1,10 +1,12 @@
 // Reads bytes as each message that tasks send each other; what is read must come back as it is.
 #include <dflow/base/status.hpp>
+#include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/messages.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,7 +43,7 @@ void read_message(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 12) {
+  switch (data[0] % 19) {
     case 0:
       return read_message<net::DeviceList>(bytes), 0;
     case 1:
@@ -72,6 +74,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         net::write_status(out, status);
         ByteReader again(once);
         require(net::read_status(again) == status);
+      });
+      return 0;
+    case 12:
+      return read_message<net::CreateSession>(bytes), 0;
+    case 13:
+      return read_message<net::SessionVersion>(bytes), 0;
+    case 14:
+      return read_message<net::RunSession>(bytes), 0;
+    case 15:
+      return read_message<net::RunSessionReply>(bytes), 0;
+    case 16:
+      return read_message<net::NameList>(bytes), 0;
+    case 17:
+      return read_message<net::ResetCluster>(bytes), 0;
+    case 18:
+      // What describes a tensor, and its elements behind it.
+      try_to([&] {
+        ByteReader in(bytes);
+        const net::PayloadTensor described = net::PayloadTensor::read(in);
+        std::span<const std::byte> payload = in.bytes(in.remaining());
+        const auto [again, elements] = net::to_payload({net::take_from_payload(described, payload)});
+        require(again[0].head == described.head && elements.size() <= described.bytes);
       });
       return 0;
     default:

@@ -82,6 +82,49 @@ class WireTest(unittest.TestCase):
         client.call(dflow.CLOSE, dflow.share_name(1, 0))
         client.close()
 
+    def test_master_keeps_a_session(self):
+        client = self.connect()
+        self.assertEqual([device[0] for device in client.list_cluster_devices()], [client.server + "/device:CPU:0"])
+        session, version = client.create_session([
+            dflow.node("x", "Placeholder", types=[("dtype", dflow.FLOAT32)], attrs=[("shape", dflow.shape_value([-1, 2]))]),
+            dflow.node("w", "Const", types=[("dtype", dflow.FLOAT32)],
+                       attrs=[("value", dflow.tensor_value(dflow.FLOAT32, [2, 3], [1, 2, 3, 4, 5, 6]))]),
+            dflow.node("y", "MatMul", ["x", "w"]),
+            dflow.node("words", "Const", types=[("dtype", dflow.STRING)],
+                       attrs=[("value", dflow.tensor_value(dflow.STRING, [2], ["a", "bc"]))]),
+        ])  # fmt: skip
+        self.assertEqual(version, 0)
+        x = ("x", dflow.FLOAT32, [1, 2], [1.0, 10.0])
+        results, nodes = client.run_session(session, [x], ["y", "words", "x"])
+        self.assertEqual(results[0], (dflow.FLOAT32, [1, 3], [41.0, 52.0, 63.0]))
+        self.assertEqual(results[1], (dflow.STRING, [2], [b"a", b"bc"]))
+        self.assertEqual(results[2], (dflow.FLOAT32, [1, 2], [1.0, 10.0]))
+        self.assertEqual(nodes, [])
+        # Through a window of 64 KiB, both ways.
+        rows = 30000
+        large = ("x", dflow.FLOAT32, [rows, 2], [float(i % 7) for i in range(2 * rows)])
+        ((_, shape, values),), nodes = client.run_session(session, [large], ["y"], trace=True)
+        self.assertEqual((shape, values[:3]), ([rows, 3], [4.0, 5.0, 6.0]))
+        self.assertIn("y", " ".join(nodes))
+        z = [dflow.node("z", "Neg", ["y"], [("T", dflow.FLOAT32)])]
+        with self.assertRaisesRegex(dflow.DflowError, "ABORTED.*version"):
+            client.extend_session(session, 1, z)
+        self.assertEqual(client.extend_session(session, 0, z), (session, 1))
+        results, _ = client.run_session(session, [x], ["z"], ["y"])
+        self.assertEqual(results, [(dflow.FLOAT32, [1, 3], [-41.0, -52.0, -63.0])])
+        with self.assertRaisesRegex(dflow.DflowError, "INVALID_ARGUMENT.*NoSuchOp") as caught:
+            client.extend_session(session, 1, [dflow.node("n", "NoSuchOp")])
+        self.assertEqual((caught.exception.node, caught.exception.task), ("n", client.server))
+        with self.assertRaisesRegex(dflow.DflowError, "NOT_FOUND"):
+            client.run_session(session, [x], ["nothing"])
+        with self.assertRaisesRegex(dflow.DflowError, "INVALID_ARGUMENT"):
+            client.run_session(session, [("x", dflow.FLOAT32, [2], [1.0, 2.0])], ["y"])
+        client.reset_cluster(["a container"], ["/job:ps"])
+        client.end_session(session)
+        with self.assertRaisesRegex(dflow.DflowError, "NOT_FOUND: there is no session"):
+            client.run_session(session, [x], ["z"])
+        client.close()
+
     def test_large_request_goes_in_chunks(self):
         client = self.connect()
         device = client.list_devices()[0][0]

@@ -9,6 +9,7 @@ import struct
 HELLO, PROOF, REQUEST, REPLY, CANCEL, CHUNK, CREDIT, PING, PONG, GOODBYE = range(1, 11)
 OF_REPLY, IS_ERROR, IS_POST = 1, 2, 4
 LIST_DEVICES, REGISTER, FORGET, CLOSE, RUN, CANCEL_STEP, RECEIVE, PUSH = range(1, 9)
+CREATE_SESSION, EXTEND_SESSION, RUN_SESSION, END_SESSION, LIST_CLUSTER_DEVICES, RESET_CLUSTER, RESET_TASK = range(10, 17)
 CODES = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED "
     "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
@@ -77,6 +78,10 @@ def string(text):
 
 def listed(items):
     return varint(len(items)) + b"".join(items)
+
+
+def names(texts):
+    return listed([string(text) for text in texts])
 
 
 def elements_of(dtype, values):
@@ -189,6 +194,18 @@ def read_head(reader):
         return None
     dtype, rank = reader.number("B"), reader.number("B")
     return dtype, [reader.varint() for _ in range(rank)]
+
+
+def read_stats(reader):
+    """The names of the nodes in a RunShareReply."""
+    reader.take(24)
+    nodes = []
+    for _ in range(reader.varint()):
+        nodes.append(reader.text())
+        reader.string(), reader.string()
+        reader.take(8 + 8 + 4 + 8)
+        reader.string()
+    return nodes
 
 
 def read_elements(head, data):
@@ -349,9 +366,9 @@ class Client:
 
     # ---- what is called ----
 
-    def list_devices(self):
+    def list_devices(self, method=LIST_DEVICES, body=b""):
         """[(name, type, incarnation, memory, attributes)]"""
-        reader = Reader(self.call(LIST_DEVICES)[0])
+        reader = Reader(self.call(method, body)[0])
         devices = []
         for _ in range(reader.varint()):
             name, kind, incarnation, memory = reader.text(), reader.text(), reader.number("Q"), reader.text()
@@ -362,6 +379,50 @@ class Client:
             devices.append((name, kind, incarnation, memory, attributes))
         reader.end()
         return devices
+
+    def list_cluster_devices(self, filters=()):
+        return self.list_devices(LIST_CLUSTER_DEVICES, names(filters))
+
+    def create_session(self, nodes, filters=()):
+        """(session, version)"""
+        body = i64(0) + b"\0" + b"\0" + names(filters)
+        return self._version(self.call(CREATE_SESSION, body, graph(nodes)))
+
+    def extend_session(self, session, version, nodes):
+        return self._version(self.call(EXTEND_SESSION, u64(session) + u64(version), graph(nodes)))
+
+    @staticmethod
+    def _version(reply):
+        reader = Reader(reply[0])
+        session, version = reader.number("Q"), reader.number("Q")
+        reader.end()
+        return session, version
+
+    def run_session(self, session, feeds, fetches, targets=(), time_left_ns=0, trace=False):
+        """`feeds`: (edge, type, shape, values). Returns the fetches, (type, shape, values), and the names of nodes that ran."""
+        described, payload = [], b""
+        for edge, dtype, shape, values in feeds:
+            data = elements_of(dtype, values)
+            head = b"\0" + u8(dtype) + u8(len(shape)) + b"".join(varint(dim) for dim in shape)
+            described.append(string(edge) + head + varint(len(data)))
+            payload += data
+        body = u64(session) + i64(time_left_ns) + u8(trace) + listed(described) + names(fetches) + names(targets)
+        reply, data = self.call(RUN_SESSION, body, payload)
+        reader, elements = Reader(reply), Reader(data)
+        nodes = read_stats(reader)
+        results = []
+        for _ in range(reader.varint()):
+            head = read_head(reader)
+            results.append((*head, read_elements(head, elements.take(reader.varint()))))
+        reader.end()
+        elements.end()
+        return results, nodes
+
+    def end_session(self, session):
+        self.call(END_SESSION, share_name(session, 0))
+
+    def reset_cluster(self, containers=(), filters=()):
+        self.call(RESET_CLUSTER, names(containers) + names(filters))
 
     def register(self, session, share, device, targets, nodes):
         partition = string(device) + listed([string(target) for target in targets]) + string(graph(nodes))

@@ -16,6 +16,12 @@
 
 namespace dflow::net {
 
+namespace detail {
+/// One of the filters matches the task ("/job:ps", "/job:worker/task:0"), or there is none. Errors: InvalidArgument for
+/// a filter that is no device's name.
+bool is_wanted(const std::string& task, const std::vector<std::string>& filters);
+}  // namespace detail
+
 /// The other tasks of a cluster as one session of this process has them: the master's side. A step costs each task one
 /// small message and its reply; what the task runs of it was sent there once, and is sent again where the connection
 /// was lost in between.
@@ -32,9 +38,14 @@ class ClusterTasks final : public RemoteTasks {
     std::shared_ptr<ThreadPool> pool;  ///< waits for the tasks' answers
   };
 
-  /// Asks each of `tasks` for its devices, and waits. Errors: Unavailable when some have not answered in `timeout`,
-  /// with the list of them.
-  ClusterTasks(Options options, const std::vector<std::string>& tasks, Duration timeout);
+  using Found = UniqueFunction<void(Status, std::unique_ptr<ClusterTasks>)>;
+
+  /// Asks each of `tasks` for its devices. Errors: Unavailable when some have not answered in `timeout`, with the list
+  /// of them. `done` is called once, from any thread, and must not block.
+  static void find_async(Options options, const std::vector<std::string>& tasks, Duration timeout, Found done);
+  /// The same, and waits.
+  static std::unique_ptr<ClusterTasks> find(Options options, const std::vector<std::string>& tasks, Duration timeout);
+
   ~ClusterTasks() override;
 
   std::span<const DeviceInfo> devices() const noexcept override { return devices_; }
@@ -50,7 +61,9 @@ class ClusterTasks final : public RemoteTasks {
   };
 
  private:
-  std::shared_ptr<State> state_;
+  ClusterTasks() = default;
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
   std::vector<DeviceInfo> devices_;
 };
 

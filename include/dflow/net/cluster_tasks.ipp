@@ -13,10 +13,17 @@ namespace dflow::net {
 
 namespace detail {
 
+DFLOW_INLINE bool is_wanted(const std::string& task, const std::vector<std::string>& filters) {
+  const DeviceName name = DeviceName::parse(task);
+  bool is_one = filters.empty();
+  for (const std::string& filter : filters) is_one |= DeviceName::parse(filter).is_compatible_with(name);
+  return is_one;
+}
+
 /// The devices of many tasks, as they answer.
 struct DeviceSurvey {
   std::mutex mutex;
-  PoolEvent all_answered;
+  UniqueFunction<void()> all_answered;
   std::map<std::string, std::vector<DeviceInfo>> found;
   std::map<std::string, Status> failed;
   std::map<std::string, std::uint64_t> incarnations;
@@ -35,7 +42,19 @@ struct DeviceSurvey {
       }
       is_last = found.size() + failed.size() == num_asked;
     }
-    if (is_last) all_answered.set();
+    if (is_last) std::exchange(all_answered, nullptr)();
+  }
+
+  /// Precondition: all have answered.
+  Status outcome() const {
+    if (failed.empty()) return {};
+    std::string missing;
+    for (const auto& [task, status] : failed) {
+      const bool may_come = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+      if (!may_come) return status.with_task(task);
+      missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
+    }
+    return unavailable(str_cat(failed.size(), " of ", num_asked, " other tasks are missing: ", missing));
   }
 };
 
@@ -54,13 +73,26 @@ DFLOW_INLINE void check_device_list(const std::string& task, std::uint64_t incar
 
 }  // namespace detail
 
-DFLOW_INLINE ClusterTasks::ClusterTasks(Options options, const std::vector<std::string>& tasks, Duration timeout)
-    : state_(std::make_shared<State>()) {
-  state_->options = std::move(options);
-  const Options& o = state_->options;
+DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<std::string>& tasks, Duration timeout,
+                                           Found done) {
+  std::unique_ptr<ClusterTasks> cluster(new ClusterTasks);
+  cluster->state_->options = std::move(options);
+  if (tasks.empty()) return done({}, std::move(cluster));
+  const Options& o = cluster->state_->options;
+  const std::shared_ptr<Peers> peers = o.peers;
   const Clock::time_point deadline = o.clock->after(timeout);
   const auto survey = std::make_shared<detail::DeviceSurvey>();
   survey->num_asked = tasks.size();
+  survey->all_answered = [&found = *survey, tasks, cluster = std::move(cluster), done = std::move(done)]() mutable {
+    if (Status status = found.outcome(); !status.ok()) return done(std::move(status), nullptr);
+    cluster->state_->incarnations = found.incarnations;
+    for (const std::string& task : tasks) {
+      cluster->state_->clocks[task];
+      const std::vector<DeviceInfo>& of_task = found.found[task];
+      cluster->devices_.insert(cluster->devices_.end(), of_task.begin(), of_task.end());
+    }
+    done({}, std::move(cluster));
+  };
   for (const std::string& task : tasks) {
     const auto ask = [survey, task, deadline](Status status, const std::shared_ptr<Connection>& connection) {
       if (!status.ok()) return survey->answer(task, status, {}, 0);
@@ -79,26 +111,24 @@ DFLOW_INLINE ClusterTasks::ClusterTasks(Options options, const std::vector<std::
         survey->answer(task, replied, std::move(devices), incarnation);
       });
     };
-    o.peers->connect(task, Channel::control, ask, deadline);
+    peers->connect(task, Channel::control, ask, deadline);
   }
-  if (!tasks.empty()) o.pool->wait(survey->all_answered);
-  if (!survey->failed.empty()) {
-    std::string missing;
-    bool all_unavailable = true;
-    for (const auto& [task, status] : survey->failed) {
-      missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
-      if (status.code() != Code::unavailable && status.code() != Code::deadline_exceeded) all_unavailable = false;
-    }
-    if (!all_unavailable) throw_error(survey->failed.begin()->second.with_task(survey->failed.begin()->first));
-    throw_error(
-        unavailable(str_cat(survey->failed.size(), " of ", tasks.size(), " other tasks are missing: ", missing)));
-  }
-  state_->incarnations = survey->incarnations;
-  for (const std::string& task : tasks) state_->clocks[task];
-  for (const std::string& task : tasks) {
-    const std::vector<DeviceInfo>& of_task = survey->found[task];
-    devices_.insert(devices_.end(), of_task.begin(), of_task.end());
-  }
+}
+
+DFLOW_INLINE std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, const std::vector<std::string>& tasks,
+                                                              Duration timeout) {
+  const std::shared_ptr<ThreadPool> pool = options.pool;
+  PoolEvent is_found;
+  Status outcome;
+  std::unique_ptr<ClusterTasks> cluster;
+  find_async(std::move(options), tasks, timeout, [&](Status status, std::unique_ptr<ClusterTasks> found) {
+    outcome = std::move(status);
+    cluster = std::move(found);
+    is_found.set();
+  });
+  pool->wait(is_found);
+  throw_if_error(outcome);
+  return cluster;
 }
 
 DFLOW_INLINE ClusterTasks::~ClusterTasks() {

@@ -29,6 +29,14 @@ enum class Method : std::uint16_t {
   receive_tensor = 7,  ///< ReceiveTensor -> TensorHead, payload: the elements
   push_tensor = 8,     ///< PushTensor, without a reply
   task_status = 9,     ///< nothing -> TaskStatus; also for those who have no ops
+  // Of a task's master (net/master/master_messages.hpp), and of its containers; also for those who have no ops.
+  create_session = 10,        ///< CreateSession, payload: a graph -> SessionVersion
+  extend_session = 11,        ///< SessionVersion that it is to be, payload: a graph -> SessionVersion that it is now
+  run_session = 12,           ///< RunSession, payload: the feeds' elements -> RunSessionReply, payload: the fetches'
+  end_session = 13,           ///< ShareName, whose share is 0 -> nothing
+  list_cluster_devices = 14,  ///< NameList of filters -> DeviceList
+  reset_cluster = 15,         ///< ResetCluster -> nothing
+  reset_task = 16,            ///< NameList of containers -> nothing
 };
 
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),

@@ -10,6 +10,7 @@
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/wait_watch.hpp>
+#include <dflow/net/master/master.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/worker.hpp>
@@ -43,12 +44,17 @@ DFLOW_INLINE void check_exposure(const ClusterSpec& cluster) {
                                        "be told that it is insecure")));
 }
 
-/// What this task does for others, while it runs. The worker has the connections for its steps, so they do not keep it.
+/// What this task does for others, while it runs. Worker and master have the connections for their steps, so they do
+/// not keep them.
 class ServerService final : public Peers::Service {
  public:
-  explicit ServerService(std::weak_ptr<Worker> worker) : worker_(std::move(worker)) {}
+  ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master)
+      : worker_(std::move(worker)), master_(std::move(master)) {}
 
   void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) override {
+    if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
+      if (master->handle(client, request, respond)) return;
+    }
     if (client.op_fingerprint == 0 && static_cast<Method>(request.method) != Method::task_status) {
       respond(failed_precondition(str_cat("'", client.task, "' has no ops: it may only ask how this task is")));
       return;
@@ -59,6 +65,7 @@ class ServerService final : public Peers::Service {
     respond(unimplemented(str_cat("there is no request of number ", request.method)));
   }
   void on_gone(const TaskIdentity& client, const Status& why) override {
+    if (const std::shared_ptr<Master> master = master_.lock()) master->forget_client(client, why);
     if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget_client(client, why);
   }
   void on_lost(const TaskIdentity& peer, const Status& why) override {
@@ -67,6 +74,7 @@ class ServerService final : public Peers::Service {
 
  private:
   const std::weak_ptr<Worker> worker_;
+  const std::weak_ptr<Master> master_;  ///< of nobody, where this process is no task
 };
 
 }  // namespace detail
@@ -81,12 +89,13 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<Peers> peers;
   std::shared_ptr<StepTable> steps;
   std::shared_ptr<Worker> worker;
+  std::shared_ptr<Master> master;  ///< null in a client
   std::shared_ptr<WaitWatch> watch;
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
   std::shared_ptr<TaskCounters> counters = std::make_shared<TaskCounters>();
   std::shared_ptr<MetricsServer> metrics;
   std::shared_ptr<Listener> listener;
-  std::atomic<std::uint64_t> next_session{1};
+  std::shared_ptr<std::atomic<std::uint64_t>> next_session = std::make_shared<std::atomic<std::uint64_t>>(1);
 
   State(const ClusterSpec& spec, ServerOptions given, bool is_task) : cluster(spec), options(std::move(given)) {
     ServerOptions& o = options;
@@ -112,7 +121,15 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
     }
     if (is_task) make_devices();
-    make_peers();
+    make_peers(is_task);
+  }
+
+  std::vector<std::string> other_tasks() const {
+    std::vector<std::string> others;
+    for (const ClusterSpec::Task& other : cluster.tasks()) {
+      if (other.name != task) others.push_back(other.name);
+    }
+    return others;
   }
 
   void make_devices() {
@@ -138,7 +155,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     }
   }
 
-  void make_peers() {
+  void make_peers(bool is_task) {
     Peers::Options to;
     to.transport = options.transport;
     to.connection.self = {{}, task, options.incarnation, options.ops.ops().fingerprint()};
@@ -164,9 +181,27 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.steps = steps;
     work.counters = counters;
     worker = std::make_shared<Worker>(std::move(work));
-    peers->set_service(std::make_shared<detail::ServerService>(worker));
+    if (is_task) make_master();
+    peers->set_service(std::make_shared<detail::ServerService>(worker, master));
     watch = std::make_shared<WaitWatch>(steps, options.clock, options.slow_wait, options.log);
     watch->start();
+  }
+
+  void make_master() {
+    Master::Options keep;
+    keep.task = task;
+    keep.incarnation = options.incarnation;
+    keep.devices = devices;
+    keep.ops = options.ops;
+    keep.other_tasks = other_tasks();
+    keep.peers = peers;
+    keep.steps = steps;
+    keep.pool = options.pool;
+    keep.clock = options.clock;
+    keep.random = options.random;
+    keep.next_session = [next = next_session] { return next->fetch_add(1); };
+    keep.startup_timeout = options.startup_timeout;
+    master = std::make_shared<Master>(std::move(keep));
   }
 
   void listen() {
@@ -229,6 +264,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (listener != nullptr) listener->close();
     watch->stop();
     if (metrics != nullptr) metrics->close();
+    if (master != nullptr) master->stop(why);
     worker->stop(why);
     peers->close(why);
     const std::lock_guard lock(mutex);
@@ -252,8 +288,8 @@ namespace detail {
 class ClusterTarget final : public SessionTarget {
  public:
   ClusterTarget(std::shared_ptr<Server::State> state, std::vector<std::string> filters, bool owns)
-      : state_(std::move(state)), owns_(owns) {
-    for (const std::string& filter : filters) filters_.push_back(DeviceName::parse(filter));
+      : state_(std::move(state)), filters_(std::move(filters)), owns_(owns) {
+    for (const std::string& filter : filters_) DeviceName::parse(filter);
   }
   ~ClusterTarget() override {
     if (owns_) state_->stop();
@@ -268,27 +304,22 @@ class ClusterTarget final : public SessionTarget {
       throw_error(invalid_argument("the session has other ops than its target: give both the same `ops`"));
     }
     std::vector<std::string> tasks;
-    for (const ClusterSpec::Task& other : state_->cluster.tasks()) {
-      if (other.name == state_->task) continue;
-      const DeviceName name = DeviceName::parse(other.name);
-      const bool is_wanted =
-          filters_.empty() || std::any_of(filters_.begin(), filters_.end(),
-                                          [&](const DeviceName& filter) { return filter.is_compatible_with(name); });
-      if (is_wanted) tasks.push_back(other.name);
+    for (const std::string& other : state_->other_tasks()) {
+      if (is_wanted(other, filters_)) tasks.push_back(other);
     }
     ClusterTasks::Options options;
     options.client = state_->task;
-    options.session = state_->next_session.fetch_add(1);
+    options.session = state_->next_session->fetch_add(1);
     options.peers = state_->peers;
     options.steps = state_->steps;
     options.clock = state_->options.clock;
     options.pool = state_->options.pool;
-    return std::make_unique<ClusterTasks>(std::move(options), tasks, state_->options.startup_timeout);
+    return ClusterTasks::find(std::move(options), tasks, state_->options.startup_timeout);
   }
 
  private:
   const std::shared_ptr<Server::State> state_;
-  std::vector<DeviceName> filters_;
+  const std::vector<std::string> filters_;
   const bool owns_;
 };
 

@@ -79,8 +79,9 @@ DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, 
       take_tensor(id, from_body<PushTensor>(request.body));
       respond(Outgoing());
       return true;
+    default:
+      return false;
   }
-  return false;
 }
 
 DFLOW_INLINE void Worker::list_devices(Responder& respond) {

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <dflow/base/clock.hpp>
+#include <dflow/kernels/op_set.hpp>
+#include <dflow/net/cluster_tasks.hpp>
+#include <dflow/net/master/master_messages.hpp>
+#include <dflow/net/protocol/connection.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace dflow::net {
+
+/// The master of this task: it keeps sessions for clients that have none of their own, runs their steps on the cluster,
+/// lists its devices and resets its containers. What `Session` does in a client's process it does here, for graphs that
+/// come by name.
+///
+/// A session belongs to the client that made it, and ends with its connection; so do its steps, everywhere. The
+/// variables that they have made live as long as the devices.
+///
+/// Thread safety: safe. No function blocks; what takes long runs in the pool.
+class Master : public std::enable_shared_from_this<Master> {
+ public:
+  struct Options {
+    std::string task;
+    std::uint64_t incarnation = 0;
+    std::vector<std::shared_ptr<Device>> devices;  ///< of this task
+    OpSet ops = standard_ops;
+    std::vector<std::string> other_tasks;
+    std::shared_ptr<Peers> peers;
+    std::shared_ptr<StepTable> steps;
+    std::shared_ptr<ThreadPool> pool;  ///< imports graphs, compiles steps and calls back
+    std::shared_ptr<Clock> clock;
+    std::function<std::uint64_t()> random;
+    std::function<std::uint64_t()> next_session;  ///< numbers of sessions of this task in others
+    Duration startup_timeout = std::chrono::seconds(60);
+    // Limits on what one client may keep here: sessions, and bytes of their graphs as they came.
+    std::size_t max_sessions = 256;
+    std::uint64_t max_graph_bytes = std::uint64_t{2} << 30;
+  };
+
+  explicit Master(Options options);
+  ~Master();
+
+  /// False, and nothing is done, if the method is none of a master's. What is thrown is to be the reply.
+  bool handle(const TaskIdentity& client, Incoming& request, Responder& respond);
+  /// Forgets the client's sessions and ends their steps.
+  void forget_client(const TaskIdentity& client, const Status& why);
+  /// Ends all sessions and steps; none begins any more.
+  void stop(const Status& why);
+  std::size_t num_sessions() const;
+
+ private:
+  class Kept;
+  struct Run;
+  using ClientId = std::pair<std::string, std::uint64_t>;  ///< task and incarnation
+  using Sessions = std::unordered_map<std::uint64_t, std::shared_ptr<Kept>>;
+
+  void create_session(const ClientId& client, Incoming& request, Responder& respond);
+  void extend_session(const ClientId& client, Incoming& request, Responder& respond);
+  void run_session(const ClientId& client, Incoming& request, Responder& respond);
+  void end_session(const ClientId& client, std::uint64_t session);
+  void list_devices(const NameList& filters, Responder respond);
+  void reset_cluster(ResetCluster reset, Responder respond);
+
+  std::vector<std::string> others_that_match(const std::vector<std::string>& filters) const;
+  ClusterTasks::Options cluster_options() const;
+  /// Errors: NotFound.
+  std::shared_ptr<Kept> find(const ClientId& client, std::uint64_t session) const;
+  /// Takes it out; null if it is not there.
+  std::shared_ptr<Kept> take(const ClientId& client, std::uint64_t session);
+  /// With the mutex held: counts `bytes` more of the client's graphs. Errors: ResourceExhausted.
+  void reserve(const ClientId& client, Kept& session, std::uint64_t bytes);
+  /// Ends them, and lets go of them in the pool.
+  void drop(std::vector<std::shared_ptr<Kept>> sessions, const Status& why);
+  void start(const std::shared_ptr<Run>& run);
+
+  const Options options_;
+  mutable std::mutex mutex_;
+  Status stopped_;
+  std::map<ClientId, Sessions> sessions_;
+  std::uint64_t next_session_ = 1;
+};
+
+}  // namespace dflow::net
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/net/master/master.ipp>
+#endif

@@ -1,0 +1,434 @@
+#pragma once
+
+#include <dflow/core/device_name.hpp>
+#include <dflow/graph/graph_def_archive.hpp>
+#include <dflow/net/master/master.hpp>
+#include <dflow/net/master/reset.hpp>
+#include <dflow/op/import.hpp>
+#include <dflow/runtime/device.hpp>
+#include <dflow/session/session.hpp>
+#include <dflow/session/target.hpp>
+
+#include <algorithm>
+#include <span>
+#include <stop_token>
+
+namespace dflow::net {
+
+namespace detail {
+
+/// The cluster as the master has found it for one session.
+class FoundTarget final : public SessionTarget {
+ public:
+  FoundTarget(std::vector<std::shared_ptr<Device>> devices, std::string task, std::uint64_t incarnation,
+              std::unique_ptr<ClusterTasks> found)
+      : devices_(std::move(devices)), task_(std::move(task)), incarnation_(incarnation), found_(std::move(found)) {}
+
+  std::vector<std::shared_ptr<Device>> local_devices() const override { return devices_; }
+  std::string task() const override { return task_; }
+  std::uint64_t incarnation() const noexcept override { return incarnation_; }
+  std::unique_ptr<RemoteTasks> open(const OpTable&) override { return std::move(found_); }
+
+ private:
+  const std::vector<std::shared_ptr<Device>> devices_;
+  const std::string task_;
+  const std::uint64_t incarnation_;
+  std::unique_ptr<ClusterTasks> found_;
+};
+
+}  // namespace detail
+
+/// One step of a session.
+struct Master::Run {
+  std::shared_ptr<Kept> session;
+  std::string task;  ///< the master's
+  RunSession request;
+  std::vector<std::byte> payload;
+  Responder respond;
+  RunMetadata metadata;
+  std::stop_source stop;
+  std::mutex mutex;  ///< guards the one that follows
+  Status why;        ///< it is to stop
+  CancellationToken cancellation;
+  CancellationRegistration registration;
+
+  void end(const Status& reason) {
+    {
+      const std::lock_guard lock(mutex);
+      if (why.ok()) why = reason;
+    }
+    stop.request_stop();
+  }
+  void finish(Status status, std::vector<AnyTensor> fetched);
+};
+
+/// A session of a client's. It counts before it has been made.
+class Master::Kept {
+ public:
+  explicit Kept(std::uint64_t number) : number_(number) {}
+
+  std::uint64_t number() const noexcept { return number_; }
+
+  /// Once, before anything else. Errors: those of `import_graph` and `Session`; why it was ended.
+  void make(const GraphDef& def, SessionOptions options) {
+    graph_ = import_graph(def, options.ops.ops());
+    auto made = std::make_unique<Session>(graph_, std::move(options));
+    const std::lock_guard lock(mutex_);
+    throw_if_error(ended_);
+    session_ = std::move(made);
+  }
+
+  /// Errors: Aborted if it has another version, or somebody is extending it; those of `import_graph_into`.
+  std::uint64_t extend(const GraphDef& def, std::uint64_t expected, const OpTable& ops) {
+    {
+      const std::lock_guard lock(mutex_);
+      check_is_made();
+      if (expected != version_ || is_extending_) {
+        throw_error(aborted(str_cat("the session's graph was to be of version ", expected, ", and ",
+                                    is_extending_ ? "is being extended from version " : "is of version ", version_)));
+      }
+      is_extending_ = true;
+    }
+    Status status;
+    try {
+      static_cast<void>(import_graph_into(graph_, def, ops, {.goes_on = true}));
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    is_extending_ = false;
+    throw_if_error(status);
+    return ++version_;
+  }
+
+  /// Errors: NotFound; what is wrong with a feed; why it was ended.
+  void start(const std::shared_ptr<Run>& run) {
+    Session* session = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      check_is_made();
+      session = session_.get();
+    }
+    std::vector<Feed> feeds;
+    std::vector<AnyOutput> fetches;
+    std::vector<Operation> targets;
+    std::span<const std::byte> elements(run->payload);
+    for (const auto& [edge, tensor] : run->request.feeds) {
+      const AnyTensor value = take_from_payload(tensor, elements);
+      feeds.emplace_back(graph_.output(edge), value);
+    }
+    if (!elements.empty()) throw_error(data_loss("a step with more bytes than its feeds have"));
+    run->payload = {};
+    for (const std::string& edge : run->request.fetches) fetches.push_back(graph_.output(edge));
+    for (const std::string& target : run->request.targets) {
+      targets.push_back(graph_.find(target));
+      if (!targets.back().is_valid()) throw_error(not_found(str_cat("there is no node '", target, "'")));
+    }
+    RunOptions options;
+    if (run->request.time_left_ns > 0) options.deadline = std::chrono::nanoseconds(run->request.time_left_ns);
+    options.trace = run->request.trace;
+    options.stop = run->stop.get_token();
+    {
+      const std::lock_guard lock(mutex_);
+      throw_if_error(ended_);
+      runs_.emplace(run.get(), run);
+    }
+    session->run_async_erased(
+        options, options.trace ? &run->metadata : nullptr, feeds, fetches, targets,
+        [run](Status status, std::vector<AnyTensor> fetched) { run->finish(std::move(status), std::move(fetched)); });
+  }
+  void forget(Run* run) {
+    const std::lock_guard lock(mutex_);
+    runs_.erase(run);
+  }
+  /// Ends its steps; none begins any more.
+  void end(const Status& why) {
+    std::vector<std::shared_ptr<Run>> ending;
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_.ok()) ended_ = why;
+      for (const auto& [key, weak] : runs_) {
+        if (std::shared_ptr<Run> run = weak.lock()) ending.push_back(std::move(run));
+      }
+    }
+    for (const std::shared_ptr<Run>& run : ending) run->end(why);
+  }
+
+  std::uint64_t graph_bytes = 0;  ///< guarded by the master's mutex
+
+ private:
+  void check_is_made() const {
+    throw_if_error(ended_);
+    if (session_ == nullptr) throw_error(not_found(str_cat("there is no session ", number_)));
+  }
+
+  const std::uint64_t number_;
+  Graph graph_;
+  std::mutex mutex_;  ///< guards what follows
+  std::unique_ptr<Session> session_;
+  std::uint64_t version_ = 0;
+  bool is_extending_ = false;
+  Status ended_;
+  std::unordered_map<Run*, std::weak_ptr<Run>> runs_;
+};
+
+DFLOW_INLINE void Master::Run::finish(Status status, std::vector<AnyTensor> fetched) {
+  session->forget(this);
+  registration.try_deregister();
+  try {
+    if (const std::lock_guard lock(mutex); status.code() == Code::cancelled && !why.ok()) status = why;
+    throw_if_error(status);
+    auto [described, elements] = to_payload(std::move(fetched));
+    respond(Outgoing{to_body(RunSessionReply{std::move(metadata.stats), std::move(described)}), std::move(elements)});
+  } catch (...) {
+    respond(status_of_current_exception().with_task(task));
+  }
+}
+
+DFLOW_INLINE Master::Master(Options options) : options_(std::move(options)) {}
+DFLOW_INLINE Master::~Master() = default;
+
+DFLOW_INLINE bool Master::handle(const TaskIdentity& client, Incoming& request, Responder& respond) {
+  const ClientId id{client.task, client.incarnation};
+  switch (static_cast<Method>(request.method)) {
+    case Method::create_session:
+      create_session(id, request, respond);
+      return true;
+    case Method::extend_session:
+      extend_session(id, request, respond);
+      return true;
+    case Method::run_session:
+      run_session(id, request, respond);
+      return true;
+    case Method::end_session:
+      end_session(id, from_body<ShareName>(request.body).session);
+      respond(Outgoing());
+      return true;
+    case Method::list_cluster_devices:
+      list_devices(from_body<NameList>(request.body), std::move(respond));
+      return true;
+    case Method::reset_cluster:
+      reset_cluster(from_body<ResetCluster>(request.body), std::move(respond));
+      return true;
+    case Method::reset_task:
+      reset_devices(options_.devices, from_body<NameList>(request.body).names);
+      respond(Outgoing());
+      return true;
+    default:
+      return false;
+  }
+}
+
+// ---- sessions ----
+
+DFLOW_INLINE std::vector<std::string> Master::others_that_match(const std::vector<std::string>& filters) const {
+  std::vector<std::string> tasks;
+  for (const std::string& task : options_.other_tasks) {
+    if (detail::is_wanted(task, filters)) tasks.push_back(task);
+  }
+  return tasks;
+}
+
+DFLOW_INLINE ClusterTasks::Options Master::cluster_options() const {
+  return {options_.task, options_.next_session(), options_.peers, options_.steps, options_.clock, options_.pool};
+}
+
+DFLOW_INLINE std::shared_ptr<Master::Kept> Master::find(const ClientId& client, std::uint64_t session) const {
+  const std::lock_guard lock(mutex_);
+  throw_if_error(stopped_);
+  if (const auto of_client = sessions_.find(client); of_client != sessions_.end()) {
+    if (const auto found = of_client->second.find(session); found != of_client->second.end()) return found->second;
+  }
+  throw_error(not_found(str_cat("there is no session ", session)));
+}
+
+DFLOW_INLINE std::shared_ptr<Master::Kept> Master::take(const ClientId& client, std::uint64_t session) {
+  const std::lock_guard lock(mutex_);
+  const auto of_client = sessions_.find(client);
+  if (of_client == sessions_.end()) return nullptr;
+  const auto found = of_client->second.find(session);
+  if (found == of_client->second.end()) return nullptr;
+  std::shared_ptr<Kept> taken = std::move(found->second);
+  of_client->second.erase(found);
+  if (of_client->second.empty()) sessions_.erase(of_client);
+  return taken;
+}
+
+DFLOW_INLINE void Master::reserve(const ClientId& client, Kept& session, std::uint64_t bytes) {
+  std::uint64_t all = bytes;
+  if (const auto of_client = sessions_.find(client); of_client != sessions_.end()) {
+    for (const auto& [number, other] : of_client->second) all += other->graph_bytes;
+  }
+  if (all > options_.max_graph_bytes) {
+    throw_error(
+        resource_exhausted(str_cat("more than ", options_.max_graph_bytes, " bytes of one client's graphs")));
+  }
+  session.graph_bytes += bytes;
+}
+
+DFLOW_INLINE void Master::create_session(const ClientId& client, Incoming& request, Responder& respond) {
+  const CreateSession create = from_body<CreateSession>(request.body);
+  const std::vector<std::string> others = others_that_match(create.filters);
+  std::shared_ptr<Kept> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_error(stopped_);
+    const auto of_client = sessions_.find(client);
+    if (of_client != sessions_.end() && of_client->second.size() >= options_.max_sessions) {
+      throw_error(resource_exhausted(str_cat("more than ", options_.max_sessions, " sessions of one client")));
+    }
+    kept = std::make_shared<Kept>(next_session_++);
+    reserve(client, *kept, request.payload.size());
+    sessions_[client].emplace(kept->number(), kept);
+  }
+  Duration timeout = options_.startup_timeout;
+  if (create.time_left_ns > 0) timeout = std::min(timeout, Duration(std::chrono::nanoseconds(create.time_left_ns)));
+  auto finish = [self = shared_from_this(), client, kept, respond = std::move(respond),
+                 cancellation = request.cancellation](Status status) mutable {
+    if (status.ok() && cancellation.is_cancelled()) status = cancellation.status();
+    if (status.ok()) return respond(Outgoing{to_body(SessionVersion{kept->number(), 0}), {}});
+    self->take(client, kept->number());
+    respond(status.with_task(self->options_.task));
+  };
+  ClusterTasks::find_async(
+      cluster_options(), others, timeout,
+      [self = shared_from_this(), kept, create, payload = std::move(request.payload), finish = std::move(finish)](
+          Status status, std::unique_ptr<ClusterTasks> found) mutable {
+        if (!status.ok()) return finish(std::move(status));
+        self->options_.pool->schedule([self, kept, create, payload = std::move(payload), found = std::move(found),
+                                       finish = std::move(finish)]() mutable {
+          try {
+            const Options& o = self->options_;
+            SessionOptions options;
+            options.ops = o.ops;
+            options.target = std::make_shared<detail::FoundTarget>(o.devices, o.task, o.incarnation, std::move(found));
+            options.passes = create.passes;
+            options.soft_placement = create.soft_placement;
+            options.clock = o.clock;
+            options.callbacks = o.pool;
+            options.incarnation = o.random();
+            kept->make(from_binary(payload), std::move(options));
+            finish({});
+          } catch (...) {
+            finish(status_of_current_exception());
+          }
+        });
+      });
+}
+
+DFLOW_INLINE void Master::extend_session(const ClientId& client, Incoming& request, Responder& respond) {
+  const SessionVersion expected = from_body<SessionVersion>(request.body);
+  const std::shared_ptr<Kept> kept = find(client, expected.session);
+  const std::uint64_t bytes = request.payload.size();
+  {
+    const std::lock_guard lock(mutex_);
+    reserve(client, *kept, bytes);
+  }
+  options_.pool->schedule([self = shared_from_this(), kept, expected, bytes, payload = std::move(request.payload),
+                           respond = std::move(respond)]() mutable {
+    try {
+      const std::uint64_t version =
+          kept->extend(from_binary(payload), expected.version, self->options_.ops.ops());
+      respond(Outgoing{to_body(SessionVersion{expected.session, version}), {}});
+    } catch (...) {
+      {
+        const std::lock_guard lock(self->mutex_);
+        kept->graph_bytes -= bytes;
+      }
+      respond(status_of_current_exception().with_task(self->options_.task));
+    }
+  });
+}
+
+DFLOW_INLINE void Master::run_session(const ClientId& client, Incoming& request, Responder& respond) {
+  auto run = std::make_shared<Run>();
+  run->request = from_body<RunSession>(request.body);
+  run->session = find(client, run->request.session);
+  run->task = options_.task;
+  run->payload = std::move(request.payload);
+  run->respond = std::move(respond);
+  run->cancellation = request.cancellation;
+  options_.pool->schedule([run = std::move(run)] {
+    try {
+      run->registration = run->cancellation.on_cancel([weak = std::weak_ptr<Run>(run)](const Status& why) {
+        if (const std::shared_ptr<Run> cancelled = weak.lock()) cancelled->end(why);
+      });
+      run->session->start(run);
+    } catch (...) {
+      run->finish(status_of_current_exception(), {});
+    }
+  });
+}
+
+DFLOW_INLINE void Master::end_session(const ClientId& client, std::uint64_t session) {
+  std::vector<std::shared_ptr<Kept>> ended;
+  if (std::shared_ptr<Kept> found = take(client, session)) ended.push_back(std::move(found));
+  drop(std::move(ended), cancelled("the session was closed"));
+}
+
+DFLOW_INLINE void Master::forget_client(const TaskIdentity& client, const Status& why) {
+  std::vector<std::shared_ptr<Kept>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = sessions_.find({client.task, client.incarnation});
+    if (found == sessions_.end()) return;
+    for (auto& [number, kept] : found->second) ended.push_back(std::move(kept));
+    sessions_.erase(found);
+  }
+  drop(std::move(ended), why);
+}
+
+DFLOW_INLINE void Master::stop(const Status& why) {
+  std::vector<std::shared_ptr<Kept>> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopped_.ok()) return;
+    stopped_ = why;
+    for (auto& [client, of_client] : sessions_) {
+      for (auto& [number, kept] : of_client) ended.push_back(std::move(kept));
+    }
+    sessions_.clear();
+  }
+  drop(std::move(ended), why);
+}
+
+DFLOW_INLINE void Master::drop(std::vector<std::shared_ptr<Kept>> sessions, const Status& why) {
+  if (sessions.empty()) return;
+  for (const std::shared_ptr<Kept>& kept : sessions) kept->end(why);
+  options_.pool->schedule([sessions = std::move(sessions)]() mutable { sessions.clear(); });
+}
+
+DFLOW_INLINE std::size_t Master::num_sessions() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [client, of_client] : sessions_) count += of_client.size();
+  return count;
+}
+
+// ---- the cluster ----
+
+DFLOW_INLINE void Master::list_devices(const NameList& filters, Responder respond) {
+  ClusterTasks::find_async(
+      cluster_options(), others_that_match(filters.names), options_.startup_timeout,
+      [self = shared_from_this(), respond = std::move(respond)](Status status,
+                                                                const std::unique_ptr<ClusterTasks>& found) mutable {
+        if (!status.ok()) return respond(status.with_task(self->options_.task));
+        DeviceList list;
+        for (const std::shared_ptr<Device>& device : self->options_.devices) list.devices.push_back(device->info());
+        list.devices.insert(list.devices.end(), found->devices().begin(), found->devices().end());
+        respond(Outgoing{to_body(list), {}});
+      });
+}
+
+DFLOW_INLINE void Master::reset_cluster(ResetCluster reset, Responder respond) {
+  const std::vector<std::string> others = others_that_match(reset.filters.names);
+  if (detail::is_wanted(options_.task, reset.filters.names)) reset_devices(options_.devices, reset.containers.names);
+  reset_tasks(*options_.peers, others, std::move(reset.containers.names),
+              options_.clock->after(options_.startup_timeout),
+              [respond = std::move(respond), task = options_.task](Status status) mutable {
+                if (!status.ok()) return respond(status.with_task(task));
+                respond(Outgoing());
+              });
+}
+
+}  // namespace dflow::net

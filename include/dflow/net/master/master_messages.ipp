@@ -1,0 +1,189 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/net/master/master_messages.hpp>
+
+#include <cstring>
+#include <memory>
+
+namespace dflow::net {
+
+namespace detail {
+
+/// The passes that may be switched off, in the order of the bits that say so.
+inline constexpr bool PassOptions::* switchable_passes[] = {&PassOptions::constant_folding,
+                                                            &PassOptions::common_subexpressions, &PassOptions::fusion,
+                                                            &PassOptions::buffer_reuse};
+
+DFLOW_INLINE void write_names(ByteWriter& out, const std::vector<std::string>& names) {
+  out.count(names.size());
+  for (const std::string& name : names) out.string(name);
+}
+
+DFLOW_INLINE std::vector<std::string> read_names(ByteReader& in) {
+  std::vector<std::string> names;
+  for (std::size_t i = in.count(1); i > 0; --i) names.emplace_back(in.string());
+  return names;
+}
+
+/// The bytes of the elements if the type says how many they are, else the least that there can be.
+DFLOW_INLINE std::uint64_t element_bytes(const TensorHead& head) {
+  const std::uint64_t each = head.dtype == DType::string ? 1 : size_of(head.dtype);
+  std::uint64_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::uint64_t>(head.shape.num_elements()), each, &bytes)) {
+    throw_error(data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string())));
+  }
+  return bytes;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void CreateSession::write(ByteWriter& out) const {
+  out.i64(time_left_ns);
+  out.boolean(soft_placement);
+  std::uint8_t off = 0, bit = 1;
+  for (const auto pass : detail::switchable_passes) {
+    if (!(passes.*pass)) off |= bit;
+    bit = static_cast<std::uint8_t>(bit << 1);
+  }
+  out.u8(off);
+  detail::write_names(out, filters);
+}
+
+DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
+  CreateSession create;
+  create.time_left_ns = in.i64();
+  create.soft_placement = in.boolean();
+  std::uint8_t off = in.u8();
+  for (const auto pass : detail::switchable_passes) {
+    create.passes.*pass = (off & 1) == 0;
+    off = static_cast<std::uint8_t>(off >> 1);
+  }
+  if (off != 0) throw_error(data_loss("a pass to be switched off that there is not"));
+  create.filters = detail::read_names(in);
+  return create;
+}
+
+DFLOW_INLINE void SessionVersion::write(ByteWriter& out) const {
+  out.u64(session);
+  out.u64(version);
+}
+
+DFLOW_INLINE SessionVersion SessionVersion::read(ByteReader& in) {
+  SessionVersion version;
+  version.session = in.u64();
+  version.version = in.u64();
+  return version;
+}
+
+DFLOW_INLINE void PayloadTensor::write(ByteWriter& out) const {
+  head.write(out);
+  out.varint(bytes);
+}
+
+DFLOW_INLINE PayloadTensor PayloadTensor::read(ByteReader& in) {
+  PayloadTensor tensor;
+  tensor.head = TensorHead::read(in);
+  if (tensor.head.is_dead) throw_error(data_loss("a dead tensor where a live one must be"));
+  tensor.bytes = in.varint();
+  const std::uint64_t least = detail::element_bytes(tensor.head);
+  if (tensor.bytes == least || (tensor.head.dtype == DType::string && tensor.bytes > least && least != 0)) return tensor;
+  throw_error(data_loss(str_cat("a tensor ", name(tensor.head.dtype), tensor.head.shape.to_string(), " of ",
+                                tensor.bytes, " bytes")));
+}
+
+DFLOW_INLINE void RunSession::write(ByteWriter& out) const {
+  out.u64(session);
+  out.i64(time_left_ns);
+  out.boolean(trace);
+  out.count(feeds.size());
+  for (const auto& [edge, tensor] : feeds) {
+    out.string(edge);
+    tensor.write(out);
+  }
+  detail::write_names(out, fetches);
+  detail::write_names(out, targets);
+}
+
+DFLOW_INLINE RunSession RunSession::read(ByteReader& in) {
+  RunSession run;
+  run.session = in.u64();
+  run.time_left_ns = in.i64();
+  run.trace = in.boolean();
+  for (std::size_t i = in.count(5); i > 0; --i) {
+    std::string edge(in.string());
+    run.feeds.emplace_back(std::move(edge), PayloadTensor::read(in));
+  }
+  run.fetches = detail::read_names(in);
+  run.targets = detail::read_names(in);
+  return run;
+}
+
+DFLOW_INLINE void RunSessionReply::write(ByteWriter& out) const {
+  RunShareReply{stats}.write(out);
+  out.count(fetches.size());
+  for (const PayloadTensor& tensor : fetches) tensor.write(out);
+}
+
+DFLOW_INLINE RunSessionReply RunSessionReply::read(ByteReader& in) {
+  RunSessionReply reply;
+  reply.stats = RunShareReply::read(in).stats;
+  for (std::size_t i = in.count(4); i > 0; --i) reply.fetches.push_back(PayloadTensor::read(in));
+  return reply;
+}
+
+DFLOW_INLINE void NameList::write(ByteWriter& out) const { detail::write_names(out, names); }
+DFLOW_INLINE NameList NameList::read(ByteReader& in) { return {detail::read_names(in)}; }
+
+DFLOW_INLINE void ResetCluster::write(ByteWriter& out) const {
+  containers.write(out);
+  filters.write(out);
+}
+
+DFLOW_INLINE ResetCluster ResetCluster::read(ByteReader& in) {
+  ResetCluster reset;
+  reset.containers = NameList::read(in);
+  reset.filters = NameList::read(in);
+  return reset;
+}
+
+DFLOW_INLINE std::pair<std::vector<PayloadTensor>, Payload> to_payload(std::vector<AnyTensor> tensors) {
+  struct Owner {
+    std::vector<AnyTensor> tensors;
+    std::vector<std::string> strings;
+  };
+  const auto owner = std::make_shared<Owner>();
+  owner->strings.reserve(tensors.size());  // what is referred to does not move
+  std::vector<PayloadTensor> described;
+  Payload payload;
+  for (AnyTensor& tensor : tensors) {
+    detail::check_travels(tensor);
+    std::span<const std::byte> elements;
+    if (tensor.dtype() == DType::string) {
+      elements = detail::as_byte_span(owner->strings.emplace_back(encode_strings(tensor)));
+    } else {
+      elements = {static_cast<const std::byte*>(tensor.raw_data()), tensor.bytes()};
+    }
+    described.push_back({{false, tensor.dtype(), tensor.shape()}, elements.size()});
+    if (!elements.empty()) payload.parts.push_back(elements);
+  }
+  owner->tensors = std::move(tensors);
+  payload.owner = owner;
+  return {std::move(described), std::move(payload)};
+}
+
+DFLOW_INLINE AnyTensor take_from_payload(const PayloadTensor& described, std::span<const std::byte>& payload) {
+  if (described.bytes > payload.size()) throw_error(data_loss("a tensor whose elements are not all there"));
+  const std::span<const std::byte> elements = payload.first(static_cast<std::size_t>(described.bytes));
+  payload = payload.subspan(elements.size());
+  AnyTensor tensor(described.head.dtype, described.head.shape);
+  if (tensor.dtype() == DType::string) {
+    decode_strings({reinterpret_cast<const char*>(elements.data()), elements.size()}, tensor);
+    return tensor;
+  }
+  if (!elements.empty()) std::memcpy(tensor.raw_data(), elements.data(), elements.size());
+  check_elements(tensor);
+  return tensor;
+}
+
+}  // namespace dflow::net
