@@ -4,6 +4,7 @@
 #include <dflow/net/inspect/task_status.ipp>
 #include <dflow/net/inspect/wait_watch.ipp>
 #include <dflow/net/master/master.ipp>
+#include <dflow/net/master/remote_master.ipp>
 #include <dflow/net/master/reset.ipp>
 #include <dflow/net/peers.ipp>
 #include <dflow/net/server.ipp>

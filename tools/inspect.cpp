@@ -1,6 +1,7 @@
 // dflow-inspect: asks the tasks of a running cluster what they do and what they wait for.
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/net/inspect/inspect.hpp>
+#include <dflow/net/master/remote_master.hpp>
 
 #include <CLI/CLI.hpp>
 #include <dflow/base/status.hpp>
@@ -21,14 +22,19 @@ int main(int argc, char** argv) {
       "--cluster_file FILE, with --secret_file FILE; or by the environment.");
   bool as_json = false;
   double timeout = 5;
+  std::vector<std::string> reset;
   app.allow_extras();
   app.add_flag("--json", as_json, "print JSON");
   app.add_option("--timeout", timeout, "seconds after which a task counts as silent")->check(CLI::PositiveNumber);
+  app.add_option("--reset", reset,
+                 "drop the variables, queues and other resources in this container on all tasks, first")
+      ->allow_extra_args(false);
   CLI11_PARSE(app, argc, argv);
   try {
     const dflow::net::ClusterSpec cluster = dflow::net::ClusterSpec::from_flags(argc, argv);
     const auto limit =
         std::chrono::duration_cast<dflow::Duration>(std::chrono::duration<double>(std::min(timeout, 1e6)));
+    if (!reset.empty()) dflow::net::reset(cluster, reset, {}, {.startup_timeout = limit});
     const std::vector<dflow::net::TaskReport> reports = dflow::net::inspect(cluster, {.timeout = limit});
     std::cout << (as_json ? to_json(reports) : to_text(reports)) << std::flush;
     const bool all_answer = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.status.ok(); });

@@ -1,9 +1,11 @@
 // What docs/distributed.md shows: run without flags, the cluster is this process.
 
 #include <dflow/dflow.hpp>
+#include <dflow/net/master/remote_master.hpp>
 #include <dflow/net/server.hpp>
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 namespace df = dflow;
@@ -82,10 +84,34 @@ int train_stale(const df::net::ClusterSpec& cluster, df::net::Server& server) {
   return 0;
 }
 
+int run_at_master(const df::net::ClusterSpec& cluster) {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  auto loss = df::reduce_mean(df::square(df::dense(x, 2)));
+  const df::Tensor<float> batch({2, 3}, {1, 2, 3, 4, 5, 6});
+  // [at_master]
+  auto master = df::net::remote_master(cluster, "/job:worker/task:0");
+  df::Session session(graph, {.target = master});
+  session.run(df::initialize_variables(graph));
+  float value = session.run({{x, batch}}, loss).scalar();  // feeds go there, fetches come back
+
+  for (const df::DeviceInfo& device : master->devices()) std::puts(device.name.c_str());
+  master->reset();  // all variables and queues of the cluster are gone
+  // [at_master]
+  return value >= 0 ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const df::net::ClusterSpec alone = df::net::ClusterSpec::local();
   df::net::Server server(alone);
-  return train(argc, argv) + train_in_step(alone, server) + train_stale(alone, server);
+  const int trained = train(argc, argv) + train_in_step(alone, server) + train_stale(alone, server);
+  df::net::ClusterSpec there;
+  there.add_task("worker", 0, "127.0.0.1:0");
+  there.set_task("worker", 0);
+  df::net::Server worker(there);
+  df::net::ClusterSpec cluster;
+  cluster.add_task("worker", 0, worker.address());
+  return trained + run_at_master(cluster);
 }

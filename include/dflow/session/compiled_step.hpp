@@ -50,6 +50,7 @@ class CompiledStep {
   ThreadPool* pool = nullptr;
   std::vector<Part> parts;                           ///< of this process
   std::vector<std::shared_ptr<RemoteShare>> shares;  ///< of other tasks
+  std::shared_ptr<RemoteStep> remote;                ///< all of it, where a master in another process runs it
   std::size_t num_remote_nodes = 0;
   bool streams = false;  ///< for a partial run: feeds come while it runs
   /// If it streams: for each fetch, which feeds must be there before it can be made.

@@ -19,6 +19,7 @@ DFLOW_INLINE std::size_t CompiledStep::num_nodes() const noexcept {
 
 DFLOW_INLINE Status CompiledStep::explain(Status status) const {
   for (const std::shared_ptr<RemoteShare>& share : shares) status = share->explain(status);
+  if (remote != nullptr) status = remote->explain(status);
   return status;
 }
 
@@ -33,7 +34,8 @@ DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
     memory->steps.push_back(std::make_shared<Step>(part.plan));
     num_units += part.plan->units().size();
   }
-  if (!parts.empty() || !shares.empty()) memory->queue = std::make_shared<UnitQueue>(*pool, num_units);
+  if (!parts.empty() || !shares.empty() || remote != nullptr)
+    memory->queue = std::make_shared<UnitQueue>(*pool, num_units);
   return memory;
 }
 
@@ -100,6 +102,10 @@ DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, const F
     handle.add_part(std::make_shared<LocalPart>(*parts[p].device, memory.steps[p], memory.queue));
   }
   for (const std::shared_ptr<RemoteShare>& share : shares) handle.add_part(share->make_part());
+  if (remote == nullptr) return;
+  std::vector<AnyTensor> tensors;
+  for (std::size_t i = 0; i < fed.size(); ++i) tensors.push_back(fed[i]);
+  handle.add_part(remote->make_part(std::move(tensors), results));
 }
 
 DFLOW_INLINE void CompiledStep::collect(Memory& memory, std::span<AnyTensor> results) const {

@@ -36,12 +36,13 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   SessionOptions options;
   std::vector<std::shared_ptr<Device>> devices;  ///< of this process
   std::unique_ptr<RemoteTasks> remote;           ///< null without a target
+  std::unique_ptr<RemoteSession> at_master;      ///< null unless a master in another process keeps the session
   DeviceInfo client;
-  ThreadPool* pool = nullptr;           ///< runs the units of steps
-  Allocator* host_allocator = nullptr;  ///< of fetches that come from other memories
-  std::unique_ptr<Placement> placement;
-  std::vector<KernelTables> kernels;  ///< by device, those of this process first
-  Fusions fusions;                    ///< of `kernels`
+  ThreadPool* pool = nullptr;            ///< runs the units of steps
+  Allocator* host_allocator = nullptr;   ///< of fetches that come from other memories
+  std::unique_ptr<Placement> placement;  ///< null where the master is another's
+  std::vector<KernelTables> kernels;     ///< by device, those of this process first
+  Fusions fusions;                       ///< of `kernels`
   std::unique_ptr<PartCompiler> compiler;
   StepCache cache;
   std::mutex scratch_mutex;
@@ -101,6 +102,8 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
                  FunctionRef<void()>* check);
   std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits, bool streams);
+  std::shared_ptr<CompiledStep> make_remote_step(const FedEdges& fed, std::span<const AnyOutput> edges,
+                                                 std::span<const Operation> targets);
   static Status run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id);
   static void deliver(std::shared_ptr<AsyncRun> run) noexcept;
   void report(const Status& thrown) noexcept;

@@ -66,6 +66,7 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   client.name = here.to_string();
   client.incarnation = o.target != nullptr ? o.target->incarnation() : o.incarnation;
   if (o.target != nullptr) {
+    if (at_master != nullptr) return;
     remote = o.target->open(o.ops.ops());
     for (const DeviceInfo& device : remote->devices()) {
       infos.push_back(device);
@@ -91,8 +92,10 @@ DFLOW_INLINE std::shared_ptr<ThreadPool> make_session_pool(int num_threads) {
 DFLOW_INLINE void Session::State::take_target() {
   SessionOptions& o = options;
   if (!o.devices.empty()) throw_error(invalid_argument("a session cannot have both a target and devices of its own"));
+  at_master = o.target->open_session(*graph, o);
   o.devices = devices = o.target->local_devices();
-  if (devices.empty() && o.pool == nullptr) o.pool = detail::make_session_pool(o.num_threads);
+  if (!devices.empty() || o.pool != nullptr) return;
+  o.pool = detail::make_session_pool(at_master != nullptr ? 1 : o.num_threads);
 }
 
 DFLOW_INLINE void Session::State::make_devices() {
@@ -324,6 +327,10 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
                                                                      std::span<const AnyOutput> edges,
                                                                      std::span<const Operation> targets,
                                                                      const StepLimits& limits, bool streams) {
+  if (at_master != nullptr) {
+    if (streams) throw_error(unimplemented("a master in another process runs no step in parts"));
+    return make_remote_step(fed, edges, targets);
+  }
   auto check = [&] { check_limits(limits); };
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
@@ -360,6 +367,29 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
   step->sends = std::move(parts.sends);
   step->receives = std::move(parts.receives);
   step->known = std::move(parts.known);
+  step->settle();
+  return step;
+}
+
+/// Its parts are the master's to make: here it is names.
+DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& fed,
+                                                                            std::span<const AnyOutput> edges,
+                                                                            std::span<const Operation> targets) {
+  std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
+  RemoteSession::StepNames names;
+  for (std::size_t i = 0; i < fed.size(); ++i) names.feeds.push_back(fed[i].name());
+  for (const AnyOutput& edge : edges) {
+    names.fetches.push_back(edge.name());
+    names.fetched_types.push_back(edge.dtype());
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const NodeId id = targets[i].node_id();
+    if (!id.is_valid() || id.position() >= graph->size()) {
+      throw_error(not_found(str_cat("target ", i, ": there is no node ", id.value())));
+    }
+    names.targets.push_back(graph->node(id).name);
+  }
+  step->remote = at_master->step(*graph, std::move(names));
   step->settle();
   return step;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/any_tensor.hpp>
 #include <dflow/core/device_info.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/graph/step_graph.hpp>
@@ -14,7 +15,9 @@
 namespace dflow {
 
 class Device;
+class GraphStore;
 class OpTable;
+struct SessionOptions;
 
 /// What one device of another task runs of a step.
 struct RemotePartition {
@@ -57,8 +60,50 @@ class RemoteTasks {
   virtual std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) = 0;
 };
 
+/// A step of a session that a master in another process keeps: feeds go there, fetches come back.
+///
+/// Thread safety: safe.
+class RemoteStep {
+ public:
+  RemoteStep() = default;
+  RemoteStep(const RemoteStep&) = delete;
+  RemoteStep& operator=(const RemoteStep&) = delete;
+  virtual ~RemoteStep();
+
+  /// One run of it, as the only part of its step. `results`, one for each fetch, are set before the part is done, and
+  /// left alone after that. Whatever is wrong with the session, also that it could not be brought there, is the part's
+  /// error.
+  virtual std::shared_ptr<StepPart> make_part(std::vector<AnyTensor> feeds, std::span<AnyTensor> results) = 0;
+  /// The error with what is known of its node here: the line of the program.
+  virtual Status explain(const Status& status) const = 0;
+};
+
+/// A session that a master in another process keeps: it prunes, places and runs what is named here.
+///
+/// Thread safety: safe.
+class RemoteSession {
+ public:
+  /// What is fed, fetched and run: "node" or "node:1", and names of nodes.
+  struct StepNames {
+    std::vector<std::string> feeds;
+    std::vector<std::string> fetches;
+    std::vector<DType> fetched_types;
+    std::vector<std::string> targets;
+  };
+
+  RemoteSession() = default;
+  RemoteSession(const RemoteSession&) = delete;
+  RemoteSession& operator=(const RemoteSession&) = delete;
+  /// The master forgets the session when its steps are gone, too.
+  virtual ~RemoteSession();
+
+  /// The step on the graph as it is now; the graph may be gone later. Does not wait.
+  virtual std::shared_ptr<RemoteStep> step(const GraphStore& graph, StepNames names) = 0;
+};
+
 /// Where a session's steps run, beyond its own process: what `SessionOptions::target` takes. `net::Server::target()`
-/// gives one.
+/// gives one whose sessions are masters themselves, `net::remote_master()` one whose sessions are kept by another
+/// task's.
 ///
 /// Thread safety: safe.
 class SessionTarget {
@@ -78,6 +123,10 @@ class SessionTarget {
   /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable when they have not in time,
   /// with a list of those that are missing; InvalidArgument if they have another table of ops than `ops`.
   virtual std::unique_ptr<RemoteTasks> open(const OpTable& ops) = 0;
+  /// Instead of `open`, where a master in another process is to keep the session; null, as by default, where this
+  /// process does. Blocks until the master has the graph and has found the other tasks. Errors: as of `open`;
+  /// InvalidArgument for what the master's ops cannot make a graph of.
+  virtual std::unique_ptr<RemoteSession> open_session(const GraphStore& graph, const SessionOptions& options);
 };
 
 }  // namespace dflow

@@ -73,6 +73,19 @@ class DflowInspect(unittest.TestCase):
         after = json.loads(self.inspect_when_all_answer("--json"))["tasks"]
         self.assertNotEqual(after[1]["incarnation"], before[1]["incarnation"])
 
+    def test_containers_are_reset(self):
+        self.inspect_when_all_answer()
+        run = self.inspect("--reset", "experiment", "--reset", "another")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        run = self.inspect("--reset", "_files")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("the library's own", run.stderr)
+        self.tasks[1].kill()
+        self.tasks[1].wait(LIMIT)
+        run = self.inspect("--reset", "experiment", "--timeout", "1")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("1 of 2 tasks are missing, and were not reset: /job:ps/replica:0/task:1", run.stderr)
+
     def test_wrong_flags_are_told(self):
         run = subprocess.run([INSPECT, "--dflow_cluster", "nonsense"], capture_output=True, text=True, timeout=LIMIT,
                              check=False)  # fmt: skip
