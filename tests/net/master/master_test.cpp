@@ -58,11 +58,12 @@ class ThinClient {
       reply->payload->resize(size);
       return net::PayloadMemory{std::span(*reply->payload), reply->payload};
     };
-    peers_->call(master_, net::Channel::control, std::move(call), [promise, reply](df::Status status, std::string said) {
-      reply->status = std::move(status);
-      reply->body = std::move(said);
-      promise->set_value(*reply);
-    });
+    peers_->call(master_, net::Channel::control, std::move(call),
+                 [promise, reply](df::Status status, std::string said) {
+                   reply->status = std::move(status);
+                   reply->body = std::move(said);
+                   promise->set_value(*reply);
+                 });
     return promise->get_future();
   }
   Reply call(net::Method method, std::string body, net::Payload payload = {}) {
@@ -157,8 +158,8 @@ std::string last_of(const df::GraphDef& graph) { return graph.nodes.back().name;
 /// Waits until as many steps run in the task as `count` says.
 void await_steps(const MemoryCluster& cluster, const std::string& task, std::uint64_t count) {
   const auto counted = [&] {
-    for (const net::TaskReport& report : net::inspect(
-             cluster.spec(), {.transport = const_cast<MemoryCluster&>(cluster).options().transport})) {
+    for (const net::TaskReport& report :
+         net::inspect(cluster.spec(), {.transport = const_cast<MemoryCluster&>(cluster).options().transport})) {
       if (report.task == task && report.status.ok()) return report.said.num_steps;
     }
     return ~std::uint64_t{0};
@@ -280,8 +281,7 @@ TEST_CASE("three clients have a session each, of the same numbers of nodes, and 
   std::vector<std::unique_ptr<ThinClient>> clients;
   std::vector<std::uint64_t> sessions;
   for (int i = 0; i < 3; ++i) {
-    clients.push_back(
-        std::make_unique<ThinClient>(cluster, i, i == 0 ? worker_0 : "/job:worker/replica:0/task:1"));
+    clients.push_back(std::make_unique<ThinClient>(cluster, i, i == 0 ? worker_0 : "/job:worker/replica:0/task:1"));
     sessions.push_back(clients.back()->create(df::to_graph_def(graph)));
   }
   CHECK(clients[0]->begin_run(sessions[0], {}, {read.name()}).get().status.code() == df::Code::failed_precondition);
@@ -360,6 +360,8 @@ TEST_CASE("the devices of a cluster are listed by any task, those of its own fir
   CHECK(list({}) == std::vector<std::string>{worker_0 + "/device:CPU:0", "/job:ps/replica:0/task:0/device:CPU:0",
                                              "/job:ps/replica:0/task:1/device:CPU:0"});
   CHECK(list({"/job:ps/task:1"}).size() == 2);
+  const std::string no_filter = net::to_body(net::NameList{{"no filter"}});
+  CHECK(client.call(net::Method::list_cluster_devices, no_filter).status.code() == df::Code::invalid_argument);
 }
 
 TEST_CASE("a reset drops the resources in the containers that are named, on the tasks that match") {

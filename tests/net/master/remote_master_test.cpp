@@ -80,7 +80,8 @@ TEST_CASE("a session of a remote master is run as any other: typed, prepared, as
   CHECK(large_y.span().back() == 8);
   CHECK(large_z.span().front() == 9);
   auto step = session.prepare(df::feeds(x), df::fetches(grown, z));
-  for (int i = 0; i < 5; ++i) CHECK(std::get<0>(step(df::Tensor<float>({1}, {1.0f * i}))).scalar() == (2 * i + 1) * (2 * i + 1));
+  for (int i = 0; i < 5; ++i)
+    CHECK(std::get<0>(step(df::Tensor<float>({1}, {1.0f * i}))).scalar() == (2 * i + 1) * (2 * i + 1));
   std::promise<float> result;
   session.run_async({{x, two}}, z, [&](const df::Status& status, const df::Tensor<float>& value) {
     result.set_value(status.ok() ? value(1) : -1);
@@ -318,7 +319,8 @@ TEST_CASE("a reset leaves variables without values, and sessions as they are") {
   const df::Status status = status_of([&] { df::net::reset(cluster.spec(), {}, {}, cluster.options()); });
   CHECK(status.code() == df::Code::unavailable);
   CHECK(mentions(status, "1 of 3 tasks are missing, and were not reset: /job:ps/replica:0/task:1"));
-  df::Session first(graph, {.target = master_of(cluster, "/job:worker/task:0", {"/job:ps/task:0"}), .soft_placement = true});
+  df::Session first(graph,
+                    {.target = master_of(cluster, "/job:worker/task:0", {"/job:ps/task:0"}), .soft_placement = true});
   CHECK_FALSE(has_value(first, 0));  // whoever was reached was reset
 }
 

@@ -69,8 +69,8 @@ class Master : public std::enable_shared_from_this<Master> {
   void extend_session(const ClientId& client, Incoming& request, Responder& respond);
   void run_session(const ClientId& client, Incoming& request, Responder& respond);
   void end_session(const ClientId& client, std::uint64_t session);
-  void list_devices(const NameList& filters, Responder respond);
-  void reset_cluster(ResetCluster reset, Responder respond);
+  void list_devices(const NameList& filters, Responder& respond);
+  void reset_cluster(ResetCluster reset, Responder& respond);
 
   std::vector<std::string> others_that_match(const std::vector<std::string>& filters) const;
   ClusterTasks::Options cluster_options() const;

@@ -205,10 +205,10 @@ DFLOW_INLINE bool Master::handle(const TaskIdentity& client, Incoming& request, 
       respond(Outgoing());
       return true;
     case Method::list_cluster_devices:
-      list_devices(from_body<NameList>(request.body), std::move(respond));
+      list_devices(from_body<NameList>(request.body), respond);
       return true;
     case Method::reset_cluster:
-      reset_cluster(from_body<ResetCluster>(request.body), std::move(respond));
+      reset_cluster(from_body<ResetCluster>(request.body), respond);
       return true;
     case Method::reset_task:
       reset_devices(options_.devices, from_body<NameList>(request.body).names);
@@ -260,8 +260,7 @@ DFLOW_INLINE void Master::reserve(const ClientId& client, Kept& session, std::ui
     for (const auto& [number, other] : of_client->second) all += other->graph_bytes;
   }
   if (all > options_.max_graph_bytes) {
-    throw_error(
-        resource_exhausted(str_cat("more than ", options_.max_graph_bytes, " bytes of one client's graphs")));
+    throw_error(resource_exhausted(str_cat("more than ", options_.max_graph_bytes, " bytes of one client's graphs")));
   }
   session.graph_bytes += bytes;
 }
@@ -327,8 +326,7 @@ DFLOW_INLINE void Master::extend_session(const ClientId& client, Incoming& reque
   options_.pool->schedule([self = shared_from_this(), kept, expected, bytes, payload = std::move(request.payload),
                            respond = std::move(respond)]() mutable {
     try {
-      const std::uint64_t version =
-          kept->extend(from_binary(payload), expected.version, self->options_.ops.ops());
+      const std::uint64_t version = kept->extend(from_binary(payload), expected.version, self->options_.ops.ops());
       respond(Outgoing{to_body(SessionVersion{expected.session, version}), {}});
     } catch (...) {
       {
@@ -407,20 +405,21 @@ DFLOW_INLINE std::size_t Master::num_sessions() const {
 
 // ---- the cluster ----
 
-DFLOW_INLINE void Master::list_devices(const NameList& filters, Responder respond) {
-  ClusterTasks::find_async(
-      cluster_options(), others_that_match(filters.names), options_.startup_timeout,
-      [self = shared_from_this(), respond = std::move(respond)](Status status,
-                                                                const std::unique_ptr<ClusterTasks>& found) mutable {
-        if (!status.ok()) return respond(status.with_task(self->options_.task));
-        DeviceList list;
-        for (const std::shared_ptr<Device>& device : self->options_.devices) list.devices.push_back(device->info());
-        list.devices.insert(list.devices.end(), found->devices().begin(), found->devices().end());
-        respond(Outgoing{to_body(list), {}});
-      });
+DFLOW_INLINE void Master::list_devices(const NameList& filters, Responder& respond) {
+  const std::vector<std::string> others = others_that_match(filters.names);
+  ClusterTasks::find_async(cluster_options(), others, options_.startup_timeout,
+                           [self = shared_from_this(), respond = std::move(respond)](
+                               Status status, const std::unique_ptr<ClusterTasks>& found) mutable {
+                             if (!status.ok()) return respond(status.with_task(self->options_.task));
+                             DeviceList list;
+                             for (const std::shared_ptr<Device>& device : self->options_.devices)
+                               list.devices.push_back(device->info());
+                             list.devices.insert(list.devices.end(), found->devices().begin(), found->devices().end());
+                             respond(Outgoing{to_body(list), {}});
+                           });
 }
 
-DFLOW_INLINE void Master::reset_cluster(ResetCluster reset, Responder respond) {
+DFLOW_INLINE void Master::reset_cluster(ResetCluster reset, Responder& respond) {
   const std::vector<std::string> others = others_that_match(reset.filters.names);
   if (detail::is_wanted(options_.task, reset.filters.names)) reset_devices(options_.devices, reset.containers.names);
   reset_tasks(*options_.peers, others, std::move(reset.containers.names),

@@ -11,9 +11,9 @@ namespace dflow::net {
 namespace detail {
 
 /// The passes that may be switched off, in the order of the bits that say so.
-inline constexpr bool PassOptions::* switchable_passes[] = {&PassOptions::constant_folding,
-                                                            &PassOptions::common_subexpressions, &PassOptions::fusion,
-                                                            &PassOptions::buffer_reuse};
+inline constexpr bool PassOptions::*switchable_passes[] = {&PassOptions::constant_folding,
+                                                           &PassOptions::common_subexpressions, &PassOptions::fusion,
+                                                           &PassOptions::buffer_reuse};
 
 DFLOW_INLINE void write_names(ByteWriter& out, const std::vector<std::string>& names) {
   out.count(names.size());
@@ -87,9 +87,10 @@ DFLOW_INLINE PayloadTensor PayloadTensor::read(ByteReader& in) {
   if (tensor.head.is_dead) throw_error(data_loss("a dead tensor where a live one must be"));
   tensor.bytes = in.varint();
   const std::uint64_t least = detail::element_bytes(tensor.head);
-  if (tensor.bytes == least || (tensor.head.dtype == DType::string && tensor.bytes > least && least != 0)) return tensor;
-  throw_error(data_loss(str_cat("a tensor ", name(tensor.head.dtype), tensor.head.shape.to_string(), " of ",
-                                tensor.bytes, " bytes")));
+  if (tensor.bytes == least || (tensor.head.dtype == DType::string && tensor.bytes > least && least != 0))
+    return tensor;
+  throw_error(data_loss(
+      str_cat("a tensor ", name(tensor.head.dtype), tensor.head.shape.to_string(), " of ", tensor.bytes, " bytes")));
 }
 
 DFLOW_INLINE void RunSession::write(ByteWriter& out) const {

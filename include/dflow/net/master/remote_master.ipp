@@ -146,13 +146,14 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     if (const std::shared_ptr<Connection> open = peers.find(state_->master, Channel::control)) {
       return prepare_on(open, count, std::move(done));
     }
-    peers.connect(state_->master, Channel::control,
-                  [self = shared_from_this(), count, done = std::move(done)](
-                      Status status, std::shared_ptr<Connection> connection) mutable {
-                    if (!status.ok()) return done(std::move(status), nullptr);
-                    self->prepare_on(connection, count, std::move(done));
-                  },
-                  until);
+    peers.connect(
+        state_->master, Channel::control,
+        [self = shared_from_this(), count, done = std::move(done)](Status status,
+                                                                   std::shared_ptr<Connection> connection) mutable {
+          if (!status.ok()) return done(std::move(status), nullptr);
+          self->prepare_on(connection, count, std::move(done));
+        },
+        until);
   }
 
   /// Its number there. Precondition: it was prepared.
@@ -230,10 +231,10 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     } catch (...) {
       return finish_sending(begun, connection, end, status_of_current_exception(), {});
     }
-    connection->call(std::move(call), [self = shared_from_this(), connection, begun, end](Status status,
-                                                                                         const std::string& body) {
-      self->finish_sending(begun, connection, end, status.with_task(self->master()), body);
-    });
+    connection->call(std::move(call),
+                     [self = shared_from_this(), connection, begun, end](Status status, const std::string& body) {
+                       self->finish_sending(begun, connection, end, status.with_task(self->master()), body);
+                     });
   }
 
   std::string write_nodes(std::size_t first, std::size_t end) const {
@@ -379,8 +380,7 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
   StatusOr<PayloadMemory> place(std::string_view body, std::uint64_t size) {
     try {
       const RunSessionReply reply = from_body<RunSessionReply>(body);
-      if (reply.fetches.size() == 1 && reply.fetches[0].bytes == size &&
-          reply.fetches[0].head.dtype != DType::string) {
+      if (reply.fetches.size() == 1 && reply.fetches[0].bytes == size && reply.fetches[0].head.dtype != DType::string) {
         only_ = AnyTensor(reply.fetches[0].head.dtype, reply.fetches[0].head.shape);
         return PayloadMemory{{static_cast<std::byte*>(only_.raw_data()), static_cast<std::size_t>(size)},
                              std::make_shared<AnyTensor>(only_)};
@@ -503,10 +503,9 @@ DFLOW_INLINE std::unique_ptr<RemoteSession> RemoteMaster::open_session(const Gra
   auto session = std::make_shared<detail::SessionAtMaster>(state_, std::move(create));
   const std::size_t count = session->describe(graph);
   detail::wait_for_status(options.pool.get(), [&](auto done) {
-    session->prepare(count, state_->client.clock->after(timeout),
-                     [session, done](const Status& status, const std::shared_ptr<Connection>&) {
-                       done(session->explain(status));
-                     });
+    session->prepare(
+        count, state_->client.clock->after(timeout),
+        [session, done](const Status& status, const std::shared_ptr<Connection>&) { done(session->explain(status)); });
   });
   return std::make_unique<detail::SessionOfMaster>(std::move(session));
 }
