@@ -1,0 +1,70 @@
+// A session of a remote master over connections that are lost.
+#include <catch2/catch.hpp>
+#include <dflow/dflow.hpp>
+#include <dflow/net/master/remote_master.hpp>
+#include <dflow/net/server.hpp>
+#include <dflow/net/simulation/simulated_network.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "../../errors.hpp"
+
+namespace df = dflow;
+using namespace std::chrono_literals;
+
+TEST_CASE("a session of a remote master goes on over a new connection, with the variables that it has made") {
+  df::net::Simulation simulation(3);
+  df::net::SimulatedNetwork network(simulation);
+  df::net::ClusterSpec spec;
+  spec.add_task("ps", 0, "ps0");
+  spec.add_task("worker", 0, "worker0");
+  std::map<std::string, std::shared_ptr<df::net::SimulatedProcess>> processes;
+  const auto options_of = [&](const std::string& name) {
+    processes[name] = simulation.start(name);
+    df::net::ServerOptions options;
+    options.pool = processes[name]->pool();
+    options.clock = processes[name]->clock();
+    options.transport = network.transport(processes[name]);
+    options.random = options.draw_seed = [&] { return simulation.random(); };
+    options.log = [](std::string_view) {};
+    return options;
+  };
+  std::map<std::string, std::unique_ptr<df::net::Server>> servers;
+  for (const std::string job : {"ps", "worker"}) {
+    df::net::ClusterSpec of_task = spec;
+    of_task.set_task(job, 0);
+    servers[job] = std::make_unique<df::net::Server>(of_task, options_of(job + "0"));
+  }
+  {
+    df::Graph graph;
+    const auto on = graph.device("/job:ps/task:0");
+    df::Variable<float> w(graph, df::Tensor<float>(1.0f), {.name = "w"});
+    const auto init = df::initialize_variables(graph);
+    auto sum = w.read() + 1.0f;
+    df::SessionOptions options;
+    const df::net::ServerOptions of_client = options_of("client0");
+    options.target = df::net::remote_master(spec, "/job:worker/task:0", {}, of_client);
+    options.pool = options.callbacks = of_client.pool;
+    options.clock = of_client.clock;
+    options.incarnation = 1;
+    df::Session session(graph, options);
+    session.run(init);
+    for (int round = 0; round < 5; ++round) {
+      network.forget("client0", "worker0");
+      sum = sum + 1.0f;  // the graph grows meanwhile
+      float value = 0;
+      const auto run = [&] { return status_of([&] { value = session.run(sum).scalar(); }); };
+      df::Status status = run();
+      if (status.code() == df::Code::unavailable) status = run();
+      INFO(status.to_string());
+      CHECK(status.ok());
+      CHECK(value == static_cast<float>(3 + round));
+    }
+  }
+  servers.clear();
+  simulation.run_for(1s);
+}
