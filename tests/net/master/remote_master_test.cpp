@@ -324,6 +324,28 @@ TEST_CASE("a reset leaves variables without values, and sessions as they are") {
   CHECK_FALSE(has_value(first, 0));  // whoever was reached was reset
 }
 
+TEST_CASE("who waits in a queue that is reset is told, and others find a new one") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  const auto on = graph.device("/job:ps/task:0");
+  df::FifoQueue<float> queue(graph, {.capacity = 4, .shapes = {{}}});
+  auto put = queue.enqueue(df::constant(graph, 7.0f));
+  auto taken = queue.dequeue();
+  const auto master = master_of(cluster);
+  df::Session session(graph, {.target = master});
+  std::promise<df::Status> ended;
+  session.run_async({}, {}, taken, [&](const df::Status& status, const df::Tensor<float>&) { ended.set_value(status); });
+  auto future = ended.get_future();
+  while (future.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) master->reset();
+  const df::Status status = future.get();
+  CHECK(status.code() == df::Code::aborted);
+  CHECK(mentions(status, "was reset"));
+  CHECK(status.task() == "/job:ps/replica:0/task:0");
+  session.run(put);
+  CHECK(session.run(taken).scalar() == 7);
+  CHECK(code_of([&] { master->reset({"_files"}); }) == df::Code::invalid_argument);
+}
+
 TEST_CASE("steps that run while their variables are reset end with an error or with what they hold") {
   MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
   df::Graph graph;

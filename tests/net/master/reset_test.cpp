@@ -2,6 +2,9 @@
 
 #include <catch2/catch.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/kernels/state/token_barrier_state.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/runtime/device.hpp>
@@ -52,4 +55,46 @@ TEST_CASE("containers of devices are reset by name, or all of them but the libra
   CHECK(filled(*devices[0]) == Names{"_own", "b"});
   net::reset_devices(devices, {});
   for (const auto& device : devices) CHECK(filled(*device) == Names{"_own"});
+}
+
+TEST_CASE("who waits for what others do with a resource that is reset is told, and so is who comes later") {
+  const auto devices = two_empty_devices();
+  const auto container = devices[0]->context().resources->container("training");
+  const auto queue =
+      std::make_shared<QueueState>("q", QueueState::Kind{.dtypes = {DType::int32}, .shapes = {}, .capacity = 1});
+  const auto accumulator =
+      std::make_shared<AccumulatorState>("a", DType::float32, PartialShape{}, AccumulatorState::Kind{});
+  const auto barrier = std::make_shared<TokenBarrierState>("b", 2, 2);
+  container->insert("q", queue);
+  container->insert("a", accumulator);
+  container->insert("b", barrier);
+  barrier->open(3);
+  barrier->arrive(0, 3);
+  const auto one = [] { return QueuedElements{.components = {Tensor<int>(1)}, .is_single = true}; };
+  std::vector<Status> told;
+  const auto note = [&](Status status) { told.push_back(std::move(status)); };
+  const CancellationSource never;
+  const auto wait = [&](const CancellationToken& token) {
+    queue->dequeue_async(2, false, token, [&](Status status, std::vector<QueuedElements>) { note(std::move(status)); });
+    accumulator->take_async(1, token, [&](Status status, TakenGradients) { note(std::move(status)); });
+    barrier->wait_async(0, 3, token, [&](Status status, std::int64_t) { note(std::move(status)); });
+    barrier->collect_async(token, [&](Status status, std::vector<std::int32_t>) { note(std::move(status)); });
+  };
+  wait(never.token());
+  CHECK(told.empty());
+  net::reset_devices(devices, {});
+  REQUIRE(told.size() == 4);
+  wait({});
+  REQUIRE(told.size() == 8);
+  for (const Status& status : told) {
+    CHECK(status.code() == Code::aborted);
+    CHECK(mentions(status, "container 'training' was reset"));
+  }
+  // What does not wait goes on: there is room for one.
+  queue->enqueue_async(one(), {}, note);
+  queue->enqueue_async(one(), {}, note);
+  REQUIRE(told.size() == 10);
+  CHECK(told[8].ok());
+  CHECK(told[9].code() == Code::aborted);
+  CHECK(container->size() == 0);
 }

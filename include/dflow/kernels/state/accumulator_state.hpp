@@ -4,8 +4,8 @@
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/core/savable_resource.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/kernels/state/awaited_resource.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -37,7 +37,7 @@ struct TakenGradients {
 /// again counts once. Those without a rank are added up as they come.
 ///
 /// Thread safety: all functions may be called from any thread.
-class AccumulatorState final : public SavableResource {
+class AccumulatorState final : public AwaitedResource {
  public:
   /// Adds up gradients without a rank, the sum of the earlier ones in front: all of them or, of rows, as soon as it
   /// pays. `new_rows` counts the rows behind the first one, and is 0 after they were added. Before it throws it changes
@@ -61,6 +61,7 @@ class AccumulatorState final : public SavableResource {
   std::vector<AnyTensor> saved_state() const override;
   /// Puts these in the place of what waits.
   void restore_state(std::span<const AnyTensor> state) override;
+  void abandon(const Status& why) override;
 
   /// The tensors are nobody else's to write. `combine` runs under the accumulator's lock. If it throws, nothing was
   /// given.

@@ -68,6 +68,11 @@ DFLOW_INLINE AccumulatorState::AccumulatorState(std::string name, DType dtype, c
     : name_(std::move(name)), dtype_(dtype), shape_(shape), kind_(kind), state_(std::make_shared<State>()) {}
 DFLOW_INLINE AccumulatorState::~AccumulatorState() = default;
 
+DFLOW_INLINE void AccumulatorState::abandon(const Status& why) {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  detail::end_waiting(kept, &State::takers, why);
+}
+
 DFLOW_INLINE std::string AccumulatorState::debug_string() const {
   return str_cat(kind_.is_sparse ? "SparseConditionalAccumulator '" : "ConditionalAccumulator '", name_, "' (",
                  dflow::name(dtype_), shape_.to_string(), ")");

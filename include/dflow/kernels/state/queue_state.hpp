@@ -4,8 +4,8 @@
 #include <dflow/core/cancellation.hpp>
 #include <dflow/core/memory/allocator.hpp>
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/core/savable_resource.hpp>
 #include <dflow/core/tensor.hpp>
+#include <dflow/kernels/state/awaited_resource.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -34,7 +34,7 @@ struct QueuedElements {
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with: then what it had taken so far is back at the front, and what it had put in
 /// stays.
-class QueueState final : public SavableResource {
+class QueueState final : public AwaitedResource {
  public:
   using EnqueueDone = UniqueFunction<void(Status)>;
   using DequeueDone = UniqueFunction<void(Status, std::vector<QueuedElements>)>;
@@ -58,6 +58,7 @@ class QueueState final : public SavableResource {
   std::vector<AnyTensor> saved_state() const override;
   /// Puts that in the place of what it holds and of what calls that wait have taken; a closed one may be open then.
   void restore_state(std::span<const AnyTensor> state) override;
+  void abandon(const Status& why) override;
 
   /// Puts elements in as there is room; those of one call stay together in order, others may come between where there
   /// is not room for all. The tensors are nobody else's to write. Errors: InvalidArgument for other element types or

@@ -163,6 +163,12 @@ DFLOW_INLINE QueueState::QueueState(std::string name, Kind kind)
 }
 DFLOW_INLINE QueueState::~QueueState() = default;
 
+DFLOW_INLINE void QueueState::abandon(const Status& why) {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  detail::end_waiting(kept, &State::enqueuers, why);
+  detail::end_waiting(kept, &State::dequeuers, why);
+}
+
 DFLOW_INLINE std::string QueueState::debug_string() const {
   std::string text = str_cat("FIFOQueue '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {

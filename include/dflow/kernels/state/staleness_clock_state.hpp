@@ -2,7 +2,7 @@
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/savable_resource.hpp>
+#include <dflow/kernels/state/awaited_resource.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ namespace dflow {
 /// status that its token was cancelled with.
 /// Errors: InvalidArgument for a rank that is not in [0, replicas). Aborted for a member that is present no more:
 /// another one has joined under its rank, it was given up or has left, or another clock gave its number.
-class StalenessClockState final : public SavableResource {
+class StalenessClockState final : public AwaitedResource {
  public:
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
@@ -40,6 +40,7 @@ class StalenessClockState final : public SavableResource {
   std::vector<AnyTensor> saved_state() const override;
   /// They have left here too, if they have not been here.
   void restore_state(std::span<const AnyTensor> state) override;
+  void abandon(const Status& why) override;
 
   /// A new member of that rank, which takes the place of the one before.
   std::int64_t join(std::int64_t rank);

@@ -146,6 +146,13 @@ DFLOW_INLINE void StalenessClockState::restore_state(std::span<const AnyTensor> 
   state_->note_change(due);
 }
 
+DFLOW_INLINE void StalenessClockState::abandon(const Status& why) {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  detail::end_waiting(kept, &State::waiters, why);
+  detail::end_waiting(kept, &State::leavers, why);
+  detail::end_waiting(kept, &State::watchers, why);
+}
+
 DFLOW_INLINE void StalenessClockState::require_rank(std::int64_t rank) const {
   if (rank >= 0 && rank < replicas_) return;
   throw_error(invalid_argument(str_cat(debug_string(), ": rank ", rank, " is outside [0, ", replicas_, ")")));

@@ -2,7 +2,7 @@
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/core/savable_resource.hpp>
+#include <dflow/kernels/state/awaited_resource.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ namespace dflow {
 /// status that its token was cancelled with.
 /// Errors: InvalidArgument for a rank that is not in [0, replicas); AlreadyExists for a leader when another one has
 /// opened the barrier since.
-class TokenBarrierState final : public SavableResource {
+class TokenBarrierState final : public AwaitedResource {
  public:
   using WaitDone = UniqueFunction<void(Status, std::int64_t step)>;
   using LeaveDone = UniqueFunction<void(Status)>;
@@ -45,6 +45,7 @@ class TokenBarrierState final : public SavableResource {
   std::vector<AnyTensor> saved_state() const override;
   /// They have left here too, if they have not been here.
   void restore_state(std::span<const AnyTensor> state) override;
+  void abandon(const Status& why) override;
 
   /// `leader` leads from now on. The current step is `step`, and all arrivals are forgotten. Those who wait are told
   /// the step, so that they do it again. Who collects is told AlreadyExists. `left` have left, as far as the leader

@@ -142,6 +142,13 @@ DFLOW_INLINE TokenBarrierState::TokenBarrierState(std::string name, std::int64_t
 }
 DFLOW_INLINE TokenBarrierState::~TokenBarrierState() = default;
 
+DFLOW_INLINE void TokenBarrierState::abandon(const Status& why) {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  detail::end_waiting(kept, &State::waiters, why);
+  detail::end_waiting(kept, &State::collectors, why);
+  detail::end_waiting(kept, &State::leavers, why);
+}
+
 DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
   return str_cat("TokenBarrier '", name_, "' (", aggregate_, " of ", replicas_, ")");
 }

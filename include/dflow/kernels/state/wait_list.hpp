@@ -47,6 +47,9 @@ class WaitList {
     return last_id_;
   }
   bool has(std::uint64_t id) { return find(id) != entries_.end(); }
+  /// Ok unless all waiting has been ended.
+  const Status& ended() const noexcept { return ended_; }
+  void set_ended(const Status& why) { ended_ = why; }
   /// Nobody if somebody else has taken it.
   std::optional<Waiter> take(std::uint64_t id) {
     const auto entry = find(id);
@@ -82,6 +85,7 @@ class WaitList {
 
   Entries entries_;
   std::uint64_t last_id_ = 0;
+  Status ended_;
 };
 
 /// Lets waiter `id` of `list`, a member of `*owner`, wait until somebody takes it out or `token` is cancelled: then
@@ -91,6 +95,12 @@ template <class Owner, class Waiter>
 void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, std::unique_lock<std::mutex>& lock,
               std::uint64_t id, const CancellationToken& token) {
   Owner& state = *owner;
+  if (const Status ended = (state.*list).ended(); !ended.ok()) {
+    std::optional<Waiter> given_up = (state.*list).take(id);
+    lock.unlock();
+    if (given_up) state.give_up(*given_up, ended);
+    return;
+  }
   if (!token.can_be_cancelled() || !(state.*list).has(id)) return lock.unlock();
   // Who takes the waiter out may let go of the resource, and of `owner` with it: this keeps the state.
   const auto give_up = [kept = owner, list, id](const Status& status) {
@@ -112,6 +122,19 @@ void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list
   const bool is_kept = (state.*list).keep(id, registration);
   lock.unlock();
   if (!is_kept) static_cast<void>(registration.try_deregister());
+}
+
+/// Gives up all who wait in `list`, now and from now on, by `owner->give_up(waiter, why)` without the lock.
+template <class Owner, class Waiter>
+void end_waiting(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, const Status& why) {
+  std::vector<Waiter> ended;
+  {
+    const std::lock_guard lock(owner->mutex);
+    if (!((*owner).*list).ended().ok()) return;
+    ((*owner).*list).set_ended(why);
+    ended = ((*owner).*list).take_all();
+  }
+  for (Waiter& waiter : ended) owner->give_up(waiter, why);
 }
 
 }  // namespace dflow::detail

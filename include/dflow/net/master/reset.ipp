@@ -2,15 +2,34 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/resource.hpp>
+#include <dflow/kernels/state/awaited_resource.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/reset.hpp>
 #include <dflow/runtime/device.hpp>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
 
 namespace dflow::net {
+
+namespace detail {
+
+/// What is made meanwhile is made after the reset.
+DFLOW_INLINE void reset_container(ResourceContainers& resources, const std::string& container) {
+  const std::vector<std::string> known = resources.names();
+  if (std::find(known.begin(), known.end(), container) == known.end()) return;
+  const std::shared_ptr<ResourceContainer> found = resources.container(container);
+  for (const std::string& name : found->names()) {
+    const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(found->lookup_if_exists<Resource>(name));
+    if (!found->remove(name) || awaited == nullptr) continue;
+    awaited->abandon(
+        aborted(str_cat("container '", container, "' was reset, and with it ", awaited->debug_string())));
+  }
+}
+
+}  // namespace detail
 
 DFLOW_INLINE void reset_devices(std::span<const std::shared_ptr<Device>> devices,
                                 std::span<const std::string> containers) {
@@ -20,10 +39,10 @@ DFLOW_INLINE void reset_devices(std::span<const std::shared_ptr<Device>> devices
   }
   for (const std::shared_ptr<Device>& device : devices) {
     ResourceContainers& resources = *device->context().resources;
-    for (const std::string& container : containers) resources.reset(container);
+    for (const std::string& container : containers) detail::reset_container(resources, container);
     if (!containers.empty()) continue;
     for (const std::string& container : resources.names()) {
-      if (!is_own(container)) resources.reset(container);
+      if (!is_own(container)) detail::reset_container(resources, container);
     }
   }
 }
