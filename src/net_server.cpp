@@ -1,6 +1,7 @@
 #include <dflow/net/cluster_tasks.ipp>
 #include <dflow/net/inspect/inspect.ipp>
 #include <dflow/net/inspect/metrics.ipp>
+#include <dflow/net/inspect/task_log.ipp>
 #include <dflow/net/inspect/task_status.ipp>
 #include <dflow/net/inspect/wait_watch.ipp>
 #include <dflow/net/master/master.ipp>

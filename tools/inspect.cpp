@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -23,9 +24,16 @@ int main(int argc, char** argv) {
   bool as_json = false;
   double timeout = 5;
   std::vector<std::string> reset;
+  std::string log;
+  std::vector<std::uint64_t> steps;
   app.allow_extras();
   app.add_flag("--json", as_json, "print JSON");
   app.add_option("--timeout", timeout, "seconds after which a task counts as silent")->check(CLI::PositiveNumber);
+  auto* shows_log =
+      app.add_option("--log", log,
+                     "on, off: switch the tasks' logs of what they run, send and receive; show, clear them")
+          ->check(CLI::IsMember({"on", "off", "show", "clear"}));
+  app.add_option("--steps", steps, "to show of the logs, all else")->needs(shows_log)->delimiter(',');
   app.add_option("--reset", reset,
                  "drop the variables, queues and other resources in this container on all tasks, first")
       ->allow_extra_args(false);
@@ -35,10 +43,17 @@ int main(int argc, char** argv) {
     const auto limit =
         std::chrono::duration_cast<dflow::Duration>(std::chrono::duration<double>(std::min(timeout, 1e6)));
     if (!reset.empty()) dflow::net::reset(cluster, reset, {}, {.startup_timeout = limit});
-    const std::vector<dflow::net::TaskReport> reports = dflow::net::inspect(cluster, {.timeout = limit});
-    std::cout << (as_json ? to_json(reports) : to_text(reports)) << std::flush;
-    const bool all_answer = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.status.ok(); });
-    return all_answer ? 0 : 1;
+    const auto show = [&](const auto& reports) {
+      std::cout << (as_json ? to_json(reports) : to_text(reports)) << std::flush;
+      const bool all_answer = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.status.ok(); });
+      return all_answer ? 0 : 1;
+    };
+    if (log.empty()) return show(dflow::net::inspect(cluster, {.timeout = limit}));
+    using dflow::net::LogRequest;
+    LogRequest request{.clear = log == "clear", .fetch = log == "show", .steps = steps};
+    if (log == "on") request.turn = LogRequest::Switch::on;
+    if (log == "off") request.turn = LogRequest::Switch::off;
+    return show(dflow::net::inspect_logs(cluster, request, {.timeout = limit}));
   } catch (const dflow::Error& error) {
     std::cerr << "dflow-inspect: " << error.what() << "\n";
     return 2;

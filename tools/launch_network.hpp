@@ -69,8 +69,8 @@ inline std::int64_t bits_per_second(std::string_view text) {
   return number_with_unit(text, {{"bit", 1}, {"kbit", 1000}, {"mbit", 1'000'000}, {"gbit", 1'000'000'000}});
 }
 
-/// Joins the networks of `count` tasks, which exist and are empty, by a bridge. `network_of(task)` is a name of a task's
-/// for ip. What a task sends is delayed and slowed down where it leaves the task.
+/// Joins the networks of `count` tasks, which exist and are empty, by a bridge. `network_of(task)` is a name of a
+/// task's for ip. What a task sends is delayed and slowed down where it leaves the task.
 template <class NetworkOf>
 std::vector<NetworkCommand> plan_network(std::size_t count, const Link& link, NetworkOf network_of) {
   const std::string rights = "the right to make bridges and pairs of virtual devices (veth)";
@@ -90,16 +90,17 @@ std::vector<NetworkCommand> plan_network(std::size_t count, const Link& link, Ne
     add(task, {"ip", "link", "set", "eth0", "up"}, rights);
     const std::string rate = str_cat(link.bits_per_second, "bit");
     if (link.delay_us > 0) {
-      std::vector<std::string> argv{"tc",    "qdisc", "add",   "dev",    "eth0",
-                                    "root",  "netem", "delay", str_cat(link.delay_us, "us"),
-                                    "limit", "100000"};
+      std::vector<std::string> argv{
+          "tc",    "qdisc", "add", "dev", "eth0", "root", "netem", "delay", str_cat(link.delay_us, "us"),
+          "limit", "100000"};
       if (link.bits_per_second > 0) argv.insert(argv.end(), {"rate", rate});
       add(task, std::move(argv), "a kernel with network emulation (sch_netem), and tc");
     } else if (link.bits_per_second > 0) {
       // What may go at once: 10 ms of the rate, and never less than one large segment.
       const std::int64_t burst = std::max<std::int64_t>(link.bits_per_second / 800, 65536);
       add(task,
-          {"tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", str_cat(burst), "latency", "400ms"},
+          {"tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst", str_cat(burst), "latency",
+           "400ms"},
           "a kernel with a token bucket filter (sch_tbf), and tc");
     }
   }

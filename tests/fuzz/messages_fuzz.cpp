@@ -1,5 +1,6 @@
 // Reads bytes as each message that tasks send each other; what is read must come back as it is.
 #include <dflow/base/status.hpp>
+#include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/messages.hpp>
 
@@ -43,7 +44,7 @@ void read_message(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 19) {
+  switch (data[0] % 21) {
     case 0:
       return read_message<net::DeviceList>(bytes), 0;
     case 1:
@@ -98,6 +99,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         require(again[0].head == described.head && elements.size() <= described.bytes);
       });
       return 0;
+    case 19:
+      return read_message<net::LogRequest>(bytes), 0;
+    case 20:
+      return read_message<net::LogReply>(bytes), 0;
     default:
       try_to([&] {
         AnyTensor strings(DType::string, Shape({3}));

@@ -14,7 +14,8 @@ namespace {
 
 std::vector<std::string> planned_lines(std::size_t count, const launch::Link& link) {
   std::vector<std::string> lines;
-  for (const auto& command : launch::plan_network(count, link, [](std::size_t i) { return "net" + std::to_string(i); })) {
+  for (const auto& command :
+       launch::plan_network(count, link, [](std::size_t i) { return "net" + std::to_string(i); })) {
     CHECK_FALSE(command.needs.empty());
     lines.push_back(std::to_string(command.where) + ": " + command.text());
   }
@@ -63,7 +64,8 @@ TEST_CASE("delays and rates are numbers with units", "[tools]") {
   CHECK(launch::bits_per_second("10mbit") == 10'000'000);
   CHECK(launch::bits_per_second("1gbit") == 1'000'000'000);
   CHECK(launch::bits_per_second("8bit") == 8);
-  for (const char* text : {"", "5", "ms", "-5ms", "0ms", "5 ms", "5minutes", "9223372036854775807s", "99999999999999999999s"}) {
+  for (const char* text :
+       {"", "5", "ms", "-5ms", "0ms", "5 ms", "5minutes", "9223372036854775807s", "99999999999999999999s"}) {
     INFO(text);
     CHECK_THROWS_AS(launch::delay_us(text), Error);
   }

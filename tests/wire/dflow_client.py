@@ -198,8 +198,11 @@ def read_head(reader):
 
 def read_stats(reader):
     """The names of the nodes in a RunShareReply."""
-    reader.take(24)
+    reader.take(8 + 8)  # when the request came and was answered
     nodes = []
+    if not reader.number("B"):
+        return nodes
+    reader.take(8 + 8 + 8)
     for _ in range(reader.varint()):
         nodes.append(reader.text())
         reader.string(), reader.string()

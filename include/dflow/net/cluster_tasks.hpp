@@ -1,8 +1,10 @@
 #pragma once
 
+#include <dflow/net/messages.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/step_table.hpp>
+#include <dflow/runtime/stats_collector.hpp>
 #include <dflow/session/target.hpp>
 
 #include <atomic>
@@ -20,6 +22,10 @@ namespace detail {
 /// One of the filters matches the task ("/job:ps", "/job:worker/task:0"), or there is none. Errors: InvalidArgument for
 /// a filter that is no device's name.
 bool is_wanted(const std::string& task, const std::vector<std::string>& filters);
+/// Adds what another task says of its part of a step, if it was traced, with its times moved to the own clock, which
+/// showed `asked` and `returned` around the exchange and shows `now`.
+void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock, std::int64_t asked,
+               std::int64_t returned, std::int64_t now);
 }  // namespace detail
 
 /// The other tasks of a cluster as one session of this process has them: the master's side. A step costs each task one

@@ -20,6 +20,14 @@ DFLOW_INLINE bool is_wanted(const std::string& task, const std::vector<std::stri
   return is_one;
 }
 
+DFLOW_INLINE void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock,
+                            std::int64_t asked, std::int64_t returned, std::int64_t now) {
+  if (!reply.is_traced) return;
+  const std::int64_t offset = clock.during({asked, reply.came_ns, reply.answered_ns, returned});
+  const std::int64_t ago = wrapped_difference(now, wrapped_difference(reply.began_ns, offset));
+  to.add(reply.stats, wrapped_difference(to.now_ns(), ago));
+}
+
 /// The devices of many tasks, as they answer.
 struct DeviceSurvey {
   std::mutex mutex;
@@ -333,14 +341,10 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   Status take_reply(const std::string& body, std::int64_t asked, std::int64_t returned) {
     try {
       const RunShareReply reply = from_body<RunShareReply>(body);
-      const RoundTrip trip{asked, reply.came_ns, reply.answered_ns, returned};
       ClockOffset& clock = share_->clock_offset();
-      clock.add(trip);
+      clock.add({asked, reply.came_ns, reply.answered_ns, returned});
       const std::lock_guard lock(mutex_);  // the step lives as long as its completion is here
-      if (!reply.is_traced || !done_ || stats_ == nullptr) return {};
-      const std::int64_t began = wrapped_difference(reply.began_ns, clock.during(trip));  // by the own clock
-      const std::int64_t ago = wrapped_difference(now_ns(), began);
-      stats_->add(reply.stats, wrapped_difference(stats_->now_ns(), ago));
+      if (done_ && stats_ != nullptr) add_stats(*stats_, reply, clock, asked, returned, now_ns());
       return {};
     } catch (...) {
       return status_of_current_exception();

@@ -37,6 +37,7 @@ enum class Method : std::uint16_t {
   list_cluster_devices = 14,  ///< NameList of filters -> DeviceList
   reset_cluster = 15,         ///< ResetCluster -> nothing
   reset_task = 16,            ///< NameList of containers -> nothing
+  task_log = 17,              ///< LogRequest -> LogReply; also for those who have no ops
 };
 
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/net/transport/transport.hpp>
@@ -59,6 +60,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// Accepted connections whose handshake is under way. With one more the oldest is let go, of those that have said
     /// nothing if there are any.
     std::size_t max_handshakes = 256;
+    std::shared_ptr<TaskLog> log = nullptr;  ///< of tensors, if given
   };
   using Done = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
@@ -137,6 +139,13 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::uint64_t next_handshake_ = 1;
   std::map<std::uint64_t, std::weak_ptr<Connection>> handshakes_;  ///< of accepted connections, oldest first
 };
+
+namespace detail {
+/// Of its elements, as far as they are known without a look at them.
+inline std::uint64_t logged_bytes(const AnyTensor& tensor) {
+  return tensor.is_initialized() ? static_cast<std::uint64_t>(tensor.bytes()) : 0;
+}
+}  // namespace detail
 
 }  // namespace dflow::net
 

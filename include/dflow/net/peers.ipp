@@ -395,6 +395,20 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
                                  const RecvArgs& args, CancellationToken cancellation, Rendezvous::RecvDone done) {
   const auto received = std::make_shared<detail::ReceivedTensor>();
   received->args = args;
+  if (options_.log != nullptr && options_.log->is_on()) {
+    LogRecord record{.what = LogRecord::What::received,
+                     .step = step,
+                     .name = std::string(key.tensor_name()),
+                     .peer = task,
+                     .start_ns = options_.log->now_ns()};
+    done = [done = std::move(done), log = options_.log, record = std::move(record)](Status status, AnyTensor tensor,
+                                                                                    bool is_dead) mutable {
+      record.bytes = detail::logged_bytes(tensor);
+      record.code = status.code();
+      log->add(std::move(record));
+      done(std::move(status), std::move(tensor), is_dead);
+    };
+  }
   received->done = std::move(done);
   received->key = key.tensor_name();
   const bool is_small = args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
@@ -419,6 +433,14 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
                               const AnyTensor& tensor, bool is_dead, UniqueFunction<void(Status)> failed) {
   const auto method = static_cast<std::uint16_t>(Method::push_tensor);
   std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
+  if (options_.log != nullptr && options_.log->is_on()) {
+    options_.log->add({.what = LogRecord::What::sent,
+                       .step = step,
+                       .name = std::string(key.tensor_name()),
+                       .peer = task,
+                       .start_ns = options_.log->now_ns(),
+                       .bytes = detail::logged_bytes(tensor)});
+  }
   std::shared_ptr<Connection> open;
   {
     const std::lock_guard lock(mutex_);

@@ -55,7 +55,8 @@ class ServerService final : public Peers::Service {
     if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
       if (master->handle(client, request, respond)) return;
     }
-    if (client.op_fingerprint == 0 && static_cast<Method>(request.method) != Method::task_status) {
+    const auto method = static_cast<Method>(request.method);
+    if (client.op_fingerprint == 0 && method != Method::task_status && method != Method::task_log) {
       respond(failed_precondition(str_cat("'", client.task, "' has no ops: it may only ask how this task is")));
       return;
     }
@@ -93,6 +94,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<WaitWatch> watch;
   std::shared_ptr<Traffic> traffic = std::make_shared<Traffic>();
   std::shared_ptr<TaskCounters> counters = std::make_shared<TaskCounters>();
+  std::shared_ptr<TaskLog> log;
   std::shared_ptr<MetricsServer> metrics;
   std::shared_ptr<Listener> listener;
   std::shared_ptr<std::atomic<std::uint64_t>> next_session = std::make_shared<std::atomic<std::uint64_t>>(1);
@@ -156,6 +158,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   }
 
   void make_peers(bool is_task) {
+    log = std::make_shared<TaskLog>(options.clock);
     Peers::Options to;
     to.transport = options.transport;
     to.connection.self = {{}, task, options.incarnation, options.ops.ops().fingerprint()};
@@ -169,6 +172,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     for (const ClusterSpec::Task& other : cluster.tasks()) {
       if (other.name != task) to.addresses.emplace(other.name, other.address);
     }
+    to.log = log;
     peers = std::make_shared<Peers>(std::move(to));
     steps = std::make_shared<StepTable>(StepTable::Options{.task = task, .source = peers});
     Worker::Options work;
@@ -180,6 +184,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.clock = options.clock;
     work.steps = steps;
     work.counters = counters;
+    work.log = log;
     worker = std::make_shared<Worker>(std::move(work));
     if (is_task) make_master();
     peers->set_service(std::make_shared<detail::ServerService>(worker, master));

@@ -4,6 +4,7 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/net/inspect/metrics.hpp>
+#include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/inspect/task_status.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
@@ -38,6 +39,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
     std::shared_ptr<Clock> clock;
     std::shared_ptr<StepTable> steps;
     std::shared_ptr<TaskCounters> counters = nullptr;  ///< counts, if given
+    std::shared_ptr<TaskLog> log = nullptr;            ///< what is done for steps, if given
     // Limits on what one client may keep here.
     std::size_t max_sessions = 1024;
     std::size_t max_shares = 65536;
@@ -77,6 +79,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   /// Ends the runs that `is_meant`.
   void cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why);
   static std::string owner_of(const ClientId& client);
+  bool logs() const noexcept { return options_.log != nullptr && options_.log->is_on(); }
 
   const Options options_;
   const Clock::time_point began_;

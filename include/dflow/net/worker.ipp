@@ -75,6 +75,10 @@ DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, 
     case Method::task_status:
       respond(Outgoing{to_body(status()), {}});
       return true;
+    case Method::task_log:
+      if (options_.log == nullptr) return false;
+      respond(Outgoing{to_body(options_.log->handle(from_body<LogRequest>(request.body))), {}});
+      return true;
     case Method::push_tensor:
       take_tensor(id, from_body<PushTensor>(request.body));
       respond(Outgoing());
@@ -306,6 +310,14 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
   }
   if (options_.counters != nullptr) options_.counters->count_step(status.code());
   run->registration.try_deregister();
+  if (logs()) {
+    options_.log->add({.what = LogRecord::What::ran,
+                       .step = run->request.step,
+                       .name = str_cat(run->request.name.share),
+                       .peer = run->owner.substr(0, run->owner.find(';')),
+                       .start_ns = detail::clock_ns(run->began),
+                       .code = status.code()});
+  }
   RunShareReply reply;
   reply.came_ns = detail::clock_ns(run->began);
   if (StatsCollector* const stats = run->handle->stats()) {
@@ -424,6 +436,14 @@ DFLOW_INLINE Outgoing tensor_reply(AnyTensor tensor, bool is_dead) {
   return reply;
 }
 
+namespace detail {
+/// A tensor that was asked for, while there is a log.
+struct LoggedSend {
+  LogRecord record;
+  std::shared_ptr<TaskLog> log;
+};
+}  // namespace detail
+
 /// What is wrong with it ends the step: nobody else would hear of it.
 DFLOW_INLINE void Worker::take_tensor(const ClientId& client, const PushTensor& push) {
   const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
@@ -432,6 +452,15 @@ DFLOW_INLINE void Worker::take_tensor(const ClientId& client, const PushTensor& 
     status = invalid_argument(str_cat("'", push.tensor.key, "' is not ", client.first, "'s to send"));
   } else {
     status = options_.steps->take(push.step, owner_of(client), key, push.tensor.tensor, push.tensor.is_dead);
+  }
+  if (logs()) {
+    options_.log->add({.what = LogRecord::What::received,
+                       .step = push.step,
+                       .name = std::string(key.tensor_name()),
+                       .peer = client.first,
+                       .start_ns = options_.log->now_ns(),
+                       .bytes = detail::logged_bytes(push.tensor.tensor),
+                       .code = status.code()});
   }
   if (!status.ok()) options_.steps->cancel(push.step, status);
 }
@@ -446,8 +475,24 @@ DFLOW_INLINE void Worker::receive_tensor(const Incoming& request, Responder& res
     throw_error(aborted(str_cat(options_.task, " has been started anew: it is no longer the one that '",
                                 key.tensor_name(), "' was to come from")));
   }
+  std::unique_ptr<detail::LoggedSend> logged;
+  if (logs()) {
+    logged = std::make_unique<detail::LoggedSend>();
+    logged->log = options_.log;
+    logged->record = {.what = LogRecord::What::sent,
+                      .step = receive.step,
+                      .name = std::string(key.tensor_name()),
+                      .peer = std::string(detail::task_of(key.destination_device())),
+                      .start_ns = options_.log->now_ns()};
+  }
   options_.steps->serve(receive.step, key, request.cancellation,
-                        [respond = std::move(respond)](Status status, AnyTensor tensor, bool is_dead) mutable {
+                        [respond = std::move(respond), logged = std::move(logged)](Status status, AnyTensor tensor,
+                                                                                   bool is_dead) mutable {
+                          if (logged != nullptr) {
+                            logged->record.bytes = detail::logged_bytes(tensor);
+                            logged->record.code = status.code();
+                            logged->log->add(std::move(logged->record));
+                          }
                           if (!status.ok()) return respond(std::move(status));
                           try {
                             respond(tensor_reply(std::move(tensor), is_dead));

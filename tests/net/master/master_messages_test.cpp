@@ -65,7 +65,8 @@ TEST_CASE("messages to a master come back as they were sent") {
   CHECK(ran.feeds.at(0).second.head == run.feeds[0].second.head);
   CHECK(ran.targets == run.targets);
   net::RunSessionReply reply;
-  reply.stats.nodes.push_back({"n", "op", "/cpu:0", 4, 5, 6, 7, "[2]"});
+  reply.run.is_traced = true;
+  reply.run.stats.nodes.push_back({"n", "op", "/cpu:0", 4, 5, 6, 7, "[2]"});
   reply.fetches = {{{false, DType::string, Shape({2})}, 5}, {{false, DType::int32, Shape()}, 4}};
   CHECK(master_message(reply).fetches.at(1).bytes == 4);
 }

@@ -334,7 +334,8 @@ TEST_CASE("who waits in a queue that is reset is told, and others find a new one
   const auto master = master_of(cluster);
   df::Session session(graph, {.target = master});
   std::promise<df::Status> ended;
-  session.run_async({}, {}, taken, [&](const df::Status& status, const df::Tensor<float>&) { ended.set_value(status); });
+  session.run_async({}, {}, taken,
+                    [&](const df::Status& status, const df::Tensor<float>&) { ended.set_value(status); });
   auto future = ended.get_future();
   while (future.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) master->reset();
   const df::Status status = future.get();

@@ -86,6 +86,19 @@ class DflowInspect(unittest.TestCase):
         self.assertEqual(run.returncode, 2)
         self.assertIn("1 of 2 tasks are missing, and were not reset: /job:ps/replica:0/task:1", run.stderr)
 
+    def test_logs_are_switched_shown_and_cleared(self):
+        def states(*flags):
+            return [task["is_on"] for task in json.loads(self.inspect_when_all_answer("--json", "--log", *flags))["tasks"]]
+
+        self.assertEqual(states("show"), [False] * 2)
+        self.assertEqual(states("on"), [True] * 2)
+        self.assertEqual(states("show", "--steps", "1,2"), [True] * 2)
+        self.assertIn("task:1 at ", self.inspect_when_all_answer("--log", "show"))
+        self.assertEqual(states("clear"), [True] * 2)
+        self.assertEqual(states("off"), [False] * 2)
+        self.assertNotEqual(self.inspect("--log", "twice").returncode, 0)
+        self.assertNotEqual(self.inspect("--steps", "1").returncode, 0)
+
     def test_wrong_flags_are_told(self):
         run = subprocess.run([INSPECT, "--dflow_cluster", "nonsense"], capture_output=True, text=True, timeout=LIMIT,
                              check=False)  # fmt: skip

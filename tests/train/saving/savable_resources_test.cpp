@@ -208,9 +208,7 @@ TEST_CASE("A queue's state holds elements of every type and of any shapes, and w
 TEST_CASE("What a call that waits has taken of a queue is saved, and those who wait are served by what is restored") {
   const QueueState::Kind kind{{DType::float32}, {}, 2};
   QueueState queue("q", kind);
-  const auto put = [&](float value) {
-    queue.enqueue_async(queued({Tensor<float>(value)}), {}, [](const Status&) {});
-  };
+  const auto put = [&](float value) { queue.enqueue_async(queued({Tensor<float>(value)}), {}, [](const Status&) {}); };
   std::vector<float> taken;
   queue.dequeue_async(3, false, {}, [&](const Status&, const std::vector<QueuedElements>& parts) {
     for (const QueuedElements& part : parts) taken.push_back(part.components[0].as<float>().scalar());
@@ -256,7 +254,8 @@ TEST_CASE("An accumulator's state holds its step and the gradients that wait") {
   CHECK(taken == std::vector<float>{3, 1, 5});
   // Who waits is served.
   taken.clear();
-  again.take_async(2, {}, [&](const Status&, const TakenGradients& gradients) { taken.resize(gradients.gradients.size()); });
+  again.take_async(2, {},
+                   [&](const Status&, const TakenGradients& gradients) { taken.resize(gradients.gradients.size()); });
   again.restore_state(dense.saved_state());
   CHECK(taken.size() == 3);
 
@@ -312,12 +311,14 @@ TEST_CASE("Who has left a barrier or a clock has left the one that is restored, 
 TEST_CASE("A state that was changed anywhere is refused or restored, and allocates no more than it has") {
   QueueState queue("q", {{DType::float32, DType::string}, {PartialShape{2}, PartialShape::unknown()}, 4});
   for (int i = 0; i < 2; ++i) {
-    queue.enqueue_async(queued({Tensor<float>({2}, {1, 2}), Tensor<std::string>({1}, {"x"})}), {}, [](const Status&) {});
+    queue.enqueue_async(queued({Tensor<float>({2}, {1, 2}), Tensor<std::string>({1}, {"x"})}), {},
+                        [](const Status&) {});
   }
   AccumulatorState sparse("s", DType::float32, PartialShape{9, 2}, {.is_sparse = true});
   give(sparse, {0, 0, Tensor<std::int32_t>({2}, {8, 1}), Tensor<float>({2, 2}, {1, 2, 3, 4})});
   std::mt19937_64 random(7);
-  for (SavableResource* const resource : {static_cast<SavableResource*>(&queue), static_cast<SavableResource*>(&sparse)}) {
+  for (SavableResource* const resource :
+       {static_cast<SavableResource*>(&queue), static_cast<SavableResource*>(&sparse)}) {
     const SavedState good = resource->saved_state();
     const std::span<const std::int64_t> numbers = good[0].span<std::int64_t>();
     for (std::size_t size = 0; size <= numbers.size(); ++size) {

@@ -2,6 +2,7 @@
 
 #include <dflow/base/duration.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/inspect/task_status.hpp>
 
 #include <chrono>
@@ -11,10 +12,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-namespace dflow {
-class Clock;
-}
 
 namespace dflow::net {
 
@@ -46,11 +43,27 @@ struct TaskReport {
 /// DeadlineExceeded, Unauthenticated.
 std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options = {});
 
+/// What one task of a cluster says of its log, or why it says nothing. Times are of the clock of whoever asks, as far
+/// as one round trip tells: wrong by at most half of what that took.
+struct LogReport {
+  std::string task;
+  std::string address;
+  Status status;
+  LogReply said;  ///< empty after an error
+};
+
+/// Asks all tasks of a cluster, side by side, about their logs: what they ran, sent and received for steps. A task
+/// keeps one only while it is switched on, the last `TaskLog::max_records` things. As `inspect` else.
+std::vector<LogReport> inspect_logs(const ClusterSpec& cluster, const LogRequest& request, InspectOptions options = {});
+
 /// For people, a few lines a task.
 std::string to_text(std::span<const TaskReport> reports);
 /// For programs: {"tasks": [{"task": ..., "status": "OK", "steps": [...], ...}]}. Numbers of 64 bits that name
 /// something are strings.
 std::string to_json(std::span<const TaskReport> reports);
+/// Both of logs: for people a line a task, then a line for each record of all tasks in the order of their beginnings.
+std::string to_text(std::span<const LogReport> reports);
+std::string to_json(std::span<const LogReport> reports);
 
 }  // namespace dflow::net
 

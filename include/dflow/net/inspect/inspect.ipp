@@ -8,7 +8,9 @@
 #include <dflow/net/inspect/inspect.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/peers.hpp>
+#include <dflow/net/protocol/clock_offset.hpp>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
@@ -19,23 +21,24 @@ namespace dflow::net {
 
 namespace detail {
 
+/// What a task answers: the body of its reply, and when it was asked and answered by the own clock.
+struct InspectAnswer {
+  Status status;
+  std::string body;
+  std::int64_t asked_ns = 0;
+  std::int64_t returned_ns = 0;
+};
+
 /// Answers as they come, from any thread.
 struct InspectAnswers {
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<TaskReport> reports;
+  std::vector<InspectAnswer> answers;
   std::size_t num_left = 0;
 
-  void set(std::size_t i, Status status, std::string_view body) {
-    TaskStatus said;
-    try {
-      if (status.ok()) said = from_body<TaskStatus>(body);
-    } catch (...) {
-      status = status_of_current_exception();
-    }
+  void set(std::size_t i, InspectAnswer answer) {
     const std::lock_guard lock(mutex);
-    reports[i].status = std::move(status);
-    reports[i].said = std::move(said);
+    answers[i] = std::move(answer);
     --num_left;
     changed.notify_all();
   }
@@ -83,7 +86,11 @@ std::string json_list(const std::vector<T>& entries, WriteOne write_one) {
 
 }  // namespace detail
 
-DFLOW_INLINE std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options) {
+namespace detail {
+
+/// The answers of all tasks, in the order of the cluster's.
+DFLOW_INLINE std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Method method, const std::string& body,
+                                                InspectOptions options) {
   if (options.clock == nullptr) options.clock = std::make_shared<RealClock>();
   if (options.random == nullptr) options.random = system_seed;
   if (options.transport == nullptr) {
@@ -98,27 +105,135 @@ DFLOW_INLINE std::vector<TaskReport> inspect(const ClusterSpec& cluster, Inspect
   to.connection.random = options.random;
   to.connect_timeout = options.timeout;
   to.connection.handshake_timeout = options.timeout;
-  const auto answers = std::make_shared<detail::InspectAnswers>();
-  for (const ClusterSpec::Task& task : cluster.tasks()) {
-    to.addresses.emplace(task.name, task.address);
-    answers->reports.push_back({task.name, task.address, {}, {}});
-  }
-  answers->num_left = answers->reports.size();
+  for (const ClusterSpec::Task& task : cluster.tasks()) to.addresses.emplace(task.name, task.address);
   const auto peers = std::make_shared<Peers>(std::move(to));
-  const std::size_t num_tasks = answers->num_left;
+  const auto answers = std::make_shared<InspectAnswers>();
+  const std::size_t num_tasks = cluster.tasks().size();
+  answers->answers.resize(num_tasks);
+  answers->num_left = num_tasks;
+  const Clock::time_point deadline = options.clock->after(options.timeout);
   for (std::size_t i = 0; i < num_tasks; ++i) {
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::task_status);
-    call.deadline = options.clock->after(options.timeout);
-    peers->call(cluster.tasks()[i].name, Channel::control, std::move(call),
-                [answers, i](Status status, const std::string& body) { answers->set(i, std::move(status), body); });
+    const auto ask = [=, clock = options.clock](Status status, const std::shared_ptr<Connection>& connection) {
+      if (!status.ok()) return answers->set(i, {std::move(status), {}, 0, 0});
+      Call call;
+      call.method = static_cast<std::uint16_t>(method);
+      call.message.body = body;
+      call.deadline = deadline;
+      const std::int64_t asked_ns = clock_ns(clock->now());
+      connection->call(std::move(call), [=](Status replied, std::string said) {
+        answers->set(i, {std::move(replied), std::move(said), asked_ns, clock_ns(clock->now())});
+      });
+    };
+    peers->connect(cluster.tasks()[i].name, Channel::control, ask);
   }
   std::unique_lock lock(answers->mutex);
   answers->changed.wait(lock, [&] { return answers->num_left == 0; });
-  std::vector<TaskReport> reports = std::move(answers->reports);
+  std::vector<InspectAnswer> all = std::move(answers->answers);
   lock.unlock();
   peers->close(cancelled("all tasks have been asked"));
+  return all;
+}
+
+/// What tasks say in answers, as `Report`s.
+template <class Report, class Said, class Align>
+std::vector<Report> reports_of(const ClusterSpec& cluster, std::vector<InspectAnswer> answers, Align align) {
+  std::vector<Report> reports;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    Report& report = reports.emplace_back();
+    report.task = cluster.tasks()[i].name;
+    report.address = cluster.tasks()[i].address;
+    report.status = std::move(answers[i].status);
+    if (!report.status.ok()) continue;
+    try {
+      report.said = from_body<Said>(answers[i].body);
+      align(report.said, answers[i]);
+    } catch (...) {
+      report.status = status_of_current_exception();
+    }
+  }
   return reports;
+}
+
+/// Moves the times of a log to the clock of who has asked.
+DFLOW_INLINE void align_log(LogReply& log, const InspectAnswer& answer) {
+  const RoundTrip trip{answer.asked_ns, log.now_ns, log.now_ns, answer.returned_ns};
+  const std::int64_t offset = ClockOffset().during(trip);
+  log.now_ns = wrapped_difference(log.now_ns, offset);
+  for (LogRecord& record : log.records) {
+    record.start_ns = wrapped_difference(record.start_ns, offset);
+    record.end_ns = wrapped_difference(record.end_ns, offset);
+  }
+}
+
+DFLOW_INLINE std::string_view name_of(LogRecord::What what) noexcept {
+  if (what == LogRecord::What::ran) return "ran";
+  return what == LogRecord::What::sent ? "sent" : "received";
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options) {
+  return detail::reports_of<TaskReport, TaskStatus>(
+      cluster, detail::ask_all(cluster, Method::task_status, {}, std::move(options)),
+      [](const TaskStatus&, const detail::InspectAnswer&) {});
+}
+
+DFLOW_INLINE std::vector<LogReport> inspect_logs(const ClusterSpec& cluster, const LogRequest& request,
+                                                 InspectOptions options) {
+  return detail::reports_of<LogReport, LogReply>(
+      cluster, detail::ask_all(cluster, Method::task_log, to_body(request), std::move(options)), detail::align_log);
+}
+
+DFLOW_INLINE std::string to_text(std::span<const LogReport> reports) {
+  std::string out;
+  std::vector<std::pair<const LogRecord*, const LogReport*>> all;
+  for (const LogReport& report : reports) {
+    out += str_cat(report.task, " at ", report.address, ": ");
+    if (!report.status.ok()) {
+      out += str_cat(report.status.to_string(), "\n");
+      continue;
+    }
+    out += str_cat("the log is ", report.said.is_on ? "on" : "off",
+                   report.said.num_dropped == 0 ? std::string()
+                                                : str_cat(", ", report.said.num_dropped, " older records are lost"),
+                   "\n");
+    for (const LogRecord& record : report.said.records) all.emplace_back(&record, &report);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first->start_ns < b.first->start_ns; });
+  for (const auto& [record, report] : all) {
+    const auto micros = [&](std::int64_t ns) { return str_cat(ns / 1000, " us"); };
+    const bool is_part = record->what == LogRecord::What::ran;
+    out += str_cat("  ", micros(detail::wrapped_difference(record->start_ns, all.front().first->start_ns)), ": step ",
+                   record->step, ": ", report->task, " ", detail::name_of(record->what), is_part ? " part " : " '",
+                   record->name, is_part ? "" : "'",
+                   record->what == LogRecord::What::sent ? " to "
+                   : is_part                             ? " for "
+                                                         : " from ",
+                   record->peer, is_part ? std::string() : str_cat(", ", record->bytes, " bytes"), ", in ",
+                   micros(detail::wrapped_difference(record->end_ns, record->start_ns)),
+                   record->code == Code::ok ? std::string() : str_cat(": ", code_name(record->code)), "\n");
+  }
+  return out;
+}
+
+DFLOW_INLINE std::string to_json(std::span<const LogReport> reports) {
+  using detail::json_text;
+  const std::vector<LogReport> all(reports.begin(), reports.end());
+  const auto tasks = detail::json_list(all, [](const LogReport& report) {
+    const std::string out = str_cat("{\"task\": ", json_text(report.task), ", \"address\": ", json_text(report.address),
+                                    ", \"status\": ", json_text(code_name(report.status.code())));
+    if (!report.status.ok()) return str_cat(out, ", \"message\": ", json_text(report.status.message()), "}");
+    const auto records = detail::json_list(report.said.records, [](const LogRecord& record) {
+      return str_cat("{\"what\": ", json_text(detail::name_of(record.what)), ", \"step\": ", json_text(record.step),
+                     ", \"name\": ", json_text(record.name), ", \"peer\": ", json_text(record.peer),
+                     ", \"start_ns\": ", record.start_ns, ", \"end_ns\": ", record.end_ns,
+                     ", \"bytes\": ", record.bytes, ", \"code\": ", json_text(code_name(record.code)), "}");
+    });
+    return str_cat(out, ", \"is_on\": ", report.said.is_on ? "true" : "false",
+                   ", \"num_dropped\": ", report.said.num_dropped, ", \"records\": ", records, "}");
+  });
+  return str_cat("{\"tasks\": ", tasks, "}\n");
 }
 
 DFLOW_INLINE std::string to_text(std::span<const TaskReport> reports) {

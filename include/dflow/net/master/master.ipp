@@ -4,12 +4,14 @@
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/net/master/master.hpp>
 #include <dflow/net/master/reset.hpp>
+#include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/op/import.hpp>
 #include <dflow/runtime/device.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/session/target.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <stop_token>
 
@@ -42,6 +44,8 @@ class FoundTarget final : public SessionTarget {
 struct Master::Run {
   std::shared_ptr<Kept> session;
   std::string task;  ///< the master's
+  std::shared_ptr<Clock> clock;
+  Clock::time_point came;
   RunSession request;
   std::vector<std::byte> payload;
   Responder respond;
@@ -179,7 +183,19 @@ DFLOW_INLINE void Master::Run::finish(Status status, std::vector<AnyTensor> fetc
     if (const std::lock_guard lock(mutex); status.code() == Code::cancelled && !why.ok()) status = why;
     throw_if_error(status);
     auto [described, elements] = to_payload(std::move(fetched));
-    respond(Outgoing{to_body(RunSessionReply{std::move(metadata.stats), std::move(described)}), std::move(elements)});
+    RunSessionReply reply;
+    reply.fetches = std::move(described);
+    reply.run.came_ns = detail::clock_ns(came);
+    reply.run.answered_ns = detail::clock_ns(clock->now());
+    if (request.trace) {
+      // Where the step began, by the steady clock.
+      const auto since_1970 = clock->wall_now().time_since_epoch();
+      const Duration ago = since_1970 - std::chrono::microseconds(metadata.stats.wall_start_us);
+      reply.run.is_traced = true;
+      reply.run.began_ns = detail::wrapped_difference(reply.run.answered_ns, ago.count());
+      reply.run.stats = std::move(metadata.stats);
+    }
+    respond(Outgoing{to_body(reply), std::move(elements)});
   } catch (...) {
     respond(status_of_current_exception().with_task(task));
   }
@@ -340,6 +356,8 @@ DFLOW_INLINE void Master::extend_session(const ClientId& client, Incoming& reque
 
 DFLOW_INLINE void Master::run_session(const ClientId& client, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
+  run->clock = options_.clock;
+  run->came = options_.clock->now();
   run->request = from_body<RunSession>(request.body);
   run->session = find(client, run->request.session);
   run->task = options_.task;

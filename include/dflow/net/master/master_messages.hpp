@@ -58,7 +58,7 @@ struct RunSession {
 };
 
 struct RunSessionReply {
-  StepStats stats;  ///< empty unless the step is traced
+  RunShareReply run;  ///< of all tasks together
   std::vector<PayloadTensor> fetches;
 
   void write(ByteWriter& out) const;

@@ -121,14 +121,14 @@ DFLOW_INLINE RunSession RunSession::read(ByteReader& in) {
 }
 
 DFLOW_INLINE void RunSessionReply::write(ByteWriter& out) const {
-  RunShareReply{stats}.write(out);
+  run.write(out);
   out.count(fetches.size());
   for (const PayloadTensor& tensor : fetches) tensor.write(out);
 }
 
 DFLOW_INLINE RunSessionReply RunSessionReply::read(ByteReader& in) {
   RunSessionReply reply;
-  reply.stats = RunShareReply::read(in).stats;
+  reply.run = RunShareReply::read(in);
   for (std::size_t i = in.count(4); i > 0; --i) reply.fetches.push_back(PayloadTensor::read(in));
   return reply;
 }

@@ -371,8 +371,9 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
     call.place_payload = [self = shared_from_this()](std::string_view body, std::uint64_t size) {
       return self->place(body, size);
     };
-    connection.call(std::move(call), [self = shared_from_this()](Status status, const std::string& body) {
-      self->finish(status.with_task(self->step_->session->master()), body);
+    const std::int64_t asked = clock_ns(step_->session->clock().now());
+    connection.call(std::move(call), [self = shared_from_this(), asked](Status status, const std::string& body) {
+      self->finish(status.with_task(self->step_->session->master()), body, asked);
     });
   }
 
@@ -411,7 +412,7 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
     return tensors;
   }
 
-  void finish(Status status, const std::string& body) {
+  void finish(Status status, const std::string& body, std::int64_t asked = 0) {
     Done done;
     {
       const std::lock_guard lock(mutex_);
@@ -422,7 +423,8 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
       throw_if_error(status);
       const RunSessionReply reply = from_body<RunSessionReply>(body);
       std::vector<AnyTensor> tensors = fetched(reply);
-      if (stats_ != nullptr) stats_->add(reply.stats);
+      const std::int64_t now = clock_ns(step_->session->clock().now());
+      if (stats_ != nullptr) add_stats(*stats_, reply.run, ClockOffset(), asked, now, now);
       std::move(tensors.begin(), tensors.end(), results_.begin());
     } catch (...) {
       status = status_of_current_exception();

@@ -24,8 +24,7 @@ DFLOW_INLINE void reset_container(ResourceContainers& resources, const std::stri
   for (const std::string& name : found->names()) {
     const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(found->lookup_if_exists<Resource>(name));
     if (!found->remove(name) || awaited == nullptr) continue;
-    awaited->abandon(
-        aborted(str_cat("container '", container, "' was reset, and with it ", awaited->debug_string())));
+    awaited->abandon(aborted(str_cat("container '", container, "' was reset, and with it ", awaited->debug_string())));
   }
 }
 
