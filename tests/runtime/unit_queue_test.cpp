@@ -1,8 +1,10 @@
 #include <dflow/runtime/unit_queue.hpp>
 
 #include <dflow/dflow.hpp>
+#include <dflow/runtime/step.hpp>
 
 #include "catch.hpp"
+#include "planned.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -103,5 +105,43 @@ TEST_CASE("a wake-up counts before, while and after a thread waits", "[runtime][
     std::thread waker([&] { queue->wake(); });
     queue->run_until_woken();
     waker.join();
+  }
+}
+
+namespace {
+
+/// Runs a plan that is fed a number, from this thread. Whether it ended in this thread.
+bool ends_here(const Plan& plan, const std::shared_ptr<Step>& step, const std::shared_ptr<UnitQueue>& queue) {
+  std::promise<std::thread::id> ended;
+  for (std::size_t i = 0; i < plan.feed_slots().size(); ++i) step->feed(i, Tensor<float>(1.0f));
+  step->start(queue, [&](const Status&) { ended.set_value(std::this_thread::get_id()); });
+  return ended.get_future().get() == std::this_thread::get_id();
+}
+
+}  // namespace
+
+TEST_CASE("brief units run in the thread that brings them, where the queue is told so", "[runtime][unit_queue]") {
+  const testing::Planned planned(standard_ops + ops<Together>, std::make_shared<WorkStealingPool>(2));
+  Meeting alone(1);
+  meeting = &alone;
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto many = placeholder<float>(graph, {100'000});
+  const auto any = placeholder<float>(graph, {dynamic});
+  const auto plan_of = [&](const AnyOutput& fed, const AnyOutput& fetched) {
+    return planned.plan(graph, {fed}, {fetched}, false, InterOp::automatic);
+  };
+  const auto brief = plan_of(x, identity(x + x));
+  const auto in_place = std::make_shared<UnitQueue>(*planned.pool, 8, true);
+  CHECK(ends_here(*brief, std::make_shared<Step>(brief), in_place));
+  CHECK_FALSE(ends_here(*brief, std::make_shared<Step>(brief), planned.queue));
+
+  // Of a user's kernel nobody knows what it does, of a large tensor what it takes, of an unknown shape neither.
+  for (const auto& [fed, fetched] :
+       {std::pair<AnyOutput, AnyOutput>(x, apply<Together>(x)), std::pair<AnyOutput, AnyOutput>(many, many + many),
+        std::pair<AnyOutput, AnyOutput>(any, any + any)}) {
+    const auto plan = plan_of(fed, fetched);
+    for (const UnitId unit : plan->units().indices()) CHECK_FALSE(plan->units()[unit].is_brief);
+    if (fed == x) CHECK_FALSE(ends_here(*plan, std::make_shared<Step>(plan), in_place));
   }
 }

@@ -107,6 +107,7 @@ class Plan {
     std::int32_t pending = 0;   ///< units that must have finished before
     bool is_async = false;      ///< a single asynchronous node
     bool is_expensive = false;  ///< worth waking another thread for
+    bool is_brief = false;      ///< kernels of the library that are known to cost less than to wake another thread
     bool is_feed = false;       ///< without nodes; finished by a late feed
   };
 

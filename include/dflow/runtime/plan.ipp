@@ -311,6 +311,36 @@ class PlanCompiler {
       plan_->feed_units_.push_back(formed.unit_of[f]);
     }
     unit_of_.assign(formed.unit_of.begin() + static_cast<std::ptrdiff_t>(shift_), formed.unit_of.end());
+    find_brief_units();
+  }
+
+  void find_brief_units() {
+    if (plan_->device_->is_asynchronous) return;
+    IndexedVector<UnitId, double> cost_ns(units_.size());
+    for (const UnitId unit : units_.indices()) units_[unit].is_brief = !units_[unit].is_async && !units_[unit].is_feed;
+    for (const StepNodeId id : graph().nodes.indices()) {
+      const UnitId unit = unit_of_[id];
+      if (!unit.is_valid()) continue;
+      cost_ns[unit] += unit_node(id).cost_ns;
+      units_[unit].is_brief &= is_brief(id) && cost_ns[unit] < detail::worth_a_thread_ns;
+    }
+  }
+
+  /// Whatever it reads or makes is small; of what is not known beforehand nothing is.
+  bool is_brief(StepNodeId id) {
+    constexpr std::int64_t small = 16384;
+    const KernelEntry* const entry = entries_[id];
+    if (entry == nullptr) return true;  // a constant's place
+    if (!entry->is_trusted || kernels_[id]->cost_ns() <= 0) return false;
+    const auto is_small = [](const PartialShape& shape) {
+      return shape.is_fully_defined() && shape.to_shape().num_elements() <= small;
+    };
+    const StepNode& node = graph().node(id);
+    for (const StepEndpoint input : graph().inputs_of(node)) {
+      if (!is_small(graph().output(input).shape)) return false;
+    }
+    return std::all_of(node->outputs.begin(), node->outputs.end(),
+                       [&](const OutputInfo& output) { return is_small(output.shape); });
   }
 
   /// Lays the nodes out unit by unit, each unit in topological order.

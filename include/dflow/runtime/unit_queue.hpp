@@ -23,6 +23,7 @@ struct ReadyUnit {
   UnitId unit;
   bool is_async = false;
   bool is_expensive = false;
+  bool is_brief = false;
 };
 
 /// Units that one unit has made ready, a few at a time.
@@ -43,14 +44,16 @@ class MadeUnits {
 ///
 /// - Asynchronous units come first, always: what can wait is started before what computes.
 /// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs
-///   everything in place or there is no memory for a task that would run it elsewhere.
+///   everything in place, there is no memory for a task that would run it elsewhere, or the queue is told to run there
+///   what is brief: a step over many tasks is mostly such units, and to wake a thread for each costs more than they do.
 /// - A unit that was made ready by the one before it goes on in the same thread without a lock.
 ///
 /// Thread safety: all functions may be called from any thread.
 class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
  public:
   /// Room for `max_units` at once is taken now, so that nothing can fail while units run.
-  explicit UnitQueue(ThreadPool& pool, std::size_t max_units = 0) : pool_(pool) {
+  explicit UnitQueue(ThreadPool& pool, std::size_t max_units = 0, bool runs_brief_in_place = false)
+      : pool_(pool), runs_brief_in_place_(runs_brief_in_place) {
     async_.reserve(max_units);
     work_.reserve(max_units);
   }
@@ -69,6 +72,8 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
 
  private:
   void drain(bool is_helper);
+  void drain_brief(std::unique_lock<std::mutex>& lock);
+  bool is_all_brief() const noexcept { return async_.empty() && lengthy_ == 0 && !work_.empty(); }
   /// With the mutex held. How many helpers to schedule for what is ready.
   int helpers_wanted(bool pusher_goes_on) noexcept;
   void append(std::span<const ReadyUnit> units);
@@ -77,11 +82,13 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
   void schedule_helpers(int count);
 
   ThreadPool& pool_;
+  const bool runs_brief_in_place_;
   std::mutex mutex_;
   std::vector<ReadyUnit> async_;
   std::vector<ReadyUnit> work_;
   std::atomic<bool> async_waits_{false};
   int expensive_ = 0;              ///< of `work_`
+  int lengthy_ = 0;                ///< of `work_`, that are not brief
   int drainers_ = 0;               ///< threads that run units
   int coming_ = 0;                 ///< helpers that are scheduled and have not begun
   PoolEvent* caller_ = nullptr;    ///< that the caller waits for

@@ -22,6 +22,7 @@ DFLOW_INLINE void UnitQueue::append(std::span<const ReadyUnit> units) {
   for (const ReadyUnit& unit : units) {
     (unit.is_async ? async_ : work_).push_back(unit);
     expensive_ += !unit.is_async && unit.is_expensive ? 1 : 0;
+    lengthy_ += !unit.is_async && !unit.is_brief ? 1 : 0;
   }
   if (!async_.empty()) async_waits_.store(true, std::memory_order_relaxed);
 }
@@ -34,6 +35,7 @@ DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
     if (async_.empty()) async_waits_.store(false, std::memory_order_relaxed);
   } else {
     expensive_ -= unit.is_expensive ? 1 : 0;
+    lengthy_ -= unit.is_brief ? 0 : 1;
   }
   return unit;
 }
@@ -70,11 +72,35 @@ DFLOW_INLINE void UnitQueue::push(std::span<const ReadyUnit> units) {
   if (units.empty()) return;
   int helpers = 0;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     append(units);
-    helpers = helpers_wanted(detail::current_unit_queue() == this);
+    const bool goes_on = detail::current_unit_queue() == this;
+    if (!goes_on && runs_brief_in_place_ && is_all_brief()) return drain_brief(lock);
+    helpers = helpers_wanted(goes_on);
     coming_ += helpers;
   }
+  schedule_helpers(helpers);
+}
+
+/// In a thread of somebody else, which leaves to others what is not brief.
+DFLOW_INLINE void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
+  const std::shared_ptr<UnitQueue> keep = shared_from_this();
+  UnitQueue* const outer = std::exchange(detail::current_unit_queue(), this);
+  MadeUnits made;
+  ++drainers_;
+  while (is_all_brief()) {
+    const ReadyUnit unit = pop();
+    lock.unlock();
+    made.clear();
+    unit.step->run_unit(unit.unit, made);
+    lock.lock();
+    append(made.all());
+  }
+  --drainers_;
+  const int helpers = helpers_wanted(false);
+  coming_ += helpers;
+  lock.unlock();
+  detail::current_unit_queue() = outer;
   schedule_helpers(helpers);
 }
 

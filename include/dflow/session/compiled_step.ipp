@@ -34,8 +34,9 @@ DFLOW_INLINE std::unique_ptr<CompiledStep::Memory> CompiledStep::take_memory() {
     memory->steps.push_back(std::make_shared<Step>(part.plan));
     num_units += part.plan->units().size();
   }
-  if (!parts.empty() || !shares.empty() || remote != nullptr)
-    memory->queue = std::make_shared<UnitQueue>(*pool, num_units);
+  if (!parts.empty() || !shares.empty() || remote != nullptr) {
+    memory->queue = std::make_shared<UnitQueue>(*pool, num_units, uses_rendezvous || !shares.empty());
+  }
   return memory;
 }
 

@@ -233,6 +233,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Status closed_;
   FrameWriter writer_;
   bool is_writing_ = false;
+  bool is_answering_ = false;  ///< what was read is being taken: what is said meanwhile goes when it has been
   std::shared_ptr<FrameWriter::Batch> idle_batch_;  ///< its memory is used again
   bool has_sent_proof_ = false;
   std::uint64_t next_request_ = 1;

@@ -69,6 +69,7 @@ DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
+    if (std::exchange(is_answering_, false)) flush();  // what was said before goes before
     closed_ = status;
     was_open = is_open_.exchange(false, std::memory_order_acq_rel);
     calls.swap(calls_);
@@ -126,6 +127,7 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
+    is_answering_ = true;
   }
   last_heard_.store(options_.clock->now().time_since_epoch().count(), std::memory_order_relaxed);
   try {
@@ -139,7 +141,9 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
   }
   {
     const std::lock_guard lock(mutex_);
+    is_answering_ = false;
     if (!closed_.ok()) return;
+    flush();
   }
   read_next();
 }
@@ -220,9 +224,11 @@ DFLOW_INLINE void Connection::take_proof(std::string_view bytes) {
 
 // ---- writing ----
 
-/// With the mutex held. One write at a time; what comes meanwhile goes together in the next.
+/// With the mutex held. One write at a time; what comes meanwhile goes together in the next, and so does what is said
+/// to all that one read has brought.
 DFLOW_INLINE void Connection::flush() {
-  if (is_writing_) return;
+  constexpr std::uint64_t many_bytes = 64 << 10;
+  if (is_writing_ || (is_answering_ && writer_.answer_bytes() < many_bytes)) return;
   auto batch = std::move(idle_batch_);
   if (batch == nullptr) batch = std::make_shared<FrameWriter::Batch>();
   for (;; batch->clear()) {
