@@ -33,7 +33,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build/release")
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--most", type=int, default=5, help="backups at most")
+    parser.add_argument("--most", type=int, default=7, help="backups at most")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--straggling", type=float, default=0.1)
     parser.add_argument("--straggle_ms", type=int, default=100)
