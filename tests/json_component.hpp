@@ -4,7 +4,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/graph/graph_def_json.hpp>
 
-namespace dflow::test {
+namespace dflow::testing {
 
 /// False for a library built without nlohmann-json, which says Unimplemented.
 inline bool has_json() {
@@ -16,4 +16,4 @@ inline bool has_json() {
   }
 }
 
-}  // namespace dflow::test
+}  // namespace dflow::testing

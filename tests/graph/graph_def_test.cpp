@@ -161,7 +161,7 @@ TEST_CASE("graphs are saved to files in the form that the path names", "[graph_d
   const Status status = status_of([&] { return load_graph(files, "damaged.dfg"); });
   CHECK(status.code() == Code::data_loss);
   CHECK(std::string(status.message()).starts_with("damaged.dfg: "));
-  if (!test::has_json()) {
+  if (!testing::has_json()) {
     CHECK(status_of([&] { return save_graph(files, "graph.json", def), 0; }).code() == Code::unimplemented);
     CHECK_FALSE(files.exists("graph.json"));
     return;

@@ -9,6 +9,7 @@
 
 #include <string>
 
+namespace df = dflow;
 using dflow::testing::MemoryCluster;
 
 namespace {

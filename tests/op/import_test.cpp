@@ -141,7 +141,7 @@ Graph sample_graph() {
 TEST_CASE("a graph is the same after export and import", "[import]") {
   const GraphDef def = to_graph_def(sample_graph());
   std::vector<GraphDef> all{def, from_binary(to_binary(def))};
-  if (test::has_json()) all.push_back(from_json(to_json(def)));
+  if (testing::has_json()) all.push_back(from_json(to_json(def)));
   for (const GraphDef& travelled : all) {
     const Graph graph = import_graph(travelled, table());
     CHECK(without_places(to_graph_def(graph)) == without_places(def));
@@ -316,7 +316,7 @@ TEST_CASE("a graph that is imported as it grows becomes the one that it is", "[i
     return x + x;
   }();
   follow();
-  static_cast<void>(concat<float>({x, y, x}, 0));
+  static_cast<void>(concat(0, {x, y, x}));
   follow();
   CHECK(to_graph_def(*graph.store(), graph.num_nodes() + 1).nodes.empty());
 }

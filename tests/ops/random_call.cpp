@@ -522,7 +522,7 @@ RandomCall random_call(const OpDef& op, std::uint64_t seed) {
 
 std::string RandomCall::to_string() const {
   std::string text =
-      str_cat("op ", op, ", case seed ", seed, ", mode ", mode, "\n", test::has_json() ? to_json(def) : "no JSON");
+      str_cat("op ", op, ", case seed ", seed, ", mode ", mode, "\n", testing::has_json() ? to_json(def) : "no JSON");
   for (const auto& [name, tensor] : feeds) text += str_cat("\nfeed ", name, " = ", tensor.to_string(4096));
   text += "\non the second device of the second session:";
   for (const std::string& name : on_second) text += " " + name;

@@ -390,5 +390,5 @@ TEST_CASE("a traced step names the device's nodes", "[runtime][proof]") {
     CHECK(node.output_shapes.find('3') != std::string::npos);
   }
   CHECK(is_there);
-  if (test::has_json()) CHECK_FALSE(chrome_trace(metadata.stats).empty());
+  if (testing::has_json()) CHECK_FALSE(chrome_trace(metadata.stats).empty());
 }

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 TEST_CASE("A step's statistics become one slice per node and one process per device") {
-  if (!dflow::test::has_json()) return;
+  if (!dflow::testing::has_json()) return;
   dflow::StepStats stats;
   stats.step_id = 7;
   stats.total_ns = 5'500;
@@ -35,14 +35,14 @@ TEST_CASE("A step's statistics become one slice per node and one process per dev
 }
 
 TEST_CASE("A step without nodes is valid JSON too") {
-  if (!dflow::test::has_json()) return;
+  if (!dflow::testing::has_json()) return;
   const auto json = nlohmann::json::parse(dflow::chrome_trace({}));
   CHECK(json["traceEvents"].is_array());
   CHECK(json["traceEvents"].empty());
 }
 
 TEST_CASE("Names of any bytes make a valid trace") {
-  if (!dflow::test::has_json()) return;
+  if (!dflow::testing::has_json()) return;
   dflow::StepStats stats;
   stats.nodes.push_back({"\xff\xfe", "\x80", "\xc3", 0, 1, 0, 0, "\xed\xa0\x80"});
   const auto json = nlohmann::json::parse(dflow::chrome_trace(stats));
@@ -51,6 +51,6 @@ TEST_CASE("Names of any bytes make a valid trace") {
 #endif
 
 TEST_CASE("A library built without nlohmann-json says so of a trace") {
-  if (dflow::test::has_json()) return;
+  if (dflow::testing::has_json()) return;
   CHECK(code_of([] { return dflow::chrome_trace({}); }) == dflow::Code::unimplemented);
 }

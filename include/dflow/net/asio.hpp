@@ -105,6 +105,8 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
   void end(Status status, Rs... results) {
     Completion completion{this->shared_from_this(), {first_of(std::move(status)), std::move(results)...}};
     const auto executor = asio::get_associated_executor(handler_);
+    // Whoever runs the handler may destroy its context when there is no more work: not before this thread is out of it.
+    const auto until_handed_over = work_;
     if (initiator_.load() == std::this_thread::get_id()) {
       asio::post(executor, std::move(completion));  // what is wrong with the call shows within it
     } else {

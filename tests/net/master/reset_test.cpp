@@ -4,6 +4,7 @@
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/kernels/state/accumulator_state.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
+#include <dflow/kernels/state/staleness_clock_state.hpp>
 #include <dflow/kernels/state/token_barrier_state.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 #include <dflow/runtime/default_devices.hpp>
@@ -67,9 +68,14 @@ TEST_CASE("who waits for what others do with a resource that is reset is told, a
   const auto barrier = std::make_shared<TokenBarrierState>("b", 2, 2);
   container->insert("q", queue);
   container->insert("a", accumulator);
+  const auto clock = std::make_shared<StalenessClockState>("c", 2, 0);
   container->insert("b", barrier);
+  container->insert("c", clock);
   barrier->open(3);
   barrier->arrive(0, 3);
+  const std::int64_t fast = clock->join(0);
+  clock->join(1);
+  clock->tick(fast);
   const auto one = [] { return QueuedElements{.components = {Tensor<int>(1)}, .is_single = true}; };
   std::vector<Status> told;
   const auto note = [&](Status status) { told.push_back(std::move(status)); };
@@ -78,14 +84,16 @@ TEST_CASE("who waits for what others do with a resource that is reset is told, a
     queue->dequeue_async(2, false, token, [&](Status status, std::vector<QueuedElements>) { note(std::move(status)); });
     accumulator->take_async(1, token, [&](Status status, TakenGradients) { note(std::move(status)); });
     barrier->wait_async(0, 3, token, [&](Status status, std::int64_t) { note(std::move(status)); });
-    barrier->collect_async(token, [&](Status status, std::vector<std::int32_t>) { note(std::move(status)); });
+    barrier->collect_async(0, token, [&](Status status, TokenBarrierState::Collected) { note(std::move(status)); });
+    clock->wait_async(fast, token, [&](Status status, std::int64_t) { note(std::move(status)); });
+    clock->watch_async({}, token, [&](Status status, std::vector<std::int32_t>) { note(std::move(status)); });
   };
   wait(never.token());
   CHECK(told.empty());
   net::reset_devices(devices, {});
-  REQUIRE(told.size() == 4);
+  REQUIRE(told.size() == 6);
   wait({});
-  REQUIRE(told.size() == 8);
+  REQUIRE(told.size() == 12);
   for (const Status& status : told) {
     CHECK(status.code() == Code::aborted);
     CHECK(mentions(status, "container 'training' was reset"));
@@ -93,8 +101,8 @@ TEST_CASE("who waits for what others do with a resource that is reset is told, a
   // What does not wait goes on: there is room for one.
   queue->enqueue_async(one(), {}, note);
   queue->enqueue_async(one(), {}, note);
-  REQUIRE(told.size() == 10);
-  CHECK(told[8].ok());
-  CHECK(told[9].code() == Code::aborted);
+  REQUIRE(told.size() == 14);
+  CHECK(told[12].ok());
+  CHECK(told[13].code() == Code::aborted);
   CHECK(container->size() == 0);
 }

@@ -211,7 +211,7 @@ TEST_CASE("times of other tasks are exact where both ways take the same") {
 
 #if defined(DFLOW_TEST_HAS_JSON)
 TEST_CASE("a merged trace is one Chrome trace with a process for each device, in order") {
-  if (!df::test::has_json()) return;
+  if (!df::testing::has_json()) return;
   ClusterOfWrongClocks cluster(3, wrong_clocks()[1]);
   const auto json = nlohmann::json::parse(df::chrome_trace(cluster.run(true)));
   std::map<std::string, int> processes;
