@@ -304,7 +304,13 @@ TEST_CASE("a graph that is imported as it grows becomes the one that it is", "[i
     CHECK(grown.nodes.size() == graph.num_nodes() - known);
     CHECK(import_graph_into(copy, grown, standard_op_table(), {.goes_on = true}).size() == grown.nodes.size());
     known = graph.num_nodes();
-    CHECK(to_graph_def(*copy.store(), 0).nodes == to_graph_def(*graph.store(), 0).nodes);
+    // All but the lines, which are the import's.
+    const auto nodes_of = [](const Graph& of) {
+      std::vector<NodeDef> nodes = to_graph_def(*of.store(), 0).nodes;
+      for (NodeDef& node : nodes) node.file.clear(), node.line = 0;
+      return nodes;
+    };
+    CHECK(nodes_of(copy) == nodes_of(graph));
   };
   const auto x = constant(graph, Tensor<float>({2}, {1, 2}));
   const Operation first = no_op(graph);

@@ -8,6 +8,7 @@
 #include "certificates.hpp"
 #include "errors.hpp"
 
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -43,6 +44,10 @@ class LaxTlsServer {
     REQUIRE(SSL_CTX_use_certificate_chain_file(context_, folder.file(name + ".pem").c_str()) == 1);
     REQUIRE(SSL_CTX_use_PrivateKey_file(context_, folder.file(name + ".key").c_str(), SSL_FILETYPE_PEM) == 1);
     thread_ = std::thread([this] {
+      sigset_t broken_pipes;  // OpenSSL writes to whoever has gone
+      sigemptyset(&broken_pipes);
+      sigaddset(&broken_pipes, SIGPIPE);
+      pthread_sigmask(SIG_BLOCK, &broken_pipes, nullptr);
       const int accepted = ::accept(fd_, nullptr, nullptr);
       SSL* const ssl = SSL_new(context_);
       SSL_set_fd(ssl, accepted);
