@@ -464,6 +464,43 @@ TEST_CASE("a goodbye is heard though what is being sent to its sender cannot be"
   }
 }
 
+TEST_CASE("what is said to all that one read has brought goes together, in its order", "[net]") {
+  test::Raw raw;
+  const auto connection = raw.shake();
+  for (int round = 0; round < 20; ++round) {
+    std::string requests, replies;
+    for (std::uint64_t r = 1; r <= 3; ++r) {
+      const std::string body = "request " + std::to_string(r);
+      requests += test::request_bytes(100 * r, body);
+      replies += test::reply_bytes(100 * r, body);
+    }
+    REQUIRE(raw.send(requests).ok());
+    std::string read(replies.size(), ' ');
+    std::size_t count = 0;
+    test::Ended ended;
+    raw.stream->read_some(std::as_writable_bytes(std::span(read)), count, ended.completion());
+    REQUIRE(ended.wait().ok());
+    CHECK(count == replies.size());
+    CHECK(read == replies);
+  }
+}
+
+TEST_CASE("what was answered before a connection is closed goes before the goodbye", "[net]") {
+  const auto answer = [](const std::shared_ptr<Connection>& connection, const Incoming& request, Responder respond) {
+    if (request.body == "close") return connection->close(aborted("it was asked to"));
+    respond(Outgoing{request.body, {}});
+  };
+  test::Raw raw(test::options_of("far"), std::make_shared<test::Owner>(answer));
+  const auto connection = raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "first") + test::request_bytes(2, "close") + test::request_bytes(3, "late"))
+              .ok());
+  test::Frame frame;
+  REQUIRE(raw.read_frame(frame));
+  CHECK(frame.header.type == FrameType::reply);
+  CHECK(frame.header.request == 1);
+  CHECK(raw.goodbye().code() == Code::aborted);
+}
+
 TEST_CASE("a goodbye ends the connection with what it says", "[net]") {
   std::string body;
   ByteWriter out(body);
