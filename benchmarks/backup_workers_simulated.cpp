@@ -1,10 +1,11 @@
 // The time of a step over the number of backup workers, with 50 workers and more whose computation is simulated (Abadi
-// et al. 2016, arXiv:1605.08695, figure 8): dflow's own sessions, servers and protocol on a simulated network and clock.
+// et al. 2016, arXiv:1605.08695, figure 8): dflow's own sessions, servers and protocol on a simulated network and
+// clock.
 //
 // usage: bench_backup_workers_simulated [WORKERS [MOST_BACKUPS [SECONDS [SEED]]]]
 //
-// A gradient takes about a second, and in one case of fifty up to three more. A step takes the gradients of the 50 that come
-// first; backups are workers besides. The gain is of steps in a time and per worker, over that without backups:
+// A gradient takes about a second, and in one case of fifty up to three more. A step takes the gradients of the 50 that
+// come first; backups are workers besides. The gain is of steps in a time and per worker, over that without backups:
 // t(0) / t(b) * 50 / (50 + b). All times are simulated: the same for the same seed on every machine.
 
 #include <dflow/dflow.hpp>
@@ -54,10 +55,11 @@ class SimulatedTraining {
     });
     // The first steps are left out.
     simulation_.schedule_after(10s, [&] {
-      chief_->session->run_async(chief_->sync.global_step(), [&](const df::Status&, const df::Tensor<std::int64_t>& step) {
-        began = simulation_.now();
-        first = step.scalar();
-      });
+      chief_->session->run_async(chief_->sync.global_step(),
+                                 [&](const df::Status&, const df::Tensor<std::int64_t>& step) {
+                                   began = simulation_.now();
+                                   first = step.scalar();
+                                 });
     });
     simulation_.schedule_after(10s + time, [&] { stop.request_stop(); });
     chief_->sync.lead(*chief_->session, stop.get_token());  // lends its stack to all others
@@ -72,7 +74,8 @@ class SimulatedTraining {
     std::unique_ptr<df::net::Server> server;
   };
   struct Replica {
-    explicit Replica(const df::train::SyncReplicasOptions& options) : sync(df::train::GradientDescent(0.01f), options) {}
+    explicit Replica(const df::train::SyncReplicasOptions& options)
+        : sync(df::train::GradientDescent(0.01f), options) {}
 
     Task task;
     df::Graph graph;

@@ -125,18 +125,22 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
 
 DFLOW_INLINE std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, const std::vector<std::string>& tasks,
                                                               Duration timeout) {
+  // A wait may end before it is found (in a simulated process that crashes).
+  struct Finding {
+    PoolEvent is_found;
+    Status outcome;
+    std::unique_ptr<ClusterTasks> cluster;
+  };
   const std::shared_ptr<ThreadPool> pool = options.pool;
-  PoolEvent is_found;
-  Status outcome;
-  std::unique_ptr<ClusterTasks> cluster;
-  find_async(std::move(options), tasks, timeout, [&](Status status, std::unique_ptr<ClusterTasks> found) {
-    outcome = std::move(status);
-    cluster = std::move(found);
-    is_found.set();
+  const auto finding = std::make_shared<Finding>();
+  find_async(std::move(options), tasks, timeout, [finding](Status status, std::unique_ptr<ClusterTasks> cluster) {
+    finding->outcome = std::move(status);
+    finding->cluster = std::move(cluster);
+    finding->is_found.set();
   });
-  pool->wait(is_found);
-  throw_if_error(outcome);
-  return cluster;
+  pool->wait(finding->is_found);
+  throw_if_error(finding->outcome);
+  return std::move(finding->cluster);
 }
 
 DFLOW_INLINE ClusterTasks::~ClusterTasks() {

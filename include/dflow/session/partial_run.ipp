@@ -207,9 +207,17 @@ DFLOW_INLINE void PartialRun::State::wait(Waiter& waiter) {
     if (has_ended || (waiter.fetches.empty() && !waiter.for_end)) return;
     waiters.push_back(&waiter);
   }
-  session->pool->wait(waiter.event);
-  const std::lock_guard lock(mutex);
-  std::erase(waiters, &waiter);
+  const auto go = [&] {
+    const std::lock_guard lock(mutex);
+    std::erase(waiters, &waiter);
+  };
+  try {
+    session->pool->wait(waiter.event);
+  } catch (...) {  // a simulated process crashes
+    go();
+    throw;
+  }
+  go();
 }
 
 DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std::span<const Operation> operations,

@@ -61,18 +61,21 @@ struct ThinClient {
 /// Calls `begin(done)` and waits until `done` is called with a status.
 template <class Begin>
 void wait_for_status(ThreadPool* pool, const Begin& begin) {
-  PoolEvent ended;
-  Status outcome;
-  begin([&](Status status) {
-    outcome = std::move(status);
-    ended.set();
+  struct Waiting {
+    PoolEvent ended;
+    Status outcome;
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  begin([waiting](Status status) {
+    waiting->outcome = std::move(status);
+    waiting->ended.set();
   });
   if (pool != nullptr) {
-    pool->wait(ended);
+    pool->wait(waiting->ended);
   } else {
-    ended.wait_blocking();
+    waiting->ended.wait_blocking();
   }
-  throw_if_error(outcome);
+  throw_if_error(waiting->outcome);
 }
 
 }  // namespace detail
