@@ -228,6 +228,13 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
                      });
   }
 
+  /// The task may have forgotten it (with an earlier connection): the next run sends it again, which changes nothing
+  /// where it has not.
+  void register_again() {
+    const std::lock_guard lock(mutex_);
+    if (is_registered_) connection_.reset();
+  }
+
   Status explain(const Status& status) const override {
     if (status.ok() || status.node().empty() || status.where().line() != 0) return status;
     const auto found = where_.find(std::string(status.node()));
@@ -334,6 +341,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     connection->call(std::move(call),
                      [self = shared_from_this(), asked = now_ns()](Status status, const std::string& body) {
                        if (status.ok()) status = self->take_reply(body, asked, self->now_ns());
+                       if (status.code() == Code::not_found) self->share_->register_again();
                        self->finish(status.with_task(self->share_->task()));
                      });
     // It may have been cancelled before there was a run to cancel.

@@ -99,7 +99,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   };
   /// The latest steps that something was pushed for.
   struct PushedSteps {
-    static constexpr std::size_t max = 64;
+    static constexpr std::size_t max = 512;
     std::vector<std::uint64_t> steps;
     std::size_t next = 0;
     void note(std::uint64_t step);
@@ -123,6 +123,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void end_handshake(std::uint64_t number);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why);
+  Status closed() const;
   void attempt(const Place& place, Clock::time_point until, Duration backoff);
   void opened(const Place& place, Status status, std::shared_ptr<Connection> connection);
   void add(const std::shared_ptr<Connection>& connection);

@@ -233,7 +233,13 @@ DFLOW_INLINE Duration Peers::jittered(Duration pause) {
   return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
 }
 
+DFLOW_INLINE Status Peers::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
 DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Duration backoff) {
+  if (Status closed = this->closed(); !closed.ok()) return opened(place, std::move(closed), nullptr);
   Clock& clock = *options_.connection.clock;
   const Clock::time_point timeout = clock.after(options_.connect_timeout);
   // An only attempt has all the time that one may take.
@@ -243,6 +249,7 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Du
   auto failed = [self = shared_from_this(), place, until, backoff](Status status) {
     const Clock::time_point next = self->options_.connection.clock->after(self->jittered(backoff));
     const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+    if (Status closed = self->closed(); !closed.ok()) return self->opened(place, std::move(closed), nullptr);
     if (!may_pass || next >= until) {
       return self->opened(
           place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
@@ -471,6 +478,8 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
 }
 
 DFLOW_INLINE void Peers::PushedSteps::note(std::uint64_t step) {
+  // Mostly it is the one before.
+  if (!steps.empty() && steps[(next + steps.size() - 1) % steps.size()] == step) return;
   if (std::find(steps.begin(), steps.end(), step) != steps.end()) return;
   if (steps.size() < max) return steps.push_back(step);
   steps[next] = step;

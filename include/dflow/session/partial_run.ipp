@@ -288,7 +288,8 @@ DFLOW_INLINE void PartialRun::State::finish() {
   waiter.for_end = true;
   {
     const std::lock_guard lock(mutex);
-    if (!has_ended) require_fed(nullptr, "the end of the step");
+    throw_if_error(outcome);
+    require_fed(nullptr, "the end of the step");
   }
   wait(waiter);
   const std::lock_guard lock(mutex);

@@ -137,6 +137,33 @@ TEST_CASE("Who takes waits until there are enough, in the order in which they ca
   CHECK(gathered.take(1) == 4);
 }
 
+TEST_CASE("Who waits behind one that is cancelled gets what is there, if it is enough for them") {
+  AccumulatorState state("a", DType::float32, PartialShape::unknown(), {});
+  CancellationSource first;
+  std::vector<Status> told;
+  std::vector<std::size_t> taken;
+  for (int i = 0; i < 3; ++i) {
+    state.apply({i, 0, {}, Tensor<float>(1.0f)}, [](auto&, std::int64_t&) {});
+  }
+  const auto take = [&](std::int64_t n, const CancellationToken& token) {
+    state.take_async(n, token, [&](Status status, const TakenGradients& gradients) {
+      told.push_back(std::move(status));
+      taken.push_back(gradients.gradients.size());
+    });
+  };
+  take(5, first.token());
+  take(2, {});
+  take(1, {});
+  CHECK(told.empty());
+  first.cancel(deadline_exceeded("it has waited for long enough"));
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].code() == Code::deadline_exceeded);
+  CHECK(told[1].ok());
+  CHECK(taken[1] == 3);
+  state.apply({0, 1, {}, Tensor<float>(1.0f)}, [](auto&, std::int64_t&) {});
+  CHECK(told.size() == 3);
+}
+
 TEST_CASE("A replica that gives again for a step counts once, and sums are in the order of ranks") {
   Gathered gathered;
   gathered.give(7, 0, 1);

@@ -235,6 +235,23 @@ TEST_CASE("The slowest are given up when others have waited for them and nobody 
   CHECK(watches->gone == GoneRanks{0, 1, 2, 3});
 }
 
+TEST_CASE("Who has left waits for the rest no longer than for the slowest, and who was given up leaves at once") {
+  StalenessClockState clock("c", 3, 40);
+  const std::int64_t a = clock.join(0);
+  for (std::int64_t rank = 1; rank < 3; ++rank) clock.join(rank);
+  clock.tick(a);
+  CHECK(clock.drop_late(-1, false) == -1);  // nobody waits
+  static_cast<void>(leave_clock(clock, 0));
+  const auto watches = watch_clock(clock, {0});
+  CHECK_FALSE(watches->is_told);
+  std::int64_t since = clock.drop_late(-1, false);
+  CHECK(since >= 0);
+  static_cast<void>(clock.drop_late(since, false));  // the two others have died
+  CHECK(watches->gone == GoneRanks{0, 1, 2});
+  static_cast<void>(watch_clock(clock, {0, 1, 2}));
+  for (int call = 0; call < 2; ++call) CHECK(leave_clock(clock, 1)->is_told);
+}
+
 TEST_CASE("The slowest are named to those who wait, if nobody is to be given up") {
   StalenessClockState clock("c", 3, 0);
   const std::int64_t a = clock.join(0);

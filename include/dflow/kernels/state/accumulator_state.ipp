@@ -60,7 +60,22 @@ struct AccumulatorState::State {
     num_unranked = new_rows = 0;
     return taken;
   }
-  void give_up(Taker& taker, const Status& status) { taker.done(status, {}); }
+  void give_up(Taker& taker, const Status& status) {
+    taker.done(status, {});
+    serve_next();
+  }
+  /// Who stood behind one that waits no more may want less.
+  void serve_next() {
+    for (;;) {
+      Taker served;
+      TakenGradients taken;
+      {
+        const std::lock_guard lock(mutex);
+        if (!serve(served, taken)) return;
+      }
+      served.done(Status(), std::move(taken));
+    }
+  }
 };
 
 DFLOW_INLINE AccumulatorState::AccumulatorState(std::string name, DType dtype, const PartialShape& shape,

@@ -56,10 +56,10 @@ class StalenessClockState final : public AwaitedResource {
   /// Known ranks that this clock has never seen have left it too: who watches knew them from the clock before. Who
   /// watches once more, knowing nobody, when all have left and that was known, finds a clock that nobody has joined.
   void watch_async(std::vector<std::int32_t> known, const CancellationToken& cancellation, WatchDone done);
-  /// Gives up the slowest if others wait for them, or those who have never joined if all others are gone, and nothing
-  /// has happened since the call that returned `since`; returns a number for the next one, -1 where nobody waits. If it
-  /// `fails`, nobody is given up: it throws DeadlineExceeded that names them, and those who wait are told the same,
-  /// until somebody joins.
+  /// Gives up the slowest if others wait for them or have left, or those who have never joined if all others are gone,
+  /// and nothing has happened since the call that returned `since`; returns a number for the next one, -1 where nobody
+  /// waits. If it `fails`, nobody is given up: it throws DeadlineExceeded that names them, and those who wait are told
+  /// the same, until somebody joins.
   std::int64_t drop_late(std::int64_t since, bool fails);
 
   std::int64_t num_present() const;

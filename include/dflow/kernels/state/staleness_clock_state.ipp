@@ -212,9 +212,10 @@ DFLOW_INLINE void StalenessClockState::leave_async(std::int64_t rank, const Canc
   due.others_status = aborted(str_cat(debug_string(), ": replica ", rank, " has left"));
   std::unique_lock lock(state_->mutex);
   State::Replica& one = state_->replica(rank);
-  const bool had_left = std::exchange(one.standing, State::Standing::left) == State::Standing::left;
+  const State::Standing before = std::exchange(one.standing, State::Standing::left);
+  const bool had_gone = before == State::Standing::left || before == State::Standing::given_up;
   state_->note_change(due);
-  if (!state_->is_watched || state_->have_all_left || (had_left && state_->is_known(rank))) {
+  if (!state_->is_watched || state_->have_all_left || (had_gone && state_->is_known(rank))) {
     lock.unlock();
     return done(Status());
   }
@@ -256,7 +257,9 @@ DFLOW_INLINE std::int64_t StalenessClockState::drop_late(std::int64_t since, boo
   };
   const bool are_others_gone = !has(Standing::present) && (has(Standing::left) || has(Standing::given_up));
   const Standing of_late = are_others_gone ? Standing::unknown : Standing::present;
-  if (state_->waiters.is_empty() && !(are_others_gone && has(Standing::unknown))) return -1;
+  // Who has left waits for the rest too: one that died on the way would never leave.
+  const bool is_one_left = has(Standing::present) && has(Standing::left);
+  if (state_->waiters.is_empty() && !is_one_left && !(are_others_gone && has(Standing::unknown))) return -1;
   if (since != state_->num_changes) return state_->num_changes;
   const auto is_late = [&](const State::Replica& one) {
     return one.standing == of_late && (are_others_gone || one.clock == state_->least);

@@ -3,10 +3,10 @@
 #include <dflow/base/status.hpp>
 #include <dflow/core/cancellation.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <list>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,7 +23,7 @@ class WaitList {
  public:
   bool is_empty() const noexcept { return entries_.empty(); }
   std::size_t size() const noexcept { return entries_.size(); }
-  Waiter& front() noexcept { return entries_.front().waiter; }
+  Waiter& front() noexcept { return entries_.begin()->second.waiter; }
   Waiter take_front() { return take(entries_.begin()); }
 
   /// Those of whom `is_due(waiter)` is true.
@@ -33,7 +33,7 @@ class WaitList {
     taken.reserve(entries_.size());
     for (auto entry = entries_.begin(); entry != entries_.end();) {
       const auto next = std::next(entry);
-      if (is_due(std::as_const(entry->waiter))) taken.push_back(take(entry));
+      if (is_due(std::as_const(entry->second.waiter))) taken.push_back(take(entry));
       entry = next;
     }
     return taken;
@@ -43,42 +43,38 @@ class WaitList {
   }
 
   std::uint64_t add(Waiter waiter) {
-    entries_.push_back({++last_id_, std::move(waiter), {}});
+    entries_.emplace_hint(entries_.end(), ++last_id_, Entry{std::move(waiter), {}});
     return last_id_;
   }
-  bool has(std::uint64_t id) { return find(id) != entries_.end(); }
+  bool has(std::uint64_t id) { return entries_.contains(id); }
   /// Ok unless all waiting has been ended.
   const Status& ended() const noexcept { return ended_; }
   void set_ended(const Status& why) { ended_ = why; }
   /// Nobody if somebody else has taken it.
   std::optional<Waiter> take(std::uint64_t id) {
-    const auto entry = find(id);
+    const auto entry = entries_.find(id);
     if (entry == entries_.end()) return std::nullopt;
     return take(entry);
   }
   /// Keeps what must live as long as the waiter waits; false if it does no more.
   bool keep(std::uint64_t id, CancellationRegistration& registration) {
-    const auto entry = find(id);
+    const auto entry = entries_.find(id);
     if (entry == entries_.end()) return false;
-    entry->registration = std::move(registration);
+    entry->second.registration = std::move(registration);
     return true;
   }
 
  private:
   struct Entry {
-    std::uint64_t id;
     Waiter waiter;
     CancellationRegistration registration;
   };
-  using Entries = std::list<Entry>;
+  using Entries = std::map<std::uint64_t, Entry>;  ///< by id: in the order in which they came
 
-  typename Entries::iterator find(std::uint64_t id) {
-    return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.id == id; });
-  }
   Waiter take(typename Entries::iterator entry) {
     // A callback that runs right now finds nobody, so nobody waits for it.
-    static_cast<void>(entry->registration.try_deregister());
-    Waiter waiter = std::move(entry->waiter);
+    static_cast<void>(entry->second.registration.try_deregister());
+    Waiter waiter = std::move(entry->second.waiter);
     entries_.erase(entry);
     return waiter;
   }

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -120,11 +121,7 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
 
   ~SessionAtMaster() {
     const std::shared_ptr<Connection> connection = connection_.lock();
-    if (connection == nullptr || !is_there_) return;
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::end_session);
-    call.message.body = to_body(ShareName{number_, 0});
-    connection->call(std::move(call), [](const Status&, const std::string&) {});
+    if (connection != nullptr && is_there_) end_there(*connection, number_);
   }
 
   /// Takes down what the graph has grown by. Returns how many nodes it has.
@@ -159,6 +156,11 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
         until);
   }
 
+  /// The master may have forgotten session `number` with an earlier connection: the next step makes it anew.
+  void make_again(std::uint64_t number) {
+    const std::lock_guard lock(mutex_);
+    if (number_ == number && is_there_ && sending_ == nullptr) connection_.reset(), is_there_ = false;
+  }
   /// Its number there. Precondition: it was prepared.
   std::uint64_t number() const {
     const std::lock_guard lock(mutex_);
@@ -191,12 +193,20 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     std::vector<Waiting> waiting;
   };
 
+  static void end_there(Connection& connection, std::uint64_t number) {
+    Call call;
+    call.method = static_cast<std::uint16_t>(Method::end_session);
+    call.message.body = to_body(ShareName{number, 0});
+    connection.call(std::move(call), [](const Status&, const std::string&) {});
+  }
+
   void prepare_on(const std::shared_ptr<Connection>& connection, std::size_t count, Ready done) {
     Status refused;
     bool is_ready = false;
     std::shared_ptr<Sending> begun;
     std::size_t first = 0, end = 0;
     Call call;
+    std::optional<std::uint64_t> replaced;
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t incarnation = connection->peer().incarnation;
@@ -206,6 +216,7 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
                       .with_task(master());
       } else {
         if (connection_.lock() != connection) {
+          if (is_there_) replaced = number_;
           connection_ = connection;
           sending_ = nullptr;
           is_there_ = false;
@@ -227,6 +238,8 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     if (!refused.ok()) return done(std::move(refused), nullptr);
     if (is_ready) return done({}, connection);
     if (begun == nullptr) return;
+    // It may be there yet, if the master has not lost the earlier connection.
+    if (replaced) end_there(*connection, *replaced);
     try {
       auto written = std::make_shared<const std::string>(write_nodes(first, end));
       call.message.payload.parts.push_back(as_byte_span(*written));
@@ -375,9 +388,12 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
       return self->place(body, size);
     };
     const std::int64_t asked = clock_ns(step_->session->clock().now());
-    connection.call(std::move(call), [self = shared_from_this(), asked](Status status, const std::string& body) {
-      self->finish(status.with_task(self->step_->session->master()), body, asked);
-    });
+    connection.call(std::move(call),
+                    [self = shared_from_this(), asked, number = run.session](Status status, const std::string& body) {
+                      const bool is_unknown = status.code() == Code::not_found && status.node().empty();
+                      if (is_unknown) self->step_->session->make_again(number);
+                      self->finish(status.with_task(self->step_->session->master()), body, asked);
+                    });
   }
 
   /// The elements of an only tensor are received where they stay.
