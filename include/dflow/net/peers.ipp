@@ -310,6 +310,7 @@ DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call cal
 
 DFLOW_INLINE void Peers::close(const Status& why) {
   std::vector<std::shared_ptr<Connection>> all;
+  std::map<Place, Connecting> connecting;
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
@@ -318,8 +319,12 @@ DFLOW_INLINE void Peers::close(const Status& why) {
     for (const auto& [number, weak] : handshakes_) {
       if (std::shared_ptr<Connection> connection = weak.lock()) all.push_back(std::move(connection));
     }
+    connecting.swap(connecting_);
   }
   for (const std::shared_ptr<Connection>& connection : all) connection->close(why);
+  for (auto& [place, attempts] : connecting) {
+    for (Done& done : attempts.waiting) done(why, nullptr);
+  }
 }
 
 DFLOW_INLINE std::vector<std::shared_ptr<Connection>> Peers::connections() const {
