@@ -388,3 +388,28 @@ TEST_CASE("metadata may go as soon as the partial run has gone") {
     if (round % 2 == 0) run.feed(b, 1.0f);
   }
 }
+
+TEST_CASE("what is fed is there for other threads, also of a run with nothing to compute") {
+  Graph graph;
+  const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
+  Session session(graph);
+  for (int round = 0; round < 200; ++round) {
+    auto run = session.partial_run(feeds(a, b), fetches(a, b));
+    std::atomic<int> num_right = 0;
+    {
+      std::jthread fetcher([&] {
+        for (const auto& edge : {a, b}) {
+          for (bool is_there = false; !is_there;) {
+            try {
+              num_right += run.fetch(edge).scalar() == 3 ? 1 : 0;
+              is_there = true;
+            } catch (const Error&) {  // it has not been fed yet
+            }
+          }
+        }
+      });
+      run.feed(a, 3.0f).feed(b, 3.0f);
+    }
+    REQUIRE(num_right == 2);
+  }
+}

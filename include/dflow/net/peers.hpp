@@ -141,13 +141,6 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::map<std::uint64_t, std::weak_ptr<Connection>> handshakes_;  ///< of accepted connections, oldest first
 };
 
-namespace detail {
-/// Of its elements, as far as they are known without a look at them.
-inline std::uint64_t logged_bytes(const AnyTensor& tensor) {
-  return tensor.is_initialized() ? static_cast<std::uint64_t>(tensor.bytes()) : 0;
-}
-}  // namespace detail
-
 }  // namespace dflow::net
 
 #if defined(DFLOW_HEADER_ONLY)

@@ -31,7 +31,8 @@ namespace dflow {
 /// Errors: `Error` with InvalidArgument for an edge that is none of the run's, for one that is fed or fetched twice,
 /// for a tensor that does not fit, and for a fetch that needs what has not been fed; the run goes on after these. What
 /// ends the step (an error of a kernel, the deadline, a stop) is thrown by every call from then on. FailedPrecondition
-/// if the run was moved from.
+/// if the run was moved from. Unimplemented from `Session::partial_run` where a master in another process keeps the
+/// session (`net::remote_master`).
 class PartialRun {
  public:
   PartialRun(PartialRun&&) noexcept;

@@ -54,6 +54,8 @@ struct PartialRun::State {
 
  private:
   void make(std::size_t fetch, AnyTensor tensor);
+  /// With the mutex held.
+  void note_made(std::size_t fetch, AnyTensor tensor);
   void make_from_part(std::size_t part, std::size_t fetch);
   void end(const Status& status);
   void wait(Waiter& waiter);
@@ -121,7 +123,11 @@ DFLOW_INLINE std::size_t PartialRun::State::number_of(const AnyOutput& edge, std
 
 DFLOW_INLINE void PartialRun::State::make(std::size_t fetch, AnyTensor tensor) {
   const std::lock_guard lock(mutex);
-  if (fetch_states[fetch] != FetchState::pending) return;
+  note_made(fetch, std::move(tensor));
+}
+
+DFLOW_INLINE void PartialRun::State::note_made(std::size_t fetch, AnyTensor tensor) {
+  if (fetch_states[fetch] != FetchState::pending || !outcome.ok()) return;
   made[fetch] = std::move(tensor);
   fetch_states[fetch] = FetchState::made;
   for (Waiter* const waiter : waiters) {
@@ -183,10 +189,10 @@ DFLOW_INLINE void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value
       throw_error(invalid_argument(str_cat("'", step->feeds[number].name(), "' is fed twice in this partial run")));
     }
     is_fed[number] = true;
+    for (const ClientFetch& fetch : step->known) {
+      if (fetch.feed == number) note_made(fetch.fetch, value);
+    }
     if (hold) feeding = parts;
-  }
-  for (const ClientFetch& fetch : step->known) {
-    if (fetch.feed == number) make(fetch.fetch, value);
   }
   if (!hold) return;
   for (const ClientEdge& to : step->sends) {

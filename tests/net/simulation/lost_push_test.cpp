@@ -6,6 +6,7 @@
 #include "simulated_tasks.hpp"
 
 #include <chrono>
+#include <vector>
 
 namespace df = dflow;
 using namespace std::chrono_literals;
@@ -77,4 +78,35 @@ TEST_CASE("a step ends also where the task that the lost tensor was for begins i
     ends_as_lost(tasks, end);
   }
   CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+}
+
+TEST_CASE("a hundred steps end whose tensors were lost together, before their parts began", "[net]") {
+  SimulatedTasks tasks({"a0", "b0", "chief0"});
+  const TwoParts parts;
+  const auto session = tasks.session(parts.graph, "chief0");
+  CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
+  tasks.network.block("a0", "b0");
+  tasks.network.block("chief0", "b0");
+  std::vector<StepEnd> ends(100);
+  for (const StepEnd& end : ends) {
+    session->run_async({{parts.x, df::Tensor<float>(1.0f)}}, parts.result, end.callback());
+  }
+  tasks.simulation.run_for(500ms);
+  tasks.network.reset("a0", "b0");
+  tasks.network.unblock("a0", "b0");
+  tasks.simulation.run_for(1s);
+  tasks.network.unblock("chief0", "b0");
+  for (const StepEnd& end : ends) ends_as_lost(tasks, end);
+}
+
+TEST_CASE("who looks for tasks that are not there is told when its own task is stopped", "[net]") {
+  SimulatedTasks tasks({"a0", "b0", "chief0"});
+  const TwoParts parts;
+  tasks.processes.at("a0")->crash();
+  const auto begun = tasks.simulation.now();
+  tasks.simulation.schedule_after(1s, [&] { tasks.servers.at("chief0")->stop(); });
+  const df::Status status = status_of([&] { tasks.session(parts.graph, "chief0"); });
+  INFO(status.to_string());
+  CHECK_FALSE(status.ok());
+  CHECK(tasks.simulation.now() < begun + 10s);
 }

@@ -4,6 +4,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/core/any_tensor.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -84,6 +85,13 @@ class TaskLog {
   std::deque<LogRecord> records_;
   std::uint64_t num_dropped_ = 0;
 };
+
+namespace detail {
+/// Of its elements, as far as they are known without a look at them.
+inline std::uint64_t logged_bytes(const AnyTensor& tensor) {
+  return tensor.is_initialized() ? static_cast<std::uint64_t>(tensor.bytes()) : 0;
+}
+}  // namespace detail
 
 }  // namespace dflow::net
 
