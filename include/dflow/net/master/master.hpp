@@ -24,8 +24,8 @@ namespace dflow::net {
 /// lists its devices and resets its containers. What `Session` does in a client's process it does here, for graphs that
 /// come by name.
 ///
-/// A session belongs to the client that made it, and ends with its connection; so do its steps, everywhere. The
-/// variables that they have made live as long as the devices.
+/// A session belongs to the client that made it, and ends when that has no connection any more; so do its steps,
+/// everywhere. The variables that they have made live as long as the devices.
 ///
 /// Thread safety: safe. No function blocks; what takes long runs in the pool.
 class Master : public std::enable_shared_from_this<Master> {
