@@ -5,8 +5,10 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
@@ -23,6 +25,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace dflow;
@@ -83,9 +86,63 @@ std::string free_port() {
 }  // namespace
 
 TEST_CASE("TCP keeps the promises of a transport, on one thread and on three", "[net]") {
-  AsioTransport transport({.threads = GENERATE(1, 3)});
+  AsioTransport transport({.threads = GENERATE(1, 3), .uses_local_sockets = GENERATE(false, true)});
   test::keeps_its_promises(transport, free_port());
 }
+
+#if defined(__linux__)
+
+TEST_CASE("a TCP listener is reached by its Unix socket on its machine, where both sides want that", "[net]") {
+  const std::string host = GENERATE("127.0.0.1", "0.0.0.0", "localhost");
+  AsioTransport tcp({.uses_local_sockets = false}), local;
+  const auto listener = local.listen(host + ":0");
+  const auto other = tcp.listen("127.0.0.1:0");
+  const std::string address = listener->address();
+  const std::string reached = (host == "localhost" ? host : "127.0.0.1") + address.substr(address.rfind(':'));
+  const auto client_of = [&](AsioTransport& transport, Listener& at, const std::string& to) {
+    return test::connected(transport, at, to).far->peer();
+  };
+  for (int i = 0; i < 3; ++i) {
+    CHECK(client_of(local, *listener, reached) == "a client of " + address);
+    CHECK(client_of(tcp, *listener, reached).starts_with("tcp://"));
+    CHECK(client_of(local, *other, other->address()).starts_with("tcp://"));
+  }
+}
+
+TEST_CASE("a listener's name that another user has taken is not believed", "[net]") {
+  if (::geteuid() != 0) {
+    WARN("skipped: only root can become another user");
+    return;
+  }
+  AsioTransport transport;
+  const std::string address = free_port();
+  const std::string port = address.substr(address.rfind(':') + 1);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "dflow 127.0.0.1 " + port;
+  std::copy(text.begin(), text.end(), name.sun_path + 1);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  int told[2];
+  REQUIRE(::pipe(told) == 0);
+  const pid_t other = ::fork();
+  if (other == 0) {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    const bool has_name =
+        ::seteuid(65534) == 0 && ::bind(fd, reinterpret_cast<sockaddr*>(&name), size) == 0 && ::listen(fd, 8) == 0;
+    if (::write(told[1], has_name ? "y" : "n", 1) != 1) ::_exit(1);
+    for (;;) ::pause();
+  }
+  char has_name = 'n';
+  CHECK(::read(told[0], &has_name, 1) == 1);
+  CHECK(has_name == 'y');
+  const auto listener = transport.listen(address);
+  CHECK(test::connected(transport, *listener, address).far->peer().starts_with("tcp://"));
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+  for (const int fd : told) ::close(fd);
+}
+
+#endif
 
 TEST_CASE("Unix sockets keep the promises of a transport, with a file and without", "[net]") {
   const SocketFolder folder;

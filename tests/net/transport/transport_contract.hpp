@@ -81,11 +81,12 @@ inline Status connect(Transport& transport, const std::string& address, std::uni
   return ended.wait();
 }
 
-inline Ends connected(Transport& transport, Listener& listener) {
+/// At its own address, or at another that leads to it.
+inline Ends connected(Transport& transport, Listener& listener, const std::string& address = {}) {
   Ends ends;
   Ended accepted;
   listener.accept(ends.far, accepted.completion());
-  REQUIRE(connect(transport, listener.address(), ends.near).ok());
+  REQUIRE(connect(transport, address.empty() ? listener.address() : address, ends.near).ok());
   REQUIRE(accepted.wait().ok());
   REQUIRE(ends.near != nullptr);
   REQUIRE(ends.far != nullptr);

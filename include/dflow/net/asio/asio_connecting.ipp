@@ -94,7 +94,7 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
     asio::error_code no_number;
     const asio::ip::address number = asio::ip::make_address(address_.host, no_number);
     if (!no_number) {
-      endpoints_.push_back(asio::ip::tcp::endpoint(number, address_.port));
+      add_endpoint({number, address_.port});
       return try_next();
     }
     using Resolver = asio::ip::tcp::resolver;
@@ -103,10 +103,18 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
         [self = shared_from_this()](const asio::error_code& error, const Resolver::results_type& found) {
           self->guarded([&] {
             if (error) return self->end(self->failed(unavailable(error.message())));
-            for (const auto& entry : found) self->endpoints_.push_back(entry.endpoint());
+            for (const auto& entry : found) self->add_endpoint(entry.endpoint());
             self->try_next();
           });
         });
+  }
+
+  /// A listener on this machine is asked at its Unix socket first.
+  void add_endpoint(const asio::ip::tcp::endpoint& endpoint) {
+    if (shared_->options.uses_local_sockets && address_.scheme == AsioAddress::Scheme::tcp) {
+      if (const auto local = local_endpoint(endpoint)) endpoints_.push_back(*local);
+    }
+    endpoints_.push_back(endpoint);
   }
 
   void try_next() {
@@ -125,6 +133,8 @@ class AsioConnecting final : public AsioEndable, public std::enable_shared_from_
         error_ = errno;
         continue;
       }
+      const bool is_shortcut = family == AF_UNIX && address_.scheme == AsioAddress::Scheme::tcp;
+      if (is_shortcut && !is_of_same_user(handle)) continue;
       socket_.emplace(adopt(*loop_, std::move(fd), family));
       if (is_done) return go_on();
       socket_->async_wait(AsioSocket::wait_write, [self = shared_from_this()](const asio::error_code& error) {

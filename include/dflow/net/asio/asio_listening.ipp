@@ -28,14 +28,15 @@ namespace dflow::net::detail {
 /// they are side by side, so that a slow one holds up no other.
 class AsioListening final : public std::enable_shared_from_this<AsioListening> {
  public:
-  AsioListening(std::shared_ptr<AsioTransport::Shared> shared, AsioAddress address, OwnedFd fd, UnixFile file)
-      : shared_(std::move(shared)),
-        loop_(shared_->next_loop()),
-        address_(std::move(address)),
-        file_(std::move(file)),
-        socket_(loop_->context) {
-    socket_.assign(fd.get());
-    static_cast<void>(fd.release());
+  /// `local` is another socket by which the same can be reached, or none.
+  AsioListening(std::shared_ptr<AsioTransport::Shared> shared, AsioAddress address, OwnedFd fd, UnixFile file,
+                OwnedFd local)
+      : shared_(std::move(shared)), loop_(shared_->next_loop()), address_(std::move(address)), file_(std::move(file)) {
+    for (OwnedFd* const opened : {&fd, &local}) {
+      if (opened->get() < 0) continue;
+      doors_.emplace_back(loop_->context).socket.assign(opened->get());
+      static_cast<void>(opened->release());
+    }
   }
 
   const AsioAddress& address() const noexcept { return address_; }
@@ -80,7 +81,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
       if (std::exchange(is_closed_, true)) return;
       file_.remove();
       asio::error_code ignored;
-      socket_.close(ignored);
+      for (Door& door : doors_) door.socket.close(ignored);
       done = std::move(acceptor_);
       ready.swap(ready_);
 #if defined(DFLOW_HAS_OPENSSL)
@@ -91,6 +92,13 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
   }
 
  private:
+  /// A socket that listens.
+  struct Door {
+    explicit Door(asio::io_context& context) : socket(context) {}
+    asio::posix::stream_descriptor socket;
+    bool is_waiting = false;
+  };
+
   static Status closed() { return cancelled("the listener is closed"); }
   static constexpr Duration pause = std::chrono::milliseconds(50);
 
@@ -103,22 +111,24 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
   }
 
   void wait() {
-    if (is_closed_ || is_waiting_ || !has_room()) return;
-    socket_.async_wait(asio::posix::stream_descriptor::wait_read,
-                       [self = shared_from_this()](const asio::error_code&) { self->take(); });
-    is_waiting_ = true;
+    if (is_closed_ || is_resting_ || !has_room()) return;
+    for (Door& door : doors_) {
+      if (door.is_waiting) continue;
+      door.socket.async_wait(asio::posix::stream_descriptor::wait_read,
+                             [self = shared_from_this(), &door](const asio::error_code&) { self->take(door); });
+      door.is_waiting = true;
+    }
   }
 
-  void take() noexcept {
-    Status failure;
+  void take(Door& door) noexcept {
     Completion dropped;
     const std::lock_guard lock(mutex_);
-    is_waiting_ = false;
+    door.is_waiting = false;
     try {
-      while (!is_closed_ && has_room()) {
+      while (!is_closed_ && !is_resting_ && has_room()) {
         AsioEndpoint from;
         auto size = static_cast<socklen_t>(from.capacity());
-        OwnedFd fd(::accept4(socket_.native_handle(), from.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        OwnedFd fd(::accept4(door.socket.native_handle(), from.data(), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (fd.get() >= 0) {
           from.resize(size);
           arrive(std::move(fd), from);
@@ -136,7 +146,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
 
   /// Waits a little before it says that it cannot accept: who accepts in a loop shall not spin.
   void rest(int error) {
-    is_waiting_ = true;
+    is_resting_ = true;
     Clock& clock = *shared_->options.clock;
     clock.schedule_after(pause, [weak = weak_from_this(), error] {
       const auto self = weak.lock();
@@ -151,7 +161,7 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
     Completion done;
     {
       const std::lock_guard lock(mutex_);
-      is_waiting_ = false;
+      is_resting_ = false;
       done = std::move(acceptor_);
       try {
         wait();
@@ -235,9 +245,9 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
   const AsioAddress address_;
   std::mutex mutex_;  ///< guards all that follows
   UnixFile file_;
-  asio::posix::stream_descriptor socket_;
+  std::list<Door> doors_;
   bool is_closed_ = false;
-  bool is_waiting_ = false;  ///< for a connection, or to go on
+  bool is_resting_ = false;  ///< for want of descriptors or memory
   std::unique_ptr<Stream>* accepted_ = nullptr;
   Completion acceptor_;
   std::list<std::unique_ptr<Stream>> ready_;

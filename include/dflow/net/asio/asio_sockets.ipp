@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -73,6 +74,34 @@ inline AsioEndpoint unix_endpoint(const AsioAddress& address) {
   const bool is_abstract = address.host.front() == '@';
   if (is_abstract) name.sun_path[0] = '\0';
   return AsioEndpoint(&name, offsetof(sockaddr_un, sun_path) + address.host.size() + (is_abstract ? 0 : 1));
+}
+
+/// The Unix socket by which a listener at a TCP endpoint can be reached on its machine, or none. Its name is in no file
+/// system: it goes with its owner.
+inline std::optional<AsioEndpoint> local_endpoint(asio::ip::tcp::endpoint tcp) {
+#if defined(__linux__)
+  if (tcp.address().is_unspecified()) {
+    tcp.address(tcp.address().is_v4() ? asio::ip::address(asio::ip::address_v4::loopback())
+                                      : asio::ip::address(asio::ip::address_v6::loopback()));
+  }
+  return unix_endpoint(
+      {AsioAddress::Scheme::unix_socket, str_cat("@dflow ", tcp.address().to_string(), " ", tcp.port())});
+#else
+  static_cast<void>(tcp);
+  return std::nullopt;
+#endif
+}
+
+/// Whether who listens at the other end of a Unix socket runs for the same user: anybody may take a name.
+inline bool is_of_same_user(int fd) noexcept {
+#if defined(__linux__)
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+#else
+  static_cast<void>(fd);
+  return false;
+#endif
 }
 
 /// "tcp://1.2.3.4:5", or what else stands for a client that has no address.
@@ -150,6 +179,23 @@ inline OwnedFd open_listener(AsioAddress& address, const AsioEndpoint& endpoint,
     if (::getsockname(fd.get(), bound.data(), &size) != 0) fail();
     address.port = bound.port();
   }
+  return fd;
+}
+
+/// The other way to a listener at a TCP address; none, if another has its name.
+inline OwnedFd open_local_listener(const AsioAddress& address, int tcp_listener, const AsioTransportOptions& options) {
+  asio::ip::tcp::endpoint tcp;
+  auto size = static_cast<socklen_t>(tcp.capacity());
+  if (!options.uses_local_sockets || address.scheme != AsioAddress::Scheme::tcp) return OwnedFd();
+  if (::getsockname(tcp_listener, tcp.data(), &size) != 0) return OwnedFd();
+  tcp.resize(size);
+  const std::optional<AsioEndpoint> endpoint = local_endpoint(tcp);
+  if (!endpoint) return OwnedFd();
+  OwnedFd fd = open_socket(AF_UNIX);
+  if (fd.get() < 0) return fd;
+  set_options(fd.get(), AF_UNIX, options);
+  if (::bind(fd.get(), endpoint->data(), static_cast<socklen_t>(endpoint->size())) != 0) return OwnedFd();
+  if (::listen(fd.get(), options.max_waiting) != 0) return OwnedFd();
   return fd;
 }
 

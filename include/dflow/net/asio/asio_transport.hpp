@@ -34,6 +34,10 @@ struct AsioTransportOptions {
   int threads = 1;
   /// Sends what is written at once, rather than waiting for more to send with it.
   bool no_delay = true;
+  /// On Linux, a listener at a TCP address can also be reached by a Unix socket of that address's name, and who
+  /// connects to it from the same machine, or network namespace, does so, if it belongs to the same user: it costs half
+  /// as much.
+  bool uses_local_sockets = true;
   /// Of the system's buffers of a connection; 0 leaves them to the system.
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;

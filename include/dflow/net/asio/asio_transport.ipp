@@ -125,8 +125,9 @@ DFLOW_INLINE std::unique_ptr<Listener> AsioTransport::listen(const std::string& 
     try {
       detail::UnixFile file;
       detail::OwnedFd fd = detail::open_listener(address, endpoint, shared_->options, file);
-      auto listening =
-          std::make_shared<detail::AsioListening>(shared_, std::move(address), std::move(fd), std::move(file));
+      detail::OwnedFd local = detail::open_local_listener(address, fd.get(), shared_->options);
+      auto listening = std::make_shared<detail::AsioListening>(shared_, std::move(address), std::move(fd),
+                                                               std::move(file), std::move(local));
       auto listener = std::make_unique<detail::AsioListener>(shared_, listening);
       listening->start();
       return listener;
