@@ -121,12 +121,19 @@ TEST_CASE("statistics come back") {
   CHECK(there_and_back(reply).came_ns == -5);
   CHECK(there_and_back(reply).answered_ns == 6);
   CHECK_FALSE(there_and_back(reply).is_traced);
+  CHECK(there_and_back(reply).pushed.empty());
+  reply.pushed.push_back({"z", false, Tensor<float>({2}, {1, 2})});
+  reply.pushed.push_back({"dead", true, {}});
   reply.is_traced = true;
   reply.began_ns = 2;
   reply.stats.step_id = 1;
   reply.stats.total_ns = 3;
   reply.stats.nodes.push_back({"n", "op", "/cpu:0", 4, 5, 6, 7, "[2]"});
   const net::RunShareReply got = there_and_back(reply);
+  REQUIRE(got.pushed.size() == 2);
+  CHECK(got.pushed[0].key == "z");
+  CHECK(dflow::bitwise_equal(got.pushed[0].tensor, reply.pushed[0].tensor));
+  CHECK(got.pushed[1].is_dead);
   REQUIRE(got.stats.nodes.size() == 1);
   CHECK(got.began_ns == 2);
   CHECK(got.stats.total_ns == 3);
@@ -145,6 +152,9 @@ TEST_CASE("a message that is cut or too long is none") {
   net::RunShare run{{1, 2}, 3, 4, false, {}};
   run.pushed.push_back({"feed", false, Tensor<float>({2}, {1, 2})});
   check_cuts(run);
+  net::RunShareReply reply{.came_ns = 1, .answered_ns = 2};
+  reply.pushed = run.pushed;
+  check_cuts(reply);
 }
 
 TEST_CASE("what a tensor says of itself is not believed") {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../runtime/rendezvous_conformance.hpp"
@@ -192,6 +193,49 @@ TEST_CASE("a small tensor goes to the other task unasked, and is not asked for t
   CHECK(table.steps->take(5, there, key_from(there, "y"), Tensor<float>(4.0f), false).code() == Code::aborted);
   table.others->pushed["x"].failed(dflow::unavailable("gone"));
   CHECK(step->send(key_from(here, "z"), Tensor<float>(3.0f), false).code() == Code::unavailable);
+}
+
+TEST_CASE("what a thread pushes while it gathers goes with its message: of one step, to one task, of that thread") {
+  Table table;
+  const auto step = table.steps->begin(5, "client"), other_step = table.steps->begin(6, "client");
+  const auto push = [&](const auto& to, const std::string& name, const AnyTensor& tensor) {
+    CHECK(to->send(key_from(here, name), tensor, false, {.pushed = true}).ok());
+  };
+  const Tensor<float> small(3.0f), large({net::GatheredPushes::max_bytes / sizeof(float)});
+  {
+    net::GatheredPushes outer(5, there);
+    {
+      net::GatheredPushes inner(6, there);
+      push(other_step, "inner", small);
+      push(step, "not the latest", small);
+      REQUIRE(inner.take().size() == 1);
+      CHECK(inner.take().empty());
+    }
+    net::GatheredPushes elsewhere(5, here);
+    push(step, "another task's", small);
+  }
+  CHECK(table.others->pushed.count("inner") == 0);
+  CHECK(table.others->pushed.count("not the latest") == 1);
+  CHECK(table.others->pushed.count("another task's") == 1);
+  {
+    net::GatheredPushes gathered(5, there);
+    push(step, "a", small);
+    push(other_step, "another step's", small);
+    push(step, "large", large);
+    push(step, "text", Tensor<std::string>("text"));
+    std::thread([&] { CHECK(net::GatheredPushes::find(5, there) == nullptr); }).join();
+    CHECK(step->send(key_from(here, "dead"), {}, true, {.pushed = true}).ok());
+    const std::vector<net::PushedTensor> taken = gathered.take();
+    REQUIRE(taken.size() == 2);
+    CHECK(taken[0].key == key_from(here, "a").text());
+    CHECK(taken[0].tensor.span<float>()[0] == 3);
+    CHECK(taken[1].is_dead);
+    step->push_on(taken[0]);
+  }
+  for (const char* const name : {"another step's", "large", "text"}) CHECK(table.others->pushed.count(name) == 1);
+  CHECK(table.others->pushed.count("dead") == 0);
+  push(step, "after", small);
+  CHECK(table.others->pushed.count("after") == 1);
 }
 
 TEST_CASE("what comes unasked before the step has begun waits for it, and goes with who has sent it") {

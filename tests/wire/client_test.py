@@ -71,7 +71,7 @@ class WireTest(unittest.TestCase):
             self.assertEqual((dtype, shape), (dflow.FLOAT32, [rows, 3]))
             expected = [x[2 * row] * w0 + x[2 * row + 1] * w1 for row in range(rows) for w0, w1 in ((1, 4), (2, 5), (3, 6))]
             self.assertEqual(y, expected)
-            client.end(run)
+            client.end_run(run, step)
             while (step, client.fetch_key(device, "z:0")) not in client.pushed:
                 client.pump()
             self.assertEqual(client.pushed[step, client.fetch_key(device, "z:0")], [-1, -2, -3, -4, -5, -6])

@@ -196,19 +196,28 @@ def read_head(reader):
     return dtype, [reader.varint() for _ in range(rank)]
 
 
-def read_stats(reader):
-    """The names of the nodes in a RunShareReply."""
+def read_pushed(reader):
+    """(key, elements) of a tensor that was sent unasked; None for the elements of a dead one."""
+    key = reader.text()
+    is_dead = reader.number("B")
+    head = None if is_dead else read_head(reader)
+    return key, None if is_dead else read_elements(head, reader.string())
+
+
+def read_run_reply(reader):
+    """The tensors, and the names of the nodes, in a RunShareReply."""
     reader.take(8 + 8)  # when the request came and was answered
+    tensors = [read_pushed(reader) for _ in range(reader.varint())]
     nodes = []
     if not reader.number("B"):
-        return nodes
+        return tensors, nodes
     reader.take(8 + 8 + 8)
     for _ in range(reader.varint()):
         nodes.append(reader.text())
         reader.string(), reader.string()
         reader.take(8 + 8 + 4 + 8)
         reader.string()
-    return nodes
+    return tensors, nodes
 
 
 def read_elements(head, data):
@@ -334,10 +343,9 @@ class Client:
             refusal = u8(12) + string(f"a thin client has no method {method}") + 4 * string("")
             self.send(REPLY, request, refusal, IS_ERROR)
         elif method == PUSH and size == 0:
-            step, key = reader.number("Q"), reader.text()
-            is_dead = reader.number("B")
-            head = None if is_dead else read_head(reader)
-            self.pushed[step, key] = None if is_dead else read_elements(head, reader.string())
+            step = reader.number("Q")
+            key, elements = read_pushed(reader)
+            self.pushed[step, key] = elements
 
     def begin(self, method, body=b"", payload=b""):
         """Sends a request; returns its number."""
@@ -359,6 +367,14 @@ class Client:
                 raise self.errors.pop(request)
             self.pump()
         return self.replies.pop(request)
+
+    def end_run(self, request, step):
+        """Waits for the end of a run; what comes with it is found in `pushed`. Returns how many tensors those are."""
+        reader = Reader(self.end(request)[0])
+        tensors, _ = read_run_reply(reader)
+        reader.end()
+        self.pushed.update({(step, key): elements for key, elements in tensors})
+        return len(tensors)
 
     def call(self, method, body=b"", payload=b""):
         return self.end(self.begin(method, body, payload))
@@ -412,7 +428,7 @@ class Client:
         body = u64(session) + i64(time_left_ns) + u8(trace) + listed(described) + names(fetches) + names(targets)
         reply, data = self.call(RUN_SESSION, body, payload)
         reader, elements = Reader(reply), Reader(data)
-        nodes = read_stats(reader)
+        _, nodes = read_run_reply(reader)
         results = []
         for _ in range(reader.varint()):
             head = read_head(reader)

@@ -185,6 +185,24 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::shared_ptr<StepPart> make_part() override;
 
   const std::string& task() const noexcept { return task_; }
+  /// That the task has it by; null if it has to be sent, or another connection found.
+  std::shared_ptr<Connection> registered_connection() {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Connection> connection = is_registered_ ? connection_.lock() : nullptr;
+    return connection != nullptr && connection->is_open() ? connection : nullptr;
+  }
+  /// Of a tensor that the task has sent to this one. Errors: InvalidArgument for one that it is not to send.
+  RendezvousKey key_of(const std::string& text) {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = keys_.find(text); found != keys_.end()) return found->second;
+    RendezvousKey key = RendezvousKey::parse(text).value();
+    if (detail::task_of(key.source_device()) != task_ || key.source_incarnation() != state_->incarnations.at(task_) ||
+        detail::task_of(key.destination_device()) != state_->options.client) {
+      throw_error(invalid_argument(str_cat("'", text, "' is not ", task_, "'s to send")));
+    }
+    if (keys_.size() < max_keys) keys_.emplace(text, key);
+    return key;
+  }
   ShareName name() const noexcept { return {state_->options.session, number_}; }
   const State& state() const noexcept { return *state_; }
   ClockOffset& clock_offset() const { return state_->clocks.at(task_); }
@@ -255,6 +273,8 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     for (Registered& done : waiting) done(status);
   }
 
+  static constexpr std::size_t max_keys = 4096;
+
   const std::shared_ptr<State> state_;
   const std::string task_;
   const std::uint64_t number_;
@@ -264,6 +284,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::weak_ptr<Connection> connection_;  ///< that it was sent over
   bool is_registered_ = false;
   std::vector<Registered> waiting_;
+  std::unordered_map<std::string, RendezvousKey> keys_;  ///< that tensors have come by, of which there are few
 };
 
 /// One run of a share in its task. What the task has sent to others unasked may be lost with it, after its own part has
@@ -289,6 +310,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       done_ = std::move(done);
       handle_ = step.weak_from_this();
     }
+    if (const std::shared_ptr<Connection> known = share_->registered_connection()) return send_run(known, run);
     Peers& peers = *share_->state().options.peers;
     if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) {
       return run_on(open, std::move(run));
@@ -352,15 +374,40 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
 
   Status take_reply(const std::string& body, std::int64_t asked, std::int64_t returned) {
     try {
-      const RunShareReply reply = from_body<RunShareReply>(body);
+      RunShareReply reply = from_body<RunShareReply>(body);
       ClockOffset& clock = share_->clock_offset();
       clock.add({asked, reply.came_ns, reply.answered_ns, returned});
+      take_tensors(reply.pushed);
       const std::lock_guard lock(mutex_);  // the step lives as long as its completion is here
       if (done_ && stats_ != nullptr) add_stats(*stats_, reply, clock, asked, returned, now_ns());
       return {};
     } catch (...) {
       return status_of_current_exception();
     }
+  }
+
+  /// The step lives as long as its completion is here.
+  void take_tensors(std::vector<PushedTensor>& pushed) {
+    if (pushed.empty()) return;
+    const std::shared_ptr<StepHandle> step = handle_of_step();
+    if (step == nullptr) return;
+    for (PushedTensor& tensor : pushed) {
+      const RendezvousKey key = share_->key_of(tensor.key);
+      if (TaskLog* const log = share_->state().options.peers->task_log(); log != nullptr && log->is_on()) {
+        log->add({.what = LogRecord::What::received,
+                  .step = step->id(),
+                  .name = std::string(key.tensor_name()),
+                  .peer = share_->task(),
+                  .start_ns = log->now_ns(),
+                  .bytes = logged_bytes(tensor.tensor)});
+      }
+      throw_if_error(step->rendezvous().send(key, std::move(tensor.tensor), tensor.is_dead));
+    }
+  }
+
+  std::shared_ptr<StepHandle> handle_of_step() {
+    const std::lock_guard lock(mutex_);
+    return handle_.lock();
   }
 
   /// The task is gone. A run that has not ended is told by the connection.

@@ -108,8 +108,9 @@ struct RunShare {
 
 /// Times are nanoseconds of the task's steady clock, whose zero means nothing.
 struct RunShareReply {
-  std::int64_t came_ns = 0;      ///< the request
-  std::int64_t answered_ns = 0;  ///< this
+  std::int64_t came_ns = 0;               ///< the request
+  std::int64_t answered_ns = 0;           ///< this
+  std::vector<PushedTensor> pushed = {};  ///< to who asked, with the reply rather than before it
   bool is_traced = false;
   std::int64_t began_ns = 0;  ///< where the times of `stats` begin
   StepStats stats = {};       ///< empty unless the step is traced; without calendar time
@@ -168,6 +169,7 @@ void check_travels(const AnyTensor& tensor);
 template <class Message>
 std::string to_body(const Message& message) {
   std::string body;
+  body.reserve(256);  // most need no more
   ByteWriter out(body);
   message.write(out);
   return body;

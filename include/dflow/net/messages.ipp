@@ -243,13 +243,27 @@ DFLOW_INLINE PushTensor PushTensor::read(ByteReader& in) {
   return push;
 }
 
+namespace detail {
+
+DFLOW_INLINE void write_pushed(ByteWriter& out, const std::vector<PushedTensor>& pushed) {
+  out.count(pushed.size());
+  for (const PushedTensor& tensor : pushed) tensor.write(out);
+}
+
+DFLOW_INLINE std::vector<PushedTensor> read_pushed(ByteReader& in) {
+  std::vector<PushedTensor> pushed;
+  for (std::size_t i = in.count(2); i > 0; --i) pushed.push_back(PushedTensor::read(in));
+  return pushed;
+}
+
+}  // namespace detail
+
 DFLOW_INLINE void RunShare::write(ByteWriter& out) const {
   name.write(out);
   out.u64(step);
   out.i64(time_left_ns);
   out.boolean(trace);
-  out.count(pushed.size());
-  for (const PushedTensor& tensor : pushed) tensor.write(out);
+  detail::write_pushed(out, pushed);
 }
 
 DFLOW_INLINE RunShare RunShare::read(ByteReader& in) {
@@ -258,13 +272,14 @@ DFLOW_INLINE RunShare RunShare::read(ByteReader& in) {
   run.step = in.u64();
   run.time_left_ns = in.i64();
   run.trace = in.boolean();
-  for (std::size_t i = in.count(2); i > 0; --i) run.pushed.push_back(PushedTensor::read(in));
+  run.pushed = detail::read_pushed(in);
   return run;
 }
 
 DFLOW_INLINE void RunShareReply::write(ByteWriter& out) const {
   out.i64(came_ns);
   out.i64(answered_ns);
+  detail::write_pushed(out, pushed);
   out.boolean(is_traced);
   if (!is_traced) return;
   out.i64(began_ns);
@@ -287,6 +302,7 @@ DFLOW_INLINE RunShareReply RunShareReply::read(ByteReader& in) {
   RunShareReply reply;
   reply.came_ns = in.i64();
   reply.answered_ns = in.i64();
+  reply.pushed = detail::read_pushed(in);
   reply.is_traced = in.boolean();
   if (!reply.is_traced) return reply;
   reply.began_ns = in.i64();

@@ -88,6 +88,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
 
   /// Ends all connections, those that have been accepted and make their handshake too; no new ones are made.
   void close(const Status& why);
+  /// Where tensors are noted; null if they are not.
+  TaskLog* task_log() const noexcept { return options_.log.get(); }
   /// All that are open, for `dflow-inspect`.
   std::vector<std::shared_ptr<Connection>> connections() const;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/rendezvous.hpp>
+#include <dflow/net/messages.hpp>
 #include <dflow/runtime/local_rendezvous.hpp>
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace dflow::net {
@@ -42,6 +44,39 @@ class TensorSource {
                     bool is_dead, UniqueFunction<void(Status)> failed) = 0;
 };
 
+/// What a thread pushes to one task in one step, from here to the end of its scope, so that it goes with a message to
+/// that task rather than in ones of its own.
+///
+/// Thread safety: of the thread that made it, and the latest of that.
+class GatheredPushes {
+ public:
+  /// With more bytes they are not gathered.
+  static constexpr std::size_t max_bytes = std::size_t{64} << 10;
+
+  /// `task` must outlive it.
+  GatheredPushes(std::uint64_t step, std::string_view task) noexcept;
+  GatheredPushes(const GatheredPushes&) = delete;
+  GatheredPushes& operator=(const GatheredPushes&) = delete;
+  ~GatheredPushes();
+
+  /// Of the calling thread, for that step and task; null if it gathers none.
+  static GatheredPushes* find(std::uint64_t step, std::string_view task) noexcept;
+
+  /// False, and nothing is done, if it does not fit. Errors: InvalidArgument for what cannot leave its task.
+  bool add(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead);
+  /// All that have been added since the last call.
+  std::vector<PushedTensor> take() noexcept { return std::exchange(tensors_, {}); }
+
+ private:
+  static GatheredPushes*& latest() noexcept;
+
+  const std::uint64_t step_;
+  const std::string_view task_;
+  GatheredPushes* const before_;
+  std::size_t bytes_ = 0;
+  std::vector<PushedTensor> tensors_;
+};
+
 /// Where the Sends and Recvs of one step meet as far as they are in this task: what is sent waits here until it is
 /// asked for, from here or by the task that wants it; what is wanted from another task is asked for there.
 ///
@@ -63,6 +98,8 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
   Status take(const RendezvousKey& key, AnyTensor tensor, bool is_dead) {
     return local_.send(key, std::move(tensor), is_dead);
   }
+  /// Sends what has been gathered in vain.
+  void push_on(PushedTensor pushed);
   /// Tensors that nobody has asked for yet, and receives that wait.
   std::size_t num_pending() const { return local_.num_pending(); }
   /// What is waited for in this task, here or by the task that it was asked for by.

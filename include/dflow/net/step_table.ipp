@@ -10,8 +10,6 @@ namespace dflow::net {
 
 DFLOW_INLINE TensorSource::~TensorSource() = default;
 
-// ---- StepRendezvous ----
-
 namespace detail {
 
 DFLOW_INLINE std::string_view task_of(std::string_view device) noexcept {
@@ -19,6 +17,35 @@ DFLOW_INLINE std::string_view task_of(std::string_view device) noexcept {
 }
 
 }  // namespace detail
+
+// ---- GatheredPushes ----
+
+DFLOW_INLINE GatheredPushes*& GatheredPushes::latest() noexcept {
+  static constinit thread_local GatheredPushes* latest = nullptr;
+  return latest;
+}
+
+DFLOW_INLINE GatheredPushes::GatheredPushes(std::uint64_t step, std::string_view task) noexcept
+    : step_(step), task_(task), before_(std::exchange(latest(), this)) {}
+
+DFLOW_INLINE GatheredPushes::~GatheredPushes() { latest() = before_; }
+
+DFLOW_INLINE GatheredPushes* GatheredPushes::find(std::uint64_t step, std::string_view task) noexcept {
+  GatheredPushes* const found = latest();
+  return found != nullptr && found->step_ == step && found->task_ == task ? found : nullptr;
+}
+
+DFLOW_INLINE bool GatheredPushes::add(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
+  if (!is_dead && tensor.dtype() == DType::string) return false;  // its size is not known
+  if (!is_dead) detail::check_travels(tensor);
+  const std::size_t bytes = key.text().size() + (is_dead ? 0 : tensor.bytes());
+  if (bytes > max_bytes - bytes_) return false;
+  tensors_.push_back({key.text(), is_dead, tensor});
+  bytes_ += bytes;
+  return true;
+}
+
+// ---- StepRendezvous ----
 
 DFLOW_INLINE Status StepRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead,
                                          const SendArgs& args) {
@@ -40,11 +67,17 @@ DFLOW_INLINE Status StepRendezvous::send(const RendezvousKey& key, AnyTensor ten
   return {};
 }
 
+DFLOW_INLINE void StepRendezvous::push_on(PushedTensor pushed) {
+  push(RendezvousKey::parse(pushed.key).value(), pushed.tensor, pushed.is_dead);
+}
+
 DFLOW_INLINE void StepRendezvous::push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead) {
-  source_->push(std::string(detail::task_of(key.destination_device())), step_, key, tensor, is_dead,
-                [weak = weak_from_this()](Status status) {
-                  if (const std::shared_ptr<StepRendezvous> self = weak.lock()) self->abort(std::move(status));
-                });
+  const std::string_view task = detail::task_of(key.destination_device());
+  GatheredPushes* const gathered = GatheredPushes::find(step_, task);
+  if (gathered != nullptr && gathered->add(key, tensor, is_dead)) return;
+  source_->push(std::string(task), step_, key, tensor, is_dead, [weak = weak_from_this()](Status status) {
+    if (const std::shared_ptr<StepRendezvous> self = weak.lock()) self->abort(std::move(status));
+  });
 }
 
 /// What comes from another task is wanted here like anything else, and sent here by the one who brings it: so a copy

@@ -76,6 +76,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   std::shared_ptr<CompiledStep> compile(Session& session, const SharePartitions& partitions);
   void start(std::shared_ptr<Run> run);
   void finish(const std::shared_ptr<Run>& run, const Status& status);
+  void log_sent(const Run& run, std::span<const PushedTensor> pushed);
   /// Ends the runs that `is_meant`.
   void cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why);
   static std::string owner_of(const ClientId& client);

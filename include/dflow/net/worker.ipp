@@ -32,6 +32,7 @@ struct Worker::Run {
   std::unique_ptr<CompiledStep::Memory> memory;
   std::shared_ptr<StepHandle> handle;
   Clock::time_point began;
+  std::string_view client_task() const noexcept { return std::string_view(owner).substr(0, owner.find(';')); }
   CancellationToken cancellation;  ///< the connection that the request came by is gone, and nobody hears of its end
   CancellationRegistration registration;
 };
@@ -264,6 +265,7 @@ DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, R
 }
 
 DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
+  std::shared_ptr<StepRendezvous> rendezvous;
   try {
     run->memory = run->step->take_memory();
     StepHandle::Options options;
@@ -273,7 +275,7 @@ DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
       options.deadline = options_.clock->after(std::chrono::nanoseconds(run->request.time_left_ns));
     }
     options.trace = run->request.trace;
-    const std::shared_ptr<StepRendezvous> rendezvous = options_.steps->begin(options.id, run->owner);
+    rendezvous = options_.steps->begin(options.id, run->owner);
     options.rendezvous = rendezvous;
     run->handle = std::make_shared<StepHandle>(std::move(options));
     for (PushedTensor& pushed : run->request.pushed) {
@@ -298,7 +300,11 @@ DFLOW_INLINE void Worker::start(std::shared_ptr<Run> run) {
   run->registration = run->cancellation.on_cancel([weak = std::weak_ptr<StepHandle>(handle)](const Status& why) {
     if (const std::shared_ptr<StepHandle> lost = weak.lock()) lost->cancel(why);
   });
+  // What ends in this call takes what it has sent to the client along.
+  GatheredPushes gathered(run->request.step, run->client_task());
   handle->start([self = shared_from_this(), run](const Status& status) { self->finish(run, status); });
+  std::vector<PushedTensor> left = gathered.take();
+  for (PushedTensor& pushed : left) rendezvous->push_on(std::move(pushed));
 }
 
 DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& status) {
@@ -310,15 +316,19 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
   }
   if (options_.counters != nullptr) options_.counters->count_step(status.code());
   run->registration.try_deregister();
+  RunShareReply reply;
+  if (GatheredPushes* const gathered = GatheredPushes::find(run->request.step, run->client_task())) {
+    reply.pushed = gathered->take();
+  }
   if (logs()) {
+    if (status.ok()) log_sent(*run, reply.pushed);
     options_.log->add({.what = LogRecord::What::ran,
                        .step = run->request.step,
                        .name = str_cat(run->request.name.share),
-                       .peer = run->owner.substr(0, run->owner.find(';')),
+                       .peer = std::string(run->client_task()),
                        .start_ns = detail::clock_ns(run->began),
                        .code = status.code()});
   }
-  RunShareReply reply;
   reply.came_ns = detail::clock_ns(run->began);
   if (StatsCollector* const stats = run->handle->stats()) {
     reply.is_traced = true;
@@ -332,6 +342,17 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
     run->respond(Outgoing{to_body(reply), {}});
   } else {
     run->respond(status.with_task(options_.task));
+  }
+}
+
+DFLOW_INLINE void Worker::log_sent(const Run& run, std::span<const PushedTensor> pushed) {
+  for (const PushedTensor& sent : pushed) {
+    options_.log->add({.what = LogRecord::What::sent,
+                       .step = run.request.step,
+                       .name = std::string(RendezvousKey::parse(sent.key).value().tensor_name()),
+                       .peer = std::string(run.client_task()),
+                       .start_ns = options_.log->now_ns(),
+                       .bytes = detail::logged_bytes(sent.tensor)});
   }
 }
 
@@ -390,8 +411,7 @@ DFLOW_INLINE TaskStatus Worker::status() const {
     status.num_steps = running_.size();
     status.steps.reserve(running_.size());
     for (const auto& [step, run] : running_) {
-      status.steps.push_back(
-          {step, run->owner.substr(0, run->owner.find(';')), run->request.name.share, age_ns(run->began)});
+      status.steps.push_back({step, std::string(run->client_task()), run->request.name.share, age_ns(run->began)});
     }
   }
   for (std::size_t i = 0; i < sessions.size(); ++i) {

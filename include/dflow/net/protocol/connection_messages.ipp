@@ -267,6 +267,7 @@ DFLOW_INLINE void Connection::complete(std::uint64_t key) {
 
 DFLOW_INLINE void Connection::call(Call call, CallDone done) {
   std::string body;
+  body.reserve(sizeof(std::uint16_t) + sizeof(std::uint64_t) + call.message.body.size());
   ByteWriter out(body);
   out.u16(call.method);
   out.u64(call.message.payload.size());
@@ -365,6 +366,7 @@ DFLOW_INLINE void Connection::finish_call(std::uint64_t request, Status status, 
 
 DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) {
   std::string body;
+  if (outcome.ok()) body.reserve(sizeof(std::uint64_t) + outcome->body.size());
   ByteWriter out(body);
   Payload payload;
   std::uint16_t flags = 0;
