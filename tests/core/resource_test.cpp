@@ -86,18 +86,40 @@ TEST_CASE("a removed resource lives on with its holders", "[resource]") {
   CHECK(container.size() == 0);
 }
 
+TEST_CASE("a resource that is taken is the taker's", "[resource]") {
+  ResourceContainer container;
+  CHECK(container.take("c") == nullptr);
+  CHECK(container.take_all().empty());
+  const auto counter = std::make_shared<Counter>();
+  container.insert("c", counter);
+  CHECK(container.take("c") == counter);
+  CHECK(container.take("c") == nullptr);
+  CHECK(counter.use_count() == 1);
+  container.insert("c", counter);
+  container.insert("q", std::make_shared<Queue>());
+  const auto taken = container.take_all();
+  CHECK(container.size() == 0);
+  REQUIRE(taken.size() == 2);
+  CHECK(taken.find("c")->second == counter);
+  CHECK(taken.find("q")->second->debug_string() == "Queue");
+}
+
 TEST_CASE("a container's generation changes when resources are dropped, and only then", "[resource]") {
   ResourceContainer container;
   const std::uint64_t at_first = container.generation();
   container.insert("c", std::make_shared<Counter>());
   container.lookup_or_create<Counter>("d", [] { return std::make_shared<Counter>(); });
   CHECK_FALSE(container.remove("x"));
+  CHECK(container.take("x") == nullptr);
   CHECK(container.generation() == at_first);
   container.remove("c");
   const std::uint64_t after_remove = container.generation();
   CHECK(after_remove != at_first);
+  container.take("d");
+  const std::uint64_t after_take = container.generation();
+  CHECK(after_take != after_remove);
   container.clear();
-  CHECK(container.generation() != after_remove);
+  CHECK(container.generation() != after_take);
 }
 
 TEST_CASE("containers are told apart by their whole name", "[resource]") {
@@ -147,6 +169,25 @@ TEST_CASE("threads ask for containers and reset them at once", "[resource][stres
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(containers.names().size() == 5);
+}
+
+TEST_CASE("whatever threads make is taken by one of them, once", "[resource][stress]") {
+  ResourceContainer container;
+  std::atomic<int> made{0}, taken{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 1000; ++i) {
+        const std::string name = std::to_string(i % 3);
+        container.lookup_or_create<Counter>(name, [&] { return std::make_shared<Counter>(++made); });
+        if (i % 4 == t && container.take(name) != nullptr) ++taken;
+        if (i % 50 == t) taken += static_cast<int>(container.take_all().size());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  taken += static_cast<int>(container.take_all().size());
+  CHECK(taken == made);
 }
 
 TEST_CASE("threads look up, create and remove at once", "[resource][stress]") {

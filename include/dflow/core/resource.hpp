@@ -6,6 +6,8 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -83,11 +85,16 @@ class ResourceContainer {
 
   /// Errors: AlreadyExists; InvalidArgument for a null resource or an empty name.
   void insert(std::string_view name, std::shared_ptr<Resource> resource);
+  /// Removes it and hands it out: null if there was none. Of many who take it one gets it, and what another one makes
+  /// under its name stays.
+  std::shared_ptr<Resource> take(std::string_view name);
+  /// Removes all there are at one moment and hands them out, by name.
+  std::map<std::string, std::shared_ptr<Resource>, std::less<>> take_all();
   /// False if there was none. Holders keep theirs.
   bool remove(std::string_view name);
   void clear();
-  /// Another number after each `remove` and `clear`: who keeps what it found here looks again when this has changed, so
-  /// as not to go on alone with a resource that the others no longer find. Costs one load.
+  /// Another number after each resource that was taken or removed: who keeps what it found here looks again when this
+  /// has changed, so as not to go on alone with a resource that the others no longer find. Costs one load.
   std::uint64_t generation() const noexcept { return generation_.load(std::memory_order_acquire); }
   std::size_t size() const;
   /// The names, sorted.

@@ -54,23 +54,25 @@ DFLOW_INLINE void ResourceContainer::insert(std::string_view name, std::shared_p
 
 // A resource's destructor runs without the lock: it may take a while or use another container.
 
-DFLOW_INLINE bool ResourceContainer::remove(std::string_view name) {
-  std::shared_ptr<Resource> removed;
+DFLOW_INLINE std::shared_ptr<Resource> ResourceContainer::take(std::string_view name) {
   std::lock_guard lock(state_->mutex);
   const auto at = state_->resources.find(name);
-  if (at == state_->resources.end()) return false;
-  removed = std::move(at->second);
+  if (at == state_->resources.end()) return nullptr;
+  std::shared_ptr<Resource> taken = std::move(at->second);
   state_->resources.erase(at);
   generation_.fetch_add(1, std::memory_order_release);
-  return true;
+  return taken;
 }
 
-DFLOW_INLINE void ResourceContainer::clear() {
-  decltype(state_->resources) removed;
+DFLOW_INLINE std::map<std::string, std::shared_ptr<Resource>, std::less<>> ResourceContainer::take_all() {
   std::lock_guard lock(state_->mutex);
-  removed.swap(state_->resources);
   generation_.fetch_add(1, std::memory_order_release);
+  return std::exchange(state_->resources, {});
 }
+
+DFLOW_INLINE bool ResourceContainer::remove(std::string_view name) { return take(name) != nullptr; }
+
+DFLOW_INLINE void ResourceContainer::clear() { take_all(); }
 
 DFLOW_INLINE std::size_t ResourceContainer::size() const {
   std::lock_guard lock(state_->mutex);

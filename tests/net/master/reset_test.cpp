@@ -10,8 +10,10 @@
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/runtime/device.hpp>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "../../errors.hpp"
@@ -30,6 +32,12 @@ void keep_variables(const Device& device, const std::vector<std::string>& contai
     device.context().resources->container(name)->insert(
         "v", std::make_shared<VariableState>("v", DType::float32, PartialShape{}));
   }
+}
+
+std::shared_ptr<QueueState> queue_in(ResourceContainer& container, const std::string& name) {
+  return container.lookup_or_create<QueueState>(name, [&] {
+    return std::make_shared<QueueState>(name, QueueState::Kind{.dtypes = {DType::int32}, .shapes = {}, .capacity = 1});
+  });
 }
 
 /// The containers that have something in them.
@@ -61,12 +69,10 @@ TEST_CASE("containers of devices are reset by name, or all of them but the libra
 TEST_CASE("who waits for what others do with a resource that is reset is told, and so is who comes later") {
   const auto devices = two_empty_devices();
   const auto container = devices[0]->context().resources->container("training");
-  const auto queue =
-      std::make_shared<QueueState>("q", QueueState::Kind{.dtypes = {DType::int32}, .shapes = {}, .capacity = 1});
+  const auto queue = queue_in(*container, "q");
   const auto accumulator =
       std::make_shared<AccumulatorState>("a", DType::float32, PartialShape{}, AccumulatorState::Kind{});
   const auto barrier = std::make_shared<TokenBarrierState>("b", 2, 2);
-  container->insert("q", queue);
   container->insert("a", accumulator);
   const auto clock = std::make_shared<StalenessClockState>("c", 2, 0);
   container->insert("b", barrier);
@@ -105,4 +111,48 @@ TEST_CASE("who waits for what others do with a resource that is reset is told, a
   CHECK(told[12].ok());
   CHECK(told[13].code() == Code::aborted);
   CHECK(container->size() == 0);
+}
+
+TEST_CASE("what somebody who is told of a reset makes anew stays, and is not told of it") {
+  const auto devices = two_empty_devices();
+  const auto container = devices[0]->context().resources->container("training");
+  std::vector<Code> told;
+  const auto wait_in = [&](const std::string& name, const auto& then) {
+    queue_in(*container, name)->dequeue_async(1, false, {}, [&told, then](const Status& status, const auto&) {
+      told.push_back(status.code());
+      then();
+    });
+  };
+  wait_in("b", [] {});
+  wait_in("a", [&] {
+    wait_in("a", [] {});
+    wait_in("b", [] {});
+  });
+  net::reset_devices(devices, {});
+  CHECK(told == std::vector{Code::aborted, Code::aborted});
+  CHECK(container->names() == std::vector<std::string>{"a", "b"});
+  net::reset_devices(devices, {});
+  CHECK(told.size() == 4);
+}
+
+TEST_CASE("nobody waits in a resource that was made between two resets for more than the next", "[stress]") {
+  const auto devices = two_empty_devices();
+  const auto container = devices[0]->context().resources->container("training");
+  std::atomic<int> num_waited{0}, num_told{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        ++num_waited;
+        queue_in(*container, std::to_string(i % 3))
+            ->dequeue_async(1, false, {}, [&](const Status& status, const auto&) {
+              if (status.code() == Code::aborted) ++num_told;
+            });
+        if (i % 2 == 0) net::reset_devices(devices, {});
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  net::reset_devices(devices, {});
+  CHECK(num_told == num_waited);
 }

@@ -20,10 +20,9 @@ namespace detail {
 DFLOW_INLINE void reset_container(ResourceContainers& resources, const std::string& container) {
   const std::vector<std::string> known = resources.names();
   if (std::find(known.begin(), known.end(), container) == known.end()) return;
-  const std::shared_ptr<ResourceContainer> found = resources.container(container);
-  for (const std::string& name : found->names()) {
-    const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(found->lookup_if_exists<Resource>(name));
-    if (!found->remove(name) || awaited == nullptr) continue;
+  for (const auto& [name, dropped] : resources.container(container)->take_all()) {
+    const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(dropped);
+    if (awaited == nullptr) continue;
     awaited->abandon(aborted(str_cat("container '", container, "' was reset, and with it ", awaited->debug_string())));
   }
 }
