@@ -164,6 +164,28 @@ TEST_CASE("Who waits behind one that is cancelled gets what is there, if it is e
   CHECK(told.size() == 3);
 }
 
+TEST_CASE("Who was cancelled before there were enough takes nothing, nor who was before it asked") {
+  AccumulatorState state("a", DType::float32, PartialShape{}, {});
+  const auto give = [&] {
+    state.apply({.rank = 0, .indices = {}, .values = Tensor<float>(1.0f)}, [](auto&, std::int64_t&) {});
+  };
+  CancellationSource source;
+  std::vector<Code> told;
+  const auto take = [&] {
+    state.take_async(1, source.token(), [&](const Status& status, const TakenGradients& taken) {
+      told.push_back(status.code());
+      CHECK(taken.gradients.empty());
+    });
+  };
+  take();
+  source.cancel();
+  give();
+  take();
+  CHECK(told == std::vector{Code::cancelled, Code::cancelled});
+  CHECK(state.num_accumulated() == 1);
+  CHECK(state.global_step() == 0);
+}
+
 TEST_CASE("A replica that gives again for a step counts once, and sums are in the order of ranks") {
   Gathered gathered;
   gathered.give(7, 0, 1);

@@ -134,6 +134,22 @@ TEST_CASE("Who waits is told that another process has its rank") {
   CHECK(waits->status.code() == Code::aborted);
 }
 
+TEST_CASE("Who leaves is told that another process has its rank") {
+  StalenessClockState clock("c", 3, 0);
+  for (std::int64_t rank = 0; rank < 3; ++rank) clock.join(rank);
+  const auto watches = watch_clock(clock, {});
+  const auto leaves = leave_clock(clock, 1), other = leave_clock(clock, 2);
+  CHECK(watches->gone == GoneRanks{1});
+  CHECK_FALSE(leaves->is_told);
+  const std::int64_t again = clock.join(1);
+  REQUIRE(leaves->is_told);
+  CHECK(leaves->status.code() == Code::already_exists);
+  CHECK(mentions(leaves->status, "another one has joined as replica 1"));
+  CHECK_FALSE(other->is_told);
+  CHECK(await_step(clock, again)->status.ok());
+  CHECK(watch_clock(clock, {1})->gone == GoneRanks{2});
+}
+
 TEST_CASE("Waiting ends when its token is cancelled") {
   StalenessClockState clock("c", 2, 0);
   const std::int64_t fast = clock.join(0);

@@ -139,6 +139,52 @@ TEST_CASE("Who leaves a barrier is told so when its leader knows, or nobody lead
   CHECK(leaves->is_told);
 }
 
+TEST_CASE("Who leaves a barrier as a replica that comes again is told so") {
+  for (const bool arrives : {false, true}) {
+    TokenBarrierState barrier("b", 2, 2);
+    barrier.open(3);
+    const auto leaves = leave_barrier(barrier, 1);
+    const auto other = leave_barrier(barrier, 0);
+    CHECK_FALSE(leaves->is_told);
+    if (arrives) barrier.arrive(1, 3);
+    if (!arrives) CHECK(wait_at(barrier, 1, -1)->status.ok());
+    REQUIRE(leaves->is_told);
+    CHECK(leaves->status.code() == Code::already_exists);
+    CHECK(mentions(leaves->status, "another process is replica 1 now"));
+    CHECK_FALSE(other->is_told);
+    CHECK(barrier.num_present() == 1);
+  }
+}
+
+TEST_CASE("Of two that wait as one replica at a barrier the one that began last does") {
+  TokenBarrierState barrier("b", 2, 2);
+  const auto first = wait_at(barrier, 1, -1), other = wait_at(barrier, 0, -1);
+  const auto second = wait_at(barrier, 1, -1);
+  REQUIRE(first->is_told);
+  CHECK(first->status.code() == Code::already_exists);
+  CHECK(mentions(first->status, "another process is replica 1 now"));
+  CHECK_FALSE(other->is_told);
+  barrier.open(3);
+  CHECK(second->step == 3);
+  CHECK(other->step == 3);
+  barrier.arrive(1, 3);
+  const auto done_first = wait_at(barrier, 1, 3);
+  CHECK_FALSE(done_first->is_told);
+  const auto begun = wait_at(barrier, 1, -1);
+  CHECK(begun->step == 3);
+  REQUIRE(done_first->is_told);
+  CHECK(done_first->status.code() == Code::already_exists);
+}
+
+TEST_CASE("A wait that was cancelled before it began takes nobody's place at a barrier") {
+  TokenBarrierState barrier("b", 2, 2);
+  const auto waits = wait_at(barrier, 1, -1);
+  CancellationSource source;
+  source.cancel();
+  CHECK(wait_at(barrier, 1, -1, source.token())->status.code() == Code::cancelled);
+  CHECK_FALSE(waits->is_told);
+}
+
 TEST_CASE("Who leads tells a barrier that was started anew who has left, and goes on without them") {
   TokenBarrierState barrier("b", 3, 3);
   const auto back = wait_at(barrier, 2, -1);  // the leader does not know yet that this one is back

@@ -66,9 +66,9 @@ class AccumulatorState final : public AwaitedResource {
   /// The tensors are nobody else's to write. `combine` runs under the accumulator's lock. If it throws, nothing was
   /// given.
   void apply(AccumulatedGradient gradient, Combine combine);
-  /// Calls `done` once, from any thread: when at least `num_required` gradients wait, with all of them, or with the
-  /// status that `cancellation` was cancelled with. The accumulator goes on to its next step. Who came first is served
-  /// first.
+  /// Calls `done` once, from any thread: when at least `num_required` gradients wait, with all of them, whereupon the
+  /// accumulator goes on to its next step, or with the status that `cancellation` was cancelled with: then, also where
+  /// it was before the call, they stay. Who came first is served first.
   void take_async(std::int64_t num_required, const CancellationToken& cancellation, TakeDone done);
   /// The gradients that the replicas `ranks` gave for `step`; drops others of that step and of those before, and goes
   /// on to the next. Errors: Aborted, naming the rank, if one is not there: its task was started anew since.

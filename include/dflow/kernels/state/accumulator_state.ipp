@@ -215,6 +215,10 @@ DFLOW_INLINE void AccumulatorState::take_async(std::int64_t num_required, const 
                 {});
   }
   std::unique_lock lock(state_->mutex);
+  if (cancellation.is_cancelled()) {
+    lock.unlock();
+    return done(cancellation.status(), {});
+  }
   if (state_->takers.is_empty() && state_->count() >= num_required) {
     TakenGradients taken = state_->take_all();
     ++state_->global_step;

@@ -42,7 +42,8 @@ class StalenessClockState final : public AwaitedResource {
   void restore_state(std::span<const AnyTensor> state) override;
   void abandon(const Status& why) override;
 
-  /// A new member of that rank, which takes the place of the one before.
+  /// A new member of that rank, which takes the place of the one before. Who waits as that one is told Aborted, and who
+  /// is leaving as it AlreadyExists.
   std::int64_t join(std::int64_t rank);
   /// Tells the member's clock, the step that it does next, as soon as that may begin. Errors: DeadlineExceeded, naming
   /// them, when others were too late (`drop_late`).
@@ -50,7 +51,7 @@ class StalenessClockState final : public AwaitedResource {
   /// The member has finished its step.
   void tick(std::int64_t member);
   /// The replica is waited for no more, from now on. Calls `done` when who watches knows; at once if nobody has watched
-  /// yet.
+  /// yet. Errors: AlreadyExists if another one joins under its rank before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// Tells who has left or was given up, ascending, as soon as that is not `known`, ascending too, or is all replicas.
   /// Known ranks that this clock has never seen have left it too: who watches knew them from the clock before. Who

@@ -37,7 +37,7 @@ struct StalenessClockState::State {
     std::vector<Leaver> leavers;
     std::vector<Watcher> watchers;
     std::vector<std::int32_t> gone;
-    Status others_status;
+    Status others_status, leavers_status;
 
     Due() = default;
     Due(const Due&) = delete;
@@ -45,7 +45,7 @@ struct StalenessClockState::State {
     ~Due() {
       for (Waiter& waiter : waiters) waiter.done(Status(), waiter.clock);
       for (Waiter& waiter : others) waiter.done(others_status, waiter.clock);
-      for (Leaver& leaver : leavers) leaver.done(Status());
+      for (Leaver& leaver : leavers) leaver.done(leavers_status);
       for (Watcher& watcher : watchers) watcher.done(Status(), gone);
     }
   };
@@ -166,8 +166,11 @@ DFLOW_INLINE Status StalenessClockState::not_present(std::int64_t member) const 
 DFLOW_INLINE std::int64_t StalenessClockState::join(std::int64_t rank) {
   require_rank(rank);
   State::Due due;
-  due.others_status = aborted(str_cat(debug_string(), ": another one has joined as replica ", rank));
+  const std::string taken = str_cat(debug_string(), ": another one has joined as replica ", rank);
+  due.others_status = aborted(taken);
+  due.leavers_status = already_exists(taken);
   const std::lock_guard lock(state_->mutex);
+  due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return leaver.rank == rank; });
   // The one before, if it is the slowest, has not finished its step: its successor begins with that.
   state_->replica(rank) = {State::Standing::present, ++state_->last_member, state_->least};
   state_->failed = Status();

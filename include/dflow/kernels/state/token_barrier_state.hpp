@@ -18,7 +18,8 @@ namespace dflow {
 ///
 /// A replica is present until it leaves or is given up, and again when it arrives or waits. So many arrivals are
 /// wanted: `aggregate`, or all that are left where those are fewer. Who leads remembers who has left, for a barrier
-/// that is started anew; so a replica's leaving is done when the leader knows.
+/// that is started anew; so a replica's leaving is done when the leader knows. Of two processes of one rank the one
+/// that began last counts: who waits or is leaving as that replica is told AlreadyExists.
 ///
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with.
@@ -54,8 +55,9 @@ class TokenBarrierState final : public AwaitedResource {
   /// Replica `rank` has brought what it has for `local_step`. It counts if that is the current step.
   void arrive(std::int64_t rank, std::int64_t local_step);
   /// Tells the current step as soon as it is open and another one than `local_step`, at which the replica has arrived;
-  /// at once if it has not, or no more: it is to do the step again. -1 is for a replica that has no step yet. Errors:
-  /// why it was closed.
+  /// at once if it has not, or no more: it is to do the step again. -1 is for a replica that has no step yet, and
+  /// takes the place of the one that waits under its rank. Errors: why it was closed; AlreadyExists if another one
+  /// takes its place.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
   /// Tells who has arrived as soon as there are enough, or somebody has left of whom the leader was not told. What it
   /// was told before it knows now. Errors: OutOfRange if all replicas have left; AlreadyExists if somebody else
@@ -64,7 +66,8 @@ class TokenBarrierState final : public AwaitedResource {
   /// The next step begins: those who wait for it go on.
   void advance(std::int64_t step, std::int64_t leader = 0);
   /// Replica `rank` brings no more, from now on. What it has brought counts. Calls `done` when the leader knows, or
-  /// when nobody leads: who opens the barrier next is told.
+  /// when nobody leads: who opens the barrier next is told. Errors: AlreadyExists if the replica waits or arrives again
+  /// before that, in another process.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// Those who are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;

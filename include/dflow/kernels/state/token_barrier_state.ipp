@@ -37,7 +37,7 @@ struct TokenBarrierState::State {
     std::vector<Collector> collectors;
     std::vector<Leaver> leavers;
     Collected collected;
-    Status waiters_status, collectors_status;
+    Status waiters_status, collectors_status, leavers_status;
     std::int64_t step = 0;
 
     Due() = default;
@@ -46,7 +46,7 @@ struct TokenBarrierState::State {
     ~Due() {
       for (Waiter& waiter : waiters) waiter.done(waiters_status, step);
       for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(collected, {}));
-      for (Leaver& leaver : leavers) leaver.done(Status());
+      for (Leaver& leaver : leavers) leaver.done(leavers_status);
     }
   };
 
@@ -84,10 +84,16 @@ struct TokenBarrierState::State {
   std::vector<std::int32_t> missing() const {
     return ranks_of([](const Replica& one) { return one.is_present && !one.has_arrived; });
   }
-  void return_to(std::int64_t rank) {
+  /// Who `begins` takes the place of the one that waits under its rank. `barrier` is what the others are told of.
+  void return_to(std::int64_t rank, bool begins, const TokenBarrierState& barrier, Due& due) {
     replica(rank).is_present = true;
     replica(rank).left = Left::no;
     replica(rank).was_here = true;
+    due.leavers = leavers.take_if([&](const Leaver& leaver) { return leaver.rank == rank; });
+    if (begins) due.waiters = waiters.take_if([&](const Waiter& waiter) { return waiter.rank == rank; });
+    if (due.leavers.empty() && due.waiters.empty()) return;
+    due.leavers_status = due.waiters_status =
+        already_exists(str_cat(barrier.debug_string(), ": another process is replica ", rank, " now"));
   }
   /// After the last step all are present again, to train anew.
   void begin_anew() {
@@ -217,7 +223,7 @@ DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t loca
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   State::Replica& one = state_->replica(rank);
-  state_->return_to(rank);
+  state_->return_to(rank, false, *this, due);
   if (!state_->is_open || local_step != state_->step) return;
   one.has_arrived = true;
   state_->serve_collectors(aggregate_, due);
@@ -226,12 +232,18 @@ DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t loca
 DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step,
                                                 const CancellationToken& cancellation, WaitDone done) {
   require_rank(rank);
+  State::Due due;
   std::unique_lock lock(state_->mutex);
-  if (local_step < 0) state_->begin_anew();
+  if (cancellation.is_cancelled()) {
+    lock.unlock();
+    return done(cancellation.status(), -1);
+  }
+  const bool begins = local_step < 0;
+  if (begins) state_->begin_anew();
   const State::Replica& one = state_->replica(rank);
-  state_->return_to(rank);
+  state_->return_to(rank, begins, *this, due);
   const std::int64_t step = state_->step;
-  if (!state_->is_open && !state_->closed.ok() && local_step >= 0) {
+  if (!state_->is_open && !state_->closed.ok() && !begins) {
     const Status closed = state_->closed;
     lock.unlock();
     return done(closed, step);

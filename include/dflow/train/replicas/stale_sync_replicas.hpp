@@ -75,7 +75,8 @@ class StaleSyncReplicas {
   /// too late, if that is what is done about them.
   void lead(Session& session, const std::stop_token& stop = {}) const;
   /// This replica trains no more: the others go on without it. It may come back by `begin`. Where somebody leads it
-  /// blocks until that one knows, also when the clock's task is started anew meanwhile.
+  /// blocks until that one knows, also when the clock's task is started anew meanwhile. Errors: AlreadyExists if
+  /// another process begins as this replica before that.
   void leave(Session& session) const;
 
   /// The options of a Supervisor with `begin` and `lead` in them, and this global step where they name none.

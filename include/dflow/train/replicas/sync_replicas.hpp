@@ -59,7 +59,7 @@ class SyncReplicas {
 
   /// One step of this replica: brings its gradients and waits until the step has been made, which takes a leader.
   /// Errors of the run: DeadlineExceeded, naming replicas, where others are too late; OutOfRange if all others have
-  /// ended meanwhile; Aborted when the leader has failed.
+  /// ended meanwhile; Aborted when the leader has failed; AlreadyExists if another process begins as this replica.
   ///
   /// Without `options.global_step` it makes a variable "global_step".
   Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {});
@@ -79,7 +79,7 @@ class SyncReplicas {
   /// too, who goes on with those that wait.
   void lead(Session& session, const std::stop_token& stop = {}) const;
   /// This replica brings no more gradients: the others go on without it. It may come back by `begin`. Blocks until who
-  /// leads, if anybody does, knows.
+  /// leads, if anybody does, knows. Errors: AlreadyExists if another process begins as this replica before that.
   void leave(Session& session) const;
 
   /// The options of a Supervisor with `begin` and `lead` in them, and this global step where they name none.
