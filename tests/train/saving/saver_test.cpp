@@ -7,6 +7,7 @@
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
 #include <dflow/core/checkpoint/checkpoint_writer.hpp>
 #include <dflow/kernels/state/device_files.hpp>
+#include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/nn/losses.hpp>
 #include <dflow/ops/operators.hpp>
@@ -262,6 +263,36 @@ TEST_CASE("what a saver is given is checked") {
   df::train::Saver saver(graph);
   df::Session session(graph);
   CHECK(code_of([&] { saver.save(session, "/tmp/"); }) == df::Code::invalid_argument);
+}
+
+TEST_CASE("a saver is given one option, a few variables in braces, or both") {
+  df::Graph graph;
+  const df::Variable<float> w(graph, 1.0f, {.name = "w"}), v(graph, 2.0f, {.name = "v"});
+  const df::FifoQueue<float> queue(graph, {.name = "q"});
+  const auto put = queue.enqueue(df::constant(graph, 1.0f));
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  df::Session session = fresh_session(graph, files);
+  df::train::Saver all(graph, {.files = files});
+  df::train::Saver without_queues(graph, {.queues = false});
+  df::train::Saver part(graph, {{"v", w.any_variable()}});
+  df::train::Saver both(graph, {{"w", w.any_variable()}, {"v", v.any_variable()}}, {.max_to_keep = 1});
+  const auto zero = df::constant(graph, 0.0f);
+  const auto set_w = w.assign(zero), set_v = v.assign(zero);
+  session.run(df::initialize_variables(graph));
+  all.save(session, "/m/s");
+  using Values = std::vector<float>;
+  const auto after = [&](df::train::Saver& saver) {
+    session.run(set_w);
+    session.run(set_v);
+    session.run(put);
+    saver.restore(session, "/m/s");
+    return Values{session.run(w).scalar(), session.run(v).scalar(),
+                  static_cast<float>(session.run(queue.size()).scalar())};
+  };
+  CHECK(after(without_queues) == Values{1, 2, 1});
+  CHECK(after(part) == Values{2, 0, 2});
+  CHECK(after(both) == Values{1, 2, 3});
+  CHECK(after(all) == Values{1, 2, 0});
 }
 
 TEST_CASE("the oldest checkpoints are removed, also those of the process before") {

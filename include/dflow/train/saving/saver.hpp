@@ -9,11 +9,13 @@
 #include <dflow/train/saving/checkpoint_state.hpp>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow::train {
@@ -44,6 +46,18 @@ struct SavedVariable {
   AnyVariable variable;
 };
 
+/// A part of a model: a list in braces, or a vector. It is no `{.queues = false}`, which are options.
+class SavedVariables {
+ public:
+  SavedVariables(std::initializer_list<SavedVariable> variables) : variables_(variables) {}
+  SavedVariables(std::vector<SavedVariable> variables) : variables_(std::move(variables)) {}
+
+  const std::vector<SavedVariable>& variables() const noexcept { return variables_; }
+
+ private:
+  std::vector<SavedVariable> variables_;
+};
+
 /// Saves variables, random streams and queues while training goes on, and restores them, so that a run that was
 /// interrupted goes on as if it had not been, bit for bit.
 ///
@@ -65,7 +79,7 @@ class Saver {
   /// All variables that the graph has now, under their names, and what else the options say.
   explicit Saver(Graph& graph, SaverOptions options = {}, std::source_location where = std::source_location::current());
   /// These alone, under these names, no streams and no queues: a part of a model, or one that had other names.
-  Saver(Graph& graph, std::vector<SavedVariable> variables, SaverOptions options = {},
+  Saver(Graph& graph, const SavedVariables& saved, SaverOptions options = {},
         std::source_location where = std::source_location::current());
   ~Saver();
   Saver(const Saver&) = delete;

@@ -160,18 +160,16 @@ DFLOW_INLINE void Saver::add_queues(std::vector<Item>& items) {
   }
 }
 
-DFLOW_INLINE Saver::Saver(Graph& graph, std::vector<SavedVariable> variables, SaverOptions options,
-                          std::source_location where)
+DFLOW_INLINE Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOptions options, std::source_location where)
     : graph_(*graph.store()), options_(std::move(options)) {
   std::vector<Item> items;
-  items.reserve(variables.size());
-  for (SavedVariable& saved : variables) {
-    const AnyVariable& variable = saved.variable;
+  items.reserve(saved.variables().size());
+  for (const auto& [name, variable] : saved.variables()) {
     if (!variable.handle().is_valid() || variable.handle().graph() != &graph_) {
-      throw_error(invalid_argument(str_cat("Saver: variable '", saved.name, "' is empty or belongs to another graph"))
+      throw_error(invalid_argument(str_cat("Saver: variable '", name, "' is empty or belongs to another graph"))
                       .with_location(where));
     }
-    items.push_back(detail::item_of<Item>(std::move(saved.name), variable));
+    items.push_back(detail::item_of<Item>(name, variable));
   }
   build(std::move(items), where);
 }
