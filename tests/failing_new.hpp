@@ -14,6 +14,8 @@ namespace failing_new {
 
 /// Allocations that are not freed yet, of all threads.
 inline std::atomic<long> num_live{0};
+/// Bytes that the calling thread has asked for so far.
+inline thread_local std::size_t num_bytes = 0;
 /// The calling thread's allocation that fails, counted down to 1; 0 for none.
 inline thread_local int fails_in = 0;
 
@@ -23,6 +25,7 @@ inline void* allocate(std::size_t bytes, std::size_t alignment) {
   if (::posix_memalign(&block, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes) != 0)
     throw std::bad_alloc();
   ++num_live;
+  num_bytes += bytes;
   return block;
 }
 

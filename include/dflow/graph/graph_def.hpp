@@ -42,6 +42,8 @@ struct GraphDef {
   /// The version that this library writes, and the newest that it reads.
   static constexpr std::uint32_t current_version = 1;
   static constexpr std::size_t max_nodes = 10'000'000;
+  /// In all attributes together that are lists of shapes: a shape may take one byte in a file, and takes 72 in memory.
+  static constexpr std::size_t max_listed_shapes = 1'000'000;
 
   std::uint32_t version = current_version;
   std::uint64_t seed = 0;  ///< GraphOptions::seed

@@ -12,13 +12,15 @@ namespace dflow {
 
 /// The binary form: magic, CRC-32C of the rest, version, then the fields in order, little-endian, lengths as varints.
 ///
-/// Errors: InvalidArgument for a tensor that cannot be saved (resource handles, quantised elements).
+/// Errors: InvalidArgument for a tensor that cannot be saved (resource handles, quantised elements); OutOfRange for
+/// more than `GraphDef::max_listed_shapes`.
 std::string to_binary(const GraphDef& def);
 
-/// Reads what `to_binary` wrote. Every length is checked against what remains before anything is allocated.
+/// Reads what `to_binary` wrote. Every length is checked against what remains before anything is allocated, and
+/// lists of shapes against `GraphDef::max_listed_shapes`.
 ///
 /// Errors: DataLoss for bytes that are cut short or damaged; InvalidArgument for what is no graph, or one of a newer
-/// version; OutOfRange past the limits of a ByteReader.
+/// version; OutOfRange past that limit and those of a ByteReader.
 GraphDef from_binary(std::span<const std::byte> bytes);
 inline GraphDef from_binary(std::string_view bytes) {
   return from_binary(std::as_bytes(std::span(bytes.data(), bytes.size())));

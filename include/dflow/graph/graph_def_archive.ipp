@@ -22,11 +22,26 @@
 
 namespace dflow::detail {
 
+/// How many shapes the lists of a graph may still have.
+class ShapeAllowance {
+ public:
+  void take(std::size_t count) {
+    if (count > left_) {
+      throw_error(out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
+    }
+    left_ -= count;
+  }
+
+ private:
+  std::size_t left_ = GraphDef::max_listed_shapes;
+};
+
 /// A cereal archive over a ByteWriter: fixed numbers little-endian, sizes as varints.
 class GraphDefWriter : public cereal::OutputArchive<GraphDefWriter, cereal::AllowEmptyClassElision> {
  public:
   explicit GraphDefWriter(std::string& out) : OutputArchive(this), writer(out) {}
   ByteWriter writer;
+  ShapeAllowance shapes;
 };
 
 /// A cereal archive over a ByteReader: a size is believed only if as many bytes remain.
@@ -34,6 +49,7 @@ class GraphDefReader : public cereal::InputArchive<GraphDefReader, cereal::Allow
  public:
   explicit GraphDefReader(std::span<const std::byte> bytes) : InputArchive(this), reader(bytes) {}
   ByteReader reader;
+  ShapeAllowance shapes;
 };
 
 // ---- what both directions of the binary form consist of; cereal finds these by the archive's namespace ----
@@ -135,6 +151,18 @@ ShapeType read_dims(GraphDefReader& archive, std::int64_t rank) {
 inline void load(GraphDefReader& archive, PartialShape& shape) {
   const std::int64_t rank = archive.reader.signed_varint();
   shape = rank == -1 ? PartialShape::unknown() : read_dims<PartialShape>(archive, rank);
+}
+
+inline void save(GraphDefWriter& archive, const std::vector<PartialShape>& shapes) {
+  archive.shapes.take(shapes.size());
+  archive.writer.count(shapes.size());
+  for (const PartialShape& shape : shapes) archive(shape);
+}
+inline void load(GraphDefReader& archive, std::vector<PartialShape>& shapes) {
+  const std::size_t count = archive.reader.count(1);
+  archive.shapes.take(count);
+  shapes.resize(count);
+  for (PartialShape& shape : shapes) archive(shape);
 }
 
 inline void save(GraphDefWriter& archive, const FunctionName& function) { archive(function.name); }

@@ -1,0 +1,76 @@
+#include <dflow/graph/graph_def_archive.hpp>
+
+#include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/files/crc32c.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+#include "failing_new.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+constexpr std::size_t most_shapes = GraphDef::max_listed_shapes;
+
+/// A graph of one node whose attributes are lists of so many shapes of which nothing is known.
+GraphDef with_shape_lists(const std::vector<std::size_t>& sizes) {
+  GraphDef def;
+  NodeDef& node = def.nodes.emplace_back();
+  for (const std::size_t size : sizes) {
+    node.attrs.emplace_back("shapes", std::vector<PartialShape>(size, PartialShape::unknown()));
+  }
+  return def;
+}
+
+/// The binary form of the same, of one list, made without the library.
+std::string bytes_with_shapes(std::size_t count) {
+  std::string body;
+  ByteWriter writer(body);
+  writer.u32(GraphDef::current_version);
+  writer.u64(0);
+  writer.count(1);
+  for (int text = 0; text < 3; ++text) writer.string("");  // name, op, device
+  for (int list = 0; list < 2; ++list) writer.count(0);    // types, inputs
+  writer.count(1);
+  writer.string("shapes");
+  writer.u8(static_cast<std::uint8_t>(AttrKind::shape_list));
+  writer.count(count);
+  body.append(count, '\x01');  // -1: the rank is unknown
+  for (int text = 0; text < 2; ++text) writer.string("");  // colocation, file
+  writer.varint(0);
+  writer.count(0);
+  std::string bytes = "dfGRAPH\n";
+  ByteWriter(bytes).u32(mask_crc32c(crc32c(body)));
+  return bytes + body;
+}
+
+}  // namespace
+
+TEST_CASE("lists of shapes take the memory of so many shapes, up to the limit, and nothing beyond it", "[graph_def]") {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, most_shapes}) {
+    const std::string bytes = bytes_with_shapes(count);
+    CHECK(bytes == to_binary(with_shape_lists({count})));
+    const std::size_t before = failing_new::num_bytes;
+    const GraphDef def = from_binary(bytes);
+    CHECK(failing_new::num_bytes - before <= count * sizeof(PartialShape) + 4096);
+    CHECK(def == with_shape_lists({count}));
+  }
+  const std::string too_many = bytes_with_shapes(most_shapes + 1);
+  const std::size_t before = failing_new::num_bytes;
+  const Status status = status_of([&] { return from_binary(too_many); });
+  CHECK(failing_new::num_bytes - before <= 4096);
+  CHECK(status.code() == Code::out_of_range);
+  CHECK(mentions(status, "more than 1000000 shapes"));
+}
+
+TEST_CASE("the limit of listed shapes is that of all lists of a graph, and none beyond it is written", "[graph_def]") {
+  const GraphDef most = with_shape_lists({most_shapes - 1, 1});
+  CHECK(from_binary(to_binary(most)) == most);
+  CHECK(code_of([] { return to_binary(with_shape_lists({most_shapes - 1, 2})); }) == Code::out_of_range);
+  CHECK(code_of([] { return to_binary(with_shape_lists({most_shapes + 1})); }) == Code::out_of_range);
+}
