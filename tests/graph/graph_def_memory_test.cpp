@@ -40,7 +40,7 @@ std::string bytes_with_shapes(std::size_t count) {
   writer.string("shapes");
   writer.u8(static_cast<std::uint8_t>(AttrKind::shape_list));
   writer.count(count);
-  body.append(count, '\x01');  // -1: the rank is unknown
+  body.append(count, '\x01');                              // -1: the rank is unknown
   for (int text = 0; text < 2; ++text) writer.string("");  // colocation, file
   writer.varint(0);
   writer.count(0);

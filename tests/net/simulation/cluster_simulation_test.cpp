@@ -1,7 +1,7 @@
 #include <dflow/base/str_cat.hpp>
 
 #include "catch.hpp"
-#include "simulated_cluster.hpp"
+#include "simulated_training.hpp"
 
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,9 @@
 #include <string>
 
 using namespace dflow;
+using dflow::testing::simulate_stale_training;
 using dflow::testing::simulate_training;
+using dflow::testing::TrainingOptions;
 using dflow::testing::TrainingOutcome;
 
 namespace {
@@ -19,11 +21,8 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-}  // namespace
-
 // DFLOW_SIMULATION_SEEDS: how many, from DFLOW_SIMULATION_FIRST_SEED on. DFLOW_SIMULATION_LOG: says what happens.
-TEST_CASE("a cluster trains on through crashes, partitions and lost connections, and loses no update",
-          "[net][simulation]") {
+void simulate_seeds(TrainingOutcome (*simulate)(std::uint64_t seed, const TrainingOptions& options)) {
   const std::uint64_t first = number_from("DFLOW_SIMULATION_FIRST_SEED", 1);
 #if defined(__SANITIZE_THREAD__)  // all of it runs in one thread
   constexpr std::uint64_t usual_count = 3;
@@ -31,25 +30,37 @@ TEST_CASE("a cluster trains on through crashes, partitions and lost connections,
   constexpr std::uint64_t usual_count = 50;
 #endif
   const std::uint64_t count = number_from("DFLOW_SIMULATION_SEEDS", usual_count);
-  dflow::testing::TrainingOptions options;
+  TrainingOptions options;
   options.is_verbose = std::getenv("DFLOW_SIMULATION_LOG") != nullptr;
-  std::int64_t acknowledged = 0, failed = 0, sessions = 0, crashes = 0;
-  std::uint64_t events = 0;
+  TrainingOutcome sum;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const TrainingOutcome outcome = simulate_training(seed, options);
+    const TrainingOutcome outcome = simulate(seed, options);
     INFO("DFLOW_SIMULATION_FIRST_SEED=" << seed << " DFLOW_SIMULATION_SEEDS=1 DFLOW_SIMULATION_LOG=1 shows it");
     CHECK(outcome.failure == "");
-    acknowledged += outcome.num_acknowledged;
-    failed += outcome.num_failed;
-    sessions += outcome.num_sessions;
-    crashes += outcome.num_crashes;
-    events += outcome.num_events;
+    sum.num_acknowledged += outcome.num_acknowledged;
+    sum.num_failed += outcome.num_failed;
+    sum.num_sessions += outcome.num_sessions;
+    sum.num_crashes += outcome.num_crashes;
+    sum.num_events += outcome.num_events;
   }
   if (count > usual_count || options.is_verbose) {
-    std::cout << count << " seeds: " << acknowledged << " steps acknowledged, " << failed << " runs failed, "
-              << sessions << " sessions, " << crashes << " crashes, " << events << " events\n";
+    std::cout << count << " seeds: " << sum.num_acknowledged << " steps acknowledged, " << sum.num_failed
+              << " runs failed, " << sum.num_sessions << " sessions, " << sum.num_crashes << " crashes, "
+              << sum.num_events << " events\n";
   }
-  CHECK(acknowledged > 0);
+  CHECK(sum.num_acknowledged > 0);
+}
+
+}  // namespace
+
+TEST_CASE("a cluster trains on through crashes, partitions and lost connections, and loses no update",
+          "[net][simulation]") {
+  simulate_seeds(simulate_training);
+}
+
+TEST_CASE("workers with bounded staleness train on through the same, and none gets ahead by more than the bound",
+          "[net][simulation]") {
+  simulate_seeds(simulate_stale_training);
 }
 
 TEST_CASE("a simulated cluster does the same for the same seed", "[net][simulation]") {
@@ -58,4 +69,5 @@ TEST_CASE("a simulated cluster does the same for the same seed", "[net][simulati
   CHECK(first.num_events == second.num_events);
   CHECK(first.num_acknowledged == second.num_acknowledged);
   CHECK(first.trace_hash != other.trace_hash);
+  CHECK(simulate_stale_training(3).trace_hash == simulate_stale_training(3).trace_hash);
 }
