@@ -10,9 +10,13 @@
 #include "protocol/connection_harness.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <latch>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,35 +53,37 @@ std::shared_ptr<Worker> small_worker() {
   return std::make_shared<Worker>(std::move(options));
 }
 
-TaskIdentity client_of(int task, std::uint64_t incarnation = 1) {
-  return {"", "/job:client/replica:0/task:" + std::to_string(task), incarnation, 0};
+Visit visit_of(int task, std::uint64_t incarnation = 1, std::uint64_t number = 1) {
+  return {TaskIdentity{"", "/job:client/replica:0/task:" + std::to_string(task), incarnation, 0}, number};
 }
 
 /// What is thrown by a request that has no reply.
-Status tell(Worker& worker, const TaskIdentity& client, Method method, const ShareName& name) {
+Status tell(Worker& worker, const Visit& visit, Method method, const ShareName& name) {
   Incoming request;
   request.method = static_cast<std::uint16_t>(method);
   request.body = to_body(name);
   request.payload = {std::byte{0}};  // no partitions
   Responder nobody;
-  return status_of([&] { return worker.handle(client, request, nobody); });
+  return status_of([&] { return worker.handle(visit, request, nobody); });
 }
 
 class CountingService final : public Peers::Service {
  public:
-  void on_request(const TaskIdentity&, Incoming&, Responder& respond) override { respond(Outgoing()); }
-  void on_gone(const TaskIdentity& client, const Status&) override {
+  void on_request(const TaskIdentity&, const Visit&, Incoming&, Responder& respond) override { respond(Outgoing()); }
+  void on_gone(const Visit& visit, const Status&) override {
     const std::lock_guard lock(mutex_);
-    gone_.push_back(client.task);
+    gone_.push_back(visit.id().task);
     changed_.notify_all();
   }
-  bool wait_for(const std::string& task) {
+  bool wait_for(const std::string& task, std::ptrdiff_t times = 1) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, test::patience, [&] { return std::count(gone_.begin(), gone_.end(), task) > 0; });
+    return changed_.wait_for(lock, test::patience,
+                             [&] { return std::count(gone_.begin(), gone_.end(), task) >= times; });
   }
-  bool has(const std::string& task) {
+  bool has(const std::string& task) { return count(task) > 0; }
+  std::ptrdiff_t count(const std::string& task) {
     const std::lock_guard lock(mutex_);
-    return std::count(gone_.begin(), gone_.end(), task) > 0;
+    return std::count(gone_.begin(), gone_.end(), task);
   }
 
  private:
@@ -86,11 +92,39 @@ class CountingService final : public Peers::Service {
   std::vector<std::string> gone_;
 };
 
+/// A worker that is told late that the first visit is over.
+class LateService final : public Peers::Service {
+ public:
+  explicit LateService(std::shared_ptr<Worker> worker) : worker_(std::move(worker)) {}
+
+  void on_request(const TaskIdentity&, const Visit& visit, Incoming& request, Responder& respond) override {
+    worker_->handle(visit, request, respond);
+  }
+  void on_gone(const Visit& visit, const Status& why) override {
+    if (has_begun_.exchange(true)) return worker_->forget(visit, why);
+    gone_.count_down();
+    told_.wait();
+    worker_->forget(visit, why);
+    done_.count_down();
+  }
+  void wait_until_gone() { gone_.wait(); }
+  /// Returns when it knows.
+  void tell() {
+    told_.count_down();
+    done_.wait();
+  }
+
+ private:
+  const std::shared_ptr<Worker> worker_;
+  std::atomic<bool> has_begun_{false};
+  std::latch gone_{1}, told_{1}, done_{1};
+};
+
 }  // namespace
 
 TEST_CASE("a client keeps as many sessions and shares as the options say", "[net]") {
   const auto worker = small_worker();
-  const TaskIdentity client = client_of(1);
+  Visit client = visit_of(1);
   CHECK(tell(*worker, client, Method::register_share, {1, 1}).ok());
   CHECK(tell(*worker, client, Method::register_share, {2, 1}).ok());
   for (int i = 0; i < 3; ++i) {
@@ -98,8 +132,8 @@ TEST_CASE("a client keeps as many sessions and shares as the options say", "[net
     CHECK(third.code() == Code::resource_exhausted);
     CHECK(mentions(third, "more than 2 sessions of one client"));
   }
-  CHECK(tell(*worker, client_of(2), Method::register_share, {3, 1}).ok());     // another client
-  CHECK(tell(*worker, client_of(1, 2), Method::register_share, {3, 1}).ok());  // or another start of it
+  CHECK(tell(*worker, visit_of(2), Method::register_share, {3, 1}).ok());     // another client
+  CHECK(tell(*worker, visit_of(1, 2), Method::register_share, {3, 1}).ok());  // or another start of it
   CHECK(tell(*worker, client, Method::register_share, {1, 2}).ok());
   const Status third = tell(*worker, client, Method::register_share, {1, 3});
   CHECK(third.code() == Code::resource_exhausted);
@@ -109,14 +143,76 @@ TEST_CASE("a client keeps as many sessions and shares as the options say", "[net
   CHECK(tell(*worker, client, Method::register_share, {1, 3}).ok());
   CHECK(tell(*worker, client, Method::close_session, {2, 0}).ok());
   CHECK(tell(*worker, client, Method::register_share, {3, 1}).ok());
-  worker->forget_client(client, unavailable("it has gone"));
-  CHECK(tell(*worker, client, Method::register_share, {7, 1}).ok());
-  CHECK(tell(*worker, client, Method::register_share, {8, 1}).ok());
+  client.end();
+  worker->forget(client, unavailable("it has gone"));
+  CHECK(tell(*worker, client, Method::register_share, {7, 1}).code() == Code::unavailable);
+  const Visit next = visit_of(1, 1, 2);
+  CHECK(tell(*worker, next, Method::register_share, {7, 1}).ok());
+  CHECK(tell(*worker, next, Method::register_share, {8, 1}).ok());
   // What is not there is forgotten at once.
-  CHECK(tell(*worker, client, Method::forget_share, {9, 9}).ok());
-  CHECK(tell(*worker, client, Method::close_session, {9, 0}).ok());
+  CHECK(tell(*worker, next, Method::forget_share, {9, 9}).ok());
+  CHECK(tell(*worker, next, Method::close_session, {9, 0}).ok());
   worker->stop(unavailable("it stops"));
-  CHECK(tell(*worker, client, Method::register_share, {7, 2}).code() == Code::unavailable);
+  CHECK(tell(*worker, next, Method::register_share, {7, 2}).code() == Code::unavailable);
+}
+
+TEST_CASE("the end of a visit ends what was made in it, and nothing of the next", "[net]") {
+  const auto worker = small_worker();
+  Visit first = visit_of(1, 1, 1), second = visit_of(1, 1, 2);
+  CHECK(tell(*worker, first, Method::register_share, {1, 1}).ok());
+  first.end();
+  CHECK(tell(*worker, second, Method::register_share, {1, 1}).ok());
+  CHECK(tell(*worker, second, Method::register_share, {2, 1}).ok());
+  CHECK(worker->status().num_sessions == 3);
+  worker->forget(first, unavailable("it has gone"));
+  CHECK(worker->status().num_sessions == 2);
+  second.end();
+  worker->forget(second, unavailable("it has gone"));
+  CHECK(worker->status().num_sessions == 0);
+}
+
+TEST_CASE("a client that is back keeps what it makes while the end of its last visit is still told", "[net]") {
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(3));
+  const auto listener = transport->listen("here");
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(here);
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  const auto worker = small_worker();
+  const auto service = std::make_shared<LateService>(worker);
+  peers->set_service(service);
+  const auto connect = [&] {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    test::Opening opening;
+    Connection::open(std::move(ends.near), Role::connector, test::options_of("client"), std::make_shared<test::Owner>(),
+                     opening.done());
+    return opening.wait().second;
+  };
+  const auto registers = [](const std::shared_ptr<Connection>& connection, std::uint64_t session) {
+    const auto no_partitions = std::make_shared<const std::byte>();
+    Call call;
+    call.method = static_cast<std::uint16_t>(Method::register_share);
+    call.message.body = to_body(ShareName{session, 1});
+    call.message.payload = {{std::span(no_partitions.get(), 1)}, no_partitions};
+    test::Answered answered;
+    connection->call(std::move(call), answered.done());
+    return answered.wait().first.ok();
+  };
+  const auto first = connect();
+  REQUIRE(first != nullptr);
+  CHECK(registers(first, 1));
+  first->close(cancelled("done"));
+  service->wait_until_gone();
+  const auto second = connect();
+  REQUIRE(second != nullptr);
+  CHECK(registers(second, 2));
+  service->tell();
+  const TaskStatus status = worker->status();
+  REQUIRE(status.sessions.size() == 1);
+  CHECK(status.sessions[0].number == 2);
+  second->close(cancelled("done"));
+  peers->close(cancelled("done"));
 }
 
 TEST_CASE("a client is gone with its control connection, and one without with its last", "[net]") {
@@ -155,7 +251,12 @@ TEST_CASE("a client is gone with its control connection, and one without with it
   CHECK(service->wait_for("data only"));
   bystander->close(cancelled("done"));
   CHECK(service->wait_for("bystander"));
+  const auto both_again = connect("both", Channel::control);
   both_data->close(cancelled("done"));
+  both_again->close(cancelled("done"));
+  CHECK(service->wait_for("both", 2));
+  CHECK(service->count("data only") == 1);
+  CHECK(service->count("bystander") == 1);
   peers->close(cancelled("done"));
 }
 

@@ -5,6 +5,7 @@
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/net/transport/transport.hpp>
+#include <dflow/net/visit.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,11 +39,10 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     Service(const Service&) = delete;
     Service& operator=(const Service&) = delete;
     virtual ~Service();
-    /// What is thrown is the reply.
-    virtual void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) = 0;
-    /// The last control connection of that task, as it had been started, is gone, or the last one of any kind: it may
-    /// be told more than once.
-    virtual void on_gone(const TaskIdentity& client, const Status& why) = 0;
+    /// What is thrown is the reply. `client` is who the connection is with that it came over.
+    virtual void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) = 0;
+    /// The visit is over: told once. The client may be back meanwhile, for another one.
+    virtual void on_gone(const Visit& visit, const Status& why) = 0;
     /// A control connection with that task is gone, before `on_gone`: what it has pushed over it may be lost.
     virtual void on_lost(const TaskIdentity& peer, const Status& why);
   };
@@ -108,6 +108,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   };
   struct Open {
     std::shared_ptr<Connection> connection;
+    std::shared_ptr<Link> link;
     PushedSteps pushed;
   };
   struct Starts {
@@ -123,12 +124,14 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// With the mutex held: those that end when this one begins, with why.
   std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded_by(const Connection& connection) const;
   void end_handshake(std::uint64_t number);
+  /// With the mutex held, when the connection is open: it is part of its client's visit, which it may begin.
+  void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why);
   Status closed() const;
   void attempt(const Place& place, Clock::time_point until, Duration backoff);
   void opened(const Place& place, Status status, std::shared_ptr<Connection> connection);
-  void add(const std::shared_ptr<Connection>& connection);
+  void add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void remove(Connection& connection, const Status& why);
   Duration jittered(Duration pause);
 
@@ -139,6 +142,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::multimap<Place, Open> open_;
   std::map<Place, Connecting> connecting_;
   std::map<std::string, Starts> starts_;
+  std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Visit>> visits_;  ///< that go on, by client and start
+  std::uint64_t next_visit_ = 1;
   std::uint64_t next_handshake_ = 1;
   std::map<std::uint64_t, std::weak_ptr<Connection>> handshakes_;  ///< of accepted connections, oldest first
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/peers.hpp>
 
@@ -20,9 +21,12 @@ class Peers::Link final : public Connection::Handler {
 
   void on_request(const std::shared_ptr<Connection>& connection, Incoming request, Responder respond) override {
     const std::shared_ptr<Peers> keep = peers_.lock();
-    if (keep == nullptr || service_ == nullptr) return respond(unavailable("this task has ended"));
+    const std::shared_ptr<const Visit> visit = this->visit();
+    if (keep == nullptr || service_ == nullptr || visit == nullptr) {
+      return respond(unavailable("this task has ended"));
+    }
     try {
-      service_->on_request(connection->peer(), request, respond);
+      service_->on_request(connection->peer(), *visit, request, respond);
     } catch (...) {
       respond(status_of_current_exception());
     }
@@ -32,9 +36,21 @@ class Peers::Link final : public Connection::Handler {
     if (const std::shared_ptr<Peers> peers = peers_.lock()) peers->remove(connection, why);
   }
 
+  void join(std::shared_ptr<const Visit> visit) {
+    const dflow::detail::SpinGuard guard(lock_);
+    visit_.swap(visit);
+  }
+  /// Null before it has joined one.
+  std::shared_ptr<const Visit> visit() const {
+    const dflow::detail::SpinGuard guard(lock_);
+    return visit_;
+  }
+
  private:
   const std::weak_ptr<Peers> peers_;
   const std::shared_ptr<Service> service_;
+  mutable dflow::detail::SpinLock lock_;
+  std::shared_ptr<const Visit> visit_;
 };
 
 // ---- connections ----
@@ -47,16 +63,16 @@ DFLOW_INLINE void Peers::accept(std::unique_ptr<Stream> stream) {
     number = next_handshake_++;
     handshakes_.try_emplace(number);
   }
-  const auto opened = [weak = weak_from_this(), number](const Status& status,
-                                                        const std::shared_ptr<Connection>& connection) {
+  const auto link = std::make_shared<Link>(weak_from_this(), service_);
+  const auto opened = [weak = weak_from_this(), link, number](const Status& status,
+                                                              const std::shared_ptr<Connection>& connection) {
     const std::shared_ptr<Peers> self = weak.lock();
     if (self != nullptr) self->end_handshake(number);
     if (!status.ok()) return;  // the handshake has logged why
-    if (self != nullptr) return self->add(connection);
+    if (self != nullptr) return self->add(connection, link);
     connection->close(unavailable("this task has ended"));
   };
-  limit_handshakes(number, Connection::open(std::move(stream), Role::acceptor, options_.connection,
-                                            std::make_shared<Link>(weak_from_this(), service_), opened));
+  limit_handshakes(number, Connection::open(std::move(stream), Role::acceptor, options_.connection, link, opened));
 }
 
 DFLOW_INLINE void Peers::end_handshake(std::uint64_t number) {
@@ -125,7 +141,23 @@ DFLOW_INLINE std::vector<std::pair<std::shared_ptr<Connection>, Status>> Peers::
 
 // ---- open connections ----
 
-DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
+/// What its client has opened before, and kept open when its last visit ended, is part of the new one.
+DFLOW_INLINE void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
+  const TaskIdentity& peer = connection->peer();
+  std::shared_ptr<Visit>& visit = visits_[{peer.task, peer.incarnation}];
+  if (visit == nullptr) {
+    visit = std::make_shared<Visit>(peer, next_visit_++);
+    for (const Channel channel : {Channel::control, Channel::data}) {
+      const auto [begin, end] = open_.equal_range({peer.task, channel});
+      for (auto found = begin; found != end; ++found) {
+        if (found->second.connection->peer().incarnation == peer.incarnation) found->second.link->join(visit);
+      }
+    }
+  }
+  link->join(visit);
+}
+
+DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
   Status closed;
   bool is_earlier_start = false;
@@ -139,7 +171,8 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection) {
     }
     if (closed.ok() && connection->is_open()) {
       superseded = superseded_by(*connection);
-      open_.emplace(Place{peer.task, connection->channel()}, Open{connection, {}});
+      visit(connection, link);
+      open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link, {}});
     }
   }
   for (const auto& [other, why] : superseded) other->close(why);
@@ -155,6 +188,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity peer = connection.peer();
   std::shared_ptr<Connection> removed;
   PushedSteps pushed;
+  std::shared_ptr<Visit> over;
   // A client that has opened no control connection has its sessions all the same.
   bool is_gone = true;
   {
@@ -173,10 +207,16 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
     }
     if (removed == nullptr) return;
     std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed; });
+    const auto visit = visits_.find({peer.task, peer.incarnation});
+    if (is_gone && visit != visits_.end()) {
+      over = std::move(visit->second);
+      visits_.erase(visit);
+      over->end();
+    }
   }
   if (connection.channel() == Channel::control && service_ != nullptr) service_->on_lost(peer, why);
   if (!pushed.steps.empty()) recall(peer, pushed, why);
-  if (is_gone && service_ != nullptr) service_->on_gone(peer, why);
+  if (over != nullptr && service_ != nullptr) service_->on_gone(*over, why);
 }
 
 DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
@@ -267,14 +307,14 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Du
         ConnectionOptions options = self->options_.connection;
         options.channel = place.second;
         options.expected_peer = place.first;
-        Connection::open(
-            std::move(*stream), Role::connector, std::move(options),
-            std::make_shared<Link>(self->weak_from_this(), self->service_),
-            [self, place, failed = std::move(failed)](Status opened, std::shared_ptr<Connection> connection) mutable {
-              if (!opened.ok()) return failed(std::move(opened));
-              self->add(connection);
-              self->opened(place, {}, std::move(connection));
-            });
+        const auto link = std::make_shared<Link>(self->weak_from_this(), self->service_);
+        Connection::open(std::move(*stream), Role::connector, std::move(options), link,
+                         [self, place, link, failed = std::move(failed)](
+                             Status opened, std::shared_ptr<Connection> connection) mutable {
+                           if (!opened.ok()) return failed(std::move(opened));
+                           self->add(connection, link);
+                           self->opened(place, {}, std::move(connection));
+                         });
       });
 }
 

@@ -51,9 +51,9 @@ class ServerService final : public Peers::Service {
   ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master)
       : worker_(std::move(worker)), master_(std::move(master)) {}
 
-  void on_request(const TaskIdentity& client, Incoming& request, Responder& respond) override {
+  void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) override {
     if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
-      if (master->handle(client, request, respond)) return;
+      if (master->handle(visit, request, respond)) return;
     }
     const auto method = static_cast<Method>(request.method);
     if (client.op_fingerprint == 0 && method != Method::task_status && method != Method::task_log) {
@@ -62,12 +62,12 @@ class ServerService final : public Peers::Service {
     }
     const std::shared_ptr<Worker> worker = worker_.lock();
     if (worker == nullptr) return respond(unavailable("this task has ended"));
-    if (worker->handle(client, request, respond)) return;
+    if (worker->handle(visit, request, respond)) return;
     respond(unimplemented(str_cat("there is no request of number ", request.method)));
   }
-  void on_gone(const TaskIdentity& client, const Status& why) override {
-    if (const std::shared_ptr<Master> master = master_.lock()) master->forget_client(client, why);
-    if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget_client(client, why);
+  void on_gone(const Visit& visit, const Status& why) override {
+    if (const std::shared_ptr<Master> master = master_.lock()) master->forget(visit, why);
+    if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget(visit, why);
   }
   void on_lost(const TaskIdentity& peer, const Status& why) override {
     if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->lose_tensors_of(peer, why);

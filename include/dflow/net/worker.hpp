@@ -10,6 +10,7 @@
 #include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
+#include <dflow/net/visit.hpp>
 #include <dflow/session/part_compiler.hpp>
 
 #include <cstdint>
@@ -50,9 +51,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
   ~Worker();
 
   /// False, and nothing is done, if the method is none of a worker's. What is thrown is to be the reply.
-  bool handle(const TaskIdentity& client, Incoming& request, Responder& respond);
-  /// Forgets the client's sessions and ends its steps.
-  void forget_client(const TaskIdentity& client, const Status& why);
+  bool handle(const Visit& visit, Incoming& request, Responder& respond);
+  /// Forgets the sessions that were made in a visit, and ends its steps. Precondition: it is over.
+  void forget(const Visit& visit, const Status& why);
   /// Ends the steps that wait here for tensors of that task, which may have been lost on the way.
   void lose_tensors_of(const TaskIdentity& peer, const Status& why);
   /// Ends all steps; none begins any more.
@@ -63,30 +64,28 @@ class Worker : public std::enable_shared_from_this<Worker> {
  private:
   struct Session;
   struct Run;
-  using ClientId = std::pair<std::string, std::uint64_t>;  ///< task and incarnation
 
   void list_devices(Responder& respond);
-  void register_share(const ClientId& client, Incoming& request, Responder& respond);
-  void forget_share(const ClientId& client, const ShareName& name);
-  void close_session(const ClientId& client, std::uint64_t session);
-  void run_share(const ClientId& client, Incoming& request, Responder& respond);
+  void register_share(const Visit& visit, Incoming& request, Responder& respond);
+  void forget_share(const Visit::Id& visit, const ShareName& name);
+  void close_session(const Visit::Id& visit, std::uint64_t session);
+  void run_share(const Visit& visit, Incoming& request, Responder& respond);
   void cancel_step(const CancelStep& cancel);
   void receive_tensor(const Incoming& request, Responder& respond);
-  void take_tensor(const ClientId& client, const PushTensor& push);
+  void take_tensor(const Visit& visit, const PushTensor& push);
   std::shared_ptr<CompiledStep> compile(Session& session, const SharePartitions& partitions);
   void start(std::shared_ptr<Run> run);
   void finish(const std::shared_ptr<Run>& run, const Status& status);
   void log_sent(const Run& run, std::span<const PushedTensor> pushed);
   /// Ends the runs that `is_meant`.
   void cancel_runs(FunctionRef<bool(const Run&)> is_meant, const Status& why);
-  static std::string owner_of(const ClientId& client);
   bool logs() const noexcept { return options_.log != nullptr && options_.log->is_on(); }
 
   const Options options_;
   const Clock::time_point began_;
   mutable std::mutex mutex_;
   Status stopped_;
-  std::map<ClientId, std::unordered_map<std::uint64_t, std::shared_ptr<Session>>> sessions_;
+  std::map<Visit::Id, std::unordered_map<std::uint64_t, std::shared_ptr<Session>>> sessions_;
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step
 };
 

@@ -44,27 +44,24 @@ DFLOW_INLINE Worker::Worker(Options options) : options_(std::move(options)), beg
 
 DFLOW_INLINE Worker::~Worker() = default;
 
-DFLOW_INLINE std::string Worker::owner_of(const ClientId& client) { return str_cat(client.first, ";", client.second); }
-
-DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, Responder& respond) {
-  const ClientId id{client.task, client.incarnation};
+DFLOW_INLINE bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
   switch (static_cast<Method>(request.method)) {
     case Method::list_devices:
       list_devices(respond);
       return true;
     case Method::register_share:
-      register_share(id, request, respond);
+      register_share(visit, request, respond);
       return true;
     case Method::forget_share:
-      forget_share(id, from_body<ShareName>(request.body));
+      forget_share(visit.id(), from_body<ShareName>(request.body));
       respond(Outgoing());
       return true;
     case Method::close_session:
-      close_session(id, from_body<ShareName>(request.body).session);
+      close_session(visit.id(), from_body<ShareName>(request.body).session);
       respond(Outgoing());
       return true;
     case Method::run_share:
-      run_share(id, request, respond);
+      run_share(visit, request, respond);
       return true;
     case Method::cancel_step:
       cancel_step(from_body<CancelStep>(request.body));
@@ -81,7 +78,7 @@ DFLOW_INLINE bool Worker::handle(const TaskIdentity& client, Incoming& request, 
       respond(Outgoing{to_body(options_.log->handle(from_body<LogRequest>(request.body))), {}});
       return true;
     case Method::push_tensor:
-      take_tensor(id, from_body<PushTensor>(request.body));
+      take_tensor(visit, from_body<PushTensor>(request.body));
       respond(Outgoing());
       return true;
     default:
@@ -99,13 +96,14 @@ DFLOW_INLINE void Worker::list_devices(Responder& respond) {
 
 /// A client that has lost a connection, which this task may not know yet, sends its shares again: a number always
 /// stands for the same share.
-DFLOW_INLINE void Worker::register_share(const ClientId& client, Incoming& request, Responder& respond) {
+DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, Responder& respond) {
   const ShareName name = from_body<ShareName>(request.body);
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
-    auto& of_client = sessions_[client];
+    if (visit.is_over()) throw_error(unavailable("the connection has ended"));
+    auto& of_client = sessions_[visit.id()];
     std::shared_ptr<Session>& found = of_client[name.session];
     if (found == nullptr) {
       if (of_client.size() > options_.max_sessions) {
@@ -190,11 +188,11 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, con
   return step;
 }
 
-DFLOW_INLINE void Worker::forget_share(const ClientId& client, const ShareName& name) {
+DFLOW_INLINE void Worker::forget_share(const Visit::Id& visit, const ShareName& name) {
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
-    const auto of_client = sessions_.find(client);
+    const auto of_client = sessions_.find(visit);
     if (of_client == sessions_.end()) return;
     const auto found = of_client->second.find(name.session);
     if (found == of_client->second.end()) return;
@@ -208,10 +206,10 @@ DFLOW_INLINE void Worker::forget_share(const ClientId& client, const ShareName& 
   session->shares.erase(found);
 }
 
-DFLOW_INLINE void Worker::close_session(const ClientId& client, std::uint64_t session) {
+DFLOW_INLINE void Worker::close_session(const Visit::Id& visit, std::uint64_t session) {
   std::shared_ptr<Session> closed;
   const std::lock_guard lock(mutex_);
-  const auto of_client = sessions_.find(client);
+  const auto of_client = sessions_.find(visit);
   if (of_client == sessions_.end()) return;
   const auto found = of_client->second.find(session);
   if (found == of_client->second.end()) return;
@@ -220,34 +218,33 @@ DFLOW_INLINE void Worker::close_session(const ClientId& client, std::uint64_t se
   if (of_client->second.empty()) sessions_.erase(of_client);
 }
 
-DFLOW_INLINE void Worker::forget_client(const TaskIdentity& client, const Status& why) {
-  const ClientId id{client.task, client.incarnation};
+DFLOW_INLINE void Worker::forget(const Visit& visit, const Status& why) {
   std::unordered_map<std::uint64_t, std::shared_ptr<Session>> closed;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = sessions_.find(id);
+    const auto found = sessions_.find(visit.id());
     if (found != sessions_.end()) {
       closed = std::move(found->second);
       sessions_.erase(found);
     }
   }
-  cancel_runs([&](const Run& run) { return run.owner == owner_of(id); }, why);
-  options_.steps->cancel_all_of(owner_of(id), why);
+  cancel_runs([&](const Run& run) { return run.owner == visit.owner(); }, why);
+  options_.steps->cancel_all_of(visit.owner(), why);
 }
 
 // ---- runs ----
 
-DFLOW_INLINE void Worker::run_share(const ClientId& client, Incoming& request, Responder& respond) {
+DFLOW_INLINE void Worker::run_share(const Visit& visit, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
   run->began = options_.clock->now();
   run->request = from_body<RunShare>(request.body);
-  run->owner = owner_of(client);
+  run->owner = visit.owner();
   const ShareName name = run->request.name;
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
-    const auto of_client = sessions_.find(client);
+    const auto of_client = sessions_.find(visit.id());
     if (of_client != sessions_.end()) {
       const auto found = of_client->second.find(name.session);
       if (found != of_client->second.end()) session = found->second;
@@ -400,11 +397,11 @@ DFLOW_INLINE TaskStatus Worker::status() const {
   std::vector<std::shared_ptr<Session>> sessions;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [client, of_client] : sessions_) {
+    for (const auto& [visit, of_client] : sessions_) {
       status.num_sessions += of_client.size();
       for (const auto& [number, session] : of_client) {
         if (sessions.size() == TaskStatus::max_entries) break;
-        status.sessions.push_back({client.first, client.second, number, 0});
+        status.sessions.push_back({visit.task, visit.incarnation, number, 0});
         sessions.push_back(session);
       }
     }
@@ -465,19 +462,22 @@ struct LoggedSend {
 }  // namespace detail
 
 /// What is wrong with it ends the step: nobody else would hear of it.
-DFLOW_INLINE void Worker::take_tensor(const ClientId& client, const PushTensor& push) {
+DFLOW_INLINE void Worker::take_tensor(const Visit& visit, const PushTensor& push) {
   const RendezvousKey key = RendezvousKey::parse(push.tensor.key).value();
   Status status;
-  if (detail::task_of(key.source_device()) != client.first || key.source_incarnation() != client.second) {
-    status = invalid_argument(str_cat("'", push.tensor.key, "' is not ", client.first, "'s to send"));
+  const Visit::Id& sender = visit.id();
+  if (detail::task_of(key.source_device()) != sender.task || key.source_incarnation() != sender.incarnation) {
+    status = invalid_argument(str_cat("'", push.tensor.key, "' is not ", sender.task, "'s to send"));
   } else {
-    status = options_.steps->take(push.step, owner_of(client), key, push.tensor.tensor, push.tensor.is_dead);
+    status = options_.steps->take(push.step, visit.owner(), key, push.tensor.tensor, push.tensor.is_dead);
   }
+  // Its end may have been told before it was taken.
+  if (visit.is_over()) options_.steps->cancel_all_of(visit.owner(), unavailable("the connection has ended"));
   if (logs()) {
     options_.log->add({.what = LogRecord::What::received,
                        .step = push.step,
                        .name = std::string(key.tensor_name()),
-                       .peer = client.first,
+                       .peer = sender.task,
                        .start_ns = options_.log->now_ns(),
                        .bytes = detail::logged_bytes(push.tensor.tensor),
                        .code = status.code()});

@@ -5,6 +5,7 @@
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
+#include <dflow/net/visit.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -52,9 +53,9 @@ class Master : public std::enable_shared_from_this<Master> {
   ~Master();
 
   /// False, and nothing is done, if the method is none of a master's. What is thrown is to be the reply.
-  bool handle(const TaskIdentity& client, Incoming& request, Responder& respond);
-  /// Forgets the client's sessions and ends their steps.
-  void forget_client(const TaskIdentity& client, const Status& why);
+  bool handle(const Visit& visit, Incoming& request, Responder& respond);
+  /// Forgets the sessions that were made in a visit and ends their steps. Precondition: it is over.
+  void forget(const Visit& visit, const Status& why);
   /// Ends all sessions and steps; none begins any more.
   void stop(const Status& why);
   std::size_t num_sessions() const;
@@ -62,24 +63,23 @@ class Master : public std::enable_shared_from_this<Master> {
  private:
   class Kept;
   struct Run;
-  using ClientId = std::pair<std::string, std::uint64_t>;  ///< task and incarnation
   using Sessions = std::unordered_map<std::uint64_t, std::shared_ptr<Kept>>;
 
-  void create_session(const ClientId& client, Incoming& request, Responder& respond);
-  void extend_session(const ClientId& client, Incoming& request, Responder& respond);
-  void run_session(const ClientId& client, Incoming& request, Responder& respond);
-  void end_session(const ClientId& client, std::uint64_t session);
+  void create_session(const Visit& visit, Incoming& request, Responder& respond);
+  void extend_session(const Visit::Id& visit, Incoming& request, Responder& respond);
+  void run_session(const Visit::Id& visit, Incoming& request, Responder& respond);
+  void end_session(const Visit::Id& visit, std::uint64_t session);
   void list_devices(const NameList& filters, Responder& respond);
   void reset_cluster(ResetCluster reset, Responder& respond);
 
   std::vector<std::string> others_that_match(const std::vector<std::string>& filters) const;
   ClusterTasks::Options cluster_options() const;
   /// Errors: NotFound.
-  std::shared_ptr<Kept> find(const ClientId& client, std::uint64_t session) const;
+  std::shared_ptr<Kept> find(const Visit::Id& visit, std::uint64_t session) const;
   /// Takes it out; null if it is not there.
-  std::shared_ptr<Kept> take(const ClientId& client, std::uint64_t session);
+  std::shared_ptr<Kept> take(const Visit::Id& visit, std::uint64_t session);
   /// With the mutex held: counts `bytes` more of the client's graphs. Errors: ResourceExhausted.
-  void reserve(const ClientId& client, Kept& session, std::uint64_t bytes);
+  void reserve(const Visit::Id& visit, Kept& session, std::uint64_t bytes);
   /// Ends them, and lets go of them in the pool.
   void drop(std::vector<std::shared_ptr<Kept>> sessions, const Status& why);
   void start(const std::shared_ptr<Run>& run);
@@ -87,7 +87,7 @@ class Master : public std::enable_shared_from_this<Master> {
   const Options options_;
   mutable std::mutex mutex_;
   Status stopped_;
-  std::map<ClientId, Sessions> sessions_;
+  std::map<Visit::Id, Sessions> sessions_;
   std::uint64_t next_session_ = 1;
 };
 

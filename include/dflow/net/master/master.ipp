@@ -204,20 +204,19 @@ DFLOW_INLINE void Master::Run::finish(Status status, std::vector<AnyTensor> fetc
 DFLOW_INLINE Master::Master(Options options) : options_(std::move(options)) {}
 DFLOW_INLINE Master::~Master() = default;
 
-DFLOW_INLINE bool Master::handle(const TaskIdentity& client, Incoming& request, Responder& respond) {
-  const ClientId id{client.task, client.incarnation};
+DFLOW_INLINE bool Master::handle(const Visit& visit, Incoming& request, Responder& respond) {
   switch (static_cast<Method>(request.method)) {
     case Method::create_session:
-      create_session(id, request, respond);
+      create_session(visit, request, respond);
       return true;
     case Method::extend_session:
-      extend_session(id, request, respond);
+      extend_session(visit.id(), request, respond);
       return true;
     case Method::run_session:
-      run_session(id, request, respond);
+      run_session(visit.id(), request, respond);
       return true;
     case Method::end_session:
-      end_session(id, from_body<ShareName>(request.body).session);
+      end_session(visit.id(), from_body<ShareName>(request.body).session);
       respond(Outgoing());
       return true;
     case Method::list_cluster_devices:
@@ -249,18 +248,18 @@ DFLOW_INLINE ClusterTasks::Options Master::cluster_options() const {
   return {options_.task, options_.next_session(), options_.peers, options_.steps, options_.clock, options_.pool};
 }
 
-DFLOW_INLINE std::shared_ptr<Master::Kept> Master::find(const ClientId& client, std::uint64_t session) const {
+DFLOW_INLINE std::shared_ptr<Master::Kept> Master::find(const Visit::Id& visit, std::uint64_t session) const {
   const std::lock_guard lock(mutex_);
   throw_if_error(stopped_);
-  if (const auto of_client = sessions_.find(client); of_client != sessions_.end()) {
+  if (const auto of_client = sessions_.find(visit); of_client != sessions_.end()) {
     if (const auto found = of_client->second.find(session); found != of_client->second.end()) return found->second;
   }
   throw_error(not_found(str_cat("there is no session ", session)));
 }
 
-DFLOW_INLINE std::shared_ptr<Master::Kept> Master::take(const ClientId& client, std::uint64_t session) {
+DFLOW_INLINE std::shared_ptr<Master::Kept> Master::take(const Visit::Id& visit, std::uint64_t session) {
   const std::lock_guard lock(mutex_);
-  const auto of_client = sessions_.find(client);
+  const auto of_client = sessions_.find(visit);
   if (of_client == sessions_.end()) return nullptr;
   const auto found = of_client->second.find(session);
   if (found == of_client->second.end()) return nullptr;
@@ -270,9 +269,9 @@ DFLOW_INLINE std::shared_ptr<Master::Kept> Master::take(const ClientId& client, 
   return taken;
 }
 
-DFLOW_INLINE void Master::reserve(const ClientId& client, Kept& session, std::uint64_t bytes) {
+DFLOW_INLINE void Master::reserve(const Visit::Id& visit, Kept& session, std::uint64_t bytes) {
   std::uint64_t all = bytes;
-  if (const auto of_client = sessions_.find(client); of_client != sessions_.end()) {
+  if (const auto of_client = sessions_.find(visit); of_client != sessions_.end()) {
     for (const auto& [number, other] : of_client->second) all += other->graph_bytes;
   }
   if (all > options_.max_graph_bytes) {
@@ -281,28 +280,29 @@ DFLOW_INLINE void Master::reserve(const ClientId& client, Kept& session, std::ui
   session.graph_bytes += bytes;
 }
 
-DFLOW_INLINE void Master::create_session(const ClientId& client, Incoming& request, Responder& respond) {
+DFLOW_INLINE void Master::create_session(const Visit& visit, Incoming& request, Responder& respond) {
   const CreateSession create = from_body<CreateSession>(request.body);
   const std::vector<std::string> others = others_that_match(create.filters);
   std::shared_ptr<Kept> kept;
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
-    const auto of_client = sessions_.find(client);
+    if (visit.is_over()) throw_error(unavailable("the connection has ended"));
+    const auto of_client = sessions_.find(visit.id());
     if (of_client != sessions_.end() && of_client->second.size() >= options_.max_sessions) {
       throw_error(resource_exhausted(str_cat("more than ", options_.max_sessions, " sessions of one client")));
     }
     kept = std::make_shared<Kept>(next_session_++);
-    reserve(client, *kept, request.payload.size());
-    sessions_[client].emplace(kept->number(), kept);
+    reserve(visit.id(), *kept, request.payload.size());
+    sessions_[visit.id()].emplace(kept->number(), kept);
   }
   Duration timeout = options_.startup_timeout;
   if (create.time_left_ns > 0) timeout = std::min(timeout, Duration(std::chrono::nanoseconds(create.time_left_ns)));
-  auto finish = [self = shared_from_this(), client, kept, respond = std::move(respond),
+  auto finish = [self = shared_from_this(), id = visit.id(), kept, respond = std::move(respond),
                  cancellation = request.cancellation](Status status) mutable {
     if (status.ok() && cancellation.is_cancelled()) status = cancellation.status();
     if (status.ok()) return respond(Outgoing{to_body(SessionVersion{kept->number(), 0}), {}});
-    self->take(client, kept->number());
+    self->take(id, kept->number());
     respond(status.with_task(self->options_.task));
   };
   ClusterTasks::find_async(
@@ -331,13 +331,13 @@ DFLOW_INLINE void Master::create_session(const ClientId& client, Incoming& reque
       });
 }
 
-DFLOW_INLINE void Master::extend_session(const ClientId& client, Incoming& request, Responder& respond) {
+DFLOW_INLINE void Master::extend_session(const Visit::Id& visit, Incoming& request, Responder& respond) {
   const SessionVersion expected = from_body<SessionVersion>(request.body);
-  const std::shared_ptr<Kept> kept = find(client, expected.session);
+  const std::shared_ptr<Kept> kept = find(visit, expected.session);
   const std::uint64_t bytes = request.payload.size();
   {
     const std::lock_guard lock(mutex_);
-    reserve(client, *kept, bytes);
+    reserve(visit, *kept, bytes);
   }
   options_.pool->schedule([self = shared_from_this(), kept, expected, bytes, payload = std::move(request.payload),
                            respond = std::move(respond)]() mutable {
@@ -354,12 +354,12 @@ DFLOW_INLINE void Master::extend_session(const ClientId& client, Incoming& reque
   });
 }
 
-DFLOW_INLINE void Master::run_session(const ClientId& client, Incoming& request, Responder& respond) {
+DFLOW_INLINE void Master::run_session(const Visit::Id& visit, Incoming& request, Responder& respond) {
   auto run = std::make_shared<Run>();
   run->clock = options_.clock;
   run->came = options_.clock->now();
   run->request = from_body<RunSession>(request.body);
-  run->session = find(client, run->request.session);
+  run->session = find(visit, run->request.session);
   run->task = options_.task;
   run->payload = std::move(request.payload);
   run->respond = std::move(respond);
@@ -376,17 +376,17 @@ DFLOW_INLINE void Master::run_session(const ClientId& client, Incoming& request,
   });
 }
 
-DFLOW_INLINE void Master::end_session(const ClientId& client, std::uint64_t session) {
+DFLOW_INLINE void Master::end_session(const Visit::Id& visit, std::uint64_t session) {
   std::vector<std::shared_ptr<Kept>> ended;
-  if (std::shared_ptr<Kept> found = take(client, session)) ended.push_back(std::move(found));
+  if (std::shared_ptr<Kept> found = take(visit, session)) ended.push_back(std::move(found));
   drop(std::move(ended), cancelled("the session was closed"));
 }
 
-DFLOW_INLINE void Master::forget_client(const TaskIdentity& client, const Status& why) {
+DFLOW_INLINE void Master::forget(const Visit& visit, const Status& why) {
   std::vector<std::shared_ptr<Kept>> ended;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = sessions_.find({client.task, client.incarnation});
+    const auto found = sessions_.find(visit.id());
     if (found == sessions_.end()) return;
     for (auto& [number, kept] : found->second) ended.push_back(std::move(kept));
     sessions_.erase(found);
