@@ -75,8 +75,9 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// An open connection, else null.
   std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
   /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
-  /// then. Errors, given to `done`: Unavailable naming the task, also for one that has no address and has not
-  /// connected. A task that is not where its address says is reached by what it has opened, whatever for.
+  /// then, the last of which begins no earlier than `until`. Errors, given to `done`: Unavailable naming the task, also
+  /// for one that has no address and has not connected. A task that is not where its address says is reached by what it
+  /// has opened, whatever for.
   void connect(const std::string& task, Channel channel, Done done, Clock::time_point until = {});
   /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);
@@ -96,8 +97,12 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
  private:
   class Link;
   using Place = std::pair<std::string, Channel>;
+  struct Waiting {
+    Done done;
+    Clock::time_point until;
+  };
   struct Connecting {
-    std::vector<Done> waiting;
+    std::vector<Waiting> waiting;
   };
   /// The latest steps that something was pushed for.
   struct PushedSteps {
@@ -128,9 +133,12 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why);
-  Status closed() const;
-  void attempt(const Place& place, Clock::time_point until, Duration backoff);
-  void opened(const Place& place, Status status, std::shared_ptr<Connection> connection);
+  Clock::time_point end_of_attempt(const Connecting& connecting) const;
+  void attempt(const Place& place, Duration backoff);
+  void fail_attempt(const Place& place, const Status& status, Duration backoff);
+  /// Tells those who wait until `due` at the longest; the earliest time that others wait until, else never.
+  Clock::time_point opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
+                           Clock::time_point due);
   void add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void remove(Connection& connection, const Status& why);
   Duration jittered(Duration pause);

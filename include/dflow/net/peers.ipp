@@ -5,6 +5,7 @@
 #include <dflow/net/peers.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace dflow::net {
@@ -259,13 +260,13 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done 
       refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
     } else {
       const auto [found, is_new] = connecting_.try_emplace(place);
-      found->second.waiting.push_back(std::exchange(done, nullptr));
+      found->second.waiting.push_back({std::exchange(done, nullptr), until});
       is_first = is_new;
     }
   }
   if (open != nullptr) return done(Status(), std::move(open));
   if (!refused.ok()) return done(std::move(refused), nullptr);
-  if (is_first) attempt(place, until, options_.min_backoff);
+  if (is_first) attempt(place, options_.min_backoff);
 }
 
 DFLOW_INLINE Duration Peers::jittered(Duration pause) {
@@ -273,66 +274,85 @@ DFLOW_INLINE Duration Peers::jittered(Duration pause) {
   return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
 }
 
-DFLOW_INLINE Status Peers::closed() const {
-  const std::lock_guard lock(mutex_);
-  return closed_;
+/// Until when an attempt that begins now may take, for the sake of the one who waits longest.
+DFLOW_INLINE Clock::time_point Peers::end_of_attempt(const Connecting& connecting) const {
+  const Clock& clock = *options_.connection.clock;
+  const Clock::time_point timeout = clock.after(options_.connect_timeout);
+  Clock::time_point end = clock.after(options_.min_backoff);
+  for (const Waiting& waiting : connecting.waiting) {
+    // An only attempt has all the time that one may take.
+    end = std::max(end, waiting.until == Clock::time_point{} ? timeout : waiting.until);
+  }
+  return std::min(timeout, end);
 }
 
-DFLOW_INLINE void Peers::attempt(const Place& place, Clock::time_point until, Duration backoff) {
-  if (Status closed = this->closed(); !closed.ok()) return opened(place, std::move(closed), nullptr);
-  Clock& clock = *options_.connection.clock;
-  const Clock::time_point timeout = clock.after(options_.connect_timeout);
-  // An only attempt has all the time that one may take.
-  const Clock::time_point last =
-      until == Clock::time_point{} ? timeout : std::max(until, clock.after(options_.min_backoff));
+DFLOW_INLINE void Peers::attempt(const Place& place, Duration backoff) {
+  Clock::time_point end;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = connecting_.find(place);
+    if (found == connecting_.end()) return;  // all have been told that the task ends
+    end = end_of_attempt(found->second);
+  }
   auto stream = std::make_shared<std::unique_ptr<Stream>>();
-  auto failed = [self = shared_from_this(), place, until, backoff](Status status) {
-    const Clock::time_point next = self->options_.connection.clock->after(self->jittered(backoff));
-    const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
-    if (Status closed = self->closed(); !closed.ok()) return self->opened(place, std::move(closed), nullptr);
-    if (!may_pass || next >= until) {
-      return self->opened(
-          place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
-          nullptr);
-    }
-    self->options_.connection.clock->schedule_at(
-        next, [self, place, until, longer = std::min(2 * backoff, self->options_.max_backoff)] {
-          self->attempt(place, until, longer);
-        });
+  auto failed = [self = shared_from_this(), place, backoff](const Status& status) {
+    self->fail_attempt(place, status, backoff);
   };
   options_.transport->connect(
-      options_.addresses.at(place.first), std::min(timeout, last), *stream,
-      [self = shared_from_this(), stream, place, failed = std::move(failed)](Status status) mutable {
-        if (!status.ok()) return failed(std::move(status));
+      options_.addresses.at(place.first), end, *stream,
+      [self = shared_from_this(), stream, place, failed = std::move(failed)](const Status& status) mutable {
+        if (!status.ok()) return failed(status);
         ConnectionOptions options = self->options_.connection;
         options.channel = place.second;
         options.expected_peer = place.first;
         const auto link = std::make_shared<Link>(self->weak_from_this(), self->service_);
         Connection::open(std::move(*stream), Role::connector, std::move(options), link,
                          [self, place, link, failed = std::move(failed)](
-                             Status opened, std::shared_ptr<Connection> connection) mutable {
-                           if (!opened.ok()) return failed(std::move(opened));
+                             const Status& opened, std::shared_ptr<Connection> connection) mutable {
+                           if (!opened.ok()) return failed(opened);
                            self->add(connection, link);
-                           self->opened(place, {}, std::move(connection));
+                           self->opened(place, {}, std::move(connection), Clock::never);
                          });
       });
 }
 
-DFLOW_INLINE void Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection) {
-  std::vector<Done> waiting;
+/// Those whose time is over are told; for the others there is another attempt, no later than the next time is over.
+DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) {
+  Clock& clock = *options_.connection.clock;
+  const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+  const Clock::time_point next =
+      opened(place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
+             nullptr, may_pass ? clock.now() : Clock::never);
+  if (next == Clock::never) return;
+  clock.schedule_at(std::min(clock.after(jittered(backoff)), next),
+                    [self = shared_from_this(), place, longer = std::min(2 * backoff, options_.max_backoff)] {
+                      self->attempt(place, longer);
+                    });
+}
+
+DFLOW_INLINE Clock::time_point Peers::opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
+                                             Clock::time_point due) {
+  std::vector<Waiting> told;
+  Clock::time_point next = Clock::never;
   {
     const std::lock_guard lock(mutex_);
     const auto found = connecting_.find(place);
-    if (found == connecting_.end()) return;
-    waiting = std::move(found->second.waiting);
-    connecting_.erase(found);
+    if (found == connecting_.end()) return next;
+    std::vector<Waiting>& waiting = found->second.waiting;
+    const auto left =
+        std::stable_partition(waiting.begin(), waiting.end(), [&](const Waiting& each) { return each.until <= due; });
+    for (auto each = left; each != waiting.end(); ++each) next = std::min(next, each->until);
+    told.assign(std::make_move_iterator(waiting.begin()), std::make_move_iterator(left));
+    waiting.erase(waiting.begin(), left);
+    if (waiting.empty()) connecting_.erase(found);
     const Channel other = place.second == Channel::control ? Channel::data : Channel::control;
     if (const auto open = find_open({place.first, other}); connection == nullptr && open != open_.end()) {
       status = {};
       connection = open->second.connection;
     }
   }
-  for (Done& done : waiting) done(status, connection);
+  for (Waiting& each : told) each.done(status, connection);
+  return next;
 }
 
 DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call call, CallDone done) {
@@ -363,7 +383,7 @@ DFLOW_INLINE void Peers::close(const Status& why) {
   }
   for (const std::shared_ptr<Connection>& connection : all) connection->close(why);
   for (auto& [place, attempts] : connecting) {
-    for (Done& done : attempts.waiting) done(why, nullptr);
+    for (Waiting& waiting : attempts.waiting) waiting.done(why, nullptr);
   }
 }
 

@@ -1,0 +1,68 @@
+// How long who makes a session waits for tasks that have not come.
+#include <dflow/net/peers.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+#include "simulated_tasks.hpp"
+
+#include <chrono>
+#include <cstdint>
+
+namespace df = dflow;
+using namespace std::chrono_literals;
+using df::testing::SimulatedTasks;
+using df::testing::StepEnd;
+
+namespace {
+
+/// x + 1 on "ps0".
+struct OnePart {
+  OnePart() {
+    const auto on = graph.device("/job:ps/task:0");
+    x = df::placeholder<float>(graph, {});
+    result = x + 1.0f;
+  }
+  df::Graph graph;
+  df::Output<float> x, result;
+};
+
+constexpr auto startup_timeout = 60s;  // of a server that was told nothing else
+
+}  // namespace
+
+TEST_CASE("who waits for a task that does not come waits until the deadline, and little longer", "[net]") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    INFO("seed " << seed);
+    SimulatedTasks tasks({"ps0", "worker0"}, seed);
+    const OnePart part;
+    tasks.processes.at("ps0")->crash();
+    const auto begun = tasks.simulation.now();
+    const df::Status status = status_of([&] { tasks.session(part.graph, "worker0"); });
+    INFO(status.to_string());
+    CHECK(status.code() == df::Code::unavailable);
+    CHECK(tasks.simulation.now() >= begun + startup_timeout);
+    CHECK(tasks.simulation.now() < begun + startup_timeout + 1s);
+  }
+}
+
+TEST_CASE("who waits for a task goes on when another one, who tried once at the same time, has failed", "[net]") {
+  SimulatedTasks tasks({"ps0", "worker0"});
+  const OnePart part;
+  const auto session = tasks.session(part.graph, "worker0");
+  CHECK(session->run({{part.x, df::Tensor<float>(1.0f)}}, part.result).scalar() == 2);
+  tasks.servers.erase("ps0");
+  tasks.processes.at("ps0")->crash();
+  tasks.simulation.run_for(1s);
+  tasks.network.block("worker0", "ps0");
+  StepEnd once;
+  session->run_async({{part.x, df::Tensor<float>(1.0f)}}, part.result, once.callback());
+  tasks.simulation.run_for(10ms);
+  CHECK_FALSE(once.has_come());
+  tasks.simulation.schedule_after(20s, [&] {
+    CHECK(once.has_come());
+    tasks.network.heal();
+    tasks.start("ps0", "ps0");
+  });
+  const auto later = tasks.session(part.graph, "worker0");
+  CHECK(later->run({{part.x, df::Tensor<float>(1.0f)}}, part.result).scalar() == 2);
+}
