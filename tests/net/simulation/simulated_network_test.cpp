@@ -94,6 +94,58 @@ struct SimulatedPair {
   std::unique_ptr<Stream> near, far;
 };
 
+/// Three machines connected to one, whose interfaces carry a byte in a microsecond; a way takes 10 ms.
+struct SharedInterfaces {
+  static SimulatedNetworkOptions options() {
+    return {.link = {.min_delay = 10ms, .max_delay = 10ms, .bytes_per_second = 1e18},
+            .interface_bytes_per_second = 1e6,
+            .window_bytes = 1000};
+  }
+
+  SharedInterfaces() : simulation(1), network(simulation, options()) {
+    processes.push_back(simulation.start("hub"));
+    const auto hub = network.transport(processes.back());
+    const auto listener = hub->listen("hub");
+    for (int i = 0; i < 3; ++i) {
+      processes.push_back(simulation.start("spoke" + std::to_string(i)));
+      listener->accept(at_hub[i], [](Status) {});
+      network.transport(processes.back())->connect("hub", Clock::never, at_spoke[i], [](Status) {});
+      REQUIRE(simulation.run_until([&] { return at_hub[i] != nullptr && at_spoke[i] != nullptr; }, Clock::never));
+    }
+    began = simulation.now();
+  }
+
+  /// Between the hub and a spoke, to the one that `to` names.
+  void send(int spoke, std::string_view to, std::size_t bytes) {
+    const bool is_to_hub = to == "hub";
+    left[spoke] = bytes;
+    (is_to_hub ? at_spoke : at_hub)[spoke]->write({std::span<const std::byte>(sent).first(bytes)}, [](Status) {});
+    read(*(is_to_hub ? at_hub : at_spoke)[spoke], spoke);
+  }
+  void read(Stream& stream, int spoke) {
+    stream.read_some(received[spoke], counts[spoke], [this, &stream, spoke](Status) {
+      left[spoke] -= counts[spoke];
+      if (left[spoke] > 0) return read(stream, spoke);
+      times.push_back(simulation.now() - began);
+    });
+  }
+  /// When so many sendings had arrived, since this was called last.
+  std::vector<Duration> arrivals(std::size_t number) {
+    simulation.run_until([&] { return times.size() == number; }, simulation.after(1h));
+    began = simulation.now();
+    return std::exchange(times, {});
+  }
+
+  Simulation simulation;
+  SimulatedNetwork network;
+  std::vector<std::shared_ptr<SimulatedProcess>> processes;
+  std::unique_ptr<Stream> at_hub[3], at_spoke[3];
+  std::byte sent[4000] = {}, received[3][4000];
+  std::size_t counts[3] = {}, left[3] = {};
+  Clock::time_point began;
+  std::vector<Duration> times;
+};
+
 }  // namespace
 
 TEST_CASE("simulated connections keep the promises of a transport", "[net]") {
@@ -303,6 +355,52 @@ TEST_CASE("a simulated network needs a window and addresses", "[net]") {
   std::unique_ptr<Stream> stream;
   CHECK(pair.ended([&](Completion done) { pair.near_transport->connect("", Clock::never, stream, std::move(done)); })
             .code() == Code::invalid_argument);
+}
+
+TEST_CASE("connections share what the network interfaces at their ends carry, each way apart", "[net]") {
+  SharedInterfaces net;
+  SECTION("three senders, one receiver") {
+    for (int i = 0; i < 3; ++i) net.send(i, "hub", 1000);
+    CHECK(net.arrivals(3) == std::vector<Duration>{11ms, 12ms, 13ms});
+  }
+  SECTION("three senders of more than a window take turns, and no time is lost") {
+    net.network.set_link({.min_delay = 0ms, .max_delay = 0ms, .bytes_per_second = 1e18});
+    for (int i = 0; i < 3; ++i) net.send(i, "hub", 4000);
+    CHECK(net.arrivals(3) == std::vector<Duration>{10ms, 11ms, 12ms});
+  }
+  SECTION("one sender, three receivers") {
+    for (int i = 0; i < 3; ++i) net.send(i, "spoke", 1000);
+    CHECK(net.arrivals(3) == std::vector<Duration>{11ms, 12ms, 13ms});
+  }
+  SECTION("both ways at once") {
+    net.send(0, "hub", 1000);
+    net.send(1, "spoke", 1000);
+    CHECK(net.arrivals(2) == std::vector<Duration>{11ms, 11ms});
+  }
+  SECTION("one after the other waits for nobody") {
+    net.send(0, "hub", 1000);
+    CHECK(net.arrivals(1) == std::vector<Duration>{11ms});
+    net.send(1, "hub", 1000);
+    CHECK(net.arrivals(1) == std::vector<Duration>{11ms});
+  }
+}
+
+TEST_CASE("what a machine sends itself passes no network interface", "[net]") {
+  Simulation simulation(1);
+  SimulatedNetwork network(simulation, SharedInterfaces::options());
+  const auto transport = network.transport(simulation.start("alone"));
+  const auto listener = transport->listen("alone");
+  std::unique_ptr<Stream> near, far;
+  listener->accept(far, [](Status) {});
+  transport->connect("alone", Clock::never, near, [](Status) {});
+  REQUIRE(simulation.run_until([&] { return near != nullptr && far != nullptr; }, simulation.after(1s)));
+  const Clock::time_point begin = simulation.now();
+  std::byte bytes[1000] = {};
+  std::size_t count = 0;
+  near->write({std::span<const std::byte>(bytes)}, [](Status) {});
+  far->read_some(bytes, count, [](Status) {});
+  REQUIRE(simulation.run_until([&] { return count > 0; }, simulation.after(1s)));
+  CHECK(simulation.now() - begin == 10ms);
 }
 
 TEST_CASE("what is sent over a simulated network follows from the seed", "[net]") {

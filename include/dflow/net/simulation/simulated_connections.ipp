@@ -20,9 +20,15 @@ namespace detail {
 
 /// What is on its way on a connection.
 struct SimulatedMessage {
-  Clock::time_point arrival;
+  Clock::time_point arrival;  ///< of its last byte
   std::string bytes;
   bool is_end = false;  ///< the sender has closed
+  Duration transfer{};  ///< how long the receiver's interface has to do with it; none once it has its turn there
+};
+
+/// Until when a machine's network interface has to do with what was sent, each way.
+struct SimulatedInterface {
+  Clock::time_point sends_until{}, receives_until{};
 };
 
 /// One side of a connection, and the way from it to the other.
@@ -83,6 +89,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
   std::map<std::string, std::string> machines;  ///< by address
   std::set<std::pair<std::string, std::string>> blocked;
   std::set<std::string> without_power;
+  std::map<std::string, detail::SimulatedInterface> interfaces;  ///< by machine, where they have a limit
   std::uint64_t last_connection = 0;
 
   template <class F>
@@ -130,12 +137,37 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
   void send(const std::shared_ptr<Connection>& connection, int from, std::string bytes, bool is_end) {
     Side& side = connection->sides[from];
     const time_point now = simulation.now();
-    const double seconds = static_cast<double>(bytes.size()) / link.bytes_per_second;
-    side.busy_until = std::max(side.busy_until, now) + Duration(static_cast<Duration::rep>(seconds * 1e9));
+    side.busy_until = std::max(side.busy_until, now) + time_of(bytes.size(), link.bytes_per_second);
+    const Duration transfer = interface_time(*connection, from, bytes.size());
+    if (transfer > Duration::zero()) {
+      time_point& sends_until = interfaces[side.process->name()].sends_until;
+      sends_until = std::max(sends_until, now) + transfer;
+      side.busy_until = std::max(side.busy_until, sends_until);
+    }
     side.last_arrival = std::max(side.last_arrival, side.busy_until + delay());
     side.unread_bytes += bytes.size();
-    side.under_way.push_back({side.last_arrival, std::move(bytes), is_end});
+    side.under_way.push_back({side.last_arrival, std::move(bytes), is_end, transfer});
     deliver_next(connection, from);
+  }
+
+  static Duration time_of(std::size_t bytes, double bytes_per_second) {
+    return Duration(static_cast<Duration::rep>(static_cast<double>(bytes) / bytes_per_second * 1e9));
+  }
+
+  /// None where interfaces have no limit, or the message passes none.
+  Duration interface_time(const Connection& connection, int from, std::size_t bytes) const {
+    const double rate = options.interface_bytes_per_second;
+    const bool passes_none = connection.sides[0].process->name() == connection.sides[1].process->name();
+    return rate <= 0 || passes_none ? Duration::zero() : time_of(bytes, rate);
+  }
+
+  /// The receiver's interface takes the first of what is under way when all that came there before has passed.
+  void take_turn(Side& side, const Side& to) {
+    detail::SimulatedMessage& message = side.under_way.front();
+    const Duration transfer = std::exchange(message.transfer, Duration::zero());
+    time_point& receives_until = interfaces[to.process->name()].receives_until;
+    receives_until = std::max(message.arrival, std::max(receives_until, simulation.now()) + transfer);
+    message.arrival = receives_until;
   }
 
   /// One event at a time, for the first of what is under way.
@@ -144,7 +176,8 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     Side& to = connection->sides[1 - from];
     if (side.is_delivering || side.under_way.empty() || !passes(side.process->name(), to.process->name())) return;
     side.is_delivering = true;
-    const time_point at = std::max(side.under_way.front().arrival, to.stalled_until);
+    const detail::SimulatedMessage& message = side.under_way.front();
+    const time_point at = std::max(message.arrival - message.transfer, to.stalled_until);
     after(at - std::min(at, simulation.now()), [connection, from](State& self) { self.deliver(connection, from); });
   }
 
@@ -153,9 +186,10 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     Side& to = connection->sides[1 - from];
     side.is_delivering = false;
     if (side.under_way.empty() || !passes(side.process->name(), to.process->name())) return;
-    if (to.stalled_until > simulation.now() || side.under_way.front().arrival > simulation.now()) {
-      return deliver_next(connection, from);
-    }
+    const detail::SimulatedMessage& first = side.under_way.front();
+    const bool has_come = first.arrival - first.transfer <= simulation.now() && to.stalled_until <= simulation.now();
+    if (has_come && first.transfer > Duration::zero()) take_turn(side, to);
+    if (!has_come || first.arrival > simulation.now()) return deliver_next(connection, from);
     detail::SimulatedMessage message = std::move(side.under_way.front());
     side.under_way.pop_front();
     simulation.note(connection->number * 2 + static_cast<std::uint64_t>(from));

@@ -23,6 +23,10 @@ struct SimulatedLink {
 
 struct SimulatedNetworkOptions {
   SimulatedLink link = {};
+  /// What a machine's network interface carries of all its connections together, each way apart. Messages of up to a
+  /// window pass the sender's in the order in which they are sent, then the receiver's, where connections take turns;
+  /// one that waits for neither takes the time of one. What a machine sends itself passes none. 0: no limit.
+  double interface_bytes_per_second = 0;
   /// Bytes of a connection that nobody has read yet, each way; at least 1. What goes beyond waits with the writer.
   std::size_t window_bytes = std::size_t{64} << 10;
   /// Connections at one address that nobody has accepted yet; more are refused.
@@ -41,7 +45,8 @@ struct SimulatedNetworkOptions {
 /// Thread safety: as Simulation.
 class SimulatedNetwork {
  public:
-  /// Must not outlive the simulation. Errors: InvalidArgument for a window of no bytes.
+  /// Must not outlive the simulation. Errors: InvalidArgument for a window of no bytes, and for
+  /// an interface that carries fewer than none.
   explicit SimulatedNetwork(Simulation& simulation, const SimulatedNetworkOptions& options = {});
   ~SimulatedNetwork();
   SimulatedNetwork(const SimulatedNetwork&) = delete;

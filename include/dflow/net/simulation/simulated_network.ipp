@@ -277,6 +277,9 @@ DFLOW_INLINE void SimulatedNetwork::State::forget_process(const SimulatedProcess
 DFLOW_INLINE SimulatedNetwork::SimulatedNetwork(Simulation& simulation, const SimulatedNetworkOptions& options)
     : state_(std::make_shared<State>(simulation, options)) {
   if (options.window_bytes == 0) throw_error(invalid_argument("a connection needs a window of at least one byte"));
+  if (!(options.interface_bytes_per_second >= 0)) {
+    throw_error(invalid_argument("an interface cannot carry fewer than no bytes"));
+  }
 }
 DFLOW_INLINE SimulatedNetwork::~SimulatedNetwork() = default;
 
