@@ -44,7 +44,7 @@ void read_message(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (data[0] % 21) {
+  switch (data[0] % 24) {
     case 0:
       return read_message<net::DeviceList>(bytes), 0;
     case 1:
@@ -103,6 +103,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       return read_message<net::LogRequest>(bytes), 0;
     case 20:
       return read_message<net::LogReply>(bytes), 0;
+    case 21:
+      return read_message<net::BeginPartialRun>(bytes), 0;
+    case 22:
+      return read_message<net::PartialRunName>(bytes), 0;
+    case 23:
+      return read_message<net::ContinuePartialRun>(bytes), 0;
     default:
       try_to([&] {
         AnyTensor strings(DType::string, Shape({3}));

@@ -35,7 +35,8 @@ class DishonestTask : public net::Connection::Handler {
     const auto method = static_cast<net::Method>(request.method);
     if (method == net::Method::list_devices) {
       net::DeviceList list;
-      list.devices.push_back({.name = dishonest_task + "/device:CPU:0", .type = "CPU", .incarnation = dishonest_incarnation});
+      list.devices.push_back(
+          {.name = dishonest_task + "/device:CPU:0", .type = "CPU", .incarnation = dishonest_incarnation});
       return respond(net::Outgoing{net::to_body(list), {}});
     }
     if (method == net::Method::run_share) return respond(net::Outgoing{net::to_body(answer()), {}});
@@ -79,8 +80,9 @@ class DishonestListener {
       options.self = {{}, dishonest_task, dishonest_incarnation, net::ServerOptions().ops.ops().fingerprint()};
       options.clock = std::make_shared<df::RealClock>();
       options.random = df::system_seed;
-      auto opening = net::Connection::open(std::move(state->stream), net::Role::acceptor, std::move(options), state->task,
-                                           [](const df::Status&, const std::shared_ptr<net::Connection>&) {});
+      auto opening =
+          net::Connection::open(std::move(state->stream), net::Role::acceptor, std::move(options), state->task,
+                                [](const df::Status&, const std::shared_ptr<net::Connection>&) {});
       {
         const std::lock_guard lock(state->mutex);
         state->connections.push_back(std::move(opening));
@@ -101,8 +103,8 @@ std::string key_between(const std::string& source, std::uint64_t incarnation, co
 
 TEST_CASE("a task that answers with tensors of others, or that nobody has asked for, ends the step", "[net]") {
   net::ServerOptions options;
-  options.transport =
-      std::make_shared<net::MemoryTransport>(std::make_shared<df::WorkStealingPool>(2, df::ThreadPoolOptions{.name = "io"}));
+  options.transport = std::make_shared<net::MemoryTransport>(
+      std::make_shared<df::WorkStealingPool>(2, df::ThreadPoolOptions{.name = "io"}));
   options.num_threads = 1;
   options.log = [](std::string_view) {};
   net::ClusterSpec spec;

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -411,5 +412,49 @@ TEST_CASE("what is fed is there for other threads, also of a run with nothing to
       run.feed(a, 3.0f).feed(b, 3.0f);
     }
     REQUIRE(num_right == 2);
+  }
+}
+
+TEST_CASE("a fetch that does not wait is told what has been made, what was wrong, and the end of the step") {
+  for (SessionOptions options : partial_sessions()) {
+    options.ops = standard_ops + ops<PartialFailing>;
+    Graph graph;
+    const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
+    const auto y = apply<PartialFailing>(a) + 1.0f, z = y + b;
+    Session session(graph, options);
+    struct Told {
+      Status status;
+      std::vector<AnyTensor> tensors;
+    };
+    const auto fetch = [](PartialRun& run, std::vector<AnyOutput> edges, bool until_end = false) {
+      auto promise = std::make_shared<std::promise<Told>>();
+      run.fetch_async_erased(edges, until_end, [promise](Status status, std::vector<AnyTensor> tensors) {
+        promise->set_value({std::move(status), std::move(tensors)});
+      });
+      return promise->get_future();
+    };
+    auto run = session.partial_run(feeds(a, b), fetches(a, y, z));
+    auto end = fetch(run, {}, true);
+    CHECK(fetch(run, {y}).get().status.code() == Code::invalid_argument);
+    CHECK(fetch(run, {b}).get().status.code() == Code::invalid_argument);
+    run.feed(a, 1.0f);
+    CHECK(fetch(run, {y}).get().tensors.at(0).as<float>().scalar() == 2);
+    CHECK(fetch(run, {y}).get().status.code() == Code::invalid_argument);
+    CHECK(fetch(run, {a}).get().tensors.at(0).as<float>().scalar() == 1);
+    run.feed(b, 1.0f);
+    CHECK(fetch(run, {z}, true).get().tensors.at(0).as<float>().scalar() == 3);
+    CHECK(end.get().status.ok());
+    CHECK(fetch(run, {}).get().status.ok());
+
+    auto failing = session.partial_run(feeds(a, b), fetches(y, z));
+    end = fetch(failing, {}, true);
+    failing.feed(a, -1.0f);
+    CHECK(end.get().status.code() == status_of([&] { failing.finish(); }).code());
+    auto stopped = std::make_optional(session.partial_run(feeds(a, b), fetches(z)));
+    end = fetch(*stopped, {}, true);
+    stopped.reset();
+    CHECK(end.get().status.code() == Code::cancelled);
+    PartialRun moved = std::move(run);
+    CHECK(fetch(run, {z}).get().status.code() == Code::failed_precondition);
   }
 }

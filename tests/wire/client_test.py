@@ -125,6 +125,29 @@ class WireTest(unittest.TestCase):
             client.run_session(session, [x], ["z"])
         client.close()
 
+    def test_master_keeps_a_partial_run(self):
+        client = self.connect()
+        scalar = [("shape", dflow.shape_value([]))]
+        session, _ = client.create_session([
+            dflow.node("a", "Placeholder", types=[("dtype", dflow.FLOAT32)], attrs=scalar),
+            dflow.node("b", "Placeholder", types=[("dtype", dflow.FLOAT32)], attrs=scalar),
+            dflow.node("y", "Neg", ["a"]),
+            dflow.node("z", "Mul", ["y", "b"]),
+        ])  # fmt: skip
+        run = client.begin_partial_run(session, ["a", "b"], ["y", "z"], trace=True)
+        with self.assertRaisesRegex(dflow.DflowError, "INVALID_ARGUMENT.*'y' needs 'a', not fed yet"):
+            client.continue_partial_run(run, fetches=["y"])
+        ((_, _, y),), _ = client.continue_partial_run(run, [("a", dflow.FLOAT32, [], [3.0])], ["y"])
+        self.assertEqual(y, [-3.0])
+        ((_, _, z),), nodes = client.continue_partial_run(run, [("b", dflow.FLOAT32, [], [y[0]])], ["z"], until_end=True)
+        self.assertEqual(z, [9.0])
+        self.assertIn("z", " ".join(nodes))
+        client.end_partial_run(run)
+        with self.assertRaisesRegex(dflow.DflowError, "NOT_FOUND.*has no partial run"):
+            client.continue_partial_run(run, until_end=True)
+        client.end_session(session)
+        client.close()
+
     def test_large_request_goes_in_chunks(self):
         client = self.connect()
         device = client.list_devices()[0][0]

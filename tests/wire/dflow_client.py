@@ -10,6 +10,7 @@ HELLO, PROOF, REQUEST, REPLY, CANCEL, CHUNK, CREDIT, PING, PONG, GOODBYE = range
 OF_REPLY, IS_ERROR, IS_POST = 1, 2, 4
 LIST_DEVICES, REGISTER, FORGET, CLOSE, RUN, CANCEL_STEP, RECEIVE, PUSH = range(1, 9)
 CREATE_SESSION, EXTEND_SESSION, RUN_SESSION, END_SESSION, LIST_CLUSTER_DEVICES, RESET_CLUSTER, RESET_TASK = range(10, 17)
+BEGIN_PARTIAL_RUN, CONTINUE_PARTIAL_RUN, END_PARTIAL_RUN = range(18, 21)
 CODES = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED "
     "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
@@ -419,15 +420,23 @@ class Client:
 
     def run_session(self, session, feeds, fetches, targets=(), time_left_ns=0, trace=False):
         """`feeds`: (edge, type, shape, values). Returns the fetches, (type, shape, values), and the names of nodes that ran."""
+        described, payload = self._feeds(feeds)
+        body = u64(session) + i64(time_left_ns) + u8(trace) + described + names(fetches) + names(targets)
+        return self._fetched(self.call(RUN_SESSION, body, payload))
+
+    @staticmethod
+    def _feeds(feeds):
         described, payload = [], b""
         for edge, dtype, shape, values in feeds:
             data = elements_of(dtype, values)
             head = b"\0" + u8(dtype) + u8(len(shape)) + b"".join(varint(dim) for dim in shape)
             described.append(string(edge) + head + varint(len(data)))
             payload += data
-        body = u64(session) + i64(time_left_ns) + u8(trace) + listed(described) + names(fetches) + names(targets)
-        reply, data = self.call(RUN_SESSION, body, payload)
-        reader, elements = Reader(reply), Reader(data)
+        return listed(described), payload
+
+    @staticmethod
+    def _fetched(reply):
+        reader, elements = Reader(reply[0]), Reader(reply[1])
         _, nodes = read_run_reply(reader)
         results = []
         for _ in range(reader.varint()):
@@ -436,6 +445,20 @@ class Client:
         reader.end()
         elements.end()
         return results, nodes
+
+    def begin_partial_run(self, session, feeds, fetches, targets=(), time_left_ns=0, trace=False):
+        """`feeds`: edges. Returns the run."""
+        body = u64(session) + i64(time_left_ns) + u8(trace) + names(feeds) + names(fetches) + names(targets)
+        return self._version(self.call(BEGIN_PARTIAL_RUN, body))
+
+    def continue_partial_run(self, run, feeds=(), fetches=(), until_end=False):
+        """Takes feeds and returns fetches as `run_session` does."""
+        described, payload = self._feeds(feeds)
+        body = u64(run[0]) + u64(run[1]) + described + names(fetches) + u8(until_end)
+        return self._fetched(self.call(CONTINUE_PARTIAL_RUN, body, payload))
+
+    def end_partial_run(self, run):
+        self.call(END_PARTIAL_RUN, u64(run[0]) + u64(run[1]))
 
     def end_session(self, session):
         self.call(END_SESSION, share_name(session, 0))

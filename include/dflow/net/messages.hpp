@@ -38,6 +38,11 @@ enum class Method : std::uint16_t {
   reset_cluster = 15,         ///< ResetCluster -> nothing
   reset_task = 16,            ///< NameList of containers -> nothing
   task_log = 17,              ///< LogRequest -> LogReply; also for those who have no ops
+  // Of a task's master, as those from 10 on.
+  begin_partial_run = 18,  ///< BeginPartialRun -> PartialRunName
+  continue_partial_run =
+      19,                ///< ContinuePartialRun, payload: the feeds' elements -> RunSessionReply, payload: the fetches'
+  end_partial_run = 20,  ///< PartialRunName -> nothing
 };
 
 // What goes over the wire as the body of a request or reply, little-endian: lengths and counts are varints (LEB128),

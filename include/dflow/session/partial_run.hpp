@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/session/async_token.hpp>
 #include <dflow/session/feed.hpp>
 
 #include <array>
@@ -30,9 +31,8 @@ namespace dflow {
 /// Thread safety: all functions but moving may be called from several threads at once.
 /// Errors: `Error` with InvalidArgument for an edge that is none of the run's, for one that is fed or fetched twice,
 /// for a tensor that does not fit, and for a fetch that needs what has not been fed; the run goes on after these. What
-/// ends the step (an error of a kernel, the deadline, a stop) is thrown by every call from then on. FailedPrecondition
-/// if the run was moved from. Unimplemented from `Session::partial_run` where a master in another process keeps the
-/// session (`net::remote_master`).
+/// ends the step (an error of a kernel, the deadline, a stop; at a remote master, its loss) is thrown by every call
+/// from then on. FailedPrecondition if the run was moved from.
 class PartialRun {
  public:
   PartialRun(PartialRun&&) noexcept;
@@ -69,6 +69,10 @@ class PartialRun {
   /// The erased forms. Errors: InvalidArgument also unless `results` has one element per edge.
   void feed_erased(const AnyOutput& edge, AnyTensor value);
   void fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
+  /// Returns at once: `done` is called once, on a thread that is made for callbacks, with the status and one tensor per
+  /// edge, when these have been made; with `until_end` when the step has ended, which may be asked for before all has
+  /// been fed. Takes the last fetch without waiting for the end. Errors, also of the call, are given to `done`.
+  void fetch_async_erased(std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done);
 
  private:
   friend class Session;

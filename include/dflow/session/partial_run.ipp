@@ -6,15 +6,18 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow {
 
 /// Its step's completion holds it, so it lives as long as anything runs.
-struct PartialRun::State {
+struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
   enum class FetchState { pending, made, taken };
 
   /// A call that waits for fetches, or for the end of the step, which comes to all who wait.
@@ -25,6 +28,16 @@ struct PartialRun::State {
     bool is_told = false;
   };
 
+  /// A call that has returned.
+  struct LateFetch {
+    std::vector<std::size_t> wanted;
+    std::vector<std::size_t> pending;  ///< of these
+    bool until_end = false;
+    Status wrong;  ///< with the call
+    detail::AnyDone done;
+  };
+  using LateFetches = std::vector<std::shared_ptr<LateFetch>>;
+
   std::shared_ptr<Session::State> session;
   std::shared_ptr<CompiledStep> step;
   std::vector<AnyOutput> feeds;
@@ -32,14 +45,18 @@ struct PartialRun::State {
   std::vector<Operation> targets;
   std::shared_ptr<StepHandle> handle;
   std::vector<std::shared_ptr<LocalPart>> parts;  ///< like the step's
+  std::shared_ptr<RemotePartialRun> remote;       ///< all of it, where a master in another process runs it
+  PoolEvent remote_begun;                         ///< or not to begin
   std::unique_ptr<CompiledStep::Memory> memory;
 
-  std::mutex mutex;  ///< guards what follows, and `parts`
+  std::mutex mutex;  ///< guards what follows, `parts` and `remote`
   RunMetadata* metadata = nullptr;
   std::vector<bool> is_fed;
   std::vector<FetchState> fetch_states;
   std::vector<AnyTensor> made;  ///< by fetch
   std::vector<Waiter*> waiters;
+  LateFetches late_fetches;
+  bool has_remote_begun = false;
   bool has_ended = false;
   Status outcome;
 
@@ -49,16 +66,26 @@ struct PartialRun::State {
 
   void feed(const AnyOutput& edge, AnyTensor value);
   void fetch(std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
+  void fetch_async(std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done);
   void finish();
   void let_go();
 
  private:
+  void add_remote_part();
+  void await_remote();
   void make(std::size_t fetch, AnyTensor tensor);
-  /// With the mutex held.
-  void note_made(std::size_t fetch, AnyTensor tensor);
+  /// With the mutex held. Returns those that wait for nothing more.
+  [[nodiscard]] LateFetches note_made(std::size_t fetch, AnyTensor tensor);
   void make_from_part(std::size_t part, std::size_t fetch);
   void end(const Status& status);
   void wait(Waiter& waiter);
+  std::vector<std::size_t> numbers_of(std::span<const AnyOutput> edges) const;
+  /// With the mutex held. Throws unless these can be made and have not been taken.
+  void check_wanted(std::span<const std::size_t> wanted, std::span<const AnyOutput> edges) const;
+  /// With the mutex held, when they have been made. Throws if another call has been quicker.
+  std::vector<AnyTensor> take(std::span<const std::size_t> wanted);
+  void deliver(const LateFetches& ready) noexcept;
+  void hand_out(LateFetch& late) noexcept;
   bool is_all_fed() const { return std::find(is_fed.begin(), is_fed.end(), false) == is_fed.end(); }
   /// Throws unless all has been fed of which `needed` says so; null: all.
   void require_fed(const std::vector<bool>* needed, const std::string& wanted) const;
@@ -96,9 +123,11 @@ DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::State::start(
     handle.add_part(run->parts.back());
   }
   for (const std::shared_ptr<RemoteShare>& share : step.shares) handle.add_part(share->make_part());
+  if (step.remote != nullptr) run->add_remote_part();
   for (const ClientFetch& fetch : step.known) {
     if (!fetch.feed) run->make(fetch.fetch, fetch.value);
   }
+  const bool is_remote = run->remote != nullptr;
   handle.start([run](const Status& status) mutable {
     run->end(status);
     // The session, if this is the last that holds it, goes on a thread that is none of its pool's.
@@ -108,7 +137,37 @@ DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::State::start(
     } catch (...) {  // no thread can be started for it
     }
   });
+  if (is_remote) run->await_remote();
   return run;
+}
+
+// ---- at a remote master ----
+
+/// The step's completion keeps the run as long as these may be called.
+DFLOW_INLINE void PartialRun::State::add_remote_part() {
+  RemotePartialRun::Events events;
+  events.begun = [this] {
+    {
+      const std::lock_guard lock(mutex);
+      has_remote_begun = true;
+    }
+    remote_begun.set();
+  };
+  events.made = [this](std::size_t fetch, AnyTensor tensor) { make(fetch, std::move(tensor)); };
+  remote = step->remote->make_partial_run(step->needed_feeds, std::move(events));
+  handle->add_part(remote);
+}
+
+/// What the master finds wrong with the step is the error of beginning it.
+DFLOW_INLINE void PartialRun::State::await_remote() {
+  try {
+    session->pool->wait(remote_begun);
+  } catch (...) {  // a simulated process crashes
+    let_go();
+    throw;
+  }
+  const std::lock_guard lock(mutex);
+  if (!has_remote_begun) throw_if_error(outcome);
 }
 
 DFLOW_INLINE std::size_t PartialRun::State::number_of(const AnyOutput& edge, std::span<const AnyOutput> among,
@@ -122,12 +181,16 @@ DFLOW_INLINE std::size_t PartialRun::State::number_of(const AnyOutput& edge, std
 // ---- what is made ----
 
 DFLOW_INLINE void PartialRun::State::make(std::size_t fetch, AnyTensor tensor) {
-  const std::lock_guard lock(mutex);
-  note_made(fetch, std::move(tensor));
+  LateFetches ready;
+  {
+    const std::lock_guard lock(mutex);
+    ready = note_made(fetch, std::move(tensor));
+  }
+  deliver(ready);
 }
 
-DFLOW_INLINE void PartialRun::State::note_made(std::size_t fetch, AnyTensor tensor) {
-  if (fetch_states[fetch] != FetchState::pending || !outcome.ok()) return;
+DFLOW_INLINE PartialRun::State::LateFetches PartialRun::State::note_made(std::size_t fetch, AnyTensor tensor) {
+  if (fetch_states[fetch] != FetchState::pending || !outcome.ok()) return {};
   made[fetch] = std::move(tensor);
   fetch_states[fetch] = FetchState::made;
   for (Waiter* const waiter : waiters) {
@@ -136,6 +199,14 @@ DFLOW_INLINE void PartialRun::State::note_made(std::size_t fetch, AnyTensor tens
     waiter->is_told = true;
     waiter->event.set();
   }
+  LateFetches ready;
+  std::erase_if(late_fetches, [&](std::shared_ptr<LateFetch>& late) {
+    std::erase(late->pending, fetch);
+    if (!late->pending.empty() || late->until_end) return false;
+    ready.push_back(std::move(late));
+    return true;
+  });
+  return ready;
 }
 
 DFLOW_INLINE void PartialRun::State::make_from_part(std::size_t part, std::size_t fetch) {
@@ -153,18 +224,73 @@ DFLOW_INLINE void PartialRun::State::end(const Status& status) {
     }
   }
   step->give_back(std::move(memory), !status.ok());
-  const std::lock_guard lock(mutex);
-  if (metadata != nullptr) metadata->stats = handle->stats()->finish();
-  outcome = status.ok() ? status : step->explain(status);
-  has_ended = true;
-  parts.clear();
-  if (!outcome.ok()) made.clear();
-  for (Waiter* const waiter : waiters) {
-    if (!std::exchange(waiter->is_told, true)) waiter->event.set();
+  LateFetches ready;
+  std::shared_ptr<RemotePartialRun> ended;
+  bool has_not_begun = false;
+  {
+    const std::lock_guard lock(mutex);
+    if (metadata != nullptr) metadata->stats = handle->stats()->finish();
+    outcome = status.ok() ? status : step->explain(status);
+    has_ended = true;
+    parts.clear();
+    ended.swap(remote);
+    has_not_begun = ended != nullptr && !has_remote_begun;
+    if (!outcome.ok()) made.clear();
+    for (Waiter* const waiter : waiters) {
+      if (!std::exchange(waiter->is_told, true)) waiter->event.set();
+    }
+    ready.swap(late_fetches);
   }
+  deliver(ready);
+  if (has_not_begun) remote_begun.set();
 }
 
 // ---- the caller's side ----
+
+namespace detail {
+
+/// The tensor, or a copy where somebody else has its memory too.
+DFLOW_INLINE AnyTensor as_own(AnyTensor tensor) {
+  const bool is_shared = tensor.buffer() && !tensor.buffer_is_unique();
+  return is_shared ? tensor.deep_copy() : std::move(tensor);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<std::size_t> PartialRun::State::numbers_of(std::span<const AnyOutput> edges) const {
+  std::vector<std::size_t> numbers;
+  for (const AnyOutput& edge : edges) {
+    const std::size_t number = number_of(edge, fetches, "that may be fetched");
+    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) {
+      throw_error(invalid_argument(str_cat("'", edge.name(), "' is fetched twice in one call")));
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+DFLOW_INLINE void PartialRun::State::check_wanted(std::span<const std::size_t> wanted,
+                                                  std::span<const AnyOutput> edges) const {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (fetch_states[wanted[i]] == FetchState::taken) {
+      throw_error(invalid_argument(str_cat("'", edges[i].name(), "' was fetched before in this partial run")));
+    }
+    require_fed(&step->needed_feeds[wanted[i]], str_cat("'", edges[i].name(), "'"));
+  }
+}
+
+DFLOW_INLINE std::vector<AnyTensor> PartialRun::State::take(std::span<const std::size_t> wanted) {
+  for (const std::size_t number : wanted) {
+    if (fetch_states[number] != FetchState::taken) continue;
+    throw_error(invalid_argument(str_cat("'", fetches[number].name(), "' was fetched before in this partial run")));
+  }
+  std::vector<AnyTensor> taken;
+  for (const std::size_t number : wanted) {
+    fetch_states[number] = FetchState::taken;
+    taken.push_back(std::move(made[number]));
+  }
+  return taken;
+}
 
 DFLOW_INLINE void PartialRun::State::require_fed(const std::vector<bool>* needed, const std::string& wanted) const {
   std::string missing;
@@ -182,6 +308,8 @@ DFLOW_INLINE void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value
   // Neither ends while this is fed.
   const StepHandle::Hold hold(*handle);
   std::vector<std::shared_ptr<LocalPart>> feeding;
+  std::shared_ptr<RemotePartialRun> remote_feeding;
+  LateFetches ready;
   {
     const std::lock_guard lock(mutex);
     if (has_ended) throw_if_error(outcome);
@@ -190,11 +318,18 @@ DFLOW_INLINE void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value
     }
     is_fed[number] = true;
     for (const ClientFetch& fetch : step->known) {
-      if (fetch.feed == number) note_made(fetch.fetch, value);
+      if (fetch.feed != number) continue;
+      LateFetches of_this = note_made(fetch.fetch, value);
+      std::move(of_this.begin(), of_this.end(), std::back_inserter(ready));
     }
-    if (hold) feeding = parts;
+    if (hold) {
+      feeding = parts;
+      remote_feeding = remote;
+    }
   }
+  deliver(ready);
   if (!hold) return;
+  if (remote_feeding != nullptr) remote_feeding->feed(number, value);
   for (const ClientEdge& to : step->sends) {
     if (to.index == number) handle->send_from_client(to, value);
   }
@@ -232,14 +367,7 @@ DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std
     throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
   Waiter waiter;
-  for (const AnyOutput& edge : edges) {
-    const std::size_t number = number_of(edge, fetches, "that may be fetched");
-    if (std::find(waiter.fetches.begin(), waiter.fetches.end(), number) != waiter.fetches.end()) {
-      throw_error(invalid_argument(str_cat("'", edge.name(), "' is fetched twice in one call")));
-    }
-    waiter.fetches.push_back(number);
-  }
-  const std::vector<std::size_t> wanted = waiter.fetches;
+  const std::vector<std::size_t> wanted = waiter.fetches = numbers_of(edges);
   for (const Operation& operation : operations) {
     if (std::find(targets.begin(), targets.end(), operation) == targets.end()) {
       throw_error(invalid_argument(
@@ -252,12 +380,7 @@ DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std
     const std::lock_guard lock(mutex);
     if (has_ended) throw_if_error(outcome);
     if (waiter.for_end) require_fed(nullptr, str_cat("'", operations.front().name(), "'"));
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (fetch_states[wanted[i]] == FetchState::taken) {
-        throw_error(invalid_argument(str_cat("'", edges[i].name(), "' was fetched before in this partial run")));
-      }
-      require_fed(&step->needed_feeds[wanted[i]], str_cat("'", edges[i].name(), "'"));
-    }
+    check_wanted(wanted, edges);
   }
   wait(waiter);
   std::vector<AnyTensor> taken;
@@ -265,16 +388,7 @@ DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std
   {
     const std::lock_guard lock(mutex);
     if (has_ended) throw_if_error(outcome);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      // Another thread has been quicker.
-      if (fetch_states[wanted[i]] == FetchState::taken) {
-        throw_error(invalid_argument(str_cat("'", edges[i].name(), "' was fetched before in this partial run")));
-      }
-    }
-    for (const std::size_t number : wanted) {
-      fetch_states[number] = FetchState::taken;
-      taken.push_back(std::move(made[number]));
-    }
+    taken = take(wanted);
     last.for_end = is_all_fed() && std::all_of(fetch_states.begin(), fetch_states.end(),
                                                [](FetchState state) { return state == FetchState::taken; });
   }
@@ -283,9 +397,60 @@ DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std
     const std::lock_guard lock(mutex);
     throw_if_error(outcome);
   }
-  for (std::size_t i = 0; i < taken.size(); ++i) {
-    const bool is_shared = taken[i].buffer() && !taken[i].buffer_is_unique();
-    results[i] = is_shared ? taken[i].deep_copy() : std::move(taken[i]);
+  for (std::size_t i = 0; i < taken.size(); ++i) results[i] = detail::as_own(std::move(taken[i]));
+}
+
+DFLOW_INLINE void PartialRun::State::fetch_async(std::span<const AnyOutput> edges, bool until_end,
+                                                 detail::AnyDone done) {
+  const auto late = std::make_shared<LateFetch>();
+  late->until_end = until_end;
+  late->done = std::move(done);
+  try {
+    late->wanted = numbers_of(edges);
+    const std::lock_guard lock(mutex);
+    if (has_ended) throw_if_error(outcome);
+    check_wanted(late->wanted, edges);
+    std::copy_if(late->wanted.begin(), late->wanted.end(), std::back_inserter(late->pending),
+                 [&](std::size_t f) { return fetch_states[f] == FetchState::pending; });
+    if (!has_ended && (until_end || !late->pending.empty())) {
+      late_fetches.push_back(late);
+      return;
+    }
+  } catch (...) {
+    late->wrong = status_of_current_exception();
+  }
+  deliver({late});
+}
+
+DFLOW_INLINE void PartialRun::State::deliver(const LateFetches& ready) noexcept {
+  for (const std::shared_ptr<LateFetch>& late : ready) {
+    try {
+      session->options.callbacks->schedule([self = shared_from_this(), late] { self->hand_out(*late); });
+    } catch (...) {  // no thread can be started for it
+      hand_out(*late);
+    }
+  }
+}
+
+DFLOW_INLINE void PartialRun::State::hand_out(LateFetch& late) noexcept {
+  Status status;
+  std::vector<AnyTensor> taken;
+  try {
+    throw_if_error(late.wrong);
+    {
+      const std::lock_guard lock(mutex);
+      if (has_ended) throw_if_error(outcome);
+      taken = take(late.wanted);
+    }
+    for (AnyTensor& tensor : taken) tensor = detail::as_own(std::move(tensor));
+  } catch (...) {
+    status = status_of_current_exception();
+    taken.clear();
+  }
+  try {
+    std::exchange(late.done, nullptr)(std::move(status), std::move(taken));
+  } catch (...) {
+    session->report(status_of_current_exception());
   }
 }
 
@@ -336,6 +501,11 @@ DFLOW_INLINE void PartialRun::feed_erased(const AnyOutput& edge, AnyTensor value
 DFLOW_INLINE void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                            std::span<AnyTensor> results) {
   state().fetch(edges, targets, results);
+}
+DFLOW_INLINE void PartialRun::fetch_async_erased(std::span<const AnyOutput> edges, bool until_end,
+                                                 detail::AnyDone done) {
+  if (state_ == nullptr) return done(failed_precondition("the partial run was moved from"), {});
+  state_->fetch_async(edges, until_end, std::move(done));
 }
 DFLOW_INLINE void PartialRun::finish() { state().finish(); }
 

@@ -75,6 +75,9 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void run_async(std::shared_ptr<CompiledStep> step, const RunOptions& run_options, RunMetadata* metadata,
                  std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done);
 
+  /// Of what a callback has thrown.
+  void report(const Status& thrown) noexcept;
+
  private:
   struct AsyncRun;
 
@@ -103,10 +106,9 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   std::shared_ptr<CompiledStep> make_step(const FedEdges& fed, std::span<const AnyOutput> edges,
                                           std::span<const Operation> targets, const StepLimits& limits, bool streams);
   std::shared_ptr<CompiledStep> make_remote_step(const FedEdges& fed, std::span<const AnyOutput> edges,
-                                                 std::span<const Operation> targets);
+                                                 std::span<const Operation> targets, bool streams);
   static Status run_plain(CompiledStep& step, CompiledStep::Memory& memory, std::uint64_t id);
   static void deliver(std::shared_ptr<AsyncRun> run) noexcept;
-  void report(const Status& thrown) noexcept;
 };
 
 }  // namespace dflow

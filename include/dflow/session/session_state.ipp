@@ -166,8 +166,9 @@ DFLOW_INLINE void Session::State::check_devices(std::span<const DeviceInfo> info
   if (o.allocator != nullptr || o.memory_limit_bytes != 0 || o.num_cpu_devices != 1 || o.draw_seed != nullptr ||
       o.reproducible) {
     throw_error(
-        invalid_argument("a session with devices of its caller's cannot set their number, allocator, memory limit, "
-                         "seeds or reproducibility"));
+        invalid_argument(str_cat("a session with ", o.target != nullptr ? "a target" : "devices of its caller's",
+                                 " cannot set the number of devices, allocator, memory limit, seeds or "
+                                 "reproducibility")));
   }
 }
 
@@ -327,10 +328,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
                                                                      std::span<const AnyOutput> edges,
                                                                      std::span<const Operation> targets,
                                                                      const StepLimits& limits, bool streams) {
-  if (at_master != nullptr) {
-    if (streams) throw_error(unimplemented("a master in another process runs no step in parts"));
-    return make_remote_step(fed, edges, targets);
-  }
+  if (at_master != nullptr) return make_remote_step(fed, edges, targets, streams);
   auto check = [&] { check_limits(limits); };
   FunctionRef<void()> check_ref(check);
   FunctionRef<void()>* const checked = limits.any() ? &check_ref : nullptr;
@@ -374,9 +372,11 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
 /// Its parts are the master's to make: here it is names.
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_remote_step(const FedEdges& fed,
                                                                             std::span<const AnyOutput> edges,
-                                                                            std::span<const Operation> targets) {
+                                                                            std::span<const Operation> targets,
+                                                                            bool streams) {
   std::shared_ptr<CompiledStep> step = describe_step(fed, edges);
   RemoteSession::StepNames names;
+  std::vector<NodeId> target_ids;
   for (std::size_t i = 0; i < fed.size(); ++i) names.feeds.push_back(fed[i].name());
   for (const AnyOutput& edge : edges) {
     names.fetches.push_back(edge.name());
@@ -388,6 +388,14 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_remote_step(cons
       throw_error(not_found(str_cat("target ", i, ": there is no node ", id.value())));
     }
     names.targets.push_back(graph->node(id).name);
+    target_ids.push_back(id);
+  }
+  if (streams) {
+    std::vector<Endpoint> feed_points, fetch_points;
+    for (std::size_t i = 0; i < fed.size(); ++i) feed_points.push_back(fed[i].endpoint());
+    for (const AnyOutput& edge : edges) fetch_points.push_back(edge.endpoint());
+    step->streams = true;
+    step->needed_feeds = needed_feeds(prune(*graph, feed_points, fetch_points, target_ids));
   }
   step->remote = at_master->step(*graph, std::move(names));
   step->settle();

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <dflow/base/unique_function.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/device_info.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/runtime/step_handle.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -60,6 +62,25 @@ class RemoteTasks {
   virtual std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) = 0;
 };
 
+/// A run of a step that a master in another process keeps, which is fed call by call; what it makes comes unasked.
+///
+/// Thread safety: safe.
+class RemotePartialRun : public StepPart {
+ public:
+  /// What is told of it, from any thread, until it is done.
+  struct Events {
+    /// Once: the master has begun the step, and it may be fed.
+    UniqueFunction<void()> begun;
+    /// For each fetch once, as soon as it has been made, and before the part is done without an error. Does not throw.
+    UniqueFunction<void(std::size_t fetch, AnyTensor)> made;
+  };
+
+  ~RemotePartialRun() override;
+
+  /// Sends a feed, each once, and does not wait. The caller holds the step, and writes the tensor no more.
+  virtual void feed(std::size_t feed, AnyTensor value) = 0;
+};
+
 /// A step of a session that a master in another process keeps: feeds go there, fetches come back.
 ///
 /// Thread safety: safe.
@@ -74,6 +95,10 @@ class RemoteStep {
   /// left alone after that. Whatever is wrong with the session, also that it could not be brought there, is the part's
   /// error.
   virtual std::shared_ptr<StepPart> make_part(std::vector<AnyTensor> feeds, std::span<AnyTensor> results) = 0;
+  /// One run of it as a partial one, the only part of its step, too. `needed_feeds` says for each fetch which feeds
+  /// must be there before it can be made.
+  virtual std::shared_ptr<RemotePartialRun> make_partial_run(std::vector<std::vector<bool>> needed_feeds,
+                                                             RemotePartialRun::Events events) = 0;
   /// The error with what is known of its node here: the line of the program.
   virtual Status explain(const Status& status) const = 0;
 };

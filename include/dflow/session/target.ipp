@@ -6,6 +6,7 @@ namespace dflow {
 
 DFLOW_INLINE RemoteShare::~RemoteShare() = default;
 DFLOW_INLINE RemoteTasks::~RemoteTasks() = default;
+DFLOW_INLINE RemotePartialRun::~RemotePartialRun() = default;
 DFLOW_INLINE RemoteStep::~RemoteStep() = default;
 DFLOW_INLINE RemoteSession::~RemoteSession() = default;
 DFLOW_INLINE SessionTarget::~SessionTarget() = default;

@@ -64,6 +64,31 @@ TEST_CASE("a session of a remote master goes on over a new connection, with the 
       CHECK(status.ok());
       CHECK(value == static_cast<float>(3 + round));
     }
+    // A partial run ends with its connection, and the next begins over a new one.
+    const auto x = df::placeholder<float>(graph, {});
+    const auto y = x + 1.0f;
+    const auto z = y + x;
+    for (int round = 0; round < 5; ++round) {
+      float value = 0;
+      const auto run_in_parts = [&](bool is_cut) {
+        return status_of([&] {
+          auto run = session.partial_run(df::feeds(x), df::fetches(y, z));
+          if (is_cut) network.forget("client0", "worker0");
+          value = run.feed(x, 1.0f).fetch(y).scalar();
+          run.finish();
+        });
+      };
+      CHECK(run_in_parts(true).code() == df::Code::unavailable);
+      df::Status status;
+      for (int attempt = 0; attempt < 3; ++attempt) {
+        status = run_in_parts(false);
+        if (status.ok()) break;
+        simulation.run_for(100ms);
+      }
+      INFO(status.to_string());
+      CHECK(status.ok());
+      CHECK(value == 2);
+    }
     // More often than a client may have sessions: those of connections that are gone do not count.
     int num_failed = 0;
     for (int round = 0; round < 300; ++round) {

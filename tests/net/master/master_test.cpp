@@ -111,6 +111,38 @@ class ThinClient {
     }
     return tensors;
   }
+  Reply try_begin_partial(std::uint64_t session, std::vector<std::string> feeds, std::vector<std::string> fetches) {
+    const net::BeginPartialRun begin{session, 0, false, std::move(feeds), std::move(fetches), {}};
+    return call(net::Method::begin_partial_run, net::to_body(begin));
+  }
+  net::PartialRunName begin_partial(std::uint64_t session, std::vector<std::string> feeds,
+                                    std::vector<std::string> fetches) {
+    const Reply reply = try_begin_partial(session, std::move(feeds), std::move(fetches));
+    df::throw_if_error(reply.status);
+    return net::from_body<net::PartialRunName>(reply.body);
+  }
+  std::future<Reply> begin_continue(net::PartialRunName name, std::vector<std::pair<std::string, float>> feeds,
+                                    std::vector<std::string> fetches, bool until_end = false) {
+    std::vector<df::AnyTensor> tensors;
+    for (const auto& [edge, value] : feeds) tensors.push_back(df::Tensor<float>(value));
+    auto [described, payload] = net::to_payload(std::move(tensors));
+    net::ContinuePartialRun next{name, {}, std::move(fetches), until_end};
+    for (std::size_t i = 0; i < feeds.size(); ++i) next.feeds.emplace_back(feeds[i].first, described[i]);
+    return begin(net::Method::continue_partial_run, net::to_body(next), std::move(payload));
+  }
+  df::Status continued(net::PartialRunName name, std::vector<std::pair<std::string, float>> feeds,
+                       std::vector<std::string> fetches, bool until_end = false) {
+    return begin_continue(name, std::move(feeds), std::move(fetches), until_end).get().status;
+  }
+  /// The only tensor of a reply.
+  static float value_of(const Reply& reply) {
+    df::throw_if_error(reply.status);
+    std::span<const std::byte> elements(*reply.payload);
+    const auto said = net::from_body<net::RunSessionReply>(reply.body);
+    return net::take_from_payload(said.fetches.at(0), elements).as<float>().scalar();
+  }
+  Reply end_partial(net::PartialRunName name) { return call(net::Method::end_partial_run, net::to_body(name)); }
+
   Reply end(std::uint64_t session) { return call(net::Method::end_session, net::to_body(net::ShareName{session, 0})); }
 
  private:
@@ -149,6 +181,19 @@ df::GraphDef waiting_graph(const std::string& device) {
   df::FifoQueue<float> queue(graph, {.capacity = 4, .shapes = {{}}});
   const auto taken = queue.dequeue();
   static_cast<void>(taken * 2.0f);
+  return df::to_graph_def(graph);
+}
+
+/// y = a + 1 in the task that `device` names, z = y + b at the master.
+df::GraphDef partial_graph(const std::string& device) {
+  df::Graph graph;
+  const auto a = df::placeholder<float>(graph, {}, {.name = "a"}), b = df::placeholder<float>(graph, {}, {.name = "b"});
+  df::Output<float> y;
+  {
+    const auto on = graph.device(device);
+    y = df::add(a, df::constant(graph, 1.0f), {.name = "y"});
+  }
+  df::add(y, b, {.name = "z"});
   return df::to_graph_def(graph);
 }
 
@@ -323,6 +368,132 @@ TEST_CASE("the steps of a client that dies end everywhere, and its sessions are 
     await_steps(cluster, "/job:ps/replica:0/task:0", 0);
   }
   CHECK(other.run(of_other, {}, {"a"}).at(0).as<float>().scalar() == 1);
+}
+
+TEST_CASE("a master keeps partial runs by number: they are begun, fed and fetched request by request, and ended") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  ThinClient client(cluster, 1, worker_0), other(cluster, 2, worker_0);
+  const std::uint64_t session = client.create(partial_graph("/job:ps/task:0"));
+  const net::PartialRunName run = client.begin_partial(session, {"a", "b"}, {"y", "z"});
+  const net::PartialRunName second = client.begin_partial(session, {"a", "b"}, {"y", "z"});
+  CHECK(run.session == session);
+  CHECK(run != second);
+  auto end = client.begin_continue(run, {}, {}, true);
+  CHECK(mentions(client.continued(run, {}, {"z"}), "'z' needs 'a', 'b', not fed yet"));
+  CHECK(ThinClient::value_of(client.begin_continue(run, {{"a", 1.0f}}, {"y"}).get()) == 2);
+  CHECK(mentions(client.continued(run, {{"a", 1.0f}}, {}), "'a' is fed twice"));
+  CHECK(mentions(client.continued(run, {}, {"y"}), "'y' was fetched before"));
+  CHECK(ThinClient::value_of(client.begin_continue(second, {{"a", 5.0f}, {"b", 1.0f}}, {"z"}, true).get()) == 7);
+  CHECK(client.continued(run, {{"b", 3.0f}}, {}).ok());
+  CHECK(end.get().status.ok());
+  CHECK(ThinClient::value_of(client.begin_continue(run, {}, {"z"}).get()) == 5);  // after the end
+  CHECK(client.end_partial(run).status.ok());
+  CHECK(client.continued(run, {}, {"z"}).code() == df::Code::not_found);
+  CHECK(client.end_partial(run).status.ok());  // a second time: it is not there
+  CHECK(other.continued(second, {}, {}, true).code() == df::Code::not_found);
+  CHECK(other.end_partial(second).status.ok());
+  CHECK(client.continued(second, {}, {}, true).ok());
+}
+
+TEST_CASE("what is wrong with a request for a partial run is said, and the run goes on") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  ThinClient client(cluster, 1, worker_0);
+  const std::uint64_t session = client.create(partial_graph("/job:ps/task:0"));
+  CHECK(client.try_begin_partial(session + 1, {"a"}, {"y"}).status.code() == df::Code::not_found);
+  CHECK(client.try_begin_partial(session, {"a", "v"}, {"y"}).status.code() == df::Code::not_found);
+  CHECK(client.try_begin_partial(session, {"a"}, {"y:1"}).status.code() == df::Code::not_found);
+  CHECK(client.try_begin_partial(session, {"a"}, {}).status.code() == df::Code::invalid_argument);
+  CHECK(mentions(client.try_begin_partial(session, {"a"}, {"z"}).status, "placeholder 'b' must be fed"));
+  const net::PartialRunName run = client.begin_partial(session, {"a", "b"}, {"y", "z"});
+  CHECK(client.continued({session, run.run + 1}, {}, {"y"}).code() == df::Code::not_found);
+  CHECK(client.continued({session + 1, run.run}, {}, {"y"}).code() == df::Code::not_found);
+  CHECK(client.continued(run, {{"v", 1.0f}}, {}).code() == df::Code::not_found);
+  CHECK(client.continued(run, {}, {"v"}).code() == df::Code::not_found);
+  CHECK(client.continued(run, {{"y", 1.0f}}, {}).code() == df::Code::invalid_argument);
+  CHECK(client.continued(run, {}, {"b"}).code() == df::Code::invalid_argument);
+  // Bytes behind the feeds, too few of them, and bodies that are cut or too long.
+  const auto [described, payload] = net::to_payload({df::Tensor<float>(1.0f)});
+  net::ContinuePartialRun next;
+  next.name = run;
+  next.feeds = {{"a", described[0]}};
+  net::Payload twice = payload;
+  twice.parts.push_back(payload.parts[0]);
+  const std::string body = net::to_body(next);
+  const auto code = [&](net::Method method, std::string said, const net::Payload& bytes = {}) {
+    return client.call(method, std::move(said), bytes).status.code();
+  };
+  CHECK(code(net::Method::continue_partial_run, body, twice) == df::Code::data_loss);
+  CHECK(code(net::Method::continue_partial_run, body) == df::Code::data_loss);
+  for (std::size_t size = 0; size < body.size(); size += 3) {
+    CHECK(code(net::Method::continue_partial_run, body.substr(0, size)) == df::Code::data_loss);
+  }
+  CHECK(code(net::Method::continue_partial_run, body + '\0', payload) == df::Code::data_loss);
+  for (const net::Method method : {net::Method::begin_partial_run, net::Method::end_partial_run}) {
+    CHECK(code(method, "cut") == df::Code::data_loss);
+    CHECK(code(method, net::to_body(run) + "and more") == df::Code::data_loss);
+  }
+  CHECK(ThinClient::value_of(client.begin_continue(run, {{"a", 1.0f}}, {"y"}).get()) == 2);
+}
+
+TEST_CASE("a partial run ends everywhere with its session, with its client, and when it is ended") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  const df::GraphDef graph = partial_graph("/job:ps/task:0");
+  const std::string ps_0 = "/job:ps/replica:0/task:0";
+  ThinClient client(cluster, 1, worker_0);
+  const std::uint64_t session = client.create(graph);
+  const auto begin = [&](ThinClient& by, std::uint64_t in) {
+    const net::PartialRunName run = by.begin_partial(in, {"a", "b"}, {"y", "z"});
+    CHECK(by.continued(run, {{"b", 1.0f}}, {}).ok());
+    return run;
+  };
+  net::PartialRunName run = begin(client, session);
+  auto waiting = client.begin_continue(run, {}, {}, true);
+  await_steps(cluster, ps_0, 1);
+  CHECK(client.end_partial(run).status.ok());
+  df::Status ended = waiting.get().status;
+  CHECK(ended.code() == df::Code::cancelled);
+  CHECK(mentions(ended, "the partial run was ended"));
+  await_steps(cluster, ps_0, 0);
+
+  run = begin(client, session);
+  waiting = client.begin_continue(run, {}, {}, true);
+  await_steps(cluster, ps_0, 1);
+  CHECK(client.end(session).status.ok());
+  ended = waiting.get().status;
+  CHECK(ended.code() == df::Code::cancelled);
+  CHECK(mentions(ended, "the session was closed"));
+  await_steps(cluster, ps_0, 0);
+  CHECK(client.continued(run, {{"a", 1.0f}}, {}).code() == df::Code::not_found);
+
+  for (int round = 0; round < 6; ++round) {
+    ThinClient gone(cluster, 3, worker_0);
+    const net::PartialRunName of_gone = begin(gone, gone.create(graph));
+    if (round % 2 == 0) waiting = gone.begin_continue(of_gone, {}, {}, true);
+    await_steps(cluster, ps_0, 1);
+    gone.leave();
+    if (round % 2 == 0) CHECK_FALSE(waiting.get().status.ok());
+    await_steps(cluster, ps_0, 0);
+  }
+}
+
+TEST_CASE("one session keeps as many partial runs as a master's options say") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  ThinClient client(cluster, 1, worker_0);
+  const std::uint64_t session = client.create(partial_graph("/job:worker/task:0"));
+  std::vector<net::PartialRunName> runs;
+  for (int i = 0; i < 256; ++i) runs.push_back(client.begin_partial(session, {"a", "b"}, {"y"}));
+  const df::Status one_more = client.try_begin_partial(session, {"a", "b"}, {"y"}).status;
+  CHECK(one_more.code() == df::Code::resource_exhausted);
+  CHECK(mentions(one_more, "more than 256 partial runs of one session"));
+  CHECK(client.end_partial(runs.front()).status.ok());
+  runs.front() = client.begin_partial(session, {"a", "b"}, {"y"});
+  float value = 0;
+  int num_wrong = 0;
+  for (const net::PartialRunName& run : runs) {
+    ++value;
+    num_wrong += ThinClient::value_of(client.begin_continue(run, {{"a", value}}, {"y"}).get()) != value + 1 ? 1 : 0;
+  }
+  CHECK(num_wrong == 0);
 }
 
 TEST_CASE("a session waits for tasks until its deadline, and then names those that are missing") {

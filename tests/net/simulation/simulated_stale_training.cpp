@@ -107,8 +107,8 @@ class StaleWorker final : public SimulatedWorker {
   /// Whether all variables have values; the chief gives them some.
   void look() {
     run({}, are_initialized_, {}, [this](const Results& found) {
-      const bool is_ready = std::all_of(found.begin(), found.end(),
-                                        [](const AnyTensor& each) { return each.as<bool>().scalar(); });
+      const bool is_ready =
+          std::all_of(found.begin(), found.end(), [](const AnyTensor& each) { return each.as<bool>().scalar(); });
       if (is_ready) phase_ = Phase::joins;
       if (is_ready) return go();
       if (index() != 0) return later(300ms);

@@ -25,8 +25,8 @@ namespace dflow::net {
 /// lists its devices and resets its containers. What `Session` does in a client's process it does here, for graphs that
 /// come by name.
 ///
-/// A session belongs to the client that made it, and ends when that has no connection any more; so do its steps,
-/// everywhere. The variables that they have made live as long as the devices.
+/// A session belongs to the client that made it, and ends when that has no connection any more; so do its steps and
+/// partial runs, everywhere. The variables that they have made live as long as the devices.
 ///
 /// Thread safety: safe. No function blocks; what takes long runs in the pool.
 class Master : public std::enable_shared_from_this<Master> {
@@ -44,8 +44,9 @@ class Master : public std::enable_shared_from_this<Master> {
     std::function<std::uint64_t()> random;
     std::function<std::uint64_t()> next_session;  ///< numbers of sessions of this task in others
     Duration startup_timeout = std::chrono::seconds(60);
-    // Limits on what one client may keep here: sessions, and bytes of their graphs as they came.
+    // Limits on what one client may keep here: sessions, partial runs of each, and bytes of their graphs as they came.
     std::size_t max_sessions = 256;
+    std::size_t max_partial_runs = 256;
     std::uint64_t max_graph_bytes = std::uint64_t{2} << 30;
   };
 
@@ -62,13 +63,19 @@ class Master : public std::enable_shared_from_this<Master> {
 
  private:
   class Kept;
+  struct Ending;
   struct Run;
+  struct Partial;
+  struct Request;
   using Sessions = std::unordered_map<std::uint64_t, std::shared_ptr<Kept>>;
 
   void create_session(const Visit& visit, Incoming& request, Responder& respond);
   void extend_session(const Visit::Id& visit, Incoming& request, Responder& respond);
   void run_session(const Visit::Id& visit, Incoming& request, Responder& respond);
   void end_session(const Visit::Id& visit, std::uint64_t session);
+  void begin_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond);
+  void continue_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond);
+  void end_partial_run(const Visit::Id& visit, const PartialRunName& name);
   void list_devices(const NameList& filters, Responder& respond);
   void reset_cluster(ResetCluster reset, Responder& respond);
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <stop_token>
 
@@ -40,6 +41,40 @@ class FoundTarget final : public SessionTarget {
 
 }  // namespace detail
 
+/// How a step is told to end.
+struct Master::Ending {
+  std::stop_source stop;
+  std::mutex mutex;  ///< guards the one that follows
+  Status why;        ///< it is to stop
+
+  void end(const Status& reason) {
+    {
+      const std::lock_guard lock(mutex);
+      if (why.ok()) why = reason;
+    }
+    stop.request_stop();
+  }
+  /// The step's status, or why it was stopped.
+  Status explain(const Status& status) {
+    const std::lock_guard lock(mutex);
+    return status.code() == Code::cancelled && !why.ok() ? why : status;
+  }
+};
+
+namespace detail {
+
+/// What was traced, in a reply whose time of answer is set.
+DFLOW_INLINE void add_trace(RunShareReply& reply, StepStats stats, Clock& clock) {
+  // Where the step began, by the steady clock.
+  const auto since_1970 = clock.wall_now().time_since_epoch();
+  const Duration ago = since_1970 - std::chrono::microseconds(stats.wall_start_us);
+  reply.is_traced = true;
+  reply.began_ns = wrapped_difference(reply.answered_ns, ago.count());
+  reply.stats = std::move(stats);
+}
+
+}  // namespace detail
+
 /// One step of a session.
 struct Master::Run {
   std::shared_ptr<Kept> session;
@@ -50,20 +85,38 @@ struct Master::Run {
   std::vector<std::byte> payload;
   Responder respond;
   RunMetadata metadata;
-  std::stop_source stop;
-  std::mutex mutex;  ///< guards the one that follows
-  Status why;        ///< it is to stop
+  Ending ending;
   CancellationToken cancellation;
   CancellationRegistration registration;
 
-  void end(const Status& reason) {
-    {
-      const std::lock_guard lock(mutex);
-      if (why.ok()) why = reason;
-    }
-    stop.request_stop();
-  }
   void finish(Status status, std::vector<AnyTensor> fetched);
+};
+
+/// A partial run of a session. It counts before it has begun.
+struct Master::Partial {
+  std::uint64_t number = 0;
+  bool is_traced = false;
+  RunMetadata metadata;
+  Ending ending;
+  std::optional<PartialRun> run;
+  bool has_begun = false;  ///< guarded by its session's mutex
+};
+
+/// What a client wants of a partial run.
+struct Master::Request {
+  std::shared_ptr<Kept> session;
+  std::shared_ptr<Partial> partial;
+  std::string task;  ///< the master's
+  std::shared_ptr<Clock> clock;
+  Clock::time_point came;
+  ContinuePartialRun wanted;
+  std::vector<std::byte> payload;
+  Responder respond;
+  CancellationToken cancellation;
+  CancellationRegistration registration;
+
+  void start(std::shared_ptr<Request> self);
+  void finish(const Status& status, std::vector<AnyTensor> fetched);
 };
 
 /// A session of a client's. It counts before it has been made.
@@ -114,24 +167,10 @@ class Master::Kept {
       session = session_.get();
     }
     std::vector<Feed> feeds;
-    std::vector<AnyOutput> fetches;
-    std::vector<Operation> targets;
-    std::span<const std::byte> elements(run->payload);
-    for (const auto& [edge, tensor] : run->request.feeds) {
-      const AnyTensor value = take_from_payload(tensor, elements);
-      feeds.emplace_back(graph_.output(edge), value);
-    }
-    if (!elements.empty()) throw_error(data_loss("a step with more bytes than its feeds have"));
-    run->payload = {};
-    for (const std::string& edge : run->request.fetches) fetches.push_back(graph_.output(edge));
-    for (const std::string& target : run->request.targets) {
-      targets.push_back(graph_.find(target));
-      if (!targets.back().is_valid()) throw_error(not_found(str_cat("there is no node '", target, "'")));
-    }
-    RunOptions options;
-    if (run->request.time_left_ns > 0) options.deadline = std::chrono::nanoseconds(run->request.time_left_ns);
-    options.trace = run->request.trace;
-    options.stop = run->stop.get_token();
+    for (auto& [edge, value] : take_feeds(run->request.feeds, run->payload)) feeds.emplace_back(edge, value);
+    const std::vector<AnyOutput> fetches = edges(run->request.fetches);
+    const std::vector<Operation> targets = operations(run->request.targets);
+    const RunOptions options = options_of(run->request, run->ending);
     {
       const std::lock_guard lock(mutex_);
       throw_if_error(ended_);
@@ -145,22 +184,113 @@ class Master::Kept {
     const std::lock_guard lock(mutex_);
     runs_.erase(run);
   }
-  /// Ends its steps; none begins any more.
+
+  /// Errors: NotFound; ResourceExhausted; those of `Session::partial_run`; why it was ended.
+  std::uint64_t begin(const BeginPartialRun& request, std::size_t max_partial_runs) {
+    const auto partial = std::make_shared<Partial>();
+    Session* session = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      check_is_made();
+      if (partials_.size() >= max_partial_runs) {
+        throw_error(resource_exhausted(str_cat("more than ", max_partial_runs, " partial runs of one session")));
+      }
+      session = session_.get();
+      partial->number = next_partial_++;
+      partial->is_traced = request.trace;
+      partials_.emplace(partial->number, partial);
+    }
+    try {
+      partial->run.emplace(session->partial_run_erased(
+          options_of(request, partial->ending), request.trace ? &partial->metadata : nullptr, edges(request.feeds),
+          edges(request.fetches), operations(request.targets)));
+    } catch (...) {
+      const Status status = partial->ending.explain(status_of_current_exception());
+      end_partial(partial->number, status);
+      throw_error(status);
+    }
+    const std::lock_guard lock(mutex_);
+    partial->has_begun = true;
+    return partial->number;
+  }
+  /// Errors: NotFound; why the session was ended.
+  std::shared_ptr<Partial> partial(std::uint64_t number) const {
+    const std::lock_guard lock(mutex_);
+    check_is_made();
+    const auto found = partials_.find(number);
+    if (found != partials_.end() && found->second->has_begun) return found->second;
+    throw_error(not_found(str_cat("session ", number_, " has no partial run ", number)));
+  }
+  /// Ends it if it is there. Returns what is left of it, else null.
+  std::shared_ptr<Partial> end_partial(std::uint64_t number, const Status& why) {
+    std::shared_ptr<Partial> taken;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = partials_.find(number);
+      if (found == partials_.end()) return nullptr;
+      taken = std::move(found->second);
+      partials_.erase(found);
+    }
+    taken->ending.end(why);
+    return taken;
+  }
+
+  /// Ends its steps and partial runs; none begins any more.
   void end(const Status& why) {
-    std::vector<std::shared_ptr<Run>> ending;
+    std::vector<std::shared_ptr<Run>> runs;
+    std::vector<std::shared_ptr<Partial>> partials;
     {
       const std::lock_guard lock(mutex_);
       if (ended_.ok()) ended_ = why;
       for (const auto& [key, weak] : runs_) {
-        if (std::shared_ptr<Run> run = weak.lock()) ending.push_back(std::move(run));
+        if (std::shared_ptr<Run> run = weak.lock()) runs.push_back(std::move(run));
       }
+      for (const auto& [number, partial] : partials_) partials.push_back(partial);
     }
-    for (const std::shared_ptr<Run>& run : ending) run->end(why);
+    for (const std::shared_ptr<Run>& run : runs) run->ending.end(why);
+    for (const std::shared_ptr<Partial>& partial : partials) partial->ending.end(why);
+  }
+
+  /// Errors: NotFound for an edge that there is not; DataLoss for another number of bytes than the feeds have.
+  std::vector<std::pair<AnyOutput, AnyTensor>> take_feeds(
+      const std::vector<std::pair<std::string, PayloadTensor>>& feeds, std::vector<std::byte>& payload) const {
+    std::vector<std::pair<AnyOutput, AnyTensor>> taken;
+    std::span<const std::byte> elements(payload);
+    for (const auto& [edge, tensor] : feeds) {
+      AnyTensor value = take_from_payload(tensor, elements);
+      taken.emplace_back(graph_.output(edge), std::move(value));
+    }
+    if (!elements.empty()) throw_error(data_loss("a step with more bytes than its feeds have"));
+    payload = {};
+    return taken;
+  }
+  /// Errors: NotFound.
+  std::vector<AnyOutput> edges(const std::vector<std::string>& names) const {
+    std::vector<AnyOutput> found;
+    for (const std::string& name : names) found.push_back(graph_.output(name));
+    return found;
   }
 
   std::uint64_t graph_bytes = 0;  ///< guarded by the master's mutex
 
  private:
+  /// Errors: NotFound.
+  std::vector<Operation> operations(const std::vector<std::string>& names) const {
+    std::vector<Operation> found;
+    for (const std::string& name : names) {
+      found.push_back(graph_.find(name));
+      if (!found.back().is_valid()) throw_error(not_found(str_cat("there is no node '", name, "'")));
+    }
+    return found;
+  }
+  template <class Message>
+  static RunOptions options_of(const Message& message, const Ending& ending) {
+    RunOptions options;
+    if (message.time_left_ns > 0) options.deadline = std::chrono::nanoseconds(message.time_left_ns);
+    options.trace = message.trace;
+    options.stop = ending.stop.get_token();
+    return options;
+  }
   void check_is_made() const {
     throw_if_error(ended_);
     if (session_ == nullptr) throw_error(not_found(str_cat("there is no session ", number_)));
@@ -168,33 +298,63 @@ class Master::Kept {
 
   const std::uint64_t number_;
   Graph graph_;
-  std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::unique_ptr<Session> session_;
   std::uint64_t version_ = 0;
   bool is_extending_ = false;
   Status ended_;
   std::unordered_map<Run*, std::weak_ptr<Run>> runs_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Partial>> partials_;
+  std::uint64_t next_partial_ = 1;
 };
 
 DFLOW_INLINE void Master::Run::finish(Status status, std::vector<AnyTensor> fetched) {
   session->forget(this);
   registration.try_deregister();
   try {
-    if (const std::lock_guard lock(mutex); status.code() == Code::cancelled && !why.ok()) status = why;
-    throw_if_error(status);
+    throw_if_error(ending.explain(status));
     auto [described, elements] = to_payload(std::move(fetched));
     RunSessionReply reply;
     reply.fetches = std::move(described);
     reply.run.came_ns = detail::clock_ns(came);
     reply.run.answered_ns = detail::clock_ns(clock->now());
-    if (request.trace) {
-      // Where the step began, by the steady clock.
-      const auto since_1970 = clock->wall_now().time_since_epoch();
-      const Duration ago = since_1970 - std::chrono::microseconds(metadata.stats.wall_start_us);
-      reply.run.is_traced = true;
-      reply.run.began_ns = detail::wrapped_difference(reply.run.answered_ns, ago.count());
-      reply.run.stats = std::move(metadata.stats);
+    if (request.trace) detail::add_trace(reply.run, std::move(metadata.stats), *clock);
+    respond(Outgoing{to_body(reply), std::move(elements)});
+  } catch (...) {
+    respond(status_of_current_exception().with_task(task));
+  }
+}
+
+/// In the pool.
+DFLOW_INLINE void Master::Request::start(std::shared_ptr<Request> self) {
+  try {
+    registration = cancellation.on_cancel([weak = std::weak_ptr<Partial>(partial)](const Status& why) {
+      if (const std::shared_ptr<Partial> cancelled = weak.lock()) cancelled->ending.end(why);
+    });
+    const std::vector<AnyOutput> fetches = session->edges(wanted.fetches);
+    for (auto& [edge, value] : session->take_feeds(wanted.feeds, payload)) {
+      partial->run->feed_erased(edge, std::move(value));
     }
+    if (fetches.empty() && !wanted.until_end) return finish({}, {});
+    partial->run->fetch_async_erased(fetches, wanted.until_end,
+                                     [self = std::move(self)](const Status& status, std::vector<AnyTensor> fetched) {
+                                       self->finish(status, std::move(fetched));
+                                     });
+  } catch (...) {
+    finish(status_of_current_exception(), {});
+  }
+}
+
+DFLOW_INLINE void Master::Request::finish(const Status& status, std::vector<AnyTensor> fetched) {
+  registration.try_deregister();
+  try {
+    throw_if_error(partial->ending.explain(status));
+    auto [described, elements] = to_payload(std::move(fetched));
+    RunSessionReply reply;
+    reply.fetches = std::move(described);
+    reply.run.came_ns = detail::clock_ns(came);
+    reply.run.answered_ns = detail::clock_ns(clock->now());
+    if (wanted.until_end && partial->is_traced) detail::add_trace(reply.run, partial->metadata.stats, *clock);
     respond(Outgoing{to_body(reply), std::move(elements)});
   } catch (...) {
     respond(status_of_current_exception().with_task(task));
@@ -217,6 +377,16 @@ DFLOW_INLINE bool Master::handle(const Visit& visit, Incoming& request, Responde
       return true;
     case Method::end_session:
       end_session(visit.id(), from_body<ShareName>(request.body).session);
+      respond(Outgoing());
+      return true;
+    case Method::begin_partial_run:
+      begin_partial_run(visit.id(), request, respond);
+      return true;
+    case Method::continue_partial_run:
+      continue_partial_run(visit.id(), request, respond);
+      return true;
+    case Method::end_partial_run:
+      end_partial_run(visit.id(), from_body<PartialRunName>(request.body));
       respond(Outgoing());
       return true;
     case Method::list_cluster_devices:
@@ -367,7 +537,7 @@ DFLOW_INLINE void Master::run_session(const Visit::Id& visit, Incoming& request,
   options_.pool->schedule([run = std::move(run)] {
     try {
       run->registration = run->cancellation.on_cancel([weak = std::weak_ptr<Run>(run)](const Status& why) {
-        if (const std::shared_ptr<Run> cancelled = weak.lock()) cancelled->end(why);
+        if (const std::shared_ptr<Run> cancelled = weak.lock()) cancelled->ending.end(why);
       });
       run->session->start(run);
     } catch (...) {
@@ -380,6 +550,51 @@ DFLOW_INLINE void Master::end_session(const Visit::Id& visit, std::uint64_t sess
   std::vector<std::shared_ptr<Kept>> ended;
   if (std::shared_ptr<Kept> found = take(visit, session)) ended.push_back(std::move(found));
   drop(std::move(ended), cancelled("the session was closed"));
+}
+
+DFLOW_INLINE void Master::begin_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
+  BeginPartialRun begin = from_body<BeginPartialRun>(request.body);
+  const std::shared_ptr<Kept> kept = find(visit, begin.session);
+  options_.pool->schedule([self = shared_from_this(), kept, begin = std::move(begin), respond = std::move(respond),
+                           cancellation = request.cancellation]() mutable {
+    try {
+      const std::uint64_t number = kept->begin(begin, self->options_.max_partial_runs);
+      if (!cancellation.is_cancelled()) return respond(Outgoing{to_body(PartialRunName{begin.session, number}), {}});
+      kept->end_partial(number, cancellation.status());
+      respond(cancellation.status());
+    } catch (...) {
+      respond(status_of_current_exception().with_task(self->options_.task));
+    }
+  });
+}
+
+DFLOW_INLINE void Master::continue_partial_run(const Visit::Id& visit, Incoming& request, Responder& respond) {
+  auto next = std::make_shared<Request>();
+  next->clock = options_.clock;
+  next->came = options_.clock->now();
+  next->wanted = from_body<ContinuePartialRun>(request.body);
+  next->session = find(visit, next->wanted.name.session);
+  next->partial = next->session->partial(next->wanted.name.run);
+  next->task = options_.task;
+  next->payload = std::move(request.payload);
+  next->respond = std::move(respond);
+  next->cancellation = request.cancellation;
+  options_.pool->schedule([next = std::move(next)] { next->start(next); });
+}
+
+DFLOW_INLINE void Master::end_partial_run(const Visit::Id& visit, const PartialRunName& name) {
+  std::shared_ptr<Kept> kept;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto of_client = sessions_.find(visit);
+    if (of_client == sessions_.end()) return;
+    const auto found = of_client->second.find(name.session);
+    if (found == of_client->second.end()) return;
+    kept = found->second;
+  }
+  std::shared_ptr<Partial> ended = kept->end_partial(name.run, cancelled("the partial run was ended"));
+  if (ended == nullptr) return;
+  options_.pool->schedule([ended = std::move(ended)]() mutable { ended.reset(); });
 }
 
 DFLOW_INLINE void Master::forget(const Visit& visit, const Status& why) {

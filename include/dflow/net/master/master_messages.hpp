@@ -65,6 +65,41 @@ struct RunSessionReply {
   static RunSessionReply read(ByteReader& in);
 };
 
+/// Begins a step that is fed and fetched request by request.
+struct BeginPartialRun {
+  std::uint64_t session = 0;
+  std::int64_t time_left_ns = 0;  ///< until the whole step's deadline; 0: it has none
+  bool trace = false;
+  std::vector<std::string> feeds;    ///< what may be fed: "node" or "node:1"
+  std::vector<std::string> fetches;  ///< what may be fetched
+  std::vector<std::string> targets;  ///< names of nodes
+
+  void write(ByteWriter& out) const;
+  static BeginPartialRun read(ByteReader& in);
+  friend bool operator==(const BeginPartialRun&, const BeginPartialRun&) = default;
+};
+
+/// A partial run as its session numbers it.
+struct PartialRunName {
+  std::uint64_t session = 0;
+  std::uint64_t run = 0;
+
+  void write(ByteWriter& out) const;
+  static PartialRunName read(ByteReader& in);
+  friend bool operator==(const PartialRunName&, const PartialRunName&) = default;
+};
+
+/// Feeds a partial run, then fetches from it; the reply, a RunSessionReply, comes when that has been made.
+struct ContinuePartialRun {
+  PartialRunName name;
+  std::vector<std::pair<std::string, PayloadTensor>> feeds;
+  std::vector<std::string> fetches;
+  bool until_end = false;  ///< the reply comes when the step has ended, with what was traced
+
+  void write(ByteWriter& out) const;
+  static ContinuePartialRun read(ByteReader& in);
+};
+
 struct NameList {
   std::vector<std::string> names;
 

@@ -26,6 +26,25 @@ DFLOW_INLINE std::vector<std::string> read_names(ByteReader& in) {
   return names;
 }
 
+using NamedTensors = std::vector<std::pair<std::string, PayloadTensor>>;
+
+DFLOW_INLINE void write_feeds(ByteWriter& out, const NamedTensors& feeds) {
+  out.count(feeds.size());
+  for (const auto& [edge, tensor] : feeds) {
+    out.string(edge);
+    tensor.write(out);
+  }
+}
+
+DFLOW_INLINE NamedTensors read_feeds(ByteReader& in) {
+  NamedTensors feeds;
+  for (std::size_t i = in.count(5); i > 0; --i) {
+    std::string edge(in.string());
+    feeds.emplace_back(std::move(edge), PayloadTensor::read(in));
+  }
+  return feeds;
+}
+
 /// The bytes of the elements if the type says how many they are, else the least that there can be.
 DFLOW_INLINE std::uint64_t element_bytes(const TensorHead& head) {
   const std::uint64_t each = head.dtype == DType::string ? 1 : size_of(head.dtype);
@@ -97,11 +116,7 @@ DFLOW_INLINE void RunSession::write(ByteWriter& out) const {
   out.u64(session);
   out.i64(time_left_ns);
   out.boolean(trace);
-  out.count(feeds.size());
-  for (const auto& [edge, tensor] : feeds) {
-    out.string(edge);
-    tensor.write(out);
-  }
+  detail::write_feeds(out, feeds);
   detail::write_names(out, fetches);
   detail::write_names(out, targets);
 }
@@ -111,10 +126,7 @@ DFLOW_INLINE RunSession RunSession::read(ByteReader& in) {
   run.session = in.u64();
   run.time_left_ns = in.i64();
   run.trace = in.boolean();
-  for (std::size_t i = in.count(5); i > 0; --i) {
-    std::string edge(in.string());
-    run.feeds.emplace_back(std::move(edge), PayloadTensor::read(in));
-  }
+  run.feeds = detail::read_feeds(in);
   run.fetches = detail::read_names(in);
   run.targets = detail::read_names(in);
   return run;
@@ -131,6 +143,54 @@ DFLOW_INLINE RunSessionReply RunSessionReply::read(ByteReader& in) {
   reply.run = RunShareReply::read(in);
   for (std::size_t i = in.count(4); i > 0; --i) reply.fetches.push_back(PayloadTensor::read(in));
   return reply;
+}
+
+DFLOW_INLINE void BeginPartialRun::write(ByteWriter& out) const {
+  out.u64(session);
+  out.i64(time_left_ns);
+  out.boolean(trace);
+  detail::write_names(out, feeds);
+  detail::write_names(out, fetches);
+  detail::write_names(out, targets);
+}
+
+DFLOW_INLINE BeginPartialRun BeginPartialRun::read(ByteReader& in) {
+  BeginPartialRun begin;
+  begin.session = in.u64();
+  begin.time_left_ns = in.i64();
+  begin.trace = in.boolean();
+  begin.feeds = detail::read_names(in);
+  begin.fetches = detail::read_names(in);
+  begin.targets = detail::read_names(in);
+  return begin;
+}
+
+DFLOW_INLINE void PartialRunName::write(ByteWriter& out) const {
+  out.u64(session);
+  out.u64(run);
+}
+
+DFLOW_INLINE PartialRunName PartialRunName::read(ByteReader& in) {
+  PartialRunName name;
+  name.session = in.u64();
+  name.run = in.u64();
+  return name;
+}
+
+DFLOW_INLINE void ContinuePartialRun::write(ByteWriter& out) const {
+  name.write(out);
+  detail::write_feeds(out, feeds);
+  detail::write_names(out, fetches);
+  out.boolean(until_end);
+}
+
+DFLOW_INLINE ContinuePartialRun ContinuePartialRun::read(ByteReader& in) {
+  ContinuePartialRun next;
+  next.name = PartialRunName::read(in);
+  next.feeds = detail::read_feeds(in);
+  next.fetches = detail::read_names(in);
+  next.until_end = in.boolean();
+  return next;
 }
 
 DFLOW_INLINE void NameList::write(ByteWriter& out) const { detail::write_names(out, names); }

@@ -13,7 +13,8 @@ namespace dflow::net {
 
 /// A task of a cluster whose master keeps the sessions of this process: for `SessionOptions::target`. Such a session is
 /// sent the graph once, and what it grows by when that is needed; a step costs one message with its feeds and a reply
-/// with its fetches. Nothing is computed here, and no other task is connected to.
+/// with its fetches, a partial run a message and its reply for each feed and each fetch. Nothing is computed here, and
+/// no other task is connected to.
 ///
 /// ```cpp
 /// df::Session session(graph, {.target = df::net::remote_master(cluster, "/job:worker/task:0")});
@@ -26,7 +27,7 @@ namespace dflow::net {
 ///
 /// Thread safety: safe. Errors of sessions: those of a session with `Server::target()`, and InvalidArgument, naming the
 /// node, for an op that the master does not know; of their steps: Unavailable if the master is lost, Aborted if it has
-/// been started anew.
+/// been started anew. A partial run ends with the connection that it was begun over.
 class RemoteMaster final : public SessionTarget {
  public:
   /// Stops the connection. Sessions keep their target.
