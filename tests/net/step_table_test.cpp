@@ -55,8 +55,8 @@ struct AskedTasks final : net::TensorSource {
 
 struct Table {
   std::shared_ptr<AskedTasks> others = std::make_shared<AskedTasks>();
-  std::shared_ptr<net::StepTable> steps =
-      std::make_shared<net::StepTable>(net::StepTable::Options{.task = here, .source = others, .max_awaited = 3});
+  std::shared_ptr<net::StepTable> steps = std::make_shared<net::StepTable>(net::StepTable::Options{
+      .task = here, .source = others, .max_awaited = 3, .max_early_bytes = 100'000, .max_ended = 1024});
 };
 
 struct Outcome {
@@ -305,7 +305,7 @@ TEST_CASE("a key of one step and the same of another are two, and one step that 
 
 TEST_CASE("a step that was ended before it began ends when it begins, and so many are remembered") {
   Table table;
-  table.steps->refuse(5, dflow::unavailable("lost"));
+  table.steps->cancel(5, dflow::unavailable("lost"));
   CHECK(table.steps->size() == 0);
   {
     const auto step = table.steps->begin(5, "client");
@@ -313,7 +313,7 @@ TEST_CASE("a step that was ended before it began ends when it begins, and so man
     step->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
     CHECK(got.status.code() == Code::unavailable);
   }
-  for (std::uint64_t step = 100; step < 1200; ++step) table.steps->refuse(step, dflow::unavailable("lost"));
+  for (std::uint64_t step = 100; step < 1200; ++step) table.steps->cancel(step, dflow::unavailable("lost"));
   const auto is_refused = [&](std::uint64_t step) {
     Outcome got;
     const auto begun = table.steps->begin(step, "client");
@@ -325,6 +325,91 @@ TEST_CASE("a step that was ended before it began ends when it begins, and so man
   CHECK_FALSE(is_refused(100));
   CHECK(is_refused(1199));
   CHECK(table.steps->size() == 0);
+}
+
+TEST_CASE("what comes for a step that has ended by an error is not kept, and who asks is told") {
+  Table table;
+  const auto comes_late = [&](std::uint64_t step, Code code) {
+    CHECK(table.steps->take(step, there, key_from(there, "y"), Tensor<float>(4.0f), false).code() == code);
+    Outcome got;
+    table.steps->serve(step, key_from(here, "x"), {}, got.done());
+    CHECK(got.calls == 1);
+    CHECK(got.status.code() == code);
+    CHECK(table.steps->size() == 0);
+  };
+  table.steps->begin(1, "client")->abort(dflow::internal("a kernel failed"));
+  comes_late(1, Code::internal);
+  {
+    const auto step = table.steps->begin(2, "client");
+    table.steps->cancel(2, dflow::cancelled("enough"));
+  }
+  comes_late(2, Code::cancelled);
+  table.steps->cancel(3, dflow::unavailable("lost"));
+  comes_late(3, Code::unavailable);
+  CHECK(table.steps->take(4, there, key_from(there, "y"), Tensor<float>(4.0f), false).ok());
+  table.steps->cancel_all_of(there, dflow::unavailable("gone"));
+  comes_late(4, Code::unavailable);
+}
+
+TEST_CASE("a step that ends well is not remembered, and what is left of it is served") {
+  Table table;
+  for (int round = 0; round < 2; ++round) {
+    const auto step = table.steps->begin(1, "client");
+    CHECK(step->send(key_from(here, "x"), Tensor<float>(1.0f), false).ok());
+    Outcome got;
+    table.steps->serve(1, key_from(here, "x"), {}, got.done());
+    CHECK(got.status.ok());
+  }
+}
+
+TEST_CASE("what waits for steps that have not begun is bounded in bytes, for each sender alone") {
+  Table table;
+  const std::string third = "/job:worker/replica:0/task:2";
+  const auto push = [&](std::uint64_t step, const std::string& sender, const std::string& name, std::int64_t bytes) {
+    return table.steps->take(step, sender, key_from(sender, name), Tensor<std::uint8_t>({bytes}), false).code();
+  };
+  const auto ends_when_it_begins = [&](std::uint64_t step) {
+    Outcome got;
+    const auto begun = table.steps->begin(step, "client");
+    begun->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
+    begun->abort(dflow::cancelled("end"));
+    return got.status.code() == Code::resource_exhausted;
+  };
+  CHECK(push(1, there, "x", 60'000) == Code::ok);
+  CHECK(push(2, there, "x", 20'000) == Code::ok);
+  CHECK(push(3, third, "y", 60'000) == Code::ok);
+  CHECK(push(2, there, "y", 30'000) == Code::ok);  // now the oldest of that sender is too much
+  CHECK(table.steps->size() == 2);
+  CHECK(push(1, there, "y", 1) == Code::resource_exhausted);
+  CHECK(ends_when_it_begins(1));
+  CHECK(push(4, there, "x", 200'000) == Code::resource_exhausted);  // more than there is room for
+  CHECK(ends_when_it_begins(4));
+  CHECK(ends_when_it_begins(2));
+  // What has begun takes none of the room, and neither does what has been received.
+  const auto begun = table.steps->begin(5, "client");
+  CHECK(push(5, there, "x", 200'000) == Code::ok);
+  for (std::uint64_t step = 10; step < 20; ++step) {
+    CHECK(push(step, there, "x", 60'000) == Code::ok);
+    Outcome got;
+    const auto later = table.steps->begin(step, "client");
+    later->recv_async(key_from(there, "x"), {.pushed = true}, got.done());
+    CHECK(got.status.ok());
+    CHECK(got.calls == 1);
+  }
+  begun->abort(dflow::cancelled("end"));
+  table.steps->cancel_all(dflow::cancelled("end"));
+}
+
+TEST_CASE("a step that is awaited is not ended for the sake of steps that have begun") {
+  Table table;
+  Outcome got;
+  table.steps->serve(1, key_from(here, "x"), {}, got.done());
+  for (std::uint64_t step = 100; step < 200; ++step) table.steps->begin(step, "client");
+  CHECK(got.calls == 0);
+  const auto begun = table.steps->begin(1, "client");
+  CHECK(begun->send(key_from(here, "x"), Tensor<float>(1.0f), false).ok());
+  CHECK(got.status.ok());
+  CHECK(got.calls == 1);
 }
 
 TEST_CASE("who waits for tensors of a task that may have lost them is told, in its incarnation alone") {

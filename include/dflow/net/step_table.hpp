@@ -102,6 +102,8 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
   void push_on(PushedTensor pushed);
   /// Tensors that nobody has asked for yet, and receives that wait.
   std::size_t num_pending() const { return local_.num_pending(); }
+  /// Why it was aborted; ok if it was not.
+  Status end() const { return local_.end(); }
   /// What is waited for in this task, here or by the task that it was asked for by.
   std::vector<RendezvousKey> wanted(std::size_t max) const { return local_.wanted(max); }
 
@@ -116,7 +118,9 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
 };
 
 /// The steps that this task takes part in, or is asked for tensors of before it has heard that it does. One is
-/// forgotten when none of its parts runs here any more and all that was sent has been received.
+/// forgotten when none of its parts runs here any more and all that was sent has been received. Of one that has ended
+/// by an error the number and the error are remembered: what comes late for it is answered with that, and none of its
+/// parts begins any more.
 ///
 /// Thread safety: safe. Holds no lock while it calls.
 class StepTable : public std::enable_shared_from_this<StepTable> {
@@ -124,25 +128,27 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   struct Options {
     std::string task;
     std::shared_ptr<TensorSource> source;
-    /// Steps that others have spoken of and that have not begun here; the oldest beyond that are forgotten.
+    /// Steps that others have spoken of and that have not begun here; the oldest beyond that are ended.
     std::size_t max_awaited = 16384;
-    /// Steps that were ended before they have begun here; the oldest beyond that are forgotten.
-    std::size_t max_refused = 1024;
+    /// Bytes that one sender's tensors take, with what it takes to keep them, for steps that have not begun here; the
+    /// oldest of these steps beyond that are ended.
+    std::uint64_t max_early_bytes = std::uint64_t{64} << 20;
+    /// Steps that have ended by an error; the oldest beyond that are forgotten.
+    std::size_t max_ended = 65536;
   };
 
   explicit StepTable(Options options) : options_(std::move(options)) {}
 
   /// A part of the step, or its client, is here until the result is let go of. `owner` names who began it.
   std::shared_ptr<StepRendezvous> begin(std::uint64_t step, const std::string& owner);
-  /// For another task that asks.
+  /// For another task that asks. Errors, given to `done`: also that which the step has ended by.
   void serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation, Rendezvous::RecvDone done);
   /// For another task, `owner`, that sends unasked. What it says of a step that has not begun here is kept; of too many
-  /// such steps the oldest are forgotten. Errors: Aborted for what was sent before.
+  /// such steps the oldest are ended (ResourceExhausted). Errors: Aborted for what was sent before; that which the step
+  /// has ended by.
   Status take(std::uint64_t step, const std::string& owner, const RendezvousKey& key, AnyTensor tensor, bool is_dead);
-  /// Ends what waits in the step, and lets go of what was sent.
+  /// Ends the step, also if it begins only then: what waits is told, and what was sent is let go.
   void cancel(std::uint64_t step, const Status& why);
-  /// The same, also if it begins only then.
-  void refuse(std::uint64_t step, const Status& why);
   /// Cancels the steps that wait for a tensor of that start of a task, which may have been lost.
   void cancel_waits_for(const std::string& task, std::uint64_t incarnation, const Status& why);
   /// Cancels all steps that `owner` began: it is gone.
@@ -161,26 +167,49 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
  private:
   struct Entry {
     std::shared_ptr<StepRendezvous> rendezvous;
+    std::uint64_t number = 0;  ///< of the table's entries
     std::string owner;
     int num_running = 0;
     int num_served = 0;  ///< requests that wait
     bool has_begun = false;
+    std::vector<std::pair<std::string, std::uint64_t>> early;  ///< bytes that came before it began, by sender
     bool is_over() const { return num_running == 0 && num_served == 0 && rendezvous->num_pending() == 0; }
   };
 
-  /// With the mutex held. What was forgotten for its sake is to be let go of without it.
-  Entry& entry_of(std::uint64_t step, std::shared_ptr<StepRendezvous>& forgotten);
+  struct Awaited {
+    std::uint64_t step, number;
+  };
+  using Steps = std::unordered_map<std::uint64_t, Entry>;
+  /// Of steps that were ended for the sake of others, to be aborted without the mutex.
+  using Displaced = std::vector<std::shared_ptr<StepRendezvous>>;
+
+  // With the mutex held.
+  Entry& entry_of(std::uint64_t step, Displaced& displaced);
+  /// The end if it has begun, or is over.
+  Steps::iterator find_awaited(const Awaited& awaited);
+  void limit_awaited(std::uint64_t newest, Displaced& displaced);
+  Status ended_by(std::uint64_t step) const;
+  void note_end(std::uint64_t step, const Status& why);
+  void count_early(Entry& entry, const std::string& sender, std::uint64_t bytes);
+  void limit_early(const std::string& sender, Displaced& displaced);
+  void forget_early(Entry& entry);
+  /// One that has not begun.
+  void displace(Steps::iterator step, Displaced& displaced);
+  void drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped);
+
+  static void abort(const Displaced& displaced);
   void end(std::uint64_t step);
   void finish_serving(std::uint64_t step);
-  void drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped);
 
   const Options options_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, Entry> steps_;
-  std::unordered_map<std::uint64_t, Status> refused_;
-  std::deque<std::uint64_t> refused_in_order_;  ///< oldest first; some have begun meanwhile
+  Steps steps_;
+  std::unordered_map<std::uint64_t, Status> ended_;  ///< by an error
+  std::deque<std::uint64_t> ended_in_order_;         ///< oldest first
   std::size_t num_awaited_ = 0;
-  std::deque<std::uint64_t> awaited_;  ///< oldest first; some have begun meanwhile, or are over
+  std::uint64_t next_number_ = 1;
+  std::deque<Awaited> awaited_;  ///< oldest first; some have begun meanwhile, or are over
+  std::unordered_map<std::string, std::uint64_t> early_bytes_;  ///< by sender
 };
 
 }  // namespace dflow::net

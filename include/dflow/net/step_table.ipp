@@ -3,6 +3,7 @@
 #include <dflow/core/device_name.hpp>
 #include <dflow/net/step_table.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -113,51 +114,135 @@ DFLOW_INLINE void StepRendezvous::serve(const RendezvousKey& key, CancellationTo
 
 // ---- StepTable ----
 
-DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, std::shared_ptr<StepRendezvous>& forgotten) {
+namespace detail {
+
+/// What a tensor takes that waits for its step, with its key.
+DFLOW_INLINE std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTensor& tensor) {
+  constexpr std::uint64_t per_tensor = 512;
+  std::uint64_t bytes = per_tensor + key.text().size();
+  if (!tensor.is_initialized()) return bytes;
+  bytes += tensor.bytes();
+  if (tensor.dtype() == DType::string) {
+    for (const std::string& text : tensor.span<std::string>()) bytes += text.size();
+  }
+  return bytes;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced& displaced) {
   Entry& entry = steps_[step];
   if (entry.rendezvous != nullptr) return entry;
   entry.rendezvous = std::make_shared<StepRendezvous>(step, options_.task, options_.source);
+  entry.number = next_number_++;
   ++num_awaited_;
-  awaited_.push_back(step);
-  // One at a time, as they come: most of what is in front has begun, or is over.
-  while (num_awaited_ > options_.max_awaited || awaited_.size() > 2 * options_.max_awaited) {
-    const auto oldest = steps_.find(awaited_.front());
+  awaited_.push_back({step, entry.number});
+  limit_awaited(entry.number, displaced);
+  return entry;
+}
+
+DFLOW_INLINE StepTable::Steps::iterator StepTable::find_awaited(const Awaited& awaited) {
+  const auto found = steps_.find(awaited.step);
+  if (found == steps_.end() || found->second.has_begun || found->second.number != awaited.number) return steps_.end();
+  return found;
+}
+
+DFLOW_INLINE void StepTable::limit_awaited(std::uint64_t newest, Displaced& displaced) {
+  while (num_awaited_ > options_.max_awaited && awaited_.front().number != newest) {
+    const auto oldest = find_awaited(awaited_.front());
     awaited_.pop_front();
-    if (oldest == steps_.end() || oldest->second.has_begun || oldest->first == step) continue;
-    forgotten = std::move(oldest->second.rendezvous);
-    steps_.erase(oldest);
-    --num_awaited_;
-    break;
+    if (oldest != steps_.end()) displace(oldest, displaced);
   }
-  return steps_.find(step)->second;
+  // Mostly of what has begun since, so that it is seldom.
+  if (awaited_.size() <= 2 * options_.max_awaited) return;
+  std::erase_if(awaited_, [&](const Awaited& awaited) { return find_awaited(awaited) == steps_.end(); });
+}
+
+DFLOW_INLINE void StepTable::displace(Steps::iterator step, Displaced& displaced) {
+  displaced.push_back(step->second.rendezvous);
+  note_end(step->first, resource_exhausted("too much has come for steps that have not begun"));
+  forget_early(step->second);
+  --num_awaited_;
+  steps_.erase(step);
+}
+
+DFLOW_INLINE void StepTable::abort(const Displaced& displaced) {
+  for (const std::shared_ptr<StepRendezvous>& rendezvous : displaced) {
+    rendezvous->abort(resource_exhausted("too much has come for steps that have not begun"));
+  }
+}
+
+DFLOW_INLINE Status StepTable::ended_by(std::uint64_t step) const {
+  const auto found = ended_.find(step);
+  return found == ended_.end() ? Status() : found->second;
+}
+
+DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
+  if (!ended_.try_emplace(step, why).second) return;
+  ended_in_order_.push_back(step);
+  if (ended_in_order_.size() <= options_.max_ended) return;
+  ended_.erase(ended_in_order_.front());
+  ended_in_order_.pop_front();
+}
+
+DFLOW_INLINE void StepTable::count_early(Entry& entry, const std::string& sender, std::uint64_t bytes) {
+  early_bytes_[sender] += bytes;
+  for (auto& [other, count] : entry.early) {
+    if (other != sender) continue;
+    count += bytes;
+    return;
+  }
+  entry.early.emplace_back(sender, bytes);
+}
+
+DFLOW_INLINE void StepTable::limit_early(const std::string& sender, Displaced& displaced) {
+  const auto sends = [&](const auto& early) { return early.first == sender; };
+  for (auto next = awaited_.begin(); next != awaited_.end(); ++next) {
+    const auto bytes = early_bytes_.find(sender);
+    if (bytes == early_bytes_.end() || bytes->second <= options_.max_early_bytes) return;
+    const auto oldest = find_awaited(*next);
+    if (oldest == steps_.end()) continue;
+    const auto& early = oldest->second.early;
+    if (std::any_of(early.begin(), early.end(), sends)) displace(oldest, displaced);
+  }
+}
+
+DFLOW_INLINE void StepTable::forget_early(Entry& entry) {
+  for (const auto& [sender, count] : entry.early) {
+    const auto bytes = early_bytes_.find(sender);
+    bytes->second -= count;
+    if (bytes->second == 0) early_bytes_.erase(bytes);
+  }
+  entry.early.clear();
 }
 
 DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped) {
   const auto found = steps_.find(step);
   if (found == steps_.end() || !found->second.is_over()) return;
   if (!found->second.has_begun) --num_awaited_;
+  forget_early(found->second);
   dropped = std::move(found->second.rendezvous);  // destroyed without the lock
   steps_.erase(found);
 }
 
 DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::string& owner) {
-  std::shared_ptr<StepRendezvous> begun, forgotten;
-  Status refused;
+  std::shared_ptr<StepRendezvous> begun;
+  Displaced displaced;
+  Status ended;
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(step, forgotten);
+    Entry& entry = entry_of(step, displaced);
     if (!entry.has_begun) --num_awaited_;
     entry.has_begun = true;
+    forget_early(entry);
     entry.owner = owner;
     ++entry.num_running;
     begun = {entry.rendezvous.get(),
              [self = shared_from_this(), keep = entry.rendezvous, step](StepRendezvous*) { self->end(step); }};
-    if (!refused_.empty()) {
-      const auto found = refused_.find(step);
-      if (found != refused_.end()) refused = found->second;
-    }
+    if (!ended_.empty()) ended = ended_by(step);
   }
-  if (!refused.ok()) begun->abort(std::move(refused));
+  abort(displaced);
+  if (!ended.ok()) begun->abort(std::move(ended));
   return begun;
 }
 
@@ -166,7 +251,9 @@ DFLOW_INLINE void StepTable::end(std::uint64_t step) {
   const std::lock_guard lock(mutex_);
   const auto found = steps_.find(step);
   if (found == steps_.end()) return;
-  --found->second.num_running;
+  if (--found->second.num_running == 0) {
+    if (const Status why = found->second.rendezvous->end(); !why.ok()) note_end(step, why);
+  }
   drop_if_over(step, dropped);
 }
 
@@ -181,14 +268,20 @@ DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step) {
 
 DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation,
                                    Rendezvous::RecvDone done) {
-  std::shared_ptr<StepRendezvous> rendezvous, forgotten;
+  std::shared_ptr<StepRendezvous> rendezvous;
+  Displaced displaced;
+  Status ended;
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(step, forgotten);
-    ++entry.num_served;
-    rendezvous = entry.rendezvous;
+    ended = ended_by(step);
+    if (ended.ok()) {
+      Entry& entry = entry_of(step, displaced);
+      ++entry.num_served;
+      rendezvous = entry.rendezvous;
+    }
   }
-  if (forgotten != nullptr) forgotten->abort(resource_exhausted("too many steps are asked for that have not begun"));
+  if (!ended.ok()) return done(std::move(ended), {}, false);
+  abort(displaced);
   rendezvous->serve(
       key, std::move(cancellation),
       [self = shared_from_this(), step, done = std::move(done)](Status status, AnyTensor tensor, bool is_dead) mutable {
@@ -197,16 +290,23 @@ DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key,
       });
 }
 
+/// Its own step may be the one that is ended where too much waits.
 DFLOW_INLINE Status StepTable::take(std::uint64_t step, const std::string& owner, const RendezvousKey& key,
                                     AnyTensor tensor, bool is_dead) {
-  std::shared_ptr<StepRendezvous> rendezvous, forgotten;
+  std::shared_ptr<StepRendezvous> rendezvous;
+  Displaced displaced;
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(step, forgotten);
-    if (!entry.has_begun) entry.owner = owner;
+    if (Status ended = ended_by(step); !ended.ok()) return ended;
+    Entry& entry = entry_of(step, displaced);
     rendezvous = entry.rendezvous;
+    if (!entry.has_begun) {
+      entry.owner = owner;
+      count_early(entry, owner, detail::waiting_bytes(key, tensor));
+      limit_early(owner, displaced);
+    }
   }
-  if (forgotten != nullptr) forgotten->abort(resource_exhausted("too many steps are asked for that have not begun"));
+  abort(displaced);
   Status status = rendezvous->take(key, std::move(tensor), is_dead);
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
@@ -218,6 +318,7 @@ DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
   std::shared_ptr<StepRendezvous> rendezvous;
   {
     const std::lock_guard lock(mutex_);
+    note_end(step, why);
     const auto found = steps_.find(step);
     if (found == steps_.end()) return;
     rendezvous = found->second.rendezvous;
@@ -226,21 +327,6 @@ DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   drop_if_over(step, dropped);
-}
-
-DFLOW_INLINE void StepTable::refuse(std::uint64_t step, const Status& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = steps_.find(step);
-    if ((found == steps_.end() || !found->second.has_begun) && refused_.try_emplace(step, why).second) {
-      refused_in_order_.push_back(step);
-      if (refused_in_order_.size() > options_.max_refused) {
-        refused_.erase(refused_in_order_.front());
-        refused_in_order_.pop_front();
-      }
-    }
-  }
-  cancel(step, why);
 }
 
 DFLOW_INLINE void StepTable::cancel_waits_for(const std::string& task, std::uint64_t incarnation, const Status& why) {

@@ -367,7 +367,7 @@ DFLOW_INLINE void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, co
 DFLOW_INLINE void Worker::cancel_step(const CancelStep& cancel) {
   const Status why = cancel.why.ok() ? cancelled("the step was cancelled") : cancel.why;
   cancel_runs([&](const Run& run) { return run.request.step == cancel.step; }, why);
-  options_.steps->refuse(cancel.step, why);
+  options_.steps->cancel(cancel.step, why);
 }
 
 DFLOW_INLINE void Worker::lose_tensors_of(const TaskIdentity& peer, const Status& why) {

@@ -32,6 +32,8 @@ class LocalRendezvous final : public Rendezvous {
 
   /// Tensors and callbacks that wait. For tests and statistics.
   std::size_t num_pending() const;
+  /// Why it was aborted; ok if it was not.
+  Status end() const;
   /// What was asked for and is not there, at most `max` of it, in no order.
   std::vector<RendezvousKey> wanted(std::size_t max) const;
 

@@ -132,6 +132,11 @@ DFLOW_INLINE std::size_t LocalRendezvous::num_pending() const {
   return table_->items.size();
 }
 
+DFLOW_INLINE Status LocalRendezvous::end() const {
+  const std::lock_guard lock(table_->mutex);
+  return table_->aborted;
+}
+
 DFLOW_INLINE std::vector<RendezvousKey> LocalRendezvous::wanted(std::size_t max) const {
   std::vector<RendezvousKey> keys;
   const std::lock_guard lock(table_->mutex);

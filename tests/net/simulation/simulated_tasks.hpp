@@ -53,7 +53,7 @@ class SimulatedTasks {
     options.target = servers.at(machine)->target();
     options.clock = processes.at(machine)->clock();
     options.callbacks = processes.at(machine)->pool();
-    options.incarnation = 1;
+    options.incarnation = simulation.random();
     return std::make_unique<Session>(graph, options);
   }
 
