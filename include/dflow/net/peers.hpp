@@ -104,17 +104,9 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   struct Connecting {
     std::vector<Waiting> waiting;
   };
-  /// The latest steps that something was pushed for.
-  struct PushedSteps {
-    static constexpr std::size_t max = 512;
-    std::vector<std::uint64_t> steps;
-    std::size_t next = 0;
-    void note(std::uint64_t step);
-  };
   struct Open {
     std::shared_ptr<Connection> connection;
     std::shared_ptr<Link> link;
-    PushedSteps pushed;
   };
   struct Starts {
     static constexpr std::size_t max_earlier = 64;
@@ -132,7 +124,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// With the mutex held, when the connection is open: it is part of its client's visit, which it may begin.
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
-  void recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why);
+  void recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why);
   Clock::time_point end_of_attempt(const Connecting& connecting) const;
   void attempt(const Place& place, Duration backoff);
   void fail_attempt(const Place& place, const Status& status, Duration backoff);

@@ -173,7 +173,7 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
     if (closed.ok() && connection->is_open()) {
       superseded = superseded_by(*connection);
       visit(connection, link);
-      open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link, {}});
+      open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link});
     }
   }
   for (const auto& [other, why] : superseded) other->close(why);
@@ -188,7 +188,6 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
 DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity peer = connection.peer();
   std::shared_ptr<Connection> removed;
-  PushedSteps pushed;
   std::shared_ptr<Visit> over;
   // A client that has opened no control connection has its sessions all the same.
   bool is_gone = true;
@@ -199,7 +198,6 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
       for (auto found = begin; found != end; ++found) {
         if (found->second.connection.get() == &connection) {
           removed = found->second.connection;
-          pushed = std::move(found->second.pushed);
         } else if (found->second.connection->peer().incarnation == peer.incarnation &&
                    (channel == Channel::control || connection.channel() == Channel::data)) {
           is_gone = false;
@@ -216,7 +214,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
     }
   }
   if (connection.channel() == Channel::control && service_ != nullptr) service_->on_lost(peer, why);
-  if (!pushed.steps.empty()) recall(peer, pushed, why);
+  if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) recall(peer, std::move(steps), why);
   if (over != nullptr && service_ != nullptr) service_->on_gone(*over, why);
 }
 
@@ -513,53 +511,26 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
                        .start_ns = options_.log->now_ns(),
                        .bytes = detail::logged_bytes(tensor)});
   }
-  std::shared_ptr<Connection> open;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = find_open({task, Channel::control}); found != open_.end()) {
-      open = found->second.connection;
-      found->second.pushed.note(step);
-    }
-  }
-  if (open != nullptr) {
-    if (Status status = open->post(method, std::move(body)); !status.ok()) failed(std::move(status));
+  if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
+    if (Status status = open->post(method, std::move(body), step); !status.ok()) failed(std::move(status));
     return;
   }
   connect(task, Channel::control,
-          [self = shared_from_this(), step, method, body = std::move(body), failed = std::move(failed)](
+          [step, method, body = std::move(body), failed = std::move(failed)](
               Status status, const std::shared_ptr<Connection>& connection) mutable {
-            if (status.ok()) {
-              {
-                const std::lock_guard lock(self->mutex_);
-                const auto [begin, end] = self->open_.equal_range({connection->peer().task, connection->channel()});
-                for (auto found = begin; found != end; ++found) {
-                  if (found->second.connection == connection) found->second.pushed.note(step);
-                }
-              }
-              status = connection->post(method, std::move(body));
-            }
+            if (status.ok()) status = connection->post(method, std::move(body), step);
             if (!status.ok()) failed(std::move(status));
           });
 }
 
-DFLOW_INLINE void Peers::PushedSteps::note(std::uint64_t step) {
-  // Mostly it is the one before.
-  if (!steps.empty() && steps[(next + steps.size() - 1) % steps.size()] == step) return;
-  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return;
-  if (steps.size() < max) return steps.push_back(step);
-  steps[next] = step;
-  next = (next + 1) % max;
-}
-
-/// Nobody says that what was pushed has been read. The other task may wait for it, or begin the step later: it is told
-/// that it does so in vain. Steps that are over there it does not know any more. If it cannot be reached it knows of
-/// the loss itself.
-DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, const PushedSteps& pushed, const Status& why) {
+/// What may not have been read the other task may wait for, or begin the step later: it is told that it does so in
+/// vain. Steps that are over there it does not know any more. If it cannot be reached it knows of the loss itself.
+DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
                           .with_task(options_.connection.self.task);
   connect(peer.task, Channel::control,
-          [steps = pushed.steps, incarnation = peer.incarnation, lost](const Status&,
-                                                                       const std::shared_ptr<Connection>& connection) {
+          [steps = std::move(steps), incarnation = peer.incarnation, lost](
+              const Status&, const std::shared_ptr<Connection>& connection) {
             if (connection == nullptr || connection->peer().incarnation != incarnation) return;
             for (const std::uint64_t step : steps) {
               Call call;

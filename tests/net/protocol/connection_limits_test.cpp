@@ -332,3 +332,40 @@ TEST_CASE("five hundred that connect and say nothing cost others nothing, and go
   CHECK(test::comes_to_be_alone(token));
   near->close(cancelled("done"));
 }
+
+TEST_CASE("posts are remembered until the peer has shown that it has read them, up to a limit", "[net]") {
+  auto options = test::options_of("far");
+  options.max_unread_posts = 128;
+  test::Raw raw(options);
+  const auto connection = raw.shake();
+  CHECK(connection->post(1, "without a mark").ok());
+  CHECK(connection->unread_posts().empty());
+  for (std::uint64_t mark = 0; mark < 128; ++mark) CHECK(connection->post(1, "a post", mark).ok());
+  CHECK(connection->unread_posts().size() == 128);
+  CHECK(connection->post(1, "a post", 200).code() == Code::resource_exhausted);
+  CHECK(connection->post(1, "without a mark").ok());
+  // It asks, for all that it has sent before, not only when there is no room left.
+  const test::Frame first = raw.next(FrameType::ping), second = raw.next(FrameType::ping);
+  REQUIRE(second.header.type == FrameType::ping);
+  CHECK(first.header.request < second.header.request);
+  REQUIRE(raw.send(test::frame_bytes(FrameType::pong, first.header.request, "")).ok());
+  raw.ping();
+  const std::vector<std::uint64_t> left = connection->unread_posts();
+  REQUIRE_FALSE(left.empty());
+  CHECK(left.size() < 128);
+  CHECK(left.front() == 128 - left.size());
+  CHECK(left.back() == 127);
+  CHECK(connection->post(1, "a post", 200).ok());
+  // Any answer says it too.
+  test::Answered answered;
+  connection->call({}, answered.done());
+  CHECK(connection->post(1, "a post", 201).ok());
+  test::Frame request;
+  while (raw.read_frame(request) && (request.header.type != FrameType::request || request.header.flags != 0)) {
+  }
+  REQUIRE(raw.send(test::reply_bytes(request.header.request, "")).ok());
+  CHECK(answered.wait().first.ok());
+  CHECK(connection->unread_posts() == std::vector<std::uint64_t>{201});
+  connection->close(cancelled("done"));
+  CHECK(connection->unread_posts() == std::vector<std::uint64_t>{201});
+}

@@ -80,14 +80,14 @@ TEST_CASE("a step ends also where the task that the lost tensor was for begins i
   CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
 }
 
-TEST_CASE("a hundred steps end whose tensors were lost together, before their parts began", "[net]") {
+TEST_CASE("a thousand steps end whose tensors were lost together, before their parts began", "[net]") {
   SimulatedTasks tasks({"a0", "b0", "chief0"});
   const TwoParts parts;
   const auto session = tasks.session(parts.graph, "chief0");
   CHECK(session->run({{parts.x, df::Tensor<float>(1.0f)}}, parts.result).scalar() == 3);
   tasks.network.block("a0", "b0");
   tasks.network.block("chief0", "b0");
-  std::vector<StepEnd> ends(100);
+  std::vector<StepEnd> ends(1000);
   for (const StepEnd& end : ends) {
     session->run_async({{parts.x, df::Tensor<float>(1.0f)}}, parts.result, end.callback());
   }

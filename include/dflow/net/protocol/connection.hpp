@@ -5,6 +5,7 @@
 #include <dflow/core/cancellation.hpp>
 #include <dflow/net/protocol/frame_stream.hpp>
 #include <dflow/net/protocol/handshake.hpp>
+#include <dflow/net/protocol/unread_posts.hpp>
 #include <dflow/net/transport/transport.hpp>
 
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,6 +105,8 @@ struct ConnectionOptions {
   std::uint64_t max_body_bytes = std::uint64_t{16} << 20;
   std::uint64_t max_request_payload_bytes = std::uint64_t{4} << 30;
   std::size_t max_calls = 65536;  ///< under way, each way
+  /// Posts with a mark that the peer has not shown to have read; it is asked to at each `max / 64`.
+  std::size_t max_unread_posts = 16384;
   /// Bytes of payloads that may be on their way to this side.
   std::uint64_t window_bytes = std::uint64_t{8} << 20;
   std::uint64_t chunk_bytes = std::uint64_t{256} << 10;
@@ -155,8 +159,11 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   /// Errors, given to `done`: the peer's; DeadlineExceeded, the token's; Unavailable for a connection that has ended;
   /// ResourceExhausted for more than `max_calls`, InvalidArgument for a body over `max_body_bytes`.
   void call(Call call, CallDone done);
-  /// A request that is not answered. Errors: as of `call`.
-  Status post(std::uint16_t method, std::string body);
+  /// A request that is not answered; with a mark it is remembered until the peer has shown that it has read it.
+  /// Errors: as of `call`; ResourceExhausted for more marks than `max_unread_posts`.
+  Status post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark = std::nullopt);
+  /// The marks of posts that the peer may not have read; all of them when the connection has ended.
+  std::vector<std::uint64_t> unread_posts();
   /// Tells the peer why, and ends it; a peer that does not listen for a `heartbeat_interval` is left without a word.
   /// The first call counts.
   void close(const Status& why);
@@ -237,6 +244,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::shared_ptr<FrameWriter::Batch> idle_batch_;  ///< its memory is used again
   bool has_sent_proof_ = false;
   std::uint64_t next_request_ = 1;
+  UnreadPosts posts_;
+  std::size_t posts_since_ping_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;
   std::unordered_map<std::uint64_t, CancellationSource> requests_;  ///< of the peer, not answered yet
   TimerId timer_{};

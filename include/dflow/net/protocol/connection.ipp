@@ -178,8 +178,10 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
       const std::lock_guard lock(mutex_);
       return throw_if_error(check_answers());
     }
-    case FrameType::pong:
-      return;
+    case FrameType::pong: {
+      const std::lock_guard lock(mutex_);
+      return posts_.acknowledge(header.request);
+    }
     case FrameType::goodbye: {
       ByteReader in(payload);
       const Status why = read_status(in);

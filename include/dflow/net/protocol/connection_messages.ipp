@@ -137,6 +137,7 @@ DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_
   std::shared_ptr<Pending> call;
   {
     const std::lock_guard lock(mutex_);
+    posts_.acknowledge(header.request);
     const auto found = calls_.find(header.request);
     if (found != calls_.end()) call = found->second;
   }
@@ -316,7 +317,7 @@ DFLOW_INLINE void Connection::call(Call call, CallDone done) {
   }
 }
 
-DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body) {
+DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
   std::string framed;
   framed.reserve(sizeof(std::uint16_t) + sizeof(std::uint64_t) + body.size());
   ByteWriter out(framed);
@@ -330,8 +331,23 @@ DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body) {
   if (!closed_.ok()) {
     return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
   }
+  if (mark.has_value()) {
+    if (posts_.size() >= options_.max_unread_posts) {
+      return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
+    }
+    if (++posts_since_ping_ > options_.max_unread_posts / 64) {
+      posts_since_ping_ = 0;
+      writer_.add({.type = FrameType::ping, .request = next_request_++}, {});
+    }
+    posts_.add(next_request_, *mark);
+  }
   send_message(FrameType::request, next_request_++, detail::flag_post, std::move(framed), {});
   return {};
+}
+
+DFLOW_INLINE std::vector<std::uint64_t> Connection::unread_posts() {
+  const std::lock_guard lock(mutex_);
+  return posts_.marks();
 }
 
 DFLOW_INLINE void Connection::give_up(std::uint64_t request, Status status) {

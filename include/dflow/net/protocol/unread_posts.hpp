@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace dflow::net {
+
+/// Which posts of one side the other may not have read yet. It reads all in order, so that its answer to anything shows
+/// that it has read what was sent before.
+///
+/// Thread safety: one thread at a time.
+class UnreadPosts {
+ public:
+  /// A post about `mark`, of a higher number than those before. Consecutive ones about the same count as one.
+  void add(std::uint64_t request, std::uint64_t mark) {
+    if (!posts_.empty() && posts_.back().mark == mark) {
+      posts_.back().request = request;
+    } else {
+      posts_.push_back({request, mark});
+    }
+  }
+  /// The other side has answered that request, or ping.
+  void acknowledge(std::uint64_t request) {
+    while (!posts_.empty() && posts_.front().request < request) posts_.pop_front();
+  }
+  std::size_t size() const noexcept { return posts_.size(); }
+  /// Of all of them, in their order.
+  std::vector<std::uint64_t> marks() const {
+    std::vector<std::uint64_t> marks;
+    marks.reserve(posts_.size());
+    for (const Post& post : posts_) marks.push_back(post.mark);
+    return marks;
+  }
+
+ private:
+  struct Post {
+    std::uint64_t request;  ///< the last one about it
+    std::uint64_t mark;
+  };
+  std::deque<Post> posts_;
+};
+
+}  // namespace dflow::net
