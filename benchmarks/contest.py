@@ -81,6 +81,8 @@ SUITES = {
         ("round trip 4 B", 1e3, "us", 1 / 1.2, 1),
         ("1 MB", 1e6, "ms", 0.85, 0.95),
         ("100 MB", 1e6, "ms", 0.85, 0.95),
+        *((f"{row}, Unix socket", divisor, unit, None, None)
+          for row, divisor, unit in (("round trip 4 B", 1e3, "us"), ("1 MB", 1e6, "ms"), ("100 MB", 1e6, "ms"))),
         ("null step, scalar, 1 x 1", 1e6, "ms", 3, 6),
         ("null step, scalar, 4 x 4", 1e6, "ms", 3, 8),
         ("null step, scalar, 8 x 8", 1e6, "ms", 3, 8),
@@ -110,7 +112,8 @@ PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla"
          "cluster": ["tensorflow"]}
 
 
-ONE_THREAD = "one thread"
+# Sides that are dflow too, and no peers.
+ONE_THREAD, OVER_TCP = "one thread", "dflow over TCP"
 
 
 class Side:
@@ -151,6 +154,8 @@ def sides_of(arguments):
     sides = [Side("dflow", [str(build / f"bench_contest_{arguments.suite}"), threads], cores)]
     if arguments.threads > 1 and arguments.suite != "cluster":
         sides.append(Side(ONE_THREAD, [str(build / f"bench_contest_{arguments.suite}"), "1"], {all_cores[0]}))
+    if arguments.suite == "cluster":
+        sides.append(Side(OVER_TCP, [str(build / "bench_contest_cluster"), threads, "tcp"], cores))
     for peer in PEERS[arguments.suite]:
         library, *options = peer.split()
         interpreter = getattr(arguments, library)
@@ -210,7 +215,7 @@ def main():
         ratios = {name: statistics.median(r[name] / r["dflow"] for r in rounds) for name in rounds[0] if name != "dflow"}
         for name in ratios:
             line += f" {name} {median[name] / divisor:.3f} ({ratios[name]:.2f})"
-        against = [ratio for name, ratio in ratios.items() if name != ONE_THREAD]
+        against = [ratio for name, ratio in ratios.items() if name not in (ONE_THREAD, OVER_TCP)]
         if against:
             best = min(against)
             line += f"  best {best:.2f}"

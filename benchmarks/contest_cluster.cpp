@@ -1,5 +1,8 @@
 // Tasks in processes of their own, over TCP on loopback; a side of `benchmarks/contest.py cluster`.
-// usage: bench_contest_cluster THREADS      threads of each task's pool
+// usage: bench_contest_cluster THREADS [tcp]    threads of each task's pool
+//
+// Null steps go by the Unix sockets that tasks of one machine take, or by TCP if told to. Bytes go by TCP, in rows that
+// do not say otherwise.
 //
 // A null step is what Abadi et al. 2016 (arXiv:1605.08695, section 6.2) measure: each worker fetches a scalar, its part
 // of 100 MB, or 32 rows of a table from each parameter server, and does nothing with it. All workers run at once, as
@@ -30,13 +33,18 @@ namespace {
 constexpr std::int64_t all_dense = 25'000'000;  // floats
 constexpr std::int64_t all_rows = 1'000'000;    // of 64 floats
 
+std::shared_ptr<net::Transport> transport_of(bool uses_local_sockets) {
+  return std::make_shared<net::AsioTransport>(net::AsioTransportOptions{.uses_local_sockets = uses_local_sockets});
+}
+
 // ---- null steps ----
 
 int run_task(const std::vector<std::string>& arguments) {
   const net::ClusterSpec spec = df::bench::spec_of(arguments);
   const std::string& kind = arguments.at(4);
   const int threads = std::stoi(arguments.at(5));
-  net::Server server(spec, {.num_threads = threads});
+  const bool is_tcp = arguments.at(6) == "tcp";
+  net::Server server(spec, {.num_threads = threads, .transport = transport_of(!is_tcp)});
   if (spec.job() == "ps") {
     df::bench::serve_commands([](const std::string&) { return "done"; });
     return 0;
@@ -93,10 +101,11 @@ int run_task(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-void add_null_step(Contestant& rows, const std::string& kind, int ps, int workers, int threads) {
+void add_null_step(Contestant& rows, const std::string& kind, int ps, int workers, int threads, bool is_tcp) {
   const std::string name = "null step, " + kind + ", " + std::to_string(ps) + " x " + std::to_string(workers);
   rows.measured(name, [=] {
-    auto tasks = std::make_shared<df::bench::Tasks>(ps, workers, std::vector{kind, std::to_string(threads)});
+    auto tasks = std::make_shared<df::bench::Tasks>(
+        ps, workers, std::vector<std::string>{kind, std::to_string(threads), is_tcp ? "tcp" : "local"});
     tasks->workers.front().tell("initialize");
     tasks->workers.front().hear();
     tasks->ask_workers("0");  // all have their session then
@@ -163,8 +172,8 @@ class Bytes final : public net::Connection::Handler {
 
 /// The other side: `bytes` answers requests of a Connection, `echo` sends back what comes over the bare stream.
 int run_answerer(const std::vector<std::string>& arguments) {
-  net::AsioTransport transport;
-  const auto listener = transport.listen("127.0.0.1:0");
+  const std::shared_ptr<net::Transport> transport = transport_of(arguments.at(2) == "local");
+  const auto listener = transport->listen("127.0.0.1:0");
   std::unique_ptr<net::Stream> stream;
   Event accepted, opened;
   listener->accept(stream, [&](const df::Status&) { accepted.set(); });
@@ -198,7 +207,7 @@ int run_answerer(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-std::unique_ptr<net::Stream> connect(net::AsioTransport& transport, Child& answerer) {
+std::unique_ptr<net::Stream> connect(net::Transport& transport, Child& answerer) {
   std::string address = answerer.hear();
   address.pop_back();
   std::unique_ptr<net::Stream> stream;
@@ -210,14 +219,17 @@ std::unique_ptr<net::Stream> connect(net::AsioTransport& transport, Child& answe
 
 /// Requests one after the other, each made by the completion of the one before, as those of a step are.
 struct Asking {
-  Child answerer{{"answer", "bytes"}};
-  net::AsioTransport transport;
+  Child answerer;
+  std::shared_ptr<net::Transport> transport;
   std::shared_ptr<net::Connection> connection;
-  std::shared_ptr<std::vector<std::byte>> memory = std::make_shared<std::vector<std::byte>>();
+  std::shared_ptr<std::vector<std::byte>> memory;
 
-  explicit Asking(std::size_t bytes) : memory(std::make_shared<std::vector<std::byte>>(bytes)) {
+  Asking(std::size_t bytes, bool is_local)
+      : answerer({"answer", "bytes", is_local ? "local" : "tcp"}),
+        transport(transport_of(is_local)),
+        memory(std::make_shared<std::vector<std::byte>>(bytes)) {
     Event opened;
-    net::Connection::open(connect(transport, answerer), net::Role::connector,
+    net::Connection::open(connect(*transport, answerer), net::Role::connector,
                           options_of("/job:worker/replica:0/task:0"), nullptr,
                           [&](const df::Status&, const std::shared_ptr<net::Connection>& open) {
                             connection = open;
@@ -240,9 +252,9 @@ struct Asking {
 };
 
 struct Echoing {
-  Child answerer{{"answer", "echo"}};
-  net::AsioTransport transport;
-  std::unique_ptr<net::Stream> stream = connect(transport, answerer);
+  Child answerer{{"answer", "echo", "tcp"}};
+  std::shared_ptr<net::Transport> transport = transport_of(false);
+  std::unique_ptr<net::Stream> stream = connect(*transport, answerer);
   std::byte buffer[4] = {};
   std::size_t count = 0;
 
@@ -282,14 +294,22 @@ int main(int argc, char** argv) {
     if (!arguments.empty() && arguments[0] == "task") return run_task(arguments);
     if (!arguments.empty() && arguments[0] == "answer") return run_answerer(arguments);
     const int threads = arguments.empty() ? 1 : std::stoi(arguments[0]);
+    const bool is_tcp = arguments.size() > 1 && arguments[1] == "tcp";
     Contestant rows;
-    rows.measured("round trip 4 B, stream alone", [] { return by_turns<Echoing>(); });
-    rows.measured("round trip 4 B", [] { return by_turns<Asking>(std::size_t{4}); });
-    rows.measured("1 MB", [] { return by_turns<Asking>(std::size_t{1} << 20); });
-    rows.measured("100 MB", [] { return by_turns<Asking>(std::size_t{100} << 20); });
+    if (!is_tcp) {
+      rows.measured("round trip 4 B, stream alone", [] { return by_turns<Echoing>(); });
+      for (const bool is_local : {false, true}) {
+        const auto add = [&](const std::string& name, std::size_t bytes) {
+          rows.measured(is_local ? name + ", Unix socket" : name, [=] { return by_turns<Asking>(bytes, is_local); });
+        };
+        add("round trip 4 B", 4);
+        add("1 MB", std::size_t{1} << 20);
+        add("100 MB", std::size_t{100} << 20);
+      }
+    }
     for (const std::string kind : {"scalar", "dense", "sparse"}) {
-      for (const int n : {1, 4, 8}) add_null_step(rows, kind, n, n, threads);
-      for (const int workers : {1, 10, 25, 50, 100}) add_null_step(rows, kind, 16, workers, threads);
+      for (const int n : {1, 4, 8}) add_null_step(rows, kind, n, n, threads, is_tcp);
+      for (const int workers : {1, 10, 25, 50, 100}) add_null_step(rows, kind, 16, workers, threads, is_tcp);
     }
     return rows.serve();
   } catch (const std::exception& error) {
