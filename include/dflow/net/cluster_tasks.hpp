@@ -22,6 +22,8 @@ namespace detail {
 /// One of the filters matches the task ("/job:ps", "/job:worker/task:0"), or there is none. Errors: InvalidArgument for
 /// a filter that is no device's name.
 bool is_wanted(const std::string& task, const std::vector<std::string>& filters);
+/// Errors: InvalidArgument for a filter that matches none of the tasks, and for one that is no device's name.
+void check_filters(const std::vector<std::string>& tasks, const std::vector<std::string>& filters);
 /// Adds what another task says of its part of a step, if it was traced, with its times moved to the own clock, which
 /// showed `asked` and `returned` around the exchange and shows `now`.
 void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock, std::int64_t asked,

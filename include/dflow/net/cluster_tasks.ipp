@@ -20,6 +20,15 @@ DFLOW_INLINE bool is_wanted(const std::string& task, const std::vector<std::stri
   return is_one;
 }
 
+DFLOW_INLINE void check_filters(const std::vector<std::string>& tasks, const std::vector<std::string>& filters) {
+  for (const std::string& filter : filters) {
+    const auto matches = [&](const std::string& task) { return is_wanted(task, {filter}); };
+    if (std::any_of(tasks.begin(), tasks.end(), matches)) continue;
+    DeviceName::parse(filter);
+    throw_error(invalid_argument(str_cat("the filter '", filter, "' matches no task of the cluster")));
+  }
+}
+
 DFLOW_INLINE void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock,
                             std::int64_t asked, std::int64_t returned, std::int64_t now) {
   if (!reply.is_traced) return;

@@ -171,6 +171,9 @@ std::span<const std::byte> as_byte_span(std::string_view text) noexcept;
 void check_travels(const AnyTensor& tensor);
 }  // namespace detail
 
+/// The body of a request that says nothing. Errors: DataLoss for any other.
+inline void expect_no_body(std::string_view body) { ByteReader(body).expect_end(); }
+
 template <class Message>
 std::string to_body(const Message& message) {
   std::string body;

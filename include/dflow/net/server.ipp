@@ -294,7 +294,9 @@ class ClusterTarget final : public SessionTarget {
  public:
   ClusterTarget(std::shared_ptr<Server::State> state, std::vector<std::string> filters, bool owns)
       : state_(std::move(state)), filters_(std::move(filters)), owns_(owns) {
-    for (const std::string& filter : filters_) DeviceName::parse(filter);
+    std::vector<std::string> tasks = state_->other_tasks();
+    tasks.push_back(state_->task);
+    check_filters(tasks, filters_);
   }
   ~ClusterTarget() override {
     if (owns_) state_->stop();

@@ -47,6 +47,7 @@ DFLOW_INLINE Worker::~Worker() = default;
 DFLOW_INLINE bool Worker::handle(const Visit& visit, Incoming& request, Responder& respond) {
   switch (static_cast<Method>(request.method)) {
     case Method::list_devices:
+      expect_no_body(request.body);
       list_devices(respond);
       return true;
     case Method::register_share:
@@ -71,6 +72,7 @@ DFLOW_INLINE bool Worker::handle(const Visit& visit, Incoming& request, Responde
       receive_tensor(request, respond);
       return true;
     case Method::task_status:
+      expect_no_body(request.body);
       respond(Outgoing{to_body(status()), {}});
       return true;
     case Method::task_log:

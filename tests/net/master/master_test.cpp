@@ -315,6 +315,35 @@ TEST_CASE("what is wrong with a graph, a name or a feed is said, and the session
   CHECK(client.run(session, {{"x", two}}, {"y"}).at(0).as<float>()(0) == -1);
 }
 
+TEST_CASE("a graph that sends or receives by itself is refused, and its node named") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  ThinClient client(cluster, 1, worker_0);
+  const df::NodeDef a = constant_def("a", df::Tensor<float>(1.0f));
+  const std::uint64_t session = client.create(graph_def({a}));
+  for (const std::string op : {"_Send", "_Recv"}) {
+    std::vector<std::string> inputs;
+    if (op == "_Send") inputs.push_back("a");
+    const df::NodeDef node = node_def("secret passage", op, inputs);
+    for (const df::Status& status : {client.try_create(graph_def({a, node})).status,
+                                     client.begin_extend(session, 0, graph_def({node})).get().status}) {
+      CHECK(status.code() == df::Code::invalid_argument);
+      CHECK(mentions(status, "'secret passage' is a " + op));
+      CHECK(status.node() == "secret passage");
+      CHECK(status.op() == op);
+    }
+  }
+  CHECK(client.run(session, {}, {"a"}).at(0).as<float>().scalar() == 1);
+}
+
+TEST_CASE("a request that has nothing to say is refused if it says something") {
+  MemoryCluster cluster({{"worker", 1}});
+  ThinClient client(cluster, 1, worker_0);
+  CHECK(client.call(net::Method::task_status, "").status.ok());
+  const df::Status status = client.call(net::Method::task_status, "how do you do").status;
+  CHECK(status.code() == df::Code::data_loss);
+  CHECK(client.call(net::Method::task_status, "").status.ok());
+}
+
 TEST_CASE("three clients have a session each, of the same numbers of nodes, and share variables by name") {
   MemoryCluster cluster({{"ps", 1}, {"worker", 2}});
   df::Graph graph;
@@ -510,6 +539,12 @@ TEST_CASE("a session waits for tasks until its deadline, and then names those th
   CHECK(client.try_create(graph, create).status.ok());
   create.filters = {"no filter"};
   CHECK(client.try_create(graph, create).status.code() == df::Code::invalid_argument);
+  create.filters = {"/job:ps/task:0", "/job:sp"};
+  const df::Status unmatched = client.try_create(graph, create).status;
+  CHECK(unmatched.code() == df::Code::invalid_argument);
+  CHECK(mentions(unmatched, "the filter '/job:sp' matches no task of the cluster"));
+  create.filters = {"/job:worker/task:0"};  // its own
+  CHECK(client.try_create(graph, create).status.ok());
   create.filters = {};
   create.time_left_ns = 0;
   auto waits = client.begin(net::Method::create_session, net::to_body(create), ThinClient::payload_of(graph));
@@ -533,6 +568,10 @@ TEST_CASE("the devices of a cluster are listed by any task, those of its own fir
   CHECK(list({"/job:ps/task:1"}).size() == 2);
   const std::string no_filter = net::to_body(net::NameList{{"no filter"}});
   CHECK(client.call(net::Method::list_cluster_devices, no_filter).status.code() == df::Code::invalid_argument);
+  const std::string unmatched = net::to_body(net::NameList{{"/job:ps/task:2"}});
+  CHECK(mentions(client.call(net::Method::list_cluster_devices, unmatched).status, "'/job:ps/task:2' matches no task"));
+  const std::string reset = net::to_body(net::ResetCluster{{}, {{"/job:sp"}}});
+  CHECK(mentions(client.call(net::Method::reset_cluster, reset).status, "'/job:sp' matches no task"));
 }
 
 TEST_CASE("a reset drops the resources in the containers that are named, on the tasks that match") {

@@ -167,7 +167,18 @@ TEST_CASE("tasks that are missing, the master too, are the error of making a ses
   CHECK(code_of([&] { master_of(cluster, "/job:ps"); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { master_of(cluster, "/job:chief/task:0"); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { master_of(cluster, "/job:worker/task:0", {"no filter"}); }) == df::Code::invalid_argument);
-  CHECK(code_of([&] { df::Session(graph, {.num_cpu_devices = 2, .target = master_of(cluster)}); }) != df::Code::ok);
+  for (const df::Status& unmatched :
+       {status_of([&] { master_of(cluster, "/job:worker/task:0", {"/job:sp"}); }), status_of([&] {
+          cluster.server("worker", 0).target({"/job:ps", "/job:sp"});
+        }),
+        status_of([&] { df::net::reset(cluster.spec(), {}, {"/job:sp"}, cluster.options()); })}) {
+    CHECK(unmatched.code() == df::Code::invalid_argument);
+    CHECK(mentions(unmatched, "the filter '/job:sp' matches no task of the cluster"));
+  }
+  cluster.start("ps", 1);
+  const df::Status both = status_of([&] { df::Session(graph, {.num_cpu_devices = 2, .target = master_of(cluster)}); });
+  CHECK(both.code() == df::Code::invalid_argument);
+  CHECK(mentions(both, "a session with a target cannot set the number of devices"));
 }
 
 TEST_CASE("a step at a remote master ends at its deadline and when it is stopped, everywhere") {

@@ -122,6 +122,14 @@ TEST_CASE("a handshake says why a peer is turned away", "[net]") {
   };
   refused(Code::unauthenticated, "'far' does not know the cluster's secret", [](auto& o) { o.secret = "another"; });
   refused(Code::unauthenticated, "'far' does not know the cluster's secret", [](auto& o) { o.secret = ""; });
+  for (const bool turned : {false, true}) {
+    auto without = near, with = far;
+    without.secret = "";
+    if (turned) std::swap(without.role, with.role);
+    const Status status = outcome(without, with);
+    CHECK(status.code() == Code::unauthenticated);
+    CHECK(mentions(status, "'near' was given no secret of the cluster, and 'far' has one"));
+  }
   refused(Code::failed_precondition, "'far' belongs to cluster 'other', and this is 'cluster'",
           [](auto& o) { o.self.cluster = "other"; });
   refused(Code::failed_precondition, "'far' has other ops than 'near'", [](auto& o) { o.self.op_fingerprint = 23; });
@@ -188,7 +196,7 @@ TEST_CASE("connections tell both sides why there is none, and log it", "[net]") 
   auto near = test::options_of("near"), far = test::options_of("far");
   far.log = lines.log();
   Code code = Code::failed_precondition;
-  std::string text;
+  std::string text, near_text;
   SECTION("another secret") {
     near.secret = "another";
     code = Code::unauthenticated;
@@ -197,7 +205,8 @@ TEST_CASE("connections tell both sides why there is none, and log it", "[net]") 
   SECTION("no secret on one side") {
     near.secret = "";
     code = Code::unauthenticated;
-    text = "does not know the cluster's secret";
+    text = "secret";
+    near_text = "'near' was given no secret of the cluster, and 'far' has one";
   }
   SECTION("other ops") {
     near.self.op_fingerprint = 23;
@@ -215,7 +224,7 @@ TEST_CASE("connections tell both sides why there is none, and log it", "[net]") 
   INFO(near_told.to_string() << "\n" << far_told.to_string());
   // One of them finds it first, and tells the other, unless that one has found it too.
   CHECK(near_told.code() == code);
-  CHECK(mentions(near_told, text));
+  CHECK(mentions(near_told, near_text.empty() ? text : near_text));
   CHECK(far_told.code() == code);
   CHECK(mentions(far_told, text));
   CHECK(lines.count("no connection with") == 1);

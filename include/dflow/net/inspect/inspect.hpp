@@ -39,8 +39,8 @@ struct TaskReport {
 /// for. The cluster's secret lets it in; the tasks' ops need not be known. Blocks until all have answered or the
 /// time is over.
 ///
-/// Thread safety: may be called from several threads at once. Errors of a task stand in its report: Unavailable,
-/// DeadlineExceeded, Unauthenticated.
+/// Thread safety: may be called from several threads at once. Errors of a task stand in its report: Unavailable, also
+/// where it has another secret, or one and the cluster's spec has none, which the message says; DeadlineExceeded.
 std::vector<TaskReport> inspect(const ClusterSpec& cluster, InspectOptions options = {});
 
 /// What one task of a cluster says of its log, or why it says nothing. Times are of the clock of whoever asks, as far

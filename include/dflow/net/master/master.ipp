@@ -6,6 +6,7 @@
 #include <dflow/net/master/reset.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
 #include <dflow/op/import.hpp>
+#include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/runtime/device.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/session/target.hpp>
@@ -38,6 +39,16 @@ class FoundTarget final : public SessionTarget {
   const std::uint64_t incarnation_;
   std::unique_ptr<ClusterTasks> found_;
 };
+
+/// Errors: InvalidArgument for a node that only partitioning puts into a graph.
+DFLOW_INLINE void check_is_program(const GraphDef& def) {
+  for (const NodeDef& node : def.nodes) {
+    if (node.op != Send::name && node.op != Recv::name) continue;
+    throw_error(invalid_argument(str_cat("'", node.name, "' is a ", node.op,
+                                         ": what is sent between devices is the master's to say, not the client's"))
+                    .with_node(node.op, node.name));
+  }
+}
 
 }  // namespace detail
 
@@ -126,8 +137,10 @@ class Master::Kept {
 
   std::uint64_t number() const noexcept { return number_; }
 
-  /// Once, before anything else. Errors: those of `import_graph` and `Session`; why it was ended.
+  /// Once, before anything else. Errors: InvalidArgument for a graph that sends or receives; those of `import_graph`
+  /// and `Session`; why it was ended.
   void make(const GraphDef& def, SessionOptions options) {
+    detail::check_is_program(def);
     graph_ = import_graph(def, options.ops.ops());
     auto made = std::make_unique<Session>(graph_, std::move(options));
     const std::lock_guard lock(mutex_);
@@ -135,8 +148,10 @@ class Master::Kept {
     session_ = std::move(made);
   }
 
-  /// Errors: Aborted if it has another version, or somebody is extending it; those of `import_graph_into`.
+  /// Errors: Aborted if it has another version, or somebody is extending it; InvalidArgument for a graph that sends or
+  /// receives; those of `import_graph_into`.
   std::uint64_t extend(const GraphDef& def, std::uint64_t expected, const OpTable& ops) {
+    detail::check_is_program(def);
     {
       const std::lock_guard lock(mutex_);
       check_is_made();
@@ -407,10 +422,11 @@ DFLOW_INLINE bool Master::handle(const Visit& visit, Incoming& request, Responde
 // ---- sessions ----
 
 DFLOW_INLINE std::vector<std::string> Master::others_that_match(const std::vector<std::string>& filters) const {
-  std::vector<std::string> tasks;
-  for (const std::string& task : options_.other_tasks) {
-    if (detail::is_wanted(task, filters)) tasks.push_back(task);
-  }
+  std::vector<std::string> tasks = options_.other_tasks;
+  tasks.push_back(options_.task);
+  detail::check_filters(tasks, filters);
+  tasks.pop_back();
+  std::erase_if(tasks, [&](const std::string& task) { return !detail::is_wanted(task, filters); });
   return tasks;
 }
 

@@ -60,14 +60,14 @@ class RemoteMaster final : public SessionTarget {
 /// The master of `task` ("/job:worker/task:0"). With `filters` its sessions know those other tasks alone that one of
 /// these matches, as with `Server::target`. Connects when it is first needed. Of `options` the transport, clock,
 /// timeouts, log, random numbers and incarnation count. Errors: InvalidArgument if the cluster has no such task, and
-/// for a filter that is no device's name.
+/// for a filter that is no device's name or matches none of its tasks.
 std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const std::string& task,
                                             std::vector<std::string> filters = {}, ServerOptions options = {});
 
 /// Drops the resources (variables, queues) in these containers, "" for the one of those that name none, or, of no name,
 /// in all, on all tasks of the cluster that match a filter, each asked from here; and waits. What `RemoteMaster::reset`
 /// says holds. Errors: Unavailable, after `ServerOptions::startup_timeout`, with the list of tasks that were not
-/// reached.
+/// reached; InvalidArgument for a filter that is no device's name or matches none of the tasks.
 void reset(const ClusterSpec& cluster, std::vector<std::string> containers = {}, std::vector<std::string> filters = {},
            ServerOptions options = {});
 

@@ -158,6 +158,12 @@ class SessionOfMaster final : public RemoteSession {
   const std::shared_ptr<SessionAtMaster> session_;
 };
 
+DFLOW_INLINE std::vector<std::string> names_of(const ClusterSpec& cluster) {
+  std::vector<std::string> names;
+  for (const ClusterSpec::Task& task : cluster.tasks()) names.push_back(task.name);
+  return names;
+}
+
 }  // namespace detail
 
 DFLOW_INLINE RemoteMaster::RemoteMaster(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -206,17 +212,16 @@ DFLOW_INLINE std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& clus
   if (found.size() != 1) {
     throw_error(invalid_argument(str_cat("the cluster has ", found.size(), " tasks that are '", task, "', not one")));
   }
-  for (const std::string& filter : filters) DeviceName::parse(filter);
+  detail::check_filters(detail::names_of(cluster), filters);
   return std::shared_ptr<RemoteMaster>(new RemoteMaster(std::make_shared<RemoteMaster::State>(
       RemoteMaster::State{detail::ThinClient(cluster, std::move(options)), found.front(), std::move(filters)})));
 }
 
 DFLOW_INLINE void reset(const ClusterSpec& cluster, std::vector<std::string> containers,
                         std::vector<std::string> filters, ServerOptions options) {
-  std::vector<std::string> tasks;
-  for (const ClusterSpec::Task& task : cluster.tasks()) {
-    if (detail::is_wanted(task.name, filters)) tasks.push_back(task.name);
-  }
+  std::vector<std::string> tasks = detail::names_of(cluster);
+  detail::check_filters(tasks, filters);
+  std::erase_if(tasks, [&](const std::string& task) { return !detail::is_wanted(task, filters); });
   const detail::ThinClient client(cluster, std::move(options));
   const auto close = [&] { client.peers->close(cancelled("all tasks have been asked")); };
   try {

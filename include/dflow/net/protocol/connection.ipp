@@ -187,7 +187,7 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
       const Status why = read_status(in);
       in.expect_end();
       is_farewell_ = true;
-      throw_error(why.ok() ? unavailable(str_cat(peer_name(), " has closed the connection")) : why);
+      throw_error(why.ok() ? unavailable(str_cat(peer_name(), " has closed the connection")) : handshake_.explain(why));
     }
     default:
       throw_error(invalid_argument("a frame of the handshake after it"));

@@ -62,6 +62,8 @@ class Handshake {
   Sha256Digest take_hello(std::string_view bytes);
   /// Errors: Unauthenticated unless it is the peer's proof. Precondition: its hello was taken.
   void take_proof(std::string_view bytes) const;
+  /// Why the peer says goodbye, in words of this side where it has been given no secret and the peer has one.
+  Status explain(const Status& refused) const;
   /// Precondition: the peer's hello was taken.
   const Hello& peer() const noexcept { return peer_; }
 

@@ -5,8 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <string_view>
 
 namespace dflow::net {
+
+namespace detail {
+/// What is said of a peer whose proof is wrong.
+inline constexpr std::string_view is_stranger = " does not know the cluster's secret";
+}  // namespace detail
 
 DFLOW_INLINE std::string Hello::to_bytes() const {
   std::string bytes;
@@ -83,7 +89,14 @@ DFLOW_INLINE void Handshake::take_proof(std::string_view bytes) const {
     std::memcpy(got.data(), bytes.data(), got.size());
     if (constant_time_equal(got, expected)) return;
   }
-  throw_error(unauthenticated(str_cat("'", peer_.self.task, "' does not know the cluster's secret")));
+  throw_error(explain(unauthenticated(str_cat("'", peer_.self.task, "'", detail::is_stranger))));
+}
+
+DFLOW_INLINE Status Handshake::explain(const Status& refused) const {
+  const bool knows_no_secret = secret_.empty() && refused.message().ends_with(detail::is_stranger);
+  if (refused.code() != Code::unauthenticated || !knows_no_secret) return refused;
+  return unauthenticated(
+      str_cat("'", self_.self.task, "' was given no secret of the cluster, and '", peer_.self.task, "' has one"));
 }
 
 DFLOW_INLINE Sha256Digest Handshake::proof_of(Role role) const {
