@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -164,6 +165,55 @@ TEST_CASE("SIGTERM ends a beginning that waits") {
     CHECK_THROWS_WITH(supervisor.session(), Catch::Contains("SIGTERM"));
     CHECK(code_of([&] { supervisor.session(); }) == df::Code::cancelled);
   }
+}
+
+TEST_CASE("a stop and SIGTERM end a supervisor that waits for the model, however seldom it looks") {
+  for (const bool by_signal : {false, true}) {
+    SupervisedModel model;
+    struct sigaction before {};
+    REQUIRE(::sigaction(SIGTERM, nullptr, &before) == 0);
+    const auto clock = std::make_shared<df::VirtualClock>();
+    std::stop_source stop;
+    df::train::SupervisorOptions options = model.options();
+    options.is_chief = false;  // nobody initialises
+    options.save_on_sigterm = by_signal;
+    options.stop = stop.get_token();
+    options.poll_interval = std::chrono::hours(1);
+    options.ready_timeout = std::chrono::hours(3);
+    options.clock = clock;
+    df::train::Supervisor supervisor(model.graph, options);
+    auto ended = std::async(std::launch::async, [&] { return status_of([&] { supervisor.session(); }); });
+    while (clock->next_deadline() == df::Clock::never) std::this_thread::yield();
+    if (by_signal) {
+      ::raise(SIGTERM);
+    } else {
+      stop.request_stop();
+    }
+    while (ended.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      if (by_signal) clock->advance_to_next();
+      std::this_thread::yield();
+    }
+    const df::Status status = ended.get();
+    CHECK(status.code() == df::Code::cancelled);
+    CHECK(mentions(status, by_signal ? "SIGTERM has come" : "stop was requested"));
+    CHECK(clock->now() < df::Clock::time_point(std::chrono::hours(1)));
+    CHECK(supervisor.should_stop());
+  }
+}
+
+TEST_CASE("a stop ends a beginning that waits, and the loop") {
+  SupervisedModel model;
+  std::stop_source stop;
+  df::train::SupervisorOptions options = model.options();
+  options.stop = stop.get_token();
+  options.begin = [&](df::Session&, const std::stop_token& ends) {
+    stop.request_stop();
+    Gate().pass(ends);
+  };
+  df::train::Supervisor supervisor(model.graph, options);
+  CHECK_FALSE(supervisor.should_stop());
+  CHECK(code_of([&] { supervisor.session(); }) == df::Code::cancelled);
+  CHECK(supervisor.should_stop());
 }
 
 TEST_CASE("waiting for the lead calls its body with each session, and elsewhere once") {

@@ -43,20 +43,22 @@ struct SupervisorOptions {
   std::int64_t save_every_steps = 0;
   /// Notes SIGTERM instead of ending the process: the body that runs is the last, and what it has trained is saved.
   bool save_on_sigterm = false;
+  /// Ends it as SIGTERM would, and at once where it waits for the model to be ready.
+  std::stop_token stop = {};
   /// Told why a save did not succeed, after which training goes on; null: a line on standard error.
   std::function<void(const Status&)> on_save_error = nullptr;
   /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
   /// Called in each replica with every session that has become ready, before it is used; null: nothing. It may block
-  /// until stop is requested: `lead` has failed, or SIGTERM has come.
+  /// until stop is requested: `lead` has failed, SIGTERM has come, or `stop` says so.
   std::function<void(Session&, const std::stop_token&)> begin = nullptr;
   /// What the chief does beside training, in a thread of its own, with every session that has become ready, until stop
   /// is requested or it has no more to do; null: nothing. What it throws ends the next `run` too.
   std::function<void(Session&, const std::stop_token&)> lead = nullptr;
   /// How long to wait until the model is ready: for tasks that have not been started, and for the chief.
   Duration ready_timeout = std::chrono::minutes(5);
-  /// Between two looks at whether it is.
+  /// Between two looks at whether it is; SIGTERM is looked for every 100 ms in between.
   Duration poll_interval = std::chrono::milliseconds(100);
   /// Null: the machine's.
   std::shared_ptr<Clock> clock = nullptr;
@@ -83,7 +85,7 @@ struct SupervisorOptions {
 /// Thread safety: one thread at a time. All functions block.
 /// Errors: those of the body but for lost tasks (Unavailable, Aborted); DeadlineExceeded when the model is not ready in
 /// `ready_timeout`, with what was wrong last, and which variables have no value if that is it; those of
-/// `Saver::restore`; Cancelled when SIGTERM comes before it is ready.
+/// `Saver::restore`; Cancelled when SIGTERM or a stop comes before it is ready.
 class Supervisor {
  public:
   /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
@@ -120,7 +122,7 @@ class Supervisor {
   /// Saves now, in the chief, and returns the path. Errors: those of `Saver::save`; FailedPrecondition without a
   /// `checkpoint_dir` and in another replica.
   std::string save();
-  /// SIGTERM has come (`save_on_sigterm`): the loop is to end.
+  /// SIGTERM has come (`save_on_sigterm`), or a stop (`SupervisorOptions::stop`): the loop is to end.
   bool should_stop() const noexcept;
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }

@@ -7,8 +7,11 @@
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/random_streams.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -137,17 +140,43 @@ DFLOW_INLINE void Supervisor::begin() {
       if (should_stop()) ends.request_stop();
     });
   }
+  const std::stop_callback stopped(options_.stop, [ends]() mutable { ends.request_stop(); });
   options_.begin(*session_, ends.get_token());
 }
 
+namespace detail {
+
+/// Blocks until the clock shows `time` or stop is requested.
+DFLOW_INLINE void wait_until(Clock& clock, Clock::time_point time, const std::stop_token& stop) {
+  struct Waiting {
+    std::atomic<bool> is_over{false};
+    PoolEvent over;
+    void end() noexcept {
+      if (!is_over.exchange(true)) over.set();
+    }
+  };
+  const auto waiting = std::make_shared<Waiting>();
+  const TimerId timer = clock.schedule_at(time, [waiting] { waiting->end(); });
+  const std::stop_callback stopped(stop, [waiting] { waiting->end(); });
+  waiting->over.wait_blocking();
+  clock.cancel(timer);
+}
+
+}  // namespace detail
+
+/// A signal's handler can wake nobody, so it is looked for.
 DFLOW_INLINE void Supervisor::pause() const {
-  PoolEvent passed;
-  options_.clock->schedule_after(options_.poll_interval, [&] { passed.set(); });
-  passed.wait_blocking();
+  constexpr Duration signal_interval = std::chrono::milliseconds(100);
+  Clock& clock = *options_.clock;
+  const Clock::time_point end = clock.after(options_.poll_interval);
+  while (clock.now() < end && !should_stop()) {
+    const Clock::time_point next = termination_ == nullptr ? end : std::min(end, clock.after(signal_interval));
+    detail::wait_until(clock, next, options_.stop);
+  }
 }
 
 DFLOW_INLINE bool Supervisor::should_stop() const noexcept {
-  return termination_ != nullptr && termination_->has_come();
+  return options_.stop.stop_requested() || (termination_ != nullptr && termination_->has_come());
 }
 
 DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
@@ -191,7 +220,9 @@ DFLOW_INLINE Session& Supervisor::session() {
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
   const auto require_going_on = [this] {
-    if (should_stop()) throw_error(cancelled("SIGTERM has come before the model was ready"));
+    if (!should_stop()) return;
+    throw_error(cancelled(str_cat(options_.stop.stop_requested() ? "stop was requested" : "SIGTERM has come",
+                                  " before the model was ready")));
   };
   Status last = unavailable("the variables have not been initialised");
   for (; options_.clock->now() < deadline; pause()) {
