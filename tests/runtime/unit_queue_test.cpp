@@ -6,12 +6,15 @@
 #include "catch.hpp"
 #include "planned.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -46,6 +49,16 @@ struct Together : Op<"Together", TypeList<float>> {
 };
 Meeting* meeting = nullptr;
 
+/// Notes its number when it begins, and is done at once.
+struct Begins : Op<"Begins", TypeList<float>> {
+  struct Attrs {
+    std::int32_t number = 0;
+  };
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+  static constexpr bool is_stateful = true;
+};
+std::vector<std::int32_t>* begun = nullptr;
+
 }  // namespace
 
 template <>
@@ -55,6 +68,42 @@ struct dflow::Kernel<Together, Cpu, float> {
     context.set_output(0, Tensor<float>(meeting->arrive() ? 1.0f : 0.0f));
   }
 };
+
+template <>
+struct dflow::Kernel<Begins, Cpu, float> {
+  Begins::Attrs attrs;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    begun->push_back(attrs.number);
+    context.set_output(0, context.input(0));
+    done({});
+  }
+};
+
+TEST_CASE("asynchronous units begin in the order in which they became ready", "[runtime][unit_queue]") {
+  const testing::Planned planned(standard_ops + ops<Begins>, std::make_shared<InlinePool>());
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  constexpr int count = 40;
+  std::vector<Output<float>> firsts, seconds;
+  for (int i = 0; i < count; ++i) firsts.push_back(apply<Begins>(x, {.number = i}));
+  for (int i = 0; i < count; ++i) seconds.push_back(apply<Begins>(firsts[i] + x, {.number = count + i}));
+  const auto plan = planned.plan(graph, {x}, {add_n(seconds)}, false, InterOp::automatic);
+  const auto step = std::make_shared<Step>(plan);
+  const auto queue = std::make_shared<UnitQueue>(*planned.pool, plan->units().size());
+  std::vector<std::int32_t> expected(2 * count);
+  std::iota(expected.begin(), expected.end(), 0);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::int32_t> order;
+    begun = &order;
+    step->feed(0, Tensor<float>(1.0f));
+    Status ended = internal("it has not ended");
+    step->start(round == 1 ? planned.queue : queue, [&](const Status& status) { ended = status; });
+    CHECK(ended.ok());
+    CHECK(std::vector(order.begin(), order.begin() + count) == std::vector(expected.begin(), expected.begin() + count));
+    std::sort(order.begin(), order.end());
+    CHECK(order == expected);
+  }
+}
 
 TEST_CASE("expensive units that are ready run at once, as many as the pool has threads", "[runtime][unit_queue]") {
   for (const int width : {2, 4}) {

@@ -42,7 +42,8 @@ class MadeUnits {
 /// The ready units of all parts of a step that run in this process, and the threads that run them: the one that waits
 /// for the step, and as many helpers from the pool as there are expensive units, up to the pool's number of threads.
 ///
-/// - Asynchronous units come first, always: what can wait is started before what computes.
+/// - Asynchronous units come first, always: what can wait is started before what computes; in the order in which they
+///   became ready, so that what a step needs first is received first.
 /// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs
 ///   everything in place, there is no memory for a task that would run it elsewhere, or the queue is told to run there
 ///   what is brief: a step over many tasks is mostly such units, and to wake a thread for each costs more than they do.
@@ -73,18 +74,22 @@ class UnitQueue : public std::enable_shared_from_this<UnitQueue> {
  private:
   void drain(bool is_helper);
   void drain_brief(std::unique_lock<std::mutex>& lock);
-  bool is_all_brief() const noexcept { return async_.empty() && lengthy_ == 0 && !work_.empty(); }
+  bool is_all_brief() const noexcept { return !any_async() && lengthy_ == 0 && !work_.empty(); }
   /// With the mutex held. How many helpers to schedule for what is ready.
   int helpers_wanted(bool pusher_goes_on) noexcept;
   void append(std::span<const ReadyUnit> units);
+  void append_async(const ReadyUnit& unit);
   ReadyUnit pop() noexcept;
-  bool is_empty() const noexcept { return async_.empty() && work_.empty(); }
+  ReadyUnit pop_async() noexcept;
+  bool any_async() const noexcept { return async_begun_ < async_.size(); }
+  bool is_empty() const noexcept { return !any_async() && work_.empty(); }
   void schedule_helpers(int count);
 
   ThreadPool& pool_;
   const bool runs_brief_in_place_;
   std::mutex mutex_;
-  std::vector<ReadyUnit> async_;
+  std::vector<ReadyUnit> async_;  ///< in their order; the first `async_begun_` of them have begun
+  std::size_t async_begun_ = 0;
   std::vector<ReadyUnit> work_;
   std::atomic<bool> async_waits_{false};
   int expensive_ = 0;              ///< of `work_`

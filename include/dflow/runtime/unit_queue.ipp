@@ -20,23 +20,42 @@ DFLOW_INLINE UnitQueue*& current_unit_queue() noexcept {
 
 DFLOW_INLINE void UnitQueue::append(std::span<const ReadyUnit> units) {
   for (const ReadyUnit& unit : units) {
-    (unit.is_async ? async_ : work_).push_back(unit);
+    if (unit.is_async) {
+      append_async(unit);
+    } else {
+      work_.push_back(unit);
+    }
     expensive_ += !unit.is_async && unit.is_expensive ? 1 : 0;
     lengthy_ += !unit.is_async && !unit.is_brief ? 1 : 0;
   }
-  if (!async_.empty()) async_waits_.store(true, std::memory_order_relaxed);
+  if (any_async()) async_waits_.store(true, std::memory_order_relaxed);
+}
+
+/// What has begun makes room before memory is asked for.
+DFLOW_INLINE void UnitQueue::append_async(const ReadyUnit& unit) {
+  if (async_.size() == async_.capacity()) {
+    async_.erase(async_.begin(), async_.begin() + static_cast<std::ptrdiff_t>(async_begun_));
+    async_begun_ = 0;
+  }
+  async_.push_back(unit);
+}
+
+DFLOW_INLINE ReadyUnit UnitQueue::pop_async() noexcept {
+  const ReadyUnit unit = async_[async_begun_++];
+  if (!any_async()) {
+    async_.clear();
+    async_begun_ = 0;
+    async_waits_.store(false, std::memory_order_relaxed);
+  }
+  return unit;
 }
 
 DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
-  std::vector<ReadyUnit>& from = async_.empty() ? work_ : async_;
-  const ReadyUnit unit = from.back();
-  from.pop_back();
-  if (unit.is_async) {
-    if (async_.empty()) async_waits_.store(false, std::memory_order_relaxed);
-  } else {
-    expensive_ -= unit.is_expensive ? 1 : 0;
-    lengthy_ -= unit.is_brief ? 0 : 1;
-  }
+  if (any_async()) return pop_async();
+  const ReadyUnit unit = work_.back();
+  work_.pop_back();
+  expensive_ -= unit.is_expensive ? 1 : 0;
+  lengthy_ -= unit.is_brief ? 0 : 1;
   return unit;
 }
 
@@ -44,7 +63,7 @@ DFLOW_INLINE ReadyUnit UnitQueue::pop() noexcept {
 /// helpers are thought of: those that were scheduled may be behind other work of the pool for long.
 DFLOW_INLINE int UnitQueue::helpers_wanted(bool pusher_goes_on) noexcept {
   if (is_empty()) return 0;
-  const bool any_cheap = !async_.empty() || static_cast<int>(work_.size()) > expensive_;
+  const bool any_cheap = any_async() || static_cast<int>(work_.size()) > expensive_;
   int wanted = expensive_ + (any_cheap && expensive_ == 0 ? 1 : 0) - (pusher_goes_on ? 1 : 0);
   if (wanted <= 0) return 0;
   if (caller_ != nullptr) {
