@@ -8,9 +8,7 @@
 // come first; backups are workers besides. The gain is of steps in a time and per worker, over that without backups:
 // t(0) / t(b) * 50 / (50 + b). All times are simulated: the same for the same seed on every machine.
 
-#include <dflow/dflow.hpp>
-#include <dflow/net/simulation/simulated_network.hpp>
-#include <dflow/net/simulation/simulation.hpp>
+#include "simulated_cluster.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -32,11 +30,11 @@ namespace {
 class SimulatedTraining {
  public:
   SimulatedTraining(std::int64_t aggregate, std::int64_t workers, std::uint64_t seed)
-      : simulation_(seed), network_(simulation_), options_{.aggregate = aggregate, .replicas = workers} {
-    spec_.add_task("ps", 0, "ps0");
-    spec_.add_task("chief", 0, "chief0");
-    for (int w = 0; w < workers; ++w) spec_.add_task("worker", w, "worker" + std::to_string(w));
-    start("ps", 0);
+      : cluster_({.seed = seed}), options_{.aggregate = aggregate, .replicas = workers} {
+    cluster_.add_tasks("ps", 1);
+    cluster_.add_tasks("chief", 1);
+    cluster_.add_tasks("worker", workers);
+    cluster_.start("ps", 0);
     chief_ = replica("chief", 0, 0);
     for (int w = 0; w < workers; ++w) workers_.push_back(replica("worker", w, w));
   }
@@ -47,98 +45,71 @@ class SimulatedTraining {
     std::stop_source stop;
     df::Clock::time_point began;
     std::int64_t first = 0;
-    simulation_.schedule_after(0s, [&] {
+    cluster_.simulation.schedule_after(0s, [&] {
       for (const auto& worker : workers_) {
         worker->sync.begin(*worker->session);
         compute(*worker);
       }
     });
     // The first steps are left out.
-    simulation_.schedule_after(10s, [&] {
+    cluster_.simulation.schedule_after(10s, [&] {
       chief_->session->run_async(chief_->sync.global_step(),
                                  [&](const df::Status&, const df::Tensor<std::int64_t>& step) {
-                                   began = simulation_.now();
+                                   began = cluster_.simulation.now();
                                    first = step.scalar();
                                  });
     });
-    simulation_.schedule_after(10s + time, [&] { stop.request_stop(); });
+    cluster_.simulation.schedule_after(10s + time, [&] { stop.request_stop(); });
     chief_->sync.lead(*chief_->session, stop.get_token());  // lends its stack to all others
-    const double took = std::chrono::duration<double>(simulation_.now() - began).count();
+    const double took = std::chrono::duration<double>(cluster_.simulation.now() - began).count();
     is_over_ = true;
     return took / static_cast<double>(chief_->session->run(chief_->sync.global_step()).scalar() - first);
   }
 
  private:
-  struct Task {
-    std::shared_ptr<df::net::SimulatedProcess> process;
-    std::unique_ptr<df::net::Server> server;
-  };
   struct Replica {
     explicit Replica(const df::train::SyncReplicasOptions& options)
         : sync(df::train::GradientDescent(0.01f), options) {}
 
-    Task task;
+    std::shared_ptr<df::net::SimulatedProcess> process;
     df::Graph graph;
     df::train::SyncReplicas sync;
     df::Operation train;
     std::unique_ptr<df::Session> session;
   };
 
-  Task& start(const std::string& job, int index) {
-    Task task;
-    task.process = simulation_.start(job + std::to_string(index));
-    df::net::ServerOptions options;
-    options.pool = task.process->pool();
-    options.clock = task.process->clock();
-    options.transport = network_.transport(task.process);
-    options.random = options.draw_seed = [this] { return simulation_.random(); };
-    df::net::ClusterSpec own = spec_;
-    own.set_task(job, index);
-    task.server = std::make_unique<df::net::Server>(own, options);
-    tasks_.push_back(std::move(task));
-    return tasks_.back();
-  }
-
   std::unique_ptr<Replica> replica(const std::string& job, int index, std::int64_t rank) {
     df::train::SyncReplicasOptions options = options_;
     options.rank = rank;
     auto made = std::make_unique<Replica>(options);
-    Task& task = start(job, index);
+    const df::bench::SimulatedTask& task = cluster_.start(job, index);
     {
       const auto on = made->graph.device("/job:ps");
       const df::Variable<float> w(made->graph, df::Tensor<float>::full({1000}, 1.0f), {.name = "w"});
       made->train = made->sync.minimize(df::reduce_sum(w * w));
     }
-    df::SessionOptions session;
-    session.target = task.server->target({"/job:ps"});
-    session.clock = task.process->clock();
-    session.callbacks = task.process->pool();
-    session.incarnation = tasks_.size();
-    made->task.process = task.process;
-    made->session = std::make_unique<df::Session>(made->graph, session);
+    made->process = task.process;
+    made->session = cluster_.session(made->graph, task);
     return made;
   }
 
   /// The time of a gradient: about a second, in one case of fifty a straggler's.
   df::Duration computation() {
-    const df::Duration usual = simulation_.random_between(950ms, 1100ms);
-    return simulation_.chance(0.02) ? usual + simulation_.random_between(0s, 3s) : usual;
+    const df::Duration usual = cluster_.simulation.random_between(950ms, 1100ms);
+    return cluster_.simulation.chance(0.02) ? usual + cluster_.simulation.random_between(0s, 3s) : usual;
   }
 
   void compute(Replica& worker) {
     if (is_over_) return;
-    worker.task.process->schedule_after(computation(), [this, &worker] {
+    worker.process->schedule_after(computation(), [this, &worker] {
       worker.session->run_async(worker.train, [this, &worker](const df::Status& status) {
         if (status.ok()) compute(worker);
       });
     });
   }
 
-  df::net::Simulation simulation_;
-  df::net::SimulatedNetwork network_;
+  df::bench::SimulatedCluster cluster_;
   const df::train::SyncReplicasOptions options_;
-  df::net::ClusterSpec spec_;
-  std::vector<Task> tasks_;
   std::unique_ptr<Replica> chief_;
   std::vector<std::unique_ptr<Replica>> workers_;
   bool is_over_ = false;
