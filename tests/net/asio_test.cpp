@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
+#include "end_when_cancelled.hpp"
 
 #if defined(ASIO_HAS_CO_AWAIT)  // not where Asio does not know the compiler's coroutines
 #include <asio/awaitable.hpp>
@@ -93,25 +94,7 @@ struct Steps {
 template <>
 struct dflow::Kernel<AsioWaits, df::Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
-    struct Pending {
-      std::mutex mutex;  ///< guards the registration: another thread may cancel before it is stored
-      CancellationRegistration registration;
-      AsyncKernel::Done done;
-    };
-    auto pending = std::make_shared<Pending>();
-    pending->done = std::move(done);
-    auto registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
-      const std::shared_ptr<Pending> mine = std::move(pending);
-      {
-        const std::lock_guard lock(mine->mutex);
-        static_cast<void>(mine->registration.try_deregister());
-      }
-      std::exchange(mine->done, nullptr)(status);
-    });
-    {
-      const std::lock_guard lock(pending->mutex);
-      pending->registration = std::move(registration);
-    }
+    end_when_cancelled(context, std::move(done));
     ++num_waiting;
     num_waiting.notify_all();
   }

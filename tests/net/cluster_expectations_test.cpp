@@ -7,13 +7,13 @@
 
 #include "catch.hpp"
 #include "cluster_harness.hpp"
+#include "end_when_cancelled.hpp"
 #include "errors.hpp"
 
 #include <atomic>
 #include <cmath>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -55,25 +55,12 @@ struct dflow::Kernel<NotTaken, dflow::Cpu, float> {
 
 template <>
 struct dflow::Kernel<UntilTheEnd, dflow::Cpu, float> {
-  struct Waiting {
-    std::mutex mutex;
-    CancellationRegistration registration;
-    AsyncKernel::Done done;
-  };
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     ++not_ended;
-    auto waiting = std::make_shared<Waiting>();
-    waiting->done = std::move(done);
-    auto registration = context.step().cancellation.on_cancel([waiting](const Status& why) {
-      {
-        const std::lock_guard lock(waiting->mutex);
-        static_cast<void>(waiting->registration.try_deregister());
-      }
+    end_when_cancelled(context, [done = std::move(done)](const Status& why) mutable {
       --not_ended;
-      std::exchange(waiting->done, nullptr)(why);
+      done(why);
     });
-    const std::lock_guard lock(waiting->mutex);
-    waiting->registration = std::move(registration);
   }
 };
 

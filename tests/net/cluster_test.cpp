@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cluster_harness.hpp"
+#include "end_when_cancelled.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;
@@ -35,26 +36,8 @@ std::atomic<std::promise<void>*> held_begun{nullptr};
 
 template <>
 struct dflow::Kernel<Held, dflow::Cpu, float> {
-  struct Pending {
-    std::mutex mutex;
-    CancellationRegistration registration;
-    AsyncKernel::Done done;
-  };
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
-    auto pending = std::make_shared<Pending>();
-    pending->done = std::move(done);
-    auto registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
-      const std::shared_ptr<Pending> mine = std::move(pending);
-      {
-        const std::lock_guard lock(mine->mutex);
-        static_cast<void>(mine->registration.try_deregister());
-      }
-      std::exchange(mine->done, nullptr)(status);
-    });
-    {
-      const std::lock_guard lock(pending->mutex);
-      pending->registration = std::move(registration);
-    }
+    end_when_cancelled(context, std::move(done));
     if (std::promise<void>* begun = held_begun.exchange(nullptr)) begun->set_value();
   }
 };

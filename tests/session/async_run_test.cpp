@@ -3,6 +3,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "end_when_cancelled.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -72,26 +73,8 @@ struct dflow::Kernel<Gate, Cpu, float> {
 
 template <>
 struct dflow::Kernel<Waits, Cpu, float> {
-  struct Pending {
-    std::mutex mutex;  ///< guards the registration: another thread may cancel before it is stored
-    CancellationRegistration registration;
-    AsyncKernel::Done done;
-  };
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
-    auto pending = std::make_shared<Pending>();
-    pending->done = std::move(done);
-    auto registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
-      const std::shared_ptr<Pending> mine = std::move(pending);
-      {
-        const std::lock_guard lock(mine->mutex);
-        static_cast<void>(mine->registration.try_deregister());
-      }
-      std::exchange(mine->done, nullptr)(status);
-    });
-    {
-      const std::lock_guard lock(pending->mutex);
-      pending->registration = std::move(registration);
-    }
+    end_when_cancelled(context, std::move(done));
     waits_begun->set_value();
   }
 };

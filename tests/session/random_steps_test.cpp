@@ -8,6 +8,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "end_when_cancelled.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -78,13 +79,6 @@ class Outsiders {
 };
 
 std::atomic<Outsiders*> outsiders{nullptr};
-
-/// Registrations of kernels that wait: they must outlive the callback and are dropped between rounds.
-struct Registrations {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<CancellationRegistration>> all;
-};
-Registrations registrations;
 
 void pass_time(int turns) {
   for (int i = 0; i < turns; ++i) std::this_thread::yield();
@@ -222,11 +216,7 @@ struct dflow::Kernel<RandomWaits, Cpu, float> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     context.set_output(0, context.input(0));
     if (context.input<float>(1).scalar() <= 0) return done(Status());
-    auto registration = std::make_shared<CancellationRegistration>();
-    *registration =
-        context.step().cancellation.on_cancel([done = std::move(done)](const Status& status) mutable { done(status); });
-    const std::lock_guard lock(registrations.mutex);
-    registrations.all.push_back(std::move(registration));
+    end_when_cancelled(context, std::move(done));
   }
 };
 
@@ -754,10 +744,6 @@ TEST_CASE("random steps end, and give what one thread and one device give", "[se
     StepRound round{.seed = only.value_or(1000 + r), .mutex = {}, .faults = {}};
     watchdog.seed = round.seed;
     count += run_round(round, 24, watchdog.progress);
-    {
-      const std::lock_guard lock(registrations.mutex);
-      registrations.all.clear();
-    }
     if (round.faults.empty()) continue;
     for (const std::string& fault : round.faults) UNSCOPED_INFO(fault);
     FAIL_CHECK("DFLOW_RANDOM_STEPS_SEED=" << round.seed);

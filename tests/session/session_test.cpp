@@ -3,6 +3,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "end_when_cancelled.hpp"
 #include "errors.hpp"
 
 #include <atomic>
@@ -50,23 +51,7 @@ struct dflow::Kernel<FailOnNegative, Cpu, float> {
 
 template <>
 struct dflow::Kernel<UntilCancelled, Cpu, float> {
-  void run_async(KernelContext& context, AsyncKernel::Done done) const {
-    // The registration lives as long as the callback that owns it.
-    auto registration = std::make_shared<CancellationRegistration>();
-    *registration =
-        context.step().cancellation.on_cancel([done = std::move(done)](const Status& status) mutable { done(status); });
-    kept.push(registration);
-  }
-  struct Kept {
-    void push(std::shared_ptr<CancellationRegistration> registration) const {
-      const std::lock_guard lock(*mutex);
-      all->push_back(std::move(registration));
-    }
-    std::shared_ptr<std::mutex> mutex = std::make_shared<std::mutex>();
-    std::shared_ptr<std::vector<std::shared_ptr<CancellationRegistration>>> all =
-        std::make_shared<std::vector<std::shared_ptr<CancellationRegistration>>>();
-  };
-  Kept kept;
+  void run_async(KernelContext& context, AsyncKernel::Done done) const { end_when_cancelled(context, std::move(done)); }
 };
 
 TEST_CASE("run returns what was fetched: nothing, one tensor, a tuple") {

@@ -9,13 +9,13 @@
 #include <chrono>
 #include <future>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "../cluster_harness.hpp"
+#include "end_when_cancelled.hpp"
 
 namespace df = dflow;
 using df::net::TaskReport;
@@ -69,25 +69,7 @@ const TaskReport& report_of(const std::vector<TaskReport>& reports, const std::s
 
 template <>
 struct dflow::Kernel<InspectHolds, df::Cpu, float> {
-  void run_async(KernelContext& context, AsyncKernel::Done done) const {
-    struct Pending {
-      std::mutex mutex;  ///< guards the registration: another thread may cancel before it is stored
-      CancellationRegistration registration;
-      AsyncKernel::Done done;
-    };
-    auto pending = std::make_shared<Pending>();
-    pending->done = std::move(done);
-    auto registration = context.step().cancellation.on_cancel([pending](const Status& status) mutable {
-      const std::shared_ptr<Pending> mine = std::move(pending);
-      {
-        const std::lock_guard lock(mine->mutex);
-        static_cast<void>(mine->registration.try_deregister());
-      }
-      std::exchange(mine->done, nullptr)(status);
-    });
-    const std::lock_guard lock(pending->mutex);
-    pending->registration = std::move(registration);
-  }
+  void run_async(KernelContext& context, AsyncKernel::Done done) const { end_when_cancelled(context, std::move(done)); }
 };
 
 TEST_CASE("a cluster says which sessions it has, which steps run, and who waits for whom", "[net][inspect]") {

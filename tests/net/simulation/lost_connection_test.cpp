@@ -5,6 +5,7 @@
 #include <dflow/net/simulation/simulated_network.hpp>
 
 #include "catch.hpp"
+#include "end_when_cancelled.hpp"
 #include "errors.hpp"
 
 #include <chrono>
@@ -124,18 +125,11 @@ class RefusingTransport final : public df::net::Transport {
 
 template <>
 struct dflow::Kernel<Parked, dflow::Cpu, float> {
-  struct Waiting {
-    CancellationRegistration registration;
-    AsyncKernel::Done done;
-  };
   void run_async(KernelContext& context, AsyncKernel::Done done) const {
     ++parked.begun;
-    auto waiting = std::make_shared<Waiting>();
-    waiting->done = std::move(done);
-    waiting->registration = context.step().cancellation.on_cancel([waiting](const Status& why) {
+    end_when_cancelled(context, [done = std::move(done)](const Status& why) mutable {
       ++parked.ended;
-      static_cast<void>(waiting->registration.try_deregister());
-      std::exchange(waiting->done, nullptr)(why);
+      done(why);
     });
   }
 };
