@@ -66,6 +66,14 @@ struct StandardOp : Op<Name, AllowedTypes...> {
   static constexpr bool in_library = true;
 };
 
+/// An op of dflow itself that is run for what it does, or gives what its inputs and attributes alone do not say: no two
+/// of them are merged into one, none is computed before the step runs, and no gradient goes through it.
+template <FixedString Name, class... AllowedTypes>
+struct StatefulOp : StandardOp<Name, AllowedTypes...> {
+  static constexpr bool gradient_stops = true;
+  static constexpr bool is_stateful = true;
+};
+
 /// An elementwise op: one expression `template <class T> DFLOW_FN static R apply(T x)` of one to four arguments.
 /// Shapes broadcast by NumPy's rule; R is T, or bool for a predicate. Unless the struct defines `gradient`, it is
 /// derived from the expression, to second order, by evaluating it on dual numbers (`op/elementwise_math.hpp`).

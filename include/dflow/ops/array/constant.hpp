@@ -25,15 +25,13 @@ struct Const : StandardOp<"Const", AllTypes> {
 };
 
 /// A tensor that each step is fed.
-struct Placeholder : StandardOp<"Placeholder", AllTypes> {
+struct Placeholder : StatefulOp<"Placeholder", AllTypes> {
   struct Attrs {
     PartialShape shape;
   };
   using Inputs = In<>;
   static constexpr OpRole role = OpRole::placeholder;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static constexpr bool has_kernel = false;
   static void infer(InferContext& context);
 };

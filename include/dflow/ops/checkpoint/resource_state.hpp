@@ -10,7 +10,7 @@ namespace dflow {
 
 /// A handle to the stream of a random node, on the device that this node runs on; the stream is made as the random node
 /// would, if it has not run yet.
-struct RandomStreamHandle : StandardOp<"RandomStreamHandle"> {
+struct RandomStreamHandle : StatefulOp<"RandomStreamHandle"> {
   struct Attrs {
     std::string node;  ///< the random node's name
     std::int64_t seed = 0;
@@ -18,34 +18,28 @@ struct RandomStreamHandle : StandardOp<"RandomStreamHandle"> {
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The state of a resource that can be saved (core/savable_resource.hpp).
 /// Errors of a step: InvalidArgument for another resource, or one whose state has other element types.
-struct ReadResourceState : StandardOp<"ReadResourceState"> {
+struct ReadResourceState : StatefulOp<"ReadResourceState"> {
   struct Attrs {
     std::vector<DType> dtypes;
   };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<TypedList<"dtypes">>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Gives a resource a state that was read from one of its kind.
 /// Errors of a step: InvalidArgument, and the resource keeps its own state.
-struct AssignResourceState : StandardOp<"AssignResourceState"> {
+struct AssignResourceState : StatefulOp<"AssignResourceState"> {
   struct Attrs {
     std::vector<DType> dtypes;
   };
   using Inputs = In<ResourceHandle, TypedList<"dtypes">>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

@@ -18,7 +18,7 @@ namespace dflow {
 ///
 /// Errors of a step: InvalidArgument for names, slices and tensors that do not fit together; those of the file system,
 /// ResourceExhausted for a full disk. What may be left then is part of no checkpoint.
-struct SaveV2 : StandardOp<"SaveV2"> {
+struct SaveV2 : StatefulOp<"SaveV2"> {
   struct Attrs {
     std::vector<DType> dtypes;
     std::int64_t shard = 0;  ///< in [0, num_shards)
@@ -26,8 +26,6 @@ struct SaveV2 : StandardOp<"SaveV2"> {
   };
   using Inputs = In<std::string, std::string, std::string, TypedList<"dtypes">>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -35,7 +33,7 @@ struct SaveV2 : StandardOp<"SaveV2"> {
 ///
 /// Errors of a step: NotFound for a checkpoint or tensor that is missing, naming it; InvalidArgument for another
 /// element type or shape than is wanted; DataLoss for a damaged file; those of the file system.
-struct RestoreV2 : StandardOp<"RestoreV2"> {
+struct RestoreV2 : StatefulOp<"RestoreV2"> {
   struct Attrs {
     std::vector<DType> dtypes;
     /// What each tensor's shape must fit; none: whatever is there.
@@ -43,8 +41,6 @@ struct RestoreV2 : StandardOp<"RestoreV2"> {
   };
   using Inputs = In<std::string, std::string, std::string>;
   using Outputs = Out<TypedList<"dtypes">>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -53,15 +49,13 @@ struct RestoreV2 : StandardOp<"RestoreV2"> {
 ///
 /// Errors of a step: NotFound for a shard that is missing, InvalidArgument for shards that do not belong together,
 /// AlreadyExists, DataLoss, those of the file system.
-struct MergeV2Checkpoints : StandardOp<"MergeV2Checkpoints"> {
+struct MergeV2Checkpoints : StatefulOp<"MergeV2Checkpoints"> {
   struct Attrs {
     /// A checkpoint of that name is replaced: readers find the old or the new one, also after a loss of power.
     bool replace = false;
   };
   using Inputs = In<std::string, std::string>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

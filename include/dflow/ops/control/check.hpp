@@ -10,14 +10,12 @@ namespace dflow {
 
 /// Fails the step unless the condition holds; the error prints the first `summarize` elements of each of the other
 /// inputs.
-struct Assert : StandardOp<"Assert"> {
+struct Assert : StatefulOp<"Assert"> {
   struct Attrs {
     std::int64_t summarize = 3;
   };
   using Inputs = In<bool, AnyList>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

@@ -8,12 +8,10 @@
 namespace dflow {
 
 /// Does nothing, after its control inputs.
-struct NoOp : StandardOp<"NoOp"> {
+struct NoOp : StatefulOp<"NoOp"> {
   using Inputs = In<>;
   using Outputs = Out<>;
   static constexpr OpRole role = OpRole::no_op;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext&) {}
 };
 

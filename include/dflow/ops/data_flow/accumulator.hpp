@@ -18,24 +18,20 @@ struct AccumulatorAttrs {
 
 /// Gathers gradients until as many as are wanted are there; gives a handle. It has a step: what was computed for one
 /// before is dropped.
-struct ConditionalAccumulator : StandardOp<"ConditionalAccumulator", FloatTypes> {
+struct ConditionalAccumulator : StatefulOp<"ConditionalAccumulator", FloatTypes> {
   using Attrs = AccumulatorAttrs;
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The same for gradients of some rows of a variable [limit, row...].
-struct SparseConditionalAccumulator : StandardOp<"SparseConditionalAccumulator", FloatTypes> {
+struct SparseConditionalAccumulator : StatefulOp<"SparseConditionalAccumulator", FloatTypes> {
   using Attrs = AccumulatorAttrs;
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -47,85 +43,69 @@ struct ApplyGradientAttrs {
 
 /// Gives a gradient that was computed for `local_step`; dropped if the accumulator's step is a later one.
 /// handle, local_step [], gradient [shape...]
-struct AccumulatorApplyGradient : StandardOp<"AccumulatorApplyGradient", FloatTypes> {
+struct AccumulatorApplyGradient : StatefulOp<"AccumulatorApplyGradient", FloatTypes> {
   using Attrs = ApplyGradientAttrs;
   using Inputs = In<ResourceHandle, std::int64_t, T>;
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The same of rows: handle, local_step [], indices [n] in [0, limit), values [n, row...]. Repeated rows add up.
-struct SparseAccumulatorApplyGradient : StandardOp<"SparseAccumulatorApplyGradient", FloatTypes, IndexTypes> {
+struct SparseAccumulatorApplyGradient : StatefulOp<"SparseAccumulatorApplyGradient", FloatTypes, IndexTypes> {
   using Attrs = ApplyGradientAttrs;
   using Inputs = In<ResourceHandle, std::int64_t, U, T>;
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 2> type_names{"dtype", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Waits until at least `num_required` gradients have been given, takes all, and goes on to the next step. Their mean,
 /// or sum, is the output. handle, num_required []
-struct AccumulatorTakeGradient : StandardOp<"AccumulatorTakeGradient", FloatTypes> {
+struct AccumulatorTakeGradient : StatefulOp<"AccumulatorTakeGradient", FloatTypes> {
   using Inputs = In<ResourceHandle, std::int32_t>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The same of rows: indices [n] and values [n, row...], the rows of one gradient behind those of the one before. The
 /// mean is over gradients, whether they have a row or not.
-struct SparseAccumulatorTakeGradient : StandardOp<"SparseAccumulatorTakeGradient", FloatTypes, IndexTypes> {
+struct SparseAccumulatorTakeGradient : StatefulOp<"SparseAccumulatorTakeGradient", FloatTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<U, T>;
   static constexpr std::array<std::string_view, 2> type_names{"dtype", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Takes the gradients that the replicas of those ranks gave for `step`, waits for none, and goes on to step + 1.
 /// handle, ranks [m], step [] -> gradient. Errors: Aborted if one is not there.
-struct AccumulatorTakeRanks : StandardOp<"AccumulatorTakeRanks", FloatTypes> {
+struct AccumulatorTakeRanks : StatefulOp<"AccumulatorTakeRanks", FloatTypes> {
   using Inputs = In<ResourceHandle, std::int32_t, std::int64_t>;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-struct SparseAccumulatorTakeRanks : StandardOp<"SparseAccumulatorTakeRanks", FloatTypes, IndexTypes> {
+struct SparseAccumulatorTakeRanks : StatefulOp<"SparseAccumulatorTakeRanks", FloatTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, std::int32_t, std::int64_t>;
   using Outputs = Out<U, T>;
   static constexpr std::array<std::string_view, 2> type_names{"dtype", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Sets the accumulator's step, of either kind: handle, step [].
-struct AccumulatorSetGlobalStep : StandardOp<"AccumulatorSetGlobalStep"> {
+struct AccumulatorSetGlobalStep : StatefulOp<"AccumulatorSetGlobalStep"> {
   struct Attrs {
     bool drops_waiting = false;  ///< the gradients that wait are dropped
   };
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// How many gradients wait in an accumulator of either kind.
-struct AccumulatorNumAccumulated : StandardOp<"AccumulatorNumAccumulated"> {
+struct AccumulatorNumAccumulated : StatefulOp<"AccumulatorNumAccumulated"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

@@ -18,7 +18,7 @@ namespace dflow {
 // they wait.
 
 /// Keeps elements, each a tensor per component, in the order in which they were put in; gives a handle.
-struct FIFOQueue : StandardOp<"FIFOQueue"> {
+struct FIFOQueue : StatefulOp<"FIFOQueue"> {
   struct Attrs {
     std::vector<DType> component_types = {};
     std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
@@ -28,32 +28,26 @@ struct FIFOQueue : StandardOp<"FIFOQueue"> {
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Waits for room, and puts one element in. Errors: Cancelled if the queue is closed.
-struct QueueEnqueue : StandardOp<"QueueEnqueue"> {
+struct QueueEnqueue : StatefulOp<"QueueEnqueue"> {
   struct Attrs {
     std::vector<DType> Tcomponents = {};
   };
   using Inputs = In<ResourceHandle, TypedList<"Tcomponents">>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The same for elements in the rows of each component: [n, shape...].
-struct QueueEnqueueMany : StandardOp<"QueueEnqueueMany"> {
+struct QueueEnqueueMany : StatefulOp<"QueueEnqueueMany"> {
   struct Attrs {
     std::vector<DType> Tcomponents = {};
   };
   using Inputs = In<ResourceHandle, TypedList<"Tcomponents">>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -63,62 +57,50 @@ struct QueueDequeueAttrs {
 };
 
 /// Waits for an element, and takes it out. Errors: OutOfRange if the queue is closed and empty.
-struct QueueDequeue : StandardOp<"QueueDequeue"> {
+struct QueueDequeue : StatefulOp<"QueueDequeue"> {
   using Attrs = QueueDequeueAttrs;
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<TypedList<"component_types">>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The same of n elements of equal shapes: handle, n [] -> [n, shape...]. Errors: OutOfRange if the queue is closed and
 /// has fewer, which it keeps.
-struct QueueDequeueMany : StandardOp<"QueueDequeueMany"> {
+struct QueueDequeueMany : StatefulOp<"QueueDequeueMany"> {
   using Attrs = QueueDequeueAttrs;
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<TypedList<"component_types">>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The same of n elements, or of those that are left in a closed queue, but at least one.
-struct QueueDequeueUpTo : StandardOp<"QueueDequeueUpTo"> {
+struct QueueDequeueUpTo : StatefulOp<"QueueDequeueUpTo"> {
   using Attrs = QueueDequeueAttrs;
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<TypedList<"component_types">>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Lets nothing more in; what waits to be put in still is, unless that is cancelled.
-struct QueueClose : StandardOp<"QueueClose"> {
+struct QueueClose : StatefulOp<"QueueClose"> {
   struct Attrs {
     bool cancel_pending_enqueues = false;
   };
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-struct QueueIsClosed : StandardOp<"QueueIsClosed"> {
+struct QueueIsClosed : StatefulOp<"QueueIsClosed"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<bool>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// How many elements are in it.
-struct QueueSize : StandardOp<"QueueSize"> {
+struct QueueSize : StatefulOp<"QueueSize"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int32_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

@@ -12,7 +12,7 @@ namespace dflow {
 // has taken the place of, that has been given up, or that was given by a clock which is gone.
 
 /// Gives a handle to a clock.
-struct StalenessClock : StandardOp<"StalenessClock"> {
+struct StalenessClock : StatefulOp<"StalenessClock"> {
   static constexpr std::int64_t max_replicas = 1'000'000;
 
   struct Attrs {
@@ -23,8 +23,6 @@ struct StalenessClock : StandardOp<"StalenessClock"> {
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -33,65 +31,53 @@ struct StalenessClockRankAttrs {
 };
 
 /// The replica begins, where the slowest is: handle -> member [].
-struct StalenessClockJoin : StandardOp<"StalenessClockJoin"> {
+struct StalenessClockJoin : StatefulOp<"StalenessClockJoin"> {
   using Attrs = StalenessClockRankAttrs;
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<std::int64_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Waits until the member's next step may begin, and tells which it is: handle, member [] -> step []. Errors: Aborted;
 /// DeadlineExceeded, naming replicas, if they were too late.
-struct StalenessClockWait : StandardOp<"StalenessClockWait"> {
+struct StalenessClockWait : StatefulOp<"StalenessClockWait"> {
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int64_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The member has finished its step: handle, member []. Errors: Aborted.
-struct StalenessClockTick : StandardOp<"StalenessClockTick"> {
+struct StalenessClockTick : StatefulOp<"StalenessClockTick"> {
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The replica ends, and the others wait for it no more; waits until who watches knows: handle.
-struct StalenessClockLeave : StandardOp<"StalenessClockLeave"> {
+struct StalenessClockLeave : StatefulOp<"StalenessClockLeave"> {
   using Attrs = StalenessClockRankAttrs;
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Waits until other replicas than `known` have left or were given up, or all have, and tells who: handle, known [k] ->
 /// ranks [n], both ascending. What is known holds for a clock that was started anew.
-struct StalenessClockWatch : StandardOp<"StalenessClockWatch"> {
+struct StalenessClockWatch : StatefulOp<"StalenessClockWatch"> {
   using Inputs = In<ResourceHandle, std::int32_t>;
   using Outputs = Out<std::int32_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Gives up the slowest, if others wait for it and nothing has happened since the call that gave `since`: handle,
 /// since [] -> now []. At first `since` is -1.
-struct StalenessClockDropLate : StandardOp<"StalenessClockDropLate"> {
+struct StalenessClockDropLate : StatefulOp<"StalenessClockDropLate"> {
   struct Attrs {
     /// Gives nobody up: this and those who wait end with DeadlineExceeded that names the slowest.
     bool fails = false;
   };
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int64_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

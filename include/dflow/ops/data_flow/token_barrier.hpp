@@ -10,7 +10,7 @@ namespace dflow {
 // what; `train/sync_replicas.hpp` builds these.
 
 /// Gives a handle to a barrier. It is closed until it is opened.
-struct TokenBarrier : StandardOp<"TokenBarrier"> {
+struct TokenBarrier : StatefulOp<"TokenBarrier"> {
   static constexpr std::int64_t max_replicas = 1'000'000;
 
   struct Attrs {
@@ -21,8 +21,6 @@ struct TokenBarrier : StandardOp<"TokenBarrier"> {
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -32,33 +30,27 @@ struct TokenBarrierRankAttrs {
 
 /// `leader`, a number of its own, leads, and begins with `step`: handle, step [], leader [], left [k]. What has arrived
 /// is forgotten, and those who wait do the step again. The replicas `left` have left, as far as the leader knows.
-struct TokenBarrierOpen : StandardOp<"TokenBarrierOpen"> {
+struct TokenBarrierOpen : StatefulOp<"TokenBarrierOpen"> {
   using Inputs = In<ResourceHandle, std::int64_t, std::int64_t, std::int32_t>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The replica has done its part of `local_step`: handle, local_step [].
-struct TokenBarrierArrive : StandardOp<"TokenBarrierArrive"> {
+struct TokenBarrierArrive : StatefulOp<"TokenBarrierArrive"> {
   using Attrs = TokenBarrierRankAttrs;
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Waits until the current step is another one than `local_step`, at which the replica has arrived, and tells it:
 /// handle, local_step [] -> step []. Errors: DeadlineExceeded, naming replicas, if they were too late; OutOfRange when
 /// the last step has been done.
-struct TokenBarrierWait : StandardOp<"TokenBarrierWait"> {
+struct TokenBarrierWait : StatefulOp<"TokenBarrierWait"> {
   using Attrs = TokenBarrierRankAttrs;
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int64_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -67,45 +59,37 @@ struct TokenBarrierWait : StandardOp<"TokenBarrierWait"> {
 /// Waits until enough replicas have arrived, or one has left of which the leader was not told: handle, leader [] ->
 /// arrived [m], left [n], ranks, ascending; `arrived` is empty where there are not enough. Errors: OutOfRange when all
 /// have left; AlreadyExists also when somebody else collects.
-struct TokenBarrierCollect : StandardOp<"TokenBarrierCollect"> {
+struct TokenBarrierCollect : StatefulOp<"TokenBarrierCollect"> {
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int32_t, std::int32_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// `step` begins, and those who wait for it go on: handle, step [], leader [].
-struct TokenBarrierAdvance : StandardOp<"TokenBarrierAdvance"> {
+struct TokenBarrierAdvance : StatefulOp<"TokenBarrierAdvance"> {
   using Inputs = In<ResourceHandle, std::int64_t, std::int64_t>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The replica ends, and the others go on without it; waits until who leads knows: handle.
-struct TokenBarrierLeave : StandardOp<"TokenBarrierLeave"> {
+struct TokenBarrierLeave : StatefulOp<"TokenBarrierLeave"> {
   using Attrs = TokenBarrierRankAttrs;
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The others go on without those who have not arrived, if anybody has, until they arrive: handle, leader [] -> ranks
 /// [k], ascending.
-struct TokenBarrierDropMissing : StandardOp<"TokenBarrierDropMissing"> {
+struct TokenBarrierDropMissing : StatefulOp<"TokenBarrierDropMissing"> {
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<std::int32_t>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Ends all waiting, until the barrier is opened again: handle, leader [].
-struct TokenBarrierClose : StandardOp<"TokenBarrierClose"> {
+struct TokenBarrierClose : StatefulOp<"TokenBarrierClose"> {
   struct Attrs {
     /// "late": with DeadlineExceeded that names those who have not arrived; "done": with OutOfRange, for the last step
     /// has been done; "lost": with Aborted, for who led has failed.
@@ -113,8 +97,6 @@ struct TokenBarrierClose : StandardOp<"TokenBarrierClose"> {
   };
   using Inputs = In<ResourceHandle, std::int64_t>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

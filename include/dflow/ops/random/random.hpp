@@ -16,43 +16,35 @@ struct RandomAttrs {
 ///
 /// Like the other ops of this file: element i of the k-th run depends on the seeds, k, i and the number of elements of
 /// the runs before, so any number of threads gives the same bits, which are TensorFlow's for the same two seeds.
-struct RandomUniform : StandardOp<"RandomUniform", FloatTypes, IndexTypes> {
+struct RandomUniform : StatefulOp<"RandomUniform", FloatTypes, IndexTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<U>;
   static constexpr std::array<std::string_view, 2> type_names{"dtype", "T"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Integers from [minval, maxval): shape, minval, maxval. Of a range that does not divide 2^32 (int32) or 2^64 (int64)
 /// the lower numbers are more likely, by one part in 2^32 / (maxval - minval) at most.
-struct RandomUniformInt : StandardOp<"RandomUniformInt", IndexTypes, IndexTypes> {
+struct RandomUniformInt : StatefulOp<"RandomUniformInt", IndexTypes, IndexTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<U, T, T>;
   static constexpr std::array<std::string_view, 2> type_names{"Tout", "T"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Numbers with mean 0 and standard deviation 1 (Box and Muller 1958).
-struct RandomStandardNormal : StandardOp<"RandomStandardNormal", FloatTypes, IndexTypes> {
+struct RandomStandardNormal : StatefulOp<"RandomStandardNormal", FloatTypes, IndexTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<U>;
   static constexpr std::array<std::string_view, 2> type_names{"dtype", "T"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Normal numbers of which those beyond two standard deviations are drawn again.
-struct TruncatedNormal : StandardOp<"TruncatedNormal", FloatTypes, IndexTypes> {
+struct TruncatedNormal : StatefulOp<"TruncatedNormal", FloatTypes, IndexTypes> {
   using Attrs = RandomAttrs;
   using Inputs = In<U>;
   static constexpr std::array<std::string_view, 2> type_names{"dtype", "T"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

@@ -8,7 +8,7 @@
 namespace dflow {
 
 /// Hands its input to the step's rendezvous; put in by `partition` where an edge leaves a device.
-struct Send : StandardOp<"_Send", AllTypes> {
+struct Send : StatefulOp<"_Send", AllTypes> {
   struct Attrs {
     std::string tensor_name;
     std::string send_device;
@@ -20,13 +20,11 @@ struct Send : StandardOp<"_Send", AllTypes> {
   };
   using Outputs = Out<>;
   static constexpr OpRole role = OpRole::send;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Gives the tensor that the matching Send handed to the rendezvous, when it is there.
-struct Recv : StandardOp<"_Recv", AllTypes> {
+struct Recv : StatefulOp<"_Recv", AllTypes> {
   struct Attrs {
     std::string tensor_name;
     std::string send_device;
@@ -39,8 +37,6 @@ struct Recv : StandardOp<"_Recv", AllTypes> {
   using Inputs = In<>;
   static constexpr OpRole role = OpRole::recv;
   static constexpr std::array<std::string_view, 1> type_names{"tensor_type"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

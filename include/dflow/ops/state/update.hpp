@@ -10,63 +10,53 @@ namespace dflow {
 // anything is written.
 
 /// var -= alpha * delta.
-struct ApplyGradientDescent : StandardOp<"ApplyGradientDescent", FloatTypes> {
+struct ApplyGradientDescent : StatefulOp<"ApplyGradientDescent", FloatTypes> {
   using Inputs = In<ResourceHandle, T, T>;  // var, alpha, delta
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// accum = momentum * accum + grad; var -= lr * accum, or with Nesterov's var -= lr * (grad + momentum * accum)
 /// (Sutskever et al. 2013).
-struct ApplyMomentum : StandardOp<"ApplyMomentum", FloatTypes> {
+struct ApplyMomentum : StatefulOp<"ApplyMomentum", FloatTypes> {
   struct Attrs {
     bool use_nesterov = false;
   };
   using Inputs = In<ResourceHandle, ResourceHandle, T, T, T>;  // var, accum, lr, grad, momentum
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Kingma and Ba 2014 (arXiv:1412.6980), end of section 2: lr_t = lr sqrt(1 - beta2_power) / (1 - beta1_power);
 /// m += (1 - beta1) (grad - m); v += (1 - beta2) (grad^2 - v); var -= lr_t m / (sqrt(v) + epsilon).
-struct ApplyAdam : StandardOp<"ApplyAdam", FloatTypes> {
+struct ApplyAdam : StatefulOp<"ApplyAdam", FloatTypes> {
   struct Attrs {
     bool use_nesterov = false;
   };
   /// var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad
   using Inputs = In<ResourceHandle, ResourceHandle, ResourceHandle, T, T, T, T, T, T, T>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-struct SparseApplyGradientDescent : StandardOp<"SparseApplyGradientDescent", FloatTypes, IndexTypes> {
+struct SparseApplyGradientDescent : StatefulOp<"SparseApplyGradientDescent", FloatTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, T, T, U>;  // var, alpha, grad, indices
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-struct SparseApplyMomentum : StandardOp<"SparseApplyMomentum", FloatTypes, IndexTypes> {
+struct SparseApplyMomentum : StatefulOp<"SparseApplyMomentum", FloatTypes, IndexTypes> {
   struct Attrs {
     bool use_nesterov = false;
   };
   using Inputs = In<ResourceHandle, ResourceHandle, T, T, U, T>;  // var, accum, lr, grad, indices, momentum
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
-struct SparseApplyAdam : StandardOp<"SparseApplyAdam", FloatTypes, IndexTypes> {
+struct SparseApplyAdam : StatefulOp<"SparseApplyAdam", FloatTypes, IndexTypes> {
   struct Attrs {
     bool use_nesterov = false;
   };
@@ -74,8 +64,6 @@ struct SparseApplyAdam : StandardOp<"SparseApplyAdam", FloatTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, ResourceHandle, ResourceHandle, T, T, T, T, T, T, T, U>;
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 

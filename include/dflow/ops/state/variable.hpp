@@ -13,7 +13,7 @@ namespace dflow {
 // The ops of variables. A handle's shape, as the graph infers it, is that of the variable's value.
 
 /// Holds a tensor across steps; gives a handle to it.
-struct VariableOp : StandardOp<"Variable", AllTypes> {
+struct VariableOp : StatefulOp<"Variable", AllTypes> {
   struct Attrs {
     PartialShape shape;
     std::string container;    ///< variables of different containers never meet
@@ -23,48 +23,38 @@ struct VariableOp : StandardOp<"Variable", AllTypes> {
   using Outputs = Out<ResourceHandle>;
   static constexpr OpRole role = OpRole::variable;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// The value of a variable, from before or after an update that runs meanwhile, never from between.
-struct ReadVariable : StandardOp<"ReadVariable", AllTypes> {
+struct ReadVariable : StatefulOp<"ReadVariable", AllTypes> {
   using Inputs = In<ResourceHandle>;
   static constexpr OpRole role = OpRole::read_variable;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// Gives a variable a new value.
-struct Assign : StandardOp<"Assign", AllTypes> {
+struct Assign : StatefulOp<"Assign", AllTypes> {
   struct Attrs {
     bool validate_shape = true;  ///< false: the value may have another shape than the variable
   };
   using Inputs = In<ResourceHandle, T>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// variable += value, of the same shape.
-struct AssignAdd : StandardOp<"AssignAdd", NumberTypes> {
+struct AssignAdd : StatefulOp<"AssignAdd", NumberTypes> {
   using Inputs = In<ResourceHandle, T>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
 /// variable -= value, of the same shape.
-struct AssignSub : StandardOp<"AssignSub", NumberTypes> {
+struct AssignSub : StatefulOp<"AssignSub", NumberTypes> {
   using Inputs = In<ResourceHandle, T>;
   using Outputs = Out<>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
@@ -76,12 +66,10 @@ void infer_row_update(InferContext& context);
 /// a scalar that stands for each of their elements. Repeated indices are applied in their order; 16-bit floats are
 /// rounded once, after the last of them.
 template <FixedString Name, class AllowedTypes>
-struct RowUpdateOp : StandardOp<Name, AllowedTypes, IndexTypes> {
+struct RowUpdateOp : StatefulOp<Name, AllowedTypes, IndexTypes> {
   using Inputs = In<ResourceHandle, TypeParam<1>, TypeParam<0>>;
   using Outputs = Out<>;
   static constexpr std::array<std::string_view, 2> type_names{"T", "Tindices"};
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context) { detail::infer_row_update(context); }
 };
 
@@ -102,11 +90,9 @@ struct ScatterMin : RowUpdateOp<"ScatterMin", RealTypes> {};
 struct ScatterMax : RowUpdateOp<"ScatterMax", RealTypes> {};
 
 /// Whether a variable has been assigned a value.
-struct IsVariableInitialized : StandardOp<"IsVariableInitialized"> {
+struct IsVariableInitialized : StatefulOp<"IsVariableInitialized"> {
   using Inputs = In<ResourceHandle>;
   using Outputs = Out<bool>;
-  static constexpr bool gradient_stops = true;
-  static constexpr bool is_stateful = true;
   static void infer(InferContext& context);
 };
 
