@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
 #include <dflow/kernels/op_set.hpp>
+#include <dflow/net/client_sessions.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/task_log.hpp>
 #include <dflow/net/inspect/task_status.hpp>
@@ -14,11 +15,9 @@
 #include <dflow/session/part_compiler.hpp>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -85,7 +84,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   const Clock::time_point began_;
   mutable std::mutex mutex_;
   Status stopped_;
-  std::map<Visit::Id, std::unordered_map<std::uint64_t, std::shared_ptr<Session>>> sessions_;
+  detail::ClientSessions<Session> sessions_;
   std::unordered_multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step
 };
 

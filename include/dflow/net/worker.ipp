@@ -105,17 +105,12 @@ DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, 
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
     if (visit.is_over()) throw_error(unavailable("the connection has ended"));
-    auto& of_client = sessions_[visit.id()];
-    std::shared_ptr<Session>& found = of_client[name.session];
-    if (found == nullptr) {
-      if (of_client.size() > options_.max_sessions) {
-        of_client.erase(name.session);
-        throw_error(resource_exhausted(str_cat("more than ", options_.max_sessions, " sessions of one client")));
-      }
-      found = std::make_shared<Session>(std::make_unique<PartCompiler>(
+    session = sessions_.find(visit.id(), name.session);
+    if (session == nullptr) {
+      session = std::make_shared<Session>(std::make_unique<PartCompiler>(
           options_.devices, options_.ops.kernels(), PartCompiler::Options{options_.pool.get(), options_.clock.get()}));
+      sessions_.add(visit.id(), name.session, session, options_.max_sessions);
     }
-    session = found;
   }
   {
     const std::lock_guard lock(session->mutex);
@@ -194,12 +189,9 @@ DFLOW_INLINE void Worker::forget_share(const Visit::Id& visit, const ShareName& 
   std::shared_ptr<Session> session;
   {
     const std::lock_guard lock(mutex_);
-    const auto of_client = sessions_.find(visit);
-    if (of_client == sessions_.end()) return;
-    const auto found = of_client->second.find(name.session);
-    if (found == of_client->second.end()) return;
-    session = found->second;
+    session = sessions_.find(visit, name.session);
   }
+  if (session == nullptr) return;
   Session::Share share;  // goes without the lock
   const std::lock_guard lock(session->mutex);
   const auto found = session->shares.find(name.share);
@@ -211,24 +203,14 @@ DFLOW_INLINE void Worker::forget_share(const Visit::Id& visit, const ShareName& 
 DFLOW_INLINE void Worker::close_session(const Visit::Id& visit, std::uint64_t session) {
   std::shared_ptr<Session> closed;
   const std::lock_guard lock(mutex_);
-  const auto of_client = sessions_.find(visit);
-  if (of_client == sessions_.end()) return;
-  const auto found = of_client->second.find(session);
-  if (found == of_client->second.end()) return;
-  closed = std::move(found->second);
-  of_client->second.erase(found);
-  if (of_client->second.empty()) sessions_.erase(of_client);
+  closed = sessions_.take(visit, session);
 }
 
 DFLOW_INLINE void Worker::forget(const Visit& visit, const Status& why) {
-  std::unordered_map<std::uint64_t, std::shared_ptr<Session>> closed;
+  std::vector<std::shared_ptr<Session>> closed;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = sessions_.find(visit.id());
-    if (found != sessions_.end()) {
-      closed = std::move(found->second);
-      sessions_.erase(found);
-    }
+    closed = sessions_.take_all(visit.id());
   }
   cancel_runs([&](const Run& run) { return run.owner == visit.owner(); }, why);
   options_.steps->cancel_all_of(visit.owner(), why);
@@ -246,11 +228,7 @@ DFLOW_INLINE void Worker::run_share(const Visit& visit, Incoming& request, Respo
   {
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
-    const auto of_client = sessions_.find(visit.id());
-    if (of_client != sessions_.end()) {
-      const auto found = of_client->second.find(name.session);
-      if (found != of_client->second.end()) session = found->second;
-    }
+    session = sessions_.find(visit.id(), name.session);
   }
   if (session != nullptr) {
     const std::lock_guard lock(session->mutex);
@@ -399,8 +377,8 @@ DFLOW_INLINE TaskStatus Worker::status() const {
   std::vector<std::shared_ptr<Session>> sessions;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [visit, of_client] : sessions_) {
-      status.num_sessions += of_client.size();
+    status.num_sessions = sessions_.size();
+    for (const auto& [visit, of_client] : sessions_.by_visit()) {
       for (const auto& [number, session] : of_client) {
         if (sessions.size() == TaskStatus::max_entries) break;
         status.sessions.push_back({visit.task, visit.incarnation, number, 0});

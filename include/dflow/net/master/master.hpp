@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/kernels/op_set.hpp>
+#include <dflow/net/client_sessions.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
@@ -11,11 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -67,7 +66,6 @@ class Master : public std::enable_shared_from_this<Master> {
   struct Run;
   struct Partial;
   struct Request;
-  using Sessions = std::unordered_map<std::uint64_t, std::shared_ptr<Kept>>;
 
   void create_session(const Visit& visit, Incoming& request, Responder& respond);
   void extend_session(const Visit::Id& visit, Incoming& request, Responder& respond);
@@ -94,7 +92,7 @@ class Master : public std::enable_shared_from_this<Master> {
   const Options options_;
   mutable std::mutex mutex_;
   Status stopped_;
-  std::map<Visit::Id, Sessions> sessions_;
+  detail::ClientSessions<Kept> sessions_;
   std::uint64_t next_session_ = 1;
 };
 

@@ -437,28 +437,19 @@ DFLOW_INLINE ClusterTasks::Options Master::cluster_options() const {
 DFLOW_INLINE std::shared_ptr<Master::Kept> Master::find(const Visit::Id& visit, std::uint64_t session) const {
   const std::lock_guard lock(mutex_);
   throw_if_error(stopped_);
-  if (const auto of_client = sessions_.find(visit); of_client != sessions_.end()) {
-    if (const auto found = of_client->second.find(session); found != of_client->second.end()) return found->second;
-  }
+  if (std::shared_ptr<Kept> found = sessions_.find(visit, session)) return found;
   throw_error(not_found(str_cat("there is no session ", session)));
 }
 
 DFLOW_INLINE std::shared_ptr<Master::Kept> Master::take(const Visit::Id& visit, std::uint64_t session) {
   const std::lock_guard lock(mutex_);
-  const auto of_client = sessions_.find(visit);
-  if (of_client == sessions_.end()) return nullptr;
-  const auto found = of_client->second.find(session);
-  if (found == of_client->second.end()) return nullptr;
-  std::shared_ptr<Kept> taken = std::move(found->second);
-  of_client->second.erase(found);
-  if (of_client->second.empty()) sessions_.erase(of_client);
-  return taken;
+  return sessions_.take(visit, session);
 }
 
 DFLOW_INLINE void Master::reserve(const Visit::Id& visit, Kept& session, std::uint64_t bytes) {
   std::uint64_t all = bytes;
-  if (const auto of_client = sessions_.find(visit); of_client != sessions_.end()) {
-    for (const auto& [number, other] : of_client->second) all += other->graph_bytes;
+  if (const auto of_visit = sessions_.by_visit().find(visit); of_visit != sessions_.by_visit().end()) {
+    for (const auto& [number, other] : of_visit->second) all += other->graph_bytes;
   }
   if (all > options_.max_graph_bytes) {
     throw_error(resource_exhausted(str_cat("more than ", options_.max_graph_bytes, " bytes of one client's graphs")));
@@ -474,13 +465,9 @@ DFLOW_INLINE void Master::create_session(const Visit& visit, Incoming& request, 
     const std::lock_guard lock(mutex_);
     throw_if_error(stopped_);
     if (visit.is_over()) throw_error(unavailable("the connection has ended"));
-    const auto of_client = sessions_.find(visit.id());
-    if (of_client != sessions_.end() && of_client->second.size() >= options_.max_sessions) {
-      throw_error(resource_exhausted(str_cat("more than ", options_.max_sessions, " sessions of one client")));
-    }
     kept = std::make_shared<Kept>(next_session_++);
     reserve(visit.id(), *kept, request.payload.size());
-    sessions_[visit.id()].emplace(kept->number(), kept);
+    sessions_.add(visit.id(), kept->number(), kept, options_.max_sessions);
   }
   Duration timeout = options_.startup_timeout;
   if (create.time_left_ns > 0) timeout = std::min(timeout, Duration(std::chrono::nanoseconds(create.time_left_ns)));
@@ -602,12 +589,9 @@ DFLOW_INLINE void Master::end_partial_run(const Visit::Id& visit, const PartialR
   std::shared_ptr<Kept> kept;
   {
     const std::lock_guard lock(mutex_);
-    const auto of_client = sessions_.find(visit);
-    if (of_client == sessions_.end()) return;
-    const auto found = of_client->second.find(name.session);
-    if (found == of_client->second.end()) return;
-    kept = found->second;
+    kept = sessions_.find(visit, name.session);
   }
+  if (kept == nullptr) return;
   std::shared_ptr<Partial> ended = kept->end_partial(name.run, cancelled("the partial run was ended"));
   if (ended == nullptr) return;
   options_.pool->schedule([ended = std::move(ended)]() mutable { ended.reset(); });
@@ -617,10 +601,7 @@ DFLOW_INLINE void Master::forget(const Visit& visit, const Status& why) {
   std::vector<std::shared_ptr<Kept>> ended;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = sessions_.find(visit.id());
-    if (found == sessions_.end()) return;
-    for (auto& [number, kept] : found->second) ended.push_back(std::move(kept));
-    sessions_.erase(found);
+    ended = sessions_.take_all(visit.id());
   }
   drop(std::move(ended), why);
 }
@@ -631,10 +612,7 @@ DFLOW_INLINE void Master::stop(const Status& why) {
     const std::lock_guard lock(mutex_);
     if (!stopped_.ok()) return;
     stopped_ = why;
-    for (auto& [client, of_client] : sessions_) {
-      for (auto& [number, kept] : of_client) ended.push_back(std::move(kept));
-    }
-    sessions_.clear();
+    ended = sessions_.take_all();
   }
   drop(std::move(ended), why);
 }
@@ -647,9 +625,7 @@ DFLOW_INLINE void Master::drop(std::vector<std::shared_ptr<Kept>> sessions, cons
 
 DFLOW_INLINE std::size_t Master::num_sessions() const {
   const std::lock_guard lock(mutex_);
-  std::size_t count = 0;
-  for (const auto& [client, of_client] : sessions_) count += of_client.size();
-  return count;
+  return sessions_.size();
 }
 
 // ---- the cluster ----
