@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/state/left_replicas.hpp>
+#include <dflow/kernels/state/replica_ranks.hpp>
 #include <dflow/kernels/state/staleness_clock_state.hpp>
 #include <dflow/kernels/state/wait_list.hpp>
 
@@ -82,18 +82,9 @@ struct StalenessClockState::State {
     return std::find(known.begin(), known.end(), static_cast<std::int32_t>(rank)) != known.end();
   }
   bool may_begin(std::int64_t clock) const noexcept { return clock - least <= staleness; }
-  template <class Is>
-  std::vector<std::int32_t> ranks_of(const Is& is) const {
-    std::vector<std::int32_t> ranks;
-    ranks.reserve(of.size());
-    for (std::size_t rank = 0; rank < of.size(); ++rank) {
-      if (is(of[rank])) ranks.push_back(static_cast<std::int32_t>(rank));
-    }
-    return ranks;
-  }
   std::vector<std::int32_t> gone() const {
-    return ranks_of(
-        [](const Replica& one) { return one.standing == Standing::left || one.standing == Standing::given_up; });
+    return detail::ranks_where(
+        of, [](const Replica& one) { return one.standing == Standing::left || one.standing == Standing::given_up; });
   }
   /// Tells all who are concerned of a change of who is present or of a clock.
   void note_change(Due& due) {
@@ -126,17 +117,13 @@ DFLOW_INLINE std::string StalenessClockState::debug_string() const {
 }
 
 DFLOW_INLINE std::vector<AnyTensor> StalenessClockState::saved_state() const {
-  Tensor<bool> left = Tensor<bool>::full({replicas_}, false);
   const std::lock_guard lock(state_->mutex);
-  const auto has_left = [](const State::Replica& one) { return one.standing == State::Standing::left; };
-  if (!std::all_of(state_->of.begin(), state_->of.end(), has_left)) {
-    std::transform(state_->of.begin(), state_->of.end(), left.begin(), has_left);
-  }
-  return {left};
+  return detail::left_state(state_->of,
+                            [](const State::Replica& one) { return one.standing == State::Standing::left; });
 }
 
 DFLOW_INLINE void StalenessClockState::restore_state(std::span<const AnyTensor> state) {
-  const std::span<const bool> left = detail::left_in(state, replicas_, debug_string());
+  const std::span<const bool> left = detail::left_in(state, replicas_, *this);
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   for (std::size_t rank = 0; rank < left.size(); ++rank) {
@@ -154,8 +141,7 @@ DFLOW_INLINE void StalenessClockState::abandon(const Status& why) {
 }
 
 DFLOW_INLINE void StalenessClockState::require_rank(std::int64_t rank) const {
-  if (rank >= 0 && rank < replicas_) return;
-  throw_error(invalid_argument(str_cat(debug_string(), ": rank ", rank, " is outside [0, ", replicas_, ")")));
+  detail::require_rank(rank, replicas_, *this);
 }
 
 DFLOW_INLINE Status StalenessClockState::not_present(std::int64_t member) const {
@@ -267,10 +253,9 @@ DFLOW_INLINE std::int64_t StalenessClockState::drop_late(std::int64_t since, boo
   const auto is_late = [&](const State::Replica& one) {
     return one.standing == of_late && (are_others_gone || one.clock == state_->least);
   };
-  std::string ranks;
-  for (const std::int32_t rank : state_->ranks_of(is_late)) ranks += str_cat(ranks.empty() ? "" : ", ", rank);
-  const Status late = deadline_exceeded(
-      str_cat(debug_string(), ": replicas ", ranks, " have not finished step ", state_->least, " in time"));
+  const Status late = deadline_exceeded(str_cat(debug_string(), ": replicas ",
+                                                detail::ranks_text(detail::ranks_where(state_->of, is_late)),
+                                                " have not finished step ", state_->least, " in time"));
   if (fails) {
     state_->failed = due.others_status = late;
     due.others = state_->waiters.take_all();

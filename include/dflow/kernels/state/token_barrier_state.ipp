@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/state/left_replicas.hpp>
+#include <dflow/kernels/state/replica_ranks.hpp>
 #include <dflow/kernels/state/token_barrier_state.hpp>
 #include <dflow/kernels/state/wait_list.hpp>
 
@@ -72,17 +72,8 @@ struct TokenBarrierState::State {
   }
 
   Replica& replica(std::int64_t rank) { return of[static_cast<std::size_t>(rank)]; }
-  template <class Is>
-  std::vector<std::int32_t> ranks_of(const Is& is) const {
-    std::vector<std::int32_t> ranks;
-    ranks.reserve(of.size());
-    for (std::size_t rank = 0; rank < of.size(); ++rank) {
-      if (is(of[rank])) ranks.push_back(static_cast<std::int32_t>(rank));
-    }
-    return ranks;
-  }
   std::vector<std::int32_t> missing() const {
-    return ranks_of([](const Replica& one) { return one.is_present && !one.has_arrived; });
+    return detail::ranks_where(of, [](const Replica& one) { return one.is_present && !one.has_arrived; });
   }
   /// Who `begins` takes the place of the one that waits under its rank. `barrier` is what the others are told of.
   void return_to(std::int64_t rank, bool begins, const TokenBarrierState& barrier, Due& due) {
@@ -102,8 +93,8 @@ struct TokenBarrierState::State {
   }
   /// Whether the collector may be served, and what it is told.
   bool is_collected(std::int64_t aggregate, Collected& collected, Status& status) {
-    collected.arrived = ranks_of([](const Replica& one) { return one.has_arrived; });
-    collected.left = ranks_of([](const Replica& one) { return one.left != Left::no; });
+    collected.arrived = detail::ranks_where(of, [](const Replica& one) { return one.has_arrived; });
+    collected.left = detail::ranks_where(of, [](const Replica& one) { return one.left != Left::no; });
     const auto reachable =
         std::count_if(of.begin(), of.end(), [](const Replica& one) { return one.is_present || one.has_arrived; });
     if (reachable == 0) status = out_of_range("all replicas have left");
@@ -160,17 +151,12 @@ DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
 }
 
 DFLOW_INLINE std::vector<AnyTensor> TokenBarrierState::saved_state() const {
-  Tensor<bool> left = Tensor<bool>::full({replicas_}, false);
   const std::lock_guard lock(state_->mutex);
-  const auto has_left = [](const State::Replica& one) { return one.left != State::Left::no; };
-  if (!std::all_of(state_->of.begin(), state_->of.end(), has_left)) {
-    std::transform(state_->of.begin(), state_->of.end(), left.begin(), has_left);
-  }
-  return {left};
+  return detail::left_state(state_->of, [](const State::Replica& one) { return one.left != State::Left::no; });
 }
 
 DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
-  const std::span<const bool> left = detail::left_in(state, replicas_, debug_string());
+  const std::span<const bool> left = detail::left_in(state, replicas_, *this);
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   for (std::size_t rank = 0; rank < left.size(); ++rank) {
@@ -183,8 +169,7 @@ DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> st
 }
 
 DFLOW_INLINE void TokenBarrierState::require_rank(std::int64_t rank) const {
-  if (rank >= 0 && rank < replicas_) return;
-  throw_error(invalid_argument(str_cat(debug_string(), ": rank ", rank, " is outside [0, ", replicas_, ")")));
+  detail::require_rank(rank, replicas_, *this);
 }
 
 /// Called with the lock.
@@ -331,10 +316,8 @@ DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
   } else if (why == Close::lost) {
     state_->closed = aborted(str_cat(debug_string(), ": who leads has failed at step ", state_->step));
   } else {
-    std::string ranks;
-    for (const std::int32_t rank : state_->missing()) ranks += str_cat(ranks.empty() ? "" : ", ", rank);
-    state_->closed = deadline_exceeded(
-        str_cat(debug_string(), ": replicas ", ranks, " have not arrived at step ", state_->step, " in time"));
+    state_->closed = deadline_exceeded(str_cat(debug_string(), ": replicas ", detail::ranks_text(state_->missing()),
+                                               " have not arrived at step ", state_->step, " in time"));
   }
   state_->is_open = false;
   state_->is_over |= why == Close::done;
