@@ -9,6 +9,7 @@
 #include <dflow/train/partitioned_variable.ipp>
 #include <dflow/train/progress.ipp>
 #include <dflow/train/regularizers.ipp>
+#include <dflow/train/replicas/replica.ipp>
 #include <dflow/train/replicas/replica_device.ipp>
 #include <dflow/train/replicas/stale_sync_replicas.ipp>
 #include <dflow/train/replicas/supervisor.ipp>

@@ -4,9 +4,9 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
+#include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/stale_sync_replicas.hpp>
 
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,19 +14,13 @@ namespace dflow::train {
 
 /// What `minimize` has built.
 struct StaleSyncReplicas::Built {
-  /// Who has left or was given up, as far as who leads knows: also when the clock's task has forgotten it.
-  struct Known {
-    std::mutex mutex;
-    Tensor<std::int32_t> gone{Shape{0}};
-  };
-
   Variable<std::int64_t> global_step;
   Operation begin, leave;
   Output<std::int32_t> known;  ///< fed
   Output<std::int32_t> gone;
   Output<std::int64_t> since;  ///< fed
   Output<std::int64_t> dropped;
-  std::unique_ptr<Known> remembered = std::make_unique<Known>();
+  mutable detail::RememberedRanks remembered;  ///< who has left or was given up
 };
 
 DFLOW_INLINE StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
@@ -55,25 +49,14 @@ DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const 
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();
-  built->global_step = options.global_step
-                           ? *options.global_step
-                           : Variable<std::int64_t>(AnyVariable::make(
-                                 graph, dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {}),
-                                 {.name = graph.unique_name("global_step"), .trainable = false}));
+  built->global_step = detail::shared_global_step(graph, options);
   const auto beside_step = [&, step = built->global_step.handle().operation()] {
     return enter_colocation(graph, step);
   };
   std::optional<ScopeGuard> names(enter_name_scope(graph, "stale_sync_replicas"));
 
   // Which member this replica is, is kept where it computes.
-  const AnyVariable member = [&] {
-    GraphStore::Scope scope = graph.scope();
-    scope.colocate(loss.node_id());
-    const ScopeGuard here = graph.enter(scope);
-    const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
-    const std::string name = str_cat("member_", options_.rank);  // replicas may share a device
-    return AnyVariable::make_unlisted(graph, none, {.name = name, .trainable = false});
-  }();
+  const AnyVariable member = detail::number_of_replica(loss, "member", options_.rank);
   const AnyOutput clock = [&] {
     const ScopeGuard there = beside_step();
     return AnyOutput(build<StalenessClock>(graph, {}, {.replicas = options_.replicas, .staleness = options_.staleness},
@@ -123,24 +106,16 @@ DFLOW_INLINE void StaleSyncReplicas::leave(Session& session) const { session.run
 
 DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
-  const auto known = [&] {
-    const std::lock_guard lock(nodes.remembered->mutex);
-    return nodes.remembered->gone;
-  };
-  const auto remember = [&](const Tensor<std::int32_t>& gone) {
-    const std::lock_guard lock(nodes.remembered->mutex);
-    nodes.remembered->gone = gone;
-  };
   std::int64_t since = -1;
   for (;;) {
     try {
-      const Tensor<std::int32_t> before = known();
+      const Tensor<std::int32_t> before = nodes.remembered.get();
       const Tensor<std::int32_t> gone =
           session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {{nodes.known, before}}, nodes.gone);
       if (gone.num_elements() == options_.replicas && before.num_elements() == options_.replicas) {
-        return remember(Tensor<std::int32_t>(Shape{0}));  // whoever trains again begins anew
+        return nodes.remembered.clear();
       }
-      remember(gone);
+      nodes.remembered.set(gone);
     } catch (const Error& error) {
       const Code code = error.status().code();
       if (code == Code::cancelled && stop.stop_requested()) return;
@@ -151,10 +126,7 @@ DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_toke
 }
 
 DFLOW_INLINE SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions options) const {
-  if (!options.global_step) options.global_step = global_step();
-  options.begin = [self = *this](Session& session, const std::stop_token& stop) { self.begin(session, stop); };
-  options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
-  return options;
+  return detail::supervised_by(*this, std::move(options));
 }
 
 DFLOW_INLINE void StaleSyncReplicas::finish(Supervisor& supervisor) const {

@@ -6,10 +6,10 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
+#include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -19,12 +19,6 @@ namespace dflow::train {
 
 /// What `minimize` has built.
 struct SyncReplicas::Built {
-  /// Who has left, as far as who leads knows: also when the barrier's task has forgotten it.
-  struct Remembered {
-    std::mutex mutex;
-    Tensor<std::int32_t> left{Shape{0}};
-  };
-
   Variable<std::int64_t> global_step;
   Output<std::int64_t> local_step;
   Operation begin;                 ///< waits for a leader, and sets the local step
@@ -36,7 +30,7 @@ struct SyncReplicas::Built {
   Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
   Output<std::int32_t> dropped;
   Operation close_late, close_done, close_lost;
-  std::unique_ptr<Remembered> remembered = std::make_unique<Remembered>();
+  mutable detail::RememberedRanks remembered;  ///< who has left
 };
 
 namespace detail {
@@ -135,23 +129,12 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();
-  built->global_step = options.global_step
-                           ? *options.global_step
-                           : Variable<std::int64_t>(AnyVariable::make(
-                                 graph, dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {}),
-                                 {.name = graph.unique_name("global_step"), .trainable = false}));
+  built->global_step = detail::shared_global_step(graph, options);
   const Operation global_step = built->global_step.handle().operation();
   std::optional<ScopeGuard> names(enter_name_scope(graph, "sync_replicas"));
 
   // The step of this replica is kept where it computes, read before all else and written last.
-  const AnyVariable local_step = [&] {
-    GraphStore::Scope scope = graph.scope();
-    scope.colocate(loss.node_id());
-    const ScopeGuard here = graph.enter(scope);
-    const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
-    const std::string name = str_cat("local_step_", options_.rank);  // replicas may share a device
-    return AnyVariable::make_unlisted(graph, none, {.name = name, .trainable = false});
-  }();
+  const AnyVariable local_step = detail::number_of_replica(loss, "local_step", options_.rank);
   built->local_step = Output<std::int64_t>::unchecked(local_step.read_edge());
 
   std::vector<detail::GatheredGradient> gathered;
@@ -239,35 +222,25 @@ DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(buil
 
 DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
   const Built& nodes = built();
-  Built::Remembered& remembered = *nodes.remembered;
-  const auto remember = [&](const Tensor<std::int32_t>& left) {
-    const std::lock_guard lock(remembered.mutex);
-    return std::exchange(remembered.left, left);
-  };
   const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(system_seed())));
   const auto close = [&](const Operation& how) { session.run({leader}, how); };
-  const Tensor<std::int32_t> known = [&] {
-    const std::lock_guard lock(remembered.mutex);
-    return remembered.left;
-  }();
-  session.run({leader, {nodes.known, known}}, nodes.open);
+  session.run({leader, {nodes.known, nodes.remembered.get()}}, nodes.open);
   bool is_ours_to_close = true;
   try {
     for (;;) {
       try {
         const auto [ranks, left] =
             session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
-        remember(left);
+        nodes.remembered.set(left);
         if (ranks.num_elements() > 0) session.run({leader, {nodes.ranks, ranks}}, nodes.advance);
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) return close(nodes.close_lost);
         is_ours_to_close = code != Code::already_exists;  // then somebody else leads
         if (code == Code::out_of_range) {
-          remember(detail::all_ranks(options_.replicas));
+          nodes.remembered.set(detail::all_ranks(options_.replicas));
           close(nodes.close_done);
-          remember(Tensor<std::int32_t>(Shape{0}));  // whoever trains again begins anew
-          return;
+          return nodes.remembered.clear();
         }
         if (code != Code::deadline_exceeded || !options_.patience) throw;
         if (options_.late == LateReplicas::fail) {
@@ -288,10 +261,7 @@ DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& st
 }
 
 DFLOW_INLINE SupervisorOptions SyncReplicas::supervised(SupervisorOptions options) const {
-  if (!options.global_step) options.global_step = global_step();
-  options.begin = [self = *this](Session& session, const std::stop_token& stop) { self.begin(session, stop); };
-  options.lead = [self = *this](Session& session, const std::stop_token& stop) { self.lead(session, stop); };
-  return options;
+  return detail::supervised_by(*this, std::move(options));
 }
 
 DFLOW_INLINE void SyncReplicas::finish(Supervisor& supervisor) const {

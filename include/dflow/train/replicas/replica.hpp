@@ -1,0 +1,58 @@
+#pragma once
+
+#include <dflow/session/session.hpp>
+#include <dflow/train/optimizer.hpp>
+#include <dflow/train/replicas/supervisor.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <stop_token>
+#include <string_view>
+#include <utility>
+
+namespace dflow::train::detail {
+
+// What replicas have in common, whether they train in step or with bounded staleness.
+
+/// The step that all count: the one of the options, or a new variable "global_step".
+Variable<std::int64_t> shared_global_step(GraphStore& graph, const MinimizeOptions& options);
+
+/// A number that replica `rank` keeps where `loss` is computed: "NAME_RANK", at first -1.
+AnyVariable number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank);
+
+/// Who has left, as far as who leads knows: also when the task at which replicas meet has forgotten it.
+///
+/// Thread safety: all functions may be called from any thread.
+class RememberedRanks {
+ public:
+  Tensor<std::int32_t> get() const {
+    const std::lock_guard lock(mutex_);
+    return ranks_;
+  }
+  void set(Tensor<std::int32_t> ranks) {
+    const std::lock_guard lock(mutex_);
+    ranks_ = std::move(ranks);
+  }
+  /// Whoever trains again begins anew.
+  void clear() { set(Tensor<std::int32_t>(Shape{0})); }
+
+ private:
+  mutable std::mutex mutex_;
+  Tensor<std::int32_t> ranks_{Shape{0}};
+};
+
+/// The options of a Supervisor with `begin` and `lead` of `replicas` in them, and their global step where they name
+/// none.
+template <class Replicas>
+SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions options) {
+  if (!options.global_step) options.global_step = replicas.global_step();
+  options.begin = [replicas](Session& session, const std::stop_token& stop) { replicas.begin(session, stop); };
+  options.lead = [replicas](Session& session, const std::stop_token& stop) { replicas.lead(session, stop); };
+  return options;
+}
+
+}  // namespace dflow::train::detail
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/replicas/replica.ipp>
+#endif

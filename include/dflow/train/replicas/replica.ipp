@@ -1,0 +1,28 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/train/replicas/replica.hpp>
+
+#include <string>
+
+namespace dflow::train {
+
+DFLOW_INLINE Variable<std::int64_t> detail::shared_global_step(GraphStore& graph, const MinimizeOptions& options) {
+  if (options.global_step) return *options.global_step;
+  const AnyOutput zero = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 0), {});
+  return Variable<std::int64_t>(
+      AnyVariable::make(graph, zero, {.name = graph.unique_name("global_step"), .trainable = false}));
+}
+
+DFLOW_INLINE AnyVariable detail::number_of_replica(const AnyOutput& loss, std::string_view name, std::int64_t rank) {
+  GraphStore& graph = *loss.graph();
+  GraphStore::Scope scope = graph.scope();
+  scope.colocate(loss.node_id());
+  const ScopeGuard here = graph.enter(scope);
+  const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
+  const std::string of_rank = str_cat(name, "_", rank);  // replicas may share a device
+  return AnyVariable::make_unlisted(graph, none, {.name = of_rank, .trainable = false});
+}
+
+}  // namespace dflow::train
