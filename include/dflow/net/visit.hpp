@@ -26,7 +26,13 @@ class Visit {
     std::uint64_t incarnation = 0;
     std::uint64_t number = 0;
 
-    friend auto operator<=>(const Id&, const Id&) = default;
+    friend bool operator==(const Id&, const Id&) = default;
+    /// By number first: mostly that tells two apart.
+    friend std::strong_ordering operator<=>(const Id& a, const Id& b) noexcept {
+      if (const auto order = a.number <=> b.number; order != 0) return order;
+      if (const auto order = a.incarnation <=> b.incarnation; order != 0) return order;
+      return a.task <=> b.task;
+    }
   };
 
   /// No two visits of one start of a client have the same number.
