@@ -1,6 +1,8 @@
 #include <dflow/runtime/unit_queue.hpp>
 
+#include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/kernels/state/variable_state.hpp>
 #include <dflow/runtime/step.hpp>
 
 #include "catch.hpp"
@@ -15,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -193,4 +196,56 @@ TEST_CASE("brief units run in the thread that brings them, where the queue is to
     for (const UnitId unit : plan->units().indices()) CHECK_FALSE(plan->units()[unit].is_brief);
     if (fed == x) CHECK_FALSE(ends_here(*plan, std::make_shared<Step>(plan), in_place));
   }
+}
+
+TEST_CASE("a brief unit that would wait for an update of its variable goes on in the pool", "[runtime][unit_queue]") {
+  const testing::Planned planned(standard_ops, std::make_shared<WorkStealingPool>(2));
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const Variable<float> w(graph, Tensor<float>(1.0f), VariableOptions{.name = "w"});
+  const Operation add = w.assign_add(x);
+  const auto scope = graph.control_dependencies({add});
+  const auto plan = planned.plan(graph, {x}, {identity(x + x)}, false, InterOp::automatic);
+  const auto in_place = std::make_shared<UnitQueue>(*planned.pool, 8, true);
+  const auto state = planned.device->context().resources->container("")->lookup<VariableState>("w");
+  state->assign(Tensor<float>(1.0f));
+  CHECK(ends_here(*plan, std::make_shared<Step>(plan), in_place));
+  CHECK(state->read().span<float>()[0] == 2);
+  // The update is held by this very thread: who waited for it here would wait for ever.
+  std::optional<VariableUpdate> held;
+  held.emplace(std::initializer_list<VariableState*>{state.get()});
+  const auto step = std::make_shared<Step>(plan);
+  std::promise<Status> ended;
+  for (std::size_t i = 0; i < plan->feed_slots().size(); ++i) step->feed(i, Tensor<float>(1.0f));
+  step->start(in_place, [&](const Status& status) { ended.set_value(status); });
+  std::future<Status> end = ended.get_future();
+  CHECK(end.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  held.reset();
+  CHECK(end.get().ok());
+  CHECK(state->read().span<float>()[0] == 3);
+}
+
+TEST_CASE("a thread that must not be kept is kept by no variable", "[runtime][unit_queue]") {
+  VariableState small("small", DType::float32, Shape{2}), other("other", DType::float32, Shape{2});
+  VariableState large("large", DType::float32, PartialShape{dynamic});
+  for (VariableState* const state : {&small, &other}) state->assign(Tensor<float>({2}, {1, 2}));
+  large.assign(Tensor<float>::full({1'000'000}, 1.0f));
+  {
+    const detail::NoWaiting no_waiting;
+    CHECK(small.read().span<float>()[1] == 2);
+    CHECK_THROWS_AS(large.read(), detail::WouldWait);
+    CHECK_THROWS_AS(VariableUpdate({&small, &large}), detail::WouldWait);
+    VariableUpdate({&small, &other});  // what was locked before is locked no more
+    std::optional<VariableUpdate> held;
+    held.emplace(std::initializer_list<VariableState*>{&other});
+    CHECK_THROWS_AS(VariableUpdate({&small, &other}), detail::WouldWait);
+    CHECK_THROWS_AS(other.assign(Tensor<float>({2}, {3, 4})), detail::WouldWait);
+    held->writable(0, default_cpu_allocator());
+    CHECK_THROWS_AS(other.read(), detail::WouldWait);
+    held.reset();
+    small.assign(Tensor<float>({2}, {5, 6}));
+  }
+  CHECK(small.read().span<float>()[1] == 6);
+  CHECK(other.read().span<float>()[1] == 2);
+  CHECK(large.read().span<float>()[1] == 1);
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace dflow {
 
@@ -79,8 +80,10 @@ class Step : public std::enable_shared_from_this<Step> {
   friend class UnitQueue;
   static std::size_t at(std::int32_t i) noexcept { return static_cast<std::size_t>(i); }
 
-  Status run_nodes(PlanNodeId begin, PlanNodeId end);
-  Status run_nodes_with_care(PlanNodeId begin, PlanNodeId end);
+  /// Says in `waits_at`, if it is given, which node would have kept a thread that must not be kept.
+  Status run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at = nullptr);
+  Status run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
+  void finish_in_pool(UnitId unit, PlanNodeId from);
   Status error_at(const Plan::PlanNode& node, const Status& status) const;
   /// True if the node must be passed over, its outputs being dead now.
   bool pass_dead(const Plan::PlanNode& node) noexcept {
@@ -97,7 +100,7 @@ class Step : public std::enable_shared_from_this<Step> {
     if (node.release_begin != node.release_end || node.share_begin != node.share_end) release_read(node);
   }
   void release_read(const Plan::PlanNode& node) noexcept;
-  void run_unit(UnitId unit, MadeUnits& made);
+  void run_unit(UnitId unit, MadeUnits& made, bool may_wait = true);
   void run_async_unit(UnitId unit);
   void end_async_unit(UnitId unit, std::int64_t start, Status status);
   void finish_unit(UnitId unit, MadeUnits& made);

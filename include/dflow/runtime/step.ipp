@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/runtime/stats_collector.hpp>
 #include <dflow/runtime/step.hpp>
 
@@ -108,8 +109,8 @@ DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
   }
 }
 
-DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end) {
-  if (stats_ != nullptr || context_.dead != nullptr) return run_nodes_with_care(begin, end);
+DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+  if (stats_ != nullptr || context_.dead != nullptr) return run_nodes_with_care(begin, end, waits_at);
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
@@ -123,6 +124,8 @@ DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end) {
       if (!node.is_trusted) check_outputs(context);
       release_after(node);
     }
+  } catch (const detail::WouldWait&) {
+    *waits_at = i;
   } catch (...) {
     return error_at(nodes[i.position()], status_of_current_exception());
   }
@@ -142,7 +145,7 @@ DFLOW_INLINE bool Step::has_dead_inputs(const Plan::PlanNode& node) noexcept {
 }
 
 /// The same loop where a step is traced or may carry dead tensors.
-DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end) {
+DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
@@ -158,6 +161,9 @@ DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end) 
         if (stats_ != nullptr) stats_->record(context, start, stats_->now_ns());
       }
       release_after(node);
+    } catch (const detail::WouldWait&) {
+      *waits_at = i;
+      return {};
     } catch (...) {
       return error_at(node, status_of_current_exception());
     }
@@ -234,12 +240,35 @@ DFLOW_INLINE void Step::finish_elsewhere(UnitId unit) {
   queue->push(made.all());
 }
 
-DFLOW_INLINE void Step::run_unit(UnitId unit, MadeUnits& made) {
+DFLOW_INLINE void Step::run_unit(UnitId unit, MadeUnits& made, bool may_wait) {
   const Plan::Unit& planned = plan_->units()[unit];
   if (planned.is_async && !must_stop()) return run_async_unit(unit);
-  const Status status = must_stop() ? context_.cancellation.status() : run_nodes(planned.node_begin, planned.node_end);
+  std::optional<PlanNodeId> waits_at;
+  Status status;
+  if (must_stop()) {
+    status = context_.cancellation.status();
+  } else {
+    const detail::NoWaiting no_waiting(!may_wait);
+    status = run_nodes(planned.node_begin, planned.node_end, &waits_at);
+  }
+  if (waits_at.has_value()) return finish_in_pool(unit, *waits_at);
   if (!status.ok()) fail(status);
   finish_unit(unit, made);
+}
+
+/// What is left of a unit, from that node on.
+DFLOW_INLINE void Step::finish_in_pool(UnitId unit, PlanNodeId from) {
+  const auto rest = [keep = shared_from_this(), unit, from] {
+    const PlanNodeId end = keep->plan_->units()[unit].node_end;
+    const Status status = keep->must_stop() ? keep->context_.cancellation.status() : keep->run_nodes(from, end);
+    if (!status.ok()) keep->fail(status);
+    keep->finish_elsewhere(unit);
+  };
+  try {
+    queue_->pool().schedule(rest);
+  } catch (...) {  // no thread, or no memory
+    rest();
+  }
 }
 
 namespace detail {

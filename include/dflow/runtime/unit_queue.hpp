@@ -47,6 +47,7 @@ class MadeUnits {
 /// - A unit that comes from a thread of somebody else (a clock's, a socket's) is not run there, unless the pool runs
 ///   everything in place, there is no memory for a task that would run it elsewhere, or the queue is told to run there
 ///   what is brief: a step over many tasks is mostly such units, and to wake a thread for each costs more than they do.
+///   What would wait there for others, as for a long update of a variable, goes on in the pool.
 /// - A unit that was made ready by the one before it goes on in the same thread without a lock.
 ///
 /// Thread safety: all functions may be called from any thread.

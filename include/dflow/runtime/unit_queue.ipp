@@ -111,7 +111,7 @@ DFLOW_INLINE void UnitQueue::drain_brief(std::unique_lock<std::mutex>& lock) {
     const ReadyUnit unit = pop();
     lock.unlock();
     made.clear();
-    unit.step->run_unit(unit.unit, made);
+    unit.step->run_unit(unit.unit, made, false);
     lock.lock();
     append(made.all());
   }

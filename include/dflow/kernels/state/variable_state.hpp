@@ -24,7 +24,8 @@ namespace dflow {
 /// other. A read does not wait for them, but for one case: if it comes while an update writes in place it waits for
 /// that one, and the next `copies_after_read` updates write into copies, so that readers beside them go on with the
 /// value before. Where steps read and update in turn, as in training by one session, every update stays in place.
-/// Errors: FailedPrecondition, naming the variable, if it has no value yet.
+/// Errors: FailedPrecondition, naming the variable, if it has no value yet; WouldWait (base/threads/no_waiting.hpp),
+/// before anything was done, where a thread that must not be kept would have to wait or meets a large value.
 class VariableState final : public Resource {
  public:
   static constexpr int copies_after_read = 64;
@@ -64,6 +65,7 @@ class VariableState final : public Resource {
   [[noreturn]] void reject_uninitialized() const;
   [[noreturn]] void reject_value(const AnyTensor& value) const;
   AnyTensor read_value(bool& has_any_shape) const;
+  void lock_updates();
   void replace(AnyTensor& value, bool has_any_shape);
 
   const std::string name_;
@@ -92,7 +94,7 @@ class VariableState final : public Resource {
 /// Thread safety: used by one thread, which must not take part in foreign work meanwhile. Variables are locked in one
 /// order everywhere, so two updates cannot wait for each other.
 /// Errors: the constructor throws FailedPrecondition if a variable has no value, InvalidArgument if one is given twice
-/// or there are more than `max_size`.
+/// or there are more than `max_size`, WouldWait as `VariableState` does.
 class VariableUpdate {
  public:
   static constexpr std::size_t max_size = 4;

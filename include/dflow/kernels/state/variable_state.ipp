@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/base/threads/wait_word.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 
@@ -17,6 +18,22 @@ DFLOW_INLINE std::string VariableState::debug_string() const {
 DFLOW_INLINE bool VariableState::is_initialized() const {
   const detail::SpinGuard guard(lock_);
   return value_.is_initialized();
+}
+
+namespace detail {
+
+/// A small variable is one of a graph that has declared it so: its value may be larger all the same.
+DFLOW_INLINE void check_is_brief(const AnyTensor& value) {
+  constexpr std::size_t large_bytes = std::size_t{1} << 20;
+  if (value.is_initialized() && value.bytes() > large_bytes) NoWaiting::check();
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void VariableState::lock_updates() {
+  if (update_mutex_.try_lock()) return;
+  detail::NoWaiting::check();
+  update_mutex_.lock();
 }
 
 DFLOW_INLINE void VariableState::reject_uninitialized() const {
@@ -44,9 +61,11 @@ DFLOW_INLINE AnyTensor VariableState::read_value(bool& has_any_shape) const {
       // The update may end at any moment, without the lock.
       if (writing == in_place) writing_.compare_exchange_strong(writing, in_place_awaited, std::memory_order_relaxed);
     }
+    detail::NoWaiting::check();
     wait_while_equal(writing_, in_place_awaited);
   }
   if (!value.is_initialized()) reject_uninitialized();
+  detail::check_is_brief(value);
   return value;
 }
 
@@ -77,7 +96,8 @@ DFLOW_INLINE void VariableState::assign_any_shape(AnyTensor value) {
 
 /// The old value goes to the caller, to be freed after the locks are released.
 DFLOW_INLINE void VariableState::replace(AnyTensor& value, bool has_any_shape) {
-  const std::lock_guard lock(update_mutex_);
+  lock_updates();
+  const std::lock_guard lock(update_mutex_, std::adopt_lock);
   const detail::SpinGuard guard(lock_);
   std::swap(value_, value);
   has_any_shape_ = has_any_shape;
@@ -95,13 +115,15 @@ DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*
   if (std::adjacent_find(locked_.begin(), end) != end) {
     throw_error(invalid_argument("one variable is given twice to the same update"));
   }
-  for (std::size_t i = 0; i < size_; ++i) locked_[i]->update_mutex_.lock();
+  std::size_t num_locked = 0;
   try {
+    for (; num_locked < size_; ++num_locked) locked_[num_locked]->lock_updates();
     for (std::size_t i = 0; i < size_; ++i) {
       if (!variables_[i]->value_.is_initialized()) variables_[i]->reject_uninitialized();
+      detail::check_is_brief(variables_[i]->value_);
     }
   } catch (...) {
-    unlock(size_);
+    unlock(num_locked);
     throw;
   }
 }
