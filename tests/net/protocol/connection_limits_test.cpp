@@ -369,3 +369,64 @@ TEST_CASE("posts are remembered until the peer has shown that it has read them, 
   connection->close(cancelled("done"));
   CHECK(connection->unread_posts() == std::vector<std::uint64_t>{201});
 }
+
+TEST_CASE("the memory for a reply that was given up is let go of while the rest comes", "[net]") {
+  test::Raw raw;
+  const auto connection = raw.shake();
+  std::weak_ptr<std::vector<std::byte>> placed;
+  CancellationSource source;
+  Call call;
+  call.cancellation = source.token();
+  call.place_payload = [&](std::string_view, std::uint64_t size) -> StatusOr<PayloadMemory> {
+    const auto memory = std::make_shared<std::vector<std::byte>>(size);
+    placed = memory;
+    return PayloadMemory{*memory, memory};
+  };
+  test::Answered answered;
+  connection->call(std::move(call), answered.done());
+  const std::uint64_t request = raw.next(FrameType::request).header.request;
+  const std::string part(100, 'x');
+  constexpr std::uint16_t of_reply = 1;
+  REQUIRE(raw.send(test::reply_bytes(request, "", 300)).ok());
+  REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, request, part, of_reply)).ok());
+  raw.ping();
+  CHECK_FALSE(placed.expired());
+  source.cancel(cancelled("enough"));
+  CHECK(answered.wait().first.code() == Code::cancelled);
+  REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, request, part, of_reply)).ok());
+  raw.ping();
+  CHECK(placed.expired());
+  REQUIRE(raw.send(test::frame_bytes(FrameType::chunk, request, part, of_reply)).ok());
+  raw.ping();
+  CHECK(connection->is_open());
+  connection->close(cancelled("done"));
+}
+
+TEST_CASE("who asks for a payload and takes nothing of it is left after a while, who takes some is not", "[net]") {
+  const bool takes = GENERATE(false, true);
+  const auto clock = std::make_shared<VirtualClock>();
+  std::weak_ptr<std::string> held;
+  const auto answer = [&](const std::shared_ptr<Connection>&, const Incoming&, Responder respond) {
+    const auto bytes = std::make_shared<std::string>(1'000'000, 'x');
+    held = bytes;
+    respond(Outgoing{"", {{test::bytes_of(*bytes)}, bytes}});
+  };
+  constexpr std::uint64_t window = 1000;
+  test::Raw raw(test::options_of("far", clock), std::make_shared<test::Owner>(answer), window);
+  const auto connection = raw.shake();
+  REQUIRE(raw.send(test::request_bytes(1, "all of it")).ok());
+  for (int seconds = 0; seconds < 50; seconds += 2) {
+    raw.ping();
+    clock->advance(std::chrono::seconds(2));
+  }
+  CHECK(connection->is_open());
+  if (takes) REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, test::u64_bytes(window))).ok());
+  for (int seconds = 0; seconds < 20 && connection->is_open(); seconds += 2) {
+    raw.ping();
+    clock->advance(std::chrono::seconds(2));
+  }
+  CHECK(connection->is_open() == takes);
+  CHECK(held.expired() != takes);
+  if (takes) return connection->close(cancelled("done"));
+  CHECK(raw.goodbye().code() == Code::resource_exhausted);
+}

@@ -115,6 +115,9 @@ struct ConnectionOptions {
   /// A silent peer is asked for a sign of life, and given up when nothing has come for so long.
   Duration heartbeat_interval = std::chrono::seconds(2);
   Duration heartbeat_timeout = std::chrono::seconds(10);
+  /// A peer that lets a payload wait for so long, and gives no credit for what it was sent, is given up with all that
+  /// waits for it.
+  Duration stall_timeout = std::chrono::seconds(60);
   Duration handshake_timeout = std::chrono::seconds(10);
   std::shared_ptr<Traffic> traffic = nullptr;  ///< counts, if given
 };
@@ -197,6 +200,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void say_goodbye(const Status& why);
   void finish_write(const Status& status);
   Status check_answers() const;
+  Status check_stall();
   void keep_alive();
   void schedule_keep_alive();
   std::string peer_name() const;
@@ -248,6 +252,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   std::size_t posts_since_ping_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;
   std::unordered_map<std::uint64_t, CancellationSource> requests_;  ///< of the peer, not answered yet
+  Clock::time_point could_send_{};  ///< when there last was credit, or nothing that waited for it
   TimerId timer_{};
 };
 

@@ -171,6 +171,7 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
         throw_error(invalid_argument("the peer gives more credit than its window"));
       }
       writer_.add_credit(bytes);
+      could_send_ = options_.clock->now();
       return flush();
     }
     case FrameType::ping: {
@@ -306,10 +307,20 @@ DFLOW_INLINE void Connection::send_message(FrameType type, std::uint64_t request
 
 /// With the mutex held.
 DFLOW_INLINE void Connection::schedule_keep_alive() {
+  could_send_ = options_.clock->now();
   last_heard_.store(std::max(last_heard_.load(), options_.clock->now().time_since_epoch().count()));
   timer_ = options_.clock->schedule_after(options_.heartbeat_interval, [weak = weak_from_this()] {
     if (const std::shared_ptr<Connection> self = weak.lock()) self->keep_alive();
   });
+}
+
+/// What waits for a peer holds the memory that it is sent from.
+DFLOW_INLINE Status Connection::check_stall() {
+  const Clock::time_point now = options_.clock->now();
+  const std::lock_guard lock(mutex_);
+  if (writer_.credit() != 0 || writer_.num_payloads() == 0) could_send_ = now;
+  if (now - could_send_ < options_.stall_timeout) return {};
+  return resource_exhausted(str_cat(peer_name(), " asks for tensors, and does not take them"));
 }
 
 DFLOW_INLINE void Connection::keep_alive() {
@@ -320,6 +331,7 @@ DFLOW_INLINE void Connection::keep_alive() {
                                     std::chrono::duration_cast<std::chrono::milliseconds>(silence).count(), " ms")),
                 false);
   }
+  if (Status stalled = check_stall(); !stalled.ok()) return fail(std::move(stalled), true);
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) return;
   if (silence >= options_.heartbeat_interval) {

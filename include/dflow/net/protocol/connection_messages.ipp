@@ -54,7 +54,8 @@ struct Connection::Inbound {
   std::uint64_t request = 0;
   std::uint64_t size = 0;
   std::uint64_t received = 0;
-  PayloadMemory memory;  ///< of a reply; without bytes it is thrown away
+  PayloadMemory memory;         ///< of a reply; without bytes it is thrown away
+  std::weak_ptr<Pending> call;  ///< of a reply: gone when nobody waits for it any more
   std::uint16_t method = 0;
   std::string body;
   std::vector<std::byte> bytes;  ///< of a request
@@ -155,6 +156,7 @@ DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_
   inbound.request = header.request;
   inbound.size = size;
   if (call != nullptr) place_reply(call, inbound, body);
+  inbound.call = call;
   if (!inbound.memory.bytes.empty()) inbound.body = std::move(body);
   if (inbound_.size() >= options_.max_calls) throw_error(resource_exhausted("too many payloads at once"));
   if (!inbound_.try_emplace(detail::inbound_key(header.request, true), std::move(inbound)).second) {
@@ -233,6 +235,7 @@ DFLOW_INLINE std::span<std::byte> Connection::on_chunk(const FrameHeader& header
     inbound.bytes.resize(static_cast<std::size_t>(inbound.received + header.length));
     return std::span(inbound.bytes).subspan(static_cast<std::size_t>(inbound.received));
   }
+  if (inbound.call.expired()) inbound.memory = {};  // given up on the way: the rest is thrown away
   if (inbound.memory.bytes.empty()) return {};
   return inbound.memory.bytes.subspan(static_cast<std::size_t>(inbound.received),
                                       static_cast<std::size_t>(header.length));
