@@ -193,7 +193,8 @@ DFLOW_INLINE std::unique_ptr<RemoteSession> RemoteMaster::open_session(const Gra
   create.soft_placement = options.soft_placement;
   create.passes = options.passes;
   create.filters = state_->filters;
-  auto session = std::make_shared<detail::SessionAtMaster>(state_, std::move(create));
+  auto session = std::make_shared<detail::SessionAtMaster>(
+      state_, std::move(create), options.clock != nullptr ? options.clock : state_->client.clock);
   const std::size_t count = session->describe(graph);
   detail::wait_for_status(options.pool.get(), [&](auto done) {
     session->prepare(

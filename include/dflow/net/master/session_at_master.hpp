@@ -118,8 +118,9 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
  public:
   using Ready = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
 
-  SessionAtMaster(std::shared_ptr<RemoteMaster::State> state, CreateSession create)
-      : state_(std::move(state)), create_(std::move(create)) {}
+  /// `clock` is what the deadlines of its steps are by.
+  SessionAtMaster(std::shared_ptr<RemoteMaster::State> state, CreateSession create, std::shared_ptr<Clock> clock)
+      : state_(std::move(state)), create_(std::move(create)), clock_(std::move(clock)) {}
 
   ~SessionAtMaster() {
     const std::shared_ptr<Connection> connection = connection_.lock();
@@ -168,7 +169,7 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     const std::lock_guard lock(mutex_);
     return number_;
   }
-  Clock& clock() const noexcept { return *state_->client.clock; }
+  Clock& clock() const noexcept { return *clock_; }
   const std::string& master() const noexcept { return state_->master; }
 
   /// The name may be of several nodes that passes have made one.
@@ -300,6 +301,7 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
 
   const std::shared_ptr<RemoteMaster::State> state_;
   const CreateSession create_;
+  const std::shared_ptr<Clock> clock_;
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<NodeDef> nodes_;
   std::uint64_t seed_ = 0;
