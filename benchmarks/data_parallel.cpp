@@ -77,7 +77,8 @@ class Worker {
     words >> command >> count;
     if (command == "cpu") return std::to_string(cpu_seconds());
     if (command == "train") return std::to_string(time_steps(*session_, train_, count));
-    session_.emplace(graph_, df::SessionOptions{.ops = df::bench::accelerated_ops, .target = server_.target({"/job:ps"})});
+    session_.emplace(graph_,
+                     df::SessionOptions{.ops = df::bench::accelerated_ops, .target = server_.target({"/job:ps"})});
     if (is_chief_) session_->run(df::initialize_variables(graph_));
     if (sync_) {
       if (is_chief_) leader_ = std::jthread([this](const std::stop_token& stop) { sync_->lead(*session_, stop); });
@@ -142,10 +143,11 @@ void print_row(const std::string& kind, int ps, int workers, std::int64_t step_m
     step += std::stod(answer) / workers;
   }
   const double cpu = (cpu_of(tasks) - cpu_before) / measured_steps;
-  std::printf("%-12s %3d workers: %7.1f ms a step, alone %7.1f, of %3d speed-up %6.2f; %5.1f ms of processor a worker's "
-              "step, %.2f of %u busy\n",
-              kind.c_str(), workers, step * 1e3, alone * 1e3, workers, alone / step * workers, cpu / workers * 1e3,
-              cpu / step, std::thread::hardware_concurrency());
+  std::printf(
+      "%-12s %3d workers: %7.1f ms a step, alone %7.1f, of %3d speed-up %6.2f; %5.1f ms of processor a worker's "
+      "step, %.2f of %u busy\n",
+      kind.c_str(), workers, step * 1e3, alone * 1e3, workers, alone / step * workers, cpu / workers * 1e3, cpu / step,
+      std::thread::hardware_concurrency());
   std::fflush(stdout);
 }
 

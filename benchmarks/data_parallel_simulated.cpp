@@ -152,10 +152,11 @@ void print_rows(bool is_synchronous, df::Duration compute, const std::vector<std
     const double exchange = seconds(workers, 0s);
     const auto images = static_cast<double>(workers * batch) / step;
     const double coordination = step - Seconds(compute).count();
-    std::printf("%4d workers: %7.1f images/s, speed-up %6.2f; %.3f s a step, %.3f s (%4.1f %%) of it coordination, which "
-                "takes %.3f s alone\n",
-                static_cast<int>(workers), images, static_cast<double>(workers) * alone / step, step, coordination,
-                coordination / step * 100, exchange);
+    std::printf(
+        "%4d workers: %7.1f images/s, speed-up %6.2f; %.3f s a step, %.3f s (%4.1f %%) of it coordination, which "
+        "takes %.3f s alone\n",
+        static_cast<int>(workers), images, static_cast<double>(workers) * alone / step, step, coordination,
+        coordination / step * 100, exchange);
     std::fflush(stdout);
   }
 }

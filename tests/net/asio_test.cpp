@@ -216,6 +216,59 @@ TEST_CASE("a handler runs on its executor, which has work until then", "[net][as
   CHECK(threads == std::vector(4, std::this_thread::get_id()));
 }
 
+namespace {
+
+/// Runs what it is given in a thread of its own, and is not out of the call for a while after that may have begun.
+struct LingeringExecutor {
+  std::shared_ptr<std::atomic<bool>> is_inside = std::make_shared<std::atomic<bool>>(false);
+
+  template <class F>
+  void execute(F f) const {
+    is_inside->store(true);
+    std::thread([f = std::move(f)]() mutable { std::move(f)(); }).detach();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    is_inside->store(false);
+  }
+  LingeringExecutor require(asio::execution::blocking_t::never_t) const { return *this; }
+  static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+    return asio::execution::blocking.never;
+  }
+  friend bool operator==(const LingeringExecutor& a, const LingeringExecutor& b) noexcept {
+    return a.is_inside == b.is_inside;
+  }
+  friend bool operator!=(const LingeringExecutor& a, const LingeringExecutor& b) noexcept { return !(a == b); }
+};
+
+}  // namespace
+
+TEST_CASE("a handler may destroy its executor's context: nobody is handing it over any more", "[net][asio]") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {});
+  const auto y = x * 2.0f;
+  df::Session session(graph);
+  const LingeringExecutor executor;
+  for (int i = 0; i < 3; ++i) {
+    std::promise<bool> was_inside;
+    session.run_async({{x, df::Tensor<float>(1.0f)}}, y,
+                      asio::bind_executor(executor, [&](const df::Status&, const df::Tensor<float>&) {
+                        was_inside.set_value(executor.is_inside->load());
+                      }));
+    CHECK_FALSE(was_inside.get_future().get());
+  }
+  asio::thread_pool pool(1);
+  const auto waiting = asio::require(pool.executor(), asio::execution::blocking.always);
+  std::promise<float> result;
+  session.run_async({{x, df::Tensor<float>(1.0f)}}, y,
+                    asio::bind_executor(waiting, [&](const df::Status&, const df::Tensor<float>& value) {
+                      result.set_value(value.span()[0]);
+                    }));
+  CHECK(result.get_future().get() == 2);
+  for (int i = 0; i < 100; ++i) {
+    asio::thread_pool passing(1);
+    session.run_async({{x, df::Tensor<float>(1.0f)}}, y, asio::bind_executor(passing, asio::use_future)).get();
+  }
+}
+
 TEST_CASE("errors come as exceptions, and never inside the call", "[net][asio]") {
   Steps steps;
   const auto clock = std::make_shared<df::VirtualClock>();

@@ -30,8 +30,10 @@
 #include <asio/async_result.hpp>
 #include <asio/cancellation_type.hpp>
 #include <asio/dispatch.hpp>
+#include <asio/execution/blocking.hpp>
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
+#include <asio/query.hpp>
 
 #include <atomic>
 #include <exception>
@@ -93,6 +95,7 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
     executor_type get_executor() const noexcept { return asio::get_associated_executor(run->handler_); }
     allocator_type get_allocator() const noexcept { return asio::get_associated_allocator(run->handler_); }
     void operator()() {
+      run->wait_until_handed_over();
       if (run->slot_.is_connected()) run->slot_.clear();
       run->outer_.reset();
       const auto work = std::move(run->work_);
@@ -103,15 +106,34 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
   };
 
   void end(Status status, Rs... results) {
-    Completion completion{this->shared_from_this(), {first_of(std::move(status)), std::move(results)...}};
+    const auto self = this->shared_from_this();
+    Completion completion{self, {first_of(std::move(status)), std::move(results)...}};
+    ender_.store(std::this_thread::get_id());
+    hand_over(std::move(completion));
+    is_handed_over_.store(true);
+    is_handed_over_.notify_all();
+  }
+  void hand_over(Completion completion) {
     const auto executor = asio::get_associated_executor(handler_);
-    // Whoever runs the handler may destroy its context when there is no more work: not before this thread is out of it.
-    const auto until_handed_over = work_;
+    if (waits_for_what_it_runs(executor)) is_handed_over_.store(true);
     if (initiator_.load() == std::this_thread::get_id()) {
       asio::post(executor, std::move(completion));  // what is wrong with the call shows within it
     } else {
       asio::dispatch(executor, std::move(completion));
     }
+  }
+  template <class Executor>
+  static bool waits_for_what_it_runs(const Executor& executor) {
+    if constexpr (asio::can_query<Executor, asio::execution::blocking_t>::value) {
+      return asio::query(executor, asio::execution::blocking) == asio::execution::blocking.always;
+    } else {
+      return false;
+    }
+  }
+  /// Whoever hears of the end may destroy the executor's context: not before the thread that has handed over is out of
+  /// it.
+  void wait_until_handed_over() const noexcept {
+    if (ender_.load() != std::this_thread::get_id()) is_handed_over_.wait(false);
   }
   static First first_of(Status status) {
     if constexpr (std::is_same_v<First, Status>) {
@@ -126,6 +148,8 @@ class AsioRun : public std::enable_shared_from_this<AsioRun<Handler, First, Rs..
   asio::executor_work_guard<asio::associated_executor_t<Handler>> work_;
   std::optional<std::stop_callback<Stop>> outer_;
   std::atomic<std::thread::id> initiator_;
+  std::atomic<std::thread::id> ender_;
+  std::atomic<bool> is_handed_over_{false};
 };
 
 template <class Token, class... Rs>

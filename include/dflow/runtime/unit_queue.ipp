@@ -31,7 +31,8 @@ DFLOW_INLINE void UnitQueue::append(std::span<const ReadyUnit> units) {
   if (any_async()) async_waits_.store(true, std::memory_order_relaxed);
 }
 
-/// What has begun makes room before memory is asked for, once it is half of all: each unit is moved a few times at most.
+/// What has begun makes room before memory is asked for, once it is half of all: each unit is moved a few times at
+/// most.
 DFLOW_INLINE void UnitQueue::append_async(const ReadyUnit& unit) {
   if (async_.size() == async_.capacity() && async_begun_ >= async_.size() / 2) {
     async_.erase(async_.begin(), async_.begin() + static_cast<std::ptrdiff_t>(async_begun_));
