@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,7 +26,7 @@ namespace dflow::net {
 /// What was asked over a connection that its opener has lost may still be under way when the opener is back. So a
 /// connection that is accepted takes the place of those that the same client has opened for the same channel, and a
 /// task that has been started anew that of all which were its earlier start's: they end, and nothing that came over
-/// them is begun any more. An earlier start of one of `addresses` that comes back is not let in.
+/// them is begun any more. An earlier start of one of `addresses`, which has a lower incarnation, is not let in.
 ///
 /// Thread safety: safe. Completions run on I/O threads, and inside a call where there is nothing to wait for.
 class Peers final : public TensorSource, public std::enable_shared_from_this<Peers> {
@@ -108,15 +107,10 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     std::shared_ptr<Connection> connection;
     std::shared_ptr<Link> link;
   };
-  struct Starts {
-    static constexpr std::size_t max_earlier = 64;
-    std::uint64_t latest = 0;
-    std::deque<std::uint64_t> earlier;
-  };
 
   /// With the mutex held: an open connection, else the end.
   std::multimap<Place, Open>::iterator find_open(const Place& place);
-  /// With the mutex held; false for an earlier start than one that has been here since.
+  /// With the mutex held; false for an earlier start than one that has been here.
   bool note_start(const TaskIdentity& peer);
   /// With the mutex held: those that end when this one begins, with why.
   std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded_by(const Connection& connection) const;
@@ -141,7 +135,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   Status closed_;
   std::multimap<Place, Open> open_;
   std::map<Place, Connecting> connecting_;
-  std::map<std::string, Starts> starts_;
+  std::map<std::string, std::uint64_t> latest_starts_;                              ///< incarnations, by task
   std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<Visit>> visits_;  ///< that go on, by client and start
   std::uint64_t next_visit_ = 1;
   std::uint64_t next_handshake_ = 1;

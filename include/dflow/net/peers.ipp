@@ -109,12 +109,9 @@ DFLOW_INLINE void Peers::limit_handshakes(std::uint64_t number, const std::share
 
 DFLOW_INLINE bool Peers::note_start(const TaskIdentity& peer) {
   if (!options_.addresses.contains(peer.task)) return true;
-  const auto [found, is_first] = starts_.try_emplace(peer.task, Starts{peer.incarnation, {}});
-  Starts& starts = found->second;
-  if (is_first || starts.latest == peer.incarnation) return true;
-  if (std::find(starts.earlier.begin(), starts.earlier.end(), peer.incarnation) != starts.earlier.end()) return false;
-  starts.earlier.push_back(std::exchange(starts.latest, peer.incarnation));
-  if (starts.earlier.size() > Starts::max_earlier) starts.earlier.pop_front();
+  std::uint64_t& latest = latest_starts_[peer.task];
+  if (peer.incarnation < latest) return false;
+  latest = peer.incarnation;
   return true;
 }
 

@@ -53,7 +53,9 @@ struct ServerOptions {
   /// Where metrics of the task are served to Prometheus, as text over HTTP at "/metrics"; empty: nowhere. A port alone
   /// ("9100") is loopback's; whoever can connect to another address can read them.
   std::string metrics_address = {};
-  /// Tells this start of the task from the ones before it; 0 draws a number.
+  /// Tells this start of the task from the ones before it, and is higher than theirs; 0: made of the calendar's time in
+  /// microseconds and a random number. Others let in no start with a lower one than they have seen, so where a calendar
+  /// cannot be trusted that far a number is to be given here: of who starts the tasks, say.
   std::uint64_t incarnation = 0;
   /// Random numbers of 64 bits for nonces and pauses; null: the operating system's.
   std::function<std::uint64_t()> random = nullptr;

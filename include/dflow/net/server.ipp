@@ -103,7 +103,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     ServerOptions& o = options;
     if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
     if (o.random == nullptr) o.random = system_seed;
-    if (o.incarnation == 0) o.incarnation = o.random();
+    if (o.incarnation == 0) o.incarnation = is_task ? incarnation_at(o.clock->wall_now(), o.random()) : o.random();
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
     if (o.transport == nullptr && is_task) detail::check_exposure(cluster);

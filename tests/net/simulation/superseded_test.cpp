@@ -87,6 +87,32 @@ TEST_CASE("a task that was replaced and comes back writes nothing, and is told s
   CHECK(shared.write(*new_session, 3).ok());
 }
 
+TEST_CASE("who has been started anew itself knows which start of another task is the later one", "[net]") {
+  for (const bool later_comes_first : {true, false}) {
+    SimulatedTasks tasks({"ps0", "worker0"});
+    const SharedValue shared;
+    tasks.simulation.run_for(1s);
+    tasks.start("worker0", "elsewhere");
+    tasks.servers.erase("ps0");
+    tasks.processes.at("ps0")->crash();
+    tasks.simulation.run_for(1s);
+    tasks.start("ps0", "ps0");
+    const std::string earlier = "worker0", later = "elsewhere";
+    if (!later_comes_first) {
+      const auto session = tasks.session(shared.graph, earlier);
+      CHECK(shared.write(*session, -1).ok());  // nobody has heard of another one
+    }
+    const auto session = tasks.session(shared.graph, later);
+    CHECK(shared.write(*session, 1).ok());
+    const df::Status status = status_of([&] { tasks.session(shared.graph, earlier); });
+    INFO(status.to_string());
+    CHECK(status.code() == df::Code::aborted);
+    CHECK(mentions(status, "has been started anew since this one was started"));
+    CHECK(shared.write(*session, 2).ok());
+    CHECK(session->run(shared.read).scalar() == 2);
+  }
+}
+
 TEST_CASE("a task that is started anew at another address is asked for large tensors by what it has opened", "[net]") {
   SimulatedTasks tasks({"ps0", "worker0"});
   df::Graph graph;

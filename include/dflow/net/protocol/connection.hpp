@@ -116,8 +116,8 @@ struct ConnectionOptions {
   Duration heartbeat_interval = std::chrono::seconds(2);
   Duration heartbeat_timeout = std::chrono::seconds(10);
   /// A peer that lets a payload wait for so long, and gives no credit for what it was sent, is given up with all that
-  /// waits for it.
-  Duration stall_timeout = std::chrono::seconds(60);
+  /// waits for it. By default a link of 4 KB/s carries what a peer gives credit for at once in that time.
+  Duration stall_timeout = std::chrono::minutes(10);
   Duration handshake_timeout = std::chrono::seconds(10);
   std::shared_ptr<Traffic> traffic = nullptr;  ///< counts, if given
 };

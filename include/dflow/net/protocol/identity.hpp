@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/clock.hpp>
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 
@@ -17,7 +18,7 @@ struct TaskIdentity {
 
   std::string cluster;  ///< only tasks of one cluster speak with each other
   std::string task;     ///< "/job:ps/replica:0/task:1"
-  /// Different after each start of the task.
+  /// Another one after each start; of a task that others connect to, a higher one.
   std::uint64_t incarnation = 0;
   /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs. 0 of one that connects: it has none,
   /// and asks only what a task says of itself.
@@ -28,6 +29,10 @@ struct TaskIdentity {
   static TaskIdentity read(ByteReader& in);
   friend bool operator==(const TaskIdentity&, const TaskIdentity&) = default;
 };
+
+/// The incarnation of a task that is started now: microseconds since 1970 above, 12 of the `random` bits below. So of
+/// two starts everybody knows which is the later one, who has seen neither of them before too. Never 0.
+std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept;
 
 }  // namespace dflow::net
 

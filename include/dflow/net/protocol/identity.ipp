@@ -4,6 +4,7 @@
 #include <dflow/net/protocol/identity.hpp>
 
 #include <algorithm>
+#include <chrono>
 
 namespace dflow::net {
 
@@ -28,6 +29,13 @@ DFLOW_INLINE TaskIdentity TaskIdentity::read(ByteReader& in) {
   identity.incarnation = in.u64();
   identity.op_fingerprint = in.u64();
   return identity;
+}
+
+DFLOW_INLINE std::uint64_t incarnation_at(Clock::wall_time_point now, std::uint64_t random) noexcept {
+  constexpr int random_bits = 12;
+  const auto since_1970 = std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+  const std::uint64_t low = random & ((std::uint64_t{1} << random_bits) - 1);
+  return std::max<std::uint64_t>(static_cast<std::uint64_t>(since_1970) << random_bits | low, 1);
 }
 
 }  // namespace dflow::net
