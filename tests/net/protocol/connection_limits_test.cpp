@@ -415,7 +415,7 @@ TEST_CASE("who asks for a payload and takes nothing of it is left after a while,
   test::Raw raw(test::options_of("far", clock), std::make_shared<test::Owner>(answer), window);
   const auto connection = raw.shake();
   REQUIRE(raw.send(test::request_bytes(1, "all of it")).ok());
-  for (int seconds = 0; seconds < 50; seconds += 2) {
+  for (int seconds = 0; seconds < 590; seconds += 2) {
     raw.ping();
     clock->advance(std::chrono::seconds(2));
   }
