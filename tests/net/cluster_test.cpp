@@ -318,6 +318,15 @@ TEST_CASE("the statistics of a step have what all tasks did, each in threads of 
   }
 }
 
+TEST_CASE("a task that is all of its cluster has nobody to leave out: its filters need match nobody") {
+  const df::net::Server server(df::net::ClusterSpec::local(), {.num_threads = 1});
+  df::Graph graph;
+  const auto x = df::constant(graph, 2.0f);
+  df::Session session(graph, {.target = server.target({"/job:ps", "/job:worker/task:1"})});
+  CHECK(session.run(x).scalar() == 2);
+  CHECK_THROWS_AS(server.target({"no filter"}), df::Error);
+}
+
 TEST_CASE("a client that is no task runs steps on a cluster") {
   MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
   df::Graph graph;

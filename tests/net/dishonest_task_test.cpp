@@ -35,8 +35,10 @@ class DishonestTask : public net::Connection::Handler {
     const auto method = static_cast<net::Method>(request.method);
     if (method == net::Method::list_devices) {
       net::DeviceList list;
-      list.devices.push_back(
-          {.name = dishonest_task + "/device:CPU:0", .type = "CPU", .incarnation = dishonest_incarnation});
+      df::DeviceInfo& device = list.devices.emplace_back();
+      device.name = dishonest_task + "/device:CPU:0";
+      device.type = "CPU";
+      device.incarnation = dishonest_incarnation;
       return respond(net::Outgoing{net::to_body(list), {}});
     }
     if (method == net::Method::run_share) return respond(net::Outgoing{net::to_body(answer()), {}});

@@ -90,7 +90,7 @@ class Server {
   /// For `SessionOptions::target`, also of several sessions. With `filters` a session knows those other tasks alone
   /// that one of these matches ("/job:ps", "/job:worker/task:0"), and waits for no other. It keeps the server's parts
   /// alive, but runs nothing in other tasks any more once the server has stopped. Errors: InvalidArgument for a filter
-  /// that is no device's name or matches no task of the cluster.
+  /// that is no device's name or matches no task of the cluster, unless this task is all of it.
   std::shared_ptr<SessionTarget> target(std::vector<std::string> filters = {}) const;
 
   /// Blocks until `stop` is called. Returns 0, for main.

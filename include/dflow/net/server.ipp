@@ -295,8 +295,14 @@ class ClusterTarget final : public SessionTarget {
   ClusterTarget(std::shared_ptr<Server::State> state, std::vector<std::string> filters, bool owns)
       : state_(std::move(state)), filters_(std::move(filters)), owns_(owns) {
     std::vector<std::string> tasks = state_->other_tasks();
+    const bool is_alone = tasks.empty();
     tasks.push_back(state_->task);
-    check_filters(tasks, filters_);
+    // A program that runs alone has nobody to leave out, and is the one that a cluster runs.
+    if (is_alone) {
+      for (const std::string& filter : filters_) DeviceName::parse(filter);
+    } else {
+      check_filters(tasks, filters_);
+    }
   }
   ~ClusterTarget() override {
     if (owns_) state_->stop();

@@ -138,7 +138,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
     Side& side = connection->sides[from];
     const time_point now = simulation.now();
     side.busy_until = std::max(side.busy_until, now) + time_of(bytes.size(), link.bytes_per_second);
-    const Duration transfer = interface_time(*connection, from, bytes.size());
+    const Duration transfer = interface_time(*connection, bytes.size());
     if (transfer > Duration::zero()) {
       time_point& sends_until = interfaces[side.process->name()].sends_until;
       sends_until = std::max(sends_until, now) + transfer;
@@ -155,7 +155,7 @@ struct SimulatedNetwork::State : std::enable_shared_from_this<SimulatedNetwork::
   }
 
   /// None where interfaces have no limit, or the message passes none.
-  Duration interface_time(const Connection& connection, int from, std::size_t bytes) const {
+  Duration interface_time(const Connection& connection, std::size_t bytes) const {
     const double rate = options.interface_bytes_per_second;
     const bool passes_none = connection.sides[0].process->name() == connection.sides[1].process->name();
     return rate <= 0 || passes_none ? Duration::zero() : time_of(bytes, rate);
