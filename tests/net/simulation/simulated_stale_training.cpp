@@ -155,9 +155,11 @@ class StaleWorker final : public SimulatedWorker {
         [self = shared_from_this(), this, of = num_sessions_, &session](const Status& status, const Results& results) {
           if (!is_alive() || of != num_sessions_) return;
           if (status.ok()) {
+            const auto are_all = [this] { return gone_now_.num_elements() == world_.num_workers; };
+            const bool knew_all = are_all();
             gone_now_ = results[0].as<std::int32_t>();
-            // Whoever trains again begins anew.
-            if (gone_now_.num_elements() == world_.num_workers) gone_now_ = Tensor<std::int32_t>(Shape{0});
+            // The clock has heard that all are known to have left: whoever trains again begins anew.
+            if (knew_all && are_all()) gone_now_ = Tensor<std::int32_t>(Shape{0});
           }
           after(status.ok() ? 10ms : 1s, [this, of, &session] {
             if (has_session() && of == num_sessions_) watch(session);
