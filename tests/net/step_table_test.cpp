@@ -426,3 +426,30 @@ TEST_CASE("who waits for tensors of a task that may have lost them is told, in i
   CHECK(stays.calls == 0);
   other->abort(dflow::cancelled("end"));
 }
+
+TEST_CASE("a step that was pushed out and begins at that moment is forgotten when it is over") {
+  Table table;
+  std::shared_ptr<net::StepRendezvous> begun;
+  const auto key = key_from(here, "x");
+  // As another thread may, between the two.
+  table.steps->serve(1, key, {},
+                     [&](const Status&, const AnyTensor&, bool) { begun = table.steps->begin(1, "client"); });
+  for (std::uint64_t step = 2; step <= 5; ++step) {
+    table.steps->serve(step, key, {}, [](const Status&, const AnyTensor&, bool) {});
+  }
+  REQUIRE(begun != nullptr);
+  begun = nullptr;
+  table.steps->cancel_all(dflow::cancelled("the test is over"));
+  CHECK(table.steps->size() == 0);
+}
+
+TEST_CASE("of what ended a step so much is remembered for those who come late, however much is said of it") {
+  Table table;
+  const std::string text(std::size_t{1} << 20, 'x');
+  table.steps->cancel(7, dflow::aborted(text).with_node(text, text).with_task(there));
+  Outcome late;
+  table.steps->serve(7, key_from(here, "x"), {}, late.done());
+  CHECK(late.status.code() == Code::aborted);
+  CHECK(late.status.task() == there);
+  CHECK(late.status.to_string().size() < 4096);
+}

@@ -521,21 +521,27 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
 }
 
 /// What may not have been read the other task may wait for, or begin the step later: it is told that it does so in
-/// vain. Steps that are over there it does not know any more. If it cannot be reached it knows of the loss itself.
+/// vain. Steps that are over there it does not know any more. One that cannot be reached now may begin the step
+/// later all the same: it is tried again for a while.
 DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
                           .with_task(options_.connection.self.task);
-  connect(peer.task, Channel::control,
-          [steps = std::move(steps), incarnation = peer.incarnation, lost](
-              const Status&, const std::shared_ptr<Connection>& connection) {
-            if (connection == nullptr || connection->peer().incarnation != incarnation) return;
-            for (const std::uint64_t step : steps) {
-              Call call;
-              call.method = static_cast<std::uint16_t>(Method::cancel_step);
-              call.message.body = to_body(CancelStep{step, lost});
-              connection->call(std::move(call), [](const Status&, const std::string&) {});
-            }
+  connect(
+      peer.task, Channel::control,
+      [weak = weak_from_this(), steps = std::move(steps), peer, lost](const Status&,
+                                                                      const std::shared_ptr<Connection>& connection) {
+        if (connection == nullptr || connection->peer().incarnation != peer.incarnation) return;
+        for (const std::uint64_t step : steps) {
+          Call call;
+          call.method = static_cast<std::uint16_t>(Method::cancel_step);
+          call.message.body = to_body(CancelStep{step, lost});
+          connection->call(std::move(call), [weak, step, peer](const Status& status, const std::string&) {
+            const std::shared_ptr<Peers> self = weak.lock();
+            if (self != nullptr && status.code() == Code::unavailable) self->recall(peer, {step}, status);
           });
+        }
+      },
+      options_.connection.clock->after(options_.recall_timeout));
 }
 
 }  // namespace dflow::net

@@ -199,7 +199,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
 
   static void abort(const Displaced& displaced);
   void end(std::uint64_t step);
-  void finish_serving(std::uint64_t step);
+  void finish_serving(std::uint64_t step, std::uint64_t number);
 
   const Options options_;
   mutable std::mutex mutex_;

@@ -177,8 +177,21 @@ DFLOW_INLINE Status StepTable::ended_by(std::uint64_t step) const {
   return found == ended_.end() ? Status() : found->second;
 }
 
+namespace detail {
+
+/// What is remembered of an end for those who come late: not all that others may have said of it.
+DFLOW_INLINE Status brief_end(const Status& why) {
+  constexpr std::size_t max_bytes = 512;
+  const auto cut = [](std::string_view text) { return std::string(text.substr(0, max_bytes)); };
+  if (why.ok()) return why;
+  return Status(why.code(), cut(why.message())).with_node(cut(why.op()), cut(why.node())).with_task(cut(why.task()));
+}
+
+}  // namespace detail
+
 DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
-  if (!ended_.try_emplace(step, why).second) return;
+  if (ended_.contains(step)) return;
+  ended_.emplace(step, detail::brief_end(why));
   ended_in_order_.push_back(step);
   if (ended_in_order_.size() <= options_.max_ended) return;
   ended_.erase(ended_in_order_.front());
@@ -197,6 +210,7 @@ DFLOW_INLINE void StepTable::count_early(Entry& entry, const std::string& sender
 
 DFLOW_INLINE void StepTable::limit_early(const std::string& sender, Displaced& displaced) {
   const auto sends = [&](const auto& early) { return early.first == sender; };
+  while (!awaited_.empty() && find_awaited(awaited_.front()) == steps_.end()) awaited_.pop_front();
   for (auto next = awaited_.begin(); next != awaited_.end(); ++next) {
     const auto bytes = early_bytes_.find(sender);
     if (bytes == early_bytes_.end() || bytes->second <= options_.max_early_bytes) return;
@@ -257,11 +271,12 @@ DFLOW_INLINE void StepTable::end(std::uint64_t step) {
   drop_if_over(step, dropped);
 }
 
-DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step) {
+/// The step's entry may be another one by now.
+DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step, std::uint64_t number) {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   const auto found = steps_.find(step);
-  if (found == steps_.end()) return;
+  if (found == steps_.end() || found->second.number != number) return;
   --found->second.num_served;
   drop_if_over(step, dropped);
 }
@@ -269,6 +284,7 @@ DFLOW_INLINE void StepTable::finish_serving(std::uint64_t step) {
 DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key, CancellationToken cancellation,
                                    Rendezvous::RecvDone done) {
   std::shared_ptr<StepRendezvous> rendezvous;
+  std::uint64_t number = 0;
   Displaced displaced;
   Status ended;
   {
@@ -276,18 +292,19 @@ DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key,
     ended = ended_by(step);
     if (ended.ok()) {
       Entry& entry = entry_of(step, displaced);
+      number = entry.number;
       ++entry.num_served;
       rendezvous = entry.rendezvous;
     }
   }
   if (!ended.ok()) return done(std::move(ended), {}, false);
   abort(displaced);
-  rendezvous->serve(
-      key, std::move(cancellation),
-      [self = shared_from_this(), step, done = std::move(done)](Status status, AnyTensor tensor, bool is_dead) mutable {
-        done(std::move(status), std::move(tensor), is_dead);
-        self->finish_serving(step);
-      });
+  rendezvous->serve(key, std::move(cancellation),
+                    [self = shared_from_this(), step, number, done = std::move(done)](Status status, AnyTensor tensor,
+                                                                                      bool is_dead) mutable {
+                      done(std::move(status), std::move(tensor), is_dead);
+                      self->finish_serving(step, number);
+                    });
 }
 
 /// Its own step may be the one that is ended where too much waits.

@@ -29,8 +29,8 @@ class Visit {
     friend bool operator==(const Id&, const Id&) = default;
     /// By number first: mostly that tells two apart.
     friend std::strong_ordering operator<=>(const Id& a, const Id& b) noexcept {
-      if (const auto order = a.number <=> b.number; order != 0) return order;
-      if (const auto order = a.incarnation <=> b.incarnation; order != 0) return order;
+      if (const auto order = a.number <=> b.number; std::is_neq(order)) return order;
+      if (const auto order = a.incarnation <=> b.incarnation; std::is_neq(order)) return order;
       return a.task <=> b.task;
     }
   };

@@ -173,6 +173,7 @@ DFLOW_INLINE Status Step::run_nodes_with_care(PlanNodeId begin, PlanNodeId end, 
 
 DFLOW_INLINE Status Step::run_sequential() {
   failed_.store(false, std::memory_order_relaxed);
+  const detail::NoWaiting may_wait(false);
   Status status = run_nodes(PlanNodeId(0), plan_->nodes().end_index());
   if (!status.ok() && on_error_) on_error_(status);
   return status;
@@ -259,6 +260,7 @@ DFLOW_INLINE void Step::run_unit(UnitId unit, MadeUnits& made, bool may_wait) {
 /// What is left of a unit, from that node on.
 DFLOW_INLINE void Step::finish_in_pool(UnitId unit, PlanNodeId from) {
   const auto rest = [keep = shared_from_this(), unit, from] {
+    const detail::NoWaiting may_wait(false);
     const PlanNodeId end = keep->plan_->units()[unit].node_end;
     const Status status = keep->must_stop() ? keep->context_.cancellation.status() : keep->run_nodes(from, end);
     if (!status.ok()) keep->fail(status);

@@ -282,6 +282,7 @@ class Master::Kept {
   /// Errors: NotFound.
   std::vector<AnyOutput> edges(const std::vector<std::string>& names) const {
     std::vector<AnyOutput> found;
+    found.reserve(names.size());
     for (const std::string& name : names) found.push_back(graph_.output(name));
     return found;
   }
