@@ -62,7 +62,12 @@ inline AsioSocket adopt(AsioLoop& loop, OwnedFd fd, int family) {
 /// A socket that refuses an option works without it.
 inline void set_options(int fd, int family, const AsioTransportOptions& options) noexcept {
   const auto set = [&](int level, int name, int value) { ::setsockopt(fd, level, name, &value, sizeof(value)); };
-  if (options.send_buffer_bytes > 0) set(SOL_SOCKET, SO_SNDBUF, options.send_buffer_bytes);
+  // Unix sockets do not grow theirs by themselves: a chunk should fit, where the system allows it.
+  constexpr int unix_send_buffer_bytes = 1 << 20;
+  const int send_buffer_bytes = options.send_buffer_bytes > 0 ? options.send_buffer_bytes
+                                : family == AF_UNIX           ? unix_send_buffer_bytes
+                                                              : 0;
+  if (send_buffer_bytes > 0) set(SOL_SOCKET, SO_SNDBUF, send_buffer_bytes);
   if (options.receive_buffer_bytes > 0) set(SOL_SOCKET, SO_RCVBUF, options.receive_buffer_bytes);
   if (options.no_delay && family != AF_UNIX) set(IPPROTO_TCP, TCP_NODELAY, 1);
 }
