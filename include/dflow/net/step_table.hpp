@@ -47,7 +47,7 @@ class TensorSource {
 /// What a thread pushes to one task in one step, from here to the end of its scope, so that it goes with a message to
 /// that task rather than in ones of its own.
 ///
-/// Thread safety: of the thread that made it, and the latest of that.
+/// Thread safety: of the thread that made it. Of several the one that was made last gathers.
 class GatheredPushes {
  public:
   /// With more bytes they are not gathered.

@@ -35,10 +35,11 @@ struct AsioTransportOptions {
   /// Sends what is written at once, rather than waiting for more to send with it.
   bool no_delay = true;
   /// On Linux, a listener at a TCP address can also be reached by a Unix socket of that address's name, and who
-  /// connects to it from the same machine, or network namespace, does so, if it belongs to the same user: it costs half
-  /// as much.
+  /// connects to it from the same machine, or network namespace, does so, if it belongs to the same user: it costs
+  /// less.
   bool uses_local_sockets = true;
-  /// Of the system's buffers of a connection; 0 leaves them to the system.
+  /// Of the system's buffers of a connection; 0 leaves them to the system, but that of sending by a Unix socket, which
+  /// then is as large as the system allows up to 1 MiB.
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
   /// Connections to a listener that nobody has accepted yet; and of TLS those that have not shown yet who they are: one
