@@ -102,21 +102,16 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   if (cluster.is_chief()) progress = std::make_unique<df::train::Progress>(flags.steps);
   const auto begin = std::chrono::steady_clock::now();
   std::int64_t shown = 0;
-  for (std::int64_t step = 0; step < flags.steps && !supervisor.should_stop();) {
+  sync.train(supervisor, flags.steps, [&](df::Session& session, std::int64_t step) {
     if (std::generate_canonical<double, 53>(chance) < flags.straggling) {
       std::this_thread::sleep_for(std::chrono::milliseconds(flags.straggle_ms));
     }
-    const auto [value, next] = supervisor.run([&](df::Session& session) {
-      const std::int64_t now = session.run(sync.local_step()).scalar();
-      if (now >= flags.steps) return std::pair(0.0f, now);
-      const auto rows = batches.rows(now, rank * flags.batch, (rank + 1) * flags.batch);
-      const auto x = df::train::rows_of(sets.train.images, rows);
-      const auto y = df::train::rows_of(sets.train.labels, rows);
-      return std::pair(session.run({{images, x}, {labels, y}}, loss, train).scalar(), now + 1);
-    });
-    step = next;
-    for (; progress != nullptr && shown < std::min(step, flags.steps); ++shown) progress->step(value);
-  }
+    const auto rows = batches.rows(step, rank * flags.batch, (rank + 1) * flags.batch);
+    const auto x = df::train::rows_of(sets.train.images, rows);
+    const auto y = df::train::rows_of(sets.train.labels, rows);
+    const float value = session.run({{images, x}, {labels, y}}, loss, train).scalar();
+    for (; progress != nullptr && shown <= step; ++shown) progress->step(value);
+  });
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   if (supervisor.should_stop()) return 0;
   if (cluster.is_chief()) {

@@ -52,12 +52,10 @@ int train_in_step(const df::net::ClusterSpec& cluster, df::net::Server& server) 
   df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target({"/job:ps"})},
                                                            .is_chief = cluster.is_chief(),
                                                            .checkpoint_dir = directory}));
-  for (std::int64_t step = 0; step < steps; ++step) {
-    supervisor.run([&](df::Session& session) {
-      step = session.run(sync.local_step()).scalar();  // what it is now, also after a loss
-      session.run({{x, batch(step)}}, train);
-    });
-  }
+  sync.train(supervisor, steps, [&](df::Session& session, std::int64_t step) {
+    session.run({{x, batch(step)}}, train);
+  });
+  // The chief evaluates here.
   sync.finish(supervisor);
   // [in_step]
   return 0;

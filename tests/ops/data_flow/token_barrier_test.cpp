@@ -132,11 +132,83 @@ TEST_CASE("Who leaves a barrier is told so when its leader knows, or nobody lead
   CHECK(collects->status.code() == Code::out_of_range);
   source.cancel();
   CHECK(leaves->status.code() == Code::cancelled);
-  CHECK(barrier.num_present() == 0);  // it has left nevertheless
+  CHECK(barrier.num_present() == 1);  // the leader may not know
   leaves = leave_barrier(barrier, 0);
   CHECK_FALSE(leaves->is_told);
-  barrier.close(TokenBarrierState::Close::lost, 7);
+  barrier.close(TokenBarrierState::Close::done, 7);
   CHECK(leaves->is_told);
+  CHECK(leaves->status.ok());
+}
+
+TEST_CASE("Who is leaving a barrier when its leader fails is to come back, and is waited for") {
+  using Close = TokenBarrierState::Close;
+  for (const bool by_next_leader : {false, true}) {
+    TokenBarrierState barrier("b", 4, 4);
+    barrier.open(8, 1);
+    const auto known = leave_barrier(barrier, 3);
+    CHECK(collect_at(barrier, {}, 1)->left == Ranks{3});
+    static_cast<void>(collect_at(barrier, {}, 1));
+    CHECK(known->status.ok());
+    const auto told = leave_barrier(barrier, 0), untold = leave_barrier(barrier, 1),
+               remembered = leave_barrier(barrier, 2);
+    CHECK(barrier.num_present() == 0);
+    if (!by_next_leader) barrier.close(Close::lost, 1);
+    barrier.open(4, 2, Ranks{2, 3});
+    CHECK(told->status.code() == Code::aborted);
+    CHECK(untold->status.code() == Code::aborted);
+    CHECK(remembered->status.code() == (by_next_leader ? Code::ok : Code::aborted));
+    CHECK(barrier.missing() == Ranks{0, 1});
+    barrier.close(Close::lost, 2);
+    CHECK(leave_barrier(barrier, 0)->status.code() == Code::aborted);  // the steps it has made may be lost
+    CHECK(barrier.num_present() == 2);
+    CHECK(leave_barrier(barrier, 3)->status.ok());
+  }
+}
+
+TEST_CASE("Who comes while a step is being made does it after all when it turns out to be wanted") {
+  TokenBarrierState barrier("b", 2, 2);
+  barrier.open(5);
+  static_cast<void>(leave_barrier(barrier, 1));
+  barrier.arrive(0, 5);
+  CHECK(collect_at(barrier)->ranks == Ranks{0});  // the only one that is left
+  const auto back = wait_at(barrier, 1, -1);
+  CHECK_FALSE(back->is_told);
+  const auto collects = collect_at(barrier);  // instead of making the step with one
+  CHECK_FALSE(collects->is_told);
+  CHECK(back->step == 5);
+  barrier.arrive(1, 5);
+  CHECK(collects->ranks == Ranks{0, 1});
+}
+
+TEST_CASE("Who comes while a step is being made waits for the next one") {
+  using Close = TokenBarrierState::Close;
+  for (const int how : {0, 1, 2, 3}) {
+    TokenBarrierState barrier("b", 3, 2);
+    barrier.open(5, 1);
+    for (const std::int64_t rank : {0, 1}) barrier.arrive(rank, 5);
+    CHECK(collect_at(barrier, {}, 1)->ranks == Ranks{0, 1});
+    const auto begins = wait_at(barrier, 1, -1), late = wait_at(barrier, 2, 4), arrived = wait_at(barrier, 0, 5);
+    CHECK_FALSE(begins->is_told);
+    CHECK_FALSE(late->is_told);
+    if (how == 0) barrier.advance(6, 1);
+    if (how == 1) barrier.open(3, 2);
+    if (how == 2) {
+      barrier.close(Close::lost, 1);
+      CHECK(late->status.code() == Code::aborted);
+      CHECK_FALSE(begins->is_told);
+      barrier.open(3, 2);
+    }
+    if (how == 3) {  // asked once more, with what has arrived
+      CHECK(collect_at(barrier, {}, 1)->ranks == Ranks{0, 1});
+      CHECK_FALSE(begins->is_told);
+      CHECK_FALSE(late->is_told);
+      barrier.advance(6, 1);
+    }
+    const std::int64_t next = how == 0 || how == 3 ? 6 : 3;
+    CHECK(begins->step == next);
+    if (how != 2) CHECK(arrived->step == next);
+    if (how != 2) CHECK(late->step == next);
+  }
 }
 
 TEST_CASE("Who leaves a barrier as a replica that comes again is told so") {

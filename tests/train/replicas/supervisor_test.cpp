@@ -82,7 +82,7 @@ TEST_CASE("a lead that fails before the replica has begun is made anew, as is th
   df::train::SupervisorOptions options = model.options();
   Gate gate;
   int leads = 0, begins = 0;
-  options.lead = [&](df::Session&, const std::stop_token&) {
+  options.lead = [&](const df::train::Leading&) {
     if (++leads < 3) df::throw_error(df::unavailable("a task that only the lead uses is gone"));
     gate.open();
   };
@@ -99,7 +99,7 @@ TEST_CASE("a lead that fails before the replica has begun is made anew, as is th
 TEST_CASE("what the lead throws before the replica has begun is thrown") {
   SupervisedModel model;
   df::train::SupervisorOptions options = model.options();
-  options.lead = [](df::Session&, const std::stop_token&) { throw std::invalid_argument("no such step"); };
+  options.lead = [](const df::train::Leading&) { throw std::invalid_argument("no such step"); };
   options.begin = [](df::Session&, const std::stop_token& stop) { Gate().pass(stop); };
   df::train::Supervisor supervisor(model.graph, options);
   for (int round = 0; round < 3; ++round) {
@@ -112,12 +112,12 @@ TEST_CASE("a supervisor may go while its lead runs, and stops it") {
     SupervisedModel model;
     df::train::SupervisorOptions options = model.options();
     std::atomic<bool> has_ended = false;
-    options.lead = [&](df::Session& session, const std::stop_token& stop) {
+    options.lead = [&](const df::train::Leading& with) {
       std::condition_variable_any never;
       std::mutex mutex;
       std::unique_lock lock(mutex);
-      never.wait(lock, stop, [] { return false; });
-      session.run(model.bump);  // the session is there until it has ended
+      never.wait(lock, with.stop, [] { return false; });
+      with.session.run(model.bump);  // the session is there until it has ended
       has_ended = true;
       if (fails) df::throw_error(df::internal("at the end"));
     };
@@ -133,7 +133,7 @@ TEST_CASE("a beginning that throws anything is repeated by the next call") {
   SupervisedModel model;
   df::train::SupervisorOptions options = model.options();
   int begins = 0, leads = 0;
-  options.lead = [&](df::Session&, const std::stop_token&) { ++leads; };
+  options.lead = [&](const df::train::Leading&) { ++leads; };
   options.begin = [&](df::Session&, const std::stop_token&) {
     if (++begins < 3) throw std::runtime_error("not yet");
   };
@@ -156,7 +156,7 @@ TEST_CASE("SIGTERM ends a beginning that waits") {
     df::train::SupervisorOptions options = model.options();
     options.is_chief = is_chief;
     options.save_on_sigterm = true;
-    options.lead = [](df::Session&, const std::stop_token& stop) { Gate().pass(stop); };
+    options.lead = [](const df::train::Leading& with) { Gate().pass(with.stop); };
     options.begin = [](df::Session&, const std::stop_token& stop) {
       ::raise(SIGTERM);
       Gate().pass(stop);
@@ -220,11 +220,14 @@ TEST_CASE("waiting for the lead calls its body with each session, and elsewhere 
   SupervisedModel model;
   df::train::SupervisorOptions options = model.options();
   int leads = 0, bodies = 0;
-  options.lead = [&](df::Session&, const std::stop_token&) {
+  options.lead = [&](const df::train::Leading&) {
     if (++leads < 3) df::throw_error(df::aborted("a task was started anew"));
   };
   df::train::Supervisor chief(model.graph, options);
-  chief.wait_for_lead([&](df::Session&) { ++bodies; });
+  CHECK(chief.wait_for_lead([&](df::Session&) {
+    ++bodies;
+    return true;
+  }));
   CHECK(leads == 3);
   CHECK(bodies >= 1);
   CHECK(bodies <= 3);
@@ -232,10 +235,10 @@ TEST_CASE("waiting for the lead calls its body with each session, and elsewhere 
   df::train::Supervisor other(model.graph, options);
   other.wait_for_lead();
   bodies = 0;
-  other.wait_for_lead([&](df::Session& session) {
-    ++bodies;
+  CHECK_FALSE(other.wait_for_lead([&](df::Session& session) {
     CHECK(session.run(model.bump).scalar() == 2);
-  });
+    return ++bodies != 1;
+  }));
   CHECK(bodies == 1);
   CHECK(leads == 3);
 }
@@ -246,8 +249,8 @@ TEST_CASE("a chief that finishes leaves again when its session is made anew mean
   const df::Operation train = sync.minimize(df::square(model.weight * 1.0f));
   df::train::SupervisorOptions options = sync.supervised(model.options());
   int leads = 0;
-  options.lead = [&, lead = options.lead](df::Session& session, const std::stop_token& stop) {
-    lead(session, stop);
+  options.lead = [&, lead = options.lead](const df::train::Leading& with) {
+    lead(with);
     if (++leads < 3) df::throw_error(df::unavailable("lost when all had left"));
   };
   df::train::Supervisor supervisor(model.graph, options);

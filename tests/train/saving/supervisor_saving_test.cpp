@@ -64,7 +64,7 @@ TEST_CASE("a supervisor saves every so many steps, and another one begins where 
     options.save_every_steps = 3;
     df::train::Supervisor supervisor(training.graph, options);
     training.train(supervisor, 2);
-    CHECK(training.latest() == -1);
+    CHECK(training.latest() == 0);  // made before the first step
     training.train(supervisor, 6);
     CHECK(training.latest() == 6);
     CHECK(supervisor.save() == "/d/model-8");
@@ -87,7 +87,7 @@ TEST_CASE("a supervisor saves when the time has come") {
   options.save_every = std::chrono::minutes(10);
   df::train::Supervisor supervisor(training.graph, options);
   training.train(supervisor, 3);
-  CHECK(training.latest() == -1);
+  CHECK(training.latest() == 0);
   training.clock->advance(std::chrono::minutes(10));
   training.train(supervisor, 2);
   CHECK(training.latest() == 4);
@@ -132,7 +132,51 @@ TEST_CASE("a body that throws something of its own is not called again, and noth
           });
         }) == df::Code::out_of_range);
   CHECK(calls == 1);
-  CHECK(training.latest() == -1);
+  CHECK(training.latest() == 0);
+}
+
+TEST_CASE("a chief that is started anew before its first step is saved begins again, whatever was left half done") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  CountedTraining training(files);
+  df::train::SupervisorOptions options = training.options();
+  options.save_every_steps = 100;
+  for (int round = 0; round < 3; ++round) {
+    df::train::Supervisor chief(training.graph, options);
+    CHECK(chief.session().run(training.step).scalar() == 0);
+    training.train(chief, 5);
+  }
+}
+
+TEST_CASE("what is new is saved once, and by the chief alone") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::SupervisorOptions options = training.options();
+  int leads = 0;
+  options.lead = [&](const df::train::Leading& with) {
+    ++leads;
+    with.session.run(training.bump);
+    with.save();
+  };
+  df::train::Supervisor supervisor(training.graph, options);
+  CHECK(supervisor.wait_for_lead());
+  CHECK(leads == 1);
+  CHECK(training.latest() == 1);
+  const auto save = [&] { supervisor.run([&](df::Session& session) { supervisor.save_what_is_new(session); }); };
+  training.files->fail_change(1, df::resource_exhausted("the disk is full"), true);
+  save();  // there is nothing
+  CHECK(training.errors.empty());
+  training.train(supervisor, 1);
+  save();
+  REQUIRE(training.errors.size() == 1);
+  CHECK(mentions(training.errors[0], "the disk is full"));
+  training.files->fail_change(0, df::Status());
+  save();
+  CHECK(training.latest() == 2);
+  CHECK(training.errors.size() == 1);
+  options.is_chief = false;
+  df::train::Supervisor other(training.graph, options);
+  training.train(other, 1);
+  other.run([&](df::Session& session) { other.save_what_is_new(session); });
+  CHECK(training.latest() == 2);
 }
 
 TEST_CASE("after SIGTERM the body that runs is the last, and what it has trained is saved") {

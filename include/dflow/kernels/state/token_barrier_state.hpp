@@ -18,8 +18,13 @@ namespace dflow {
 ///
 /// A replica is present until it leaves or is given up, and again when it arrives or waits. So many arrivals are
 /// wanted: `aggregate`, or all that are left where those are fewer. Who leads remembers who has left, for a barrier
-/// that is started anew; so a replica's leaving is done when the leader knows. Of two processes of one rank the one
-/// that began last counts: who waits or is leaving as that replica is told AlreadyExists.
+/// that is started anew; so a replica's leaving is done when the leader knows. Until then the steps it has made may be
+/// lost, and it is to make them again: who is leaving when another leader opens the barrier, or the leader fails, is
+/// told Aborted, and is present again, as who is cancelled then. Of two processes of one rank the one that began last
+/// counts: who waits or is leaving as that replica is told AlreadyExists.
+///
+/// From the moment that the leader is told who has arrived until it moves the barrier on, a step is being made: who has
+/// not arrived at it waits for the next one, so that it reads nothing of a step half made.
 ///
 /// Thread safety: all functions may be called from any thread. A `done` is called once, from any thread, also with the
 /// status that its token was cancelled with.
@@ -42,7 +47,7 @@ class TokenBarrierState final : public AwaitedResource {
   std::int64_t replicas() const noexcept { return replicas_; }
   std::int64_t aggregate() const noexcept { return aggregate_; }
   std::string debug_string() const override;
-  /// Who has left: bool [replicas]; nobody where all have.
+  /// Who has left, as the leader knows: bool [replicas]; nobody where all have.
   std::vector<AnyTensor> saved_state() const override;
   /// They have left here too, if they have not been here.
   void restore_state(std::span<const AnyTensor> state) override;
@@ -50,14 +55,14 @@ class TokenBarrierState final : public AwaitedResource {
 
   /// `leader` leads from now on. The current step is `step`, and all arrivals are forgotten. Those who wait are told
   /// the step, so that they do it again. Who collects is told AlreadyExists. `left` have left, as far as the leader
-  /// knows.
+  /// knows; who else is leaving is told Aborted.
   void open(std::int64_t step, std::int64_t leader = 0, std::span<const std::int32_t> left = {});
   /// Replica `rank` has brought what it has for `local_step`. It counts if that is the current step.
   void arrive(std::int64_t rank, std::int64_t local_step);
   /// Tells the current step as soon as it is open and another one than `local_step`, at which the replica has arrived;
-  /// at once if it has not, or no more: it is to do the step again. -1 is for a replica that has no step yet, and
-  /// takes the place of the one that waits under its rank. Errors: why it was closed; AlreadyExists if another one
-  /// takes its place.
+  /// if it has not, or no more, as soon as that step is not being made: it is to do the step again. -1 is for a replica
+  /// that has no step yet, and takes the place of the one that waits under its rank. Errors: why it was closed;
+  /// AlreadyExists if another one takes its place.
   void wait_async(std::int64_t rank, std::int64_t local_step, const CancellationToken& cancellation, WaitDone done);
   /// Tells who has arrived as soon as there are enough, or somebody has left of whom the leader was not told. What it
   /// was told before it knows now. Errors: OutOfRange if all replicas have left; AlreadyExists if somebody else
@@ -66,8 +71,8 @@ class TokenBarrierState final : public AwaitedResource {
   /// The next step begins: those who wait for it go on.
   void advance(std::int64_t step, std::int64_t leader = 0);
   /// Replica `rank` brings no more, from now on. What it has brought counts. Calls `done` when the leader knows, or
-  /// when nobody leads: who opens the barrier next is told. Errors: AlreadyExists if the replica waits or arrives again
-  /// before that, in another process.
+  /// when nobody has ever led, or the last step has been done. Errors: AlreadyExists if the replica waits or arrives
+  /// again before that, in another process; Aborted when who led has failed, or another one leads, before that.
   void leave_async(std::int64_t rank, const CancellationToken& cancellation, LeaveDone done);
   /// Those who are present and have not arrived at the current step, ascending.
   std::vector<std::int32_t> missing() const;

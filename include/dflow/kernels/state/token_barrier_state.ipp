@@ -35,7 +35,7 @@ struct TokenBarrierState::State {
   struct Due {
     std::vector<Waiter> waiters;
     std::vector<Collector> collectors;
-    std::vector<Leaver> leavers;
+    std::vector<Leaver> leavers, known_leavers;
     Collected collected;
     Status waiters_status, collectors_status, leavers_status;
     std::int64_t step = 0;
@@ -47,6 +47,7 @@ struct TokenBarrierState::State {
       for (Waiter& waiter : waiters) waiter.done(waiters_status, step);
       for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(collected, {}));
       for (Leaver& leaver : leavers) leaver.done(leavers_status);
+      for (Leaver& leaver : known_leavers) leaver.done(Status());
     }
   };
 
@@ -57,15 +58,22 @@ struct TokenBarrierState::State {
   std::int64_t step = -1;
   std::int64_t leader = 0;  ///< that opened it last
   bool is_open = false;
-  bool is_over = false;      ///< the last step has been done
-  Status closed = Status();  ///< why, where it was open before
+  bool is_advancing = false;  ///< who leads knows who has arrived, and makes the step
+  bool is_over = false;       ///< the last step has been done
+  Status closed = Status();   ///< why, where it was open before
   detail::WaitList<Waiter> waiters;
   detail::WaitList<Collector> collectors;
   detail::WaitList<Leaver> leavers;
 
   void give_up(Waiter& waiter, const Status& status) { waiter.done(status, step_now()); }
   void give_up(Collector& collector, const Status& status) { collector.done(status, {}); }
-  void give_up(Leaver& leaver, const Status& status) { leaver.done(status); }
+  void give_up(Leaver& leaver, const Status& status) {
+    {
+      const std::lock_guard lock(mutex);
+      if (replica(leaver.rank).left != Left::known) stay(leaver.rank);
+    }
+    leaver.done(status);
+  }
   std::int64_t step_now() const {
     const std::lock_guard lock(mutex);
     return step;
@@ -106,6 +114,7 @@ struct TokenBarrierState::State {
     for (Replica& one : of) {
       if (one.left == Left::untold) one.left = Left::told;
     }
+    is_advancing = is_enough && status.ok();
     return true;
   }
   void serve_collectors(std::int64_t aggregate, Due& due) {
@@ -121,7 +130,24 @@ struct TokenBarrierState::State {
     due.leavers = leavers.take_if(
         [&](const Leaver& leaver) { return of[static_cast<std::size_t>(leaver.rank)].left == Left::known; });
   }
+  void stay(std::int64_t rank) {
+    replica(rank).is_present = true;
+    replica(rank).left = Left::no;
+  }
+  /// Who is leaving is to come back.
+  void call_back_leavers(Due& due, Status why) {
+    due.leavers = leavers.take_all();
+    due.leavers_status = std::move(why);
+    for (const Leaver& leaver : due.leavers) stay(leaver.rank);
+  }
+  /// No step is being made: who has not arrived is to do this one.
+  void release_latecomers(Due& due) {
+    due.waiters = waiters.take_if(
+        [&](const Waiter& waiter) { return waiter.local_step != step || !replica(waiter.rank).has_arrived; });
+    due.step = step;
+  }
   void begin(std::int64_t next, Due& due) {
+    is_advancing = false;
     due.waiters = waiters.take_all();
     step = due.step = next;
     for (Replica& one : of) one.has_arrived = false;
@@ -152,7 +178,7 @@ DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
 
 DFLOW_INLINE std::vector<AnyTensor> TokenBarrierState::saved_state() const {
   const std::lock_guard lock(state_->mutex);
-  return detail::left_state(state_->of, [](const State::Replica& one) { return one.left != State::Left::no; });
+  return detail::left_state(state_->of, [](const State::Replica& one) { return one.left == State::Left::known; });
 }
 
 DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
@@ -195,12 +221,17 @@ DFLOW_INLINE void TokenBarrierState::open(std::int64_t step, std::int64_t leader
     return std::any_of(due.waiters.begin(), due.waiters.end(),
                        [&](const State::Waiter& waiter) { return waiter.rank == rank; });
   };
+  std::vector<State::Leaver> known;
   for (const std::int32_t rank : left) {
     if (waits(rank)) continue;  // it is back
     state_->replica(rank).is_present = false;
     state_->replica(rank).left = State::Left::known;
+    for (State::Leaver& leaver : state_->leavers.take_if([&](const auto& one) { return one.rank == rank; })) {
+      known.push_back(std::move(leaver));
+    }
   }
-  state_->note_known(due);
+  due.known_leavers = std::move(known);
+  state_->call_back_leavers(due, aborted(str_cat(debug_string(), " was opened again before its leader knew")));
 }
 
 DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
@@ -234,7 +265,7 @@ DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t 
     return done(closed, step);
   }
   // Who has not arrived, maybe because the barrier was opened again since, would wait for itself.
-  if (state_->is_open && (step != local_step || !one.has_arrived)) {
+  if (state_->is_open && !state_->is_advancing && (step != local_step || !one.has_arrived)) {
     lock.unlock();
     return done(Status(), step);
   }
@@ -255,6 +286,7 @@ DFLOW_INLINE void TokenBarrierState::collect_async(std::int64_t leader, const Ca
   if (!state_->is_open) {
     status = aborted(str_cat(debug_string(), " is not open"));
   } else if (!state_->is_collected(aggregate_, collected, status)) {
+    if (std::exchange(state_->is_advancing, false)) state_->release_latecomers(due);
     return detail::wait_for(state_, &State::collectors, lock, state_->collectors.add(State::Collector{std::move(done)}),
                             cancellation);
   }
@@ -282,8 +314,11 @@ DFLOW_INLINE void TokenBarrierState::leave_async(std::int64_t rank, const Cancel
     state_->serve_collectors(aggregate_, due);
   }
   if (!state_->is_open || one.left == State::Left::known) {
+    const bool is_lost = one.left != State::Left::known && state_->closed.code() == Code::aborted;
+    if (is_lost) state_->stay(rank);
+    const Status status = is_lost ? state_->closed : Status();
     lock.unlock();
-    return done(Status());
+    return done(status);
   }
   detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
                    cancellation);
@@ -319,13 +354,17 @@ DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
     state_->closed = deadline_exceeded(str_cat(debug_string(), ": replicas ", detail::ranks_text(state_->missing()),
                                                " have not arrived at step ", state_->step, " in time"));
   }
-  state_->is_open = false;
+  state_->is_open = state_->is_advancing = false;
   state_->is_over |= why == Close::done;
   due.step = state_->step;
   due.waiters_status = due.collectors_status = state_->closed;
   due.waiters = state_->waiters.take_if([](const State::Waiter& waiter) { return waiter.local_step >= 0; });
   due.collectors = state_->collectors.take_all();
-  due.leavers = state_->leavers.take_all();
+  if (why == Close::lost) {
+    state_->call_back_leavers(due, state_->closed);
+  } else {
+    due.leavers = state_->leavers.take_all();
+  }
 }
 
 DFLOW_INLINE std::int64_t TokenBarrierState::step() const { return state_->step_now(); }

@@ -4,6 +4,7 @@
 #include <dflow/train/optimizer.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <stop_token>
@@ -29,6 +30,12 @@ class RememberedRanks {
     const std::lock_guard lock(mutex_);
     return ranks_;
   }
+  /// Whether one is among `ranks` that is not known yet.
+  bool lacks(const Tensor<std::int32_t>& ranks) const {
+    const Tensor<std::int32_t> known = get();
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](std::int32_t rank) { return std::find(known.begin(), known.end(), rank) == known.end(); });
+  }
   void set(Tensor<std::int32_t> ranks) {
     const std::lock_guard lock(mutex_);
     ranks_ = std::move(ranks);
@@ -47,7 +54,7 @@ template <class Replicas>
 SupervisorOptions supervised_by(const Replicas& replicas, SupervisorOptions options) {
   if (!options.global_step) options.global_step = replicas.global_step();
   options.begin = [replicas](Session& session, const std::stop_token& stop) { replicas.begin(session, stop); };
-  options.lead = [replicas](Session& session, const std::stop_token& stop) { replicas.lead(session, stop); };
+  options.lead = [replicas](const Leading& with) { replicas.lead(with.session, with.stop, with.save); };
   return options;
 }
 

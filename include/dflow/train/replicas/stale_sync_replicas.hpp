@@ -72,8 +72,9 @@ class StaleSyncReplicas {
   void begin(Session& session, const std::stop_token& stop = {}) const;
   /// For the chief alone: gives up replicas that are too late, or has those who wait told who they are. Blocks until
   /// all replicas have left or were given up, or `stop` is requested. Errors: DeadlineExceeded that names those who are
-  /// too late, if that is what is done about them.
-  void lead(Session& session, const std::stop_token& stop = {}) const;
+  /// too late, if that is what is done about them. Calls `save`, if given, before those who have left are told that it
+  /// is known.
+  void lead(Session& session, const std::stop_token& stop = {}, const std::function<void()>& save = nullptr) const;
   /// This replica trains no more: the others go on without it. It may come back by `begin`. Where somebody leads it
   /// blocks until that one knows, also when the clock's task is started anew meanwhile. Errors: AlreadyExists if
   /// another process begins as this replica before that.

@@ -104,7 +104,8 @@ DFLOW_INLINE void StaleSyncReplicas::begin(Session& session, const std::stop_tok
 }
 DFLOW_INLINE void StaleSyncReplicas::leave(Session& session) const { session.run(built().leave); }
 
-DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop) const {
+DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_token& stop,
+                                          const std::function<void()>& save) const {
   const Built& nodes = built();
   std::int64_t since = -1;
   for (;;) {
@@ -115,6 +116,7 @@ DFLOW_INLINE void StaleSyncReplicas::lead(Session& session, const std::stop_toke
       if (gone.num_elements() == options_.replicas && before.num_elements() == options_.replicas) {
         return nodes.remembered.clear();
       }
+      if (save && nodes.remembered.lacks(gone)) save();
       nodes.remembered.set(gone);
     } catch (const Error& error) {
       const Code code = error.status().code();
@@ -130,7 +132,10 @@ DFLOW_INLINE SupervisorOptions StaleSyncReplicas::supervised(SupervisorOptions o
 }
 
 DFLOW_INLINE void StaleSyncReplicas::finish(Supervisor& supervisor) const {
-  supervisor.wait_for_lead([this](Session& session) { leave(session); });
+  supervisor.wait_for_lead([this](Session& session) {
+    leave(session);
+    return true;
+  });
 }
 
 }  // namespace dflow::train

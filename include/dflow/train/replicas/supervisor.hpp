@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -21,6 +22,14 @@
 
 namespace dflow::train {
 
+/// What `SupervisorOptions::lead` works with.
+struct Leading {
+  Session& session;
+  const std::stop_token& stop;
+  /// `Supervisor::save_what_is_new`: what others are told after that is not undone when tasks are lost.
+  const std::function<void()>& save;
+};
+
 /// How a Supervisor keeps a model ready.
 struct SupervisorOptions {
   /// What each session is made with; its target is the cluster's.
@@ -28,6 +37,7 @@ struct SupervisorOptions {
   /// The one replica that initialises, restores and saves; the others wait until it has.
   bool is_chief = true;
   /// Where the chief saves, and restores the latest checkpoint from; "": nothing is saved. It needs a `global_step`.
+  /// The first checkpoint is made before the first step: a chief that is started anew can always go back.
   std::string checkpoint_dir = {};
   /// Checkpoints are "DIR/NAME-STEP".
   std::string checkpoint_name = "model";
@@ -45,7 +55,8 @@ struct SupervisorOptions {
   bool save_on_sigterm = false;
   /// Ends it as SIGTERM would, and at once where it waits for the model to be ready.
   std::stop_token stop = {};
-  /// Told why a save did not succeed, after which training goes on; null: a line on standard error.
+  /// Told why a save did not succeed, after which training goes on; null: a line on standard error. Called by the
+  /// thread that saves, which may be that of `lead`.
   std::function<void(const Status&)> on_save_error = nullptr;
   /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
@@ -55,7 +66,7 @@ struct SupervisorOptions {
   std::function<void(Session&, const std::stop_token&)> begin = nullptr;
   /// What the chief does beside training, in a thread of its own, with every session that has become ready, until stop
   /// is requested or it has no more to do; null: nothing. What it throws ends the next `run` too.
-  std::function<void(Session&, const std::stop_token&)> lead = nullptr;
+  std::function<void(const Leading&)> lead = nullptr;
   /// How long to wait until the model is ready: for tasks that have not been started, and for the chief.
   Duration ready_timeout = std::chrono::minutes(5);
   /// Between two looks at whether it is; SIGTERM is looked for every 100 ms in between.
@@ -117,11 +128,17 @@ class Supervisor {
     }
   }
   /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes; calls
-  /// `body(session)` with each of them first. Elsewhere, and where there is no such thing, it does that alone.
-  void wait_for_lead(const std::function<void(Session&)>& body = nullptr);
+  /// `body(session)` with each of them first. Elsewhere, and where there is no such thing, it does that alone. False as
+  /// soon as the body is: nobody is to wait any more.
+  bool wait_for_lead(const std::function<bool(Session&)>& body = nullptr);
   /// Saves now, in the chief, and returns the path. Errors: those of `Saver::save`; FailedPrecondition without a
   /// `checkpoint_dir` and in another replica.
   std::string save();
+  /// In a body: saves what the steps so far have made, unless that was saved before; nothing where this one does not
+  /// save. Precondition: no step is being made. Errors: Unavailable and Aborted for lost tasks; others are reported as
+  /// those of any save.
+  void save_what_is_new(Session& session);
+  bool is_chief() const noexcept { return options_.is_chief; }
   /// SIGTERM has come (`save_on_sigterm`), or a stop (`SupervisorOptions::stop`): the loop is to end.
   bool should_stop() const noexcept;
   /// How often a session was made anew because a task was lost.
@@ -136,7 +153,7 @@ class Supervisor {
   /// Never throws: the body's result counts.
   void save_if_due() noexcept;
   bool is_save_due(Session& session);
-  std::string save_to(Session& session);
+  std::string save_to(Session& session, std::int64_t step);
   void pause() const;
   /// The names of variables without value.
   std::string uninitialized(Session& session) const;
@@ -157,8 +174,10 @@ class Supervisor {
   std::unique_ptr<Lead> lead_;
   bool has_begun_ = false;
   bool has_saved_last_ = false;  ///< after the signal
+  std::mutex save_mutex_;        ///< of what follows, and of the saver
   Clock::time_point last_save_{};
-  std::int64_t last_saved_step_ = 0;
+  std::int64_t last_saved_step_ = 0;           ///< tried to
+  std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last one
   int num_recoveries_ = 0;
 };
 

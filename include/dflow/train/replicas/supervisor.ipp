@@ -81,7 +81,8 @@ DFLOW_INLINE void Supervisor::start_lead() {
   lead_->thread = std::jthread([this, lead = lead_.get(), session = session_.get()](const std::stop_token& stop) {
     Status status;
     try {
-      options_.lead(*session, stop);
+      const std::function<void()> save = [&] { save_what_is_new(*session); };
+      options_.lead({*session, stop, save});
     } catch (...) {
       status = status_of_current_exception();
     }
@@ -109,18 +110,16 @@ DFLOW_INLINE Status Supervisor::lead_status() const {
   return lead_->status;
 }
 
-DFLOW_INLINE void Supervisor::wait_for_lead(const std::function<void(Session&)>& body) {
+DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>& body) {
   const bool leads = options_.lead && options_.is_chief;
-  if (!leads && !body) return;
+  if (!leads && !body) return true;
   for (;;) {
-    run([&](Session& ready) {
-      if (body) body(ready);
-    });
-    if (!leads) return;
+    if (!run([&](Session& ready) { return !body || body(ready); })) return false;
+    if (!leads) return true;
     if (lead_ == nullptr) continue;  // the session was lost when the body had been run
     lead_->ended.wait_blocking();
     const Status status = lead_status();
-    if (status.ok()) return;
+    if (status.ok()) return true;
     lose_session(Error(status));
   }
 }
@@ -191,8 +190,14 @@ DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_re
   if (latest) options_.saver->restore(session, *latest);
   if (restores && options_.restore) options_.restore(session);
   if (!restores || !saves()) return;
-  last_saved_step_ = session.run(*options_.global_step).scalar();
-  last_save_ = options_.clock->now();
+  {
+    const std::lock_guard lock(save_mutex_);
+    last_saved_step_ = session.run(*options_.global_step).scalar();
+    last_save_ = options_.clock->now();
+    checkpoint_of_.reset();
+    if (latest && !options_.restore) checkpoint_of_ = last_saved_step_;
+  }
+  if (!latest) save_what_is_new(session);
 }
 
 /// False if somebody else is to do it, and has not yet.
@@ -261,16 +266,34 @@ DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
   ++num_recoveries_;
 }
 
-DFLOW_INLINE std::string Supervisor::save_to(Session& session) {
+/// Called with the lock.
+DFLOW_INLINE std::string Supervisor::save_to(Session& session, std::int64_t step) {
   last_save_ = options_.clock->now();
-  const std::int64_t step = session.run(*options_.global_step).scalar();
   last_saved_step_ = step;
-  return options_.saver->save(session, join_path(options_.checkpoint_dir, options_.checkpoint_name), step);
+  checkpoint_of_.reset();
+  std::string path = options_.saver->save(session, join_path(options_.checkpoint_dir, options_.checkpoint_name), step);
+  checkpoint_of_ = step;
+  return path;
 }
 
 DFLOW_INLINE std::string Supervisor::save() {
   if (!saves()) throw_error(failed_precondition("Supervisor: only the chief saves, where it has a checkpoint_dir"));
-  return save_to(session());
+  Session& ready = session();
+  const std::lock_guard lock(save_mutex_);
+  return save_to(ready, ready.run(*options_.global_step).scalar());
+}
+
+DFLOW_INLINE void Supervisor::save_what_is_new(Session& session) {
+  if (!saves()) return;
+  try {
+    const std::lock_guard lock(save_mutex_);
+    const std::int64_t step = session.run(*options_.global_step).scalar();
+    if (checkpoint_of_ != step) save_to(session, step);
+  } catch (...) {
+    const Status status = status_of_current_exception();
+    if (detail::is_lost_task(status)) throw_error(status);
+    detail::report_save_error(options_.on_save_error, status);
+  }
 }
 
 DFLOW_INLINE bool Supervisor::is_save_due(Session& session) {
@@ -283,7 +306,8 @@ DFLOW_INLINE bool Supervisor::is_save_due(Session& session) {
 DFLOW_INLINE void Supervisor::save_if_due() noexcept {
   if (!saves() || session_ == nullptr) return;
   try {
-    if (is_save_due(*session_)) save_to(*session_);
+    const std::lock_guard lock(save_mutex_);
+    if (is_save_due(*session_)) save_to(*session_, session_->run(*options_.global_step).scalar());
   } catch (...) {
     const Status status = status_of_current_exception();
     detail::report_save_error(options_.on_save_error, status);

@@ -7,9 +7,11 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 
 namespace dflow::train {
@@ -39,9 +41,10 @@ struct SyncReplicasOptions {
 /// df::train::SyncReplicas sync(df::train::Adam(1e-3f), {.aggregate = 3, .replicas = 4, .rank = cluster.task_index()});
 /// auto train = sync.minimize(loss);
 /// df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target()}}));
-/// for (const auto& [x, y] : batches)
-///   supervisor.run([&](df::Session& session) { session.run({{images, x}, {labels, y}}, train); });
-/// sync.finish(supervisor);
+/// sync.train(supervisor, num_steps, [&](df::Session& session, std::int64_t step) {
+///   const auto [x, y] = batch(step);
+///   session.run({{images, x}, {labels, y}}, train);
+/// });
 /// ```
 /// Each replica builds this in a graph of its own. Gradients are gathered where their variable is, and one process, the
 /// chief, leads: it has the sums applied and the next step begin. With the gradients of all, each of the same number of
@@ -75,21 +78,45 @@ class SyncReplicas {
   void begin(Session& session, const std::stop_token& stop = {}) const;
   /// For the chief alone: begins at the global step and makes steps as gradients come. Blocks until all replicas have
   /// left or `stop` is requested. Others that wait are told Aborted if it fails. Who has left it remembers, so that
-  /// they are not waited for when the barrier's task is started anew. Errors: AlreadyExists when somebody else leads
-  /// too, who goes on with those that wait.
-  void lead(Session& session, const std::stop_token& stop = {}) const;
+  /// they are not waited for when the barrier's task is started anew. Calls `save`, if given, before those who have
+  /// left are told that it is known. Errors: AlreadyExists when somebody else leads too, who goes on with those that
+  /// wait.
+  void lead(Session& session, const std::stop_token& stop = {}, const std::function<void()>& save = nullptr) const;
   /// This replica brings no more gradients: the others go on without it. It may come back by `begin`. Blocks until who
-  /// leads, if anybody does, knows. Errors: AlreadyExists if another process begins as this replica before that.
+  /// leads, if anybody ever has, knows. Errors: AlreadyExists if another process begins as this replica before that;
+  /// Aborted when who leads has failed before that, or another one leads: steps may have been lost, so it is to begin
+  /// again.
   void leave(Session& session) const;
 
   /// The options of a Supervisor with `begin` and `lead` in them, and this global step where they name none.
   SupervisorOptions supervised(SupervisorOptions options) const;
-  /// Leaves; in the chief, which leads, it blocks until all others have left too.
+  /// Calls `body(session, step)`, which is to run this replica's part of the step, until `steps` have been made, or
+  /// `supervisor.should_stop()`. A body that returns false says that this replica has no more data: then it leaves, and
+  /// the chief goes on to lead until all others have left.
+  ///
+  /// Steps that are lost with a task are made again, by all: where the chief saves, this returns when it has saved what
+  /// they have made. So the model at the end is the one of an undisturbed run. Other replicas than the chief have left
+  /// then, and may end; the chief, when it has used the model, calls `finish`.
+  template <class Body>
+  void train(Supervisor& supervisor, std::int64_t steps, Body&& body) const {
+    train_until(supervisor, steps, [&](Session& session, std::int64_t step) {
+      if constexpr (std::is_void_v<decltype(body(session, step))>) {
+        body(session, step);
+        return true;
+      } else {
+        return static_cast<bool>(body(session, step));
+      }
+    });
+  }
+  /// Leaves, if this replica has not; in the chief, which leads, it blocks until all others have left too. After a loop
+  /// of one's own: steps that are lost meanwhile are not made again.
   void finish(Supervisor& supervisor) const;
 
  private:
   struct Built;
   const Built& built() const;
+  void train_until(Supervisor& supervisor, std::int64_t steps,
+                   const std::function<bool(Session&, std::int64_t)>& body) const;
 
   std::shared_ptr<const Optimizer> optimizer_;
   SyncReplicasOptions options_;

@@ -9,6 +9,7 @@
 #include <dflow/train/replicas/replica.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 
+#include <atomic>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -31,6 +32,7 @@ struct SyncReplicas::Built {
   Output<std::int32_t> dropped;
   Operation close_late, close_done, close_lost;
   mutable detail::RememberedRanks remembered;  ///< who has left
+  mutable std::atomic<bool> has_left{false};   ///< this replica, at the end of `train`
 };
 
 namespace detail {
@@ -220,7 +222,8 @@ DFLOW_INLINE void SyncReplicas::begin(Session& session, const std::stop_token& s
 }
 DFLOW_INLINE void SyncReplicas::leave(Session& session) const { session.run(built().leave); }
 
-DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop) const {
+DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& stop,
+                                     const std::function<void()>& save) const {
   const Built& nodes = built();
   const Feed leader(nodes.leader, Tensor<std::int64_t>(static_cast<std::int64_t>(system_seed())));
   const auto close = [&](const Operation& how) { session.run({leader}, how); };
@@ -231,13 +234,15 @@ DFLOW_INLINE void SyncReplicas::lead(Session& session, const std::stop_token& st
       try {
         const auto [ranks, left] =
             session.run(RunOptions{.deadline = options_.patience, .stop = stop}, {leader}, nodes.collected, nodes.left);
-        nodes.remembered.set(left);
         if (ranks.num_elements() > 0) session.run({leader, {nodes.ranks, ranks}}, nodes.advance);
+        if (save && nodes.remembered.lacks(left)) save();
+        nodes.remembered.set(left);
       } catch (const Error& error) {
         const Code code = error.status().code();
         if (code == Code::cancelled && stop.stop_requested()) return close(nodes.close_lost);
         is_ours_to_close = code != Code::already_exists;  // then somebody else leads
         if (code == Code::out_of_range) {
+          if (save) save();
           nodes.remembered.set(detail::all_ranks(options_.replicas));
           close(nodes.close_done);
           return nodes.remembered.clear();
@@ -264,8 +269,42 @@ DFLOW_INLINE SupervisorOptions SyncReplicas::supervised(SupervisorOptions option
   return detail::supervised_by(*this, std::move(options));
 }
 
+DFLOW_INLINE void SyncReplicas::train_until(Supervisor& supervisor, std::int64_t steps,
+                                            const std::function<bool(Session&, std::int64_t)>& body) const {
+  const Built& nodes = built();
+  nodes.has_left = false;
+  std::int64_t end = steps;  // before that where this replica has less data
+  const auto make_one = [&](Session& session) {
+    const std::int64_t step = session.run(nodes.local_step).scalar();
+    if (step >= end) return false;
+    if (body(session, step)) return true;
+    end = step;
+    return false;
+  };
+  const auto end_with = [&](Session& session) {
+    if (session.run(nodes.local_step).scalar() < end) return false;  // some steps were lost
+    if (supervisor.is_chief() && end == steps) {
+      supervisor.save_what_is_new(session);
+    } else {
+      leave(session);
+    }
+    return true;
+  };
+  for (bool has_ended = false; !has_ended;) {
+    while (!supervisor.should_stop() && supervisor.run(make_one)) {
+    }
+    if (supervisor.should_stop()) return;
+    has_ended = end == steps ? supervisor.run(end_with) : supervisor.wait_for_lead(end_with);
+  }
+  nodes.has_left = !supervisor.is_chief();
+}
+
 DFLOW_INLINE void SyncReplicas::finish(Supervisor& supervisor) const {
-  supervisor.wait_for_lead([this](Session& session) { leave(session); });
+  if (built().has_left) return;
+  supervisor.wait_for_lead([this](Session& session) {
+    leave(session);
+    return true;
+  });
 }
 
 }  // namespace dflow::train
