@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "../../errors.hpp"
+#include "../simulation/simulated_tasks.hpp"
 
 namespace df = dflow;
 using namespace std::chrono_literals;
@@ -105,4 +106,46 @@ TEST_CASE("a session of a remote master goes on over a new connection, with the 
   }
   servers.clear();
   simulation.run_for(1s);
+}
+
+TEST_CASE("a session whose connection was replaced ends at its remote master, too") {
+  df::testing::SimulatedTasks tasks({"worker0"});
+  const auto process = tasks.simulation.start("client0");
+  df::net::ServerOptions of_client;
+  of_client.clock = process->clock();
+  of_client.transport = tasks.network.transport(process);
+  of_client.random = [&] { return tasks.simulation.random(); };
+  of_client.log = [](std::string_view) {};
+  {
+    df::Graph graph;
+    const auto x = df::placeholder<float>(graph, {});
+    const auto y = x + 1.0f;
+    df::SessionOptions options;
+    options.target = df::net::remote_master(tasks.spec, "/job:worker/task:0", {}, of_client);
+    options.pool = options.callbacks = process->pool();
+    options.clock = process->clock();
+    options.incarnation = 1;
+    df::Session stays(graph, options);
+    const auto run_again = [&] {
+      df::Status status;
+      for (int attempt = 0; attempt < 3; ++attempt) {
+        status = status_of([&] { stays.run({{x, df::Tensor<float>(1.0f)}}, y); });
+        if (status.ok()) break;
+        tasks.simulation.run_for(100ms);
+      }
+      return status;
+    };
+    // More often than a client may have sessions.
+    int num_failed = 0;
+    for (int round = 0; round < 300; ++round) {
+      const df::Status status = status_of([&] {
+        const df::Session ends(graph, options);
+        tasks.network.forget("client0", "worker0");
+        df::throw_if_error(run_again());
+      });
+      if (!status.ok()) ++num_failed;
+    }
+    CHECK(num_failed == 0);
+  }
+  tasks.simulation.run_for(1s);
 }

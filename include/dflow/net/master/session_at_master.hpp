@@ -122,9 +122,12 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
   SessionAtMaster(std::shared_ptr<RemoteMaster::State> state, CreateSession create, std::shared_ptr<Clock> clock)
       : state_(std::move(state)), create_(std::move(create)), clock_(std::move(clock)) {}
 
+  /// Over the connection that there is now: where the master had not lost the one that the session was made over when
+  /// this took its place, the session is there still.
   ~SessionAtMaster() {
-    const std::shared_ptr<Connection> connection = connection_.lock();
-    if (connection != nullptr && is_there_) end_there(*connection, number_);
+    if (!is_there_) return;
+    const std::shared_ptr<Connection> connection = state_->client.peers->find(state_->master, Channel::control);
+    if (connection != nullptr && connection->peer().incarnation == incarnation_) end_there(*connection, number_);
   }
 
   /// Takes down what the graph has grown by. Returns how many nodes it has.
