@@ -234,25 +234,24 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
               str_cat(task_, " has been started anew: what it held is gone, and sessions with it must be made anew"))
               .with_task(task_));
     }
-    bool is_first = false;
+    std::shared_ptr<Registering> begun;
     {
       const std::lock_guard lock(mutex_);
-      is_first = connection_.lock() != connection;
-      if (is_first) {
+      if (connection_.lock() != connection) {
         connection_ = connection;
         is_registered_ = false;
+        begun = registering_ = std::make_shared<Registering>();
       }
-      if (!is_registered_) waiting_.push_back(std::exchange(done, nullptr));
+      if (!is_registered_) registering_->waiting.push_back(std::exchange(done, nullptr));
     }
     if (done) return done({});
-    if (!is_first) return;
+    if (begun == nullptr) return;
     Call call = make_call(Method::register_share, to_body(name()));
     call.message.payload.parts.push_back(as_byte_span(*written_));
     call.message.payload.owner = written_;
-    connection->call(std::move(call),
-                     [self = shared_from_this(), connection](const Status& status, const std::string&) {
-                       self->finish_registering(connection, status.with_task(self->task_));
-                     });
+    connection->call(std::move(call), [self = shared_from_this(), begun](const Status& status, const std::string&) {
+      self->finish_registering(begun, status.with_task(self->task_));
+    });
   }
 
   /// The task may have forgotten it (with an earlier connection): the next run sends it again, which changes nothing
@@ -269,15 +268,22 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   }
 
  private:
-  void finish_registering(const std::shared_ptr<Connection>& connection, const Status& status) {
+  /// The share is on its way, over one connection.
+  struct Registering {
+    std::vector<Registered> waiting;
+  };
+
+  /// Those who wait for it over a later connection are told the end of that one.
+  void finish_registering(const std::shared_ptr<Registering>& registering, const Status& status) {
     std::vector<Registered> waiting;
     {
       const std::lock_guard lock(mutex_);
-      if (connection_.lock() == connection) {
+      if (registering_ == registering) {
+        registering_ = nullptr;
         is_registered_ = status.ok();
         if (!status.ok()) connection_.reset();  // the next run tries again
       }
-      waiting.swap(waiting_);
+      waiting.swap(registering->waiting);
     }
     for (Registered& done : waiting) done(status);
   }
@@ -292,7 +298,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::mutex mutex_;
   std::weak_ptr<Connection> connection_;  ///< that it was sent over
   bool is_registered_ = false;
-  std::vector<Registered> waiting_;
+  std::shared_ptr<Registering> registering_;             ///< over that connection; null if it is not on its way
   std::unordered_map<std::string, RendezvousKey> keys_;  ///< that tensors have come by, of which there are few
 };
 
