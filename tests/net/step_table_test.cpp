@@ -419,12 +419,18 @@ TEST_CASE("who waits for tensors of a task that may have lost them is told, in i
   Outcome lost, stays;
   step->recv_async(from_there, {.pushed = true}, lost.done());
   other->recv_async(key_from(here, "y"), stays.done());
-  table.steps->cancel_waits_for(there, from_there.source_incarnation() + 1, dflow::unavailable("lost"));
+  const std::uint64_t mark = table.steps->next_entry()->load();
+  const auto later = table.steps->begin(7, "client");
+  Outcome comes;
+  later->recv_async(from_there, {.pushed = true}, comes.done());
+  table.steps->cancel_waits_for(there, from_there.source_incarnation() + 1, mark, dflow::unavailable("lost"));
   CHECK(lost.calls == 0);
-  table.steps->cancel_waits_for(there, from_there.source_incarnation(), dflow::unavailable("lost"));
+  table.steps->cancel_waits_for(there, from_there.source_incarnation(), mark, dflow::unavailable("lost"));
   CHECK(lost.status.code() == Code::unavailable);
   CHECK(stays.calls == 0);
+  CHECK(comes.calls == 0);
   other->abort(dflow::cancelled("end"));
+  later->abort(dflow::cancelled("end"));
 }
 
 TEST_CASE("a step that was pushed out and begins at that moment is forgotten when it is over") {

@@ -42,8 +42,11 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     virtual void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) = 0;
     /// The visit is over: told once. The client may be back meanwhile, for another one.
     virtual void on_gone(const Visit& visit, const Status& why) = 0;
-    /// A control connection with that task is gone, before `on_gone`: what it has pushed over it may be lost.
-    virtual void on_lost(const TaskIdentity& peer, const Status& why);
+    /// A control connection with that task is gone, before `on_gone`: what it has pushed over it to what had begun by
+    /// `mark` may be lost. Another connection may be in use meanwhile.
+    virtual void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why);
+    /// Told to `on_lost`: what begins from now on does so after the connection was lost. Called with a lock held.
+    virtual std::uint64_t mark() const noexcept;
   };
 
   struct Options {
@@ -115,7 +118,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// With the mutex held; false for an earlier start than one that has been here.
   bool note_start(const TaskIdentity& peer);
   /// With the mutex held: those that end when this one begins, with why.
-  std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded_by(const Connection& connection) const;
+  std::vector<std::pair<Open, Status>> superseded_by(const Connection& connection) const;
   void end_handshake(std::uint64_t number);
   /// With the mutex held, when the connection is open: it is part of its client's visit, which it may begin.
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);

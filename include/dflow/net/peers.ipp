@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 namespace dflow::net {
 
 DFLOW_INLINE Peers::Service::~Service() = default;
-DFLOW_INLINE void Peers::Service::on_lost(const TaskIdentity&, const Status&) {}
+DFLOW_INLINE void Peers::Service::on_lost(const TaskIdentity&, std::uint64_t, const Status&) {}
+DFLOW_INLINE std::uint64_t Peers::Service::mark() const noexcept { return 0; }
 DFLOW_INLINE Peers::~Peers() = default;
 
 /// What a connection calls; it outlives what it calls, so it asks whether that is still there.
@@ -46,6 +48,9 @@ class Peers::Link final : public Connection::Handler {
     const dflow::detail::SpinGuard guard(lock_);
     return visit_;
   }
+
+  /// The service's mark when the connection was lost, or another one took its place. Guarded by the peers' mutex.
+  std::optional<std::uint64_t> lost_at;
 
  private:
   const std::weak_ptr<Peers> peers_;
@@ -117,20 +122,19 @@ DFLOW_INLINE bool Peers::note_start(const TaskIdentity& peer) {
 
 /// Who connects again has lost what it had opened before. What this side has opened the other may have too: two that
 /// open at the same time have both.
-DFLOW_INLINE std::vector<std::pair<std::shared_ptr<Connection>, Status>> Peers::superseded_by(
-    const Connection& connection) const {
+DFLOW_INLINE std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(const Connection& connection) const {
   const TaskIdentity& peer = connection.peer();
   const bool is_task = options_.addresses.contains(peer.task);
-  std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded;
+  std::vector<std::pair<Open, Status>> superseded;
   for (const Channel channel : {Channel::control, Channel::data}) {
     const auto [begin, end] = open_.equal_range({peer.task, channel});
     for (auto found = begin; found != end; ++found) {
       const std::shared_ptr<Connection>& other = found->second.connection;
       if (other->peer().incarnation != peer.incarnation) {
-        if (is_task) superseded.emplace_back(other, aborted(str_cat(peer.task, " has been started anew")));
+        if (is_task) superseded.emplace_back(found->second, aborted(str_cat(peer.task, " has been started anew")));
       } else if (channel == connection.channel() && other->role() == Role::acceptor &&
                  connection.role() == Role::acceptor) {
-        superseded.emplace_back(other, unavailable(str_cat(peer.task, " has connected again")));
+        superseded.emplace_back(found->second, unavailable(str_cat(peer.task, " has connected again")));
       }
     }
   }
@@ -159,7 +163,7 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
   const TaskIdentity& peer = connection->peer();
   Status closed;
   bool is_earlier_start = false;
-  std::vector<std::pair<std::shared_ptr<Connection>, Status>> superseded;
+  std::vector<std::pair<Open, Status>> superseded;
   {
     const std::lock_guard lock(mutex_);
     closed = closed_;
@@ -169,11 +173,15 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
     }
     if (closed.ok() && connection->is_open()) {
       superseded = superseded_by(*connection);
+      for (const auto& [open, why] : superseded) {
+        const bool is_same_start = open.connection->peer().incarnation == peer.incarnation;
+        if (is_same_start && service_ != nullptr) open.link->lost_at = service_->mark();
+      }
       visit(connection, link);
       open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link});
     }
   }
-  for (const auto& [other, why] : superseded) other->close(why);
+  for (const auto& [open, why] : superseded) open.connection->close(why);
   if (is_earlier_start && options_.connection.log) {
     options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", closed.to_string()));
   }
@@ -184,8 +192,9 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
 
 DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   const TaskIdentity peer = connection.peer();
-  std::shared_ptr<Connection> removed;
+  Open removed;
   std::shared_ptr<Visit> over;
+  std::uint64_t mark = 0;
   // A client that has opened no control connection has its sessions all the same.
   bool is_gone = true;
   {
@@ -194,15 +203,17 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
       const auto [begin, end] = open_.equal_range({peer.task, channel});
       for (auto found = begin; found != end; ++found) {
         if (found->second.connection.get() == &connection) {
-          removed = found->second.connection;
+          removed = found->second;
         } else if (found->second.connection->peer().incarnation == peer.incarnation &&
                    (channel == Channel::control || connection.channel() == Channel::data)) {
           is_gone = false;
         }
       }
     }
-    if (removed == nullptr) return;
-    std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed; });
+    if (removed.connection == nullptr) return;
+    std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed.connection; });
+    // From here on another connection may be opened and used.
+    if (service_ != nullptr) mark = removed.link->lost_at.value_or(service_->mark());
     const auto visit = visits_.find({peer.task, peer.incarnation});
     if (is_gone && visit != visits_.end()) {
       over = std::move(visit->second);
@@ -210,7 +221,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
       over->end();
     }
   }
-  if (connection.channel() == Channel::control && service_ != nullptr) service_->on_lost(peer, why);
+  if (connection.channel() == Channel::control && service_ != nullptr) service_->on_lost(peer, mark, why);
   if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) recall(peer, std::move(steps), why);
   if (over != nullptr && service_ != nullptr) service_->on_gone(*over, why);
 }

@@ -48,8 +48,9 @@ DFLOW_INLINE void check_exposure(const ClusterSpec& cluster) {
 /// not keep them.
 class ServerService final : public Peers::Service {
  public:
-  ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master)
-      : worker_(std::move(worker)), master_(std::move(master)) {}
+  ServerService(std::weak_ptr<Worker> worker, std::weak_ptr<Master> master,
+                std::shared_ptr<const std::atomic<std::uint64_t>> next_step_entry)
+      : worker_(std::move(worker)), master_(std::move(master)), next_step_entry_(std::move(next_step_entry)) {}
 
   void on_request(const TaskIdentity& client, const Visit& visit, Incoming& request, Responder& respond) override {
     if (const std::shared_ptr<Master> master = master_.lock(); master != nullptr) {
@@ -69,13 +70,15 @@ class ServerService final : public Peers::Service {
     if (const std::shared_ptr<Master> master = master_.lock()) master->forget(visit, why);
     if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->forget(visit, why);
   }
-  void on_lost(const TaskIdentity& peer, const Status& why) override {
-    if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->lose_tensors_of(peer, why);
+  void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why) override {
+    if (const std::shared_ptr<Worker> worker = worker_.lock()) worker->lose_tensors_of(peer, mark, why);
   }
+  std::uint64_t mark() const noexcept override { return next_step_entry_->load(); }
 
  private:
   const std::weak_ptr<Worker> worker_;
   const std::weak_ptr<Master> master_;  ///< of nobody, where this process is no task
+  const std::shared_ptr<const std::atomic<std::uint64_t>> next_step_entry_;
 };
 
 }  // namespace detail
@@ -187,7 +190,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     work.log = log;
     worker = std::make_shared<Worker>(std::move(work));
     if (is_task) make_master();
-    peers->set_service(std::make_shared<detail::ServerService>(worker, master));
+    peers->set_service(std::make_shared<detail::ServerService>(worker, master, steps->next_entry()));
     watch = std::make_shared<WaitWatch>(steps, options.clock, options.slow_wait, options.log);
     watch->start();
   }

@@ -4,6 +4,7 @@
 #include <dflow/net/messages.hpp>
 #include <dflow/runtime/local_rendezvous.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -149,8 +150,11 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   Status take(std::uint64_t step, const std::string& owner, const RendezvousKey& key, AnyTensor tensor, bool is_dead);
   /// Ends the step, also if it begins only then: what waits is told, and what was sent is let go.
   void cancel(std::uint64_t step, const Status& why);
-  /// Cancels the steps that wait for a tensor of that start of a task, which may have been lost.
-  void cancel_waits_for(const std::string& task, std::uint64_t incarnation, const Status& why);
+  /// Cancels the steps that wait for a tensor of that start of a task, which may have been lost, of those whose entry
+  /// had been made when `next_entry` was `before`.
+  void cancel_waits_for(const std::string& task, std::uint64_t incarnation, std::uint64_t before, const Status& why);
+  /// The number of the next entry, which grows with each step that this table comes to know.
+  std::shared_ptr<const std::atomic<std::uint64_t>> next_entry() const { return next_number_; }
   /// Cancels all steps that `owner` began: it is gone.
   void cancel_all_of(const std::string& owner, const Status& why);
   void cancel_all(const Status& why);
@@ -183,6 +187,9 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   /// Of steps that were ended for the sake of others, to be aborted without the mutex.
   using Displaced = std::vector<std::shared_ptr<StepRendezvous>>;
 
+  /// Of entries with a number below `before`.
+  std::vector<Wait> waits(std::size_t max, std::uint64_t before) const;
+
   // With the mutex held.
   Entry& entry_of(std::uint64_t step, Displaced& displaced);
   /// The end if it has begun, or is over.
@@ -207,7 +214,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   std::unordered_map<std::uint64_t, Status> ended_;  ///< by an error
   std::deque<std::uint64_t> ended_in_order_;         ///< oldest first
   std::size_t num_awaited_ = 0;
-  std::uint64_t next_number_ = 1;
+  const std::shared_ptr<std::atomic<std::uint64_t>> next_number_ = std::make_shared<std::atomic<std::uint64_t>>(1);
   std::deque<Awaited> awaited_;  ///< oldest first; some have begun meanwhile, or are over
   std::unordered_map<std::string, std::uint64_t> early_bytes_;  ///< by sender
 };

@@ -134,7 +134,7 @@ DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced
   Entry& entry = steps_[step];
   if (entry.rendezvous != nullptr) return entry;
   entry.rendezvous = std::make_shared<StepRendezvous>(step, options_.task, options_.source);
-  entry.number = next_number_++;
+  entry.number = next_number_->fetch_add(1);
   ++num_awaited_;
   awaited_.push_back({step, entry.number});
   limit_awaited(entry.number, displaced);
@@ -346,9 +346,10 @@ DFLOW_INLINE void StepTable::cancel(std::uint64_t step, const Status& why) {
   drop_if_over(step, dropped);
 }
 
-DFLOW_INLINE void StepTable::cancel_waits_for(const std::string& task, std::uint64_t incarnation, const Status& why) {
+DFLOW_INLINE void StepTable::cancel_waits_for(const std::string& task, std::uint64_t incarnation, std::uint64_t before,
+                                              const Status& why) {
   std::vector<std::uint64_t> steps;
-  for (const Wait& wait : waits(std::numeric_limits<std::size_t>::max())) {
+  for (const Wait& wait : waits(std::numeric_limits<std::size_t>::max(), before)) {
     const bool is_from_there =
         wait.key.source_incarnation() == incarnation && detail::task_of(wait.key.source_device()) == task;
     if (is_from_there && (steps.empty() || steps.back() != wait.step)) steps.push_back(wait.step);
@@ -382,11 +383,17 @@ DFLOW_INLINE std::size_t StepTable::size() const {
 }
 
 DFLOW_INLINE std::vector<StepTable::Wait> StepTable::waits(std::size_t max) const {
+  return waits(max, std::numeric_limits<std::uint64_t>::max());
+}
+
+DFLOW_INLINE std::vector<StepTable::Wait> StepTable::waits(std::size_t max, std::uint64_t before) const {
   std::vector<std::pair<std::uint64_t, std::shared_ptr<StepRendezvous>>> steps;
   {
     const std::lock_guard lock(mutex_);
     steps.reserve(steps_.size());
-    for (const auto& [step, entry] : steps_) steps.emplace_back(step, entry.rendezvous);
+    for (const auto& [step, entry] : steps_) {
+      if (entry.number < before) steps.emplace_back(step, entry.rendezvous);
+    }
   }
   std::vector<Wait> waits;
   for (const auto& [step, rendezvous] : steps) {

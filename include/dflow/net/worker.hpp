@@ -53,8 +53,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
   bool handle(const Visit& visit, Incoming& request, Responder& respond);
   /// Forgets the sessions that were made in a visit, and ends its steps. Precondition: it is over.
   void forget(const Visit& visit, const Status& why);
-  /// Ends the steps that wait here for tensors of that task, which may have been lost on the way.
-  void lose_tensors_of(const TaskIdentity& peer, const Status& why);
+  /// Ends the steps that wait here for tensors of that task, which may have been lost on the way, of those that had
+  /// come here before `mark` (`StepTable::next_entry`).
+  void lose_tensors_of(const TaskIdentity& peer, std::uint64_t mark, const Status& why);
   /// Ends all steps; none begins any more.
   void stop(const Status& why);
   /// What there is now: sessions, runs and what is waited for.

@@ -350,8 +350,8 @@ DFLOW_INLINE void Worker::cancel_step(const CancelStep& cancel) {
   options_.steps->cancel(cancel.step, why);
 }
 
-DFLOW_INLINE void Worker::lose_tensors_of(const TaskIdentity& peer, const Status& why) {
-  options_.steps->cancel_waits_for(peer.task, peer.incarnation, why.with_task(peer.task));
+DFLOW_INLINE void Worker::lose_tensors_of(const TaskIdentity& peer, std::uint64_t mark, const Status& why) {
+  options_.steps->cancel_waits_for(peer.task, peer.incarnation, mark, why.with_task(peer.task));
 }
 
 DFLOW_INLINE void Worker::stop(const Status& why) {

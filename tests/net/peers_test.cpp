@@ -1,0 +1,114 @@
+#include <dflow/net/peers.hpp>
+
+#include <dflow/core/tensor.hpp>
+#include <dflow/net/step_table.hpp>
+#include <dflow/net/transport/memory_transport.hpp>
+
+#include "catch.hpp"
+#include "protocol/connection_harness.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace dflow;
+using namespace dflow::net;
+
+namespace {
+
+const std::string peers_task = "/job:ps/replica:0/task:0";
+const std::string other_task = "/job:worker/replica:0/task:0";
+
+class NobodyElse final : public TensorSource {
+ public:
+  void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
+               Rendezvous::RecvDone done) override {
+    done(unavailable("there is nobody else"), {}, false);
+  }
+  void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+            UniqueFunction<void(Status)> failed) override {
+    failed(unavailable("there is nobody else"));
+  }
+};
+
+/// Steps that wait for tensors of the other task. Whenever a connection with it is lost another step begins before
+/// that is told.
+class WaitingService final : public Peers::Service {
+ public:
+  void on_request(const TaskIdentity&, const Visit&, Incoming&, Responder& respond) override { respond(Outgoing()); }
+  void on_gone(const Visit&, const Status&) override {}
+  void on_lost(const TaskIdentity& peer, std::uint64_t mark, const Status& why) override {
+    wait_in_a_step();
+    steps_->cancel_waits_for(peer.task, peer.incarnation, mark, why);
+    if (!has_lost_.exchange(true)) lost_.set_value();
+  }
+  std::uint64_t mark() const noexcept override { return steps_->next_entry()->load(); }
+
+  void wait_in_a_step() {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t number = begun_.size();
+    begun_.push_back(steps_->begin(number, "client"));
+    ended_.push_back(std::make_shared<Status>());
+    begun_.back()->recv_async(
+        RendezvousKey(other_task + "/device:CPU:0", 11, peers_task + "/device:CPU:0", "x"), {.pushed = true},
+        [ended = ended_.back()](Status status, const AnyTensor&, bool) { *ended = std::move(status); });
+  }
+  /// Until the first has been told; once.
+  void await_loss() { lost_.get_future().wait(); }
+  Code ended(std::size_t number) {
+    const std::lock_guard lock(mutex_);
+    return ended_.at(number)->code();
+  }
+  void end() { steps_->cancel_all(cancelled("the test is over")); }
+
+ private:
+  const std::shared_ptr<StepTable> steps_ =
+      std::make_shared<StepTable>(StepTable::Options{.task = peers_task, .source = std::make_shared<NobodyElse>()});
+  std::atomic<bool> has_lost_{false};
+  std::promise<void> lost_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<StepRendezvous>> begun_;
+  std::vector<std::shared_ptr<Status>> ended_;
+};
+
+}  // namespace
+
+TEST_CASE("who begins to wait for a task when the connection with it is lost is not told of that loss", "[net]") {
+  const bool is_replaced = GENERATE(false, true);
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
+  const auto listener = transport->listen("here");
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task);
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  const auto service = std::make_shared<WaitingService>();
+  peers->set_service(service);
+  const auto connect = [&] {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    test::Opening opening;
+    Connection::open(std::move(ends.near), Role::connector, test::options_of(other_task),
+                     std::make_shared<test::Owner>(), opening.done());
+    const auto connection = opening.wait().second;
+    REQUIRE(connection != nullptr);
+    test::Answered answered;
+    connection->call({}, answered.done());
+    CHECK(answered.wait().first.ok());  // the other side knows it, too
+    return connection;
+  };
+  const auto first = connect();
+  service->wait_in_a_step();
+  const auto second = is_replaced ? connect() : nullptr;
+  first->close(cancelled("done"));
+  service->await_loss();
+  CHECK(service->ended(0) != Code::ok);
+  CHECK(service->ended(1) == Code::ok);  // it waits
+  service->end();
+  if (second != nullptr) second->close(cancelled("done"));
+  peers->close(cancelled("done"));
+}
