@@ -428,7 +428,7 @@ TEST_CASE("a fetch that does not wait is told what has been made, what was wrong
     };
     const auto fetch = [](PartialRun& run, std::vector<AnyOutput> edges, bool until_end = false) {
       auto promise = std::make_shared<std::promise<Told>>();
-      run.fetch_async_erased(edges, until_end, [promise](Status status, std::vector<AnyTensor> tensors) {
+      run.fetch_async_erased({}, edges, until_end, [promise](Status status, std::vector<AnyTensor> tensors) {
         promise->set_value({std::move(status), std::move(tensors)});
       });
       return promise->get_future();
@@ -456,5 +456,40 @@ TEST_CASE("a fetch that does not wait is told what has been made, what was wrong
     CHECK(end.get().status.code() == Code::cancelled);
     PartialRun moved = std::move(run);
     CHECK(fetch(run, {z}).get().status.code() == Code::failed_precondition);
+  }
+}
+
+TEST_CASE("of a call that feeds and fetches nothing is taken where something is wrong", "[session]") {
+  for (SessionOptions options : partial_sessions()) {
+    Graph graph;
+    const auto a = placeholder<float>(graph, {}), b = placeholder<float>(graph, {});
+    const auto y = a + 1.0f, z = y + b;
+    Session session(graph, options);
+    auto run = session.partial_run(feeds(a, b), fetches(a, y, z));
+    using Values = std::vector<std::pair<AnyOutput, AnyTensor>>;
+    const AnyTensor one = Tensor<float>(1.0f), two = Tensor<float>(2.0f), wide = Tensor<float>({2});
+    const auto fed = [&](Values values) { return status_of([&] { run.feed_erased(std::move(values)); }); };
+    const auto fetched = [&](Values values, std::vector<AnyOutput> edges) {
+      std::promise<std::pair<Status, std::vector<AnyTensor>>> promise;
+      run.fetch_async_erased(std::move(values), edges, false, [&](Status status, std::vector<AnyTensor> tensors) {
+        promise.set_value({std::move(status), std::move(tensors)});
+      });
+      return promise.get_future().get();
+    };
+    for (const Values& wrong : {Values{{a, one}, {y, one}}, Values{{a, one}, {b, wide}}, Values{{a, one}, {a, one}}}) {
+      CHECK(fed(wrong).code() == Code::invalid_argument);
+      CHECK(fetched(wrong, {y}).first.code() == Code::invalid_argument);
+    }
+    CHECK(mentions(fetched({{a, one}}, {z}).first, "needs"));  // b
+    CHECK(fetched({{a, one}}, {b}).first.code() == Code::invalid_argument);
+    CHECK(fetched({{a, one}}, {y, y}).first.code() == Code::invalid_argument);
+    const auto [status, tensors] = fetched({{a, two}}, {a, y});
+    REQUIRE(status.ok());
+    CHECK(tensors.at(0).as<float>().scalar() == 2);
+    CHECK(tensors.at(1).as<float>().scalar() == 3);
+    CHECK(fetched({{b, one}, {a, one}}, {}).first.code() == Code::invalid_argument);
+    CHECK(fetched({{b, one}}, {y}).first.code() == Code::invalid_argument);  // taken before
+    CHECK(fed({{b, two}}).ok());
+    CHECK(run.fetch(z).scalar() == 5);
   }
 }

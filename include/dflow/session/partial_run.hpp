@@ -9,6 +9,7 @@
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -68,11 +69,15 @@ class PartialRun {
 
   /// The erased forms. Errors: InvalidArgument also unless `results` has one element per edge.
   void feed_erased(const AnyOutput& edge, AnyTensor value);
+  /// Puts all of them on their edges, or none if one is wrong.
+  void feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values);
   void fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
-  /// Returns at once: `done` is called once, on a thread that is made for callbacks, with the status and one tensor per
-  /// edge, when these have been made; with `until_end` when the step has ended, which may be asked for before all has
-  /// been fed. Takes the last fetch without waiting for the end. Errors, also of the call, are given to `done`.
-  void fetch_async_erased(std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done);
+  /// Feeds all of `values`, or none if one of them or of `edges` is wrong, and returns at once: `done` is called once,
+  /// on a thread that is made for callbacks, with the status and one tensor per edge, when these have been made; with
+  /// `until_end` when the step has ended, which may be asked for before all has been fed. Takes the last fetch without
+  /// waiting for the end. Errors, also of the call, are given to `done`.
+  void fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values, std::span<const AnyOutput> edges,
+                          bool until_end, detail::AnyDone done);
 
  private:
   friend class Session;

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,12 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
     detail::AnyDone done;
   };
   using LateFetches = std::vector<std::shared_ptr<LateFetch>>;
+  using Values = std::vector<std::pair<AnyOutput, AnyTensor>>;
+  /// What is fed, as the run's own, and which feed it is.
+  struct Fed {
+    std::size_t number;
+    AnyTensor value;
+  };
 
   std::shared_ptr<Session::State> session;
   std::shared_ptr<CompiledStep> step;
@@ -65,12 +72,23 @@ struct PartialRun::State : std::enable_shared_from_this<PartialRun::State> {
                                       std::span<const AnyOutput> edges, std::span<const Operation> targets);
 
   void feed(const AnyOutput& edge, AnyTensor value);
+  void feed(Values values);
   void fetch(std::span<const AnyOutput> edges, std::span<const Operation> targets, std::span<AnyTensor> results);
-  void fetch_async(std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done);
+  void fetch_async(Values values, std::span<const AnyOutput> edges, bool until_end, detail::AnyDone done);
   void finish();
   void let_go();
 
  private:
+  /// Throws unless it may be fed, by its edge and type.
+  Fed to_fed(const AnyOutput& edge, AnyTensor value) const;
+  std::vector<Fed> to_fed(Values values) const;
+  void feed(std::span<const Fed> fed);
+  /// With the mutex held. Throws, and notes nothing, if one of them was fed before or stands twice.
+  void note_fed(std::span<const Fed> fed);
+  /// With the mutex held, when they have been noted: the fetches that they are themselves.
+  [[nodiscard]] LateFetches note_fetched(std::span<const Fed> fed);
+  /// Gives them to the step. Precondition: it is held.
+  void hand_on(std::span<const Fed> fed);
   void add_remote_part();
   void await_remote();
   void make(std::size_t fetch, AnyTensor tensor);
@@ -301,44 +319,84 @@ DFLOW_INLINE void PartialRun::State::require_fed(const std::vector<bool>* needed
   if (!missing.empty()) throw_error(invalid_argument(str_cat(wanted, " needs ", missing, ", not fed yet")));
 }
 
-DFLOW_INLINE void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value) {
+DFLOW_INLINE PartialRun::State::Fed PartialRun::State::to_fed(const AnyOutput& edge, AnyTensor value) const {
   const std::size_t number = number_of(edge, feeds, "that may be fed");
   step->check_feed(number, value);
   if (value.buffer() && !value.buffer_is_unique()) value = value.deep_copy(*session->host_allocator);
-  // Neither ends while this is fed.
-  const StepHandle::Hold hold(*handle);
+  return {number, std::move(value)};
+}
+
+DFLOW_INLINE std::vector<PartialRun::State::Fed> PartialRun::State::to_fed(Values values) const {
+  std::vector<Fed> fed;
+  fed.reserve(values.size());
+  for (auto& [edge, value] : values) fed.push_back(to_fed(edge, std::move(value)));
+  return fed;
+}
+
+DFLOW_INLINE void PartialRun::State::note_fed(std::span<const Fed> fed) {
+  std::vector<bool> now = is_fed;
+  for (const Fed& one : fed) {
+    if (now[one.number]) {
+      throw_error(invalid_argument(str_cat("'", step->feeds[one.number].name(), "' is fed twice in this partial run")));
+    }
+    now[one.number] = true;
+  }
+  is_fed.swap(now);
+}
+
+DFLOW_INLINE PartialRun::State::LateFetches PartialRun::State::note_fetched(std::span<const Fed> fed) {
+  LateFetches ready;
+  for (const ClientFetch& fetch : step->known) {
+    for (const Fed& one : fed) {
+      if (fetch.feed != one.number) continue;
+      LateFetches of_this = note_made(fetch.fetch, one.value);
+      std::move(of_this.begin(), of_this.end(), std::back_inserter(ready));
+    }
+  }
+  return ready;
+}
+
+DFLOW_INLINE void PartialRun::State::hand_on(std::span<const Fed> fed) {
   std::vector<std::shared_ptr<LocalPart>> feeding;
   std::shared_ptr<RemotePartialRun> remote_feeding;
+  {
+    const std::lock_guard lock(mutex);
+    feeding = parts;
+    remote_feeding = remote;
+  }
+  for (const auto& [number, value] : fed) {
+    if (remote_feeding != nullptr) remote_feeding->feed(number, value);
+    for (const ClientEdge& to : step->sends) {
+      if (to.index == number) handle->send_from_client(to, value);
+    }
+    for (std::size_t p = 0; p < feeding.size(); ++p) {
+      const std::vector<std::size_t>& wanted = step->parts[p].feeds;
+      for (std::size_t f = 0; f < wanted.size(); ++f) {
+        if (wanted[f] == number) feeding[p]->feed_late(f, value);
+      }
+    }
+  }
+}
+
+DFLOW_INLINE void PartialRun::State::feed(const AnyOutput& edge, AnyTensor value) {
+  const Fed one = to_fed(edge, std::move(value));
+  feed(std::span(&one, 1));
+}
+
+DFLOW_INLINE void PartialRun::State::feed(Values values) { feed(std::span<const Fed>(to_fed(std::move(values)))); }
+
+DFLOW_INLINE void PartialRun::State::feed(std::span<const Fed> fed) {
+  // Nothing of it ends while this is fed.
+  const StepHandle::Hold hold(*handle);
   LateFetches ready;
   {
     const std::lock_guard lock(mutex);
     if (has_ended) throw_if_error(outcome);
-    if (is_fed[number]) {
-      throw_error(invalid_argument(str_cat("'", step->feeds[number].name(), "' is fed twice in this partial run")));
-    }
-    is_fed[number] = true;
-    for (const ClientFetch& fetch : step->known) {
-      if (fetch.feed != number) continue;
-      LateFetches of_this = note_made(fetch.fetch, value);
-      std::move(of_this.begin(), of_this.end(), std::back_inserter(ready));
-    }
-    if (hold) {
-      feeding = parts;
-      remote_feeding = remote;
-    }
+    note_fed(fed);
+    ready = note_fetched(fed);
   }
   deliver(ready);
-  if (!hold) return;
-  if (remote_feeding != nullptr) remote_feeding->feed(number, value);
-  for (const ClientEdge& to : step->sends) {
-    if (to.index == number) handle->send_from_client(to, value);
-  }
-  for (std::size_t p = 0; p < feeding.size(); ++p) {
-    const std::vector<std::size_t>& wanted = step->parts[p].feeds;
-    for (std::size_t f = 0; f < wanted.size(); ++f) {
-      if (wanted[f] == number) feeding[p]->feed_late(f, value);
-    }
-  }
+  if (hold) hand_on(fed);
 }
 
 DFLOW_INLINE void PartialRun::State::wait(Waiter& waiter) {
@@ -400,22 +458,42 @@ DFLOW_INLINE void PartialRun::State::fetch(std::span<const AnyOutput> edges, std
   for (std::size_t i = 0; i < taken.size(); ++i) results[i] = detail::as_own(std::move(taken[i]));
 }
 
-DFLOW_INLINE void PartialRun::State::fetch_async(std::span<const AnyOutput> edges, bool until_end,
+DFLOW_INLINE void PartialRun::State::fetch_async(Values values, std::span<const AnyOutput> edges, bool until_end,
                                                  detail::AnyDone done) {
   const auto late = std::make_shared<LateFetch>();
   late->until_end = until_end;
   late->done = std::move(done);
   try {
     late->wanted = numbers_of(edges);
-    const std::lock_guard lock(mutex);
-    if (has_ended) throw_if_error(outcome);
-    check_wanted(late->wanted, edges);
-    std::copy_if(late->wanted.begin(), late->wanted.end(), std::back_inserter(late->pending),
-                 [&](std::size_t f) { return fetch_states[f] == FetchState::pending; });
-    if (!has_ended && (until_end || !late->pending.empty())) {
-      late_fetches.push_back(late);
-      return;
+    const std::vector<Fed> fed = to_fed(std::move(values));
+    std::optional<StepHandle::Hold> hold;
+    if (!fed.empty()) hold.emplace(*handle);
+    LateFetches ready;
+    {
+      const std::lock_guard lock(mutex);
+      if (has_ended) throw_if_error(outcome);
+      const std::vector<bool> was_fed = is_fed;
+      note_fed(fed);
+      try {
+        check_wanted(late->wanted, edges);
+      } catch (...) {
+        is_fed = was_fed;
+        throw;
+      }
+      ready = note_fetched(fed);
+      std::copy_if(late->wanted.begin(), late->wanted.end(), std::back_inserter(late->pending),
+                   [&](std::size_t f) { return fetch_states[f] == FetchState::pending; });
+      const bool has_to_wait = !has_ended && (until_end || !late->pending.empty());
+      (has_to_wait ? late_fetches : ready).push_back(late);
     }
+    deliver(ready);
+    if (!hold || !*hold) return;
+    try {
+      hand_on(fed);
+    } catch (...) {  // half of it is there: `done` is told by the end of the step
+      handle->cancel(status_of_current_exception());
+    }
+    return;
   } catch (...) {
     late->wrong = status_of_current_exception();
   }
@@ -498,14 +576,18 @@ DFLOW_INLINE PartialRun::State& PartialRun::state() const {
 DFLOW_INLINE void PartialRun::feed_erased(const AnyOutput& edge, AnyTensor value) {
   state().feed(edge, std::move(value));
 }
+DFLOW_INLINE void PartialRun::feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values) {
+  state().feed(std::move(values));
+}
 DFLOW_INLINE void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                            std::span<AnyTensor> results) {
   state().fetch(edges, targets, results);
 }
-DFLOW_INLINE void PartialRun::fetch_async_erased(std::span<const AnyOutput> edges, bool until_end,
+DFLOW_INLINE void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values,
+                                                 std::span<const AnyOutput> edges, bool until_end,
                                                  detail::AnyDone done) {
   if (state_ == nullptr) return done(failed_precondition("the partial run was moved from"), {});
-  state_->fetch_async(edges, until_end, std::move(done));
+  state_->fetch_async(std::move(values), edges, until_end, std::move(done));
 }
 DFLOW_INLINE void PartialRun::finish() { state().finish(); }
 

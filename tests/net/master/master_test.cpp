@@ -461,7 +461,13 @@ TEST_CASE("what is wrong with a request for a partial run is said, and the run g
     CHECK(code(method, "cut") == df::Code::data_loss);
     CHECK(code(method, net::to_body(run) + "and more") == df::Code::data_loss);
   }
+  // Of what is refused nothing is fed.
+  CHECK(client.continued(run, {{"a", 5.0f}, {"y", 1.0f}}, {}).code() == df::Code::invalid_argument);
+  CHECK(client.continued(run, {{"a", 5.0f}, {"a", 1.0f}}, {"y"}).code() == df::Code::invalid_argument);
+  CHECK(client.continued(run, {{"a", 5.0f}}, {"z"}).code() == df::Code::invalid_argument);
   CHECK(ThinClient::value_of(client.begin_continue(run, {{"a", 1.0f}}, {"y"}).get()) == 2);
+  CHECK(client.continued(run, {{"b", 5.0f}}, {"y"}).code() == df::Code::invalid_argument);  // fetched before
+  CHECK(ThinClient::value_of(client.begin_continue(run, {{"b", 1.0f}}, {"z"}).get()) == 3);
 }
 
 TEST_CASE("a partial run ends everywhere with its session, with its client, and when it is ended") {

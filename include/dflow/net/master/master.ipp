@@ -348,11 +348,12 @@ DFLOW_INLINE void Master::Request::start(std::shared_ptr<Request> self) {
       if (const std::shared_ptr<Partial> cancelled = weak.lock()) cancelled->ending.end(why);
     });
     const std::vector<AnyOutput> fetches = session->edges(wanted.fetches);
-    for (auto& [edge, value] : session->take_feeds(wanted.feeds, payload)) {
-      partial->run->feed_erased(edge, std::move(value));
+    std::vector<std::pair<AnyOutput, AnyTensor>> feeds = session->take_feeds(wanted.feeds, payload);
+    if (fetches.empty() && !wanted.until_end) {
+      partial->run->feed_erased(std::move(feeds));
+      return finish({}, {});
     }
-    if (fetches.empty() && !wanted.until_end) return finish({}, {});
-    partial->run->fetch_async_erased(fetches, wanted.until_end,
+    partial->run->fetch_async_erased(std::move(feeds), fetches, wanted.until_end,
                                      [self = std::move(self)](const Status& status, std::vector<AnyTensor> fetched) {
                                        self->finish(status, std::move(fetched));
                                      });
