@@ -400,6 +400,29 @@ TEST_CASE("what waits for steps that have not begun is bounded in bytes, for eac
   table.steps->cancel_all(dflow::cancelled("end"));
 }
 
+// Minutes, if what others have sent before were looked through.
+TEST_CASE("what a sender costs that sends too much early does not depend on what others have sent") {
+  constexpr std::uint64_t many = 50'000;
+  net::StepTable::Options options{.task = here, .source = std::make_shared<AskedTasks>()};
+  options.max_awaited = 4 * many;
+  options.max_early_bytes = 40'000;
+  const auto steps = std::make_shared<net::StepTable>(options);
+  const auto push = [&](std::uint64_t step, const std::string& sender, std::int64_t bytes) {
+    return steps->take(step, sender, key_from(there, "x"), Tensor<std::uint8_t>({bytes}), false).ok();
+  };
+  std::uint64_t num_taken = 0;
+  for (std::uint64_t step = 0; step < many; ++step) {
+    num_taken += push(step, "/job:worker/replica:0/task:" + std::to_string(2 + step / 50), 1) ? 1 : 0;
+  }
+  for (std::uint64_t step = many; step < 2 * many; ++step) {
+    num_taken += push(step, there, 30'000) ? 1 : 0;  // the one before goes
+  }
+  CHECK(num_taken == 2 * many);
+  CHECK(steps->size() == many + 1);
+  steps->cancel_all(dflow::cancelled("end"));
+  CHECK(steps->size() == 0);
+}
+
 TEST_CASE("a step that is awaited is not ended for the sake of steps that have begun") {
   Table table;
   Outcome got;

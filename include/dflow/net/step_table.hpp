@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -169,6 +170,16 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   std::vector<Wait> waits(std::size_t max) const;
 
  private:
+  /// What a sender has sent to steps that have not begun here. It is there as long as there is any.
+  struct EarlySender {
+    struct Sent {
+      std::uint64_t step = 0;
+      std::uint64_t bytes = 0;
+    };
+    std::string name;
+    std::uint64_t bytes = 0;             ///< of all
+    std::map<std::uint64_t, Sent> sent;  ///< by the number of the step's entry: the oldest first
+  };
   struct Entry {
     std::shared_ptr<StepRendezvous> rendezvous;
     std::uint64_t number = 0;  ///< of the table's entries
@@ -176,7 +187,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
     int num_running = 0;
     int num_served = 0;  ///< requests that wait
     bool has_begun = false;
-    std::vector<std::pair<std::string, std::uint64_t>> early;  ///< bytes that came before it began, by sender
+    std::vector<EarlySender*> early;  ///< of what came before it began
     bool is_over() const { return num_running == 0 && num_served == 0 && rendezvous->num_pending() == 0; }
   };
 
@@ -197,7 +208,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   void limit_awaited(std::uint64_t newest, Displaced& displaced);
   Status ended_by(std::uint64_t step) const;
   void note_end(std::uint64_t step, const Status& why);
-  void count_early(Entry& entry, const std::string& sender, std::uint64_t bytes);
+  void count_early(std::uint64_t step, Entry& entry, const std::string& sender, std::uint64_t bytes);
   void limit_early(const std::string& sender, Displaced& displaced);
   void forget_early(Entry& entry);
   /// One that has not begun.
@@ -215,8 +226,8 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   std::deque<std::uint64_t> ended_in_order_;         ///< oldest first
   std::size_t num_awaited_ = 0;
   const std::shared_ptr<std::atomic<std::uint64_t>> next_number_ = std::make_shared<std::atomic<std::uint64_t>>(1);
-  std::deque<Awaited> awaited_;  ///< oldest first; some have begun meanwhile, or are over
-  std::unordered_map<std::string, std::uint64_t> early_bytes_;  ///< by sender
+  std::deque<Awaited> awaited_;                         ///< oldest first; some have begun meanwhile, or are over
+  std::unordered_map<std::string, EarlySender> early_;  ///< by sender
 };
 
 }  // namespace dflow::net

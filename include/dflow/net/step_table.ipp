@@ -198,34 +198,34 @@ DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
   ended_in_order_.pop_front();
 }
 
-DFLOW_INLINE void StepTable::count_early(Entry& entry, const std::string& sender, std::uint64_t bytes) {
-  early_bytes_[sender] += bytes;
-  for (auto& [other, count] : entry.early) {
-    if (other != sender) continue;
-    count += bytes;
-    return;
+DFLOW_INLINE void StepTable::count_early(std::uint64_t step, Entry& entry, const std::string& sender,
+                                         std::uint64_t bytes) {
+  EarlySender& early = early_[sender];
+  const auto [sent, is_new] = early.sent.try_emplace(entry.number);
+  if (is_new) {
+    early.name = sender;
+    sent->second.step = step;
+    entry.early.push_back(&early);
   }
-  entry.early.emplace_back(sender, bytes);
+  sent->second.bytes += bytes;
+  early.bytes += bytes;
 }
 
+/// In time that depends on what this sender has sent alone.
 DFLOW_INLINE void StepTable::limit_early(const std::string& sender, Displaced& displaced) {
-  const auto sends = [&](const auto& early) { return early.first == sender; };
-  while (!awaited_.empty() && find_awaited(awaited_.front()) == steps_.end()) awaited_.pop_front();
-  for (auto next = awaited_.begin(); next != awaited_.end(); ++next) {
-    const auto bytes = early_bytes_.find(sender);
-    if (bytes == early_bytes_.end() || bytes->second <= options_.max_early_bytes) return;
-    const auto oldest = find_awaited(*next);
-    if (oldest == steps_.end()) continue;
-    const auto& early = oldest->second.early;
-    if (std::any_of(early.begin(), early.end(), sends)) displace(oldest, displaced);
+  for (;;) {
+    const auto early = early_.find(sender);
+    if (early == early_.end() || early->second.bytes <= options_.max_early_bytes) return;
+    displace(steps_.find(early->second.sent.begin()->second.step), displaced);
   }
 }
 
 DFLOW_INLINE void StepTable::forget_early(Entry& entry) {
-  for (const auto& [sender, count] : entry.early) {
-    const auto bytes = early_bytes_.find(sender);
-    bytes->second -= count;
-    if (bytes->second == 0) early_bytes_.erase(bytes);
+  for (EarlySender* const early : entry.early) {
+    const auto sent = early->sent.find(entry.number);
+    early->bytes -= sent->second.bytes;
+    early->sent.erase(sent);
+    if (early->sent.empty()) early_.erase(early_.find(early->name));
   }
   entry.early.clear();
 }
@@ -319,7 +319,7 @@ DFLOW_INLINE Status StepTable::take(std::uint64_t step, const std::string& owner
     rendezvous = entry.rendezvous;
     if (!entry.has_begun) {
       entry.owner = owner;
-      count_early(entry, owner, detail::waiting_bytes(key, tensor));
+      count_early(step, entry, owner, detail::waiting_bytes(key, tensor));
       limit_early(owner, displaced);
     }
   }
