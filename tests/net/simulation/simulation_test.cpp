@@ -1,5 +1,8 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/pool_event.hpp>
+#include <dflow/dflow.hpp>
+#include <dflow/net/server.hpp>
+#include <dflow/net/simulation/simulated_network.hpp>
 #include <dflow/net/simulation/simulation.hpp>
 
 #include "catch.hpp"
@@ -9,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +21,11 @@ using namespace dflow::net;
 using namespace std::chrono_literals;
 
 namespace {
+
+/// Runs in a pool: so it says.
+struct PooledOp : Op<"PooledOp", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+};
 
 /// What many tasks of three processes do, one of which crashes.
 std::uint64_t hash_of_busy_run(std::uint64_t seed, std::vector<int>& order) {
@@ -34,6 +43,12 @@ std::uint64_t hash_of_busy_run(std::uint64_t seed, std::vector<int>& order) {
 }
 
 }  // namespace
+
+template <>
+struct dflow::Kernel<PooledOp, Cpu, float> {
+  static KernelCost cost(const KernelInit&) { return {.flops = 1e9, .bytes = 0}; }
+  void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
+};
 
 TEST_CASE("what happens in a simulation follows from its seed", "[net]") {
   std::vector<int> order[4];
@@ -212,6 +227,65 @@ TEST_CASE("random numbers of a simulation keep to their bounds", "[net]") {
   CHECK(simulation.chance(1));
   CHECK(simulation.seed() == 7);
   CHECK(code_of([] { return Simulation(1, {.num_threads = 0}).now(); }) == Code::invalid_argument);
+}
+
+TEST_CASE("a simulation that ends with a step in a pool lets go of it", "[net]") {
+  const auto held = std::make_shared<int>(0);
+  for (int num_events = 0; num_events < 10; ++num_events) {
+    Simulation simulation(1);
+    const auto process = simulation.start("p");
+    Graph graph;
+    const auto x = placeholder<float>(graph, {});
+    const auto y = apply<PooledOp>(x) + apply<PooledOp>(x) + apply<PooledOp>(x);
+    SessionOptions options;
+    options.ops = standard_ops + ops<PooledOp>;
+    options.pool = options.callbacks = process->pool();
+    options.clock = process->clock();
+    options.incarnation = 1;
+    Session session(graph, options);
+    session.run_async({{x, Tensor<float>(1.0f)}}, y, [held](const Status&, const Tensor<float>&) {});
+    for (int i = 0; i < num_events; ++i) simulation.run_one();
+  }
+  CHECK(held.use_count() == 1);
+}
+
+// Whether all is let go of a leak sanitizer says.
+TEST_CASE("a simulation that ends with steps of a cluster under way lets go of them", "[net]") {
+  const auto held = std::make_shared<int>(0);
+  for (int num_events = 0; num_events < 40; ++num_events) {
+    Simulation simulation(1);
+    SimulatedNetwork network(simulation);
+    const auto ps = simulation.start("ps0"), worker = simulation.start("worker0");
+    const auto server_of = [&](const std::string& job, const std::shared_ptr<SimulatedProcess>& process) {
+      ClusterSpec spec;
+      spec.add_task("ps", 0, "ps0");
+      spec.add_task("worker", 0, "worker0");
+      spec.set_task(job, 0);
+      ServerOptions options;
+      options.pool = process->pool();
+      options.clock = process->clock();
+      options.transport = network.transport(process);
+      options.random = options.draw_seed = [&simulation] { return simulation.random(); };
+      options.log = [](std::string_view) {};
+      return std::make_unique<Server>(spec, options);
+    };
+    const auto ps_server = server_of("ps", ps), server = server_of("worker", worker);
+    Graph graph;
+    const auto x = placeholder<float>(graph, {});
+    const auto y = [&] {
+      const auto on = graph.device("/job:ps/task:0");
+      return x * 2.0f;
+    }();
+    SessionOptions options;
+    options.target = server->target();
+    options.clock = worker->clock();
+    options.callbacks = worker->pool();
+    options.incarnation = 1;
+    Session session(graph, options);
+    session.run_async({{x, Tensor<float>(1.0f)}}, y, [held](const Status&, const Tensor<float>&) {});
+    for (int i = 0; i < num_events; ++i) simulation.run_one();
+  }
+  CHECK(held.use_count() == 1);
 }
 
 TEST_CASE("a simulation that ends lets go of everything", "[net]") {

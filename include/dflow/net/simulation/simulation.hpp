@@ -40,7 +40,8 @@ struct SimulationOptions {
 class Simulation {
  public:
   explicit Simulation(std::uint64_t seed, const SimulationOptions& options = {});
-  /// Crashes all processes. Those who wait in a pool must have returned.
+  /// Crashes all processes, and runs what their pools have left, so what that refers to must be there. Those who wait
+  /// in a pool must have returned.
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;

@@ -184,7 +184,7 @@ struct Simulation::State {
     // Not here: whoever has called may hold what these let go of.
     add(now(), nullptr, [forgotten = std::move(forgotten)] {});
     std::sort(remains.begin(), remains.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [sequence, task] : remains) add(now(), nullptr, std::move(task));
+    for (auto& [sequence, task] : remains) add(now(), nullptr, std::move(task), true);
   }
 
  private:
@@ -283,7 +283,8 @@ DFLOW_INLINE Simulation::~Simulation() {
   for (const std::weak_ptr<Life>& weak : lives) {
     if (const std::shared_ptr<Life> life = weak.lock()) state_->crash(*life);
   }
-  // What was forgotten may forget more. What is left is of nobody, and is not to happen any more.
+  // What their pools have left is run, as after any crash: a step that has begun is let go of when it has ended. All
+  // else is of nobody, and is not to happen any more. Both may leave more.
   for (;;) {
     std::vector<State::Slot> left;
     {
@@ -293,6 +294,12 @@ DFLOW_INLINE Simulation::~Simulation() {
       state_->heap.clear();
     }
     if (left.empty()) return;
+    std::sort(left.begin(), left.end(),
+              [](const State::Slot& a, const State::Slot& b) { return a.sequence < b.sequence; });
+    for (State::Slot& slot : left) {
+      if (slot.sequence != 0 && slot.is_of_pool) dflow::detail::run_task(slot.task);
+      slot.task = nullptr;
+    }
   }
 }
 
