@@ -96,7 +96,8 @@ class Server {
   /// Blocks until `stop` is called. Returns 0, for main.
   int join();
   /// Ends the steps that run here and all connections, with Unavailable for those who wait; a second call waits for the
-  /// first.
+  /// first. On the thread that is in it already (in `ServerOptions::log`, or in what hears of the end of a step) it
+  /// does nothing, and neither does `join`.
   void stop();
 
   /// "/job:ps/replica:0/task:1".

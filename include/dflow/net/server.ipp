@@ -22,6 +22,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace dflow::net {
@@ -265,8 +266,9 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   void stop() {
     {
       std::unique_lock lock(mutex);
-      if (is_stopping) return stopped.wait(lock, [&] { return is_stopped; });
+      if (is_stopping) return wait_until_stopped(lock);
       is_stopping = true;
+      stopping_thread = std::this_thread::get_id();
     }
     const Status why = unavailable(str_cat(task, " has stopped")).with_task(task);
     if (listener != nullptr) listener->close();
@@ -282,12 +284,18 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
 
   void join() {
     std::unique_lock lock(mutex);
-    stopped.wait(lock, [&] { return is_stopped; });
+    wait_until_stopped(lock);
+  }
+
+  /// What stops it may call what waits until it has: that goes on.
+  void wait_until_stopped(std::unique_lock<std::mutex>& lock) {
+    stopped.wait(lock, [&] { return is_stopped || (is_stopping && stopping_thread == std::this_thread::get_id()); });
   }
 
   std::mutex mutex;
   std::condition_variable stopped;
   bool is_stopping = false;
+  std::thread::id stopping_thread;
   bool is_stopped = false;
 };
 
