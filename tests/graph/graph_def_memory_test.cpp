@@ -2,6 +2,7 @@
 
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
+#include <dflow/graph/graph_def_json.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
@@ -9,6 +10,7 @@
 
 #include <cstddef>
 #include <string>
+#include <variant>
 #include <vector>
 
 using namespace dflow;
@@ -73,4 +75,19 @@ TEST_CASE("the limit of listed shapes is that of all lists of a graph, and none 
   CHECK(from_binary(to_binary(most)) == most);
   CHECK(code_of([] { return to_binary(with_shape_lists({most_shapes - 1, 2})); }) == Code::out_of_range);
   CHECK(code_of([] { return to_binary(with_shape_lists({most_shapes + 1})); }) == Code::out_of_range);
+}
+
+TEST_CASE("as many shapes are read from lists in JSON, and written there", "[graph_def]") {
+  if (code_of([] { return to_json(GraphDef()); }) == Code::unimplemented) return;  // built without
+  const auto json_with_shapes = [](std::size_t count) {
+    std::string text = R"json({"version": 1, "nodes": [{"name": "x", "op": "X", "attrs": {"s": {"list(shape)": [)json";
+    for (std::size_t i = 0; i < count; ++i) text += i == 0 ? "\"[]\"" : ",\"[]\"";
+    return text + "]}}}]}";
+  };
+  const std::string few = json_with_shapes(3), too_many = json_with_shapes(most_shapes + 1);
+  CHECK(std::get<std::vector<PartialShape>>(from_json(few).nodes.at(0).attrs.at(0).second).size() == 3);
+  const Status status = status_of([&] { return from_json(too_many); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(mentions(status, "more than 1000000 shapes"));
+  CHECK(code_of([] { return to_json(with_shape_lists({most_shapes - 1, 2})); }) == Code::out_of_range);
 }

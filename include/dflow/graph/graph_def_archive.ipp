@@ -22,20 +22,6 @@
 
 namespace dflow::detail {
 
-/// How many shapes the lists of a graph may still have.
-class ShapeAllowance {
- public:
-  void take(std::size_t count) {
-    if (count > left_) {
-      throw_error(out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
-    }
-    left_ -= count;
-  }
-
- private:
-  std::size_t left_ = GraphDef::max_listed_shapes;
-};
-
 /// A cereal archive over a ByteWriter: fixed numbers little-endian, sizes as varints.
 class GraphDefWriter : public cereal::OutputArchive<GraphDefWriter, cereal::AllowEmptyClassElision> {
  public:

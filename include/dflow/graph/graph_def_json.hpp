@@ -18,8 +18,8 @@ namespace dflow {
 /// Text that is not valid UTF-8, or begins with "base64:", is written as "base64:..."; reals that are not finite stand
 /// as text under "float_text".
 ///
-/// Errors: InvalidArgument for a tensor that cannot be saved (resource handles, quantised elements); Unimplemented in a
-/// library built without nlohmann-json.
+/// Errors: InvalidArgument for a tensor that cannot be saved (resource handles, quantised elements); OutOfRange for
+/// more than `GraphDef::max_listed_shapes`; Unimplemented in a library built without nlohmann-json.
 std::string to_json(const GraphDef& def);
 
 /// Reads what `to_json` wrote or a person edited, members in any order. Those that are unknown are errors, so that a
@@ -27,8 +27,9 @@ std::string to_json(const GraphDef& def);
 /// "seed", "collections" and what is empty may be left out, but for a node's "name" and "op".
 ///
 /// Errors: InvalidArgument that names the line and column of what is no JSON (RFC 8259), or the members and items that
-/// lead to what is no graph or one of more than `GraphDef::max_nodes` nodes; Unimplemented in a library built without
-/// nlohmann-json. Text that nests deeper than a graph does is refused where it does.
+/// lead to what is no graph, one of more than `GraphDef::max_nodes` nodes, or lists of more than
+/// `GraphDef::max_listed_shapes` shapes; Unimplemented in a library built without nlohmann-json. Text that nests deeper
+/// than a graph does is refused where it does.
 GraphDef from_json(std::string_view text);
 
 }  // namespace dflow

@@ -193,7 +193,8 @@ Json of_value(const std::vector<T>& values) {
   return list_of(values, [](const T& value) { return of_value(value); });
 }
 
-inline Json of_attr(const AttrValue& value) {
+inline Json of_attr(const AttrValue& value, ShapeAllowance& shapes) {
+  if (const auto* list = std::get_if<std::vector<PartialShape>>(&value)) shapes.take(list->size());
   const auto is_finite = [](double real) { return std::isfinite(real); };
   Json attr = Json::object();
   const auto* real = std::get_if<double>(&value);
@@ -209,7 +210,7 @@ inline Json of_attr(const AttrValue& value) {
   return attr;
 }
 
-inline Json of_node(const NodeDef& node) {
+inline Json of_node(const NodeDef& node, ShapeAllowance& shapes) {
   Json object = Json::object();
   const auto append_text = [&](const char* member, const std::string& text) {
     if (!text.empty()) append(object, member, text);
@@ -225,7 +226,7 @@ inline Json of_node(const NodeDef& node) {
   if (!node.inputs.empty()) append(object, "inputs", list_of(node.inputs));
   if (!node.attrs.empty()) {
     Json attrs = Json::object();
-    for (const auto& [key, value] : node.attrs) append(attrs, key, of_attr(value));
+    for (const auto& [key, value] : node.attrs) append(attrs, key, of_attr(value, shapes));
     append(object, "attrs", std::move(attrs));
   }
   append_text("colocated_with", node.colocated_with);
@@ -238,7 +239,8 @@ inline Json of_graph(const GraphDef& def) {
   Json graph = Json::object();
   append(graph, "version", def.version);
   append(graph, "seed", def.seed);
-  append(graph, "nodes", list_of(def.nodes, of_node));
+  ShapeAllowance shapes;
+  append(graph, "nodes", list_of(def.nodes, [&](const NodeDef& node) { return of_node(node, shapes); }));
   append(graph, "collections", list_of(def.collections, [](const auto& collection) {
            Json object = Json::object();
            append(object, "name", collection.first);
@@ -503,7 +505,7 @@ void read_value(const Json& value, std::vector<T>& into) {
   });
 }
 
-inline void read_attr(const Json& value, AttrValue& into) {
+inline void read_attr(const Json& value, AttrValue& into, ShapeAllowance& shapes) {
   if (value.is_object() && value.size() != 1) fail(str_cat("an attribute has one value, not ", value.size()));
   object(value, [&](const std::string& kind, const Json& held) {
     if (kind == real_text) return void(into = real_from_text(text(held)));
@@ -515,18 +517,21 @@ inline void read_attr(const Json& value, AttrValue& into) {
     std::size_t number = 0;
     while (number < num_kinds && attr_kind_name(static_cast<AttrKind>(number)) != kind) ++number;
     if (number == num_kinds) fail(str_cat("'", kind, "' is no kind of attribute"));
-    with_attr_type(
-        number, [&]<class T>() { read_value(held, into.emplace<T>()); }, std::make_index_sequence<num_kinds>{});
+    const auto read = [&]<class T>() {
+      if constexpr (std::is_same_v<T, std::vector<PartialShape>>) shapes.take(held.size());
+      read_value(held, into.emplace<T>());
+    };
+    with_attr_type(number, read, std::make_index_sequence<num_kinds>{});
   });
 }
 
-inline void read_node(const Json& value, NodeDef& node) {
+inline void read_node(const Json& value, NodeDef& node, ShapeAllowance& shapes) {
   const auto text_into = [](std::string& into) { return [&into](const Json& held) { into = text(held); }; };
   const auto types = [&](const std::string& param, const Json& held) {
     within([&] { return param; }, [&] { node.types.emplace_back(param, dtype(held)); });
   };
   const auto attrs = [&](const std::string& key, const Json& held) {
-    within([&] { return key; }, [&] { read_attr(held, node.attrs.emplace_back(key, AttrValue()).second); });
+    within([&] { return key; }, [&] { read_attr(held, node.attrs.emplace_back(key, AttrValue()).second, shapes); });
   };
   members(value, "a node",
           {{"name", text_into(node.name)},
@@ -550,7 +555,8 @@ inline void read_graph(const Json& value, GraphDef& def) {
   };
   const auto nodes = [&](const Json& held) {
     const auto place = [&](std::size_t i) { return str_cat("node ", i, " '", def.nodes[i].name, "'"); };
-    list(held, place, [&](const Json& node) { read_node(node, def.nodes.emplace_back()); });
+    ShapeAllowance shapes;
+    list(held, place, [&](const Json& node) { read_node(node, def.nodes.emplace_back(), shapes); });
   };
   const auto collections = [&](const Json& held) {
     list(held, item_place, [&](const Json& item) {

@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/attr_value.hpp>
+#include <dflow/graph/graph_def.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +14,20 @@
 
 /// What the two written forms of a GraphDef have in common.
 namespace dflow::detail {
+
+/// How many shapes the lists of a graph may still have.
+class ShapeAllowance {
+ public:
+  void take(std::size_t count) {
+    if (count > left_) {
+      throw_error(out_of_range(str_cat("the graph lists more than ", GraphDef::max_listed_shapes, " shapes")));
+    }
+    left_ -= count;
+  }
+
+ private:
+  std::size_t left_ = GraphDef::max_listed_shapes;
+};
 
 /// Errors: InvalidArgument for elements that have no meaning outside of the process.
 inline void require_savable(const AnyTensor& tensor) {
