@@ -5,6 +5,7 @@
 #include "connection_harness.hpp"
 #include "errors.hpp"
 
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <string>
@@ -44,6 +45,7 @@ std::vector<Nonsense> all_nonsense() {
   std::string short_status;
   ByteWriter(short_status).u8(3);
   const std::string two = test::request_bytes(1, "", 10);
+  constexpr std::uint64_t top = std::uint64_t{1} << 63;
   return {
       {"bad magic", magic, Code::invalid_argument, "no frame of dflow"},
       {"another version", version, Code::failed_precondition, "version 2 of the protocol, not 1"},
@@ -80,6 +82,17 @@ std::vector<Nonsense> all_nonsense() {
        two + frame_bytes(FrameType::chunk, 1, "1234567890") + frame_bytes(FrameType::chunk, 1, "x"),
        Code::invalid_argument, "a chunk that belongs to nothing"},
       {"two requests of one number", two + two, Code::invalid_argument, "two requests of one number"},
+      {"a request of number 2^63", test::request_bytes(top, "body"), Code::invalid_argument, "numbers are below 2^63"},
+      {"a post of number 2^63", test::request_bytes(top, "body", 0, 4), Code::invalid_argument,
+       "numbers are below 2^63"},
+      {"a request with a payload of number 2^63 + 1", two + test::request_bytes(top + 1, "", 10),
+       Code::invalid_argument, "the request 9223372036854775809: their numbers are below 2^63"},
+      {"a chunk of another request but for the top bit", two + frame_bytes(FrameType::chunk, top + 1, "x"),
+       Code::invalid_argument, "numbers are below 2^63"},
+      {"a reply to number 2^64 - 1", test::reply_bytes(~std::uint64_t{0}, "", 10), Code::invalid_argument,
+       "numbers are below 2^63"},
+      {"a cancel of number 2^63", frame_bytes(FrameType::cancel, top, ""), Code::invalid_argument,
+       "numbers are below 2^63"},
       {"two replies to one request", test::reply_bytes(1, "", 10) + test::reply_bytes(1, "", 10),
        Code::invalid_argument, "two replies to one request"},
   };

@@ -150,6 +150,7 @@ DFLOW_INLINE void Connection::on_read(const Status& status) {
 
 DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string payload) {
   detail::check_flags(header);
+  detail::check_number(header);
   if (!is_open() && header.type != FrameType::goodbye) {
     if (header.type == FrameType::hello) return take_hello(payload);
     if (header.type == FrameType::proof) return take_proof(payload);

@@ -29,6 +29,13 @@ DFLOW_INLINE void check_flags(const FrameHeader& header) {
       str_cat("a frame of type ", static_cast<int>(header.type), " with the unknown flags ", header.flags & ~known)));
 }
 
+/// Errors: InvalidArgument for a number that no request has.
+DFLOW_INLINE void check_number(const FrameHeader& header) {
+  if (header.request >> 63 == 0) return;
+  throw_error(
+      invalid_argument(str_cat("a frame about the request ", header.request, ": their numbers are below 2^63")));
+}
+
 /// Payloads of a request and of the reply to one of the same number are told apart by the lowest bit.
 DFLOW_INLINE std::uint64_t inbound_key(std::uint64_t request, bool of_reply) noexcept {
   return request << 1 | (of_reply ? 1 : 0);
@@ -223,6 +230,7 @@ DFLOW_INLINE void Connection::take_cancel(const FrameHeader& header) {
 DFLOW_INLINE std::span<std::byte> Connection::on_chunk(const FrameHeader& header) {
   if (!is_open()) throw_error(failed_precondition("the peer has not proved who it is"));
   detail::check_flags(header);
+  detail::check_number(header);
   const auto found = inbound_.find(detail::inbound_key(header.request, (header.flags & detail::flag_of_reply) != 0));
   if (found == inbound_.end()) throw_error(invalid_argument("a chunk that belongs to nothing"));
   Inbound& inbound = found->second;
