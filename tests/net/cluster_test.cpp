@@ -29,7 +29,11 @@ struct Held : df::Op<"Held", df::TypeList<float>> {
   static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
   static constexpr bool is_stateful = true;
 };
-constexpr auto held_ops = df::standard_ops + df::ops<Held>;
+/// A branch that is never taken.
+struct NeverTaken : df::Op<"NeverTaken", df::TypeList<float>> {
+  static df::PartialShape infer(const Attrs&, df::PartialShape x) { return x; }
+};
+constexpr auto held_ops = df::standard_ops + df::ops<Held, NeverTaken>;
 std::atomic<std::promise<void>*> held_begun{nullptr};
 
 }  // namespace
@@ -40,6 +44,12 @@ struct dflow::Kernel<Held, dflow::Cpu, float> {
     end_when_cancelled(context, std::move(done));
     if (std::promise<void>* begun = held_begun.exchange(nullptr)) begun->set_value();
   }
+};
+
+template <>
+struct dflow::Kernel<NeverTaken, dflow::Cpu, float> {
+  static constexpr bool makes_dead_outputs = true;
+  void operator()(KernelContext& context) const { context.set_output_dead(0); }
 };
 
 TEST_CASE("a step runs over two tasks: what one computes the other reads") {
@@ -164,6 +174,38 @@ TEST_CASE("an error in another task is the step's, with op, node, device, task a
     CHECK(std::string(status.where().file_name()).find("cluster_test") != std::string::npos);
   }
   CHECK(session.run({{x, df::Tensor<std::int32_t>(1)}}, bad).scalar() == 2);
+}
+
+TEST_CASE("a fetch that is dead in another task is named, with op, device and the line of the program") {
+  df::net::ServerOptions options;
+  options.ops = held_ops;
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}}, options);
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {});
+  const std::uint32_t line = __LINE__ + 3;
+  const auto y = [&] {
+    const auto on = graph.device("/job:ps/task:0");
+    return df::apply<NeverTaken>(x, {}, {.name = "other_side"});
+  }();
+  df::Session session(graph, {.ops = held_ops, .target = cluster.server("worker", 0).target()});
+  for (const bool is_partial : {false, true}) {
+    df::Status status;
+    try {
+      if (is_partial) {
+        session.partial_run(df::feeds(x), df::fetches(y)).feed(x, 1.0f).fetch(y);
+      } else {
+        session.run({{x, 1.0f}}, y);
+      }
+    } catch (const df::Error& error) {
+      status = error.status();
+    }
+    INFO(status.to_string());
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(status.node() == "other_side");
+    CHECK(status.op() == "NeverTaken");
+    CHECK(status.device() == "/job:ps/replica:0/task:0/device:CPU:0");
+    CHECK(status.where().line() == line);
+  }
 }
 
 TEST_CASE("a session whose tasks have not been started fails at its deadline, with the list of them") {

@@ -93,8 +93,9 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   /// Sent as soon as the step starts, or at once. A step that has ended takes nothing any more.
   void send_from_client(ClientEdge edge, AnyTensor tensor);
   /// `received` gets the tensor before the step ends, from any thread; it must not throw. A tensor of another element
-  /// type than `edge` says is an error.
-  void receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received);
+  /// type than `edge` says is an error. One that is dead ends the step with what `dead` says, which may be null.
+  void receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received,
+                         UniqueFunction<Status()> dead = nullptr);
 
   /// Starts all parts and returns; `done` is called once, from any thread, when the step has ended.
   void start(Done done);
@@ -128,6 +129,7 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   struct Receive {
     ClientEdge edge;
     UniqueFunction<void(AnyTensor)> received;
+    UniqueFunction<Status()> dead;
   };
 
   void arm();

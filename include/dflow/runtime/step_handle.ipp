@@ -141,8 +141,9 @@ DFLOW_INLINE void StepHandle::send(Send& send) {
   throw_if_error(rendezvous_->send(send.edge.key, std::move(send.tensor), false, {.pushed = send.edge.pushed}));
 }
 
-DFLOW_INLINE void StepHandle::receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received) {
-  Receive receive{std::move(edge), std::move(received)};
+DFLOW_INLINE void StepHandle::receive_at_client(ClientEdge edge, UniqueFunction<void(AnyTensor)> received,
+                                                UniqueFunction<Status()> dead) {
+  Receive receive{std::move(edge), std::move(received), std::move(dead)};
   {
     const std::lock_guard lock(mutex_);
     if (!has_begun_) return receives_.push_back(std::move(receive));
@@ -212,16 +213,17 @@ namespace detail {
 /// A receive of the client's, which ends its share of the step exactly once, also where its completion is dropped.
 struct ClientReceive {
   ClientReceive(std::shared_ptr<StepHandle> of, ClientEdge from, UniqueFunction<void(AnyTensor)> take,
-                void (*end)(StepHandle&))
-      : step(std::move(of)), edge(std::move(from)), received(std::move(take)), leave(end) {}
+                UniqueFunction<Status()> tell_dead, void (*end)(StepHandle&))
+      : step(std::move(of)), edge(std::move(from)), received(std::move(take)), dead(std::move(tell_dead)), leave(end) {}
   ClientReceive(const ClientReceive&) = delete;
   ClientReceive& operator=(const ClientReceive&) = delete;
   ~ClientReceive() {
     if (step != nullptr) finish(Completion::dropped(), AnyTensor(), false);
   }
 
-  Status check(const AnyTensor& tensor, bool is_dead) const {
+  Status check(const AnyTensor& tensor, bool is_dead) {
     if (is_dead) {
+      if (dead) return dead();
       return invalid_argument(
           str_cat("'", edge.key.tensor_name(), "', which is fetched, is dead: its branch was not taken"));
     }
@@ -250,6 +252,7 @@ struct ClientReceive {
   std::shared_ptr<StepHandle> step;
   ClientEdge edge;
   UniqueFunction<void(AnyTensor)> received;
+  UniqueFunction<Status()> dead;
   void (*leave)(StepHandle&);
 };
 
@@ -264,7 +267,7 @@ DFLOW_INLINE void StepHandle::receive(Receive& receive) {
   std::shared_ptr<detail::ClientReceive> waiting;
   try {
     waiting = std::make_shared<detail::ClientReceive>(shared_from_this(), receive.edge, std::move(receive.received),
-                                                      [](StepHandle& step) { step.leave(); });
+                                                      std::move(receive.dead), [](StepHandle& step) { step.leave(); });
   } catch (...) {
     cancel(status_of_current_exception());
     return leave();

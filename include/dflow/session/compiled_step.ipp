@@ -97,7 +97,9 @@ DFLOW_INLINE void CompiledStep::fill(StepHandle& handle, Memory& memory, const F
                                      std::span<AnyTensor> results) const {
   for (const ClientEdge& edge : sends) handle.send_from_client(edge, fed[edge.index]);
   for (const ClientEdge& edge : receives) {
-    handle.receive_at_client(edge, [&result = results[edge.index]](AnyTensor tensor) { result = std::move(tensor); });
+    handle.receive_at_client(
+        edge, [&result = results[edge.index]](AnyTensor tensor) { result = std::move(tensor); },
+        [this, fetch = edge.index] { return dead_fetch(fetch); });
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
     handle.add_part(std::make_shared<LocalPart>(*parts[p].device, memory.steps[p], memory.queue));

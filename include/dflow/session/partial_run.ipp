@@ -133,7 +133,8 @@ DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::State::start(
   // The step's completion keeps the run as long as these may be called.
   for (const ClientEdge& edge : step.receives) {
     handle.receive_at_client(
-        edge, [run = run.get(), fetch = edge.index](AnyTensor tensor) { run->make(fetch, std::move(tensor)); });
+        edge, [run = run.get(), fetch = edge.index](AnyTensor tensor) { run->make(fetch, std::move(tensor)); },
+        [step = &step, fetch = edge.index] { return step->dead_fetch(fetch); });
   }
   for (std::size_t p = 0; p < step.parts.size(); ++p) {
     run->memory->steps[p]->set_on_fetch([run = run.get(), p](std::size_t f) { run->make_from_part(p, f); });
