@@ -170,6 +170,21 @@ TEST_CASE("what is not a regular file is not replaced", "[file_system]") {
   CHECK(place.files.list_directory(place.root) == std::vector<std::string>{"link", "pipe"});
 }
 
+TEST_CASE("what others have put in a file's place is not waited for", "[file_system]") {
+  Place<PosixFileSystem> place;
+  REQUIRE(::mkfifo(place.at("pipe").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("pipe", place.at("link"));
+  for (const std::string& path : {place.at("pipe"), place.at("link"), std::string("/dev/zero"), place.root}) {
+    CHECK(code_of([&] { place.files.open_for_reading(path); }) == Code::failed_precondition);
+    CHECK(code_of([&] { dflow::read_regular_file(place.files, path); }) == Code::failed_precondition);
+  }
+  place.files.write_file_atomically(place.at("f"), "12345");
+  std::filesystem::create_symlink("f", place.at("to f"));
+  CHECK(dflow::read_regular_file(place.files, place.at("to f"), 5) == "12345");
+  CHECK(code_of([&] { dflow::read_regular_file(place.files, place.at("f"), 4); }) == Code::resource_exhausted);
+  CHECK(code_of([&] { dflow::read_regular_file(place.files, place.at("g")); }) == Code::not_found);
+}
+
 TEST_CASE("a symbolic link stays, and what it leads to is replaced", "[file_system]") {
   Place<PosixFileSystem> place;
   place.files.create_directories(place.at("d"));

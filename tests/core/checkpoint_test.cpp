@@ -11,6 +11,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <array>
@@ -364,6 +365,50 @@ TEST_CASE("an index that lies is refused before anything is allocated") {
   }));
   CHECK(refused([](CheckpointIndex& i) { i.shards[0].file = "../m"; }));
   CHECK(refused([](CheckpointIndex& i) { i.num_shards = 0; }));
+}
+
+TEST_CASE("what is put in the place of a checkpoint's files is refused, and not waited for") {
+  const RealFolder folder;
+  PosixFileSystem files;
+  const std::string prefix = folder.path + "/m", index = prefix + ".index", data = prefix + ".data-00000-of-00002";
+  const auto code_with = [&](const std::string& path, auto&& put) {
+    std::filesystem::remove_all(folder.path);
+    files.create_directories(folder.path);
+    save_small(files, prefix);
+    std::filesystem::remove(path);
+    put();
+    return code_of([&] { load_small(files, prefix); });
+  };
+  for (const std::string& path : {index, data}) {
+    INFO(path);
+    CHECK(code_with(path, [] {}) == Code::not_found);
+    CHECK(code_with(path, [&] { files.write_file_atomically(path, ""); }) == Code::data_loss);
+    CHECK(code_with(path, [&] { files.create_directories(path); }) == Code::failed_precondition);
+    CHECK(code_with(path, [&] { REQUIRE(::mkfifo(path.c_str(), 0600) == 0); }) == Code::failed_precondition);
+    CHECK(code_with(path, [&] { std::filesystem::create_symlink("/dev/zero", path); }) == Code::failed_precondition);
+    CHECK(code_with(path, [&] { std::filesystem::create_symlink(path, path); }) == Code::invalid_argument);
+    // A file of holes: an index is not read, and data are of another size.
+    const Code of_holes = path == index ? Code::resource_exhausted : Code::data_loss;
+    CHECK(code_with(path, [&] {
+            files.write_file_atomically(path, "DFCKPTIX");
+            std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
+          }) == of_holes);
+    // A link to the file itself, elsewhere, is as good.
+    std::filesystem::remove_all(folder.path);
+    files.create_directories(folder.path + "/elsewhere");
+    save_small(files, prefix, 7);
+    files.rename(path, folder.path + "/elsewhere/f");
+    std::filesystem::create_symlink("elsewhere/f", path);
+    CHECK(load_small(files, prefix) == 7);
+  }
+}
+
+TEST_CASE("an index that names files elsewhere is refused") {
+  for (const std::string& file : Texts{"../m", "/etc/passwd", "a/b", ".", "..", "", std::string("a\0b", 3)}) {
+    CheckpointIndex index;
+    index.shards.push_back({0, 64, 0, file});
+    CHECK(code_of([&] { index.serialize(); }) == Code::invalid_argument);
+  }
 }
 
 TEST_CASE("slices that leave a gap are no tensor") {

@@ -53,6 +53,7 @@ class FileSystem {
 
   /// The whole file. Errors: ResourceExhausted if it holds more than `max_bytes`, before that much is allocated.
   virtual std::string read_file(const std::string& path, std::uint64_t max_bytes = default_max_bytes) = 0;
+  /// Errors also: FailedPrecondition for what is no regular file; it is not waited for.
   virtual std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) = 0;
   /// Opens for appending, made if missing.
   virtual std::unique_ptr<WritableFile> open_for_appending(const std::string& path) = 0;
@@ -98,6 +99,12 @@ class PosixFileSystem final : public FileSystem {
   void rename(const std::string& from, const std::string& to) override;
   void sync_directory(const std::string& path) override;
 };
+
+/// The whole of a file that others have put there: one that is regular. Blocks, but for nobody who writes into a pipe.
+/// Errors: as FileSystem; FailedPrecondition for a pipe or a device; ResourceExhausted if it holds more than
+/// `max_bytes`.
+std::string read_regular_file(FileSystem& files, const std::string& path,
+                              std::uint64_t max_bytes = FileSystem::default_max_bytes);
 
 /// "a/b" and "c" to "a/b/c"; an absolute `name` stays as it is.
 std::string join_path(std::string_view directory, std::string_view name);

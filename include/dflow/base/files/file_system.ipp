@@ -28,6 +28,16 @@ DFLOW_INLINE void RandomAccessFile::read_exactly_at(std::uint64_t offset, std::s
   }
 }
 
+DFLOW_INLINE std::string read_regular_file(FileSystem& files, const std::string& path, std::uint64_t max_bytes) {
+  const std::unique_ptr<RandomAccessFile> file = files.open_for_reading(path);
+  if (file->size() > max_bytes) {
+    throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+  }
+  std::string content(static_cast<std::size_t>(file->size()), '\0');
+  file->read_exactly_at(0, std::as_writable_bytes(std::span(content)));
+  return content;
+}
+
 DFLOW_INLINE std::string join_path(std::string_view directory, std::string_view name) {
   if (directory.empty() || name.starts_with('/')) return std::string(name);
   return str_cat(directory, directory.ends_with('/') ? "" : "/", name);
@@ -107,6 +117,15 @@ class FileDescriptor {
     return S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
   }
 
+  /// Errors also: FailedPrecondition for what is no regular file.
+  std::uint64_t size_of_regular() const {
+    struct stat info {};
+    if (::fstat(descriptor_, &info) != 0) fail_with_errno("inspect", path_, errno);
+    if (S_ISDIR(info.st_mode)) fail_with_errno("read", path_, EISDIR);
+    if (S_ISREG(info.st_mode)) return static_cast<std::uint64_t>(info.st_size);
+    throw_error(failed_precondition(str_cat("cannot read '", path_, "': it is not a regular file")));
+  }
+
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const {
     if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) return 0;
     std::size_t done = 0;
@@ -148,7 +167,9 @@ class FileDescriptor {
 
 class PosixRandomAccessFile final : public RandomAccessFile {
  public:
-  explicit PosixRandomAccessFile(const std::string& path) : file_("open", path, O_RDONLY), size_(file_.size()) {}
+  /// Does not wait for somebody who writes into a pipe.
+  explicit PosixRandomAccessFile(const std::string& path)
+      : file_("open", path, O_RDONLY | O_NONBLOCK), size_(file_.size_of_regular()) {}
   std::uint64_t size() const override { return size_; }
   std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const override {
     return file_.read_at(offset, into);

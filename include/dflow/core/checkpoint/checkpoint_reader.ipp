@@ -80,7 +80,7 @@ DFLOW_INLINE int axis_of_slices(std::span<const CheckpointEntry> slices) {
 }  // namespace detail
 
 DFLOW_INLINE CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path) {
-  const std::string content = files.read_file(path);
+  const std::string content = read_regular_file(files, path);
   try {
     return CheckpointIndex::parse(std::as_bytes(std::span(content)));
   } catch (const Error& error) {

@@ -131,7 +131,7 @@ DFLOW_INLINE std::optional<CheckpointState> read_checkpoint_state(FileSystem& fi
   const std::string path = checkpoint_state_path(directory);
   if (!files.exists(path)) return std::nullopt;
   try {
-    return CheckpointState::parse(files.read_file(path));
+    return CheckpointState::parse(read_regular_file(files, path));
   } catch (const Error& error) {
     throw_error(error.status().with_prefix(str_cat("'", path, "': ")));
   }
