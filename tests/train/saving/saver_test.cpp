@@ -332,6 +332,32 @@ TEST_CASE("the oldest checkpoints are removed, also those of the process before"
   CHECK(names().size() == 12);
 }
 
+TEST_CASE("a checkpoint that a directory's state names elsewhere is not removed") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  Counter counter({.max_to_keep = 1, .files = files});
+  df::Session session = fresh_session(counter.graph, files);
+  session.run(df::initialize_variables(counter.graph));
+  counter.saver.save(session, "/elsewhere/m", 1);
+  counter.saver.save(session, "/d/sub/m", 1);
+  counter.saver.save(session, "/d/m", 1);
+  // As a copy of another directory has it, or somebody who wants more to be removed than he may remove himself.
+  files->write_file_atomically("/d/checkpoint",
+                               "model_checkpoint_path: \"m-1\"\n"
+                               "all_model_checkpoint_paths: \"/elsewhere/m-1\"\n"
+                               "all_model_checkpoint_paths: \"../elsewhere/m-1\"\n"
+                               "all_model_checkpoint_paths: \"sub/m-1\"\n"
+                               "all_model_checkpoint_paths: \"/d/m-1\"\n");
+  Counter next({.max_to_keep = 1, .files = files});
+  df::Session other = fresh_session(next.graph, files);
+  other.run(df::initialize_variables(next.graph));
+  for (int i = 2; i <= 3; ++i) next.saver.save(other, "/d/m", i);
+  CHECK(next.saver.checkpoints() == Names{"/d/m-3"});
+  CHECK(saved_value(*files, "/elsewhere/m-1") == 0);
+  CHECK(saved_value(*files, "/d/sub/m-1") == 0);
+  CHECK_FALSE(files->exists("/d/m-1.index"));
+  CHECK_FALSE(files->exists("/d/m-2.index"));
+}
+
 TEST_CASE("a path without a directory is as good as another one") {
   const auto files = std::make_shared<df::MemoryFileSystem>();
   for (int process = 0; process < 3; ++process) {

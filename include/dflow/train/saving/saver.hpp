@@ -21,7 +21,7 @@
 namespace dflow::train {
 
 struct SaverOptions {
-  /// Older checkpoints are removed; 0: none is.
+  /// Older checkpoints are removed, of those that the directory's state names in that directory; 0: none is.
   int max_to_keep = 5;
   /// Of those that would be removed one is kept for good each time so much has passed since the last one was saved.
   std::optional<Duration> keep_every = {};

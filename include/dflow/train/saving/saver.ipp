@@ -267,7 +267,11 @@ DFLOW_INLINE void Saver::read_state(const std::string& directory) {
   std::vector<std::string> paths;
   std::vector<double> times;
   for (std::size_t i = 0; i < state.all_model_checkpoint_paths.size(); ++i) {
-    std::string path = join_path(directory, state.all_model_checkpoint_paths[i]);
+    const std::string& named = state.all_model_checkpoint_paths[i];
+    const std::string file = detail::file_name(named);
+    // What lies elsewhere is not this saver's to remove, whoever has written the state: it may be a copy of another's.
+    if (named != file && parent_directory(named) != directory) continue;
+    std::string path = join_path(directory, file);
     if (!options_.files->exists(checkpoint_index_path(path))) continue;
     paths.push_back(std::move(path));
     times.push_back(has_times ? state.all_model_checkpoint_timestamps[i] : last_kept);
@@ -284,10 +288,7 @@ DFLOW_INLINE void Saver::write_state() const {
   CheckpointState state;
   state.model_checkpoint_path = detail::file_name(paths_.back());
   state.all_model_checkpoint_paths.reserve(paths_.size());
-  for (const std::string& path : paths_) {
-    const bool is_here = parent_directory(path) == directory_;
-    state.all_model_checkpoint_paths.push_back(is_here ? detail::file_name(path) : path);
-  }
+  for (const std::string& path : paths_) state.all_model_checkpoint_paths.push_back(detail::file_name(path));
   state.all_model_checkpoint_timestamps = times_;
   state.last_preserved_timestamp = last_kept_;
   options_.files->create_directories(directory_);
