@@ -10,6 +10,7 @@
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/wait_watch.hpp>
+#include <dflow/net/log_lines.hpp>
 #include <dflow/net/master/master.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
@@ -20,7 +21,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstdio>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -118,11 +118,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     } else {
       task = cluster.task_name();
     }
-    if (o.log == nullptr) {
-      o.log = [name = task](std::string_view line) {
-        std::fprintf(stderr, "%s: %.*s\n", name.c_str(), static_cast<int>(line.size()), line.data());
-      };
-    }
+    o.log = detail::log_lines(task, std::move(o.log));
     if (o.transport == nullptr) {
       o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
     }

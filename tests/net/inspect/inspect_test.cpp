@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -206,4 +207,23 @@ TEST_CASE("a cluster of processes that speak TCP is inspected by its secret", "[
   CHECK(without.code() == df::Code::unavailable);
   CHECK_THAT(without.to_string(), Catch::Contains("was given no secret of the cluster, and") &&
                                       Catch::Contains("'/job:ps/replica:0/task:0' has one"));
+}
+
+TEST_CASE("what tasks say of themselves stays in its line of the text, and tells a terminal nothing") {
+  const std::string odd = "a\n\x1b[31m";
+  TaskReport lost, busy;
+  lost.task = "/job:ps/replica:0/task:0";
+  lost.status = df::unavailable(odd);
+  busy.task = "/job:ps/replica:0/task:1";
+  busy.said.sessions = {{odd, 1, 2, 3}};
+  busy.said.steps = {{1, odd, 2, 3}};
+  busy.said.waits = {{1, odd, odd, odd, odd}};
+  const std::string text = df::net::to_text(std::vector<TaskReport>{lost, busy});
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 7);  // two for each task, and one for each of what is listed
+  df::net::LogReport log;
+  log.said.records = {{.step = 1, .name = odd, .peer = odd}};
+  const std::string records = df::net::to_text(std::vector<df::net::LogReport>{log});
+  CHECK(records.find('\x1b') == std::string::npos);
+  CHECK(std::count(records.begin(), records.end(), '\n') == 2);
 }

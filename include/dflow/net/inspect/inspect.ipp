@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
+#include <dflow/base/printable.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/system_seed.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
@@ -190,7 +191,7 @@ DFLOW_INLINE std::string to_text(std::span<const LogReport> reports) {
   for (const LogReport& report : reports) {
     out += str_cat(report.task, " at ", report.address, ": ");
     if (!report.status.ok()) {
-      out += str_cat(report.status.to_string(), "\n");
+      out += str_cat(printable(report.status.to_string()), "\n");
       continue;
     }
     out += str_cat("the log is ", report.said.is_on ? "on" : "off",
@@ -206,11 +207,11 @@ DFLOW_INLINE std::string to_text(std::span<const LogReport> reports) {
     const bool is_part = record->what == LogRecord::What::ran;
     out += str_cat("  ", micros(detail::wrapped_difference(record->start_ns, all.front().first->start_ns)), ": step ",
                    record->step, ": ", report->task, " ", detail::name_of(record->what), is_part ? " part " : " '",
-                   record->name, is_part ? "" : "'",
+                   printable(record->name), is_part ? "" : "'",
                    record->what == LogRecord::What::sent ? " to "
                    : is_part                             ? " for "
                                                          : " from ",
-                   record->peer, is_part ? std::string() : str_cat(", ", record->bytes, " bytes"), ", in ",
+                   printable(record->peer), is_part ? std::string() : str_cat(", ", record->bytes, " bytes"), ", in ",
                    micros(detail::wrapped_difference(record->end_ns, record->start_ns)),
                    record->code == Code::ok ? std::string() : str_cat(": ", code_name(record->code)), "\n");
   }
@@ -241,7 +242,7 @@ DFLOW_INLINE std::string to_text(std::span<const TaskReport> reports) {
   for (const TaskReport& report : reports) {
     out += str_cat(report.task, " at ", report.address, "\n");
     if (!report.status.ok()) {
-      out += str_cat("  ", report.status.to_string(), "\n");
+      out += str_cat("  ", printable(report.status.to_string()), "\n");
       continue;
     }
     const TaskStatus& said = report.said;
@@ -249,16 +250,16 @@ DFLOW_INLINE std::string to_text(std::span<const TaskReport> reports) {
                    said.devices.size(), " devices, ", said.num_sessions, " sessions, ", said.num_steps,
                    " parts of steps run, ", said.num_waits, " tensors are waited for\n");
     for (const TaskStatus::Session& session : said.sessions) {
-      out +=
-          str_cat("  session ", session.number, " of ", session.client, ": ", session.num_shares, " compiled parts\n");
+      out += str_cat("  session ", session.number, " of ", printable(session.client), ": ", session.num_shares,
+                     " compiled parts\n");
     }
     out += detail::left_out("sessions", said.num_sessions, said.sessions.size());
     for (const TaskStatus::Step& step : said.steps) {
-      out += str_cat("  step ", step.step, " of ", step.client, ": part ", step.share, " for ",
+      out += str_cat("  step ", step.step, " of ", printable(step.client), ": part ", step.share, " for ",
                      detail::seconds_text(step.age_ns), "\n");
     }
     out += detail::left_out("parts of steps", said.num_steps, said.steps.size());
-    for (const TaskStatus::Wait& wait : said.waits) out += str_cat("  ", to_string(wait), "\n");
+    for (const TaskStatus::Wait& wait : said.waits) out += str_cat("  ", printable(to_string(wait)), "\n");
     out += detail::left_out("tensors are waited for", said.num_waits, said.waits.size());
   }
   return out;

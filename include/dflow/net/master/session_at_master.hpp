@@ -6,13 +6,13 @@
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
+#include <dflow/net/log_lines.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/remote_master.hpp>
 #include <dflow/net/peers.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -42,11 +42,7 @@ struct ThinClient {
     clock = o.clock;
     incarnation = o.incarnation != 0 ? o.incarnation : o.random();
     task = str_cat("/job:client/replica:0/task:", incarnation % 2'000'000'000);
-    if (o.log == nullptr) {
-      o.log = [name = task](std::string_view line) {
-        std::fprintf(stderr, "%s: %.*s\n", name.c_str(), static_cast<int>(line.size()), line.data());
-      };
-    }
+    o.log = log_lines(task, std::move(o.log));
     Peers::Options to;
     to.transport = std::move(o.transport);
     to.connection.self = {{}, task, incarnation, 0};

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// A text that others have said, as part of a line for people: what would begin another line or command a terminal
+/// (control characters, also U+0080 to U+009F) is written as `\x1b`, and what is longer than `max_bytes` is cut, which
+/// shows.
+///
+/// Thread safety: may be called from any thread.
+std::string printable(std::string_view text, std::size_t max_bytes = 4096);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/printable.ipp>
+#endif
