@@ -346,7 +346,15 @@ DFLOW_INLINE void Worker::cancel_runs(FunctionRef<bool(const Run&)> is_meant, co
 
 DFLOW_INLINE void Worker::cancel_step(const CancelStep& cancel) {
   const Status why = cancel.why.ok() ? cancelled("the step was cancelled") : cancel.why;
-  cancel_runs([&](const Run& run) { return run.request.step == cancel.step; }, why);
+  std::vector<std::shared_ptr<StepHandle>> handles;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [begin, end] = running_.equal_range(cancel.step);
+    for (auto run = begin; run != end; ++run) {
+      if (run->second->handle != nullptr) handles.push_back(run->second->handle);
+    }
+  }
+  for (const std::shared_ptr<StepHandle>& handle : handles) handle->cancel(why);
   options_.steps->cancel(cancel.step, why);
 }
 
