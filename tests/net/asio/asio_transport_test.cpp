@@ -83,6 +83,17 @@ std::string free_port() {
   return transport.listen("tcp://127.0.0.1:0")->address();
 }
 
+#if defined(__linux__)
+/// Of the Unix socket by which a listener at that address of 127.0.0.1 is reached on its machine.
+std::pair<sockaddr_un, socklen_t> local_name(const std::string& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "dflow 127.0.0.1 " + address.substr(address.rfind(':') + 1);
+  std::copy(text.begin(), text.end(), name.sun_path + 1);
+  return {name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())};
+}
+#endif
+
 }  // namespace
 
 TEST_CASE("TCP keeps the promises of a transport, on one thread and on three", "[net]") {
@@ -109,6 +120,22 @@ TEST_CASE("a TCP listener is reached by its Unix socket on its machine, where bo
   }
 }
 
+TEST_CASE("an address whose Unix socket the same user listens at elsewhere is taken", "[net]") {
+  AsioTransport transport;
+  const std::string address = free_port();
+  const auto [name, size] = local_name(address);
+  const int squatter = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  REQUIRE(::bind(squatter, reinterpret_cast<const sockaddr*>(&name), size) == 0);
+  // Nobody listens there yet: who connects goes on to the TCP address.
+  CHECK(test::connected(transport, *transport.listen(address), address).far->peer().starts_with("tcp://"));
+  REQUIRE(::listen(squatter, 8) == 0);
+  const Status taken = status_of([&] { static_cast<void>(transport.listen(address)); });
+  CHECK(taken.code() == Code::already_exists);
+  CHECK(mentions(taken, address));
+  ::close(squatter);
+  CHECK(test::connected(transport, *transport.listen(address), address).far->peer() == "a client of " + address);
+}
+
 TEST_CASE("a listener's name that another user has taken is not believed", "[net]") {
   if (::geteuid() != 0) {
     WARN("skipped: only root can become another user");
@@ -116,12 +143,9 @@ TEST_CASE("a listener's name that another user has taken is not believed", "[net
   }
   AsioTransport transport;
   const std::string address = free_port();
-  const std::string port = address.substr(address.rfind(':') + 1);
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  const std::string text = "dflow 127.0.0.1 " + port;
-  std::copy(text.begin(), text.end(), name.sun_path + 1);
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const auto local = local_name(address);
+  sockaddr_un name = local.first;
+  const socklen_t size = local.second;
   int told[2];
   REQUIRE(::pipe(told) == 0);
   const pid_t other = ::fork();

@@ -187,7 +187,9 @@ inline OwnedFd open_listener(AsioAddress& address, const AsioEndpoint& endpoint,
   return fd;
 }
 
-/// The other way to a listener at a TCP address; none, if another has its name.
+/// The other way to a listener at a TCP address; none, if a process of another user has its name, which nobody
+/// believes. Errors: AlreadyExists if one of the same user listens there: that is whom tasks of this machine would
+/// reach.
 inline OwnedFd open_local_listener(const AsioAddress& address, int tcp_listener, const AsioTransportOptions& options) {
   asio::ip::tcp::endpoint tcp;
   auto size = static_cast<socklen_t>(tcp.capacity());
@@ -199,7 +201,14 @@ inline OwnedFd open_local_listener(const AsioAddress& address, int tcp_listener,
   OwnedFd fd = open_socket(AF_UNIX);
   if (fd.get() < 0) return fd;
   set_options(fd.get(), AF_UNIX, options);
-  if (::bind(fd.get(), endpoint->data(), static_cast<socklen_t>(endpoint->size())) != 0) return OwnedFd();
+  if (::bind(fd.get(), endpoint->data(), static_cast<socklen_t>(endpoint->size())) != 0) {
+    const OwnedFd probe = open_socket(AF_UNIX);
+    const bool is_heard =
+        probe.get() >= 0 && ::connect(probe.get(), endpoint->data(), static_cast<socklen_t>(endpoint->size())) == 0;
+    if (!is_heard || !is_of_same_user(probe.get())) return OwnedFd();
+    throw_error(already_exists(str_cat("cannot listen at '", address.text(),
+                                       "': another process listens at the Unix socket of that address's name")));
+  }
   if (::listen(fd.get(), options.max_waiting) != 0) return OwnedFd();
   return fd;
 }
