@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/device_name.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/protocol/clock_offset.hpp>
@@ -19,11 +20,27 @@
 namespace dflow::net {
 
 namespace detail {
-/// One of the filters matches the task ("/job:ps", "/job:worker/task:0"), or there is none. Errors: InvalidArgument for
-/// a filter that is no device's name.
-bool is_wanted(const std::string& task, const std::vector<std::string>& filters);
-/// Errors: InvalidArgument for a filter that matches none of the tasks, and for one that is no device's name.
-void check_filters(const std::vector<std::string>& tasks, const std::vector<std::string>& filters);
+/// Which tasks of a cluster are meant: those that one of some names matches, "/job:ps", "/job:worker/task:0", or all
+/// without any.
+///
+/// Thread safety: const after construction.
+class TaskFilters {
+ public:
+  /// Errors: InvalidArgument for a filter that is no device's name.
+  explicit TaskFilters(std::span<const std::string> filters);
+
+  bool want(const std::string& task) const;
+  /// Errors: InvalidArgument for a filter that matches none of the tasks.
+  void check(std::span<const std::string> tasks) const;
+
+ private:
+  struct Filter {
+    DeviceName name;
+    std::string text;
+  };
+  std::vector<Filter> filters_;
+};
+
 /// Adds what another task says of its part of a step, if it was traced, with its times moved to the own clock, which
 /// showed `asked` and `returned` around the exchange and shows `now`.
 void add_stats(StatsCollector& to, const RunShareReply& reply, const ClockOffset& clock, std::int64_t asked,

@@ -6,26 +6,34 @@
 #include <dflow/net/messages.hpp>
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace dflow::net {
 
 namespace detail {
 
-DFLOW_INLINE bool is_wanted(const std::string& task, const std::vector<std::string>& filters) {
-  const DeviceName name = DeviceName::parse(task);
-  bool is_one = filters.empty();
-  for (const std::string& filter : filters) is_one |= DeviceName::parse(filter).is_compatible_with(name);
-  return is_one;
+DFLOW_INLINE TaskFilters::TaskFilters(std::span<const std::string> filters) {
+  filters_.reserve(filters.size());
+  for (const std::string& filter : filters) filters_.push_back({DeviceName::parse(filter), filter});
 }
 
-DFLOW_INLINE void check_filters(const std::vector<std::string>& tasks, const std::vector<std::string>& filters) {
-  for (const std::string& filter : filters) {
-    const auto matches = [&](const std::string& task) { return is_wanted(task, {filter}); };
-    if (std::any_of(tasks.begin(), tasks.end(), matches)) continue;
-    DeviceName::parse(filter);
-    throw_error(invalid_argument(str_cat("the filter '", filter, "' matches no task of the cluster")));
+DFLOW_INLINE bool TaskFilters::want(const std::string& task) const {
+  const DeviceName name = DeviceName::parse(task);
+  return filters_.empty() || std::any_of(filters_.begin(), filters_.end(),
+                                         [&](const Filter& filter) { return filter.name.is_compatible_with(name); });
+}
+
+DFLOW_INLINE void TaskFilters::check(std::span<const std::string> tasks) const {
+  std::vector<DeviceName> names;
+  names.reserve(tasks.size());
+  for (const std::string& task : tasks) names.push_back(DeviceName::parse(task));
+  for (const Filter& filter : filters_) {
+    const auto matches = [&](const DeviceName& task) { return filter.name.is_compatible_with(task); };
+    if (std::any_of(names.begin(), names.end(), matches)) continue;
+    throw_error(invalid_argument(str_cat("the filter '", filter.text, "' matches no task of the cluster")));
   }
 }
 

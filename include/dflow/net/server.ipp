@@ -299,17 +299,13 @@ namespace detail {
 
 class ClusterTarget final : public SessionTarget {
  public:
-  ClusterTarget(std::shared_ptr<Server::State> state, std::vector<std::string> filters, bool owns)
-      : state_(std::move(state)), filters_(std::move(filters)), owns_(owns) {
+  ClusterTarget(std::shared_ptr<Server::State> state, const std::vector<std::string>& filters, bool owns)
+      : state_(std::move(state)), filters_(filters), owns_(owns) {
     std::vector<std::string> tasks = state_->other_tasks();
     const bool is_alone = tasks.empty();
     tasks.push_back(state_->task);
     // A program that runs alone has nobody to leave out, and is the one that a cluster runs.
-    if (is_alone) {
-      for (const std::string& filter : filters_) DeviceName::parse(filter);
-    } else {
-      check_filters(tasks, filters_);
-    }
+    if (!is_alone) filters_.check(tasks);
   }
   ~ClusterTarget() override {
     if (owns_) state_->stop();
@@ -325,7 +321,7 @@ class ClusterTarget final : public SessionTarget {
     }
     std::vector<std::string> tasks;
     for (const std::string& other : state_->other_tasks()) {
-      if (is_wanted(other, filters_)) tasks.push_back(other);
+      if (filters_.want(other)) tasks.push_back(other);
     }
     ClusterTasks::Options options;
     options.client = state_->task;
@@ -339,7 +335,7 @@ class ClusterTarget final : public SessionTarget {
 
  private:
   const std::shared_ptr<Server::State> state_;
-  const std::vector<std::string> filters_;
+  const TaskFilters filters_;
   const bool owns_;
 };
 
@@ -353,7 +349,7 @@ DFLOW_INLINE Server::Server(const ClusterSpec& cluster, ServerOptions options)
 DFLOW_INLINE Server::~Server() { stop(); }
 
 DFLOW_INLINE std::shared_ptr<SessionTarget> Server::target(std::vector<std::string> filters) const {
-  return std::make_shared<detail::ClusterTarget>(state_, std::move(filters), false);
+  return std::make_shared<detail::ClusterTarget>(state_, filters, false);
 }
 
 DFLOW_INLINE int Server::join() {

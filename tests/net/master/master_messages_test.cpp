@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "../../errors.hpp"
@@ -101,6 +102,26 @@ TEST_CASE("tensors of every element type go as a payload and come back bit by bi
   CHECK(rest.empty());
   CHECK_THROWS_AS(net::take_from_payload(described[0], rest), dflow::Error);
   CHECK(code_of([] { net::to_payload({AnyTensor()}); }) == Code::invalid_argument);
+}
+
+TEST_CASE("names of tasks and containers, which are compared with all that there are, are so many at most") {
+  net::NameList most, more;
+  most.names.resize(net::NameList::max_names);
+  more.names.resize(net::NameList::max_names + 1);
+  const auto code_of_reading = [](const auto& message) {
+    using Message = std::decay_t<decltype(message)>;
+    return status_of([&] { static_cast<void>(net::from_body<Message>(net::to_body(message))); }).code();
+  };
+  net::CreateSession create;
+  create.filters = most.names;
+  CHECK(code_of_reading(most) == Code::ok);
+  CHECK(code_of_reading(net::ResetCluster{most, most}) == Code::ok);
+  CHECK(code_of_reading(create) == Code::ok);
+  create.filters = more.names;
+  CHECK(code_of_reading(more) == Code::out_of_range);
+  CHECK(code_of_reading(net::ResetCluster{more, {}}) == Code::out_of_range);
+  CHECK(code_of_reading(net::ResetCluster{{}, more}) == Code::out_of_range);
+  CHECK(code_of_reading(create) == Code::out_of_range);
 }
 
 TEST_CASE("what a message says of its payload is not believed") {

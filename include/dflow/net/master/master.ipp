@@ -426,9 +426,10 @@ DFLOW_INLINE bool Master::handle(const Visit& visit, Incoming& request, Responde
 DFLOW_INLINE std::vector<std::string> Master::others_that_match(const std::vector<std::string>& filters) const {
   std::vector<std::string> tasks = options_.other_tasks;
   tasks.push_back(options_.task);
-  detail::check_filters(tasks, filters);
+  const detail::TaskFilters wanted(filters);
+  wanted.check(tasks);
   tasks.pop_back();
-  std::erase_if(tasks, [&](const std::string& task) { return !detail::is_wanted(task, filters); });
+  std::erase_if(tasks, [&](const std::string& task) { return !wanted.want(task); });
   return tasks;
 }
 
@@ -648,7 +649,8 @@ DFLOW_INLINE void Master::list_devices(const NameList& filters, Responder& respo
 
 DFLOW_INLINE void Master::reset_cluster(ResetCluster reset, Responder& respond) {
   const std::vector<std::string> others = others_that_match(reset.filters.names);
-  if (detail::is_wanted(options_.task, reset.filters.names)) reset_devices(options_.devices, reset.containers.names);
+  if (detail::TaskFilters(reset.filters.names).want(options_.task))
+    reset_devices(options_.devices, reset.containers.names);
   reset_tasks(*options_.peers, others, std::move(reset.containers.names),
               options_.clock->after(options_.startup_timeout),
               [respond = std::move(respond), task = options_.task](Status status) mutable {

@@ -100,7 +100,10 @@ struct ContinuePartialRun {
   static ContinuePartialRun read(ByteReader& in);
 };
 
+/// Filters of tasks, or containers.
 struct NameList {
+  static constexpr std::size_t max_names = 16384;
+
   std::vector<std::string> names;
 
   void write(ByteWriter& out) const;

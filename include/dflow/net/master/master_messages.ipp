@@ -26,6 +26,15 @@ DFLOW_INLINE std::vector<std::string> read_names(ByteReader& in) {
   return names;
 }
 
+/// Names of tasks or of containers: all are compared with all that a task knows. Errors: OutOfRange for too many.
+DFLOW_INLINE std::vector<std::string> read_few_names(ByteReader& in) {
+  std::vector<std::string> names;
+  std::size_t i = in.count(1);
+  if (i > NameList::max_names) throw_error(out_of_range(str_cat(i, " names, more than ", NameList::max_names)));
+  for (; i > 0; --i) names.emplace_back(in.string());
+  return names;
+}
+
 using NamedTensors = std::vector<std::pair<std::string, PayloadTensor>>;
 
 DFLOW_INLINE void write_feeds(ByteWriter& out, const NamedTensors& feeds) {
@@ -79,7 +88,7 @@ DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
     off = static_cast<std::uint8_t>(off >> 1);
   }
   if (off != 0) throw_error(data_loss("a pass to be switched off that there is not"));
-  create.filters = detail::read_names(in);
+  create.filters = detail::read_few_names(in);
   return create;
 }
 
@@ -194,7 +203,7 @@ DFLOW_INLINE ContinuePartialRun ContinuePartialRun::read(ByteReader& in) {
 }
 
 DFLOW_INLINE void NameList::write(ByteWriter& out) const { detail::write_names(out, names); }
-DFLOW_INLINE NameList NameList::read(ByteReader& in) { return {detail::read_names(in)}; }
+DFLOW_INLINE NameList NameList::read(ByteReader& in) { return {detail::read_few_names(in)}; }
 
 DFLOW_INLINE void ResetCluster::write(ByteWriter& out) const {
   containers.write(out);

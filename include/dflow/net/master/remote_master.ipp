@@ -206,14 +206,15 @@ DFLOW_INLINE std::unique_ptr<RemoteSession> RemoteMaster::open_session(const Gra
 
 DFLOW_INLINE std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const std::string& task,
                                                          std::vector<std::string> filters, ServerOptions options) {
+  const detail::TaskFilters wanted({&task, 1});
   std::vector<std::string> found;
   for (const ClusterSpec::Task& candidate : cluster.tasks()) {
-    if (detail::is_wanted(candidate.name, {task})) found.push_back(candidate.name);
+    if (wanted.want(candidate.name)) found.push_back(candidate.name);
   }
   if (found.size() != 1) {
     throw_error(invalid_argument(str_cat("the cluster has ", found.size(), " tasks that are '", task, "', not one")));
   }
-  detail::check_filters(detail::names_of(cluster), filters);
+  detail::TaskFilters(filters).check(detail::names_of(cluster));
   return std::shared_ptr<RemoteMaster>(new RemoteMaster(std::make_shared<RemoteMaster::State>(
       RemoteMaster::State{detail::ThinClient(cluster, std::move(options)), found.front(), std::move(filters)})));
 }
@@ -221,8 +222,9 @@ DFLOW_INLINE std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& clus
 DFLOW_INLINE void reset(const ClusterSpec& cluster, std::vector<std::string> containers,
                         std::vector<std::string> filters, ServerOptions options) {
   std::vector<std::string> tasks = detail::names_of(cluster);
-  detail::check_filters(tasks, filters);
-  std::erase_if(tasks, [&](const std::string& task) { return !detail::is_wanted(task, filters); });
+  const detail::TaskFilters wanted(filters);
+  wanted.check(tasks);
+  std::erase_if(tasks, [&](const std::string& task) { return !wanted.want(task); });
   const detail::ThinClient client(cluster, std::move(options));
   const auto close = [&] { client.peers->close(cancelled("all tasks have been asked")); };
   try {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace dflow::net {
@@ -18,8 +20,6 @@ namespace detail {
 
 /// What is made meanwhile is made after the reset.
 DFLOW_INLINE void reset_container(ResourceContainers& resources, const std::string& container) {
-  const std::vector<std::string> known = resources.names();
-  if (std::find(known.begin(), known.end(), container) == known.end()) return;
   for (const auto& [name, dropped] : resources.container(container)->take_all()) {
     const auto awaited = std::dynamic_pointer_cast<AwaitedResource>(dropped);
     if (awaited == nullptr) continue;
@@ -35,12 +35,12 @@ DFLOW_INLINE void reset_devices(std::span<const std::shared_ptr<Device>> devices
   for (const std::string& container : containers) {
     if (is_own(container)) throw_error(invalid_argument(str_cat("container '", container, "' is the library's own")));
   }
+  const std::set<std::string_view> named(containers.begin(), containers.end());
   for (const std::shared_ptr<Device>& device : devices) {
     ResourceContainers& resources = *device->context().resources;
-    for (const std::string& container : containers) detail::reset_container(resources, container);
-    if (!containers.empty()) continue;
     for (const std::string& container : resources.names()) {
-      if (!is_own(container)) detail::reset_container(resources, container);
+      const bool is_meant = containers.empty() ? !is_own(container) : named.contains(container);
+      if (is_meant) detail::reset_container(resources, container);
     }
   }
 }
