@@ -83,13 +83,14 @@ struct DeviceSurvey {
   }
 };
 
-/// Errors: InvalidArgument if a task lists devices of another one, or of an incarnation that is not its own.
+/// Errors: InvalidArgument if a task lists devices of another one, of an incarnation that is not its own, or one twice.
 DFLOW_INLINE void check_device_list(const std::string& task, std::uint64_t incarnation,
                                     std::span<const DeviceInfo> devices) {
+  std::unordered_set<std::string_view> listed;
   for (const DeviceInfo& device : devices) {
     const StatusOr<DeviceName> name = DeviceName::try_parse(device.name);
-    if (name.ok() && name->is_full() && name->type == device.type && task_of(device.name) == task &&
-        device.incarnation == incarnation) {
+    if (name.ok() && name->is_full() && name->type == device.type && name->to_string() == device.name &&
+        task_of(device.name) == task && device.incarnation == incarnation && listed.insert(device.name).second) {
       continue;
     }
     throw_error(invalid_argument(str_cat(task, " lists '", device.name, "' among its devices")).with_task(task));
