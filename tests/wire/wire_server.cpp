@@ -1,6 +1,6 @@
 // A server for clients that are not of this library: prints where it listens, and ends with its input.
 //
-// usage: dflow_wire_server SECRET_FILE [SILENCE_MS]
+// usage: dflow_wire_server SECRET_FILE [SILENCE_MS [ADDRESS]]
 #include <dflow/base/status.hpp>
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/net/server.hpp>
@@ -12,16 +12,16 @@
 
 int main(int argc, char** argv) {
   try {
-    if (argc < 2 || argc > 3) {
-      dflow::throw_error(dflow::invalid_argument("usage: dflow_wire_server SECRET_FILE [SILENCE_MS]"));
+    if (argc < 2 || argc > 4) {
+      dflow::throw_error(dflow::invalid_argument("usage: dflow_wire_server SECRET_FILE [SILENCE_MS [ADDRESS]]"));
     }
     dflow::net::ClusterSpec cluster;
-    cluster.add_task("ps", 0, "127.0.0.1:0");
+    cluster.add_task("ps", 0, argc == 4 ? argv[3] : "127.0.0.1:0");
     cluster.set_task("ps", 0);
     cluster.read_secret_file(argv[1]);
     dflow::net::ServerOptions options;
     options.num_threads = 2;
-    if (argc == 3) options.silence_timeout = std::chrono::milliseconds(std::stol(argv[2]));
+    if (argc >= 3) options.silence_timeout = std::chrono::milliseconds(std::stol(argv[2]));
     const dflow::net::Server server(cluster, options);
     std::printf("%s\n", server.address().c_str());
     std::fflush(stdout);
