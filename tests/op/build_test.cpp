@@ -88,6 +88,14 @@ TEST_CASE("what an op without inputs gives is an operation, an output or a tuple
   CHECK(std::get<2>(outputs).name() == "TwoTypes:2");
 }
 
+TEST_CASE("a handle that an op without inputs gives is an edge without an element type", "[build]") {
+  Graph graph;
+  const AnyOutput gradients = apply<ConditionalAccumulator, float>(graph, {.shape = {2}, .shared_name = "sums"});
+  CHECK(gradients.dtype() == DType::resource);
+  const AnyOutput barrier = apply<TokenBarrier>(graph, {.replicas = 2}, {.name = "meet"});
+  CHECK(barrier.name() == "meet");
+}
+
 TEST_CASE("a node just built is an expression, that of its first output", "[build]") {
   Graph graph;
   const auto x = placeholder<float>(graph, {2});

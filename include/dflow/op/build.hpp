@@ -119,14 +119,17 @@ inline constexpr bool accepts<O, In<Args...>, Edges...> =
     AllowedFor<typename Bind0<In<Args...>, Edges...>::type, O> &&
     (fits<Args, typename Bind0<In<Args...>, Edges...>::type, Edges> && ...);
 
+/// What a typed builder gives for an output: a handle has no element type, so it is erased.
 template <class Arg, class T>
-struct OutputFor {
-  using type = Output<Arg>;
-};
-template <class T>
-struct OutputFor<TypeParam<0>, T> {
-  using type = Output<T>;
-};
+auto wrapped(const AnyOutput& output) {
+  if constexpr (std::same_as<Arg, ResourceHandle>) {
+    return output;
+  } else if constexpr (std::same_as<Arg, TypeParam<0>>) {
+    return Output<T>::unchecked(output);
+  } else {
+    return Output<Arg>::unchecked(output);
+  }
+}
 
 template <class T, class Signature>
 struct Wrap;
@@ -136,15 +139,14 @@ struct Wrap<T, Out<>> {
 };
 template <class T, class Arg>
 struct Wrap<T, Out<Arg>> {
-  static auto of(const BuiltNode& node) { return OutputFor<Arg, T>::type::unchecked(node.output(0)); }
+  static auto of(const BuiltNode& node) { return wrapped<Arg, T>(node.output(0)); }
 };
 template <class T, class First, class Second, class... Rest>
 struct Wrap<T, Out<First, Second, Rest...>> {
   template <std::size_t... I>
   static auto of(const BuiltNode& node, std::index_sequence<I...>) {
-    return std::tuple{OutputFor<First, T>::type::unchecked(node.output(0)),
-                      OutputFor<Second, T>::type::unchecked(node.output(1)),
-                      OutputFor<Rest, T>::type::unchecked(node.output(static_cast<int>(I) + 2))...};
+    return std::tuple{wrapped<First, T>(node.output(0)), wrapped<Second, T>(node.output(1)),
+                      wrapped<Rest, T>(node.output(static_cast<int>(I) + 2))...};
   }
   static auto of(const BuiltNode& node) { return of(node, std::index_sequence_for<Rest...>{}); }
 };
@@ -197,7 +199,8 @@ concept SourceOf = OpType<O> && std::same_as<InputsOf<O>, In<>> && detail::allow
 /// auto z = df::apply<RowNorm>(x, {.epsilon = 1e-3f});
 /// auto r = df::apply<Ramp, float>(graph, {.size = 10});   // no inputs: they would say the graph and the element types
 /// ```
-/// Returns an `Output`, a tuple of them, or an `Operation`, as the op has one, several or no outputs.
+/// Returns an `Output`, a tuple of them, or an `Operation`, as the op has one, several or no outputs; a handle is an
+/// `AnyOutput`.
 /// Errors: does not compile for element types the op does not accept; InvalidArgument if the shapes do not fit.
 template <OpType O, class A>
   requires Accepts<O, A>
