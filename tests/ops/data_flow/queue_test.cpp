@@ -179,6 +179,7 @@ TEST_CASE("A closed queue gives what it has, lets nothing in, and says when it h
   CHECK(numbers.take_up_to(2) == Ints{5});
   CHECK(code_of([&] { numbers.take_up_to(2); }) == Code::out_of_range);
   CHECK(code_of([&] { numbers.take(); }) == Code::out_of_range);
+  CHECK_THROWS_WITH(numbers.take(), Catch::Contains("is closed and is empty"));
   CHECK(numbers.take(0) == Ints{});
   numbers.session.run(numbers.queue.close());
 }
@@ -235,7 +236,9 @@ TEST_CASE("Queues of one shared name are one, over sessions on a device") {
   for (int i = 0; i < 3; ++i) first_session.run(put);
   const auto take = second.dequeue();
   for (int i = 0; i < 3; ++i) CHECK(second_session.run(take).scalar() == 2.5f);
-  CHECK_THROWS_WITH(third_session.run(other.size()), Catch::Contains("both") && Catch::Contains("FIFOQueue"));
+  CHECK_THROWS_WITH(third_session.run(other.size()),
+                    Catch::Contains("keeps FIFOQueue 'both' (float[], capacity 5)") &&
+                        Catch::Contains("wanted FIFOQueue 'both' (float, capacity 6)"));
 }
 
 TEST_CASE("A tensor that was fed may be written to after it was put in") {

@@ -93,7 +93,8 @@ struct QueueState::State {
       return true;
     }
     put_back(next);
-    Status failed = out_of_range(str_cat("queue '", name, "' is closed and has only ", num_held, " elements left"));
+    const std::string left = num_held == 0 ? "is empty" : str_cat("has only ", num_held, " elements left");
+    Status failed = out_of_range(str_cat("queue '", name, "' is closed and ", left));
     auto& [dequeuer, status] = due.dequeuers.emplace_back();
     dequeuer = dequeuers.take_front();
     status = std::move(failed);
@@ -175,6 +176,7 @@ DFLOW_INLINE std::string QueueState::debug_string() const {
     text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
                     kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
   }
+  if (kind_.capacity >= 0) text += str_cat(", capacity ", kind_.capacity);
   return text + ")";
 }
 
