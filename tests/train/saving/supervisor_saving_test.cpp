@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <source_location>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -214,6 +216,51 @@ TEST_CASE("after SIGTERM the body that runs is the last, and what it has trained
   CHECK(now.sa_handler == SIG_IGN);
   CHECK(!supervisor.should_stop());
   ::sigaction(SIGTERM, &before, nullptr);
+}
+
+TEST_CASE("a stop between two bodies saves what the last one has trained, and one in a body what that one has") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  std::stop_source stop;
+  df::train::SupervisorOptions options = training.options();
+  options.stop = stop.get_token();
+  {
+    df::train::Supervisor supervisor(training.graph, options);
+    training.train(supervisor, 3);
+    CHECK(!supervisor.should_stop());
+    CHECK(training.latest() == -1);
+    stop.request_stop();
+    CHECK(supervisor.should_stop());
+    CHECK(training.latest() == 3);
+  }
+  std::stop_source later;
+  options.stop = later.get_token();
+  df::train::Supervisor supervisor(training.graph, options);
+  training.train(supervisor, 1);
+  supervisor.run([&](df::Session& session) {
+    later.request_stop();
+    CHECK(supervisor.should_stop());
+    CHECK(training.latest() == 3);  // in the middle of a body nothing is saved
+    session.run(training.bump);
+  });
+  CHECK(training.latest() == 5);
+  CHECK(supervisor.should_stop());
+}
+
+TEST_CASE("a checkpoint that does not fit is an error at the line that made the supervisor") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  {
+    df::train::Supervisor supervisor(training.graph, training.options());
+    training.train(supervisor);
+    supervisor.save();
+  }
+  df::Variable<float> added(training.graph, 0.0f, {.name = "added"});
+  const auto line = std::source_location::current().line() + 1;
+  df::train::Supervisor supervisor(training.graph, training.options());
+  const df::Status status = status_of([&] { supervisor.session(); });
+  CHECK(status.code() == df::Code::not_found);
+  CHECK(mentions(status, "'added'"));
+  CHECK(std::string(status.where().file_name()) == __FILE__);
+  CHECK(status.where().line() == line);
 }
 
 TEST_CASE("SIGTERM ends the wait for a model that is not ready") {

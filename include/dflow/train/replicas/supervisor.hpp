@@ -8,12 +8,14 @@
 #include <dflow/train/saving/saver.hpp>
 #include <dflow/train/saving/termination_signal.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <source_location>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -51,7 +53,8 @@ struct SupervisorOptions {
   std::optional<Duration> save_every = {};
   /// Saves after a body that takes the global step so far since the last save; reads it after each body. 0: never.
   std::int64_t save_every_steps = 0;
-  /// Notes SIGTERM instead of ending the process: the body that runs is the last, and what it has trained is saved.
+  /// Notes SIGTERM instead of ending the process: the body that runs is the last, and what it has trained is saved. So
+  /// it is where the signal comes between two bodies: by `should_stop`.
   bool save_on_sigterm = false;
   /// Ends it as SIGTERM would, and at once where it waits for the model to be ready.
   std::stop_token stop = {};
@@ -101,7 +104,8 @@ class Supervisor {
  public:
   /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
   /// Errors: InvalidArgument for a `checkpoint_dir` without a `global_step`, and for fewer than no steps.
-  explicit Supervisor(Graph& graph, SupervisorOptions options = {});
+  explicit Supervisor(Graph& graph, SupervisorOptions options = {},
+                      std::source_location where = std::source_location::current());
   ~Supervisor();
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
@@ -113,13 +117,14 @@ class Supervisor {
   auto run(Body&& body) {
     for (;;) {
       Session& ready = session();
+      has_trained_ = false;
       try {
         if constexpr (std::is_void_v<decltype(body(ready))>) {
           body(ready);
-          return save_if_due();
+          return end_body();
         } else {
           auto result = body(ready);
-          save_if_due();
+          end_body();
           return result;
         }
       } catch (const Error& error) {
@@ -139,8 +144,9 @@ class Supervisor {
   /// those of any save.
   void save_what_is_new(Session& session);
   bool is_chief() const noexcept { return options_.is_chief; }
-  /// SIGTERM has come (`save_on_sigterm`), or a stop (`SupervisorOptions::stop`): the loop is to end.
-  bool should_stop() const noexcept;
+  /// SIGTERM has come (`save_on_sigterm`), or a stop (`SupervisorOptions::stop`): the loop is to end. If that came when
+  /// no body ran, what the last one has trained is saved first, in the chief.
+  bool should_stop() noexcept;
   /// How often a session was made anew because a task was lost.
   int num_recoveries() const noexcept { return num_recoveries_; }
 
@@ -150,6 +156,8 @@ class Supervisor {
   bool make_ready(Session& session);
   void initialize_or_restore(Session& session, bool is_ready);
   bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
+  bool is_stopped() const noexcept;
+  void end_body() noexcept;
   /// Never throws: the body's result counts.
   void save_if_due() noexcept;
   bool is_save_due(Session& session);
@@ -173,6 +181,7 @@ class Supervisor {
   struct Lead;
   std::unique_ptr<Lead> lead_;
   bool has_begun_ = false;
+  std::atomic<bool> has_trained_{false};  ///< a body has ended, and nothing has been saved since
   bool has_saved_last_ = false;  ///< after the signal
   std::mutex save_mutex_;        ///< of what follows, and of the saver
   Clock::time_point last_save_{};

@@ -36,7 +36,7 @@ DFLOW_INLINE void report_save_error(const std::function<void(const Status&)>& re
 
 }  // namespace detail
 
-DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options)
+DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std::source_location where)
     : graph_(graph), options_(std::move(options)) {
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (options_.save_every_steps < 0) {
@@ -50,16 +50,16 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options)
     const ScopeGuard names = enter_name_scope(store, "supervisor");
     AnyOutput all;
     for (const AnyVariable& variable : global_variables(graph)) {
-      const AnyOutput one = variable.is_initialized();
-      all = all.is_valid() ? build<LogicalAnd>({all, one}) : one;
+      const AnyOutput one = variable.is_initialized({.where = where});
+      all = all.is_valid() ? build<LogicalAnd>({all, one}, {}, {.where = where}) : one;
       are_initialized_.emplace_back(variable.name(), Output<bool>::unchecked(one));
     }
     if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
-    initialize_ = initialize_variables(graph);
+    initialize_ = initialize_variables(graph, {.where = where});
     rewind_ = rewind_random_streams(store);
   }
   has_own_saver_ = saves() && options_.saver == nullptr;
-  if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options);
+  if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options, where);
   if (options_.save_on_sigterm) termination_ = std::make_unique<TerminationSignal>();
   last_save_ = options_.clock->now();
 }
@@ -133,10 +133,10 @@ DFLOW_INLINE void Supervisor::begin() {
       std::mutex mutex;
       std::condition_variable_any passed;
       std::unique_lock lock(mutex);
-      while (!should_stop() && !has_begun.stop_requested()) {
+      while (!is_stopped() && !has_begun.stop_requested()) {
         passed.wait_for(lock, has_begun, options_.poll_interval, [] { return false; });
       }
-      if (should_stop()) ends.request_stop();
+      if (is_stopped()) ends.request_stop();
     });
   }
   const std::stop_callback stopped(options_.stop, [ends]() mutable { ends.request_stop(); });
@@ -168,14 +168,25 @@ DFLOW_INLINE void Supervisor::pause() const {
   constexpr Duration signal_interval = std::chrono::milliseconds(100);
   Clock& clock = *options_.clock;
   const Clock::time_point end = clock.after(options_.poll_interval);
-  while (clock.now() < end && !should_stop()) {
+  while (clock.now() < end && !is_stopped()) {
     const Clock::time_point next = termination_ == nullptr ? end : std::min(end, clock.after(signal_interval));
     detail::wait_until(clock, next, options_.stop);
   }
 }
 
-DFLOW_INLINE bool Supervisor::should_stop() const noexcept {
+DFLOW_INLINE bool Supervisor::is_stopped() const noexcept {
   return options_.stop.stop_requested() || (termination_ != nullptr && termination_->has_come());
+}
+
+DFLOW_INLINE bool Supervisor::should_stop() noexcept {
+  const bool is_over = is_stopped();
+  if (is_over && has_trained_) save_if_due();
+  return is_over;
+}
+
+DFLOW_INLINE void Supervisor::end_body() noexcept {
+  has_trained_ = true;
+  save_if_due();
 }
 
 DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
@@ -225,7 +236,7 @@ DFLOW_INLINE Session& Supervisor::session() {
   if (session_ != nullptr) return *session_;
   const Clock::time_point deadline = options_.clock->after(options_.ready_timeout);
   const auto require_going_on = [this] {
-    if (!should_stop()) return;
+    if (!is_stopped()) return;
     throw_error(cancelled(str_cat(options_.stop.stop_requested() ? "stop was requested" : "SIGTERM has come",
                                   " before the model was ready")));
   };
@@ -269,6 +280,7 @@ DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
 /// Called with the lock.
 DFLOW_INLINE std::string Supervisor::save_to(Session& session, std::int64_t step) {
   last_save_ = options_.clock->now();
+  has_trained_ = false;
   last_saved_step_ = step;
   checkpoint_of_.reset();
   std::string path = options_.saver->save(session, join_path(options_.checkpoint_dir, options_.checkpoint_name), step);
@@ -297,7 +309,7 @@ DFLOW_INLINE void Supervisor::save_what_is_new(Session& session) {
 }
 
 DFLOW_INLINE bool Supervisor::is_save_due(Session& session) {
-  if (should_stop()) return !std::exchange(has_saved_last_, true);
+  if (is_stopped()) return !std::exchange(has_saved_last_, true);
   if (options_.save_every && options_.clock->now() - last_save_ >= *options_.save_every) return true;
   return options_.save_every_steps > 0 &&
          session.run(*options_.global_step).scalar() - last_saved_step_ >= options_.save_every_steps;
