@@ -340,6 +340,13 @@ TEST_CASE("an indexed job of Kubernetes is a cluster", "[net]") {
   CHECK(contains(error("DFLOW_KUBERNETES_PODS", "0"), "DFLOW_KUBERNETES_PODS is '0'"));
   CHECK(contains(error("DFLOW_KUBERNETES_SERVICE", ""), "no DFLOW_KUBERNETES_SERVICE"));
   CHECK(contains(error("DFLOW_KUBERNETES_SERVICE", "a b"), "is no address"));
+  // Half of what makes a cluster is no program that runs alone.
+  const auto found = [&](const std::string& name, const std::string& value) {
+    return error_of([&] { return ClusterSpec::from_environment(only(with(pod, name, value))); });
+  };
+  CHECK(contains(found("DFLOW_KUBERNETES_PODS", ""), "no DFLOW_KUBERNETES_PODS"));
+  CHECK(contains(found("DFLOW_KUBERNETES_SERVICE", ""), "no DFLOW_KUBERNETES_SERVICE"));
+  CHECK(ClusterSpec::from_environment(only(with(pod, "DFLOW_KUBERNETES_PODS", "1"))) == ClusterSpec::local());
 }
 
 TEST_CASE("the environment of a process is read by name", "[net]") {

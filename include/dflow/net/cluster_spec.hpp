@@ -93,8 +93,9 @@ class ClusterSpec {
   static ClusterSpec from_file(const std::string& path);
 
   /// That of TF_CONFIG, else of Slurm (where SLURM_PROCID is set and there are several tasks), else of an indexed job
-  /// of Kubernetes (where DFLOW_KUBERNETES_SERVICE is set and there are several pods), else local(). The layout of
-  /// the latter two: DFLOW_NUM_PS (1), DFLOW_CHIEF (1 or 0; 1), DFLOW_PORT (2222).
+  /// of Kubernetes (where DFLOW_KUBERNETES_SERVICE and DFLOW_KUBERNETES_PODS are set, and there are several pods), else
+  /// local(). The layout of the latter two: DFLOW_NUM_PS (1), DFLOW_CHIEF (1 or 0; 1), DFLOW_PORT (2222). Errors also:
+  /// InvalidArgument where one of Kubernetes's two variables is set without the other.
   static ClusterSpec from_environment(const Environment& environment = process_environment);
 
   /// TensorFlow's TF_CONFIG: {"cluster": {"ps": ["host:port"], "worker": [...]}, "task": {"type": "ps", "index": 0}}.

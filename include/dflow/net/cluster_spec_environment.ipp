@@ -271,8 +271,10 @@ DFLOW_INLINE ClusterSpec ClusterSpec::from_environment(const Environment& enviro
   if (detail::first_set(environment, {"SLURM_PROCID"}) && is_several({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"})) {
     return from_slurm(environment, detail::layout_of(environment));
   }
-  if (detail::first_set(environment, {"DFLOW_KUBERNETES_SERVICE"}) && is_several({"DFLOW_KUBERNETES_PODS"})) {
-    return from_kubernetes(environment, detail::layout_of(environment));
+  if (detail::first_set(environment, {"DFLOW_KUBERNETES_SERVICE", "DFLOW_KUBERNETES_PODS"})) {
+    detail::required(environment, {"DFLOW_KUBERNETES_SERVICE"});
+    detail::required(environment, {"DFLOW_KUBERNETES_PODS"});
+    if (is_several({"DFLOW_KUBERNETES_PODS"})) return from_kubernetes(environment, detail::layout_of(environment));
   }
   return local();
 }
