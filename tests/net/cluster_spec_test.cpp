@@ -131,7 +131,7 @@ TEST_CASE("a cluster's errors quote what is wrong", "[net]") {
   CHECK(contains(parse_error("ps=-1=a:1"), "'-1' is no index"));
   CHECK(contains(parse_error("ps=4294967296=a:1"), "'4294967296' is no index"));
   CHECK(contains(parse_error("ps=a:1\ntask ps 1"), "index 1 is none of the 1 of job 'ps'"));
-  CHECK(contains(parse_error("ps=a:1\ntask worker 0"), "'worker' is not in the cluster"));
+  CHECK(contains(parse_error("ps=a:1\ntask worker 0"), "'worker' is not in the cluster, whose jobs are ps"));
   CHECK(contains(parse_error("task ps"), "'task ps' is not of the form"));
   CHECK(contains(parse_error("task ps 0\ntask ps 0"), "'task' stands twice"));
   CHECK(contains(parse_error("insecure\ninsecure"), "stands twice"));

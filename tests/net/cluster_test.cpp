@@ -448,6 +448,18 @@ TEST_CASE("a server that others can reach needs a secret, TLS, or to be told tha
   CHECK_NOTHROW(server_at("localhost:0", false, ""));
 }
 
+TEST_CASE("a process that is no task of the cluster is told so, and what it can be") {
+  df::net::ClusterSpec spec;
+  spec.add_task("ps", 0, "127.0.0.1:0");
+  CHECK_THROWS_WITH(df::net::Server(spec), Catch::Contains("which of its tasks this process is: --job and --task"));
+  CHECK_THROWS_WITH(df::net::Server(df::net::ClusterSpec()), Catch::Contains("which of its tasks this process is"));
+  spec.set_task("evaluator", 0);
+  CHECK_THROWS_WITH(df::net::Server(spec, {.num_threads = 1}),
+                    Catch::Contains("'/job:evaluator/replica:0/task:0' has no address"));
+  spec.set_bind_address("127.0.0.1:0");
+  CHECK_NOTHROW(df::net::Server(spec, {.num_threads = 1}));
+}
+
 TEST_CASE("tasks reach each other by TCP, with a secret, and who does not know it is refused") {
   df::net::ClusterSpec spec;
   spec.add_task("ps", 0, "127.0.0.1:0");

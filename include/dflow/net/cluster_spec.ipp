@@ -170,7 +170,10 @@ DFLOW_INLINE void ClusterSpec::set_task(std::string_view job, int index) {
   const bool is_apart = job == "evaluator" && index >= 0;
   if (!has(job, index) && !is_apart) {
     const std::size_t count = num_tasks(job);
-    detail::fail_spec(count == 0 ? str_cat("this task's job ", detail::quoted_text(job), " is not in the cluster")
+    std::string known;
+    for (const auto& [name, addresses] : jobs_) known += str_cat(known.empty() ? "" : ", ", name);
+    detail::fail_spec(count == 0 ? str_cat("this task's job ", detail::quoted_text(job), " is not in the cluster, ",
+                                           known.empty() ? "which has none" : "whose jobs are ", known)
                                  : str_cat("this task's index ", index, " is none of the ", count, " of job ",
                                            detail::quoted_text(job)));
   }

@@ -34,6 +34,20 @@ DFLOW_INLINE std::shared_ptr<ThreadPool> make_server_pool(int num_threads) {
   return std::make_shared<WorkStealingPool>(std::max(threads, 1));
 }
 
+/// Errors: InvalidArgument for a process that is no task with an address of its own.
+DFLOW_INLINE void check_is_task(const ClusterSpec& cluster) {
+  if (!cluster.has_task()) {
+    throw_error(invalid_argument(
+        "the cluster's spec does not say which of its tasks this process is: --job and --task do; a client that is "
+        "none has net::connect"));
+  }
+  if (cluster.bind_address().empty()) {
+    throw_error(invalid_argument(str_cat("'", cluster.task_name(),
+                                         "' has no address in the cluster to listen at: --bind names one, or it is a "
+                                         "client, by net::connect")));
+  }
+}
+
 /// Errors: InvalidArgument for an address that others can reach, where nothing keeps them out.
 DFLOW_INLINE void check_exposure(const ClusterSpec& cluster) {
   if (!cluster.secret().empty() || cluster.is_insecure()) return;
@@ -104,6 +118,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<std::atomic<std::uint64_t>> next_session = std::make_shared<std::atomic<std::uint64_t>>(1);
 
   State(const ClusterSpec& spec, ServerOptions given, bool is_task) : cluster(spec), options(std::move(given)) {
+    if (is_task) detail::check_is_task(cluster);
     ServerOptions& o = options;
     if (o.clock == nullptr) o.clock = std::make_shared<RealClock>();
     if (o.random == nullptr) o.random = system_seed;
@@ -111,13 +126,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
     if (o.transport == nullptr && is_task) detail::check_exposure(cluster);
-    if (!is_task) {
-      task = str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
-    } else if (!cluster.has_task()) {
-      throw_error(invalid_argument("the cluster's spec does not say which of its tasks this process is"));
-    } else {
-      task = cluster.task_name();
-    }
+    task = is_task ? cluster.task_name() : str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
     o.log = detail::log_lines(task, std::move(o.log));
     if (o.transport == nullptr) {
       o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
