@@ -72,9 +72,11 @@ class ServerService final : public Peers::Service {
       if (master->handle(visit, request, respond)) return;
     }
     const auto method = static_cast<Method>(request.method);
-    if (client.op_fingerprint == 0 && method != Method::task_status && method != Method::task_log) {
-      respond(failed_precondition(str_cat("'", client.task, "' has no ops: it may only ask how this task is")));
-      return;
+    const bool takes_ops = method >= Method::list_devices && method <= Method::push_tensor;
+    if (client.op_fingerprint == 0 && takes_ops) {
+      return respond(failed_precondition(
+          str_cat("'", client.task, "' has no ops: it may ask for ", static_cast<int>(Method::task_status), " to ",
+                  static_cast<int>(Method::end_partial_run), ", and not for request ", request.method)));
     }
     const std::shared_ptr<Worker> worker = worker_.lock();
     if (worker == nullptr) return respond(unavailable("this task has ended"));

@@ -646,3 +646,16 @@ TEST_CASE("servers stop cleanly with sessions of clients and steps of theirs und
     for (auto& one : waiting) CHECK(one.get().status.code() == df::Code::unavailable);
   }
 }
+
+TEST_CASE("a client without ops is told which requests take them, and of an unknown one that there is none") {
+  MemoryCluster cluster({{"ps", 1}});
+  ThinClient client(cluster, 1, "/job:ps/replica:0/task:0");
+  for (const auto method : {net::Method::list_devices, net::Method::run_share}) {
+    const df::Status status = client.call(method, {}).status;
+    CHECK(status.code() == df::Code::failed_precondition);
+    CHECK_THAT(std::string(status.message()), Catch::Contains("has no ops: it may ask for 9 to 20"));
+  }
+  CHECK(client.call(static_cast<net::Method>(21), {}).status.code() == df::Code::unimplemented);
+  CHECK(client.call(static_cast<net::Method>(0), {}).status.code() == df::Code::unimplemented);
+  CHECK(client.call(net::Method::task_status, {}).status.ok());
+}
