@@ -55,14 +55,11 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   df::Variable<std::int64_t> global_step(graph, std::int64_t{0}, {.name = "global_step", .trainable = false});
   auto rate = df::train::cosine_decay(2e-3f, global_step, steps);
   const df::train::Adam optimizer(rate);
-  const auto chiefs = static_cast<std::int64_t>(cluster.num_tasks("chief"));
-  const auto workers = static_cast<std::int64_t>(cluster.num_tasks("worker"));
-  const std::int64_t rank = cluster.job() == "worker" ? chiefs + cluster.task_index() : 0;
   df::train::SupervisorOptions options{.session = {.target = server.target({"/job:ps"})},
                                        .is_chief = cluster.is_chief()};
   df::train::StaleSyncReplicas stale(optimizer, {.staleness = std::max<std::int64_t>(flags.staleness, 0),
-                                                 .replicas = std::max<std::int64_t>(chiefs + workers, 1),
-                                                 .rank = rank});
+                                                 .replicas = cluster.num_replicas(),
+                                                 .rank = cluster.replica_rank()});
   const bool is_bounded = flags.staleness >= 0;
   auto train = is_bounded ? stale.minimize(loss, {.global_step = global_step})
                           : optimizer.minimize(loss, {.global_step = global_step});

@@ -72,10 +72,8 @@ int train(const Flags& flags, const df::net::ClusterSpec& cluster) {
   df::net::Server server(cluster);
   if (cluster.job() == "ps") return server.join();
 
-  const auto num_chiefs = static_cast<std::int64_t>(cluster.num_tasks("chief"));
-  const std::int64_t replicas =
-      std::max<std::int64_t>(num_chiefs + static_cast<std::int64_t>(cluster.num_tasks("worker")), 1);
-  const std::int64_t rank = cluster.job() == "worker" ? num_chiefs + cluster.task_index() : 0;
+  const std::int64_t replicas = cluster.num_replicas();
+  const std::int64_t rank = cluster.replica_rank();
 
   const auto sets = digits::read_sets(flags.data, flags.seed);
   df::Graph graph({.seed = flags.seed});

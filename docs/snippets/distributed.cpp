@@ -4,6 +4,7 @@
 #include <dflow/net/master/remote_master.hpp>
 #include <dflow/net/server.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -43,15 +44,17 @@ int train_in_step(const df::net::ClusterSpec& cluster, df::net::Server& server) 
   auto x = df::placeholder<float>(graph, {df::dynamic, 3});
   auto loss = df::reduce_mean(df::square(df::dense(x, 2)));
   const auto batch = [](std::int64_t) { return df::Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}); };
-  const std::int64_t replicas = 1, backups = 0, steps = 10;
+  const std::int64_t backups = 0, steps = 10;
   const std::string directory;
   // [in_step]
+  const std::int64_t replicas = cluster.num_replicas();  // the chief, if there is one, and the workers
   df::train::SyncReplicas sync(df::train::Adam(1e-2f),
-                               {.aggregate = replicas - backups, .replicas = replicas, .rank = cluster.task_index()});
+                               {.aggregate = replicas - backups, .replicas = replicas, .rank = cluster.replica_rank()});
   auto train = sync.minimize(loss);
   df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target({"/job:ps"})},
                                                            .is_chief = cluster.is_chief(),
-                                                           .checkpoint_dir = directory}));
+                                                           .checkpoint_dir = directory,
+                                                           .save_every = std::chrono::minutes(10)}));
   sync.train(supervisor, steps, [&](df::Session& session, std::int64_t step) {
     session.run({{x, batch(step)}}, train);
   });
@@ -67,10 +70,10 @@ int train_stale(const df::net::ClusterSpec& cluster, df::net::Server& server) {
   auto x = df::placeholder<float>(graph, {df::dynamic, 3});
   auto loss = df::reduce_mean(df::square(df::dense(x, 2, {}, {.name = "stale"})));
   const auto batch = [](std::int64_t) { return df::Tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6}); };
-  const std::int64_t replicas = 1, steps = 10;
+  const std::int64_t steps = 10;
   // [stale]
-  df::train::StaleSyncReplicas stale(df::train::Adam(1e-2f),
-                                     {.staleness = 4, .replicas = replicas, .rank = cluster.task_index()});
+  df::train::StaleSyncReplicas stale(
+      df::train::Adam(1e-2f), {.staleness = 4, .replicas = cluster.num_replicas(), .rank = cluster.replica_rank()});
   auto train = stale.minimize(loss);
   df::train::Supervisor supervisor(
       graph, stale.supervised({.session = {.target = server.target({"/job:ps"})}, .is_chief = cluster.is_chief()}));

@@ -321,6 +321,27 @@ TEST_CASE("what Slurm says must agree with itself", "[net]") {
   CHECK(contains(slurm_error(three_nodes, {.port = 65535}), "has no port 65536"));
 }
 
+TEST_CASE("replicas are the chief and the workers, and each has a rank of its own", "[net]") {
+  const auto rank = [](const std::string& jobs, const std::string& job, int index) {
+    ClusterSpec spec = ClusterSpec::parse(jobs);
+    spec.set_task(job, index);
+    return spec.replica_rank();
+  };
+  const std::string with_chief = "ps=a:1;chief=b:1;worker=c:1,4=d:1";
+  CHECK(ClusterSpec::parse(with_chief).num_replicas() == 3);
+  CHECK(rank(with_chief, "chief", 0) == 0);
+  CHECK(rank(with_chief, "worker", 0) == 1);
+  CHECK(rank(with_chief, "worker", 4) == 2);
+  CHECK(rank(with_chief, "ps", 0) == 0);
+  CHECK(rank(with_chief, "evaluator", 0) == 0);
+  CHECK(rank("master=b:1;worker=c:1", "worker", 0) == 1);
+  CHECK(rank("ps=a:1;worker=c:1,d:1", "worker", 1) == 1);
+  CHECK(ClusterSpec::parse("ps=a:1;worker=c:1,d:1").num_replicas() == 2);
+  CHECK(ClusterSpec::local().num_replicas() == 1);
+  CHECK(ClusterSpec::local().replica_rank() == 0);
+  CHECK(ClusterSpec().num_replicas() == 1);
+}
+
 TEST_CASE("an indexed job of Kubernetes is a cluster", "[net]") {
   const std::map<std::string, std::string> pod{{"JOB_COMPLETION_INDEX", "2"},
                                                {"DFLOW_KUBERNETES_SERVICE", "net"},

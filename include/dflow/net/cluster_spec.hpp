@@ -146,6 +146,11 @@ class ClusterSpec {
   /// Whether this task is the one that initialises and saves: the "chief" or "master", or worker 0 where there is
   /// neither.
   bool is_chief() const noexcept;
+  /// How many tasks train: those of the jobs "chief", "master" and "worker"; 1 where there is none.
+  int num_replicas() const noexcept;
+  /// Which of them this process is, for `SyncReplicasOptions::rank`: chiefs first, then workers in the order of their
+  /// indices. 0 for a process that is none of them.
+  int replica_rank() const noexcept;
 
   std::vector<std::string> jobs() const;
   /// By job, then by index.

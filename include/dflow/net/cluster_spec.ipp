@@ -8,11 +8,17 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 namespace dflow::net {
 namespace detail {
+
+/// The jobs whose tasks train, in the order of their ranks.
+inline constexpr std::array<std::string_view, 3> replica_jobs{"chief", "master", "worker"};
 
 inline constexpr std::string_view cluster_spaces = " \t\r";
 
@@ -218,6 +224,24 @@ DFLOW_INLINE std::string ClusterSpec::task_name() const { return has_task() ? ta
 DFLOW_INLINE bool ClusterSpec::is_chief() const noexcept {
   if (job_ == "chief" || job_ == "master" || job_ == "localhost") return index_ == 0;
   return job_ == "worker" && index_ == 0 && !jobs_.contains("chief") && !jobs_.contains("master");
+}
+
+DFLOW_INLINE int ClusterSpec::num_replicas() const noexcept {
+  std::size_t count = 0;
+  for (const std::string_view job : detail::replica_jobs) count += num_tasks(job);
+  return count == 0 ? 1 : static_cast<int>(count);
+}
+
+DFLOW_INLINE int ClusterSpec::replica_rank() const noexcept {
+  std::ptrdiff_t before = 0;
+  for (const std::string_view job : detail::replica_jobs) {
+    const auto found = jobs_.find(job);
+    if (found == jobs_.end()) continue;
+    const auto& addresses = found->second;
+    if (job == job_) return static_cast<int>(before + std::distance(addresses.begin(), addresses.find(index_)));
+    before += static_cast<std::ptrdiff_t>(addresses.size());
+  }
+  return 0;
 }
 
 DFLOW_INLINE std::vector<std::string> ClusterSpec::jobs() const {

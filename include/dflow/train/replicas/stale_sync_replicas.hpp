@@ -23,7 +23,7 @@ struct StaleSyncReplicasOptions {
   /// How many steps a replica may be ahead of the slowest one: 0 has them go in step.
   std::int64_t staleness = 0;
   std::int64_t replicas = 1;
-  /// Which replica this process is, in [0, replicas).
+  /// Which replica this process is, in [0, replicas), no two alike: `net::ClusterSpec::replica_rank`.
   std::int64_t rank = 0;
   /// How long replicas wait for the slowest, in which nobody finishes a step; none: as long as it takes.
   std::optional<Duration> patience = {};
@@ -36,7 +36,9 @@ struct StaleSyncReplicasOptions {
 ///
 /// ```cpp
 /// df::train::StaleSyncReplicas stale(df::train::Adam(1e-3f),
-///                                    {.staleness = 4, .replicas = 8, .rank = cluster.task_index()});
+///                                    {.staleness = 4,
+///                                     .replicas = cluster.num_replicas(),
+///                                     .rank = cluster.replica_rank()});
 /// auto train = stale.minimize(loss);
 /// df::train::Supervisor supervisor(graph, stale.supervised({.session = {.target = server.target()}}));
 /// for (const auto& [x, y] : batches)

@@ -26,7 +26,8 @@ struct SyncReplicasOptions {
   /// Gradients that make a step; 0: those of all replicas. `replicas - aggregate` of them are backups.
   std::int64_t aggregate = 0;
   std::int64_t replicas = 1;
-  /// Which replica this process is, in [0, replicas). Sums are in the order of ranks.
+  /// Which replica this process is, in [0, replicas), no two alike: `net::ClusterSpec::replica_rank`. Sums are in the
+  /// order of ranks.
   std::int64_t rank = 0;
   /// How long a step waits for gradients; none: as long as it takes.
   std::optional<Duration> patience = {};
@@ -38,7 +39,9 @@ struct SyncReplicasOptions {
 /// arXiv:1604.00981). A step takes the gradients of the same replicas for all variables.
 ///
 /// ```cpp
-/// df::train::SyncReplicas sync(df::train::Adam(1e-3f), {.aggregate = 3, .replicas = 4, .rank = cluster.task_index()});
+/// df::train::SyncReplicas sync(df::train::Adam(1e-3f), {.aggregate = cluster.num_replicas() - 1,  // one is a backup
+///                                                       .replicas = cluster.num_replicas(),
+///                                                       .rank = cluster.replica_rank()});
 /// auto train = sync.minimize(loss);
 /// df::train::Supervisor supervisor(graph, sync.supervised({.session = {.target = server.target()}}));
 /// sync.train(supervisor, num_steps, [&](df::Session& session, std::int64_t step) {
