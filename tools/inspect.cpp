@@ -26,20 +26,35 @@ int main(int argc, char** argv) {
   std::vector<std::string> reset;
   std::string log;
   std::vector<std::uint64_t> steps;
-  app.allow_extras();
+  // What names the cluster is read by ClusterSpec; it stands here so that a flag which is nobody's is an error.
+  std::string read_elsewhere;
+  for (const char* flags :
+       {"--dflow_cluster", "--cluster_file,--dflow_cluster_file", "--secret_file,--dflow_secret_file",
+        "--job,--dflow_job", "--task,--dflow_task", "--bind,--dflow_bind"}) {
+    app.add_option(flags, read_elsewhere)->group("");
+  }
+  bool is_insecure = false;
+  app.add_flag("--insecure,--dflow_insecure", is_insecure)->group("");
   app.add_flag("--json", as_json, "print JSON");
-  app.add_option("--timeout", timeout, "seconds after which a task counts as silent")->check(CLI::PositiveNumber);
+  app.add_option("--timeout", timeout, "seconds after which a task counts as silent (5)")
+      ->check(CLI::Range(0.001, 1e6));
   auto* shows_log =
       app.add_option("--log", log,
                      "on, off: switch the tasks' logs of what they run, send and receive; show, clear them")
           ->check(CLI::IsMember({"on", "off", "show", "clear"}));
-  app.add_option("--steps", steps, "to show of the logs, all else")->needs(shows_log)->delimiter(',');
+  app.add_option("--steps", steps, "whose records --log show prints; else those of all steps")
+      ->needs(shows_log)
+      ->delimiter(',');
   app.add_option("--reset", reset,
                  "drop the variables, queues and other resources in this container on all tasks, first")
       ->allow_extra_args(false);
   CLI11_PARSE(app, argc, argv);
   try {
     const dflow::net::ClusterSpec cluster = dflow::net::ClusterSpec::from_flags(argc, argv);
+    if (cluster.jobs_to_string() == dflow::net::ClusterSpec::local().jobs_to_string() || cluster.is_empty()) {
+      throw dflow::Error(dflow::invalid_argument(
+          "no cluster is named: neither by --dflow_cluster or --cluster_file nor by the environment"));
+    }
     const auto limit =
         std::chrono::duration_cast<dflow::Duration>(std::chrono::duration<double>(std::min(timeout, 1e6)));
     if (!reset.empty()) dflow::net::reset(cluster, reset, {}, {.startup_timeout = limit});

@@ -508,15 +508,16 @@ int launch_tasks(int argc, char** argv) {
   std::vector<std::string> program;
   const std::map<std::string, OnFailure> policies{
       {"stop", OnFailure::stop}, {"continue", OnFailure::go_on}, {"restart", OnFailure::restart}};
+  std::string policy = "stop";
   app.add_option("--ps", numbers.ps, "tasks that hold parameters (1)")->check(CLI::Range(0, 1000));
   app.add_option("--workers", numbers.workers, "workers (1)")->check(CLI::Range(0, 1000));
   app.add_flag("--chief", numbers.has_chief, "start a chief, whose end is the end of all");
   app.add_flag("--evaluator", numbers.has_evaluator, "start an evaluator");
-  app.add_option("--on-failure", settings.policy, "stop, continue or restart (stop)")
-      ->transform(CLI::CheckedTransformer(policies));
+  app.add_option("--on-failure", policy, "of a task: stop all, continue without it, or restart it (stop)")
+      ->check(CLI::IsMember({"stop", "continue", "restart"}));
   app.add_option("--max-restarts", settings.max_restarts, "of one task (10)")->check(CLI::Range(0, 1'000'000));
   app.add_option("--grace", grace, "seconds between SIGTERM and SIGKILL (5)")->check(CLI::Range(0.0, 86'400.0));
-  auto* secret = app.add_option("--secret-file", secret_file, "the cluster's secret (one is made)");
+  auto* secret = app.add_option("--secret-file,--secret_file", secret_file, "the cluster's secret (one is made)");
   app.add_flag("--insecure", is_insecure, "use no secret")->excludes(secret);
   auto* netns = app.add_flag("--netns", has_netns, "give the tasks a network of their own, of a loopback only");
   auto* namespaces = app.add_flag("--namespaces", has_namespaces,
@@ -527,6 +528,7 @@ int launch_tasks(int argc, char** argv) {
   app.add_flag("--dry-run", is_dry, "print the commands instead");
   app.add_option("program", program, "what each task runs; the cluster's flags go behind its arguments")->required();
   CLI11_PARSE(app, argc, argv);
+  settings.policy = policies.at(policy);
   settings.grace = std::chrono::milliseconds(static_cast<std::int64_t>(grace * 1000));
 
   Link link;

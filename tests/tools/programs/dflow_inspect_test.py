@@ -104,6 +104,23 @@ class DflowInspect(unittest.TestCase):
                              check=False)  # fmt: skip
         self.assertEqual(run.returncode, 2)
         self.assertIn("dflow-inspect: ", run.stderr)
+        for flags in (["--secret-file", "x"], ["--jsn"], ["extra"]):
+            run = self.inspect(*flags)
+            self.assertNotIn(run.returncode, (0, 1))
+            self.assertIn(flags[0], run.stderr)
+        run = self.inspect("--timeout", "0")
+        self.assertNotEqual(run.returncode, 0)
+        self.assertLess(len(run.stderr), 200)
+
+    def test_no_cluster_is_told(self):
+        run = subprocess.run([INSPECT], capture_output=True, text=True, timeout=LIMIT, check=False,
+                             env={"PATH": os.environ["PATH"]})  # fmt: skip
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("no cluster is named", run.stderr)
+
+    def test_the_flags_of_a_task_are_passed_over(self):
+        self.inspect_when_all_answer()
+        self.inspect_when_all_answer("--job", "ps", "--task=1", "--insecure=false", "--bind", "127.0.0.1:0")
 
 
 if __name__ == "__main__":

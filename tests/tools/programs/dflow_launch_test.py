@@ -94,6 +94,15 @@ class DflowLaunch(unittest.TestCase):
         )
         self.assertEqual(len(set(re.findall(r"127\.0\.0\.1:\d+", lines[0]))), 3)
 
+    def test_the_flags_of_tasks_are_its_own_too_and_others_are_told(self):
+        for flag in ("--secret-file", "--secret_file"):
+            run = self.launch([flag, "/some/where", "--dry-run"], ["prog"])
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn("--secret_file=/some/where", run.stdout)
+        run = self.launch(["--on-failure", "never"], ["prog"])
+        self.assertNotEqual(run.returncode, 0)
+        self.assertIn("never not in {continue,restart,stop}", run.stderr)
+
     def test_each_line_says_whose_it_is(self):
         run = self.launch(["--ps", "0", "--workers", "2", "--insecure"],
                           python("print('one', index); print('two', file=sys.stderr); sys.stdout.write('no end')"))  # fmt: skip
