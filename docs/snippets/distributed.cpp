@@ -1,13 +1,17 @@
 // What docs/distributed.md shows: run without flags, the cluster is this process.
 
 #include <dflow/dflow.hpp>
+#include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/master/remote_master.hpp>
 #include <dflow/net/server.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace df = dflow;
 
@@ -102,6 +106,46 @@ int run_at_master(const df::net::ClusterSpec& cluster) {
   return value >= 0 ? 0 : 1;
 }
 
+int share_by_name(const df::net::ClusterSpec& cluster) {
+  df::Graph graph;
+  df::Session session(graph, {.target = df::net::connect(cluster)});
+  const df::Tensor<float> x({3}, {1, 2, 3});
+  // [by_name]
+  auto on = graph.device("/job:ps/task:0");  // all processes that build this meet there
+  auto example = df::placeholder<float>(graph, {3});
+  df::FifoQueue<float> queue(graph, {.capacity = 64, .shapes = {{3}}, .shared_name = "examples"});
+  df::Operation put = queue.enqueue(example);       // waits for room
+  df::Output<float> batch = queue.dequeue_many(2);  // waits for two elements: [2, 3]
+  df::Operation close = queue.close();  // what is in it can still be taken; more is OutOfRange, putting in Cancelled
+
+  df::AnyOutput sums = df::apply<df::ConditionalAccumulator, float>(graph, {.shape = {3}, .shared_name = "sums"});
+  auto step = df::constant(graph, std::int64_t{0});
+  df::Operation give = df::build<df::AccumulatorApplyGradient>({sums, step, example});
+  df::Output<float> mean(  // waits for two gradients
+      df::build<df::AccumulatorTakeGradient>({sums, df::constant(graph, 2)}, {}, {}, df::type_args<float>()));
+
+  session.run({.deadline = std::chrono::seconds(5)}, {{example, x}}, put);  // or DeadlineExceeded
+  // [by_name]
+  session.run({{example, x}}, put);
+  for (int i = 0; i < 2; ++i) session.run({{example, x}}, give);
+  const bool is_right = session.run(batch)(1, 2) == 3 && session.run(mean)(2) == 3;
+  session.run(close);
+  return is_right ? 0 : 1;
+}
+
+/// Takes certificates, so it is compiled only.
+[[maybe_unused]] int serve_by_tls(const df::net::ClusterSpec& cluster) {
+  // [tls]
+  df::net::AsioTransportOptions sockets;  // <dflow/net/asio/asio_transport.hpp>
+  sockets.tls = df::net::TlsOptions{
+      .certificate_chain_file = "task.crt", .private_key_file = "task.key", .ca_file = "cluster.crt"};
+  sockets.log = [](std::string_view line) { std::clog << line << '\n'; };  // who was turned away; else nobody is told
+  df::net::ServerOptions options{.transport = std::make_shared<df::net::AsioTransport>(sockets)};
+  df::net::Server server(cluster, options);  // of "ps=tls://a:2222;worker=tls://b:2222"; a client: net::connect
+  // [tls]
+  return server.join();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -114,5 +158,11 @@ int main(int argc, char** argv) {
   df::net::Server worker(there);
   df::net::ClusterSpec cluster;
   cluster.add_task("worker", 0, worker.address());
-  return trained + run_at_master(cluster);
+  df::net::ClusterSpec elsewhere;
+  elsewhere.add_task("ps", 0, "127.0.0.1:0");
+  elsewhere.set_task("ps", 0);
+  df::net::Server ps(elsewhere);
+  df::net::ClusterSpec with_ps;
+  with_ps.add_task("ps", 0, ps.address());
+  return trained + run_at_master(cluster) + share_by_name(with_ps);
 }

@@ -7,7 +7,7 @@
 namespace dflow {
 
 // Where replicas that train together meet after each step. `kernels/state/token_barrier_state.hpp` says who is told
-// what; `train/sync_replicas.hpp` builds these.
+// what; `train/replicas/sync_replicas.hpp` builds these.
 
 /// Gives a handle to a barrier. It is closed until it is opened.
 struct TokenBarrier : StatefulOp<"TokenBarrier"> {
