@@ -33,8 +33,9 @@ namespace {
 constexpr std::int64_t all_dense = 25'000'000;  // floats
 constexpr std::int64_t all_rows = 1'000'000;    // of 64 floats
 
-std::shared_ptr<net::Transport> transport_of(bool uses_local_sockets) {
-  return std::make_shared<net::AsioTransport>(net::AsioTransportOptions{.uses_local_sockets = uses_local_sockets});
+std::shared_ptr<net::Transport> transport_of(bool uses_local_sockets, bool lets_others_run = false) {
+  return std::make_shared<net::AsioTransport>(
+      net::AsioTransportOptions{.uses_local_sockets = uses_local_sockets, .lets_others_run = lets_others_run});
 }
 
 // ---- null steps ----
@@ -44,7 +45,10 @@ int run_task(const std::vector<std::string>& arguments) {
   const std::string& kind = arguments.at(4);
   const int threads = std::stoi(arguments.at(5));
   const bool is_tcp = arguments.at(6) == "tcp";
-  net::Server server(spec, {.num_threads = threads, .transport = transport_of(!is_tcp)});
+  // Bytes are for the same thread to copy, however many come at once.
+  const bool lets_others_run =
+      kind != "dense" && spec.tasks().size() > 4 * static_cast<std::size_t>(df::available_cores());
+  net::Server server(spec, {.num_threads = threads, .transport = transport_of(!is_tcp, lets_others_run)});
   if (spec.job() == "ps") {
     df::bench::serve_commands([](const std::string&) { return "done"; });
     return 0;

@@ -101,6 +101,11 @@ TEST_CASE("TCP keeps the promises of a transport, on one thread and on three", "
   test::keeps_its_promises(transport, free_port());
 }
 
+TEST_CASE("threads that let others run before they wait keep the promises of a transport", "[net]") {
+  AsioTransport transport({.threads = GENERATE(1, 3), .lets_others_run = true});
+  test::keeps_its_promises(transport, free_port());
+}
+
 #if defined(__linux__)
 
 TEST_CASE("a TCP listener is reached by its Unix socket on its machine, where both sides want that", "[net]") {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,16 +31,30 @@ class AsioLoop {
  public:
   asio::io_context context{1};
 
+  explicit AsioLoop(bool lets_others_run) noexcept : lets_others_run_(lets_others_run) {}
+
   void run() noexcept {
     for (;;) {
       try {
-        context.run();
+        if (!lets_others_run_) context.run();
+        while (lets_others_run_ && context.run_one() != 0) finish_turn();
         return;
       } catch (...) {  // one task's want of memory is not the others'
       }
     }
   }
   bool is_current() { return context.get_executor().running_in_this_thread(); }
+
+ private:
+  /// Until nothing has come while the others ran.
+  void finish_turn() {
+    do {
+      context.poll();
+      std::this_thread::yield();
+    } while (context.poll() != 0);
+  }
+
+  const bool lets_others_run_;
 };
 
 /// Tells a completion on the thread of a loop.
@@ -78,7 +93,7 @@ struct AsioTransport::Shared {
 
   explicit Shared(const AsioTransportOptions& its_options) : options(its_options) {
     for (int i = 0; i < options.threads; ++i) {
-      auto loop = std::make_shared<detail::AsioLoop>();
+      auto loop = std::make_shared<detail::AsioLoop>(options.lets_others_run);
       auto work = asio::make_work_guard(loop->context);
       loops.push_back({std::move(loop), std::move(work)});
     }

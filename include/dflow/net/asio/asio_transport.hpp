@@ -38,6 +38,11 @@ struct AsioTransportOptions {
   /// connects to it from the same machine, or network namespace, does so, if it belongs to the same user: it costs
   /// less.
   bool uses_local_sockets = true;
+  /// A thread that has nothing to do lets the machine's other threads run once before it waits, and then handles at
+  /// once all that they have sent. Where many tasks with little to compute share few cores that takes a fourth less of
+  /// the processors' time, for most of what a message alone costs is to wake its receiver. Where others compute, each
+  /// message may wait for their turns, of some milliseconds.
+  bool lets_others_run = false;
   /// Of the system's buffers of a connection; 0 leaves them to the system, but that of sending by a Unix socket, which
   /// then is as large as the system allows up to 1 MiB.
   int send_buffer_bytes = 0;
