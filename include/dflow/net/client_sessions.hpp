@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -21,8 +20,10 @@ template <class Session>
 class ClientSessions {
  public:
   using OfVisit = std::unordered_map<std::uint64_t, std::shared_ptr<Session>>;
+  /// Looked into for every step: a search in a tree would touch the nodes of several clients.
+  using ByVisit = std::unordered_map<Visit::Id, OfVisit, Visit::IdHash>;
 
-  const std::map<Visit::Id, OfVisit>& by_visit() const noexcept { return by_visit_; }
+  const ByVisit& by_visit() const noexcept { return by_visit_; }
   std::size_t size() const noexcept {
     std::size_t size = 0;
     for (const auto& [visit, sessions] : by_visit_) size += sessions.size();
@@ -74,7 +75,7 @@ class ClientSessions {
   }
 
  private:
-  std::map<Visit::Id, OfVisit> by_visit_;
+  ByVisit by_visit_;
 };
 
 }  // namespace dflow::net::detail

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -33,6 +35,11 @@ class Visit {
       if (const auto order = a.incarnation <=> b.incarnation; std::is_neq(order)) return order;
       return a.task <=> b.task;
     }
+  };
+
+  /// By number alone, which mostly tells two apart.
+  struct IdHash {
+    std::size_t operator()(const Id& id) const noexcept { return std::hash<std::uint64_t>()(id.number); }
   };
 
   /// No two visits of one start of a client have the same number.
