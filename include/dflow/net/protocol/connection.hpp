@@ -212,8 +212,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
 
   void take_hello(std::string_view bytes);
   void take_proof(std::string_view bytes);
-  void take_request(const FrameHeader& header, std::string_view payload);
-  void take_reply(const FrameHeader& header, std::string_view payload);
+  void take_request(const FrameHeader& header, std::string body);
+  void take_reply(const FrameHeader& header, std::string body);
   void take_cancel(const FrameHeader& header);
   void place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound, std::string_view body);
   void deliver_request(std::uint64_t request, std::uint16_t method, std::string body, std::vector<std::byte> payload);

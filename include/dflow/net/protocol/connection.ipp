@@ -158,9 +158,9 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
   }
   switch (header.type) {
     case FrameType::request:
-      return take_request(header, payload);
+      return take_request(header, std::move(payload));
     case FrameType::reply:
-      return take_reply(header, payload);
+      return take_reply(header, std::move(payload));
     case FrameType::cancel:
       return take_cancel(header);
     case FrameType::credit: {

@@ -3,6 +3,8 @@
 #include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
 
+#include <array>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -34,6 +36,22 @@ DFLOW_INLINE void check_number(const FrameHeader& header) {
   if (header.request >> 63 == 0) return;
   throw_error(
       invalid_argument(str_cat("a frame about the request ", header.request, ": their numbers are below 2^63")));
+}
+
+/// Puts numbers, little-endian, before a body: in its own memory where that has room.
+template <class... Numbers>
+void put_before(std::string& body, Numbers... numbers) {
+  std::array<char, (sizeof(Numbers) + ...)> head;
+  std::size_t at = 0;
+  ((std::memcpy(head.data() + at, &numbers, sizeof(Numbers)), at += sizeof(Numbers)), ...);
+  if (body.capacity() - body.size() >= head.size()) {
+    body.insert(0, head.data(), head.size());
+    return;
+  }
+  std::string whole;
+  whole.reserve(head.size() + body.size());
+  whole.append(head.data(), head.size()).append(body);
+  body = std::move(whole);
 }
 
 /// Payloads of a request and of the reply to one of the same number are told apart by the lowest bit.
@@ -95,11 +113,11 @@ DFLOW_INLINE void Responder::operator()(StatusOr<Outgoing> reply) {
 
 // ---- requests and replies of the peer ----
 
-DFLOW_INLINE void Connection::take_request(const FrameHeader& header, std::string_view payload) {
-  ByteReader in(payload);
+DFLOW_INLINE void Connection::take_request(const FrameHeader& header, std::string body) {
+  ByteReader in(body);
   const std::uint16_t method = in.u16();
   const std::uint64_t size = in.u64();
-  std::string body(payload.substr(in.position()));
+  body.erase(0, in.position());
   if ((header.flags & detail::flag_post) != 0) {
     if (size != 0) throw_error(invalid_argument("a request without a reply cannot have a payload"));
     return deliver_post(method, std::move(body));
@@ -141,7 +159,7 @@ DFLOW_INLINE void Connection::deliver_post(std::uint16_t method, std::string bod
   handler_->on_request(shared_from_this(), {method, std::move(body), {}, {}}, {});
 }
 
-DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_view payload) {
+DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string body) {
   std::shared_ptr<Pending> call;
   {
     const std::lock_guard lock(mutex_);
@@ -149,14 +167,14 @@ DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string_
     const auto found = calls_.find(header.request);
     if (found != calls_.end()) call = found->second;
   }
-  ByteReader in(payload);
+  ByteReader in(body);
   if ((header.flags & detail::flag_error) != 0) {
     const Status status = read_status(in);
     in.expect_end();
     return finish_call(header.request, status.ok() ? internal("a reply that is an error without one") : status, {});
   }
   const std::uint64_t size = in.u64();
-  std::string body(payload.substr(in.position()));
+  body.erase(0, in.position());
   if (size == 0) return finish_call(header.request, {}, std::move(body));
   Inbound inbound;
   inbound.of_reply = true;
@@ -278,12 +296,8 @@ DFLOW_INLINE void Connection::complete(std::uint64_t key) {
 // ---- calls ----
 
 DFLOW_INLINE void Connection::call(Call call, CallDone done) {
-  std::string body;
-  body.reserve(sizeof(std::uint16_t) + sizeof(std::uint64_t) + call.message.body.size());
-  ByteWriter out(body);
-  out.u16(call.method);
-  out.u64(call.message.payload.size());
-  body += call.message.body;
+  std::string body = std::move(call.message.body);
+  detail::put_before(body, call.method, call.message.payload.size());
   if (body.size() > options_.max_body_bytes) {
     return done(invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes)),
                 {});
@@ -329,14 +343,9 @@ DFLOW_INLINE void Connection::call(Call call, CallDone done) {
 }
 
 DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
-  std::string framed;
-  framed.reserve(sizeof(std::uint16_t) + sizeof(std::uint64_t) + body.size());
-  ByteWriter out(framed);
-  out.u16(method);
-  out.u64(0);
-  framed += body;
-  if (framed.size() > options_.max_body_bytes) {
-    return invalid_argument(str_cat("a request of ", framed.size(), " bytes, more than ", options_.max_body_bytes));
+  detail::put_before(body, method, std::uint64_t{0});
+  if (body.size() > options_.max_body_bytes) {
+    return invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
   }
   const std::lock_guard lock(mutex_);
   if (!closed_.ok()) {
@@ -352,7 +361,7 @@ DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std
     }
     posts_.add(next_request_, *mark);
   }
-  send_message(FrameType::request, next_request_++, detail::flag_post, std::move(framed), {});
+  send_message(FrameType::request, next_request_++, detail::flag_post, std::move(body), {});
   return {};
 }
 
@@ -393,8 +402,6 @@ DFLOW_INLINE void Connection::finish_call(std::uint64_t request, Status status, 
 
 DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) {
   std::string body;
-  if (outcome.ok()) body.reserve(sizeof(std::uint64_t) + outcome->body.size());
-  ByteWriter out(body);
   Payload payload;
   std::uint16_t flags = 0;
   if (outcome.ok() && outcome->body.size() + sizeof(std::uint64_t) > options_.max_body_bytes) {
@@ -402,11 +409,12 @@ DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> ou
         Status(internal(str_cat("a reply of ", outcome->body.size(), " bytes, more than ", options_.max_body_bytes)));
   }
   if (outcome.ok()) {
+    body = std::move(outcome->body);
     payload = std::move(outcome->payload);
-    out.u64(payload.size());
-    body += outcome->body;
+    detail::put_before(body, payload.size());
   } else {
     flags = detail::flag_error;
+    ByteWriter out(body);
     write_status(out, outcome.status());
   }
   Status unread;
