@@ -210,12 +210,12 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     return connection != nullptr && connection->is_open() ? connection : nullptr;
   }
   /// Of a tensor that the task has sent to this one. Errors: InvalidArgument for one that it is not to send.
-  RendezvousKey key_of(const std::string& text) {
+  std::shared_ptr<const RendezvousKey> key_of(const std::string& text) {
     const std::lock_guard lock(mutex_);
     if (const auto found = keys_.find(text); found != keys_.end()) return found->second;
-    RendezvousKey key = RendezvousKey::parse(text).value();
-    if (detail::task_of(key.source_device()) != task_ || key.source_incarnation() != state_->incarnations.at(task_) ||
-        detail::task_of(key.destination_device()) != state_->options.client) {
+    auto key = std::make_shared<const RendezvousKey>(RendezvousKey::parse(text).value());
+    if (detail::task_of(key->source_device()) != task_ || key->source_incarnation() != state_->incarnations.at(task_) ||
+        detail::task_of(key->destination_device()) != state_->options.client) {
       throw_error(invalid_argument(str_cat("'", text, "' is not ", task_, "'s to send")));
     }
     if (keys_.size() < max_keys) keys_.emplace(text, key);
@@ -307,8 +307,9 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   std::mutex mutex_;
   std::weak_ptr<Connection> connection_;  ///< that it was sent over
   bool is_registered_ = false;
-  std::shared_ptr<Registering> registering_;             ///< over that connection; null if it is not on its way
-  std::unordered_map<std::string, RendezvousKey> keys_;  ///< that tensors have come by, of which there are few
+  std::shared_ptr<Registering> registering_;  ///< over that connection; null if it is not on its way
+  /// That tensors have come by, of which there are few.
+  std::unordered_map<std::string, std::shared_ptr<const RendezvousKey>> keys_;
 };
 
 /// One run of a share in its task. What the task has sent to others unasked may be lost with it, after its own part has
@@ -416,16 +417,16 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     const std::shared_ptr<StepHandle> step = handle_of_step();
     if (step == nullptr) return;
     for (PushedTensor& tensor : pushed) {
-      const RendezvousKey key = share_->key_of(tensor.key);
+      const std::shared_ptr<const RendezvousKey> key = share_->key_of(tensor.key);
       if (TaskLog* const log = share_->state().options.peers->task_log(); log != nullptr && log->is_on()) {
         log->add({.what = LogRecord::What::received,
                   .step = step->id(),
-                  .name = std::string(key.tensor_name()),
+                  .name = std::string(key->tensor_name()),
                   .peer = share_->task(),
                   .start_ns = log->now_ns(),
                   .bytes = logged_bytes(tensor.tensor)});
       }
-      throw_if_error(step->rendezvous().send(key, std::move(tensor.tensor), tensor.is_dead));
+      throw_if_error(step->rendezvous().send(*key, std::move(tensor.tensor), tensor.is_dead));
     }
   }
 

@@ -86,7 +86,7 @@ class GatheredPushes {
 class StepRendezvous final : public Rendezvous, public std::enable_shared_from_this<StepRendezvous> {
  public:
   /// `task` is this one, "/job:ps/replica:0/task:1".
-  StepRendezvous(std::uint64_t step, std::string task, std::shared_ptr<TensorSource> source)
+  StepRendezvous(std::uint64_t step, std::shared_ptr<const std::string> task, std::shared_ptr<TensorSource> source)
       : step_(step), task_(std::move(task)), source_(std::move(source)) {}
 
   Status send(const RendezvousKey& key, AnyTensor tensor, bool is_dead, const SendArgs& args = {}) override;
@@ -113,7 +113,7 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
   void push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead);
 
   const std::uint64_t step_;
-  const std::string task_;
+  const std::shared_ptr<const std::string> task_;
   const std::shared_ptr<TensorSource> source_;
   LocalRendezvous local_;
   CancellationSource ending_;  ///< gives up what was asked for in other tasks
@@ -139,7 +139,8 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
     std::size_t max_ended = 65536;
   };
 
-  explicit StepTable(Options options) : options_(std::move(options)) {}
+  explicit StepTable(Options options)
+      : options_(std::move(options)), task_(std::make_shared<const std::string>(options_.task)) {}
 
   /// A part of the step, or its client, is here until the result is let go of. `owner` names who began it.
   std::shared_ptr<StepRendezvous> begin(std::uint64_t step, const std::string& owner);
@@ -220,6 +221,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   void finish_serving(std::uint64_t step, std::uint64_t number);
 
   const Options options_;
+  const std::shared_ptr<const std::string> task_;
   mutable std::mutex mutex_;
   Steps steps_;
   std::unordered_map<std::uint64_t, Status> ended_;  ///< by an error

@@ -50,7 +50,7 @@ DFLOW_INLINE bool GatheredPushes::add(const RendezvousKey& key, const AnyTensor&
 
 DFLOW_INLINE Status StepRendezvous::send(const RendezvousKey& key, AnyTensor tensor, bool is_dead,
                                          const SendArgs& args) {
-  if (!args.pushed || detail::task_of(key.destination_device()) == task_) {
+  if (!args.pushed || detail::task_of(key.destination_device()) == *task_) {
     return local_.send(key, std::move(tensor), is_dead, args);
   }
   if (args.memory == nullptr || is_dead) {
@@ -85,7 +85,7 @@ DFLOW_INLINE void StepRendezvous::push(const RendezvousKey& key, const AnyTensor
 /// into another memory, and a receive that is given up, are the local rendezvous's business.
 DFLOW_INLINE void StepRendezvous::recv_async(const RendezvousKey& key, const RecvArgs& args, RecvDone done) {
   const std::string_view from = detail::task_of(key.source_device());
-  const bool is_remote = from != task_ && !args.pushed;
+  const bool is_remote = from != *task_ && !args.pushed;
   local_.recv_async(key, args, std::move(done));
   if (!is_remote) return;
   RecvArgs on_host = args;
@@ -101,7 +101,7 @@ DFLOW_INLINE void StepRendezvous::recv_async(const RendezvousKey& key, const Rec
 
 DFLOW_INLINE void StepRendezvous::abort(Status status) {
   const std::shared_ptr<StepRendezvous> keep = weak_from_this().lock();
-  status = status.with_task(task_);  // those who wait in other tasks are to know whose error it is
+  status = status.with_task(*task_);  // those who wait in other tasks are to know whose error it is
   local_.abort(status);
   ending_.cancel(std::move(status));
 }
@@ -133,7 +133,7 @@ DFLOW_INLINE std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTens
 DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced& displaced) {
   Entry& entry = steps_[step];
   if (entry.rendezvous != nullptr) return entry;
-  entry.rendezvous = std::make_shared<StepRendezvous>(step, options_.task, options_.source);
+  entry.rendezvous = std::make_shared<StepRendezvous>(step, task_, options_.source);
   entry.number = next_number_->fetch_add(1);
   ++num_awaited_;
   awaited_.push_back({step, entry.number});
