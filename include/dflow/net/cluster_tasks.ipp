@@ -47,39 +47,43 @@ DFLOW_INLINE void add_stats(StatsCollector& to, const RunShareReply& reply, cons
 
 /// The devices of many tasks, as they answer.
 struct DeviceSurvey {
+  struct Answer {
+    Status status;
+    std::vector<DeviceInfo> devices;
+    std::uint64_t incarnation = 0;
+  };
+
   std::mutex mutex;
   UniqueFunction<void()> all_answered;
-  std::map<std::string, std::vector<DeviceInfo>> found;
-  std::map<std::string, Status> failed;
-  std::map<std::string, std::uint64_t> incarnations;
-  std::size_t num_asked = 0;
+  std::map<std::string, Answer>
+      answers;  ///< one for each task from the beginning: to note what it says takes no memory
+  std::size_t num_due = 0;
 
   void answer(const std::string& task, const Status& status, std::vector<DeviceInfo> devices,
-              std::uint64_t incarnation) {
+              std::uint64_t incarnation) noexcept {
     bool is_last = false;
     {
       const std::lock_guard lock(mutex);
-      if (status.ok()) {
-        found[task] = std::move(devices);
-        incarnations[task] = incarnation;
-      } else {
-        failed[task] = status;
-      }
-      is_last = found.size() + failed.size() == num_asked;
+      answers.find(task)->second = {status, std::move(devices), incarnation};
+      is_last = --num_due == 0;
     }
     if (is_last) std::exchange(all_answered, nullptr)();
   }
 
   /// Precondition: all have answered.
   Status outcome() const {
-    if (failed.empty()) return {};
+    std::size_t num_missing = 0;
     std::string missing;
-    for (const auto& [task, status] : failed) {
+    for (const auto& [task, answer] : answers) {
+      const Status& status = answer.status;
+      if (status.ok()) continue;
+      ++num_missing;
       const bool may_come = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
       if (!may_come) return status.with_task(task);
       missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
     }
-    return unavailable(str_cat(failed.size(), " of ", num_asked, " other tasks are missing: ", missing));
+    if (num_missing == 0) return {};
+    return unavailable(str_cat(num_missing, " of ", answers.size(), " other tasks are missing: ", missing));
   }
 };
 
@@ -108,16 +112,23 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
   const std::shared_ptr<Peers> peers = o.peers;
   const Clock::time_point deadline = o.clock->after(timeout);
   const auto survey = std::make_shared<detail::DeviceSurvey>();
-  survey->num_asked = tasks.size();
+  for (const std::string& task : tasks) survey->answers[task];
+  survey->num_due = survey->answers.size();
   survey->all_answered = [&found = *survey, tasks, cluster = std::move(cluster), done = std::move(done)]() mutable {
-    if (Status status = found.outcome(); !status.ok()) return done(std::move(status), nullptr);
-    cluster->state_->incarnations = found.incarnations;
-    for (const std::string& task : tasks) {
-      cluster->state_->clocks[task];
-      const std::vector<DeviceInfo>& of_task = found.found[task];
-      cluster->devices_.insert(cluster->devices_.end(), of_task.begin(), of_task.end());
+    Status status;
+    try {
+      throw_if_error(found.outcome());
+      for (const std::string& task : tasks) {
+        const detail::DeviceSurvey::Answer& answer = found.answers.at(task);
+        cluster->state_->clocks[task];
+        cluster->state_->incarnations[task] = answer.incarnation;
+        cluster->devices_.insert(cluster->devices_.end(), answer.devices.begin(), answer.devices.end());
+      }
+    } catch (...) {
+      status = status_of_current_exception();
+      cluster = nullptr;
     }
-    done({}, std::move(cluster));
+    done(std::move(status), std::move(cluster));
   };
   for (const std::string& task : tasks) {
     const auto ask = [survey, task, deadline](Status status, const std::shared_ptr<Connection>& connection) {
@@ -164,12 +175,15 @@ DFLOW_INLINE std::unique_ptr<ClusterTasks> ClusterTasks::find(Options options, c
 DFLOW_INLINE ClusterTasks::~ClusterTasks() {
   const Options& o = state_->options;
   for (const auto& [task, incarnation] : state_->incarnations) {
-    const std::shared_ptr<Connection> connection = o.peers->find(task, Channel::control);
-    if (connection == nullptr) continue;
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::close_session);
-    call.message.body = to_body(ShareName{o.session, 0});
-    connection->call(std::move(call), [](const Status&, const std::string&) {});
+    try {
+      const std::shared_ptr<Connection> connection = o.peers->find(task, Channel::control);
+      if (connection == nullptr) continue;
+      Call call;
+      call.method = static_cast<std::uint16_t>(Method::close_session);
+      call.message.body = to_body(ShareName{o.session, 0});
+      connection->call(std::move(call), [](const Status&, const std::string&) {});
+    } catch (...) {  // no memory for it: the task forgets the session when the connection ends
+    }
   }
 }
 
@@ -197,7 +211,10 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   ~ClusterShare() override {
     const std::shared_ptr<Connection> connection = connection_.lock();
     if (connection == nullptr) return;
-    connection->call(make_call(Method::forget_share, to_body(name())), [](const Status&, const std::string&) {});
+    try {
+      connection->call(make_call(Method::forget_share, to_body(name())), [](const Status&, const std::string&) {});
+    } catch (...) {  // no memory for it: the task forgets it with the session
+    }
   }
 
   std::shared_ptr<StepPart> make_part() override;
@@ -344,7 +361,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
                   [self = shared_from_this(), run = std::move(run)](const Status& status,
                                                                     const std::shared_ptr<Connection>& connection) {
                     if (!status.ok()) return self->finish(status);
-                    self->run_on(connection, run);
+                    self->guarded([&] { self->run_on(connection, run); });
                   });
   }
 
@@ -365,8 +382,18 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   void run_on(const std::shared_ptr<Connection>& connection, RunShare run) {
     share_->register_on(connection, [self = shared_from_this(), connection, run = std::move(run)](Status status) {
       if (!status.ok()) return self->finish(std::move(status));
-      self->send_run(connection, run);
+      self->guarded([&] { self->send_run(connection, run); });
     });
+  }
+
+  /// What cannot be done in somebody else's thread ends the run.
+  template <class F>
+  void guarded(const F& f) {
+    try {
+      f();
+    } catch (...) {
+      finish(status_of_current_exception());
+    }
   }
 
   void send_run(const std::shared_ptr<Connection>& connection, const RunShare& run) {

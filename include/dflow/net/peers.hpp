@@ -125,8 +125,10 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why);
   Clock::time_point end_of_attempt(const Connecting& connecting) const;
-  void attempt(const Place& place, Duration backoff);
-  void fail_attempt(const Place& place, const Status& status, Duration backoff);
+  void attempt(const Place& place, Duration backoff) noexcept;
+  void try_attempt(const Place& place, Duration backoff);
+  void fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept;
+  void attempt_later(const Place& place, const Status& status, Duration backoff);
   /// Tells those who wait until `due` at the longest; the earliest time that others wait until, else never.
   Clock::time_point opened(const Place& place, Status status, std::shared_ptr<Connection> connection,
                            Clock::time_point due);

@@ -31,7 +31,10 @@ class Peers::Link final : public Connection::Handler {
     try {
       service_->on_request(connection->peer(), *visit, request, respond);
     } catch (...) {
-      respond(status_of_current_exception());
+      const Status why = status_of_current_exception();
+      if (respond.is_due()) return respond(why);
+      // A post has nobody to answer: its sender, and who waits for what it says, learn of it by the connection's end.
+      connection->close(why);
     }
   }
 
@@ -146,9 +149,11 @@ DFLOW_INLINE std::vector<std::pair<Peers::Open, Status>> Peers::superseded_by(co
 /// What its client has opened before, and kept open when its last visit ended, is part of the new one.
 DFLOW_INLINE void Peers::visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
-  std::shared_ptr<Visit>& visit = visits_[{peer.task, peer.incarnation}];
+  const auto known = visits_.find({peer.task, peer.incarnation});
+  std::shared_ptr<Visit> visit = known == visits_.end() ? nullptr : known->second;
   if (visit == nullptr) {
     visit = std::make_shared<Visit>(peer, next_visit_++);
+    visits_.emplace(std::pair(peer.task, peer.incarnation), visit);
     for (const Channel channel : {Channel::control, Channel::data}) {
       const auto [begin, end] = open_.equal_range({peer.task, channel});
       for (auto found = begin; found != end; ++found) {
@@ -177,8 +182,13 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
         const bool is_same_start = open.connection->peer().incarnation == peer.incarnation;
         if (is_same_start && service_ != nullptr) open.link->lost_at = service_->mark();
       }
-      visit(connection, link);
-      open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link});
+      const auto added = open_.emplace(Place{peer.task, connection->channel()}, Open{connection, link});
+      try {
+        visit(connection, link);
+      } catch (...) {
+        open_.erase(added);
+        throw;
+      }
     }
   }
   for (const auto& [open, why] : superseded) open.connection->close(why);
@@ -190,8 +200,12 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
   if (!connection->is_open()) remove(*connection, unavailable("the connection has ended"));
 }
 
+/// Whatever there is no memory for, the rest is done: who is not told would wait for ever.
 DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
-  const TaskIdentity peer = connection.peer();
+  const TaskIdentity& peer = connection.peer();
+  const auto is_of_peer = [&](const auto& place, const Connection& other) {
+    return place.first == peer.task && other.peer().incarnation == peer.incarnation;
+  };
   Open removed;
   std::shared_ptr<Visit> over;
   std::uint64_t mark = 0;
@@ -199,31 +213,36 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   bool is_gone = true;
   {
     const std::lock_guard lock(mutex_);
-    for (const Channel channel : {Channel::control, Channel::data}) {
-      const auto [begin, end] = open_.equal_range({peer.task, channel});
-      for (auto found = begin; found != end; ++found) {
-        if (found->second.connection.get() == &connection) {
-          removed = found->second;
-        } else if (found->second.connection->peer().incarnation == peer.incarnation &&
-                   (channel == Channel::control || connection.channel() == Channel::data)) {
-          is_gone = false;
-        }
+    for (const auto& [place, open] : open_) {
+      if (open.connection.get() == &connection) {
+        removed = open;
+      } else if (is_of_peer(place, *open.connection) &&
+                 (place.second == Channel::control || connection.channel() == Channel::data)) {
+        is_gone = false;
       }
     }
     if (removed.connection == nullptr) return;
     std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed.connection; });
     // From here on another connection may be opened and used.
     if (service_ != nullptr) mark = removed.link->lost_at.value_or(service_->mark());
-    const auto visit = visits_.find({peer.task, peer.incarnation});
+    const auto visit = std::find_if(visits_.begin(), visits_.end(), [&](const auto& entry) {
+      return entry.first.first == peer.task && entry.first.second == peer.incarnation;
+    });
     if (is_gone && visit != visits_.end()) {
       over = std::move(visit->second);
       visits_.erase(visit);
       over->end();
     }
   }
-  if (connection.channel() == Channel::control && service_ != nullptr) service_->on_lost(peer, mark, why);
-  if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) recall(peer, std::move(steps), why);
-  if (over != nullptr && service_ != nullptr) service_->on_gone(*over, why);
+  if (connection.channel() == Channel::control && service_ != nullptr) {
+    detail::tell([&] { service_->on_lost(peer, mark, why); });
+  }
+  detail::tell([&] {
+    if (std::vector<std::uint64_t> steps = connection.unread_posts(); !steps.empty()) {
+      recall(peer, std::move(steps), why);
+    }
+  });
+  if (over != nullptr && service_ != nullptr) detail::tell([&] { service_->on_gone(*over, why); });
 }
 
 DFLOW_INLINE std::shared_ptr<Connection> Peers::find(const std::string& task, Channel channel) const {
@@ -265,9 +284,10 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done 
     } else if (!options_.addresses.contains(task)) {
       refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
     } else {
-      const auto [found, is_new] = connecting_.try_emplace(place);
-      found->second.waiting.push_back({std::exchange(done, nullptr), until});
-      is_first = is_new;
+      std::vector<Waiting>& waiting = connecting_[place].waiting;
+      waiting.reserve(waiting.size() + 1);
+      is_first = waiting.empty();  // else an attempt is under way
+      waiting.push_back({std::exchange(done, nullptr), until});
     }
   }
   if (open != nullptr) return done(Status(), std::move(open));
@@ -292,7 +312,16 @@ DFLOW_INLINE Clock::time_point Peers::end_of_attempt(const Connecting& connectin
   return std::min(timeout, end);
 }
 
-DFLOW_INLINE void Peers::attempt(const Place& place, Duration backoff) {
+/// Those who wait are told in any case: nobody else makes another attempt as long as one is under way.
+DFLOW_INLINE void Peers::attempt(const Place& place, Duration backoff) noexcept {
+  try {
+    try_attempt(place, backoff);
+  } catch (...) {
+    opened(place, status_of_current_exception(), nullptr, Clock::never);
+  }
+}
+
+DFLOW_INLINE void Peers::try_attempt(const Place& place, Duration backoff) {
   Clock::time_point end;
   {
     const std::lock_guard lock(mutex_);
@@ -306,24 +335,40 @@ DFLOW_INLINE void Peers::attempt(const Place& place, Duration backoff) {
   };
   options_.transport->connect(
       options_.addresses.at(place.first), end, *stream,
-      [self = shared_from_this(), stream, place, failed = std::move(failed)](const Status& status) mutable {
+      [self = shared_from_this(), stream, place, failed = std::move(failed)](const Status& status) {
         if (!status.ok()) return failed(status);
-        ConnectionOptions options = self->options_.connection;
-        options.channel = place.second;
-        options.expected_peer = place.first;
-        const auto link = std::make_shared<Link>(self->weak_from_this(), self->service_);
-        Connection::open(std::move(*stream), Role::connector, std::move(options), link,
-                         [self, place, link, failed = std::move(failed)](
-                             const Status& opened, std::shared_ptr<Connection> connection) mutable {
-                           if (!opened.ok()) return failed(opened);
-                           self->add(connection, link);
-                           self->opened(place, {}, std::move(connection), Clock::never);
-                         });
+        try {
+          ConnectionOptions options = self->options_.connection;
+          options.channel = place.second;
+          options.expected_peer = place.first;
+          const auto link = std::make_shared<Link>(self->weak_from_this(), self->service_);
+          Connection::open(std::move(*stream), Role::connector, std::move(options), link,
+                           [self, place, link, failed](const Status& opened, std::shared_ptr<Connection> connection) {
+                             if (!opened.ok()) return failed(opened);
+                             try {
+                               self->add(connection, link);
+                             } catch (...) {
+                               failed(status_of_current_exception());
+                               throw;
+                             }
+                             self->opened(place, {}, std::move(connection), Clock::never);
+                           });
+        } catch (...) {
+          failed(status_of_current_exception());
+        }
       });
 }
 
+DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept {
+  try {
+    attempt_later(place, status, backoff);
+  } catch (...) {
+    opened(place, status_of_current_exception(), nullptr, Clock::never);
+  }
+}
+
 /// Those whose time is over are told; for the others there is another attempt, no later than the next time is over.
-DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) {
+DFLOW_INLINE void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
   Clock& clock = *options_.connection.clock;
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
   const Clock::time_point next =
@@ -345,11 +390,17 @@ DFLOW_INLINE Clock::time_point Peers::opened(const Place& place, Status status, 
     const auto found = connecting_.find(place);
     if (found == connecting_.end()) return next;
     std::vector<Waiting>& waiting = found->second.waiting;
+    told.swap(waiting);
     const auto left =
-        std::stable_partition(waiting.begin(), waiting.end(), [&](const Waiting& each) { return each.until <= due; });
-    for (auto each = left; each != waiting.end(); ++each) next = std::min(next, each->until);
-    told.assign(std::make_move_iterator(waiting.begin()), std::make_move_iterator(left));
-    waiting.erase(waiting.begin(), left);
+        std::stable_partition(told.begin(), told.end(), [&](const Waiting& each) { return each.until <= due; });
+    detail::tell([&] {  // without memory to wait on nobody does
+      waiting.reserve(static_cast<std::size_t>(told.end() - left));
+      for (auto each = left; each != told.end(); ++each) {
+        next = std::min(next, each->until);
+        waiting.push_back(std::move(*each));
+      }
+      told.erase(left, told.end());
+    });
     if (waiting.empty()) connecting_.erase(found);
     const Channel other = place.second == Channel::control ? Channel::data : Channel::control;
     if (const auto open = find_open({place.first, other}); connection == nullptr && open != open_.end()) {
@@ -357,7 +408,7 @@ DFLOW_INLINE Clock::time_point Peers::opened(const Place& place, Status status, 
       connection = open->second.connection;
     }
   }
-  for (Waiting& each : told) each.done(status, connection);
+  for (Waiting& each : told) detail::tell([&] { each.done(status, connection); });
   return next;
 }
 

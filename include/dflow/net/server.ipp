@@ -254,17 +254,28 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
 
   /// One connection after the other, until the listener is closed; after a failure not at once, for the next is likely
   /// to fail too.
-  void accept_next() {
-    auto stream = std::make_shared<std::unique_ptr<Stream>>();
-    listener->accept(*stream, [weak = weak_from_this(), stream](const Status& status) {
-      const std::shared_ptr<State> self = weak.lock();
-      if (self == nullptr || status.code() == Code::cancelled) return;
-      if (status.ok()) {
-        self->peers->accept(std::move(*stream));
-        return self->accept_next();
-      }
-      self->options.log(str_cat("a connection could not be accepted: ", status.to_string()));
-      self->options.clock->schedule_after(std::chrono::milliseconds(100), [weak] {
+  void accept_next() noexcept {
+    try {
+      auto stream = std::make_shared<std::unique_ptr<Stream>>();
+      listener->accept(*stream, [weak = weak_from_this(), stream](Status status) {
+        const std::shared_ptr<State> self = weak.lock();
+        if (self == nullptr || status.code() == Code::cancelled) return;
+        try {
+          if (status.ok()) self->peers->accept(std::move(*stream));
+        } catch (...) {
+          status = status_of_current_exception();
+        }
+        if (status.ok()) return self->accept_next();
+        self->accept_later(status);
+      });
+    } catch (...) {
+      accept_later(status_of_current_exception());
+    }
+  }
+  void accept_later(const Status& why) noexcept {
+    detail::tell([&] { options.log(str_cat("a connection could not be accepted: ", why.to_string())); });
+    detail::tell([&] {
+      options.clock->schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this()] {
         if (const std::shared_ptr<State> later = weak.lock()) later->accept_next();
       });
     });

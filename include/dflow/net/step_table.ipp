@@ -131,12 +131,14 @@ DFLOW_INLINE std::uint64_t waiting_bytes(const RendezvousKey& key, const AnyTens
 }  // namespace detail
 
 DFLOW_INLINE StepTable::Entry& StepTable::entry_of(std::uint64_t step, Displaced& displaced) {
-  Entry& entry = steps_[step];
-  if (entry.rendezvous != nullptr) return entry;
-  entry.rendezvous = std::make_shared<StepRendezvous>(step, task_, options_.source);
-  entry.number = next_number_->fetch_add(1);
+  if (const auto found = steps_.find(step); found != steps_.end()) return found->second;
+  Entry made;
+  made.rendezvous = std::make_shared<StepRendezvous>(step, task_, options_.source);
+  made.number = next_number_->load();
+  awaited_.push_back({step, made.number});  // of no step, if there is no memory for more
+  Entry& entry = steps_.emplace(step, std::move(made)).first->second;
+  next_number_->fetch_add(1);
   ++num_awaited_;
-  awaited_.push_back({step, entry.number});
   limit_awaited(entry.number, displaced);
   return entry;
 }
@@ -191,8 +193,9 @@ DFLOW_INLINE Status brief_end(const Status& why) {
 
 DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
   if (ended_.contains(step)) return;
-  ended_.emplace(step, detail::brief_end(why));
+  Status brief = detail::brief_end(why);
   ended_in_order_.push_back(step);
+  ended_.emplace(step, std::move(brief));
   if (ended_in_order_.size() <= options_.max_ended) return;
   ended_.erase(ended_in_order_.front());
   ended_in_order_.pop_front();
@@ -240,21 +243,24 @@ DFLOW_INLINE void StepTable::drop_if_over(std::uint64_t step, std::shared_ptr<St
 }
 
 DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step, const std::string& owner) {
-  std::shared_ptr<StepRendezvous> begun;
+  std::shared_ptr<StepRendezvous> rendezvous;
   Displaced displaced;
   Status ended;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entry_of(step, displaced);
+    entry.owner = owner;
     if (!entry.has_begun) --num_awaited_;
     entry.has_begun = true;
     forget_early(entry);
-    entry.owner = owner;
+    rendezvous = entry.rendezvous;
     ++entry.num_running;
-    begun = {entry.rendezvous.get(),
-             [self = shared_from_this(), keep = entry.rendezvous, step](StepRendezvous*) { self->end(step); }};
     if (!ended_.empty()) ended = ended_by(step);
   }
+  // Without the mutex: where there is no memory for the pointer, what it is to call is called at once.
+  StepRendezvous* const same = rendezvous.get();
+  std::shared_ptr<StepRendezvous> begun(
+      same, [self = shared_from_this(), keep = std::move(rendezvous), step](StepRendezvous*) { self->end(step); });
   abort(displaced);
   if (!ended.ok()) begun->abort(std::move(ended));
   return begun;
@@ -299,11 +305,23 @@ DFLOW_INLINE void StepTable::serve(std::uint64_t step, const RendezvousKey& key,
   }
   if (!ended.ok()) return done(std::move(ended), {}, false);
   abort(displaced);
+  // However it ends, also by an exception.
+  struct Served {
+    std::shared_ptr<StepTable> table;
+    std::uint64_t step, number;
+    Served(std::shared_ptr<StepTable> its_table, std::uint64_t its_step, std::uint64_t its_number) noexcept
+        : table(std::move(its_table)), step(its_step), number(its_number) {}
+    Served(Served&&) noexcept = default;
+    Served& operator=(Served&&) = delete;
+    ~Served() {
+      if (table != nullptr) table->finish_serving(step, number);
+    }
+  };
   rendezvous->serve(key, std::move(cancellation),
-                    [self = shared_from_this(), step, number, done = std::move(done)](Status status, AnyTensor tensor,
-                                                                                      bool is_dead) mutable {
+                    [served = Served(shared_from_this(), step, number), done = std::move(done)](
+                        Status status, AnyTensor tensor, bool is_dead) mutable {
+                      const Served now = std::move(served);  // when `done` has returned
                       done(std::move(status), std::move(tensor), is_dead);
-                      self->finish_serving(step, number);
                     });
 }
 

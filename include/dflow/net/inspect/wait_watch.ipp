@@ -15,7 +15,10 @@ DFLOW_INLINE void WaitWatch::start() {
   const std::lock_guard lock(mutex_);
   if (is_stopped_) return;
   timer_ = clock_->schedule_after(interval_, [weak = weak_from_this()] {
-    if (const std::shared_ptr<WaitWatch> self = weak.lock()) self->look();
+    const std::shared_ptr<WaitWatch> self = weak.lock();
+    if (self == nullptr) return;
+    detail::tell([&] { self->look(); });  // a log that throws, or no memory, does not end the watch
+    detail::tell([&] { self->start(); });
   });
 }
 
@@ -52,7 +55,6 @@ DFLOW_INLINE void WaitWatch::look() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(interval_).count();
   for (const std::string& line : lines) log_(str_cat("for over ", seconds, " s, ", line));
   if (num_left_out != 0) log_(str_cat("and ", num_left_out, " others wait for over ", seconds, " s"));
-  start();
 }
 
 }  // namespace dflow::net

@@ -40,10 +40,13 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
   /// Whatever has become of it the master need not keep it any more.
   ~PartialRunAtMaster() override {
     if (connection_ == nullptr) return;
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::end_partial_run);
-    call.message.body = to_body(name_);
-    connection_->call(std::move(call), [](const Status&, const std::string&) {});
+    try {
+      Call call;
+      call.method = static_cast<std::uint16_t>(Method::end_partial_run);
+      call.message.body = to_body(name_);
+      connection_->call(std::move(call), [](const Status&, const std::string&) {});
+    } catch (...) {  // no memory for it: it ends with the session
+    }
   }
 
   void start(StepHandle& step, Done done) override {
@@ -60,7 +63,11 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
     step_->session->prepare(step_->num_nodes, {},
                             [self = shared_from_this()](Status status, const std::shared_ptr<Connection>& connection) {
                               if (!status.ok()) return self->finish(std::move(status));
-                              self->begin(connection);
+                              try {
+                                self->begin(connection);
+                              } catch (...) {
+                                self->finish(status_of_current_exception());
+                              }
                             });
   }
 

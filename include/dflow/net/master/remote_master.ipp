@@ -39,7 +39,11 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
     step_->session->prepare(step_->num_nodes, {},
                             [self = shared_from_this()](Status status, const std::shared_ptr<Connection>& connection) {
                               if (!status.ok()) return self->finish(std::move(status), {});
-                              self->send(*connection);
+                              try {
+                                self->send(*connection);
+                              } catch (...) {
+                                self->finish(status_of_current_exception(), {});
+                              }
                             });
   }
 

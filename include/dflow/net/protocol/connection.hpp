@@ -25,6 +25,17 @@
 
 namespace dflow::net {
 
+namespace detail {
+/// Tells somebody of something that others are to be told too, whatever becomes of it there.
+template <class F>
+void tell(const F& f) noexcept {
+  try {
+    f();
+  } catch (...) {  // who is told has nobody to throw to
+  }
+}
+}  // namespace detail
+
 /// Where the bytes that follow a message land.
 struct PayloadMemory {
   std::span<std::byte> bytes;
@@ -76,6 +87,8 @@ class Responder {
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
 
+  /// False where nobody waits for an answer: of a post, and after the first.
+  bool is_due() const noexcept { return is_due_; }
   void operator()(StatusOr<Outgoing> reply);
 
  private:
@@ -160,8 +173,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   ~Connection();
 
   /// Errors, given to `done`: the peer's; DeadlineExceeded, the token's; Unavailable for a connection that has ended;
-  /// ResourceExhausted for more than `max_calls`, InvalidArgument for a body over `max_body_bytes`.
-  void call(Call call, CallDone done);
+  /// ResourceExhausted for more than `max_calls` and for want of memory, InvalidArgument for a body over
+  /// `max_body_bytes`.
+  void call(Call call, CallDone done) noexcept;
   /// A request that is not answered; with a mark it is remembered until the peer has shown that it has read it.
   /// Errors: as of `call`; ResourceExhausted for more marks than `max_unread_posts`.
   Status post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark = std::nullopt);
@@ -190,18 +204,25 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void start();
   void read_next();
   void on_read(const Status& status);
-  void flush();
+  template <class F>
+  void guarded(const F& f) noexcept;
+  void flush() noexcept;
+  void write_queued();
+  void give_up_writing() noexcept;
   void send(FrameType type, std::uint64_t request, std::string body, std::uint16_t flags = 0);
-  void reply(std::uint64_t request, StatusOr<Outgoing> outcome);
+  void reply(std::uint64_t request, StatusOr<Outgoing> outcome) noexcept;
+  Status answer(std::uint64_t request, StatusOr<Outgoing> outcome);
   void send_message(FrameType type, std::uint64_t request, std::uint16_t flags, std::string body, Payload payload);
   void give_up(std::uint64_t request, Status status);
+  Status begin_call(Call& call, CallDone& done, std::uint64_t& request);
   void finish_call(std::uint64_t request, Status status, std::string body);
-  void fail(Status status, bool tell_peer);
+  void fail(Status status, bool tell_peer) noexcept;
   void say_goodbye(const Status& why);
   void finish_write(const Status& status);
   Status check_answers() const;
   Status check_stall();
-  void keep_alive();
+  void keep_alive() noexcept;
+  void look_after();
   void schedule_keep_alive();
   std::string peer_name() const;
 

@@ -46,22 +46,35 @@ DFLOW_INLINE std::string Connection::peer_name() const {
 }
 
 DFLOW_INLINE void Connection::start() {
-  const std::lock_guard lock(mutex_);
-  timer_ = options_.clock->schedule_after(options_.handshake_timeout, [weak = weak_from_this()] {
-    const std::shared_ptr<Connection> self = weak.lock();
-    if (self != nullptr && !self->is_open()) {
-      self->fail(deadline_exceeded(str_cat(self->peer_name(), " has not introduced itself in time")), false);
-    }
-  });
-  writer_.add({.type = FrameType::hello}, handshake_.hello());
-  flush();
+  {
+    const std::lock_guard lock(mutex_);
+    timer_ = options_.clock->schedule_after(options_.handshake_timeout, [weak = weak_from_this()] {
+      const std::shared_ptr<Connection> self = weak.lock();
+      if (self == nullptr || self->is_open()) return;
+      self->guarded([&] {
+        self->fail(deadline_exceeded(str_cat(self->peer_name(), " has not introduced itself in time")), false);
+      });
+    });
+    writer_.add({.type = FrameType::hello}, handshake_.hello());
+    flush();
+  }
   read_next();
 }
 
+/// What cannot be done for want of memory ends the connection: nobody waits for what was never said.
+template <class F>
+void Connection::guarded(const F& f) noexcept {
+  try {
+    f();
+  } catch (...) {
+    fail(status_of_current_exception(), false);
+  }
+}
+
 /// The first status counts. What waits is told outside of the lock.
-DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) {
+DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) noexcept {
   const std::shared_ptr<Connection> self = shared_from_this();
-  status = status.with_task(peer_name());
+  detail::tell([&] { status = status.with_task(peer_name()); });
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls;
   std::unordered_map<std::uint64_t, CancellationSource> requests;
   Opened opened;
@@ -77,7 +90,11 @@ DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) {
     opened = std::exchange(opened_, nullptr);
     writer_.clear();
     options_.clock->cancel(timer_);
-    if (tell_peer) say_goodbye(status);
+    try {
+      if (tell_peer) say_goodbye(status);
+    } catch (...) {
+      tell_peer = false;
+    }
     if (!tell_peer || !is_writing_) stream_->close();
     // Who is being asked where the bytes of its reply go is told when it has said so.
     std::erase_if(calls, [&](const auto& entry) {
@@ -85,16 +102,22 @@ DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) {
       return entry.second->is_placing;
     });
   }
-  if (!was_open && options_.log) options_.log(str_cat("no connection with ", peer_name(), ": ", status.to_string()));
+  if (!was_open && options_.log) {
+    detail::tell([&] { options_.log(str_cat("no connection with ", peer_name(), ": ", status.to_string())); });
+  }
   for (const auto& [request, call] : calls) {
     call->cancellation.try_deregister();
     if (call->has_timer) options_.clock->cancel(call->timer);
-    call->done(status, {});
+    detail::tell([&] { call->done(status, {}); });
   }
   for (auto& [request, source] : requests) source.cancel(status);
   CancellationSource(end_).cancel(status);
-  if (opened) opened(status, nullptr);
-  if (was_open && handler_ != nullptr) handler_->on_closed(*this, status);
+  detail::tell([&] {
+    if (opened) opened(status, nullptr);
+  });
+  detail::tell([&] {
+    if (was_open && handler_ != nullptr) handler_->on_closed(*this, status);
+  });
 }
 
 DFLOW_INLINE void Connection::close(const Status& why) { fail(why, true); }
@@ -115,8 +138,9 @@ DFLOW_INLINE void Connection::say_goodbye(const Status& why) {
 // ---- reading ----
 
 DFLOW_INLINE void Connection::read_next() {
-  stream_->read_some(reader_.room(), read_count_,
-                     [self = shared_from_this()](const Status& status) { self->on_read(status); });
+  stream_->read_some(reader_.room(), read_count_, [self = shared_from_this()](const Status& status) {
+    self->guarded([&] { self->on_read(status); });
+  });
 }
 
 DFLOW_INLINE void Connection::on_read(const Status& status) {
@@ -217,20 +241,37 @@ DFLOW_INLINE void Connection::take_proof(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) return;
-    is_open_.store(true, std::memory_order_release);
-    opened = std::exchange(opened_, nullptr);
     reader_.set_max_body_bytes(options_.max_body_bytes);
     options_.clock->cancel(timer_);
     schedule_keep_alive();
+    // Last: who is told that it is open hears of no failure before.
+    is_open_.store(true, std::memory_order_release);
+    opened = std::exchange(opened_, nullptr);
   }
   if (opened) opened({}, shared_from_this());
 }
 
 // ---- writing ----
 
+/// With the mutex held.
+DFLOW_INLINE void Connection::flush() noexcept {
+  try {
+    write_queued();
+  } catch (...) {
+    give_up_writing();
+  }
+}
+
+/// Of a frame that was lost on the way the peer would wait for the rest. The reader meets the end of the stream, and
+/// ends the connection.
+DFLOW_INLINE void Connection::give_up_writing() noexcept {
+  is_writing_ = true;
+  stream_->close();
+}
+
 /// With the mutex held. One write at a time; what comes meanwhile goes together in the next, and so does what is said
 /// to all that one read has brought.
-DFLOW_INLINE void Connection::flush() {
+DFLOW_INLINE void Connection::write_queued() {
   constexpr std::uint64_t many_bytes = 64 << 10;
   if (is_writing_ || (is_answering_ && writer_.answer_bytes() < many_bytes)) return;
   auto batch = std::move(idle_batch_);
@@ -262,6 +303,8 @@ DFLOW_INLINE void Connection::flush() {
 }
 
 DFLOW_INLINE void Connection::finish_write(const Status& status) {
+  // Dropped by the stream for want of memory: perhaps within `flush`, with the mutex held, and to write no more.
+  if (!status.ok() && status.code() != Code::unavailable) return stream_->close();
   bool is_closed = false;
   {
     const std::lock_guard lock(mutex_);
@@ -274,9 +317,7 @@ DFLOW_INLINE void Connection::finish_write(const Status& status) {
     if (is_closed && is_writing_) return;
     if (is_closed) options_.clock->cancel(timer_);
   }
-  if (is_closed) return stream_->close();
-  if (status.ok()) return;
-  fail(unavailable(str_cat("the connection with ", peer_name(), " is lost: ", status.message())), false);
+  if (is_closed) stream_->close();
 }
 
 /// With the mutex held.
@@ -324,7 +365,11 @@ DFLOW_INLINE Status Connection::check_stall() {
   return resource_exhausted(str_cat(peer_name(), " asks for tensors, and does not take them"));
 }
 
-DFLOW_INLINE void Connection::keep_alive() {
+DFLOW_INLINE void Connection::keep_alive() noexcept {
+  guarded([this] { look_after(); });
+}
+
+DFLOW_INLINE void Connection::look_after() {
   const Clock::time_point heard{Clock::duration(last_heard_.load(std::memory_order_relaxed))};
   const Duration silence = options_.clock->now() - heard;
   if (silence >= options_.heartbeat_timeout) {

@@ -102,7 +102,8 @@ DFLOW_INLINE Responder::~Responder() {
   if (!is_due_) return;
   try {
     (*this)(internal("the request was dropped without a reply"));
-  } catch (...) {  // no memory for it: the caller's deadline, or the end of the connection, ends the call
+  } catch (...) {  // no memory for the words
+    (*this)(Status::out_of_memory());
   }
 }
 
@@ -295,44 +296,60 @@ DFLOW_INLINE void Connection::complete(std::uint64_t key) {
 
 // ---- calls ----
 
-DFLOW_INLINE void Connection::call(Call call, CallDone done) {
+DFLOW_INLINE void Connection::call(Call call, CallDone done) noexcept {
+  std::uint64_t request = 0;
+  Status refused;
+  try {
+    refused = begin_call(call, done, request);
+  } catch (...) {
+    refused = status_of_current_exception();
+  }
+  if (refused.ok()) return;
+  detail::tell([&] {
+    // Where it has begun somebody else may have ended it.
+    if (done) return done(std::move(refused), {});
+    finish_call(request, std::move(refused), {});
+  });
+}
+
+/// Takes `done` when the call has its number, and then is ended by that.
+DFLOW_INLINE Status Connection::begin_call(Call& call, CallDone& done, std::uint64_t& request) {
   std::string body = std::move(call.message.body);
   detail::put_before(body, call.method, call.message.payload.size());
   if (body.size() > options_.max_body_bytes) {
-    return done(invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes)),
-                {});
+    return invalid_argument(str_cat("a request of ", body.size(), " bytes, more than ", options_.max_body_bytes));
   }
-  if (call.cancellation.is_cancelled()) return done(call.cancellation.status(), {});
+  if (call.cancellation.is_cancelled()) return call.cancellation.status();
   const auto pending = std::make_shared<Pending>();
   pending->place_payload = std::move(call.place_payload);
-  pending->done = std::move(done);
-  std::uint64_t request = 0;
-  Status refused;
   {
     const std::lock_guard lock(mutex_);
     if (!closed_.ok()) {
-      refused = unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
-    } else if (calls_.size() >= options_.max_calls) {
-      refused = resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once")).with_task(peer_name());
-    } else {
-      request = next_request_++;
-      calls_.emplace(request, pending);
-      if (call.deadline != Clock::never) {
-        pending->has_timer = true;
-        pending->timer = options_.clock->schedule_at(call.deadline, [weak = weak_from_this(), request] {
-          if (const std::shared_ptr<Connection> self = weak.lock()) {
-            self->give_up(request, deadline_exceeded(str_cat(self->peer_name(), " has not answered in time")));
-          }
-        });
-      }
-      send_message(FrameType::request, request, 0, std::move(body), std::move(call.message.payload));
+      return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
     }
+    if (calls_.size() >= options_.max_calls) {
+      return resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once")).with_task(peer_name());
+    }
+    calls_.emplace(next_request_, pending);
+    request = next_request_++;
+    pending->done = std::move(done);
+    done = nullptr;
+    if (call.deadline != Clock::never) {
+      pending->timer = options_.clock->schedule_at(call.deadline, [weak = weak_from_this(), request] {
+        const std::shared_ptr<Connection> self = weak.lock();
+        if (self == nullptr) return;
+        self->guarded([&] {
+          self->give_up(request, deadline_exceeded(str_cat(self->peer_name(), " has not answered in time")));
+        });
+      });
+      pending->has_timer = true;
+    }
+    send_message(FrameType::request, request, 0, std::move(body), std::move(call.message.payload));
   }
-  if (!refused.ok()) return pending->done(std::move(refused), {});
-  if (!call.cancellation.can_be_cancelled()) return;
+  if (!call.cancellation.can_be_cancelled()) return {};
   CancellationRegistration registration =
       call.cancellation.on_cancel([weak = weak_from_this(), request](const Status& why) {
-        if (const std::shared_ptr<Connection> self = weak.lock()) self->give_up(request, why);
+        if (const std::shared_ptr<Connection> self = weak.lock()) self->guarded([&] { self->give_up(request, why); });
       });
   const std::lock_guard lock(mutex_);
   if (calls_.contains(request)) {
@@ -340,6 +357,7 @@ DFLOW_INLINE void Connection::call(Call call, CallDone done) {
   } else {
     registration.try_deregister();
   }
+  return {};
 }
 
 DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std::optional<std::uint64_t> mark) {
@@ -400,7 +418,18 @@ DFLOW_INLINE void Connection::finish_call(std::uint64_t request, Status status, 
   call->done(std::move(status), std::move(body));
 }
 
-DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) {
+/// One that cannot be given for want of memory ends the connection: the peer would wait for it.
+DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> outcome) noexcept {
+  Status wrong;
+  try {
+    wrong = answer(request, std::move(outcome));
+  } catch (...) {
+    wrong = status_of_current_exception();
+  }
+  if (!wrong.ok()) fail(std::move(wrong), true);
+}
+
+DFLOW_INLINE Status Connection::answer(std::uint64_t request, StatusOr<Outgoing> outcome) {
   std::string body;
   Payload payload;
   std::uint16_t flags = 0;
@@ -417,14 +446,10 @@ DFLOW_INLINE void Connection::reply(std::uint64_t request, StatusOr<Outgoing> ou
     ByteWriter out(body);
     write_status(out, outcome.status());
   }
-  Status unread;
-  {
-    const std::lock_guard lock(mutex_);
-    if (!closed_.ok() || requests_.erase(request) == 0) return;
-    send_message(FrameType::reply, request, flags, std::move(body), std::move(payload));
-    unread = check_answers();
-  }
-  if (!unread.ok()) fail(std::move(unread), true);
+  const std::lock_guard lock(mutex_);
+  if (!closed_.ok() || requests_.erase(request) == 0) return {};
+  send_message(FrameType::reply, request, flags, std::move(body), std::move(payload));
+  return check_answers();
 }
 
 }  // namespace dflow::net

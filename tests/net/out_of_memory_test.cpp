@@ -1,0 +1,196 @@
+// Every allocation of a thread that runs a whole cluster fails in turn: nobody waits for ever, and nothing breaks.
+#include <dflow/net/server.hpp>
+
+#include "catch.hpp"
+#include "failing_new.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/net/step_table.hpp>
+#include <dflow/net/transport/memory_transport.hpp>
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+
+using namespace dflow;
+
+namespace {
+
+/// Runs its tasks in the thread that waits, which moves time on where there is none.
+class WaitersPool final : public ThreadPool {
+ public:
+  explicit WaitersPool(std::shared_ptr<VirtualClock> clock) : clock_(std::move(clock)) {}
+
+  int num_threads() const noexcept override { return 1; }
+  void schedule(Task task) override { tasks_.push_back(std::move(task)); }
+  bool run_one() override {
+    if (tasks_.empty()) return false;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    [&]() noexcept { task(); }();
+    return true;
+  }
+  void wait(PoolEvent& event) override {
+    const Clock::time_point end = clock_->after(std::chrono::minutes(2));
+    while (!event.is_set()) {
+      if (run_one()) continue;
+      if (clock_->now() >= end) {
+        if (std::exchange(has_given_up, true)) throw_error(internal("somebody waits for ever"));
+        stop.request_stop();
+      }
+      [&]() noexcept { clock_->advance_to_next(); }();
+    }
+    event.wait_blocking();
+  }
+  bool current_thread_is_worker() const noexcept override { return true; }
+
+  bool has_given_up = false;
+  std::stop_source stop;  ///< what a step stops by that would wait for ever
+
+ private:
+  const std::shared_ptr<VirtualClock> clock_;
+  std::deque<Task> tasks_;
+};
+
+/// "ps=1 worker=1" in one thread, and a graph over both.
+struct ClusterInOneThread {
+  std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();
+  std::shared_ptr<WaitersPool> pool = std::make_shared<WaitersPool>(clock);
+  std::unique_ptr<net::Server> ps, worker;
+  Graph graph;
+  Output<float> x, y;
+  Tensor<float> value = Tensor<float>::full({2}, 1);
+
+  ClusterInOneThread() {
+    net::ClusterSpec spec;
+    spec.add_task("ps", 0, "ps");
+    spec.add_task("worker", 0, "worker");
+    const auto transport = std::make_shared<net::MemoryTransport>(pool);
+    const auto drawn = std::make_shared<std::uint64_t>(7);
+    const auto start = [&](const std::string& job) {
+      net::ServerOptions options;
+      options.pool = pool;
+      options.clock = clock;
+      options.transport = transport;
+      options.log = [](std::string_view) {};
+      options.random = [drawn] { return *drawn = *drawn * 6364136223846793005u + 1442695040888963407u; };
+      net::ClusterSpec own = spec;
+      own.set_task(job, 0);
+      return std::make_unique<net::Server>(own, std::move(options));
+    };
+    ps = start("ps");
+    worker = start("worker");
+    const auto there = graph.device("/job:ps");
+    x = placeholder<float>(graph, {2});
+    y = x + x;
+  }
+
+  std::unique_ptr<Session> session() {
+    return std::make_unique<Session>(graph, SessionOptions{.pool = pool, .target = worker->target(), .clock = clock});
+  }
+  void run(Session& session) {
+    Tensor<float> doubled;
+    std::vector<AnyTensor> results(1);
+    session.run_erased({.stop = pool->stop.get_token()}, nullptr, std::vector<Feed>{{x, value}},
+                       std::vector<AnyOutput>{y}, {}, results);
+  }
+};
+
+/// `before(cluster)` makes what `operation(cluster, made)` is called with, each of whose allocations fails in turn.
+/// Whatever becomes of it, it ends by itself, and the cluster can be used afterwards.
+template <class Before, class Operation>
+int fail_each_in_cluster(const Before& before, const Operation& operation) {
+  for (int n = 1;; ++n) {
+    ClusterInOneThread cluster;
+    auto made = before(cluster);
+    failing_new::fails_in = n;
+    try {
+      operation(cluster, made);
+    } catch (const std::bad_alloc&) {
+    } catch (const Error&) {
+    }
+    const bool has_failed = failing_new::fails_in == 0;
+    failing_new::fails_in = 0;
+    INFO("allocation " << n);
+    REQUIRE_FALSE(cluster.pool->has_given_up);
+    const auto later = [&]() -> Status {
+      try {
+        cluster.run(*cluster.session());
+        return {};
+      } catch (const Error& error) {
+        return error.status();
+      }
+    };
+    Status status;
+    for (int i = 0; i < 2 && (i == 0 || !status.ok()); ++i) status = later();
+    REQUIRE(status == Status());
+    if (!has_failed) return n - 1;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("without memory a step on a cluster ends all the same", "[out_of_memory]") {
+  const auto make = [](ClusterInOneThread& cluster) { return cluster.session(); };
+  const auto make_and_run = [](ClusterInOneThread& cluster) {
+    auto session = cluster.session();
+    cluster.run(*session);
+    return session;
+  };
+  const auto run = [](ClusterInOneThread& cluster, std::unique_ptr<Session>& session) { cluster.run(*session); };
+  CHECK(fail_each_in_cluster(make, run) > 100);
+  CHECK(fail_each_in_cluster(make_and_run, run) > 50);
+}
+
+TEST_CASE("without memory a session on a cluster is let go of all the same", "[out_of_memory]") {
+  const auto make_and_run = [](ClusterInOneThread& cluster) {
+    auto session = cluster.session();
+    cluster.run(*session);
+    return session;
+  };
+  CHECK(fail_each_in_cluster(make_and_run,
+                             [](ClusterInOneThread&, std::unique_ptr<Session>& session) { session.reset(); }) > 5);
+}
+
+TEST_CASE("without memory a table of steps keeps no half of a step", "[out_of_memory]") {
+  struct Nobody final : net::TensorSource {
+    void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
+                 Rendezvous::RecvDone) override {}
+    void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+              UniqueFunction<void(Status)>) override {}
+  };
+  const RendezvousKey key("/job:ps/replica:0/task:0/device:CPU:0", 1, "/job:worker/replica:0/task:0/device:CPU:0", "t");
+  const AnyTensor tensor = Tensor<float>::full({2}, 1);
+  CHECK(failing_new::fail_each([&] {
+          const auto steps = std::make_shared<net::StepTable>(
+              net::StepTable::Options{.task = "/job:ps/replica:0/task:0", .source = std::make_shared<Nobody>()});
+          const auto attempt = [](const auto& f) {
+            try {
+              f();
+              return true;
+            } catch (const std::bad_alloc&) {
+              return false;
+            }
+          };
+          bool all = attempt([&] { static_cast<void>(steps->begin(1, "somebody")); });
+          std::shared_ptr<net::StepRendezvous> begun;
+          all &= attempt([&] { begun = steps->begin(2, "somebody"); });
+          all &= attempt([&] { steps->serve(2, key, {}, [](const Status&, const AnyTensor&, bool) {}); });
+          all &= attempt([&] { static_cast<void>(steps->take(3, "sender", key, tensor, false)); });
+          all &= attempt([&] { static_cast<void>(steps->waits(100)); });
+          all &= attempt([&] { steps->cancel(2, cancelled("no more")); });
+          begun = nullptr;
+          const auto end_all = [&] { steps->cancel_all(cancelled("no more")); };
+          if (!attempt(end_all)) {
+            all = false;
+            end_all();
+          }
+          if (steps->size() != 0) FAIL("steps that are over are kept");
+          if (!all) throw std::bad_alloc();
+        }) > 10);
+}
