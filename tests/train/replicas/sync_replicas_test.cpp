@@ -385,22 +385,25 @@ TEST_CASE("Three processes of one rank count as one replica") {
   Leading leading(*models[0]->sync, *models[0]->session);
   for (const auto& model : models) model->sync->begin(*model->session);
   constexpr std::int64_t num_steps = 20;
-  std::vector<Code> ends(models.size());
+  std::vector<Code> ends(models.size()), left(models.size());
   {
     std::vector<std::jthread> threads;
     threads.reserve(models.size());
     for (std::size_t i = 0; i < models.size(); ++i) {
-      threads.emplace_back([&model = *models[i], &end = ends[i]] {
+      threads.emplace_back([&model = *models[i], &end = ends[i], &leave = left[i]] {
         const auto step = [&] { return model.session->run(model.sync->local_step()).scalar(); };
         end = code_of([&] {
           while (step() < num_steps) model.session->run({{model.x, sync_batch(0, 0, 3)}}, model.train);
         });
-        model.sync->leave(*model.session);
+        leave = code_of([&] { model.sync->leave(*model.session); });
       });
     }
   }
   // Those of one rank share a local step here, so one of them may be a step further when the others have left.
   for (const Code end : ends) CHECK((end == Code::ok || end == Code::out_of_range));
+  // And one that leaves while another of its rank goes on is told so.
+  CHECK(left[0] == Code::ok);
+  for (const Code code : left) CHECK((code == Code::ok || code == Code::already_exists));
   CHECK(models[0]->session->run(models[0]->sync->global_step()).scalar() >= num_steps);
   CHECK(leading.ended.get_future().get().ok());
 }
