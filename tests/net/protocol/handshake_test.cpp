@@ -139,6 +139,8 @@ TEST_CASE("a handshake says why a peer is turned away", "[net]") {
     CHECK(status.code() == Code::failed_precondition);
     CHECK(mentions(status, "'/job:ps/replica:0/task:1' was to be reached, and this is 'far'"));
   }
+  refused(Code::failed_precondition, "calls itself 'near', as this process does",
+          [](auto& o) { o.self.task = "near"; });
   // Another start of the same task is let in: who keeps what of which start is the business of those above.
   auto anew = far;
   anew.self.incarnation = 12;

@@ -74,6 +74,10 @@ DFLOW_INLINE Sha256Digest Handshake::take_hello(std::string_view bytes) {
   if (!wanted.empty() && wanted != reached) {
     throw_error(failed_precondition(str_cat("'", wanted, "' was to be reached, and this is '", reached, "'")));
   }
+  if (!them.task.empty() && them.task == us.task) {
+    throw_error(failed_precondition(
+        str_cat("the peer calls itself '", them.task, "', as this process does: no task connects to itself")));
+  }
   const bool has_no_ops = (connects ? us : them).op_fingerprint == 0;
   if (!has_no_ops && them.op_fingerprint != us.op_fingerprint) {
     throw_error(failed_precondition(
