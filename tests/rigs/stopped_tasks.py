@@ -5,6 +5,7 @@ usage: stopped_tasks.py [--steps N] [--only NAME] PROGRAM
 
 PROGRAM is the example backup_workers. What is tried:
   stopped_backup  a backup worker is stopped (SIGSTOP): steps continue; it goes on after SIGCONT, and ends with the others
+  killed_backup   a backup worker is killed (SIGKILL): steps continue; another one takes its place, and ends with the others
   moved_chief     the chief is killed, and a replacement at another address goes on from the last checkpoint, digit for digit
   old_worker      a worker is stopped, replaced by one at another address, and goes on: it is not let in, and the result is
                   that of the undisturbed run, digit for digit
@@ -73,6 +74,17 @@ class Trial:
 
         return self.train(disturb, "--backups", "1")
 
+    def killed_backup(self):
+        def disturb(cluster):
+            cluster.tasks["worker", WORKERS - 1].end(signal.SIGKILL)
+            begun = cluster.saved_step()
+            cluster.wait_for_steps(40)
+            print(f"  steps {begun} to {cluster.saved_step()} without it", flush=True)
+            cluster.start(("worker", WORKERS - 1))
+            cluster.wait_for_steps(20)
+
+        return self.train(disturb, "--backups", "1")
+
     def moved_chief(self):
         def disturb(cluster):
             cluster.tasks["worker", 0].end()
@@ -98,11 +110,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--timeout", type=float, default=200, help="seconds for one run")
-    parser.add_argument("--only", choices=("stopped_backup", "moved_chief", "old_worker"))
+    parser.add_argument("--only", choices=("stopped_backup", "killed_backup", "moved_chief", "old_worker"))
     parser.add_argument("program")
     args = parser.parse_args()
     trial = Trial(args)
-    for name in ("stopped_backup", "moved_chief", "old_worker"):
+    for name in ("stopped_backup", "killed_backup", "moved_chief", "old_worker"):
         if args.only in (None, name):
             print(f"{name}: {getattr(trial, name)()}", flush=True)
 
