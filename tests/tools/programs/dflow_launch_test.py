@@ -101,7 +101,7 @@ class DflowLaunch(unittest.TestCase):
             self.assertIn("--secret_file=/some/where", run.stdout)
         run = self.launch(["--on-failure", "never"], ["prog"])
         self.assertNotEqual(run.returncode, 0)
-        self.assertIn("never not in {continue,restart,stop}", run.stderr)
+        self.assertIn("--on-failure: never not in {stop,continue,restart}", run.stderr)
 
     def test_each_line_says_whose_it_is(self):
         run = self.launch(["--ps", "0", "--workers", "2", "--insecure"],

@@ -29,6 +29,7 @@ struct TokenBarrierState::State {
     bool is_present = true;
     bool has_arrived = false;
     Left left = Left::no;
+    bool is_leaving = false;  ///< and has not been told that it is known
     bool was_here = false;
   };
   /// What is to be told when the lock is released.
@@ -85,8 +86,7 @@ struct TokenBarrierState::State {
   }
   /// Who `begins` takes the place of the one that waits under its rank. `barrier` is what the others are told of.
   void return_to(std::int64_t rank, bool begins, const TokenBarrierState& barrier, Due& due) {
-    replica(rank).is_present = true;
-    replica(rank).left = Left::no;
+    stay(rank);
     replica(rank).was_here = true;
     due.leavers = leavers.take_if([&](const Leaver& leaver) { return leaver.rank == rank; });
     if (begins) due.waiters = waiters.take_if([&](const Waiter& waiter) { return waiter.rank == rank; });
@@ -125,7 +125,9 @@ struct TokenBarrierState::State {
   /// Who leads has come again, so it knows what it was told.
   void note_known(Due& due) {
     for (Replica& one : of) {
-      if (one.left == Left::told) one.left = Left::known;
+      if (one.left != Left::told) continue;
+      one.left = Left::known;
+      one.is_leaving = false;
     }
     due.leavers = leavers.take_if(
         [&](const Leaver& leaver) { return of[static_cast<std::size_t>(leaver.rank)].left == Left::known; });
@@ -133,6 +135,7 @@ struct TokenBarrierState::State {
   void stay(std::int64_t rank) {
     replica(rank).is_present = true;
     replica(rank).left = Left::no;
+    replica(rank).is_leaving = false;
   }
   /// Who is leaving is to come back.
   void call_back_leavers(Due& due, Status why) {
@@ -178,7 +181,8 @@ DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
 
 DFLOW_INLINE std::vector<AnyTensor> TokenBarrierState::saved_state() const {
   const std::lock_guard lock(state_->mutex);
-  return detail::left_state(state_->of, [](const State::Replica& one) { return one.left == State::Left::known; });
+  return detail::left_state(state_->of,
+                            [](const State::Replica& one) { return one.left != State::Left::no && !one.is_leaving; });
 }
 
 DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
@@ -226,6 +230,7 @@ DFLOW_INLINE void TokenBarrierState::open(std::int64_t step, std::int64_t leader
     if (waits(rank)) continue;  // it is back
     state_->replica(rank).is_present = false;
     state_->replica(rank).left = State::Left::known;
+    state_->replica(rank).is_leaving = false;
     for (State::Leaver& leaver : state_->leavers.take_if([&](const auto& one) { return one.rank == rank; })) {
       known.push_back(std::move(leaver));
     }
@@ -315,11 +320,12 @@ DFLOW_INLINE void TokenBarrierState::leave_async(std::int64_t rank, const Cancel
   }
   if (!state_->is_open || one.left == State::Left::known) {
     const bool is_lost = one.left != State::Left::known && state_->closed.code() == Code::aborted;
-    if (is_lost) state_->stay(rank);
     const Status status = is_lost ? state_->closed : Status();
+    if (is_lost) state_->stay(rank);
     lock.unlock();
     return done(status);
   }
+  one.is_leaving = true;
   detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
                    cancellation);
 }
@@ -364,6 +370,7 @@ DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
     state_->call_back_leavers(due, state_->closed);
   } else {
     due.leavers = state_->leavers.take_all();
+    for (const State::Leaver& leaver : due.leavers) state_->replica(leaver.rank).is_leaving = false;
   }
 }
 

@@ -182,8 +182,8 @@ class Supervisor {
   std::unique_ptr<Lead> lead_;
   bool has_begun_ = false;
   std::atomic<bool> has_trained_{false};  ///< a body has ended, and nothing has been saved since
-  bool has_saved_last_ = false;  ///< after the signal
-  std::mutex save_mutex_;        ///< of what follows, and of the saver
+  bool has_saved_last_ = false;           ///< after the signal
+  std::mutex save_mutex_;                 ///< of what follows, and of the saver
   Clock::time_point last_save_{};
   std::int64_t last_saved_step_ = 0;           ///< tried to
   std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last one

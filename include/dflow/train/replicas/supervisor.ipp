@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/threads/pool_event.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>

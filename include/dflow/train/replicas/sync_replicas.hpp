@@ -65,7 +65,8 @@ class SyncReplicas {
 
   /// One step of this replica: brings its gradients and waits until the step has been made, which takes a leader.
   /// Errors of the run: DeadlineExceeded, naming replicas, where others are too late; OutOfRange if all others have
-  /// ended meanwhile; Aborted when the leader has failed; AlreadyExists if another process begins as this replica.
+  /// ended meanwhile; Aborted when the leader has failed; AlreadyExists if another process begins as this
+  /// replica while it waits. Where it computes then, the two go on and count as one.
   ///
   /// Without `options.global_step` it makes a variable "global_step".
   Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {});
