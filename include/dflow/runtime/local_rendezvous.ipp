@@ -63,13 +63,14 @@ DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const Re
   Status status;
   bool is_sent = false;
   Sent sent;
+  Wanted wanted{std::move(done), args, {}};  // without memory it goes when the lock has
   {
     const std::lock_guard lock(table->mutex);
     status = table->aborted;
     if (status.ok()) {
       const auto found = table->items.find(key);
       if (found == table->items.end() && !table->was_delivered(key)) {
-        table->items[key].wanted = {std::move(done), args, {}};
+        table->items[key].wanted = std::move(wanted);
       } else if (found == table->items.end() || !found->second.is_sent) {
         status = aborted(str_cat("'", key.text(), "' is asked for twice in one step"));
       } else {
@@ -81,8 +82,8 @@ DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const Re
     }
   }
   // NOLINTNEXTLINE(bugprone-use-after-move): it waits in the table only where the status is ok and nothing is sent
-  if (!status.ok()) return done(std::move(status), AnyTensor(), false);
-  if (is_sent) return deliver(std::move(sent), {std::move(done), args, {}});
+  if (!status.ok()) return wanted.done(std::move(status), AnyTensor(), false);
+  if (is_sent) return deliver(std::move(sent), std::move(wanted));
   if (!args.cancellation.can_be_cancelled()) return;
   // Registered without the lock, since a token that is cancelled already calls back at once; the pair may have met, or
   // been given up, meanwhile, and the rendezvous be gone.
