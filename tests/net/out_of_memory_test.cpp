@@ -90,6 +90,13 @@ struct ClusterInOneThread {
     y = x + x;
   }
 
+  /// What is left to run holds what is to be let go of.
+  ~ClusterInOneThread() {
+    ps.reset();
+    worker.reset();
+    while (pool->run_one()) continue;
+  }
+
   std::unique_ptr<Session> session() {
     return std::make_unique<Session>(graph, SessionOptions{.pool = pool, .target = worker->target(), .clock = clock});
   }
@@ -101,34 +108,45 @@ struct ClusterInOneThread {
   }
 };
 
-/// `before(cluster)` makes what `operation(cluster, made)` is called with, each of whose allocations fails in turn.
-/// Whatever becomes of it, it ends by itself, and the cluster can be used afterwards.
+/// `before(cluster)` makes what `operation(cluster, session)` is called with, each of whose allocations fails in turn.
+/// Whatever becomes of it, it ends by itself, cluster and session can be used afterwards, and nothing is kept.
 template <class Before, class Operation>
 int fail_each_in_cluster(const Before& before, const Operation& operation) {
-  for (int n = 1;; ++n) {
+  // Whether allocation `n` was there to fail.
+  const auto fail = [&](int n) {
     ClusterInOneThread cluster;
-    auto made = before(cluster);
+    std::unique_ptr<Session> session = before(cluster);
     failing_new::fails_in = n;
     try {
-      operation(cluster, made);
+      operation(cluster, session);
     } catch (const std::bad_alloc&) {
     } catch (const Error&) {
     }
     const bool has_failed = failing_new::fails_in == 0;
     failing_new::fails_in = 0;
-    INFO("allocation " << n);
     REQUIRE_FALSE(cluster.pool->has_given_up);
-    const auto later = [&]() -> Status {
+    const auto later = [&](Session* with) -> Status {
       try {
-        cluster.run(*cluster.session());
+        cluster.run(with != nullptr ? *with : *cluster.session());
         return {};
       } catch (const Error& error) {
         return error.status();
       }
     };
-    Status status;
-    for (int i = 0; i < 2 && (i == 0 || !status.ok()); ++i) status = later();
-    REQUIRE(status == Status());
+    for (Session* const with : {session.get(), static_cast<Session*>(nullptr)}) {
+      Status status;
+      for (int i = 0; i < 2 && (i == 0 || !status.ok()); ++i) status = later(with);
+      INFO(status.to_string());
+      REQUIRE(status == Status());
+    }
+    return has_failed;
+  };
+  fail(0);
+  for (int n = 1;; ++n) {
+    INFO("allocation " << n);
+    const long live = failing_new::num_live;
+    const bool has_failed = fail(n);
+    REQUIRE(failing_new::num_live == live);
     if (!has_failed) return n - 1;
   }
 }

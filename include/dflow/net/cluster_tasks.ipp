@@ -264,20 +264,27 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
     {
       const std::lock_guard lock(mutex_);
       if (connection_.lock() != connection) {
+        begun = std::make_shared<Registering>();
+        begun->waiting.push_back(std::exchange(done, nullptr));
         connection_ = connection;
         is_registered_ = false;
-        begun = registering_ = std::make_shared<Registering>();
+        registering_ = begun;
+      } else if (!is_registered_) {
+        registering_->waiting.push_back(std::exchange(done, nullptr));
       }
-      if (!is_registered_) registering_->waiting.push_back(std::exchange(done, nullptr));
     }
     if (done) return done({});
     if (begun == nullptr) return;
-    Call call = make_call(Method::register_share, to_body(name()));
-    call.message.payload.parts.push_back(as_byte_span(*written_));
-    call.message.payload.owner = written_;
-    connection->call(std::move(call), [self = shared_from_this(), begun](const Status& status, const std::string&) {
-      self->finish_registering(begun, status.with_task(self->task_));
-    });
+    try {
+      Call call = make_call(Method::register_share, to_body(name()));
+      call.message.payload.parts.push_back(as_byte_span(*written_));
+      call.message.payload.owner = written_;
+      connection->call(std::move(call), [self = shared_from_this(), begun](const Status& status, const std::string&) {
+        self->finish_registering(begun, status.with_task(self->task_));
+      });
+    } catch (...) {
+      finish_registering(begun, status_of_current_exception());  // nobody else ends it
+    }
   }
 
   /// The task may have forgotten it (with an earlier connection): the next run sends it again, which changes nothing

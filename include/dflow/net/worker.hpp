@@ -74,6 +74,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
   void receive_tensor(const Incoming& request, Responder& respond);
   void take_tensor(const Visit& visit, const PushTensor& push);
   std::shared_ptr<CompiledStep> compile(Session& session, const SharePartitions& partitions);
+  static void end_registering(Session& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
+                              const Status& status);
   void start(std::shared_ptr<Run> run);
   void finish(const std::shared_ptr<Run>& run, const Status& status);
   void log_sent(const Run& run, std::span<const PushedTensor> pushed);

@@ -120,36 +120,50 @@ DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, 
     }
     Session::Share& share = session->shares[name.share];
     if (share.step != nullptr) return respond(Outgoing());
-    share.waiting.push_back(std::move(respond));
+    try {
+      share.waiting.push_back(std::move(respond));
+    } catch (...) {
+      if (is_new) session->shares.erase(name.share);
+      throw;
+    }
     if (!is_new) return;
   }
-  options_.pool->schedule(
-      [self = shared_from_this(), session, number = name.share, payload = std::move(request.payload)]() mutable {
-        std::shared_ptr<CompiledStep> step;
-        Status status;
-        try {
-          const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
-          step = self->compile(*session, from_body<SharePartitions>(bytes));
-        } catch (...) {
-          status = status_of_current_exception().with_task(self->options_.task);
-        }
-        std::vector<Responder> waiting;
-        {
-          const std::lock_guard lock(session->mutex);
-          const auto found = session->shares.find(number);
-          if (found == session->shares.end()) return;  // it has been forgotten meanwhile
-          waiting.swap(found->second.waiting);
-          found->second.step = step;
-          if (!status.ok()) session->shares.erase(found);
-        }
-        for (Responder& respond : waiting) {
-          if (status.ok()) {
-            respond(Outgoing());
-          } else {
-            respond(status);
+  try {
+    options_.pool->schedule(
+        [self = shared_from_this(), session, number = name.share, payload = std::move(request.payload)]() mutable {
+          std::shared_ptr<CompiledStep> step;
+          Status status;
+          try {
+            const std::string_view bytes(reinterpret_cast<const char*>(payload.data()), payload.size());
+            step = self->compile(*session, from_body<SharePartitions>(bytes));
+          } catch (...) {
+            status = status_of_current_exception().with_task(self->options_.task);
           }
-        }
-      });
+          end_registering(*session, number, std::move(step), status);
+        });
+  } catch (...) {
+    end_registering(*session, name.share, nullptr, status_of_current_exception());
+  }
+}
+
+DFLOW_INLINE void Worker::end_registering(Session& session, std::uint64_t number, std::shared_ptr<CompiledStep> step,
+                                          const Status& status) {
+  std::vector<Responder> waiting;
+  {
+    const std::lock_guard lock(session.mutex);
+    const auto found = session.shares.find(number);
+    if (found == session.shares.end()) return;  // it has been forgotten meanwhile
+    waiting.swap(found->second.waiting);
+    found->second.step = std::move(step);
+    if (!status.ok()) session.shares.erase(found);
+  }
+  for (Responder& respond : waiting) {
+    if (status.ok()) {
+      respond(Outgoing());
+    } else {
+      respond(status);
+    }
+  }
 }
 
 DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, const SharePartitions& partitions) {
