@@ -418,8 +418,25 @@ TEST_CASE("slices that leave a gap are no tensor") {
   writer.add_slice("x", Tensor<float>({2}, {1, 2}), {5}, at);
   writer.add_slice("x", Tensor<float>({2}, {1, 2}), {5}, later);
   writer.finish();
-  merge_checkpoint(files, Texts{"/m"}, "/m");
+  CHECK(code_of([&] { merge_checkpoint(files, Texts{"/m"}, "/m"); }) == Code::invalid_argument);
+  // Nor where an index says so.
+  files.rename(checkpoint_shard_index_path("/m", 0, 1), checkpoint_index_path("/m"));
   CHECK(code_of([&] { return CheckpointReader(files, "/m").read("x"); }) == Code::data_loss);
+}
+
+TEST_CASE("slices at whose end something is missing are no checkpoint") {
+  MemoryFileSystem files;
+  const std::array<std::int64_t, 2> at{0, 0}, later{0, 2};
+  for (const std::int64_t columns : {4, 5}) {
+    const std::string prefix = str_cat("/of ", columns);
+    CheckpointShardWriter writer(files, prefix);
+    writer.add_slice("x", Tensor<float>({1, 2}, {1, 2}), {1, columns}, at);
+    writer.add_slice("x", Tensor<float>({1, 2}, {1, 2}), {1, columns}, later);
+    writer.add("empty", Tensor<float>(Shape{0, 3}));
+    writer.finish();
+    const Code code = code_of([&] { merge_checkpoint(files, Texts{prefix}, prefix); });
+    CHECK(code == (columns == 4 ? Code::ok : Code::invalid_argument));
+  }
 }
 
 // Run by a test of its own, which says that it is not run where there is no Python.

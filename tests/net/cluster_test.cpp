@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/net/asio/asio_transport.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -431,16 +432,20 @@ TEST_CASE("servers start and stop cleanly, with sessions and steps under way") {
 }
 
 TEST_CASE("a server that others can reach needs a secret, TLS, or to be told that it is insecure") {
-  const auto server_at = [](const std::string& address, bool is_insecure, const std::string& secret) {
+  const bool has_own_transport = GENERATE(false, true);
+  const auto server_at = [&](const std::string& address, bool is_insecure, const std::string& secret) {
     df::net::ClusterSpec spec;
     spec.add_task("ps", 0, address);
     spec.set_task("ps", 0);
     spec.set_insecure(is_insecure);
     spec.set_secret(secret);
-    df::net::Server server(spec, {.num_threads = 1});
+    df::net::ServerOptions options{.num_threads = 1};
+    if (has_own_transport) options.transport = std::make_shared<df::net::AsioTransport>();
+    df::net::Server server(spec, options);
     return server.address();
   };
   CHECK_THROWS_WITH(server_at("0.0.0.0:0", false, ""), Catch::Contains("secret"));
+  CHECK_THROWS_WITH(server_at("127.evil.example:0", false, ""), Catch::Contains("secret"));
   CHECK_THROWS_WITH(server_at("[::]:0", false, ""), Catch::Contains("secret"));
   CHECK_NOTHROW(server_at("0.0.0.0:0", false, "sixteen bytes or more"));
   CHECK_NOTHROW(server_at("0.0.0.0:0", true, ""));

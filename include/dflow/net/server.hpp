@@ -74,11 +74,12 @@ struct ServerOptions {
 /// ```
 ///
 /// Anybody who knows the cluster's secret may run any graph here. Without one it listens on loopback addresses alone,
-/// unless the spec says `insecure`.
+/// or by TLS that verifies peers, unless the spec says `insecure`.
 ///
 /// Thread safety: all functions may be called from any thread.
 /// Errors of the constructor: InvalidArgument for a spec without a task of this process, for devices that are not
-/// named as its own, and for an address beyond loopback with neither secret nor TLS; those of `Transport::listen`.
+/// named as its own, and for an address that is exposed (`Transport::is_exposed`) without a secret; those of
+/// `Transport::listen`.
 class Server {
  public:
   explicit Server(const ClusterSpec& cluster, ServerOptions options = {});

@@ -5,7 +5,6 @@
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/core/memory/pool_allocator.hpp>
-#include <dflow/net/asio/asio_address.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/inspect/metrics.hpp>
@@ -14,6 +13,7 @@
 #include <dflow/net/master/master.hpp>
 #include <dflow/net/peers.hpp>
 #include <dflow/net/server.hpp>
+#include <dflow/net/transport/accept_loop.hpp>
 #include <dflow/net/worker.hpp>
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/session/target.hpp>
@@ -49,14 +49,11 @@ DFLOW_INLINE void check_is_task(const ClusterSpec& cluster) {
 }
 
 /// Errors: InvalidArgument for an address that others can reach, where nothing keeps them out.
-DFLOW_INLINE void check_exposure(const ClusterSpec& cluster) {
-  if (!cluster.secret().empty() || cluster.is_insecure()) return;
-  const AsioAddress address = parse_asio_address(cluster.bind_address());
-  const bool is_loopback = address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
-  if (address.scheme != AsioAddress::Scheme::tcp || is_loopback) return;
+DFLOW_INLINE void check_exposure(const ClusterSpec& cluster, const Transport& transport) {
+  if (!cluster.secret().empty() || cluster.is_insecure() || !transport.is_exposed(cluster.bind_address())) return;
   throw_error(invalid_argument(str_cat("'", cluster.bind_address(),
-                                       "' can be reached by others: the cluster needs a secret, or TLS, or to "
-                                       "be told that it is insecure")));
+                                       "' can be reached by others: the cluster needs a secret, or TLS that asks for "
+                                       "certificates, or to be told that it is insecure")));
 }
 
 /// What this task does for others, while it runs. Worker and master have the connections for their steps, so they do
@@ -116,7 +113,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   std::shared_ptr<TaskCounters> counters = std::make_shared<TaskCounters>();
   std::shared_ptr<TaskLog> log;
   std::shared_ptr<MetricsServer> metrics;
-  std::shared_ptr<Listener> listener;
+  std::shared_ptr<AcceptLoop> accepting;
   std::shared_ptr<std::atomic<std::uint64_t>> next_session = std::make_shared<std::atomic<std::uint64_t>>(1);
 
   State(const ClusterSpec& spec, ServerOptions given, bool is_task) : cluster(spec), options(std::move(given)) {
@@ -127,12 +124,12 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     if (o.incarnation == 0) o.incarnation = is_task ? incarnation_at(o.clock->wall_now(), o.random()) : o.random();
     if (o.pool == nullptr && is_task) o.pool = detail::make_server_pool(o.num_threads);
     if (o.pool == nullptr) o.pool = std::make_shared<ElasticPool>(ElasticPoolOptions{.name = "dflow-client"});
-    if (o.transport == nullptr && is_task) detail::check_exposure(cluster);
     task = is_task ? cluster.task_name() : str_cat("/job:client/replica:0/task:", o.incarnation % 2'000'000'000);
     o.log = detail::log_lines(task, std::move(o.log));
     if (o.transport == nullptr) {
       o.transport = std::make_shared<AsioTransport>(AsioTransportOptions{.clock = o.clock, .log = o.log});
     }
+    if (is_task) detail::check_exposure(cluster, *o.transport);
     if (is_task) make_devices();
     make_peers(is_task);
   }
@@ -221,8 +218,13 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
   }
 
   void listen() {
-    listener = options.transport->listen(cluster.bind_address());
-    address = listener->address();
+    accepting = std::make_shared<AcceptLoop>(options.transport->listen(cluster.bind_address()),
+                                             AcceptLoop::Options{options.clock, options.log},
+                                             [weak = weak_from_this()](std::unique_ptr<Stream> stream) {
+                                               if (const std::shared_ptr<State> self = weak.lock())
+                                                 self->peers->accept(std::move(stream));
+                                             });
+    address = accepting->address();
     if (!options.metrics_address.empty()) {
       MetricsServer::Options serve;
       serve.transport = options.transport;
@@ -235,7 +237,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       metrics = std::make_shared<MetricsServer>(std::move(serve));
       metrics->listen(options.metrics_address);
     }
-    accept_next();
+    accepting->start();
   }
 
   std::string metrics_text() const {
@@ -252,35 +254,6 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
     return prometheus_text(*counters, gauges);
   }
 
-  /// One connection after the other, until the listener is closed; after a failure not at once, for the next is likely
-  /// to fail too.
-  void accept_next() noexcept {
-    try {
-      auto stream = std::make_shared<std::unique_ptr<Stream>>();
-      listener->accept(*stream, [weak = weak_from_this(), stream](Status status) {
-        const std::shared_ptr<State> self = weak.lock();
-        if (self == nullptr || status.code() == Code::cancelled) return;
-        try {
-          if (status.ok()) self->peers->accept(std::move(*stream));
-        } catch (...) {
-          status = status_of_current_exception();
-        }
-        if (status.ok()) return self->accept_next();
-        self->accept_later(status);
-      });
-    } catch (...) {
-      accept_later(status_of_current_exception());
-    }
-  }
-  void accept_later(const Status& why) noexcept {
-    detail::tell([&] { options.log(str_cat("a connection could not be accepted: ", why.to_string())); });
-    detail::tell([&] {
-      options.clock->schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this()] {
-        if (const std::shared_ptr<State> later = weak.lock()) later->accept_next();
-      });
-    });
-  }
-
   void stop() {
     {
       std::unique_lock lock(mutex);
@@ -289,7 +262,7 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       stopping_thread = std::this_thread::get_id();
     }
     const Status why = unavailable(str_cat(task, " has stopped")).with_task(task);
-    if (listener != nullptr) listener->close();
+    if (accepting != nullptr) accepting->close();
     watch->stop();
     if (metrics != nullptr) metrics->close();
     if (master != nullptr) master->stop(why);

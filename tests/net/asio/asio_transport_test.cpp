@@ -465,3 +465,16 @@ TEST_CASE("tls is Unimplemented where the library has none, and wants options wh
     CHECK(code_of([] { return AsioTransport({.tls = TlsOptions{}}); }) == Code::unimplemented);
   }
 }
+
+TEST_CASE("strangers reach what listens beyond loopback, and by TLS where it asks for no certificates") {
+  const AsioTransport plain;
+  for (const char* address : {"127.0.0.1:0", "tcp://127.9.8.7:1", "[::1]:0", "localhost:0", "unix://@name"}) {
+    INFO(address);
+    CHECK_FALSE(plain.is_exposed(address));
+  }
+  for (const char* address : {"0.0.0.0:0", "[::]:0", "10.0.0.1:1", "127.evil.example:1", "1270.0.0.1:1", "tls://a:1"}) {
+    INFO(address);
+    CHECK(plain.is_exposed(address));
+  }
+  CHECK_THROWS_AS(plain.is_exposed("nowhere"), Error);
+}

@@ -71,6 +71,14 @@ std::string checkpoint_data_path(std::string_view prefix, std::uint32_t shard, s
 std::string checkpoint_shard_index_path(std::string_view prefix, std::uint32_t shard, std::uint32_t num_shards);
 std::string checkpoint_index_path(std::string_view prefix);
 
+namespace detail {
+
+/// The dimension along which slices of one tensor, in their order, lie side by side, if they make up the whole; -1 if
+/// they do not.
+int axis_of_slices(std::span<const CheckpointEntry> slices);
+
+}  // namespace detail
+
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)

@@ -110,6 +110,26 @@ DFLOW_INLINE Shape read_shape(ByteReader& in, int rank) {
   }
 }
 
+DFLOW_INLINE int axis_of_slices(std::span<const CheckpointEntry> slices) {
+  const Shape& whole = slices.front().shape;
+  int axis = -1;
+  for (int i = 0; i < whole.rank(); ++i) {
+    if (slices.front().extent[i] == whole[i]) continue;
+    if (axis >= 0) return -1;
+    axis = i;
+  }
+  if (axis < 0) return -1;
+  std::int64_t next = 0;
+  for (const CheckpointEntry& slice : slices) {
+    for (int i = 0; i < whole.rank(); ++i) {
+      if (i != axis && slice.extent[i] != whole[i]) return -1;
+    }
+    if (slice.begin[static_cast<std::size_t>(axis)] != next) return -1;
+    next += slice.extent[axis];
+  }
+  return next == whole[axis] ? axis : -1;
+}
+
 }  // namespace detail
 
 DFLOW_INLINE std::string CheckpointIndex::serialize() const {

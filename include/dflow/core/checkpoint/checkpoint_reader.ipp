@@ -56,27 +56,6 @@ DFLOW_INLINE void put_slice(const CheckpointEntry& entry, const AnyTensor& part,
   }
 }
 
-/// The dimension along which slices lie side by side, if they make up the whole; -1 if they do not.
-DFLOW_INLINE int axis_of_slices(std::span<const CheckpointEntry> slices) {
-  const Shape& whole = slices.front().shape;
-  int axis = -1;
-  for (int i = 0; i < whole.rank(); ++i) {
-    if (slices.front().extent[i] == whole[i]) continue;
-    if (axis >= 0) return -1;
-    axis = i;
-  }
-  if (axis < 0) return -1;
-  std::int64_t next = 0;
-  for (const CheckpointEntry& slice : slices) {
-    for (int i = 0; i < whole.rank(); ++i) {
-      if (i != axis && slice.extent[i] != whole[i]) return -1;
-    }
-    if (slice.begin[static_cast<std::size_t>(axis)] != next) return -1;
-    next += slice.extent[axis];
-  }
-  return next == whole[axis] ? axis : -1;
-}
-
 }  // namespace detail
 
 DFLOW_INLINE CheckpointIndex read_checkpoint_index(FileSystem& files, const std::string& path) {

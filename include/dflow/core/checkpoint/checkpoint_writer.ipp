@@ -62,6 +62,16 @@ DFLOW_INLINE void sort_entries(std::vector<CheckpointEntry>& entries) {
   });
 }
 
+/// Errors: InvalidArgument for a tensor whose slices, in order, do not make up the whole.
+DFLOW_INLINE void require_whole_tensors(std::span<const CheckpointEntry> entries) {
+  for (std::size_t first = 0, end = 0; first < entries.size(); first = end) {
+    while (end < entries.size() && entries[end].name == entries[first].name) ++end;
+    const bool is_one = end == first + 1 && entries[first].extent == entries[first].shape;
+    if (is_one || axis_of_slices(entries.subspan(first, end - first)) >= 0) continue;
+    throw_error(invalid_argument(str_cat("the slices of tensor '", entries[first].name, "' are not all of it")));
+  }
+}
+
 }  // namespace detail
 
 DFLOW_INLINE CheckpointShardWriter::CheckpointShardWriter(FileSystem& files, std::string prefix, std::uint32_t shard,
@@ -203,6 +213,7 @@ DFLOW_INLINE void merge_checkpoint(FileSystem& files, std::span<const std::strin
             [](const CheckpointShard& a, const CheckpointShard& b) { return a.number < b.number; });
   detail::sort_entries(merged.entries);
   const std::string content = merged.serialize();
+  detail::require_whole_tensors(merged.entries);
   const std::string path = checkpoint_index_path(prefix), temporary = detail::temporary_of(path);
   const std::vector<std::string> replaced = detail::shard_files_of(files, path);
   try {

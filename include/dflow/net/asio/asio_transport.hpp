@@ -88,6 +88,8 @@ class AsioTransport final : public Transport {
   std::unique_ptr<Listener> listen(const std::string& address) override;
   void connect(const std::string& address, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
                Completion done) override;
+  /// TCP at an address that is not loopback's, and TLS that does not verify peers.
+  bool is_exposed(const std::string& address) const override;
 
   struct Shared;
 

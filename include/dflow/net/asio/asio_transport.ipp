@@ -100,6 +100,18 @@ DFLOW_INLINE AsioTransport::~AsioTransport() {
   threads_->end(!has_users && !threads_->is_current());
 }
 
+DFLOW_INLINE bool AsioTransport::is_exposed(const std::string& text) const {
+  const detail::AsioAddress address = detail::parse_asio_address(text);
+  if (address.scheme == detail::AsioAddress::Scheme::unix_socket) return false;
+  if (address.scheme == detail::AsioAddress::Scheme::tls && shared_->options.tls.has_value()) {
+    return !shared_->options.tls->verifies_peers;
+  }
+  if (address.host == "localhost") return false;
+  asio::error_code error;
+  const auto numeric = asio::ip::make_address(address.host, error);
+  return error || !numeric.is_loopback();
+}
+
 DFLOW_INLINE std::unique_ptr<Listener> AsioTransport::listen(const std::string& text) {
   detail::AsioAddress address = detail::parse_asio_address(text);
   if (address.scheme == detail::AsioAddress::Scheme::tls) {

@@ -3,7 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/duration.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/net/transport/transport.hpp>
+#include <dflow/net/transport/accept_loop.hpp>
 
 #include <array>
 #include <atomic>
@@ -73,19 +73,18 @@ class MetricsServer : public std::enable_shared_from_this<MetricsServer> {
 
   /// Errors: those of `Transport::listen`.
   void listen(const std::string& address);
-  std::string address() const { return listener_->address(); }
+  std::string address() const { return accepting_->address(); }
   void close();
 
  private:
   class Exchange;
 
-  void accept_next();
   void admit(std::unique_ptr<Stream> stream);
   std::string answer(std::string_view request) const;
   void forget(const std::shared_ptr<Exchange>& exchange);
 
   const Options options_;
-  std::unique_ptr<Listener> listener_;
+  std::shared_ptr<AcceptLoop> accepting_;
   std::mutex mutex_;
   std::unordered_set<std::shared_ptr<Exchange>> open_;
   bool is_closed_ = false;

@@ -130,8 +130,14 @@ class MetricsServer::Exchange : public std::enable_shared_from_this<Exchange> {
 };
 
 DFLOW_INLINE void MetricsServer::listen(const std::string& address) {
-  listener_ = options_.transport->listen(metrics_address(address));
-  accept_next();
+  accepting_ =
+      std::make_shared<AcceptLoop>(options_.transport->listen(metrics_address(address)),
+                                   AcceptLoop::Options{options_.clock, options_.log, "a connection to the metrics"},
+                                   [weak = weak_from_this()](std::unique_ptr<Stream> stream) {
+                                     if (const std::shared_ptr<MetricsServer> self = weak.lock())
+                                       self->admit(std::move(stream));
+                                   });
+  accepting_->start();
 }
 
 DFLOW_INLINE void MetricsServer::close() {
@@ -141,22 +147,8 @@ DFLOW_INLINE void MetricsServer::close() {
     is_closed_ = true;
     open = open_;
   }
-  if (listener_ != nullptr) listener_->close();
+  if (accepting_ != nullptr) accepting_->close();
   for (const std::shared_ptr<Exchange>& exchange : open) exchange->close();
-}
-
-DFLOW_INLINE void MetricsServer::accept_next() {
-  auto stream = std::make_shared<std::unique_ptr<Stream>>();
-  listener_->accept(*stream, [weak = weak_from_this(), stream](const Status& status) {
-    const std::shared_ptr<MetricsServer> self = weak.lock();
-    if (self == nullptr || status.code() == Code::cancelled) return;
-    if (status.ok()) {
-      self->admit(std::move(*stream));
-    } else {
-      self->options_.log(str_cat("a connection to the metrics could not be accepted: ", status.to_string()));
-    }
-    self->accept_next();
-  });
 }
 
 DFLOW_INLINE void MetricsServer::admit(std::unique_ptr<Stream> stream) {

@@ -80,6 +80,10 @@ class Transport {
   /// to be accepted; DeadlineExceeded where it takes so long; InvalidArgument.
   virtual void connect(const std::string& address, Clock::time_point deadline, std::unique_ptr<Stream>& stream,
                        Completion done) = 0;
+
+  /// Whether strangers, of other machines, get to whoever listens there. Errors: InvalidArgument for what is no
+  /// address.
+  virtual bool is_exposed(const std::string& /*address*/) const { return false; }
 };
 
 }  // namespace dflow::net

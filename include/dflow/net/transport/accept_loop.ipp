@@ -1,0 +1,46 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/net/transport/accept_loop.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace dflow::net {
+
+DFLOW_INLINE AcceptLoop::AcceptLoop(std::unique_ptr<Listener> listener, Options options, Admit admit)
+    : listener_(std::move(listener)), options_(std::move(options)), admit_(std::move(admit)) {}
+
+DFLOW_INLINE void AcceptLoop::accept_next() noexcept {
+  try {
+    auto stream = std::make_shared<std::unique_ptr<Stream>>();
+    listener_->accept(*stream, [weak = weak_from_this(), stream](Status status) {
+      const std::shared_ptr<AcceptLoop> self = weak.lock();
+      if (self == nullptr || status.code() == Code::cancelled) return;
+      try {
+        if (status.ok()) self->admit_(std::move(*stream));
+      } catch (...) {
+        status = status_of_current_exception();
+      }
+      if (status.ok()) return self->accept_next();
+      self->accept_later(status);
+    });
+  } catch (...) {
+    accept_later(status_of_current_exception());
+  }
+}
+
+DFLOW_INLINE void AcceptLoop::accept_later(const Status& why) noexcept {
+  try {
+    options_.log(str_cat(options_.what, " could not be accepted: ", why.to_string()));
+  } catch (...) {  // what it says is lost
+  }
+  try {
+    options_.clock->schedule_after(std::chrono::milliseconds(100), [weak = weak_from_this()] {
+      if (const std::shared_ptr<AcceptLoop> self = weak.lock()) self->accept_next();
+    });
+  } catch (...) {  // without memory twice in a row: nobody is let in any more
+  }
+}
+
+}  // namespace dflow::net
