@@ -212,3 +212,34 @@ TEST_CASE("without memory a table of steps keeps no half of a step", "[out_of_me
           if (!all) throw std::bad_alloc();
         }) > 10);
 }
+
+TEST_CASE("without memory a step that has failed is forgotten all the same", "[out_of_memory]") {
+  struct Nobody final : net::TensorSource {
+    void receive(const std::string&, std::uint64_t, const RendezvousKey&, const RecvArgs&, CancellationToken,
+                 Rendezvous::RecvDone) override {}
+    void push(const std::string&, std::uint64_t, const RendezvousKey&, const AnyTensor&, bool,
+              UniqueFunction<void(Status)>) override {}
+  };
+  const auto source = std::make_shared<Nobody>();
+  for (int n = 1; n < 20; ++n) {
+    const auto steps =
+        std::make_shared<net::StepTable>(net::StepTable::Options{.task = "/job:ps/replica:0/task:0", .source = source});
+    std::shared_ptr<net::StepRendezvous> begun = steps->begin(1, "somebody");
+    begun->abort(internal("what has gone wrong in a step, in so many words that they take memory of their own"));
+    failing_new::fails_in = n;
+    begun = nullptr;
+    failing_new::fails_in = 0;
+    CHECK(steps->size() == 0);
+  }
+}
+
+TEST_CASE("without memory a server stops all the same, and those who wait for that go on", "[out_of_memory]") {
+  for (int n = 1; n < 30; ++n) {
+    ClusterInOneThread cluster;
+    failing_new::fails_in = n;
+    cluster.ps->stop();
+    failing_new::fails_in = 0;
+    cluster.ps->stop();
+    CHECK(cluster.ps->join() == 0);
+  }
+}

@@ -1,6 +1,7 @@
 #include <dflow/net/peers.hpp>
 
 #include <dflow/core/tensor.hpp>
+#include <dflow/net/simulation/simulation.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
@@ -8,10 +9,12 @@
 #include "protocol/connection_harness.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -110,5 +113,110 @@ TEST_CASE("who begins to wait for a task when the connection with it is lost is 
   CHECK(service->ended(1) == Code::ok);  // it waits
   service->end();
   if (second != nullptr) second->close(cancelled("done"));
+  peers->close(cancelled("done"));
+}
+
+namespace {
+
+/// A task that accepts connections and says nothing, and one that wants to connect to it, in one thread.
+struct SilentTask {
+  SilentTask() {
+    accept();
+    Peers::Options options;
+    options.transport = transport;
+    options.connection = test::options_of(peers_task, process->clock());
+    options.connection.log = lines.log();
+    options.addresses = {{other_task, "silent"}};
+    peers = std::make_shared<Peers>(std::move(options));
+  }
+  ~SilentTask() { listener->close(); }
+  void accept() {
+    listener->accept(stream, [this](const Status& status) {
+      if (!status.ok()) return;
+      kept.push_back(std::move(stream));
+      accept();
+    });
+  }
+  void connect(Clock::time_point until) {
+    peers->connect(
+        other_task, Channel::control, [this](Status status, const auto&) { told = std::move(status); }, until);
+  }
+
+  Simulation simulation{1};
+  std::shared_ptr<SimulatedProcess> process = simulation.start("process");
+  std::shared_ptr<MemoryTransport> transport = std::make_shared<MemoryTransport>(process->pool());
+  std::unique_ptr<Listener> listener = transport->listen("silent");
+  std::unique_ptr<Stream> stream;
+  std::vector<std::unique_ptr<Stream>> kept;
+  test::Lines lines;
+  std::shared_ptr<Peers> peers;
+  std::optional<Status> told;
+};
+
+}  // namespace
+
+TEST_CASE("whoever ends waits for no handshake of its own, and logs nothing afterwards", "[net]") {
+  SilentTask silent;
+  silent.connect({});
+  silent.simulation.run_for(std::chrono::milliseconds(100));
+  CHECK(silent.kept.size() == 1);
+  CHECK_FALSE(silent.told.has_value());
+  silent.peers->close(cancelled("the task ends"));
+  REQUIRE(silent.told.has_value());
+  CHECK(silent.told->code() == Code::cancelled);
+  silent.simulation.run_for(std::chrono::milliseconds(10));
+  const std::weak_ptr<Peers> gone = silent.peers;
+  silent.peers = nullptr;
+  CHECK(gone.expired());
+  const std::size_t said = silent.lines.count("");
+  silent.simulation.run_for(std::chrono::hours(1));
+  CHECK(silent.lines.count("") == said);
+}
+
+TEST_CASE("a handshake takes no longer than those who wait for it", "[net]") {
+  SilentTask silent;
+  const auto begin = silent.simulation.now();
+  silent.connect(silent.simulation.after(std::chrono::milliseconds(700)));
+  CHECK(silent.simulation.run_until([&] { return silent.told.has_value(); },
+                                    silent.simulation.after(std::chrono::minutes(1))));
+  REQUIRE(silent.told.has_value());
+  CHECK(silent.told->code() == Code::unavailable);
+  const auto took = silent.simulation.now() - begin;
+  CHECK(took >= std::chrono::milliseconds(700));
+  CHECK(took < std::chrono::milliseconds(1300));
+  silent.peers->close(cancelled("the test is over"));
+}
+
+TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net]") {
+  const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
+  const auto listener = transport->listen("here");
+  test::Lines lines;
+  Peers::Options options;
+  options.transport = transport;
+  options.connection = test::options_of(peers_task);
+  options.connection.log = lines.log();
+  options.addresses = {{other_task, "nowhere"}};
+  options.max_client_connections = 2;
+  const auto peers = std::make_shared<Peers>(std::move(options));
+  peers->set_service(std::make_shared<WaitingService>());
+  std::vector<std::shared_ptr<Connection>> connections;
+  const auto is_let_in = [&](const std::string& name) {
+    test::Ends ends = test::connected(*transport, *listener);
+    peers->accept(std::move(ends.far));
+    test::Opening opening;
+    const auto owner = std::make_shared<test::Owner>();
+    Connection::open(std::move(ends.near), Role::connector, test::options_of(name), owner, opening.done());
+    connections.push_back(opening.wait().second);
+    REQUIRE(connections.back() != nullptr);
+    test::Answered answered;
+    connections.back()->call({}, answered.done());
+    return answered.wait().first.ok();
+  };
+  CHECK(is_let_in("/job:client/replica:0/task:1"));
+  CHECK(is_let_in("/job:client/replica:0/task:2"));
+  CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
+  CHECK(is_let_in(other_task));
+  CHECK(lines.count("more than 2 connections of clients") == 1);
+  for (const auto& connection : connections) connection->close(cancelled("done"));
   peers->close(cancelled("done"));
 }

@@ -64,6 +64,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     /// Accepted connections whose handshake is under way. With one more the oldest is let go, of those that have said
     /// nothing if there are any.
     std::size_t max_handshakes = 256;
+    /// Accepted connections of processes that are no tasks of `addresses`. More are refused with ResourceExhausted.
+    std::size_t max_client_connections = 512;
     std::shared_ptr<TaskLog> log = nullptr;  ///< of tensors, if given
   };
   using Done = UniqueFunction<void(Status, std::shared_ptr<Connection>)>;
@@ -91,7 +93,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void push(const std::string& task, std::uint64_t step, const RendezvousKey& key, const AnyTensor& tensor,
             bool is_dead, UniqueFunction<void(Status)> failed) override;
 
-  /// Ends all connections, those that have been accepted and make their handshake too; no new ones are made.
+  /// Ends all connections, those that make their handshake too; no new ones are made.
   void close(const Status& why);
   /// Where tensors are noted; null if they are not.
   TaskLog* task_log() const noexcept { return options_.log.get(); }
@@ -115,6 +117,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
 
   /// With the mutex held: an open connection, else the end.
   std::multimap<Place, Open>::iterator find_open(const Place& place);
+  /// With the mutex held: why it is not let in, if it is not.
+  Status refusal_of(const Connection& connection);
   /// With the mutex held; false for an earlier start than one that has been here.
   bool note_start(const TaskIdentity& peer);
   /// With the mutex held: those that end when this one begins, with why.
@@ -124,9 +128,11 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void visit(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link);
   void limit_handshakes(std::uint64_t number, const std::shared_ptr<Connection>& newest);
   void recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why);
-  Clock::time_point end_of_attempt(const Connecting& connecting) const;
+  /// Until when what begins now may take, for the sake of the one who waits longest, and `timeout` at the longest.
+  Clock::time_point end_of_attempt(const Connecting& connecting, Duration timeout) const;
   void attempt(const Place& place, Duration backoff) noexcept;
   void try_attempt(const Place& place, Duration backoff);
+  void introduce(const Place& place, std::unique_ptr<Stream> stream, std::function<void(const Status&)> failed);
   void fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept;
   void attempt_later(const Place& place, const Status& status, Duration backoff);
   /// Tells those who wait until `due` at the longest; the earliest time that others wait until, else never.
@@ -147,6 +153,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::uint64_t next_visit_ = 1;
   std::uint64_t next_handshake_ = 1;
   std::map<std::uint64_t, std::weak_ptr<Connection>> handshakes_;  ///< of accepted connections, oldest first
+  std::map<std::uint64_t, std::weak_ptr<Connection>> openings_;    ///< handshakes of connections to others
 };
 
 }  // namespace dflow::net

@@ -115,6 +115,17 @@ DFLOW_INLINE void Peers::limit_handshakes(std::uint64_t number, const std::share
 
 // ---- what takes the place of what ----
 
+DFLOW_INLINE Status Peers::refusal_of(const Connection& connection) {
+  const TaskIdentity& peer = connection.peer();
+  if (!note_start(peer)) return aborted(str_cat(peer.task, " has been started anew since this one was started"));
+  if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
+  const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
+    return entry.second.connection->role() == Role::acceptor && !options_.addresses.contains(entry.first.first);
+  });
+  if (static_cast<std::size_t>(num_clients) < options_.max_client_connections) return {};
+  return resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
+}
+
 DFLOW_INLINE bool Peers::note_start(const TaskIdentity& peer) {
   if (!options_.addresses.contains(peer.task)) return true;
   std::uint64_t& latest = latest_starts_[peer.task];
@@ -166,16 +177,12 @@ DFLOW_INLINE void Peers::visit(const std::shared_ptr<Connection>& connection, co
 
 DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, const std::shared_ptr<Link>& link) {
   const TaskIdentity& peer = connection->peer();
-  Status closed;
-  bool is_earlier_start = false;
+  Status closed, refused;
   std::vector<std::pair<Open, Status>> superseded;
   {
     const std::lock_guard lock(mutex_);
     closed = closed_;
-    if (closed.ok() && !note_start(peer)) {
-      is_earlier_start = true;
-      closed = aborted(str_cat(peer.task, " has been started anew since this one was started"));
-    }
+    if (closed.ok()) closed = refused = refusal_of(*connection);
     if (closed.ok() && connection->is_open()) {
       superseded = superseded_by(*connection);
       for (const auto& [open, why] : superseded) {
@@ -192,8 +199,8 @@ DFLOW_INLINE void Peers::add(const std::shared_ptr<Connection>& connection, cons
     }
   }
   for (const auto& [open, why] : superseded) open.connection->close(why);
-  if (is_earlier_start && options_.connection.log) {
-    options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", closed.to_string()));
+  if (!refused.ok() && options_.connection.log) {
+    options_.connection.log(str_cat("no connection with incarnation ", peer.incarnation, ": ", refused.to_string()));
   }
   if (!closed.ok()) connection->close(closed);
   // It may have ended before it was known here.
@@ -285,7 +292,7 @@ DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done 
       refused = unavailable(str_cat(task, " is not connected, and has no address here")).with_task(task);
     } else {
       std::vector<Waiting>& waiting = connecting_[place].waiting;
-      waiting.reserve(waiting.size() + 1);
+      if (waiting.size() == waiting.capacity()) waiting.reserve(2 * waiting.size() + 1);
       is_first = waiting.empty();  // else an attempt is under way
       waiting.push_back({std::exchange(done, nullptr), until});
     }
@@ -300,16 +307,15 @@ DFLOW_INLINE Duration Peers::jittered(Duration pause) {
   return Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * (1.0 - 0.5 * share)));
 }
 
-/// Until when an attempt that begins now may take, for the sake of the one who waits longest.
-DFLOW_INLINE Clock::time_point Peers::end_of_attempt(const Connecting& connecting) const {
+DFLOW_INLINE Clock::time_point Peers::end_of_attempt(const Connecting& connecting, Duration timeout) const {
   const Clock& clock = *options_.connection.clock;
-  const Clock::time_point timeout = clock.after(options_.connect_timeout);
+  const Clock::time_point limit = clock.after(timeout);
   Clock::time_point end = clock.after(options_.min_backoff);
   for (const Waiting& waiting : connecting.waiting) {
     // An only attempt has all the time that one may take.
-    end = std::max(end, waiting.until == Clock::time_point{} ? timeout : waiting.until);
+    end = std::max(end, waiting.until == Clock::time_point{} ? limit : waiting.until);
   }
-  return std::min(timeout, end);
+  return std::min(limit, end);
 }
 
 /// Those who wait are told in any case: nobody else makes another attempt as long as one is under way.
@@ -327,36 +333,74 @@ DFLOW_INLINE void Peers::try_attempt(const Place& place, Duration backoff) {
     const std::lock_guard lock(mutex_);
     const auto found = connecting_.find(place);
     if (found == connecting_.end()) return;  // all have been told that the task ends
-    end = end_of_attempt(found->second);
+    end = end_of_attempt(found->second, options_.connect_timeout);
   }
   auto stream = std::make_shared<std::unique_ptr<Stream>>();
-  auto failed = [self = shared_from_this(), place, backoff](const Status& status) {
-    self->fail_attempt(place, status, backoff);
+  options_.transport->connect(options_.addresses.at(place.first), end, *stream,
+                              [self = shared_from_this(), stream, place, backoff](const Status& status) {
+                                const auto failed = [self, place, backoff](const Status& why) {
+                                  self->fail_attempt(place, why, backoff);
+                                };
+                                if (!status.ok()) return failed(status);
+                                try {
+                                  self->introduce(place, std::move(*stream), failed);
+                                } catch (...) {
+                                  failed(status_of_current_exception());
+                                }
+                              });
+}
+
+/// The handshake of an attempt.
+DFLOW_INLINE void Peers::introduce(const Place& place, std::unique_ptr<Stream> stream,
+                                   std::function<void(const Status&)> failed) {
+  constexpr Duration least = std::chrono::milliseconds(500);  // others may have the processors
+  ConnectionOptions options = options_.connection;
+  options.channel = place.second;
+  options.expected_peer = place.first;
+  const auto link = std::make_shared<Link>(weak_from_this(), service_);
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = connecting_.find(place);
+    if (found == connecting_.end()) return;  // all have been told that the task ends
+    const Clock::time_point end = end_of_attempt(found->second, options.handshake_timeout);
+    options.handshake_timeout =
+        std::min(options.handshake_timeout, std::max(least, end - options_.connection.clock->now()));
+    number = next_handshake_++;
+    openings_.try_emplace(number);
+  }
+  const auto end_opening = [weak = weak_from_this(), number] {
+    const std::shared_ptr<Peers> self = weak.lock();
+    if (self == nullptr) return;
+    const std::lock_guard lock(self->mutex_);
+    self->openings_.erase(number);
   };
-  options_.transport->connect(
-      options_.addresses.at(place.first), end, *stream,
-      [self = shared_from_this(), stream, place, failed = std::move(failed)](const Status& status) {
-        if (!status.ok()) return failed(status);
-        try {
-          ConnectionOptions options = self->options_.connection;
-          options.channel = place.second;
-          options.expected_peer = place.first;
-          const auto link = std::make_shared<Link>(self->weak_from_this(), self->service_);
-          Connection::open(std::move(*stream), Role::connector, std::move(options), link,
-                           [self, place, link, failed](const Status& opened, std::shared_ptr<Connection> connection) {
-                             if (!opened.ok()) return failed(opened);
-                             try {
-                               self->add(connection, link);
-                             } catch (...) {
-                               failed(status_of_current_exception());
-                               throw;
-                             }
-                             self->opened(place, {}, std::move(connection), Clock::never);
-                           });
-        } catch (...) {
-          failed(status_of_current_exception());
-        }
-      });
+  std::shared_ptr<Connection> begun;
+  try {
+    begun = Connection::open(std::move(stream), Role::connector, std::move(options), link,
+                             [self = shared_from_this(), place, link, failed, end_opening](
+                                 const Status& opened, std::shared_ptr<Connection> connection) {
+                               end_opening();
+                               if (!opened.ok()) return failed(opened);
+                               try {
+                                 self->add(connection, link);
+                               } catch (...) {
+                                 failed(status_of_current_exception());
+                                 throw;
+                               }
+                               self->opened(place, {}, std::move(connection), Clock::never);
+                             });
+  } catch (...) {
+    end_opening();
+    throw;
+  }
+  Status closed;
+  {
+    const std::lock_guard lock(mutex_);
+    closed = closed_;
+    if (const auto found = openings_.find(number); found != openings_.end()) found->second = begun;
+  }
+  if (!closed.ok()) begun->close(closed);
 }
 
 DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, Duration backoff) noexcept {
@@ -436,6 +480,9 @@ DFLOW_INLINE void Peers::close(const Status& why) {
     for (const auto& [number, weak] : handshakes_) {
       if (std::shared_ptr<Connection> connection = weak.lock()) all.push_back(std::move(connection));
     }
+    for (const auto& [number, weak] : openings_) {
+      if (std::shared_ptr<Connection> connection = weak.lock()) all.push_back(std::move(connection));
+    }
     connecting.swap(connecting_);
   }
   for (const std::shared_ptr<Connection>& connection : all) connection->close(why);
@@ -461,7 +508,8 @@ struct ReceivedTensor {
   Rendezvous::RecvDone done;
   std::string key;
   AnyTensor tensor;
-  std::shared_ptr<std::string> strings;
+  std::shared_ptr<char[]> strings;
+  std::uint64_t strings_bytes = 0;
 
   TensorHead check_head(std::string_view body) const {
     TensorHead head = from_body<TensorHead>(body);
@@ -481,8 +529,9 @@ struct ReceivedTensor {
       if (static_cast<std::uint64_t>(head.shape.num_elements()) > size) {
         throw_error(data_loss(str_cat("'", key, "' has fewer strings than its shape says")));
       }
-      strings = std::make_shared<std::string>(size, '\0');
-      return {std::as_writable_bytes(std::span(strings->data(), strings->size())), strings};
+      strings = std::make_shared_for_overwrite<char[]>(size);  // untouched, it takes none before it comes
+      strings_bytes = size;
+      return {std::as_writable_bytes(std::span(strings.get(), size)), strings};
     }
     std::size_t bytes = 0;
     if (__builtin_mul_overflow(static_cast<std::size_t>(head.shape.num_elements()), size_of(head.dtype), &bytes) ||
@@ -506,7 +555,7 @@ struct ReceivedTensor {
             throw_error(data_loss(str_cat("'", key, "' comes without its elements")));
           }
           tensor = AnyTensor(head.dtype, head.shape);
-          if (strings != nullptr) decode_strings(*strings, tensor);
+          if (strings != nullptr) decode_strings({strings.get(), strings_bytes}, tensor);
         }
         if (!is_dead) check_elements(tensor);
       }

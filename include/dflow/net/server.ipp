@@ -261,13 +261,19 @@ struct Server::State : std::enable_shared_from_this<Server::State> {
       is_stopping = true;
       stopping_thread = std::this_thread::get_id();
     }
-    const Status why = unavailable(str_cat(task, " has stopped")).with_task(task);
+    // Whatever there is no memory for, the rest stops, and whoever waits for it goes on.
+    Status why = Status::out_of_memory();
+    detail::tell([&] { why = unavailable(str_cat(task, " has stopped")).with_task(task); });
     if (accepting != nullptr) accepting->close();
-    watch->stop();
-    if (metrics != nullptr) metrics->close();
-    if (master != nullptr) master->stop(why);
-    worker->stop(why);
-    peers->close(why);
+    detail::tell([&] { watch->stop(); });
+    detail::tell([&] {
+      if (metrics != nullptr) metrics->close();
+    });
+    detail::tell([&] {
+      if (master != nullptr) master->stop(why);
+    });
+    detail::tell([&] { worker->stop(why); });
+    detail::tell([&] { peers->close(why); });
     const std::lock_guard lock(mutex);
     is_stopped = true;
     stopped.notify_all();

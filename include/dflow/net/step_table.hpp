@@ -108,6 +108,7 @@ class StepRendezvous final : public Rendezvous, public std::enable_shared_from_t
   Status end() const { return local_.end(); }
   /// What is waited for in this task, here or by the task that it was asked for by.
   std::vector<RendezvousKey> wanted(std::size_t max) const { return local_.wanted(max); }
+  std::size_t num_wanted() const { return local_.num_wanted(); }
 
  private:
   void push(const RendezvousKey& key, const AnyTensor& tensor, bool is_dead);
@@ -169,6 +170,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   };
   /// At most `max` of them, in no order.
   std::vector<Wait> waits(std::size_t max) const;
+  std::size_t num_waits() const;
 
  private:
   /// What a sender has sent to steps that have not begun here. It is there as long as there is any.
@@ -195,7 +197,7 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   struct Awaited {
     std::uint64_t step, number;
   };
-  using Steps = std::unordered_map<std::uint64_t, Entry>;
+  using Steps = std::map<std::uint64_t, Entry>;  ///< by numbers that others choose, so no hash table
   /// Of steps that were ended for the sake of others, to be aborted without the mutex.
   using Displaced = std::vector<std::shared_ptr<StepRendezvous>>;
 
@@ -217,15 +219,15 @@ class StepTable : public std::enable_shared_from_this<StepTable> {
   void drop_if_over(std::uint64_t step, std::shared_ptr<StepRendezvous>& dropped);
 
   static void abort(const Displaced& displaced);
-  void end(std::uint64_t step);
+  void end(std::uint64_t step) noexcept;
   void finish_serving(std::uint64_t step, std::uint64_t number);
 
   const Options options_;
   const std::shared_ptr<const std::string> task_;
   mutable std::mutex mutex_;
   Steps steps_;
-  std::unordered_map<std::uint64_t, Status> ended_;  ///< by an error
-  std::deque<std::uint64_t> ended_in_order_;         ///< oldest first
+  std::map<std::uint64_t, Status> ended_;     ///< by an error
+  std::deque<std::uint64_t> ended_in_order_;  ///< oldest first
   std::size_t num_awaited_ = 0;
   const std::shared_ptr<std::atomic<std::uint64_t>> next_number_ = std::make_shared<std::atomic<std::uint64_t>>(1);
   std::deque<Awaited> awaited_;                         ///< oldest first; some have begun meanwhile, or are over

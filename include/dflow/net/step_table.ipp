@@ -194,8 +194,13 @@ DFLOW_INLINE Status brief_end(const Status& why) {
 DFLOW_INLINE void StepTable::note_end(std::uint64_t step, const Status& why) {
   if (ended_.contains(step)) return;
   Status brief = detail::brief_end(why);
-  ended_in_order_.push_back(step);
-  ended_.emplace(step, std::move(brief));
+  const auto noted = ended_.emplace(step, std::move(brief)).first;
+  try {
+    ended_in_order_.push_back(step);
+  } catch (...) {
+    ended_.erase(noted);
+    throw;
+  }
   if (ended_in_order_.size() <= options_.max_ended) return;
   ended_.erase(ended_in_order_.front());
   ended_in_order_.pop_front();
@@ -266,13 +271,14 @@ DFLOW_INLINE std::shared_ptr<StepRendezvous> StepTable::begin(std::uint64_t step
   return begun;
 }
 
-DFLOW_INLINE void StepTable::end(std::uint64_t step) {
+/// Without memory to note why, nobody who comes late hears of it.
+DFLOW_INLINE void StepTable::end(std::uint64_t step) noexcept {
   std::shared_ptr<StepRendezvous> dropped;
   const std::lock_guard lock(mutex_);
   const auto found = steps_.find(step);
   if (found == steps_.end()) return;
   if (--found->second.num_running == 0) {
-    if (const Status why = found->second.rendezvous->end(); !why.ok()) note_end(step, why);
+    if (const Status why = found->second.rendezvous->end(); !why.ok()) detail::tell([&] { note_end(step, why); });
   }
   drop_if_over(step, dropped);
 }
@@ -398,6 +404,13 @@ DFLOW_INLINE void StepTable::cancel_all(const Status& why) {
 DFLOW_INLINE std::size_t StepTable::size() const {
   const std::lock_guard lock(mutex_);
   return steps_.size();
+}
+
+DFLOW_INLINE std::size_t StepTable::num_waits() const {
+  std::size_t count = 0;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [step, entry] : steps_) count += entry.rendezvous->num_wanted();
+  return count;
 }
 
 DFLOW_INLINE std::vector<StepTable::Wait> StepTable::waits(std::size_t max) const {

@@ -15,6 +15,7 @@
 #include <dflow/session/part_compiler.hpp>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -88,7 +89,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   mutable std::mutex mutex_;
   Status stopped_;
   detail::ClientSessions<Session> sessions_;
-  std::unordered_multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step
+  std::multimap<std::uint64_t, std::shared_ptr<Run>> running_;  ///< by step, whose number a client chooses
 };
 
 /// A wait in words that travel.

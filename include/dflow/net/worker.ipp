@@ -20,7 +20,7 @@ struct Worker::Session {
 
   const std::unique_ptr<PartCompiler> compiler;
   std::mutex mutex;
-  std::unordered_map<std::uint64_t, Share> shares;
+  std::map<std::uint64_t, Share> shares;  ///< by numbers that clients choose, so no hash table
 };
 
 /// One run of a share.
@@ -112,6 +112,7 @@ DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, 
       sessions_.add(visit.id(), name.session, session, options_.max_sessions);
     }
   }
+  bool is_registered = false;
   {
     const std::lock_guard lock(session->mutex);
     const bool is_new = !session->shares.contains(name.share);
@@ -119,15 +120,16 @@ DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, 
       throw_error(resource_exhausted(str_cat("more than ", options_.max_shares, " shares of one session")));
     }
     Session::Share& share = session->shares[name.share];
-    if (share.step != nullptr) return respond(Outgoing());
+    is_registered = share.step != nullptr;
     try {
-      share.waiting.push_back(std::move(respond));
+      if (!is_registered) share.waiting.push_back(std::move(respond));
     } catch (...) {
       if (is_new) session->shares.erase(name.share);
       throw;
     }
-    if (!is_new) return;
+    if (!is_new && !is_registered) return;
   }
+  if (is_registered) return respond(Outgoing());
   try {
     options_.pool->schedule(
         [self = shared_from_this(), session, number = name.share, payload = std::move(request.payload)]() mutable {
@@ -408,24 +410,26 @@ DFLOW_INLINE TaskStatus Worker::status() const {
       }
     }
     status.num_steps = running_.size();
-    status.steps.reserve(running_.size());
-    for (const auto& [step, run] : running_) {
-      status.steps.push_back({step, std::string(run->client_task()), run->request.name.share, age_ns(run->began)});
+    std::vector<const Run*> oldest;
+    oldest.reserve(running_.size());
+    for (const auto& [step, run] : running_) oldest.push_back(run.get());
+    const auto shown = oldest.begin() + static_cast<std::ptrdiff_t>(std::min(oldest.size(), TaskStatus::max_entries));
+    std::partial_sort(oldest.begin(), shown, oldest.end(), [](const Run* a, const Run* b) {
+      return std::pair(a->began, a->request.step) < std::pair(b->began, b->request.step);
+    });
+    oldest.erase(shown, oldest.end());
+    status.steps.reserve(oldest.size());
+    for (const Run* const run : oldest) {
+      status.steps.push_back(
+          {run->request.step, std::string(run->client_task()), run->request.name.share, age_ns(run->began)});
     }
   }
   for (std::size_t i = 0; i < sessions.size(); ++i) {
     const std::lock_guard lock(sessions[i]->mutex);
     status.sessions[i].num_shares = sessions[i]->shares.size();
   }
-  std::sort(status.steps.begin(), status.steps.end(),
-            [](const auto& a, const auto& b) { return std::pair(b.age_ns, a.step) < std::pair(a.age_ns, b.step); });
-  if (status.steps.size() > TaskStatus::max_entries) status.steps.resize(TaskStatus::max_entries);
-  constexpr std::size_t max_counted = 65536;
-  const std::vector<StepTable::Wait> waits = options_.steps->waits(max_counted);
-  status.num_waits = waits.size();
-  status.waits.reserve(std::min(waits.size(), TaskStatus::max_entries));
-  for (const StepTable::Wait& wait : waits) {
-    if (status.waits.size() == TaskStatus::max_entries) break;
+  status.num_waits = options_.steps->num_waits();
+  for (const StepTable::Wait& wait : options_.steps->waits(TaskStatus::max_entries)) {
     status.waits.push_back(describe(wait));
   }
   return status;

@@ -34,7 +34,9 @@ class LocalRendezvous final : public Rendezvous {
   std::size_t num_pending() const;
   /// Why it was aborted; ok if it was not.
   Status end() const;
-  /// What was asked for and is not there, at most `max` of it, in no order.
+  /// How many tensors were asked for and are not there.
+  std::size_t num_wanted() const;
+  /// Of these at most `max`, in no order.
   std::vector<RendezvousKey> wanted(std::size_t max) const;
 
  private:
@@ -72,6 +74,7 @@ class LocalRendezvous final : public Rendezvous {
 
     mutable std::mutex mutex;
     Items items;
+    std::size_t num_wanted = 0;  ///< of the items
     std::unordered_set<std::uint64_t> delivered;
     Status aborted;
   };

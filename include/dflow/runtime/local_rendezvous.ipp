@@ -51,6 +51,7 @@ DFLOW_INLINE Status LocalRendezvous::send(const RendezvousKey& key, AnyTensor te
       return aborted(str_cat("'", key.text(), "' was sent twice in one step"));
     }
     table.note_delivery(key);
+    --table.num_wanted;
     wanted = std::move(found->second.wanted);
     table.items.erase(found);
   }
@@ -71,6 +72,7 @@ DFLOW_INLINE void LocalRendezvous::recv_async(const RendezvousKey& key, const Re
       const auto found = table->items.find(key);
       if (found == table->items.end() && !table->was_delivered(key)) {
         table->items[key].wanted = std::move(wanted);
+        ++table->num_wanted;
       } else if (found == table->items.end() || !found->second.is_sent) {
         status = aborted(str_cat("'", key.text(), "' is asked for twice in one step"));
       } else {
@@ -105,6 +107,7 @@ DFLOW_INLINE void LocalRendezvous::Table::give_up(const RendezvousKey& key, cons
     if (found == items.end() || found->second.is_sent) return;
     wanted = std::move(found->second.wanted);
     items.erase(found);
+    --num_wanted;
   }
   wanted.cancellation.deregister();
   wanted.done(status, AnyTensor(), false);
@@ -119,6 +122,7 @@ DFLOW_INLINE void LocalRendezvous::abort(Status status) {
     if (!table->aborted.ok()) return;
     table->aborted = status;
     left.swap(table->items);
+    table->num_wanted = 0;
     table->delivered.clear();
   }
   for (auto& [key, item] : left) {
@@ -138,10 +142,16 @@ DFLOW_INLINE Status LocalRendezvous::end() const {
   return table_->aborted;
 }
 
+DFLOW_INLINE std::size_t LocalRendezvous::num_wanted() const {
+  const std::lock_guard lock(table_->mutex);
+  return table_->num_wanted;
+}
+
 DFLOW_INLINE std::vector<RendezvousKey> LocalRendezvous::wanted(std::size_t max) const {
   std::vector<RendezvousKey> keys;
   const std::lock_guard lock(table_->mutex);
-  keys.reserve(std::min(max, table_->items.size()));
+  max = std::min(max, table_->num_wanted);
+  keys.reserve(max);
   for (const auto& [key, item] : table_->items) {
     if (keys.size() == max) break;
     if (!item.is_sent) keys.push_back(key);

@@ -271,6 +271,29 @@ TEST_CASE("a peer that asks and does not read the answers is given up", "[net]")
   CHECK(mentions(status, "near asks, and does not read the answers"));
 }
 
+TEST_CASE("a peer that does not read what it is sent unasked is sent no more, and given up", "[net]") {
+  const auto clock = std::make_shared<VirtualClock>();
+  auto options = test::options_of("far", clock);
+  options.max_request_bytes = 100'000;
+  options.heartbeat_timeout = options.stall_timeout * 2;  // it shows that it lives
+  Raw raw(options);
+  const auto connection = raw.shake();
+  Status status;
+  int num_posts = 0;
+  for (; status.ok() && num_posts < 1000; ++num_posts) status = connection->post(1, std::string(10'000, 'x'));
+  CHECK(status.code() == Code::resource_exhausted);
+  CHECK(mentions(status, "near does not read what is sent to it"));
+  CHECK(num_posts < 200);
+  test::Answered answered;
+  connection->call({}, answered.done());
+  CHECK(answered.wait().first.code() == Code::resource_exhausted);
+  CHECK(connection->is_open());
+  // Credit is not reading.
+  REQUIRE(raw.send(test::frame_bytes(FrameType::credit, 0, std::string(8, '\0'))).ok());
+  clock->advance(options.stall_timeout + options.heartbeat_interval);
+  CHECK(mentions(raw.owner->closed(), "near does not read what is sent to it"));
+}
+
 // ---- handshakes that lead nowhere ----
 
 TEST_CASE("a peer that does not introduce itself in time is let go of", "[net]") {

@@ -217,3 +217,39 @@ TEST_CASE("answers that wait are counted until they go", "[net]") {
   static_cast<void>(drain(writer));
   CHECK(writer.answer_bytes() == 0);
 }
+
+TEST_CASE("requests that wait are counted until they go, and go by and by", "[net]") {
+  FrameWriter writer(10);
+  for (int i = 0; i < 3; ++i) writer.add({.type = FrameType::request}, std::string(1 << 20, 'x'));
+  CHECK(writer.request_bytes() >= 3 << 20);
+  FrameWriter::Batch batch;
+  REQUIRE(writer.next(batch));
+  CHECK(writer.request_bytes() >= 2 << 20);
+  CHECK(writer.num_queued() == 2);
+  batch.clear();
+  static_cast<void>(drain(writer));
+  CHECK(writer.request_bytes() == 0);
+}
+
+TEST_CASE("of many payloads the right ones are dropped, in any order and by turns with what is sent", "[net]") {
+  FrameWriter writer(10);
+  const auto chunks = [](std::uint64_t request, bool of_reply) {
+    return FrameHeader{.type = FrameType::chunk, .flags = static_cast<std::uint16_t>(of_reply), .request = request};
+  };
+  for (std::uint64_t request = 0; request < 100; ++request) {
+    for (const bool of_reply : {false, true})
+      writer.add_payload(chunks(request, of_reply), payload_of({"twelve bytes"}));
+  }
+  for (std::uint64_t request = 0; request < 100; request += 2) CHECK(writer.drop_payload(chunks(request, true)));
+  writer.add_credit(150 * 10 + 20 * 2);  // the first chunk of each, and the rest of some
+  NotingSink sink;
+  FrameReader reader(sink, 100, 10);
+  feed(reader, drain(writer), 1000);
+  CHECK(writer.num_payloads() == 130);
+  int left = 0;
+  for (std::uint64_t request = 0; request < 101; ++request) {
+    for (const bool of_reply : {false, true}) left += writer.drop_payload(chunks(request, of_reply)) ? 1 : 0;
+  }
+  CHECK(left == 130);
+  CHECK(writer.num_queued() == 0);
+}

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -125,11 +126,14 @@ struct ConnectionOptions {
   std::uint64_t chunk_bytes = std::uint64_t{256} << 10;
   /// Bytes of replies and pongs that wait for a peer that does not read them; with more it is given up.
   std::uint64_t max_answer_bytes = std::uint64_t{64} << 20;
+  /// Bytes of requests and posts that wait for a peer that does not read them; with more the next are refused.
+  std::uint64_t max_request_bytes = std::uint64_t{256} << 20;
   /// A silent peer is asked for a sign of life, and given up when nothing has come for so long.
   Duration heartbeat_interval = std::chrono::seconds(2);
   Duration heartbeat_timeout = std::chrono::seconds(10);
-  /// A peer that lets a payload wait for so long, and gives no credit for what it was sent, is given up with all that
-  /// waits for it. By default a link of 4 KB/s carries what a peer gives credit for at once in that time.
+  /// A peer that lets a payload wait for so long, and gives no credit for what it was sent, or does not read what one
+  /// write sends to it, is given up with all that waits for it. By default a link of 4 KB/s carries what a peer gives
+  /// credit for at once in that time.
   Duration stall_timeout = std::chrono::minutes(10);
   Duration handshake_timeout = std::chrono::seconds(10);
   std::shared_ptr<Traffic> traffic = nullptr;  ///< counts, if given
@@ -173,8 +177,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   ~Connection();
 
   /// Errors, given to `done`: the peer's; DeadlineExceeded, the token's; Unavailable for a connection that has ended;
-  /// ResourceExhausted for more than `max_calls` and for want of memory, InvalidArgument for a body over
-  /// `max_body_bytes`.
+  /// ResourceExhausted for more than `max_calls`, where `max_request_bytes` wait, and for want of memory;
+  /// InvalidArgument for a body over `max_body_bytes`.
   void call(Call call, CallDone done) noexcept;
   /// A request that is not answered; with a mark it is remembered until the peer has shown that it has read it.
   /// Errors: as of `call`; ResourceExhausted for more marks than `max_unread_posts`.
@@ -220,6 +224,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   void say_goodbye(const Status& why);
   void finish_write(const Status& status);
   Status check_answers() const;
+  Status check_requests() const;
   Status check_stall();
   void keep_alive() noexcept;
   void look_after();
@@ -256,7 +261,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   bool is_farewell_ = false;  ///< the peer has said that it goes
   FrameReader reader_;
   std::size_t read_count_ = 0;
-  std::unordered_map<std::uint64_t, Inbound> inbound_;  ///< payloads under way, by request and direction
+  std::map<std::uint64_t, Inbound> inbound_;  ///< payloads under way, by request, which the peer chooses, and direction
   std::uint64_t window_left_;
   std::uint64_t taken_ = 0;  ///< bytes of chunks that no credit was given back for
 
@@ -265,6 +270,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   Status closed_;
   FrameWriter writer_;
   bool is_writing_ = false;
+  Clock::time_point began_writing_{};
   bool is_answering_ = false;  ///< what was read is being taken: what is said meanwhile goes when it has been
   std::shared_ptr<FrameWriter::Batch> idle_batch_;  ///< its memory is used again
   bool has_sent_proof_ = false;
@@ -272,8 +278,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, privat
   UnreadPosts posts_;
   std::size_t posts_since_ping_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls_;
-  std::unordered_map<std::uint64_t, CancellationSource> requests_;  ///< of the peer, not answered yet
-  Clock::time_point could_send_{};  ///< when there last was credit, or nothing that waited for it
+  std::map<std::uint64_t, CancellationSource> requests_;  ///< of the peer, which numbers them, not answered yet
+  Clock::time_point could_send_{};                        ///< when there last was credit, or nothing that waited for it
   TimerId timer_{};
 };
 

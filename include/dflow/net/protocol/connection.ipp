@@ -76,7 +76,7 @@ DFLOW_INLINE void Connection::fail(Status status, bool tell_peer) noexcept {
   const std::shared_ptr<Connection> self = shared_from_this();
   detail::tell([&] { status = status.with_task(peer_name()); });
   std::unordered_map<std::uint64_t, std::shared_ptr<Pending>> calls;
-  std::unordered_map<std::uint64_t, CancellationSource> requests;
+  std::map<std::uint64_t, CancellationSource> requests;
   Opened opened;
   bool was_open = false;
   {
@@ -196,7 +196,7 @@ DFLOW_INLINE void Connection::on_frame(const FrameHeader& header, std::string pa
         throw_error(invalid_argument("the peer gives more credit than its window"));
       }
       writer_.add_credit(bytes);
-      could_send_ = options_.clock->now();
+      if (bytes != 0) could_send_ = options_.clock->now();
       return flush();
     }
     case FrameType::ping: {
@@ -296,6 +296,7 @@ DFLOW_INLINE void Connection::write_queued() {
     break;
   }
   is_writing_ = true;
+  began_writing_ = options_.clock->now();
   stream_->write(batch->parts, [self = shared_from_this(), batch](const Status& status) {
     self->finish_write(status);
     batch->clear();
@@ -318,6 +319,12 @@ DFLOW_INLINE void Connection::finish_write(const Status& status) {
     if (is_closed) options_.clock->cancel(timer_);
   }
   if (is_closed) stream_->close();
+}
+
+/// With the mutex held.
+DFLOW_INLINE Status Connection::check_requests() const {
+  if (writer_.request_bytes() <= options_.max_request_bytes) return {};
+  return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());
 }
 
 /// With the mutex held.
@@ -360,6 +367,9 @@ DFLOW_INLINE void Connection::schedule_keep_alive() {
 DFLOW_INLINE Status Connection::check_stall() {
   const Clock::time_point now = options_.clock->now();
   const std::lock_guard lock(mutex_);
+  if (is_writing_ && now - began_writing_ >= options_.stall_timeout) {
+    return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it"));
+  }
   if (writer_.credit() != 0 || writer_.num_payloads() == 0) could_send_ = now;
   if (now - could_send_ < options_.stall_timeout) return {};
   return resource_exhausted(str_cat(peer_name(), " asks for tensors, and does not take them"));

@@ -193,19 +193,20 @@ DFLOW_INLINE void Connection::take_reply(const FrameHeader& header, std::string 
 /// Asks the caller where the bytes go. They are thrown away if it does not know, or has given up.
 DFLOW_INLINE void Connection::place_reply(const std::shared_ptr<Pending>& call, Inbound& inbound,
                                           std::string_view body) {
+  StatusOr<PayloadMemory> memory = Status(internal("a reply with bytes nobody asked for"));
   {
     const std::lock_guard lock(mutex_);
     if (!calls_.contains(inbound.request)) return;  // it has ended meanwhile
     call->is_placing = true;
   }
-  StatusOr<PayloadMemory> memory = Status(internal("a reply with bytes nobody asked for"));
+  // Whatever is thrown, who ends the call meanwhile leaves it to this.
   try {
     if (call->place_payload) memory = call->place_payload(body, inbound.size);
+    if (memory.ok() && memory->bytes.size() != inbound.size) {
+      memory = Status(internal("the memory for a reply is of another size"));
+    }
   } catch (...) {
     memory = status_of_current_exception();
-  }
-  if (memory.ok() && memory->bytes.size() != inbound.size) {
-    memory = Status(internal("the memory for a reply is of another size"));
   }
   Status ended;
   bool is_taken = false;  // out of `calls_`, by who has ended all
@@ -330,6 +331,7 @@ DFLOW_INLINE Status Connection::begin_call(Call& call, CallDone& done, std::uint
     if (calls_.size() >= options_.max_calls) {
       return resource_exhausted(str_cat("more than ", options_.max_calls, " calls at once")).with_task(peer_name());
     }
+    if (Status full = check_requests(); !full.ok()) return full;
     calls_.emplace(next_request_, pending);
     request = next_request_++;
     pending->done = std::move(done);
@@ -369,6 +371,7 @@ DFLOW_INLINE Status Connection::post(std::uint16_t method, std::string body, std
   if (!closed_.ok()) {
     return unavailable(str_cat("the connection has ended: ", closed_.message())).with_task(peer_name());
   }
+  if (Status full = check_requests(); !full.ok()) return full;
   if (mark.has_value()) {
     if (posts_.size() >= options_.max_unread_posts) {
       return resource_exhausted(str_cat(peer_name(), " does not read what is sent to it")).with_task(peer_name());

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -110,6 +111,8 @@ class FrameWriter {
   std::size_t num_payloads() const noexcept { return payloads_.size(); }
   /// What frames that the peer has asked for (replies, pongs, credit) take here until they go.
   std::uint64_t answer_bytes() const noexcept { return answer_bytes_; }
+  /// What requests take here until they go.
+  std::uint64_t request_bytes() const noexcept { return request_bytes_; }
   void clear();
 
  private:
@@ -124,13 +127,18 @@ class FrameWriter {
     std::size_t part = 0;
     std::size_t offset = 0;  ///< in that part
   };
+  /// What such frames are counted by while they wait; null if they are not.
+  std::uint64_t* count_of(FrameType type) noexcept;
   std::uint64_t add_chunk(Sending& sending, Batch& batch);
+  void forget(std::list<Sending>::iterator sending);
 
   const std::uint64_t chunk_bytes_;
   std::uint64_t credit_ = 0;
   std::uint64_t answer_bytes_ = 0;
+  std::uint64_t request_bytes_ = 0;
   std::deque<Frame> frames_;
   std::list<Sending> payloads_;
+  std::multimap<std::uint64_t, std::list<Sending>::iterator> by_request_;  ///< the payloads
 };
 
 }  // namespace dflow::net

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace dflow::net {
 
@@ -105,12 +106,15 @@ DFLOW_INLINE void FrameWriter::Batch::clear() {
   owners.clear();
 }
 
+DFLOW_INLINE std::uint64_t* FrameWriter::count_of(FrameType type) noexcept {
+  if (type == FrameType::reply || type == FrameType::pong || type == FrameType::credit) return &answer_bytes_;
+  return type == FrameType::request ? &request_bytes_ : nullptr;
+}
+
 DFLOW_INLINE void FrameWriter::add(FrameHeader header, std::string body) {
-  const FrameType type = header.type;
-  if (type == FrameType::reply || type == FrameType::pong || type == FrameType::credit) {
-    answer_bytes_ += sizeof(Frame) + body.size();
-  }
+  const std::uint64_t bytes = sizeof(Frame) + body.size();
   frames_.push_back({header, std::move(body)});
+  if (std::uint64_t* const count = count_of(header.type)) *count += bytes;
 }
 
 DFLOW_INLINE void FrameWriter::add_payload(const FrameHeader& header, Payload payload) {
@@ -118,23 +122,42 @@ DFLOW_INLINE void FrameWriter::add_payload(const FrameHeader& header, Payload pa
   std::erase_if(payload.parts, [](std::span<const std::byte> part) { return part.empty(); });
   if (payload.parts.empty()) return;
   payloads_.push_back({header, std::move(payload)});
+  try {
+    by_request_.emplace(header.request, std::prev(payloads_.end()));
+  } catch (...) {
+    payloads_.pop_back();
+    throw;
+  }
 }
 
 DFLOW_INLINE bool FrameWriter::drop_payload(const FrameHeader& header) {
-  return std::erase_if(payloads_, [&](const Sending& sending) { return sending.header == header; }) != 0;
+  const auto [begin, end] = by_request_.equal_range(header.request);
+  const auto found = std::find_if(begin, end, [&](const auto& entry) { return entry.second->header == header; });
+  if (found == end) return false;
+  payloads_.erase(found->second);
+  by_request_.erase(found);
+  return true;
+}
+
+DFLOW_INLINE void FrameWriter::forget(std::list<Sending>::iterator sending) {
+  const auto [begin, end] = by_request_.equal_range(sending->header.request);
+  by_request_.erase(std::find_if(begin, end, [&](const auto& entry) { return entry.second == sending; }));
+  payloads_.erase(sending);
 }
 
 DFLOW_INLINE void FrameWriter::clear() {
   frames_.clear();
   payloads_.clear();
-  answer_bytes_ = 0;
+  by_request_.clear();
+  answer_bytes_ = request_bytes_ = 0;
 }
 
 DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
   std::uint64_t bytes = 0;
   batch.bodies.reserve(frames_.size());  // bodies do not move: parts point into short ones
-  for (; !frames_.empty(); frames_.pop_front()) {
+  for (; !frames_.empty() && bytes < max_batch_bytes; frames_.pop_front()) {
     Frame& frame = frames_.front();
+    if (std::uint64_t* const count = count_of(frame.header.type)) *count -= sizeof(Frame) + frame.body.size();
     batch.bodies.push_back(std::move(frame.body));
     const std::span<const std::byte> body = std::as_bytes(std::span(batch.bodies.back()));
     describe_payload(frame.header, {&body, 1});
@@ -142,13 +165,12 @@ DFLOW_INLINE bool FrameWriter::next(Batch& batch) {
     if (!body.empty()) batch.parts.push_back(body);
     bytes += FrameHeader::size + body.size();
   }
-  answer_bytes_ = 0;
   while (!payloads_.empty() && credit_ > 0 && bytes < max_batch_bytes) {
     Sending& sending = payloads_.front();
     bytes += add_chunk(sending, batch);
     if (sending.part == sending.payload.parts.size()) {
       batch.owners.push_back(std::move(sending.payload.owner));
-      payloads_.pop_front();
+      forget(payloads_.begin());
     } else {
       if (batch.owners.empty() || batch.owners.back() != sending.payload.owner) {
         batch.owners.push_back(sending.payload.owner);

@@ -35,6 +35,8 @@ class AcceptLoop : public std::enable_shared_from_this<AcceptLoop> {
   std::string address() const { return listener_->address(); }
 
  private:
+  struct Accept;
+
   void accept_next() noexcept;
   void accept_later(const Status& why) noexcept;
 

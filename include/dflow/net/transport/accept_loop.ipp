@@ -3,7 +3,9 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/net/transport/accept_loop.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace dflow::net {
@@ -11,14 +13,20 @@ namespace dflow::net {
 DFLOW_INLINE AcceptLoop::AcceptLoop(std::unique_ptr<Listener> listener, Options options, Admit admit)
     : listener_(std::move(listener)), options_(std::move(options)), admit_(std::move(admit)) {}
 
+struct AcceptLoop::Accept {
+  std::unique_ptr<Stream> stream;
+  std::atomic<bool> has_ended{false};  ///< what throws may have dropped the completion too, which tells of that
+};
+
 DFLOW_INLINE void AcceptLoop::accept_next() noexcept {
+  std::shared_ptr<Accept> accept;
   try {
-    auto stream = std::make_shared<std::unique_ptr<Stream>>();
-    listener_->accept(*stream, [weak = weak_from_this(), stream](Status status) {
+    accept = std::make_shared<Accept>();
+    listener_->accept(accept->stream, [weak = weak_from_this(), accept](Status status) {
       const std::shared_ptr<AcceptLoop> self = weak.lock();
-      if (self == nullptr || status.code() == Code::cancelled) return;
+      if (self == nullptr || status.code() == Code::cancelled || accept->has_ended.exchange(true)) return;
       try {
-        if (status.ok()) self->admit_(std::move(*stream));
+        if (status.ok()) self->admit_(std::move(accept->stream));
       } catch (...) {
         status = status_of_current_exception();
       }
@@ -26,7 +34,7 @@ DFLOW_INLINE void AcceptLoop::accept_next() noexcept {
       self->accept_later(status);
     });
   } catch (...) {
-    accept_later(status_of_current_exception());
+    if (accept == nullptr || !accept->has_ended.exchange(true)) accept_later(status_of_current_exception());
   }
 }
 
