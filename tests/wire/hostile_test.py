@@ -297,6 +297,46 @@ class ServerTest(Hostile):
             dflow.LIST_CLUSTER_DEVICES: (dflow.names([]), b""),
         }.get(method, (name, b""))  # fmt: skip
 
+    def post(self, client, body, payload_size=0):
+        client.send(dflow.REQUEST, 1, struct.pack("<HQ", dflow.PUSH, payload_size) + body, dflow.IS_POST)
+
+    def test_a_push_that_cannot_be_read_ends_its_connection(self):
+        device = self.bystander.list_devices()[0][0]
+        vector = dflow.tensor(dflow.FLOAT32, [2], [1, 2])
+        for what, body_of, payload_size, reason in (
+            ("nothing", lambda key: b"", 0, b"input ends early"),
+            ("cut short", lambda key: dflow.u64(1) + dflow.string(key) + b"\0" + vector[:-1], 0, b"input ends early"),
+            ("too long", lambda key: dflow.u64(1) + dflow.string(key) + b"\0" + vector + b"x", 0, b"1 bytes left over"),
+            ("no key", lambda key: dflow.u64(1) + dflow.string("x") + b"\0" + vector, 0, b"rendezvous key 'x' is malformed"),
+            ("a payload", lambda key: dflow.u64(1) + dflow.string(key) + b"\0" + vector, 5, b"cannot have a payload"),
+        ):
+            with self.subTest(what):
+                client = self.connect(task="/job:client/replica:0/task:2")
+                self.post(client, body_of(client.feed_key(device, "x:0")), payload_size)
+                self.ends(client.socket, reason)
+                self.goes_on()
+        self.leaves_nothing()
+
+    def test_a_push_of_what_is_not_its_senders_ends_its_step_alone(self):
+        client = self.connect(task="/job:client/replica:0/task:5")
+        device = client.list_devices()[0][0]
+        part = [
+            client.recv_node("x", dflow.FLOAT32, device, "x:0", [-1]),
+            dflow.node("n", "Neg", ["x"], [("T", dflow.FLOAT32)]),
+            client.send_node("s", dflow.FLOAT32, "n", device, "n:0", pushed=True),
+        ]
+        client.register(1, 1, device, ["s"], part)
+        runs = [client.start(1, 1, step, []) for step in (1, 2)]
+        vector = dflow.tensor(dflow.FLOAT32, [2], [1, 2])
+        self.post(client, dflow.u64(1) + dflow.string(self.bystander.feed_key(device, "x:0")) + b"\0" + vector)
+        with self.assertRaisesRegex(dflow.DflowError, "INVALID_ARGUMENT: .* is not /job:client/replica:0/task:5's to send"):
+            client.end(runs[0])
+        self.post(client, dflow.u64(2) + dflow.string(client.feed_key(device, "x:0")) + b"\0" + vector)
+        client.end_run(runs[1], 2)
+        self.assertEqual(client.pushed, {(2, client.fetch_key(device, "n:0")): [-1, -2]})
+        client.close()
+        self.leaves_nothing()
+
     def test_one_client_opens_so_much_and_no_more(self):
         client = self.connect(task="/job:client/replica:0/task:3")
         node = dflow.node("a", "Placeholder", types=[("dtype", dflow.FLOAT32)], attrs=[("shape", dflow.shape_value([]))])

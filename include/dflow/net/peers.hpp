@@ -59,7 +59,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
     Duration max_backoff = std::chrono::seconds(1);
     /// Who has lost what was pushed to it is told so, if it can be reached within this time.
     Duration recall_timeout = std::chrono::minutes(10);
-    /// Tensors of more bytes are asked for on the data connection.
+    /// Tensors of more bytes are asked for on the data connection, and those whose size is not known before, strings
+    /// among them.
     std::size_t small_tensor_bytes = 64 << 10;
     /// Accepted connections whose handshake is under way. With one more the oldest is let go, of those that have said
     /// nothing if there are any.

@@ -37,8 +37,9 @@ class RemoteMaster final : public SessionTarget {
   /// Unavailable, with the list of tasks that are missing.
   std::vector<DeviceInfo> devices() const;
   /// Drops the resources (variables, queues) in these containers, "" for the one of those that name none, or, of no
-  /// name, in all, on all tasks that match the filters, and waits. Variables have no value afterwards; steps that run
-  /// end with an error or with what they hold. Errors: Unavailable, with the list of tasks that were not reached.
+  /// name, in all but the library's own ("_..."), on all tasks that match the filters, and waits. Variables have no
+  /// value afterwards; steps that run end with an error or with what they hold. Errors: InvalidArgument for the name of
+  /// one of the library's own; Unavailable, with the list of tasks that were not reached.
   void reset(std::vector<std::string> containers = {}) const;
 
   std::vector<std::shared_ptr<Device>> local_devices() const override { return {}; }
@@ -65,9 +66,10 @@ std::shared_ptr<RemoteMaster> remote_master(const ClusterSpec& cluster, const st
                                             std::vector<std::string> filters = {}, ServerOptions options = {});
 
 /// Drops the resources (variables, queues) in these containers, "" for the one of those that name none, or, of no name,
-/// in all, on all tasks of the cluster that match a filter, each asked from here; and waits. What `RemoteMaster::reset`
-/// says holds. Errors: Unavailable, after `ServerOptions::startup_timeout`, with the list of tasks that were not
-/// reached; InvalidArgument for a filter that is no device's name or matches none of the tasks.
+/// in all but the library's own, on all tasks of the cluster that match a filter, each asked from here; and waits. What
+/// `RemoteMaster::reset` says holds. Of `options` what counts for `remote_master` does. Errors: Unavailable, after
+/// `ServerOptions::startup_timeout`, with the list of tasks that were not reached; InvalidArgument for a filter that is
+/// no device's name or matches none of the tasks.
 void reset(const ClusterSpec& cluster, std::vector<std::string> containers = {}, std::vector<std::string> filters = {},
            ServerOptions options = {});
 
