@@ -117,7 +117,8 @@ class Server {
 };
 
 /// A client of a cluster that is no task of it: for `SessionOptions::target` in a process that lends no device.
-/// `cluster` need not name a task of this process. Errors: as of `Server`.
+/// `cluster` need not name a task of this process. Of `options` the ops, pool, clock, transport, timeouts, `slow_wait`,
+/// log, random numbers and incarnation count. Errors: as of `Server`.
 std::shared_ptr<SessionTarget> connect(const ClusterSpec& cluster, ServerOptions options = {});
 
 }  // namespace dflow::net

@@ -27,7 +27,8 @@ namespace dflow::net {
 ///
 /// Thread safety: safe. Errors of sessions: those of a session with `Server::target()`, and InvalidArgument, naming the
 /// node, for an op that the master does not know; of their steps: Unavailable if the master is lost, Aborted if it has
-/// been started anew. A partial run ends with the connection that it was begun over.
+/// been started anew. A partial run ends with the connection that it was begun over. `SessionOptions::inter_op` and
+/// `num_threads` have no effect: that is for the tasks to say which compute.
 class RemoteMaster final : public SessionTarget {
  public:
   /// Stops the connection. Sessions keep their target.
