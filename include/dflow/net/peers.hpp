@@ -98,7 +98,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void close(const Status& why);
   /// Where tensors are noted; null if they are not.
   TaskLog* task_log() const noexcept { return options_.log.get(); }
-  /// All that are open, for `dflow-inspect`.
+  /// All that are open, for the metrics.
   std::vector<std::shared_ptr<Connection>> connections() const;
 
  private:

@@ -56,7 +56,8 @@ class RemoteTasks {
 
   /// Of the other tasks, in order of preference.
   virtual std::span<const DeviceInfo> devices() const noexcept = 0;
-  /// Sends the share there and does not wait. `partitions` are all of the step that devices of `task` run.
+  /// A share that its first run brings there: this sends nothing. `partitions` are all of the step that devices of
+  /// `task` run.
   virtual std::shared_ptr<RemoteShare> share(const std::string& task, std::vector<RemotePartition> partitions) = 0;
   /// Where the tensors of one step of the session meet that has parts in other tasks.
   virtual std::shared_ptr<Rendezvous> begin_step(std::uint64_t id) = 0;
@@ -146,7 +147,8 @@ class SessionTarget {
   virtual std::uint64_t incarnation() const noexcept = 0;
 
   /// Looks for the other tasks, and blocks until all have been found. Errors: Unavailable when they have not in time,
-  /// with a list of those that are missing; InvalidArgument if they have another table of ops than `ops`.
+  /// with a list of those that are missing, among them who has another table of ops; InvalidArgument if the target
+  /// itself has another one than `ops`.
   virtual std::unique_ptr<RemoteTasks> open(const OpTable& ops) = 0;
   /// Instead of `open`, where a master in another process is to keep the session; null, as by default, where this
   /// process does. Blocks until the master has the graph and has found the other tasks. Errors: as of `open`;

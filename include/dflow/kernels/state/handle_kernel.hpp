@@ -9,7 +9,11 @@
 namespace dflow::detail {
 
 /// Gives the resource of type `State` that its container holds now under the node's shared name, or its own: another
-/// one after the container was reset. `make(name)` makes one; `Derived::check(state)` throws if it is of another kind.
+/// one after the container was reset. `Derived::make(name)` makes one; `Derived::is_same_kind(state)` says whether one
+/// that is there will do.
+///
+/// Thread safety: const after construction; runs may be concurrent.
+/// Errors: InvalidArgument for one of another kind.
 template <class Derived, class O, class State>
 class HandleKernel {
  public:

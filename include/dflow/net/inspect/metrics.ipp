@@ -30,7 +30,6 @@ DFLOW_INLINE std::string label_text(std::string_view value) {
   return out;
 }
 
-/// One connection: reads a request, writes the answer, and ends.
 DFLOW_INLINE std::string http_answer(std::string_view status, std::string_view type, std::string_view body) {
   return str_cat("HTTP/1.0 ", status, "\r\nContent-Type: ", type, "\r\nContent-Length: ", body.size(),
                  "\r\nConnection: close\r\n\r\n", body);

@@ -21,7 +21,7 @@ struct TaskIdentity {
   /// Another one after each start; of a task that others connect to, a higher one.
   std::uint64_t incarnation = 0;
   /// `OpTable::fingerprint()`: tasks with different ops do not exchange graphs. 0 of one that connects: it has none,
-  /// and asks only what a task says of itself.
+  /// and asks for what needs none of its own: a task's status and log, sessions that the task keeps, resets.
   std::uint64_t op_fingerprint = 0;
 
   void write(ByteWriter& out) const;
