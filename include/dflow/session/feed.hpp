@@ -48,6 +48,8 @@ struct Feed {
 
 /// The feeds of an asynchronous call: up to 16 in braces, {{images, x}, {labels, y}}, or a vector of any number. It is
 /// no std::initializer_list, because g++ 12 compiles none inside of a `co_await`.
+///
+/// Thread safety: a value type.
 class BracedFeeds {
  public:
   BracedFeeds() = default;

@@ -18,6 +18,8 @@ AnyTensor flattened(DType dtype, std::span<const AnyTensor> tensors);
 
 /// Takes a saved state apart: the numbers that say what it is, in their order, and tensors out of flat ones. What does
 /// not fit, of a damaged file maybe, is InvalidArgument, and nothing is allocated for it.
+///
+/// Thread safety: used by one thread.
 class FlatState {
  public:
   /// Errors: InvalidArgument unless `state` is int64 [n] and tensors [...] of `dtypes`. `of` says what it is the state

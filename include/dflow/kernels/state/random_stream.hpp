@@ -68,6 +68,8 @@ std::shared_ptr<RandomStream> stream_of_node(ResourceContainer& container, const
                                              const std::string& node_name, std::uint64_t seed, std::uint64_t seed2);
 
 /// A random node's way to its stream.
+///
+/// Thread safety: safe.
 class NodeStream {
  public:
   NodeStream(const KernelInit& init, std::int64_t seed, std::int64_t seed2);

@@ -76,6 +76,8 @@ struct Incoming {
 class Connection;
 
 /// Answers one request, from any thread, at any time. The first answer counts; dropped without one it says Internal.
+///
+/// Thread safety: one thread at a time.
 class Responder {
  public:
   Responder() = default;

@@ -28,6 +28,8 @@ struct Payload {
 };
 
 /// What frames are read into.
+///
+/// Thread safety: called by the thread that reads.
 class FrameSink {
  public:
   /// A frame that is no chunk. What is thrown goes to who reads.

@@ -20,6 +20,8 @@ struct MemoryTransportOptions {
 /// Connections between tasks of one process, which share the transport. An address is any text but the empty one. Bytes
 /// that somebody waits for go from the writer's memory to the reader's; others stay in a buffer of bounded size. To
 /// connect takes no time, so no deadline is missed.
+///
+/// Thread safety: safe. Streams and listeners may outlive it.
 class MemoryTransport final : public Transport {
  public:
   /// `pool` runs the completions, and must not run them in place as an InlinePool does. Errors: InvalidArgument for no

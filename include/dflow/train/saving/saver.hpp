@@ -47,6 +47,8 @@ struct SavedVariable {
 };
 
 /// A part of a model: a list in braces, or a vector. It is no `{.queues = false}`, which are options.
+///
+/// Thread safety: a value type.
 class SavedVariables {
  public:
   SavedVariables(std::initializer_list<SavedVariable> variables) : variables_(variables) {}
