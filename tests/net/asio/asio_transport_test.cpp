@@ -1,9 +1,10 @@
-#include <dflow/base/clock.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
 
 #include "../transport/transport_contract.hpp"
 #include "catch.hpp"
 #include "errors.hpp"
+
+#include <dflow/base/clock.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,12 +1,13 @@
+#include <dflow/net/simulation/simulation.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/net/server.hpp>
 #include <dflow/net/simulation/simulated_network.hpp>
-#include <dflow/net/simulation/simulation.hpp>
-
-#include "catch.hpp"
-#include "errors.hpp"
 
 #include <chrono>
 #include <memory>

@@ -1,9 +1,10 @@
-#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
 #include "transport_contract.hpp"
+
+#include <dflow/base/threads/elastic_pool.hpp>
 
 #include <atomic>
 #include <cstddef>

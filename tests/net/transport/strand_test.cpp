@@ -1,7 +1,8 @@
-#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/net/transport/strand.hpp>
 
 #include "catch.hpp"
+
+#include <dflow/base/threads/elastic_pool.hpp>
 
 #include <atomic>
 #include <future>
