@@ -14,49 +14,45 @@ import sys
 import tempfile
 import time
 
-from cluster_tasks import Task, free_ports
+from cluster_tasks import Cluster
 
 
 def train(args, kills, chance, log):
     """The test loss that the chief prints, and how many were killed."""
-    ports = free_ports(args.ps + args.workers)
-    addresses = [f"127.0.0.1:{port}" for port in ports]
-    cluster = f"ps={','.join(addresses[:args.ps])};worker={','.join(addresses[args.ps:])}"
     with tempfile.TemporaryDirectory() as checkpoints:
-        names = [("ps", i) for i in range(args.ps)] + [("worker", i) for i in range(args.workers)]
-        tasks = [
-            Task([args.program, "--steps", str(args.steps), "--save_every", "20", "--checkpoints", checkpoints,
-                  f"--dflow_cluster={cluster}", f"--job={job}", f"--task={index}"], log)
-            for job, index in names
-        ]
-        chief, workers = tasks[args.ps], tasks[args.ps:]
+        flags = ["--steps", str(args.steps), "--save_every", "20"]
+        cluster = Cluster(args.program, args.ps, args.workers, flags, checkpoints, log)
+        workers = [("worker", i) for i in range(args.workers)]
+        chief = workers[0]
         deadline = time.monotonic() + args.timeout
         killed = 0
         try:
-            while not chief.has_ended():
+            for task in cluster.addresses:
+                cluster.start(task)
+            while not cluster.tasks[chief].has_ended():
                 if time.monotonic() > deadline:
                     raise SystemExit(f"the cluster has not ended after {args.timeout} s and {killed} kills:\n"
                                      + "\n".join(log[-60:]))
                 time.sleep(chance.uniform(0.1, 0.6) if killed < kills else 0.05)
-                victim = chance.choice(tasks)
-                is_training = not any("test loss" in line for line in chief.lines)
-                if killed >= kills or not is_training or any(task.has_ended() for task in workers):
+                victim = chance.choice(list(cluster.addresses))
+                is_training = not cluster.tasks[chief].has_said("test loss")
+                if killed >= kills or not is_training or any(cluster.tasks[task].has_ended() for task in workers):
                     continue
-                victim.end(signal.SIGKILL)
+                cluster.tasks[victim].end(signal.SIGKILL)
                 killed += 1
                 time.sleep(chance.uniform(0, 0.3))
-                victim.start()
-            for task in workers:
-                if task.process.wait(timeout=60) != 0:
+                cluster.start(victim)
+            for name in workers:
+                task = cluster.tasks[name]
+                cluster.wait_for(f"the end of {name}", task.has_ended, 60)
+                task.reader.join()
+                if task.process.returncode != 0:
                     raise SystemExit(f"{task.command[-2:]} failed:\n" + "\n".join(task.lines[-20:]))
         finally:
-            for task in tasks:
-                if not task.has_ended():
-                    task.end(signal.SIGKILL)
-                task.reader.join()
-        losses = [line for line in chief.lines if line.startswith("test loss")]
+            cluster.end()
+        losses = [line for line in cluster.tasks[chief].lines if line.startswith("test loss")]
         if not losses:
-            raise SystemExit("the chief has printed no test loss:\n" + "\n".join(chief.lines[-20:]))
+            raise SystemExit("the chief has printed no test loss:\n" + "\n".join(cluster.tasks[chief].lines[-20:]))
         return losses[-1], killed
 
 
