@@ -25,3 +25,17 @@ TEST_CASE("what is long is cut, and says so", "[base]") {
   CHECK(printable("123456789", 5) == "12345... (4 bytes more)");
   CHECK(printable(std::string(10'000'000, 'x')).size() < 5000);
 }
+
+TEST_CASE("what is no UTF-8 becomes U+FFFD, byte by byte") {
+  const std::string replaced = "\xef\xbf\xbd";
+  for (const std::string& text : {std::string(), std::string("plain"), std::string("\0", 1), std::string("\xc3\xa9"),
+                                  std::string("\xe2\x82\xac \xf0\x9f\x98\x80"), std::string("\xf4\x8f\xbf\xbf")}) {
+    CHECK(dflow::valid_utf8(text) == text);
+  }
+  CHECK(dflow::valid_utf8("a\xff z") == "a" + replaced + " z");
+  CHECK(dflow::valid_utf8("cut \xe2\x82") == "cut " + replaced + replaced);
+  CHECK(dflow::valid_utf8("\xc0\xaf") == replaced + replaced);
+  CHECK(dflow::valid_utf8("\xed\xa0\x80") == replaced + replaced + replaced);
+  CHECK(dflow::valid_utf8("\xf4\x90\x80\x80") == replaced + replaced + replaced + replaced);
+  CHECK(dflow::valid_utf8("\xe0\x80\x80!") == replaced + replaced + replaced + "!");
+}

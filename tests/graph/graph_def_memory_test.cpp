@@ -91,3 +91,35 @@ TEST_CASE("as many shapes are read from lists in JSON, and written there", "[gra
   CHECK(mentions(status, "more than 1000000 shapes"));
   CHECK(code_of([] { return to_json(with_shape_lists({most_shapes - 1, 2})); }) == Code::out_of_range);
 }
+
+TEST_CASE("a graph that lists far more than it says of what it lists is refused before it takes the memory",
+          "[graph_def]") {
+  const std::size_t count = std::size_t{1} << 22;
+  const int what = GENERATE(0, 1, 3);  // nodes, inputs, attributes
+  std::string body;
+  ByteWriter writer(body);
+  writer.u32(GraphDef::current_version);
+  writer.u64(0);
+  writer.count(what == 0 ? count : 1);
+  if (what == 0) {
+    body.append(count * 9, '\0');  // nothing is said of any
+  } else {
+    for (int text = 0; text < 3; ++text) writer.string("");
+    writer.count(0);  // types
+    if (what == 1) writer.count(count), body.append(count, '\0');
+    if (what != 1) writer.count(0);
+    if (what == 3) writer.count(count), body.append(2 * count, '\0');
+    if (what != 3) writer.count(0);
+    for (int text = 0; text < 2; ++text) writer.string("");
+    writer.varint(0);
+  }
+  writer.count(0);
+  std::string bytes = "dfGRAPH\n";
+  ByteWriter(bytes).u32(mask_crc32c(crc32c(body)));
+  bytes += body;
+  const std::size_t before = failing_new::num_bytes;
+  const Status status = status_of([&] { return from_binary(bytes); });
+  CHECK(status.code() == Code::out_of_range);
+  CHECK(mentions(status, "lists far more"));
+  CHECK(failing_new::num_bytes - before <= 4 * GraphDef::memory_for(bytes.size()));  // a list moves as it grows
+}

@@ -5,6 +5,7 @@
 #include "failing_new.hpp"
 
 #include <dflow/dflow.hpp>
+#include <dflow/net/master/remote_master.hpp>
 #include <dflow/net/step_table.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
@@ -61,27 +62,31 @@ class WaitersPool final : public ThreadPool {
 struct ClusterInOneThread {
   std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();
   std::shared_ptr<WaitersPool> pool = std::make_shared<WaitersPool>(clock);
+  net::ClusterSpec spec;
+  std::shared_ptr<net::MemoryTransport> transport = std::make_shared<net::MemoryTransport>(pool);
+  std::shared_ptr<std::uint64_t> drawn = std::make_shared<std::uint64_t>(7);
   std::unique_ptr<net::Server> ps, worker;
   Graph graph;
   Output<float> x, y;
   Tensor<float> value = Tensor<float>::full({2}, 1);
 
+  net::ServerOptions options() const {
+    net::ServerOptions options;
+    options.pool = pool;
+    options.clock = clock;
+    options.transport = transport;
+    options.log = [](std::string_view) {};
+    options.random = [drawn = drawn] { return *drawn = *drawn * 6364136223846793005u + 1442695040888963407u; };
+    return options;
+  }
+
   ClusterInOneThread() {
-    net::ClusterSpec spec;
     spec.add_task("ps", 0, "ps");
     spec.add_task("worker", 0, "worker");
-    const auto transport = std::make_shared<net::MemoryTransport>(pool);
-    const auto drawn = std::make_shared<std::uint64_t>(7);
     const auto start = [&](const std::string& job) {
-      net::ServerOptions options;
-      options.pool = pool;
-      options.clock = clock;
-      options.transport = transport;
-      options.log = [](std::string_view) {};
-      options.random = [drawn] { return *drawn = *drawn * 6364136223846793005u + 1442695040888963407u; };
       net::ClusterSpec own = spec;
       own.set_task(job, 0);
-      return std::make_unique<net::Server>(own, std::move(options));
+      return std::make_unique<net::Server>(own, options());
     };
     ps = start("ps");
     worker = start("worker");
@@ -99,6 +104,11 @@ struct ClusterInOneThread {
 
   std::unique_ptr<Session> session() {
     return std::make_unique<Session>(graph, SessionOptions{.pool = pool, .target = worker->target(), .clock = clock});
+  }
+  /// Of a client that leaves all to the worker's master.
+  std::unique_ptr<Session> session_at_master() {
+    const auto target = net::remote_master(spec, "/job:worker/task:0", {}, options());
+    return std::make_unique<Session>(graph, SessionOptions{.pool = pool, .target = target, .clock = clock});
   }
   void run(Session& session) {
     Tensor<float> doubled;
@@ -163,6 +173,19 @@ TEST_CASE("without memory a step on a cluster ends all the same", "[out_of_memor
   const auto run = [](ClusterInOneThread& cluster, std::unique_ptr<Session>& session) { cluster.run(*session); };
   CHECK(fail_each_in_cluster(make, run) > 100);
   CHECK(fail_each_in_cluster(make_and_run, run) > 50);
+}
+
+TEST_CASE("without memory a step of a remote master ends all the same, and its session goes on", "[out_of_memory]") {
+  const auto run = [](ClusterInOneThread& cluster, std::unique_ptr<Session>& session) { cluster.run(*session); };
+  const auto make = [](ClusterInOneThread& cluster) { return cluster.session_at_master(); };
+  CHECK(fail_each_in_cluster(make, run) > 100);
+  const auto make_run_and_grow = [](ClusterInOneThread& cluster) {
+    auto session = cluster.session_at_master();
+    cluster.run(*session);
+    cluster.y = cluster.y + cluster.x;
+    return session;
+  };
+  CHECK(fail_each_in_cluster(make_run_and_grow, run) > 50);
 }
 
 TEST_CASE("without memory a session on a cluster is let go of all the same", "[out_of_memory]") {

@@ -4,6 +4,8 @@
 #include "errors.hpp"
 #include "json_component.hpp"
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #if defined(DFLOW_TEST_HAS_JSON)
@@ -47,6 +49,16 @@ TEST_CASE("Names of any bytes make a valid trace") {
   stats.nodes.push_back({"\xff\xfe", "\x80", "\xc3", 0, 1, 0, 0, "\xed\xa0\x80"});
   const auto json = nlohmann::json::parse(dflow::chrome_trace(stats));
   CHECK(json["traceEvents"][1]["args"]["node"] == "\xef\xbf\xbd\xef\xbf\xbd");
+}
+
+TEST_CASE("Statistics of another task are a trace whatever they say") {
+  if (!dflow::testing::has_json()) return;
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  dflow::StepStats stats;
+  for (int i = 0; i < 20'000; ++i)
+    stats.nodes.push_back({"n", "Op", "device " + std::to_string(i), 1, least, 0, 0, {}});
+  const auto json = nlohmann::json::parse(dflow::chrome_trace(stats));
+  CHECK(json["traceEvents"].size() == 40'000);
 }
 #endif
 

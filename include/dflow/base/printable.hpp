@@ -15,6 +15,12 @@ namespace dflow {
 /// Thread safety: may be called from any thread.
 std::string printable(std::string_view text, std::size_t max_bytes = 4096);
 
+/// The text as UTF-8: what is none (bytes that begin no character, characters that are cut off, surrogates, what is too
+/// long or too large) is U+FFFD, one for each byte.
+///
+/// Thread safety: may be called from any thread.
+std::string valid_utf8(std::string_view text);
+
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)

@@ -33,9 +33,20 @@ class GraphDefWriter : public cereal::OutputArchive<GraphDefWriter, cereal::Allo
 /// A cereal archive over a ByteReader: a size is believed only if as many bytes remain.
 class GraphDefReader : public cereal::InputArchive<GraphDefReader, cereal::AllowEmptyClassElision> {
  public:
-  explicit GraphDefReader(std::span<const std::byte> bytes) : InputArchive(this), reader(bytes) {}
+  explicit GraphDefReader(std::span<const std::byte> bytes)
+      : InputArchive(this), reader(bytes), memory_left_(GraphDef::memory_for(bytes.size())) {}
+
+  /// Before an item of a list is kept, which may take a byte here and a hundred in memory.
+  void take_memory(std::uint64_t bytes) {
+    if (bytes > memory_left_) throw_error(out_of_range("the saved graph lists far more than it says of what it lists"));
+    memory_left_ -= bytes;
+  }
+
   ByteReader reader;
   ShapeAllowance shapes;
+
+ private:
+  std::uint64_t memory_left_;
 };
 
 // ---- what both directions of the binary form consist of; cereal finds these by the archive's namespace ----
@@ -83,6 +94,7 @@ void load(GraphDefReader& archive, std::vector<T>& items) {
   archive(cereal::make_size_tag(size));
   for (; size > 0; --size) {
     T item{};
+    archive.take_memory(sizeof(T));
     archive(item);
     items.push_back(std::move(item));
   }
@@ -232,6 +244,7 @@ inline void load(GraphDefReader& archive, NodeDef& node) {
   for (std::size_t count = archive.reader.count(2); count > 0; --count) {
     std::string param;
     SavedDType dtype;
+    archive.take_memory(sizeof(node.types.front()));
     archive(param, dtype);
     node.types.emplace_back(std::move(param), dtype.value);
   }

@@ -3,10 +3,10 @@
 #include <dflow/base/status.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,12 +21,17 @@ namespace dflow {
 DFLOW_INLINE std::string chrome_trace(const StepStats& stats) {
   using Json = nlohmann::ordered_json;
   const auto micros = [](std::int64_t ns) { return static_cast<double>(ns) / 1000.0; };
+  // Statistics come from other tasks, too: nothing is believed of how many devices there are, and when a node ran.
   std::vector<std::string_view> devices;
+  std::unordered_map<std::string_view, std::size_t> numbers;
   const auto process_of = [&](std::string_view device) {
-    const auto found = std::find(devices.begin(), devices.end(), device);
-    if (found != devices.end()) return found - devices.begin();
-    devices.push_back(device);
-    return static_cast<std::ptrdiff_t>(devices.size()) - 1;
+    const auto [found, is_new] = numbers.try_emplace(device, devices.size());
+    if (is_new) devices.push_back(device);
+    return found->second;
+  };
+  const auto duration_ns = [](const NodeStats& node) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(node.end_ns) -
+                                     static_cast<std::uint64_t>(node.start_ns));
   };
   std::vector<Json> slices;
   for (const NodeStats& node : stats.nodes) {
@@ -37,7 +42,7 @@ DFLOW_INLINE std::string chrome_trace(const StepStats& stats) {
                       {"pid", process_of(node.device)},
                       {"tid", node.thread},
                       {"ts", micros(node.start_ns)},
-                      {"dur", micros(node.end_ns - node.start_ns)},
+                      {"dur", micros(duration_ns(node))},
                       {"args", args}});
   }
   Json events = Json::array();

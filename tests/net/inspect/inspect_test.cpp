@@ -188,6 +188,8 @@ TEST_CASE("what a task says is bounded, and nonsense is refused", "[net][inspect
   }
   const TaskReport report{small.task, "here", {}, small};
   CHECK_THAT(df::net::to_json({&report, 1}), Catch::Contains("tensor \\\"x\\\"\\u000a"));
+  const TaskReport cut{"\xe2\x82", "here", {}, small};
+  CHECK_THAT(df::net::to_json({&cut, 1}), Catch::Contains("\"\xef\xbf\xbd\xef\xbf\xbd\""));
 }
 
 TEST_CASE("a cluster of processes that speak TCP is inspected by its secret", "[net][inspect]") {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -218,4 +219,16 @@ TEST_CASE("shards that are not those of one table are refused where the lookup i
   CHECK(refused({of_shape(graph, {4, 2}), Variable<float>()}).find("shard 1") != std::string::npos);
   const std::vector<Variable<float>> good{of_shape(graph, {4, 2}), of_shape(graph, {4, 2})};
   CHECK(message_of_lookup([&] { embedding_lookup(good, Output<std::int32_t>()); }).find("ids") != std::string::npos);
+}
+
+TEST_CASE("a table of one shard may have as many rows as there are numbers") {
+  Graph graph;
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  const auto ids = constant(graph, Tensor<std::int64_t>({3}, {0, 5, most - 1}));
+  for (const auto strategy : {PartitionStrategy::mod, PartitionStrategy::div}) {
+    const BuiltNode places = build<ShardOfRow>({ids}, {.num_rows = most, .num_shards = 1, .strategy = strategy});
+    Session session(graph);
+    const Output<std::int64_t> rows(places.output(1));
+    CHECK(session.run(rows)(2) == most - 1);
+  }
 }

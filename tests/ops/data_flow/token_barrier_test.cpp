@@ -538,3 +538,29 @@ TEST_CASE("The ops of a barrier do in steps what it does") {
   CHECK(code_of([&] { build<TokenBarrierClose>({handle, leader}, {.reason = "tired"}); }) == Code::invalid_argument);
   CHECK(code_of([&] { build<TokenBarrier>(store, {}, {.replicas = 1, .aggregate = 2}); }) == Code::invalid_argument);
 }
+
+TEST_CASE("who leaves twice stays only if nobody leaves any more under its rank") {
+  const bool both = GENERATE(false, true);
+  TokenBarrierState barrier("barrier", 2, 2);
+  barrier.open(0, 7);
+  CancellationSource first, second;
+  const auto leave = [&](const CancellationSource& source) {
+    auto told = std::make_shared<Status>();
+    barrier.leave_async(1, source.token(), [told](Status status) { *told = std::move(status); });
+    return told;
+  };
+  const auto first_told = leave(first), second_told = leave(second);
+  first.cancel(cancelled("its connection is lost"));
+  CHECK(first_told->code() == Code::cancelled);
+  if (both) second.cancel(cancelled("its connection is lost"));
+  barrier.arrive(0, barrier.step());
+  const auto collected = collect_at(barrier, {}, 7);
+  CHECK(collected->is_told == !both);
+  CHECK(barrier.num_present() == (both ? 2 : 1));
+  if (both) return barrier.abandon(cancelled("the test is over"));
+  CHECK(collected->left == Ranks{1});
+  barrier.advance(1, 7);
+  const auto again = collect_at(barrier, {}, 7);  // it knows now who has left
+  CHECK(second_told->ok());
+  barrier.abandon(cancelled("the test is over"));
+}

@@ -201,6 +201,7 @@ DFLOW_INLINE void QueueState::check(const QueuedElements& elements) const {
 DFLOW_INLINE void QueueState::enqueue_async(QueuedElements elements, const CancellationToken& cancellation,
                                             EnqueueDone done) {
   check(elements);
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Due due;
   std::unique_lock lock(state_->mutex);
   if (state_->is_closed) {
@@ -213,8 +214,8 @@ DFLOW_INLINE void QueueState::enqueue_async(QueuedElements elements, const Cance
   }
   // Who finds room does not wait: it is served by the same rules, in its turn.
   const std::uint64_t id = state_->enqueuers.add({std::move(elements), std::move(done)});
-  state_->serve_newest(&State::enqueuers, id, lock, due);
-  detail::wait_for(state_, &State::enqueuers, lock, id, cancellation);
+  kept->serve_newest(&State::enqueuers, id, lock, due);
+  detail::wait_for(kept, &State::enqueuers, lock, id, cancellation);
 }
 
 DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, const CancellationToken& cancellation,
@@ -222,6 +223,7 @@ DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, cons
   if (count < 0) {
     return done(invalid_argument(str_cat(debug_string(), ": cannot take ", count, " elements")), {});
   }
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Due due;
   std::unique_lock lock(state_->mutex);
   if (cancellation.is_cancelled()) {
@@ -229,8 +231,8 @@ DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, cons
     return done(cancellation.status(), {});
   }
   const std::uint64_t id = state_->dequeuers.add({count, up_to, {}, std::move(done)});
-  state_->serve_newest(&State::dequeuers, id, lock, due);
-  detail::wait_for(state_, &State::dequeuers, lock, id, cancellation);
+  kept->serve_newest(&State::dequeuers, id, lock, due);
+  detail::wait_for(kept, &State::dequeuers, lock, id, cancellation);
 }
 
 DFLOW_INLINE void QueueState::close(bool cancels_pending) {

@@ -71,7 +71,8 @@ struct TokenBarrierState::State {
   void give_up(Leaver& leaver, const Status& status) {
     {
       const std::lock_guard lock(mutex);
-      if (replica(leaver.rank).left != Left::known) stay(leaver.rank);
+      const bool still_leaves = leavers.has_if([&](const Leaver& other) { return other.rank == leaver.rank; });
+      if (!still_leaves && replica(leaver.rank).left != Left::known) stay(leaver.rank);
     }
     leaver.done(status);
   }

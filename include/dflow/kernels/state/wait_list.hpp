@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/core/cancellation.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <iterator>
@@ -25,6 +26,12 @@ class WaitList {
   std::size_t size() const noexcept { return entries_.size(); }
   Waiter& front() noexcept { return entries_.begin()->second.waiter; }
   Waiter take_front() { return take(entries_.begin()); }
+
+  template <std::predicate<const Waiter&> IsMeant>
+  bool has_if(const IsMeant& is_meant) const {
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [&](const auto& entry) { return is_meant(entry.second.waiter); });
+  }
 
   /// Those of whom `is_due(waiter)` is true.
   template <std::predicate<const Waiter&> IsDue>
@@ -90,7 +97,8 @@ class WaitList {
 template <class Owner, class Waiter>
 void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, std::unique_lock<std::mutex>& lock,
               std::uint64_t id, const CancellationToken& token) {
-  Owner& state = *owner;
+  const std::shared_ptr<Owner> kept = owner;  // who is told may let go of the resource that has it
+  Owner& state = *kept;
   if (const Status ended = (state.*list).ended(); !ended.ok()) {
     std::optional<Waiter> given_up = (state.*list).take(id);
     lock.unlock();
@@ -98,8 +106,7 @@ void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list
     return;
   }
   if (!token.can_be_cancelled() || !(state.*list).has(id)) return lock.unlock();
-  // Who takes the waiter out may let go of the resource, and of `owner` with it: this keeps the state.
-  const auto give_up = [kept = owner, list, id](const Status& status) {
+  const auto give_up = [kept, list, id](const Status& status) {
     std::optional<Waiter> given_up;
     {
       const std::lock_guard guard(kept->mutex);

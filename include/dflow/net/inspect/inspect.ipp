@@ -58,7 +58,7 @@ DFLOW_INLINE std::string left_out(std::string_view what, std::uint64_t all, std:
 
 DFLOW_INLINE std::string json_text(std::string_view text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : valid_utf8(text)) {  // others choose it
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

@@ -35,12 +35,13 @@ class WaitWatch : public std::enable_shared_from_this<WaitWatch> {
   static constexpr int max_lines = 8;  ///< of one look
 
   void look();
+  bool is_stopped() const;
 
   const std::shared_ptr<StepTable> steps_;
   const std::shared_ptr<Clock> clock_;
   const Duration interval_;
   const std::function<void(std::string_view)> log_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<Key, bool> seen_;  ///< by the last look; true: said
   TimerId timer_{};
   bool is_stopped_ = false;

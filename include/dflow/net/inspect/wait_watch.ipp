@@ -28,8 +28,14 @@ DFLOW_INLINE void WaitWatch::stop() {
   clock_->cancel(timer_);
 }
 
+DFLOW_INLINE bool WaitWatch::is_stopped() const {
+  const std::lock_guard lock(mutex_);
+  return is_stopped_;
+}
+
 DFLOW_INLINE void WaitWatch::look() {
   const std::vector<StepTable::Wait> waits = steps_->waits(max_waits);
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(interval_).count();
   std::vector<std::string> lines;
   int num_left_out = 0;
   {
@@ -43,7 +49,7 @@ DFLOW_INLINE void WaitWatch::look() {
       if (before != seen_.end() && !is_said) {
         is_said = true;
         if (static_cast<int>(lines.size()) < max_lines) {
-          lines.push_back(to_string(describe(wait)));
+          lines.push_back(str_cat("for over ", seconds, " s, ", to_string(describe(wait))));
         } else {
           ++num_left_out;
         }
@@ -52,9 +58,11 @@ DFLOW_INLINE void WaitWatch::look() {
     }
     seen_ = std::move(now);
   }
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(interval_).count();
-  for (const std::string& line : lines) log_(str_cat("for over ", seconds, " s, ", line));
-  if (num_left_out != 0) log_(str_cat("and ", num_left_out, " others wait for over ", seconds, " s"));
+  if (num_left_out != 0) lines.push_back(str_cat("and ", num_left_out, " others wait for over ", seconds, " s"));
+  for (const std::string& line : lines) {
+    if (is_stopped()) return;  // since, perhaps by what logs
+    log_(line);
+  }
 }
 
 }  // namespace dflow::net

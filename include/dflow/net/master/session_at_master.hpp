@@ -193,6 +193,11 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
   /// A part of the graph that is on its way.
   struct Sending {
     std::vector<Waiting> waiting;
+
+    void add(std::size_t count, Ready& done) {
+      if (waiting.size() == waiting.capacity()) waiting.reserve(2 * waiting.size() + 1);
+      waiting.push_back({count, std::exchange(done, nullptr)});
+    }
   };
 
   static void end_there(Connection& connection, std::uint64_t number) {
@@ -203,11 +208,20 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
   }
 
   void prepare_on(const std::shared_ptr<Connection>& connection, std::size_t count, Ready done) {
+    try {
+      try_prepare_on(connection, count, done);
+    } catch (...) {
+      if (done) done(status_of_current_exception(), nullptr);
+    }
+  }
+
+  /// Takes `done` where somebody else calls it.
+  void try_prepare_on(const std::shared_ptr<Connection>& connection, std::size_t count, Ready& done) {
     Status refused;
-    bool is_ready = false;
+    bool is_ready = false, is_extended = false;
     std::shared_ptr<Sending> begun;
     std::size_t first = 0, end = 0;
-    Call call;
+    SessionVersion extended;
     std::optional<std::uint64_t> replaced;
     {
       const std::lock_guard lock(mutex_);
@@ -226,33 +240,37 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
         }
         is_ready = is_there_ && num_sent_ >= count;
         if (!is_ready) {
-          if (sending_ == nullptr) begun = sending_ = std::make_shared<Sending>();
-          sending_->waiting.push_back({count, std::exchange(done, nullptr)});
+          if (sending_ == nullptr) begun = std::make_shared<Sending>();
+          (sending_ == nullptr ? begun : sending_)->add(count, done);
         }
         if (begun != nullptr) {
+          sending_ = begun;
           first = num_sent_;
           end = nodes_.size();
-          call.method = static_cast<std::uint16_t>(is_there_ ? Method::extend_session : Method::create_session);
-          call.message.body = is_there_ ? to_body(SessionVersion{number_, version_}) : to_body(create_);
+          is_extended = is_there_;
+          extended = {number_, version_};
         }
       }
     }
     if (!refused.ok()) return done(std::move(refused), nullptr);
     if (is_ready) return done({}, connection);
-    if (begun == nullptr) return;
     // It may be there yet, if the master has not lost the earlier connection.
-    if (replaced) end_there(*connection, *replaced);
+    if (replaced) detail::tell([&] { end_there(*connection, *replaced); });
+    if (begun == nullptr) return;
     try {
+      Call call;
+      call.method = static_cast<std::uint16_t>(is_extended ? Method::extend_session : Method::create_session);
+      call.message.body = is_extended ? to_body(extended) : to_body(create_);
       auto written = std::make_shared<const std::string>(write_nodes(first, end));
       call.message.payload.parts.push_back(as_byte_span(*written));
       call.message.payload.owner = std::move(written);
+      connection->call(std::move(call),
+                       [self = shared_from_this(), connection, begun, end](Status status, const std::string& body) {
+                         self->finish_sending(begun, connection, end, status.with_task(self->master()), body);
+                       });
     } catch (...) {
-      return finish_sending(begun, connection, end, status_of_current_exception(), {});
+      finish_sending(begun, connection, end, status_of_current_exception(), {});
     }
-    connection->call(std::move(call),
-                     [self = shared_from_this(), connection, begun, end](Status status, const std::string& body) {
-                       self->finish_sending(begun, connection, end, status.with_task(self->master()), body);
-                     });
   }
 
   std::string write_nodes(std::size_t first, std::size_t end) const {
@@ -286,6 +304,8 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
           number_ = now.session;
           version_ = now.version;
           num_sent_ = end;
+        } else if (status.code() != Code::invalid_argument) {
+          connection_.reset();  // what the master has of it is not known: the next step makes it anew
         }
       }
     }

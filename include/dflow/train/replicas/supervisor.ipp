@@ -74,6 +74,32 @@ struct Supervisor::Lead {
   std::jthread thread;
 };
 
+/// As long as it lives, a stop of the supervisor requests that of `to`, too. A signal's handler can wake nobody, so it
+/// is looked for.
+class Supervisor::PassedOn {
+ public:
+  PassedOn(const Supervisor& from, std::stop_source to)
+      : to_(std::move(to)), stopped_(from.options_.stop, [this] { to_.request_stop(); }) {
+    if (from.termination_ == nullptr) return;
+    watch_ = std::jthread([this, &from](const std::stop_token& is_over) {
+      std::mutex mutex;
+      std::condition_variable_any passed;
+      std::unique_lock lock(mutex);
+      while (!from.is_stopped() && !is_over.stop_requested()) {
+        passed.wait_for(lock, is_over, signal_interval, [] { return false; });
+      }
+      if (from.is_stopped()) to_.request_stop();
+    });
+  }
+  PassedOn(const PassedOn&) = delete;
+  PassedOn& operator=(const PassedOn&) = delete;
+
+ private:
+  std::stop_source to_;
+  std::stop_callback<std::function<void()>> stopped_;
+  std::jthread watch_;
+};
+
 DFLOW_INLINE Supervisor::~Supervisor() { stop_lead(); }
 
 DFLOW_INLINE void Supervisor::start_lead() {
@@ -118,7 +144,11 @@ DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>&
     if (!run([&](Session& ready) { return !body || body(ready); })) return false;
     if (!leads) return true;
     if (lead_ == nullptr) continue;  // the session was lost when the body had been run
-    lead_->ended.wait_blocking();
+    {
+      const PassedOn passed_on(*this, lead_->thread.get_stop_source());
+      lead_->ended.wait_blocking();
+    }
+    if (is_stopped()) return false;
     const Status status = lead_status();
     if (status.ok()) return true;
     lose_session(Error(status));
@@ -127,20 +157,8 @@ DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>&
 
 DFLOW_INLINE void Supervisor::begin() {
   if (!options_.begin) return;
-  std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
-  std::jthread watch;
-  if (termination_ != nullptr) {
-    watch = std::jthread([this, ends](const std::stop_token& has_begun) mutable {
-      std::mutex mutex;
-      std::condition_variable_any passed;
-      std::unique_lock lock(mutex);
-      while (!is_stopped() && !has_begun.stop_requested()) {
-        passed.wait_for(lock, has_begun, options_.poll_interval, [] { return false; });
-      }
-      if (is_stopped()) ends.request_stop();
-    });
-  }
-  const std::stop_callback stopped(options_.stop, [ends]() mutable { ends.request_stop(); });
+  const std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
+  const PassedOn passed_on(*this, ends);
   options_.begin(*session_, ends.get_token());
 }
 
@@ -166,7 +184,6 @@ DFLOW_INLINE void wait_until(Clock& clock, Clock::time_point time, const std::st
 
 /// A signal's handler can wake nobody, so it is looked for.
 DFLOW_INLINE void Supervisor::pause() const {
-  constexpr Duration signal_interval = std::chrono::milliseconds(100);
   Clock& clock = *options_.clock;
   const Clock::time_point end = clock.after(options_.poll_interval);
   while (clock.now() < end && !is_stopped()) {

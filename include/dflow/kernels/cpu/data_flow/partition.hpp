@@ -112,7 +112,8 @@ struct Kernel<ShardOfRow, Cpu, T> {
     const auto shards = context.allocate_output<std::int32_t>(0, ids.shape()).span();
     const auto rows = context.allocate_output<T>(1, ids.shape()).span();
     const std::int64_t share = attrs.num_rows / attrs.num_shards, left_over = attrs.num_rows % attrs.num_shards;
-    const std::int64_t larger_end = left_over * (share + 1);  // the end of the shards that have one row more
+    const std::int64_t larger_end =
+        left_over == 0 ? 0 : left_over * (share + 1);  // the end of the shards that have one row more
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::int64_t id = ids.span()[i];
       if (id < 0 || id >= attrs.num_rows) {
