@@ -453,12 +453,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     for (PushedTensor& tensor : pushed) {
       const std::shared_ptr<const RendezvousKey> key = share_->key_of(tensor.key);
       if (TaskLog* const log = share_->state().options.peers->task_log(); log != nullptr && log->is_on()) {
-        log->add({.what = LogRecord::What::received,
-                  .step = step->id(),
-                  .name = std::string(key->tensor_name()),
-                  .peer = share_->task(),
-                  .start_ns = log->now_ns(),
-                  .bytes = logged_bytes(tensor.tensor)});
+        log->add_tensor(log->begin_tensor(LogRecord::What::received, step->id(), *key, share_->task()), tensor.tensor);
       }
       throw_if_error(step->rendezvous().send(*key, std::move(tensor.tensor), tensor.is_dead));
     }

@@ -574,16 +574,10 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
   const auto received = std::make_shared<detail::ReceivedTensor>();
   received->args = args;
   if (options_.log != nullptr && options_.log->is_on()) {
-    LogRecord record{.what = LogRecord::What::received,
-                     .step = step,
-                     .name = std::string(key.tensor_name()),
-                     .peer = task,
-                     .start_ns = options_.log->now_ns()};
+    LogRecord record = options_.log->begin_tensor(LogRecord::What::received, step, key, task);
     done = [done = std::move(done), log = options_.log, record = std::move(record)](Status status, AnyTensor tensor,
                                                                                     bool is_dead) mutable {
-      record.bytes = detail::logged_bytes(tensor);
-      record.code = status.code();
-      log->add(std::move(record));
+      log->add_tensor(std::move(record), tensor, status.code());
       done(std::move(status), std::move(tensor), is_dead);
     };
   }
@@ -612,12 +606,7 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
   const auto method = static_cast<std::uint16_t>(Method::push_tensor);
   std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
   if (options_.log != nullptr && options_.log->is_on()) {
-    options_.log->add({.what = LogRecord::What::sent,
-                       .step = step,
-                       .name = std::string(key.tensor_name()),
-                       .peer = task,
-                       .start_ns = options_.log->now_ns(),
-                       .bytes = detail::logged_bytes(tensor)});
+    options_.log->add_tensor(options_.log->begin_tensor(LogRecord::What::sent, step, key, task), tensor);
   }
   if (const std::shared_ptr<Connection> open = find(task, Channel::control)) {
     if (Status status = open->post(method, std::move(body), step); !status.ok()) failed(std::move(status));

@@ -340,12 +340,9 @@ DFLOW_INLINE void Worker::finish(const std::shared_ptr<Run>& run, const Status& 
 
 DFLOW_INLINE void Worker::log_sent(const Run& run, std::span<const PushedTensor> pushed) {
   for (const PushedTensor& sent : pushed) {
-    options_.log->add({.what = LogRecord::What::sent,
-                       .step = run.request.step,
-                       .name = std::string(RendezvousKey::parse(sent.key).value().tensor_name()),
-                       .peer = std::string(run.client_task()),
-                       .start_ns = options_.log->now_ns(),
-                       .bytes = detail::logged_bytes(sent.tensor)});
+    const RendezvousKey key = RendezvousKey::parse(sent.key).value();
+    TaskLog& log = *options_.log;
+    log.add_tensor(log.begin_tensor(LogRecord::What::sent, run.request.step, key, run.client_task()), sent.tensor);
   }
 }
 
@@ -480,13 +477,9 @@ DFLOW_INLINE void Worker::take_tensor(const Visit& visit, const PushTensor& push
   // Its end may have been told before it was taken.
   if (visit.is_over()) options_.steps->cancel_all_of(visit.owner(), unavailable("the connection has ended"));
   if (logs()) {
-    options_.log->add({.what = LogRecord::What::received,
-                       .step = push.step,
-                       .name = std::string(key.tensor_name()),
-                       .peer = sender.task,
-                       .start_ns = options_.log->now_ns(),
-                       .bytes = detail::logged_bytes(push.tensor.tensor),
-                       .code = status.code()});
+    TaskLog& log = *options_.log;
+    log.add_tensor(log.begin_tensor(LogRecord::What::received, push.step, key, sender.task), push.tensor.tensor,
+                   status.code());
   }
   if (!status.ok()) options_.steps->cancel(push.step, status);
 }
@@ -505,19 +498,14 @@ DFLOW_INLINE void Worker::receive_tensor(const Incoming& request, Responder& res
   if (logs()) {
     logged = std::make_unique<detail::LoggedSend>();
     logged->log = options_.log;
-    logged->record = {.what = LogRecord::What::sent,
-                      .step = receive.step,
-                      .name = std::string(key.tensor_name()),
-                      .peer = std::string(detail::task_of(key.destination_device())),
-                      .start_ns = options_.log->now_ns()};
+    logged->record =
+        options_.log->begin_tensor(LogRecord::What::sent, receive.step, key, detail::task_of(key.destination_device()));
   }
   options_.steps->serve(receive.step, key, request.cancellation,
                         [respond = std::move(respond), logged = std::move(logged)](Status status, AnyTensor tensor,
                                                                                    bool is_dead) mutable {
                           if (logged != nullptr) {
-                            logged->record.bytes = detail::logged_bytes(tensor);
-                            logged->record.code = status.code();
-                            logged->log->add(std::move(logged->record));
+                            logged->log->add_tensor(std::move(logged->record), tensor, status.code());
                           }
                           if (!status.ok()) return respond(std::move(status));
                           try {

@@ -5,6 +5,7 @@
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/any_tensor.hpp>
+#include <dflow/core/rendezvous.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -73,25 +75,24 @@ class TaskLog {
   explicit TaskLog(std::shared_ptr<Clock> clock) : clock_(std::move(clock)) {}
 
   bool is_on() const noexcept { return is_on_.load(std::memory_order_relaxed); }
-  std::int64_t now_ns() const;
+  /// What begins now with a tensor, with `peer`.
+  LogRecord begin_tensor(LogRecord::What what, std::uint64_t step, const RendezvousKey& key,
+                         std::string_view peer) const;
   /// Ends now. Forgotten if the log is off.
   void add(LogRecord record);
+  /// The same, of a tensor, whose bytes are those of its elements as far as they are known without a look at them.
+  void add_tensor(LogRecord record, const AnyTensor& tensor, Code code = Code::ok);
   LogReply handle(const LogRequest& request);
 
  private:
+  std::int64_t now_ns() const;
+
   const std::shared_ptr<Clock> clock_;
   std::atomic<bool> is_on_{false};
   std::mutex mutex_;
   std::deque<LogRecord> records_;
   std::uint64_t num_dropped_ = 0;
 };
-
-namespace detail {
-/// Of its elements, as far as they are known without a look at them.
-inline std::uint64_t logged_bytes(const AnyTensor& tensor) {
-  return tensor.is_initialized() ? static_cast<std::uint64_t>(tensor.bytes()) : 0;
-}
-}  // namespace detail
 
 }  // namespace dflow::net
 

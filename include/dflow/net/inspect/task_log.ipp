@@ -86,6 +86,21 @@ DFLOW_INLINE LogReply LogReply::read(ByteReader& in) {
 
 DFLOW_INLINE std::int64_t TaskLog::now_ns() const { return detail::clock_ns(clock_->now()); }
 
+DFLOW_INLINE LogRecord TaskLog::begin_tensor(LogRecord::What what, std::uint64_t step, const RendezvousKey& key,
+                                             std::string_view peer) const {
+  return {.what = what,
+          .step = step,
+          .name = std::string(key.tensor_name()),
+          .peer = std::string(peer),
+          .start_ns = now_ns()};
+}
+
+DFLOW_INLINE void TaskLog::add_tensor(LogRecord record, const AnyTensor& tensor, Code code) {
+  record.bytes = tensor.is_initialized() ? static_cast<std::uint64_t>(tensor.bytes()) : 0;
+  record.code = code;
+  add(std::move(record));
+}
+
 DFLOW_INLINE void TaskLog::add(LogRecord record) {
   if (!is_on()) return;
   for (std::string* text : {&record.name, &record.peer}) text->resize(std::min(text->size(), max_text_bytes));
