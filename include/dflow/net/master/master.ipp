@@ -651,12 +651,12 @@ DFLOW_INLINE void Master::reset_cluster(ResetCluster reset, Responder& respond) 
   const std::vector<std::string> others = others_that_match(reset.filters.names);
   if (detail::TaskFilters(reset.filters.names).want(options_.task))
     reset_devices(options_.devices, reset.containers.names);
-  reset_tasks(*options_.peers, others, std::move(reset.containers.names),
-              options_.clock->after(options_.startup_timeout),
-              [respond = std::move(respond), task = options_.task](Status status) mutable {
-                if (!status.ok()) return respond(status.with_task(task));
-                respond(Outgoing());
-              });
+  reset_tasks_async(*options_.peers, others, std::move(reset.containers.names),
+                    options_.clock->after(options_.startup_timeout),
+                    [respond = std::move(respond), task = options_.task](Status status) mutable {
+                      if (!status.ok()) return respond(status.with_task(task));
+                      respond(Outgoing());
+                    });
 }
 
 }  // namespace dflow::net

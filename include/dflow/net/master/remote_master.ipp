@@ -233,8 +233,8 @@ DFLOW_INLINE void reset(const ClusterSpec& cluster, std::vector<std::string> con
   const auto close = [&] { client.peers->close(cancelled("all tasks have been asked")); };
   try {
     detail::wait_for_status(nullptr, [&](auto done) {
-      reset_tasks(*client.peers, tasks, std::move(containers), client.clock->after(client.startup_timeout),
-                  std::move(done));
+      reset_tasks_async(*client.peers, tasks, std::move(containers), client.clock->after(client.startup_timeout),
+                        std::move(done));
     });
   } catch (...) {
     close();

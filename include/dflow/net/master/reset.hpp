@@ -26,8 +26,8 @@ void reset_devices(std::span<const std::shared_ptr<Device>> devices, std::span<c
 /// have; the first other error.
 ///
 /// Thread safety: safe.
-void reset_tasks(Peers& peers, const std::vector<std::string>& tasks, std::vector<std::string> containers,
-                 Clock::time_point deadline, UniqueFunction<void(Status)> done);
+void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks, std::vector<std::string> containers,
+                       Clock::time_point deadline, UniqueFunction<void(Status)> done);
 
 }  // namespace dflow::net
 

@@ -78,8 +78,9 @@ struct TaskAnswers {
 
 }  // namespace detail
 
-DFLOW_INLINE void reset_tasks(Peers& peers, const std::vector<std::string>& tasks, std::vector<std::string> containers,
-                              Clock::time_point deadline, UniqueFunction<void(Status)> done) {
+DFLOW_INLINE void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks,
+                                    std::vector<std::string> containers, Clock::time_point deadline,
+                                    UniqueFunction<void(Status)> done) {
   if (tasks.empty()) return done({});
   const auto answers = std::make_shared<detail::TaskAnswers>();
   answers->num_asked = tasks.size();
