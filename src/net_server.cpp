@@ -6,7 +6,7 @@
 #include <dflow/net/inspect/wait_watch.ipp>
 #include <dflow/net/master/master.ipp>
 #include <dflow/net/master/remote_master.ipp>
-#include <dflow/net/master/reset.ipp>
+#include <dflow/net/master/reset_devices.ipp>
 #include <dflow/net/peers.ipp>
 #include <dflow/net/server.ipp>
 #include <dflow/net/worker.ipp>

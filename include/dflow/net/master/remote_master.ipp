@@ -4,7 +4,7 @@
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/partial_run_at_master.hpp>
 #include <dflow/net/master/remote_master.hpp>
-#include <dflow/net/master/reset.hpp>
+#include <dflow/net/master/reset_devices.hpp>
 #include <dflow/net/master/session_at_master.hpp>
 #include <dflow/session/options.hpp>
 

@@ -4,7 +4,7 @@
 #include <dflow/core/resource.hpp>
 #include <dflow/kernels/state/awaited_resource.hpp>
 #include <dflow/net/master/master_messages.hpp>
-#include <dflow/net/master/reset.hpp>
+#include <dflow/net/master/reset_devices.hpp>
 #include <dflow/runtime/device.hpp>
 
 #include <algorithm>

@@ -32,5 +32,5 @@ void reset_tasks_async(Peers& peers, const std::vector<std::string>& tasks, std:
 }  // namespace dflow::net
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/net/master/reset.ipp>
+#include <dflow/net/master/reset_devices.ipp>
 #endif

@@ -1,4 +1,4 @@
-#include <dflow/net/master/reset.hpp>
+#include <dflow/net/master/reset_devices.hpp>
 
 #include <catch2/catch.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
