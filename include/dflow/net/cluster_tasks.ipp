@@ -2,6 +2,7 @@
 
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/core/device_name.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/messages.hpp>
 
@@ -133,8 +134,7 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
   for (const std::string& task : tasks) {
     const auto ask = [survey, task, deadline](Status status, const std::shared_ptr<Connection>& connection) {
       if (!status.ok()) return survey->answer(task, status, {}, 0);
-      Call call;
-      call.method = static_cast<std::uint16_t>(Method::list_devices);
+      Call call = detail::make_call(Method::list_devices);
       call.deadline = deadline;
       connection->call(std::move(call), [survey, task, incarnation = connection->peer().incarnation](
                                             Status replied, const std::string& body) {
@@ -178,10 +178,8 @@ DFLOW_INLINE ClusterTasks::~ClusterTasks() {
     try {
       const std::shared_ptr<Connection> connection = o.peers->find(task, Channel::control);
       if (connection == nullptr) continue;
-      Call call;
-      call.method = static_cast<std::uint16_t>(Method::close_session);
-      call.message.body = to_body(ShareName{o.session, 0});
-      connection->call(std::move(call), [](const Status&, const std::string&) {});
+      connection->call(detail::make_call(Method::close_session, to_body(ShareName{o.session, 0})),
+                       [](const Status&, const std::string&) {});
     } catch (...) {  // no memory for it: the task forgets the session when the connection ends
     }
   }
@@ -241,13 +239,6 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
   ShareName name() const noexcept { return {state_->options.session, number_}; }
   const State& state() const noexcept { return *state_; }
   ClockOffset& clock_offset() const { return state_->clocks.at(task_); }
-
-  static Call make_call(Method method, std::string body) {
-    Call call;
-    call.method = static_cast<std::uint16_t>(method);
-    call.message.body = std::move(body);
-    return call;
-  }
 
   using Registered = UniqueFunction<void(Status)>;
 
@@ -418,7 +409,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
       const std::lock_guard lock(mutex_);
       watch_ = std::move(watch);
     }
-    Call call = ClusterShare::make_call(Method::run_share, to_body(run));
+    Call call = make_call(Method::run_share, to_body(run));
     connection->call(std::move(call),
                      [self = shared_from_this(), asked = now_ns()](Status status, const std::string& body) {
                        if (status.ok()) status = self->take_reply(body, asked, self->now_ns());
@@ -481,7 +472,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   }
 
   void send_cancel(Connection& connection) {
-    connection.call(ClusterShare::make_call(Method::cancel_step, to_body(CancelStep{step_, cancelled_status()})),
+    connection.call(make_call(Method::cancel_step, to_body(CancelStep{step_, cancelled_status()})),
                     [](const Status&, const std::string&) {});
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/threads/spin_lock.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/peers.hpp>
 
@@ -586,9 +587,7 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
   const bool is_small = args.shape.is_fully_defined() && args.dtype != DType::invalid && args.dtype != DType::string &&
                         static_cast<std::uint64_t>(args.shape.to_shape().num_elements()) <=
                             options_.small_tensor_bytes / size_of(args.dtype);
-  Call call;
-  call.method = static_cast<std::uint16_t>(Method::receive_tensor);
-  call.message.body = to_body(ReceiveTensor{step, key.text()});
+  Call call = detail::make_call(Method::receive_tensor, to_body(ReceiveTensor{step, key.text()}));
   call.cancellation = std::move(cancellation);
   call.place_payload = [received](std::string_view body, std::uint64_t size) -> StatusOr<PayloadMemory> {
     try {
@@ -632,9 +631,7 @@ DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, std::vector<std::uint6
                                                                       const std::shared_ptr<Connection>& connection) {
         if (connection == nullptr || connection->peer().incarnation != peer.incarnation) return;
         for (const std::uint64_t step : steps) {
-          Call call;
-          call.method = static_cast<std::uint16_t>(Method::cancel_step);
-          call.message.body = to_body(CancelStep{step, lost});
+          Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, lost}));
           connection->call(std::move(call), [weak, step, peer](const Status& status, const std::string&) {
             const std::shared_ptr<Peers> self = weak.lock();
             if (self != nullptr && status.code() == Code::unavailable) self->recall(peer, {step}, status);

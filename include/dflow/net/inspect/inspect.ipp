@@ -5,6 +5,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/system_seed.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/cluster_spec.hpp>
 #include <dflow/net/inspect/inspect.hpp>
 #include <dflow/net/messages.hpp>
@@ -116,9 +117,7 @@ DFLOW_INLINE std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Meth
   for (std::size_t i = 0; i < num_tasks; ++i) {
     const auto ask = [=, clock = options.clock](Status status, const std::shared_ptr<Connection>& connection) {
       if (!status.ok()) return answers->set(i, {std::move(status), {}, 0, 0});
-      Call call;
-      call.method = static_cast<std::uint16_t>(method);
-      call.message.body = body;
+      Call call = make_call(method, body);
       call.deadline = deadline;
       const std::int64_t asked_ns = clock_ns(clock->now());
       connection->call(std::move(call), [=](Status replied, std::string said) {

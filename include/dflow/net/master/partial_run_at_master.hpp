@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/session_at_master.hpp>
@@ -41,10 +42,7 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
   ~PartialRunAtMaster() override {
     if (connection_ == nullptr) return;
     try {
-      Call call;
-      call.method = static_cast<std::uint16_t>(Method::end_partial_run);
-      call.message.body = to_body(name_);
-      connection_->call(std::move(call), [](const Status&, const std::string&) {});
+      connection_->call(make_call(Method::end_partial_run, to_body(name_)), [](const Status&, const std::string&) {});
     } catch (...) {  // no memory for it: it ends with the session
     }
   }
@@ -110,9 +108,7 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
       const Duration left = deadline_ - step_->session->clock().now();
       begin.time_left_ns = std::max<std::int64_t>(left.count(), 1);
     }
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::begin_partial_run);
-    call.message.body = to_body(begin);
+    Call call = make_call(Method::begin_partial_run, to_body(begin));
     // Not given up when the step is cancelled: what has begun is to be ended.
     connection->call(std::move(call), [self = shared_from_this(), connection, number = begin.session](
                                           Status status, const std::string& body) {
@@ -210,9 +206,8 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
   void ask(ContinuePartialRun request, Payload elements, Use use) {
     request.name = name_;
     const auto tensors = std::make_shared<FetchedTensors>();
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::continue_partial_run);
-    call.message = {to_body(request), std::move(elements)};
+    Call call = make_call(Method::continue_partial_run, to_body(request));
+    call.message.payload = std::move(elements);
     call.cancellation = requests_.token();
     call.place_payload = [tensors](std::string_view body, std::uint64_t size) { return tensors->place(body, size); };
     const std::int64_t asked = clock_ns(step_->session->clock().now());

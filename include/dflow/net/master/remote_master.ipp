@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/device_name.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/partial_run_at_master.hpp>
 #include <dflow/net/master/remote_master.hpp>
@@ -79,8 +80,8 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
         const Duration left = deadline_ - step_->session->clock().now();
         run.time_left_ns = std::max<std::int64_t>(left.count(), 1);
       }
-      call.method = static_cast<std::uint16_t>(Method::run_session);
-      call.message = {to_body(run), std::move(elements)};
+      call = make_call(Method::run_session, to_body(run));
+      call.message.payload = std::move(elements);
     } catch (...) {
       return finish(status_of_current_exception(), {});
     }

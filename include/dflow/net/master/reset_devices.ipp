@@ -3,6 +3,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/kernels/state/awaited_resource.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/reset_devices.hpp>
 #include <dflow/runtime/device.hpp>
@@ -91,9 +92,7 @@ DFLOW_INLINE void reset_tasks_async(Peers& peers, const std::vector<std::string>
         task, Channel::control,
         [answers, task, body, deadline](const Status& status, const std::shared_ptr<Connection>& connection) {
           if (!status.ok()) return answers->answer(task, status);
-          Call call;
-          call.method = static_cast<std::uint16_t>(Method::reset_task);
-          call.message.body = body;
+          Call call = detail::make_call(Method::reset_task, body);
           call.deadline = deadline;
           connection->call(std::move(call), [answers, task](const Status& replied, const std::string&) {
             answers->answer(task, replied);

@@ -6,6 +6,7 @@
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/net/asio/asio_transport.hpp>
+#include <dflow/net/call.hpp>
 #include <dflow/net/log_lines.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/remote_master.hpp>
@@ -93,10 +94,7 @@ struct RemoteMaster::State {
           master, Channel::control,
           [&reply, method, body = std::move(body), done](Status status, const std::shared_ptr<Connection>& connection) {
             if (!status.ok()) return done(std::move(status));
-            Call request;
-            request.method = static_cast<std::uint16_t>(method);
-            request.message.body = body;
-            connection->call(std::move(request), [&reply, done](Status replied, std::string said) {
+            connection->call(detail::make_call(method, body), [&reply, done](Status replied, std::string said) {
               reply = std::move(said);
               done(std::move(replied));
             });
@@ -201,10 +199,8 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
   };
 
   static void end_there(Connection& connection, std::uint64_t number) {
-    Call call;
-    call.method = static_cast<std::uint16_t>(Method::end_session);
-    call.message.body = to_body(ShareName{number, 0});
-    connection.call(std::move(call), [](const Status&, const std::string&) {});
+    connection.call(make_call(Method::end_session, to_body(ShareName{number, 0})),
+                    [](const Status&, const std::string&) {});
   }
 
   void prepare_on(const std::shared_ptr<Connection>& connection, std::size_t count, Ready done) {
@@ -258,9 +254,8 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     if (replaced) detail::tell([&] { end_there(*connection, *replaced); });
     if (begun == nullptr) return;
     try {
-      Call call;
-      call.method = static_cast<std::uint16_t>(is_extended ? Method::extend_session : Method::create_session);
-      call.message.body = is_extended ? to_body(extended) : to_body(create_);
+      Call call = is_extended ? make_call(Method::extend_session, to_body(extended))
+                              : make_call(Method::create_session, to_body(create_));
       auto written = std::make_shared<const std::string>(write_nodes(first, end));
       call.message.payload.parts.push_back(as_byte_span(*written));
       call.message.payload.owner = std::move(written);
