@@ -1,8 +1,10 @@
 #pragma once
 
+#include <dflow/base/clock.hpp>
 #include <dflow/net/messages.hpp>
 #include <dflow/net/protocol/connection.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -15,6 +17,12 @@ inline Call make_call(Method method, std::string body = {}) {
   call.method = static_cast<std::uint16_t>(method);
   call.message.body = std::move(body);
   return call;
+}
+
+/// A deadline as requests say it: 0 for none, and at least 1 else, also where it has passed.
+inline std::int64_t time_left_ns(Clock::time_point deadline, const Clock& clock) {
+  if (deadline == Clock::never) return 0;
+  return std::max<std::int64_t>(Duration(deadline - clock.now()).count(), 1);
 }
 
 }  // namespace dflow::net::detail

@@ -339,10 +339,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     run.name = share_->name();
     run.step = step.id();
     run.trace = step.stats() != nullptr;
-    if (step.deadline() != Clock::never) {
-      const Duration left = step.deadline() - share_->state().options.clock->now();
-      run.time_left_ns = std::max<std::int64_t>(left.count(), 1);
-    }
+    run.time_left_ns = time_left_ns(step.deadline(), *share_->state().options.clock);
     {
       const std::lock_guard lock(mutex_);
       step_ = run.step;

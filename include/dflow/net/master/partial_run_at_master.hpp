@@ -10,7 +10,6 @@
 #include <dflow/net/protocol/connection.hpp>
 #include <dflow/session/target.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -104,10 +103,7 @@ class PartialRunAtMaster final : public RemotePartialRun, public std::enable_sha
     begin.feeds = step_->names.feeds;
     begin.fetches = step_->names.fetches;
     begin.targets = step_->names.targets;
-    if (deadline_ != Clock::never) {
-      const Duration left = deadline_ - step_->session->clock().now();
-      begin.time_left_ns = std::max<std::int64_t>(left.count(), 1);
-    }
+    begin.time_left_ns = time_left_ns(deadline_, step_->session->clock());
     Call call = make_call(Method::begin_partial_run, to_body(begin));
     // Not given up when the step is cancelled: what has begun is to be ended.
     connection->call(std::move(call), [self = shared_from_this(), connection, number = begin.session](

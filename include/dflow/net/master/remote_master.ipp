@@ -76,10 +76,7 @@ class RunAtMaster final : public StepPart, public std::enable_shared_from_this<R
         if (!done_) return;
         run.trace = stats_ != nullptr;
       }
-      if (deadline_ != Clock::never) {
-        const Duration left = deadline_ - step_->session->clock().now();
-        run.time_left_ns = std::max<std::int64_t>(left.count(), 1);
-      }
+      run.time_left_ns = time_left_ns(deadline_, step_->session->clock());
       call = make_call(Method::run_session, to_body(run));
       call.message.payload = std::move(elements);
     } catch (...) {
