@@ -148,7 +148,7 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
         survey->answer(task, replied, std::move(devices), incarnation);
       });
     };
-    peers->connect(task, Channel::control, ask, deadline);
+    peers->connect(task, Channel::control, deadline, ask);
   }
 }
 
@@ -352,7 +352,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
     if (const std::shared_ptr<Connection> open = peers.find(share_->task(), Channel::control)) {
       return run_on(open, std::move(run));
     }
-    peers.connect(share_->task(), Channel::control,
+    peers.connect(share_->task(), Channel::control, {},
                   [self = shared_from_this(), run = std::move(run)](const Status& status,
                                                                     const std::shared_ptr<Connection>& connection) {
                     if (!status.ok()) return self->finish(status);

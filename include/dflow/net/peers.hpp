@@ -85,7 +85,7 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   /// then, the last of which begins no earlier than `until`. Errors, given to `done`: Unavailable naming the task, also
   /// for one that has no address and has not connected. A task that is not where its address says is reached by what it
   /// has opened, whatever for.
-  void connect(const std::string& task, Channel channel, Done done, Clock::time_point until = {});
+  void connect(const std::string& task, Channel channel, Clock::time_point until, Done done);
   /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);
 

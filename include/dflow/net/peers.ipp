@@ -271,7 +271,7 @@ DFLOW_INLINE std::multimap<Peers::Place, Peers::Open>::iterator Peers::find_open
   return open_.end();
 }
 
-DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Done done, Clock::time_point until) {
+DFLOW_INLINE void Peers::connect(const std::string& task, Channel channel, Clock::time_point until, Done done) {
   if (std::shared_ptr<Connection> open = find(task, channel)) return done(Status(), std::move(open));
   // Whom nobody can connect to is reached by what it has opened, whatever for.
   if (!options_.addresses.contains(task)) {
@@ -462,7 +462,7 @@ DFLOW_INLINE void Peers::call(const std::string& task, Channel channel, Call cal
   // A client that is no task can only be asked by what it has opened itself.
   if (open == nullptr && !options_.addresses.contains(task)) open = find(task, Channel::control);
   if (open != nullptr) return open->call(std::move(call), std::move(done));
-  connect(task, channel,
+  connect(task, channel, {},
           [call = std::move(call), done = std::move(done)](Status status,
                                                            const std::shared_ptr<Connection>& connection) mutable {
             if (!status.ok()) return done(std::move(status), {});
@@ -611,7 +611,7 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
     if (Status status = open->post(method, std::move(body), step); !status.ok()) failed(std::move(status));
     return;
   }
-  connect(task, Channel::control,
+  connect(task, Channel::control, {},
           [step, method, body = std::move(body), failed = std::move(failed)](
               Status status, const std::shared_ptr<Connection>& connection) mutable {
             if (status.ok()) status = connection->post(method, std::move(body), step);
@@ -625,20 +625,18 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
 DFLOW_INLINE void Peers::recall(const TaskIdentity& peer, std::vector<std::uint64_t> steps, const Status& why) {
   const Status lost = unavailable(str_cat("the connection that tensors of the step came over is lost: ", why.message()))
                           .with_task(options_.connection.self.task);
-  connect(
-      peer.task, Channel::control,
-      [weak = weak_from_this(), steps = std::move(steps), peer, lost](const Status&,
-                                                                      const std::shared_ptr<Connection>& connection) {
-        if (connection == nullptr || connection->peer().incarnation != peer.incarnation) return;
-        for (const std::uint64_t step : steps) {
-          Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, lost}));
-          connection->call(std::move(call), [weak, step, peer](const Status& status, const std::string&) {
-            const std::shared_ptr<Peers> self = weak.lock();
-            if (self != nullptr && status.code() == Code::unavailable) self->recall(peer, {step}, status);
+  connect(peer.task, Channel::control, options_.connection.clock->after(options_.recall_timeout),
+          [weak = weak_from_this(), steps = std::move(steps), peer, lost](
+              const Status&, const std::shared_ptr<Connection>& connection) {
+            if (connection == nullptr || connection->peer().incarnation != peer.incarnation) return;
+            for (const std::uint64_t step : steps) {
+              Call call = detail::make_call(Method::cancel_step, to_body(CancelStep{step, lost}));
+              connection->call(std::move(call), [weak, step, peer](const Status& status, const std::string&) {
+                const std::shared_ptr<Peers> self = weak.lock();
+                if (self != nullptr && status.code() == Code::unavailable) self->recall(peer, {step}, status);
+              });
+            }
           });
-        }
-      },
-      options_.connection.clock->after(options_.recall_timeout));
 }
 
 }  // namespace dflow::net

@@ -124,7 +124,7 @@ DFLOW_INLINE std::vector<InspectAnswer> ask_all(const ClusterSpec& cluster, Meth
         answers->set(i, {std::move(replied), std::move(said), asked_ns, clock_ns(clock->now())});
       });
     };
-    peers->connect(cluster.tasks()[i].name, Channel::control, ask);
+    peers->connect(cluster.tasks()[i].name, Channel::control, {}, ask);
   }
   std::unique_lock lock(answers->mutex);
   answers->changed.wait(lock, [&] { return answers->num_left == 0; });

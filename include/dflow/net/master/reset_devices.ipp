@@ -88,17 +88,15 @@ DFLOW_INLINE void reset_tasks_async(Peers& peers, const std::vector<std::string>
   answers->done = std::move(done);
   const std::string body = to_body(NameList{std::move(containers)});
   for (const std::string& task : tasks) {
-    peers.connect(
-        task, Channel::control,
-        [answers, task, body, deadline](const Status& status, const std::shared_ptr<Connection>& connection) {
-          if (!status.ok()) return answers->answer(task, status);
-          Call call = detail::make_call(Method::reset_task, body);
-          call.deadline = deadline;
-          connection->call(std::move(call), [answers, task](const Status& replied, const std::string&) {
-            answers->answer(task, replied);
-          });
-        },
-        deadline);
+    peers.connect(task, Channel::control, deadline,
+                  [answers, task, body, deadline](const Status& status, const std::shared_ptr<Connection>& connection) {
+                    if (!status.ok()) return answers->answer(task, status);
+                    Call call = detail::make_call(Method::reset_task, body);
+                    call.deadline = deadline;
+                    connection->call(std::move(call), [answers, task](const Status& replied, const std::string&) {
+                      answers->answer(task, replied);
+                    });
+                  });
   }
 }
 

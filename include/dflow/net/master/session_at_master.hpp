@@ -91,15 +91,14 @@ struct RemoteMaster::State {
     detail::wait_for_status(nullptr, [&](auto done) {
       const Clock::time_point deadline = client.clock->after(client.startup_timeout);
       client.peers->connect(
-          master, Channel::control,
+          master, Channel::control, deadline,
           [&reply, method, body = std::move(body), done](Status status, const std::shared_ptr<Connection>& connection) {
             if (!status.ok()) return done(std::move(status));
             connection->call(detail::make_call(method, body), [&reply, done](Status replied, std::string said) {
               reply = std::move(said);
               done(std::move(replied));
             });
-          },
-          deadline);
+          });
     });
     return reply;
   }
@@ -146,14 +145,12 @@ class SessionAtMaster : public std::enable_shared_from_this<SessionAtMaster> {
     if (const std::shared_ptr<Connection> open = peers.find(state_->master, Channel::control)) {
       return prepare_on(open, count, std::move(done));
     }
-    peers.connect(
-        state_->master, Channel::control,
-        [self = shared_from_this(), count, done = std::move(done)](Status status,
-                                                                   std::shared_ptr<Connection> connection) mutable {
-          if (!status.ok()) return done(std::move(status), nullptr);
-          self->prepare_on(connection, count, std::move(done));
-        },
-        until);
+    peers.connect(state_->master, Channel::control, until,
+                  [self = shared_from_this(), count, done = std::move(done)](
+                      Status status, std::shared_ptr<Connection> connection) mutable {
+                    if (!status.ok()) return done(std::move(status), nullptr);
+                    self->prepare_on(connection, count, std::move(done));
+                  });
   }
 
   /// The master may have forgotten session `number` with an earlier connection: the next step makes it anew.
