@@ -138,8 +138,8 @@ struct SilentTask {
     });
   }
   void connect(Clock::time_point until) {
-    peers->connect(
-        other_task, Channel::control, [this](Status status, const auto&) { told = std::move(status); }, until);
+    peers->connect(other_task, Channel::control, until,
+                   [this](Status status, const auto&) { told = std::move(status); });
   }
 
   Simulation simulation{1};
