@@ -1,4 +1,5 @@
 #include <dflow/base/str_cat.hpp>
+#include <dflow/core/memory/address_sanitizer.hpp>
 
 #include "catch.hpp"
 #include "simulated_training.hpp"
@@ -26,6 +27,8 @@ void simulate_seeds(TrainingOutcome (*simulate)(std::uint64_t seed, const Traini
   const std::uint64_t first = number_from("DFLOW_SIMULATION_FIRST_SEED", 1);
 #if defined(__SANITIZE_THREAD__)  // all of it runs in one thread
   constexpr std::uint64_t usual_count = 3;
+#elif DFLOW_HAS_ADDRESS_SANITIZER  // ten times as slow
+  constexpr std::uint64_t usual_count = 10;
 #else
   constexpr std::uint64_t usual_count = 50;
 #endif
