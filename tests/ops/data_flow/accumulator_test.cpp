@@ -394,3 +394,21 @@ TEST_CASE("A gradient that was fed may be written to after it was given") {
   mine(0) = mine(1) = 50;
   CHECK(gathered.take(1) == 1);
 }
+
+TEST_CASE("An accumulator that was reset is there until the call returns whose caller lets go of it when told") {
+  auto gathered = std::make_shared<AccumulatorState>("a", DType::float32, PartialShape{}, AccumulatorState::Kind{});
+  AccumulatorState& held = *gathered;
+  const std::vector<float> zero(1);
+  bool is_gone = false, was_gone = true;
+  held.apply({0, 0, {}, borrow(zero, {}, [&] { is_gone = true; })}, [](auto&, std::int64_t&) {});
+  held.abandon(aborted("container '' was reset"));
+  Status told;
+  held.take_async(2, {}, [&, gathered = std::move(gathered)](Status status, const TakenGradients&) mutable {
+    told = std::move(status);
+    gathered = nullptr;
+    was_gone = is_gone;
+  });
+  CHECK(told.code() == Code::aborted);
+  CHECK_FALSE(was_gone);
+  CHECK(is_gone);
+}

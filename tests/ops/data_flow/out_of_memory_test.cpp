@@ -80,6 +80,43 @@ TEST_CASE("Without memory a queue lets nobody wait for ever") {
         }) > 20);
 }
 
+TEST_CASE("Without memory a queue is there until the call returns whose caller lets go of it when told") {
+  const QueueState::Kind kind{.dtypes = {DType::float32}, .shapes = {}, .capacity = 2};
+  const std::vector<float> zero(1);
+  CHECK(fail_each([&] {
+          bool is_gone = false, is_told = false, was_gone = false;
+          auto queue = std::make_shared<QueueState>("q", kind);
+          QueueState& held = *queue;
+          const std::weak_ptr<QueueState> left = queue;
+          QueuedElements one;
+          one.is_single = true;
+          one.components.emplace_back(borrow(zero, {}, [&] { is_gone = true; }));
+          held.enqueue_async(std::move(one), {}, [](const Status&) {});
+          held.dequeue_async(
+              2, false, {},
+              [&, queue = std::move(queue)](const Status& status, const std::vector<QueuedElements>&) mutable {
+                if (status.code() != Code::resource_exhausted) return;
+                is_told = true;
+                queue = nullptr;
+                was_gone = is_gone;
+              });
+          REQUIRE_FALSE(was_gone);
+          const auto end = [&] {
+            if (const std::shared_ptr<QueueState> waits = left.lock()) waits->abandon(cancelled("no more"));
+          };
+          try {
+            end();
+          } catch (...) {
+            end();
+            throw;
+          }
+          if (is_told) {
+            REQUIRE(is_gone);
+            throw std::bad_alloc();
+          }
+        }) > 3);
+}
+
 TEST_CASE("Without memory an accumulator and a barrier let nobody wait for ever") {
   CHECK(fail_each([&] {
           Waits waits;

@@ -127,15 +127,16 @@ void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list
   if (!is_kept) static_cast<void>(registration.try_deregister());
 }
 
-/// Gives up all who wait in `list`, now and from now on, by `owner->give_up(waiter, why)` without the lock.
+/// Gives up all who wait in `list`, now and from now on, by `owner->give_up(waiter, why)` without the lock. Out of
+/// memory it does nothing.
 template <class Owner, class Waiter>
 void end_waiting(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, const Status& why) {
   std::vector<Waiter> ended;
   {
     const std::lock_guard lock(owner->mutex);
     if (!((*owner).*list).ended().ok()) return;
-    ((*owner).*list).set_ended(why);
     ended = ((*owner).*list).take_all();
+    ((*owner).*list).set_ended(why);
   }
   for (Waiter& waiter : ended) owner->give_up(waiter, why);
 }
