@@ -60,15 +60,19 @@ class GraphImporter {
     index_input_map();
     index_names();
     index_edges();
+    std::vector<Operation> operations;
+    operations.reserve(def_.nodes.size());
     {
       GraphStore::Draft draft(graph_);
       enter_prefix();
       append_in_order();
       check_input_map_was_used();
       check_collections();
+      for (const NodeId id : built_) operations.emplace_back(&graph_, id);
       draft.publish();
     }
-    return finish();
+    finish();
+    return operations;
   }
 
  private:
@@ -352,7 +356,7 @@ class GraphImporter {
   }
 
   /// What cannot fail for a reason of the def's.
-  std::vector<Operation> finish() {
+  void finish() {
     if (!prefix_.empty()) graph_.reserve_scope_name(prefix_);
     for (const auto& [name, members] : def_.collections) {
       for (const std::string& member : members) {
@@ -361,10 +365,6 @@ class GraphImporter {
     }
     // Random ops built from now on must not draw a seed that one of the imported ops already has.
     graph_.count_random_ops(def_.nodes.size());
-    std::vector<Operation> operations;
-    operations.reserve(built_.size());
-    for (const NodeId id : built_) operations.emplace_back(&graph_, id);
-    return operations;
   }
 
   struct Mapped {

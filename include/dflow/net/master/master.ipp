@@ -149,8 +149,8 @@ class Master::Kept {
   }
 
   /// Errors: Aborted if it has another version, or somebody is extending it; InvalidArgument for a graph that sends or
-  /// receives; those of `import_graph_into`.
-  std::uint64_t extend(const GraphDef& def, std::uint64_t expected, const OpTable& ops) {
+  /// receives; those of `import_graph_into`. It has the next version afterwards, or is as it was.
+  void extend(const GraphDef& def, std::uint64_t expected, const OpTable& ops) {
     detail::check_is_program(def);
     {
       const std::lock_guard lock(mutex_);
@@ -170,7 +170,7 @@ class Master::Kept {
     const std::lock_guard lock(mutex_);
     is_extending_ = false;
     throw_if_error(status);
-    return ++version_;
+    ++version_;
   }
 
   /// Errors: NotFound; what is wrong with a feed; why it was ended.
@@ -518,8 +518,10 @@ DFLOW_INLINE void Master::extend_session(const Visit::Id& visit, Incoming& reque
   options_.pool->schedule([self = shared_from_this(), kept, expected, bytes, payload = std::move(request.payload),
                            respond = std::move(respond)]() mutable {
     try {
-      const std::uint64_t version = kept->extend(from_binary(payload), expected.version, self->options_.ops.ops());
-      respond(Outgoing{to_body(SessionVersion{expected.session, version}), {}});
+      // Made before, so that no client is told of an error whose session has been extended.
+      Outgoing reply{to_body(SessionVersion{expected.session, expected.version + 1}), {}};
+      kept->extend(from_binary(payload), expected.version, self->options_.ops.ops());
+      respond(std::move(reply));
     } catch (...) {
       {
         const std::lock_guard lock(self->mutex_);
