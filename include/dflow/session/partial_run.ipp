@@ -397,7 +397,13 @@ DFLOW_INLINE void PartialRun::State::feed(std::span<const Fed> fed) {
     ready = note_fetched(fed);
   }
   deliver(ready);
-  if (hold) hand_on(fed);
+  if (!hold) return;
+  try {
+    hand_on(fed);
+  } catch (...) {  // half of it is there, and it counts as fed
+    handle->cancel(status_of_current_exception());
+    throw;
+  }
 }
 
 DFLOW_INLINE void PartialRun::State::wait(Waiter& waiter) {

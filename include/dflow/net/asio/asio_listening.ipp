@@ -146,16 +146,17 @@ class AsioListening final : public std::enable_shared_from_this<AsioListening> {
 
   /// Waits a little before it says that it cannot accept: who accepts in a loop shall not spin.
   void rest(int error) {
-    is_resting_ = true;
     Clock& clock = *shared_->options.clock;
     clock.schedule_after(pause, [weak = weak_from_this(), error] {
       const auto self = weak.lock();
       if (self == nullptr) return;
       try {
         asio::post(self->loop_->context, [self, error] { self->go_on(error); });
-      } catch (...) {
+      } catch (...) {  // the clock's thread may do it, too
+        self->go_on(error);
       }
     });
+    is_resting_ = true;
   }
   void go_on(int error) noexcept {
     Completion done;
