@@ -33,11 +33,10 @@ TEST_CASE("states of an accumulator whose numbers could not be counted on are re
   AccumulatorState accumulator("sums", DType::float32, PartialShape{}, {});
   accumulator.set_global_step(5, false);
   // Of each state: global step, summed, rows, how many ranked and sums; of each gradient: rank, step, shape.
-  for (const Numbers& numbers :
-       {Numbers{0, 0, 0, 2, 0, most, 0, 0, 5, 0, 0}, Numbers{0, 0, 0, 2, 0, most, 0, 0, -most + 7, 0, 0},
-        Numbers{0, 0, 0, 1, 0, std::int64_t{1} << 31, 0, 0}, Numbers{0, 0, 0, 1, 0, -1, 0, 0},
-        Numbers{0, most, 0, 1, 1, 0, 0, 0, -1, 0, 0}, Numbers{most, 1, 0, 0, 1, -1, 0, 0},
-        Numbers{0, 1, most, 0, 1, -1, 0, 0}, Numbers{0, 1, 0, 0, 1, -1, most, 0}}) {
+  for (const Numbers& numbers : {Numbers{0, 0, 0, 2, 0, most, 0, 0, 5, 0, 0},
+                                 Numbers{0, 0, 0, 2, 0, most, 0, 0, -most + 7, 0, 0}, Numbers{0, 0, 0, 1, 0, -1, 0, 0},
+                                 Numbers{0, most, 0, 1, 1, 0, 0, 0, -1, 0, 0}, Numbers{most, 1, 0, 0, 1, -1, 0, 0},
+                                 Numbers{0, 1, most, 0, 1, -1, 0, 0}, Numbers{0, 1, 0, 0, 1, -1, most, 0}}) {
     const std::vector<AnyTensor> state{Tensor<std::int64_t>({static_cast<std::int64_t>(numbers.size())}, numbers),
                                        Tensor<std::int64_t>(Shape{0}), Tensor<float>({2}, {1, 2})};
     CHECK_THROWS_AS(accumulator.restore_state(state), Error);

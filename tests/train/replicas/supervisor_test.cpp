@@ -259,31 +259,3 @@ TEST_CASE("a chief that finishes leaves again when its session is made anew mean
   sync.finish(supervisor);
   CHECK(leads == 3);
 }
-
-TEST_CASE("a chief that waits for what it does beside can be stopped, by a stop and by SIGTERM") {
-  const bool by_signal = GENERATE(false, true);
-  SupervisedModel model;
-  std::stop_source stop;
-  Gate gate;
-  std::atomic<bool> leads{false};
-  df::train::SupervisorOptions options = model.options();
-  options.stop = stop.get_token();
-  options.save_on_sigterm = by_signal;
-  if (by_signal) options.checkpoint_dir = "";
-  options.lead = [&](const df::train::Leading& with) {
-    leads = true;
-    leads.notify_all();
-    gate.pass(with.stop);
-  };
-  df::train::Supervisor supervisor(model.graph, options);
-  std::jthread stopping([&] {
-    leads.wait(false);
-    if (by_signal) {
-      ::raise(SIGTERM);
-    } else {
-      stop.request_stop();
-    }
-  });
-  CHECK_FALSE(supervisor.wait_for_lead());
-  CHECK(supervisor.should_stop());
-}

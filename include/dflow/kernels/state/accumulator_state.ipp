@@ -135,12 +135,11 @@ DFLOW_INLINE std::vector<AnyTensor> AccumulatorState::saved_state() const {
 
 DFLOW_INLINE void AccumulatorState::restore_state(std::span<const AnyTensor> state) {
   // With room for what is counted up from there.
-  constexpr std::int64_t most = std::int64_t{1} << 62, least = -most,
-                         most_rank = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t most = std::int64_t{1} << 62, least = -most;
   detail::FlatState saved(debug_string(), state, std::array{DType::int64, dtype_});
   const std::int64_t global_step = saved.number(least, most);
   const std::int64_t num_unranked = saved.number(0, most), new_rows = saved.number(0, most);
-  const std::int64_t num_ranked = saved.number(0, most_rank), num_sums = saved.number(0, num_unranked);
+  const std::int64_t num_ranked = saved.number(0, most), num_sums = saved.number(0, num_unranked);
   if ((num_sums == 0) != (num_unranked == 0)) saved.fail("gradients that were summed have no sum");
   std::vector<AccumulatedGradient> ranked, unranked;
   const auto read = [&](std::int64_t from_rank, std::int64_t to_rank) {
@@ -168,7 +167,7 @@ DFLOW_INLINE void AccumulatorState::restore_state(std::span<const AnyTensor> sta
     return gradient;
   };
   for (std::int64_t i = 0; i < num_ranked; ++i)
-    ranked.push_back(read(ranked.empty() ? 0 : ranked.back().rank + 1, most_rank));
+    ranked.push_back(read(ranked.empty() ? 0 : ranked.back().rank + 1, most));
   for (std::int64_t i = 0; i < num_sums; ++i) unranked.push_back(read(-1, -1));
   saved.end();
   State::Taker served;

@@ -134,7 +134,8 @@ class Supervisor {
   }
   /// Blocks until what the chief does beside has no more to do, with whatever sessions that takes; calls
   /// `body(session)` with each of them first. Elsewhere, and where there is no such thing, it does that alone. False as
-  /// soon as the body is, or a stop or SIGTERM has come: nobody is to wait any more.
+  /// soon as the body is: nobody is to wait any more; and where SIGTERM or a stop comes before: that ends what the
+  /// chief does, and saves what it has made.
   bool wait_for_lead(const std::function<bool(Session&)>& body = nullptr);
   /// Saves now, in the chief, and returns the path. Errors: those of `Saver::save`; FailedPrecondition without a
   /// `checkpoint_dir` and in another replica.
@@ -168,6 +169,8 @@ class Supervisor {
   void begin();
   void start_lead();
   void stop_lead();
+  bool await_lead();
+  void end_lead() noexcept;
   Status lead_status() const;
 
   Graph& graph_;
@@ -179,8 +182,6 @@ class Supervisor {
   std::unique_ptr<TerminationSignal> termination_;
   std::unique_ptr<Session> session_;
   struct Lead;
-  class PassedOn;
-  static constexpr Duration signal_interval = std::chrono::milliseconds(100);  ///< between looks for a signal
   std::unique_ptr<Lead> lead_;
   bool has_begun_ = false;
   std::atomic<bool> has_trained_{false};  ///< a body has ended, and nothing has been saved since

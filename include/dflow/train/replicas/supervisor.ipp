@@ -22,6 +22,9 @@ namespace dflow::train {
 
 namespace detail {
 
+/// Between two looks whether a signal has come, whose handler can wake nobody.
+inline constexpr Duration signal_interval = std::chrono::milliseconds(100);
+
 DFLOW_INLINE bool is_lost_task(const Status& status) noexcept {
   return status.code() == Code::unavailable || status.code() == Code::aborted;
 }
@@ -67,37 +70,12 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std
 
 /// The thread of `SupervisorOptions::lead`. It uses the session, which goes later.
 struct Supervisor::Lead {
-  std::mutex mutex;
-  Status status;  ///< what it ended with
-  PoolEvent ended;
+  std::mutex mutex;  ///< guards the two that follow
+  Status status;     ///< what it ended with
+  bool has_ended = false;
+  std::condition_variable_any ended;
   std::stop_source has_failed;  ///< or `begin` is to end for another reason
   std::jthread thread;
-};
-
-/// As long as it lives, a stop of the supervisor requests that of `to`, too. A signal's handler can wake nobody, so it
-/// is looked for.
-class Supervisor::PassedOn {
- public:
-  PassedOn(const Supervisor& from, std::stop_source to)
-      : to_(std::move(to)), stopped_(from.options_.stop, [this] { to_.request_stop(); }) {
-    if (from.termination_ == nullptr) return;
-    watch_ = std::jthread([this, &from](const std::stop_token& is_over) {
-      std::mutex mutex;
-      std::condition_variable_any passed;
-      std::unique_lock lock(mutex);
-      while (!from.is_stopped() && !is_over.stop_requested()) {
-        passed.wait_for(lock, is_over, signal_interval, [] { return false; });
-      }
-      if (from.is_stopped()) to_.request_stop();
-    });
-  }
-  PassedOn(const PassedOn&) = delete;
-  PassedOn& operator=(const PassedOn&) = delete;
-
- private:
-  std::stop_source to_;
-  std::stop_callback<std::function<void()>> stopped_;
-  std::jthread watch_;
 };
 
 DFLOW_INLINE Supervisor::~Supervisor() { stop_lead(); }
@@ -117,9 +95,10 @@ DFLOW_INLINE void Supervisor::start_lead() {
     {
       const std::lock_guard lock(lead->mutex);
       lead->status = std::move(status);
+      lead->has_ended = true;
     }
     if (has_failed) lead->has_failed.request_stop();
-    lead->ended.set();
+    lead->ended.notify_all();
   });
 }
 
@@ -137,18 +116,47 @@ DFLOW_INLINE Status Supervisor::lead_status() const {
   return lead_->status;
 }
 
+/// Blocks until it has ended, else until the supervisor is stopped, which is false.
+DFLOW_INLINE bool Supervisor::await_lead() {
+  std::unique_lock lock(lead_->mutex);
+  const auto has_ended = [&] { return lead_->has_ended; };
+  while (!has_ended() && !is_stopped()) {
+    if (termination_ == nullptr) {
+      lead_->ended.wait(lock, options_.stop, has_ended);
+    } else {
+      lead_->ended.wait_for(lock, options_.stop, detail::signal_interval, has_ended);
+    }
+  }
+  return has_ended();
+}
+
+/// Stops it, and saves what it has made since the last save, as what a body has trained is.
+DFLOW_INLINE void Supervisor::end_lead() noexcept {
+  const std::unique_ptr<Lead> ended = std::move(lead_);
+  ended->thread = {};  // requests stop, and joins
+  if (!ended->status.ok()) {
+    has_begun_ = false;
+    return;
+  }
+  try {
+    save_what_is_new(*session_);
+  } catch (...) {
+    detail::report_save_error(options_.on_save_error, status_of_current_exception());
+  }
+}
+
 DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>& body) {
   const bool leads = options_.lead && options_.is_chief;
   if (!leads && !body) return true;
   for (;;) {
     if (!run([&](Session& ready) { return !body || body(ready); })) return false;
     if (!leads) return true;
+    if (lead_ == nullptr && is_stopped()) return false;
     if (lead_ == nullptr) continue;  // the session was lost when the body had been run
-    {
-      const PassedOn passed_on(*this, lead_->thread.get_stop_source());
-      lead_->ended.wait_blocking();
+    if (!await_lead()) {
+      end_lead();
+      return false;
     }
-    if (is_stopped()) return false;
     const Status status = lead_status();
     if (status.ok()) return true;
     lose_session(Error(status));
@@ -157,8 +165,20 @@ DFLOW_INLINE bool Supervisor::wait_for_lead(const std::function<bool(Session&)>&
 
 DFLOW_INLINE void Supervisor::begin() {
   if (!options_.begin) return;
-  const std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
-  const PassedOn passed_on(*this, ends);
+  std::stop_source ends = lead_ == nullptr ? std::stop_source() : lead_->has_failed;
+  std::jthread watch;
+  if (termination_ != nullptr) {
+    watch = std::jthread([this, ends](const std::stop_token& has_begun) mutable {
+      std::mutex mutex;
+      std::condition_variable_any passed;
+      std::unique_lock lock(mutex);
+      while (!is_stopped() && !has_begun.stop_requested()) {
+        passed.wait_for(lock, has_begun, options_.poll_interval, [] { return false; });
+      }
+      if (is_stopped()) ends.request_stop();
+    });
+  }
+  const std::stop_callback stopped(options_.stop, [ends]() mutable { ends.request_stop(); });
   options_.begin(*session_, ends.get_token());
 }
 
@@ -187,7 +207,7 @@ DFLOW_INLINE void Supervisor::pause() const {
   Clock& clock = *options_.clock;
   const Clock::time_point end = clock.after(options_.poll_interval);
   while (clock.now() < end && !is_stopped()) {
-    const Clock::time_point next = termination_ == nullptr ? end : std::min(end, clock.after(signal_interval));
+    const Clock::time_point next = termination_ == nullptr ? end : std::min(end, clock.after(detail::signal_interval));
     detail::wait_until(clock, next, options_.stop);
   }
 }
