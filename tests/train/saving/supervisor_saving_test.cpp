@@ -11,8 +11,10 @@
 
 #include <signal.h>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <source_location>
 #include <stop_token>
@@ -179,6 +181,33 @@ TEST_CASE("what is new is saved once, and by the chief alone") {
   training.train(other, 1);
   other.run([&](df::Session& session) { other.save_what_is_new(session); });
   CHECK(training.latest() == 2);
+}
+
+TEST_CASE("a stop and SIGTERM end a chief that waits for what it leads, and what that has made is saved") {
+  for (const bool is_signal : {false, true}) {
+    CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+    df::train::SupervisorOptions options = training.options();
+    std::stop_source stop;
+    options.stop = stop.get_token();
+    options.save_on_sigterm = is_signal;
+    options.lead = [&](const df::train::Leading& with) {
+      std::mutex mutex;
+      std::condition_variable_any never;
+      std::unique_lock lock(mutex);
+      if (is_signal) {
+        ::raise(SIGTERM);
+      } else {
+        stop.request_stop();
+      }
+      never.wait_for(lock, with.stop, std::chrono::seconds(20), [] { return false; });
+      if (with.stop.stop_requested()) with.session.run(training.bump);  // the step that it makes
+    };
+    df::train::Supervisor supervisor(training.graph, options);
+    for (int round = 0; round < 2; ++round) CHECK_FALSE(supervisor.wait_for_lead());
+    CHECK(supervisor.should_stop());
+    CHECK(training.latest() == 1);
+    CHECK(training.errors.empty());
+  }
 }
 
 TEST_CASE("after SIGTERM the body that runs is the last, and what it has trained is saved") {
