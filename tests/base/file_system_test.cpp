@@ -317,3 +317,12 @@ TEST_CASE("a machine's directory is synced, and what is none is an error") {
   files.sync_directory(std::filesystem::temp_directory_path().string());
   CHECK(code_of([&] { return files.sync_directory("/nowhere/at/all"), 0; }) == Code::not_found);
 }
+
+TEST_CASE("an absolute path is the same from every working directory") {
+  dflow::PosixFileSystem files;
+  CHECK(files.absolute_path("/a/../b") == "/a/../b");
+  const std::string here = files.absolute_path("name");
+  CHECK(here.starts_with('/'));
+  CHECK(here.ends_with("/name"));
+  CHECK(files.absolute_path(here) == here);
+}

@@ -206,6 +206,9 @@ TEST_CASE("flags that contradict one another are refused", "[net]") {
   CHECK(contains(flags_error({"--dflow_cluster=ps=a:1", "--job=ps", "--task=1"}), "index 1"));
   CHECK(contains(flags_error({"--dflow_cluster=ps=a:1,b:1", "--job=ps"}), "has 2 tasks"));
   CHECK(contains(flags_error({"--insecure=maybe"}), "'maybe'"));
+  CHECK(contains(flags_error({"--dflow_clutser=ps=a:1"}), "'--dflow_clutser' is none of dflow's"));
+  CHECK(contains(flags_error({"--dflow_secert_file", "x"}), "--dflow_secret_file"));
+  CHECK_NOTHROW(spec_of_flags({"--clutser=ps=a:1", "--", "--dflow_clutser"}));  // the program's own
   CHECK(code_of([] { return spec_of_flags({"--cluster_file=/nowhere/at/all"}); }) == Code::not_found);
   CHECK(code_of([] { return spec_of_flags({"--secret_file=/nowhere/at/all"}); }) == Code::not_found);
 }

@@ -101,6 +101,11 @@ inline ClusterFlags read_cluster_flags(int argc, const char* const* argv) {
     const bool is_prefixed = name.starts_with("dflow_");
     if (is_prefixed) name.remove_prefix(6);
     const auto at = std::find(flags.names.begin(), flags.names.end(), name);
+    if (at == flags.names.end() && is_prefixed) {  // who had a slip of the pen in it would train alone
+      std::string known;
+      for (const std::string_view each : flags.names) known += str_cat(known.empty() ? "" : ", ", "--dflow_", each);
+      fail_spec(str_cat("flag ", quoted_text(all.substr(0, equals)), " is none of dflow's, which are ", known));
+    }
     if (at == flags.names.end() || (name == "cluster" && !is_prefixed)) continue;
     std::optional<std::string>& value = flags.values[static_cast<std::size_t>(at - flags.names.begin())];
     if (value) fail_spec(str_cat("flag ", quoted_text(all), ": --", name, " stands twice"));

@@ -333,3 +333,40 @@ TEST_CASE("a checkpoint that is damaged is named, not passed over") {
   CHECK(status.code() == df::Code::data_loss);
   CHECK(mentions(status, "/d/model-1.index"));
 }
+
+TEST_CASE("where checkpoints are named and none is there training does not begin anew without a word") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  {
+    CountedTraining training(files);
+    df::train::Supervisor supervisor(training.graph, training.options());
+    training.train(supervisor, 2);
+    supervisor.save();
+  }
+  for (const std::string& file : files->list_directory("/d")) {
+    if (file != "checkpoint") files->remove("/d/" + file);
+  }
+  {
+    CountedTraining training(files);
+    df::train::Supervisor supervisor(training.graph, training.options());
+    const df::Status status = status_of([&] { supervisor.session(); });
+    CHECK(status.code() == df::Code::not_found);
+    CHECK(mentions(status, "'/d/checkpoint' names 'model-2'"));
+  }
+  files->remove("/d/checkpoint");
+  CountedTraining training(files);
+  df::train::Supervisor supervisor(training.graph, training.options());
+  CHECK_NOTHROW(supervisor.session());
+}
+
+TEST_CASE("a checkpoint that was written where the saver does not see it is no checkpoint") {
+  const auto here = std::make_shared<df::MemoryFileSystem>(), there = std::make_shared<df::MemoryFileSystem>();
+  CountedTraining training(here);
+  df::set_device_files(training.device->context(), there);
+  df::train::Supervisor supervisor(training.graph, training.options());
+  training.train(supervisor, 1);
+  const df::Status status = status_of([&] { supervisor.save(); });
+  CHECK(status.code() == df::Code::not_found);
+  CHECK(mentions(status, "do not see one file system"));
+  CHECK_FALSE(df::train::latest_checkpoint(*here, "/d").has_value());
+  CHECK_FALSE(here->exists("/d/checkpoint"));
+}

@@ -78,6 +78,8 @@ class FileSystem {
   /// Blocks until the names that are in a directory now would survive a loss of power: files made, renamed and removed.
   /// A file's content is synced by itself.
   virtual void sync_directory(const std::string& path) = 0;
+  /// The path as processes with other working directories say it; as it is where there are none.
+  virtual std::string absolute_path(const std::string& path) { return path; }
 };
 
 /// The machine's files.
@@ -98,6 +100,7 @@ class PosixFileSystem final : public FileSystem {
   void remove(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
   void sync_directory(const std::string& path) override;
+  std::string absolute_path(const std::string& path) override;
 };
 
 /// The whole of a file that others have put there: one that is regular. Blocks, but for nobody who writes into a pipe.

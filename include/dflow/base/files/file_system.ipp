@@ -346,6 +346,17 @@ DFLOW_INLINE void PosixFileSystem::rename(const std::string& from, const std::st
   }
 }
 
+DFLOW_INLINE std::string PosixFileSystem::absolute_path(const std::string& path) {
+  if (path.starts_with('/')) return path;
+  std::string directory(256, '\0');
+  while (::getcwd(directory.data(), directory.size()) == nullptr) {
+    if (errno != ERANGE) detail::fail_with_errno("find the working directory for", path, errno);
+    directory.resize(2 * directory.size());
+  }
+  directory.resize(directory.find('\0'));
+  return join_path(directory, path);
+}
+
 DFLOW_INLINE void PosixFileSystem::sync_directory(const std::string& path) { detail::sync_directory(path); }
 
 }  // namespace dflow

@@ -365,8 +365,15 @@ DFLOW_INLINE std::string Saver::save(Session& session, const std::string& prefix
   if (const std::string directory = parent_directory(path); directory != directory_) read_state(directory);
   // Files of a name of their own: what an interrupted save left behind never becomes part of this one.
   const std::string shards = str_cat(path, detail::save_mark, detail::hex_of(system_seed()));
+  FileSystem& files = *options_.files;
   try {
-    session.run({{nodes_->prefix, shards}, {nodes_->destination, path}}, nodes_->save);
+    session.run({{nodes_->prefix, files.absolute_path(shards)}, {nodes_->destination, files.absolute_path(path)}},
+                nodes_->save);
+    if (!files.exists(checkpoint_index_path(path))) {
+      throw_error(not_found(str_cat("checkpoint '", path,
+                                    "' has been written by another task, and is not here: the tasks do not see one "
+                                    "file system")));
+    }
   } catch (...) {
     remove_shards(shards, path);
     throw;
@@ -382,8 +389,16 @@ DFLOW_INLINE std::optional<std::string> Saver::latest(const std::string& directo
   return latest_checkpoint(*options_.files, directory);
 }
 
+DFLOW_INLINE std::optional<std::string> Saver::latest_if_any(const std::string& directory) const {
+  if (std::optional<std::string> latest = this->latest(directory)) return latest;
+  const std::optional<CheckpointState> state = read_checkpoint_state(*options_.files, directory);
+  if (!state || state->model_checkpoint_path.empty()) return std::nullopt;
+  throw_error(not_found(str_cat("'", join_path(directory, "checkpoint"), "' names '", state->model_checkpoint_path,
+                                "', and neither that nor an earlier checkpoint is there: remove it to begin anew")));
+}
+
 DFLOW_INLINE void Saver::restore(Session& session, const std::string& path) {
-  session.run({{nodes_->prefix, path}}, nodes_->restore);
+  session.run({{nodes_->prefix, options_.files->absolute_path(path)}}, nodes_->restore);
 }
 
 }  // namespace dflow::train
