@@ -129,6 +129,7 @@ DFLOW_INLINE void Worker::register_share(const Visit& visit, Incoming& request, 
     }
     if (!is_new && !is_registered) return;
   }
+  // NOLINTNEXTLINE(bugprone-use-after-move): it waits in the share only where that is not registered
   if (is_registered) return respond(Outgoing());
   try {
     options_.pool->schedule(

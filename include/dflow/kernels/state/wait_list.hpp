@@ -97,7 +97,8 @@ class WaitList {
 template <class Owner, class Waiter>
 void wait_for(const std::shared_ptr<Owner>& owner, WaitList<Waiter> Owner::*list, std::unique_lock<std::mutex>& lock,
               std::uint64_t id, const CancellationToken& token) {
-  const std::shared_ptr<Owner> kept = owner;  // who is told may let go of the resource that has it
+  // Who is told may let go of the resource, and of `owner` with it.
+  const std::shared_ptr<Owner> kept = owner;  // NOLINT(performance-unnecessary-copy-initialization): it keeps it alive
   Owner& state = *kept;
   if (const Status ended = (state.*list).ended(); !ended.ok()) {
     std::optional<Waiter> given_up = (state.*list).take(id);
