@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/core/device_name.hpp>
+#include <dflow/net/protocol/connection.hpp>
 #include <dflow/net/step_table.hpp>
 
 #include <algorithm>
