@@ -58,6 +58,9 @@ int main(int argc, char** argv) {
     const auto limit =
         std::chrono::duration_cast<dflow::Duration>(std::chrono::duration<double>(std::min(timeout, 1e6)));
     if (!reset.empty()) dflow::net::reset(cluster, reset, {}, {.startup_timeout = limit});
+    for (const std::string& container : reset) {
+      std::cerr << "dflow-inspect: what container '" << container << "' held is dropped on all tasks\n";
+    }
     const auto show = [&](const auto& reports) {
       std::cout << (as_json ? to_json(reports) : to_text(reports)) << std::flush;
       const bool all_answer = std::all_of(reports.begin(), reports.end(), [](const auto& r) { return r.status.ok(); });

@@ -559,7 +559,7 @@ int launch_tasks(int argc, char** argv) {
     }
     for (const Task& task : tasks) {
       std::cout << task.label() << ":";
-      for (const std::string& argument : task.command) std::cout << ' ' << argument;
+      for (const std::string& argument : task.command) std::cout << ' ' << quoted_for_shell(argument);
       std::cout << '\n';
     }
     return 0;

@@ -56,6 +56,18 @@ inline std::vector<Task> plan_tasks(const Numbers& numbers, const std::vector<st
   return tasks;
 }
 
+/// As one word of a shell's line.
+inline std::string quoted_for_shell(const std::string& argument) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,@%+";
+  if (!argument.empty() && argument.find_first_not_of(plain) == std::string::npos) return argument;
+  std::string quoted = "'";
+  for (const char c : argument) {
+    if (c == '\'') quoted += "'\\'";
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
 /// Cuts what a task writes into lines; one that is longer than `longest` is cut there.
 class LineCutter {
  public:

@@ -260,6 +260,7 @@ TEST_CASE("TF_CONFIG is read in TensorFlow's form", "[net]") {
             .job() == "evaluator");
   CHECK_FALSE(ClusterSpec::from_tf_config(R"({"cluster": {"ps": ["a:1"]}})").has_task());
   CHECK(ClusterSpec::from_tf_config("{}") == ClusterSpec::local());
+  CHECK(ClusterSpec::from_tf_config(R"({"task": {"type": "worker"}, "environment": "x"})") == ClusterSpec::local());
   CHECK(ClusterSpec::from_tf_config(R"({"cluster": {}, "task": {}})") == ClusterSpec::local());
 }
 
@@ -275,6 +276,8 @@ TEST_CASE("a TF_CONFIG that is none is refused by name", "[net]") {
   CHECK(contains(tf_config_error(R"({"cluster": {"ps": ["a:1"]}, "task": {"index": 0}})"), "no 'type'"));
   CHECK(contains(tf_config_error(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": -1}})"), "no index"));
   CHECK(contains(tf_config_error(R"({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 2}})"), "index 2"));
+  CHECK(
+      contains(tf_config_error(R"({"cluser": {"ps": ["a:1"]}})"), "there is no 'cluster', and 'cluser' is not known"));
   CHECK(contains(tf_config_error(std::string(100'000, '[')), "nested deeper"));
   CHECK(contains(tf_config_error(R"({"cluster": {"ps": ["\u0000"]}})"), "is no address"));
   CHECK(contains(error_of([] { return ClusterSpec::from_environment(only({{"TF_CONFIG", "x"}})); }), "TF_CONFIG: "));

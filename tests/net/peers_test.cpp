@@ -1,3 +1,4 @@
+#include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/peers.hpp>
 
 #include <dflow/core/tensor.hpp>
@@ -6,6 +7,7 @@
 #include <dflow/net/transport/memory_transport.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 #include "protocol/connection_harness.hpp"
 
 #include <atomic>
@@ -187,6 +189,29 @@ TEST_CASE("a handshake takes no longer than those who wait for it", "[net]") {
   silent.peers->close(cancelled("the test is over"));
 }
 
+TEST_CASE("tasks that do not answer are named in the log, by their addresses, ever more seldom", "[net]") {
+  SilentTask silent;
+  ClusterTasks::Options options;
+  options.client = peers_task;
+  options.peers = silent.peers;
+  options.steps = std::make_shared<StepTable>(StepTable::Options{.task = peers_task, .source = silent.peers});
+  options.clock = silent.process->clock();
+  options.pool = silent.process->pool();
+  std::optional<Status> found;
+  const auto done = [&](Status status, const auto&) { found = std::move(status); };
+  ClusterTasks::find_async(options, {other_task}, std::chrono::seconds(60), done);
+  silent.simulation.run_for(std::chrono::milliseconds(1900));
+  CHECK(silent.lines.count("a session has waited") == 0);
+  silent.simulation.run_for(std::chrono::milliseconds(200));
+  CHECK(silent.lines.count("a session has waited for 2 s for 1 of 1 other tasks: " + other_task + " (silent)") == 1);
+  silent.simulation.run_for(std::chrono::minutes(5));
+  CHECK(silent.lines.count("a session has waited") == 4);  // at 2, 6, 14 and 30 s
+  REQUIRE(found.has_value());
+  CHECK(found->code() == Code::unavailable);
+  CHECK(mentions(*found, "cannot be reached at silent"));
+  silent.peers->close(cancelled("the test is over"));
+}
+
 TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net]") {
   const auto transport = std::make_shared<MemoryTransport>(std::make_shared<WorkStealingPool>(2));
   const auto listener = transport->listen("here");
@@ -217,6 +242,10 @@ TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net
   CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
   CHECK(is_let_in(other_task));
   CHECK(lines.count("more than 2 connections of clients") == 1);
+  // What the same start of a client has lost, and this side has not missed yet, does not count against it.
+  CHECK(is_let_in("/job:client/replica:0/task:1"));
+  CHECK(is_let_in("/job:client/replica:0/task:1"));
+  CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
   for (const auto& connection : connections) connection->close(cancelled("done"));
   peers->close(cancelled("done"));
 }

@@ -137,7 +137,7 @@ class ServerTest(Hostile):
         Recorded(*self.address, SECRET).close()
         replayed = self.stranger()
         replayed.sendall(b"".join(said[:2]) + frame(dflow.REQUEST, 1, struct.pack("<HQ", 1, 0)))
-        self.ends(replayed, b"does not know the cluster's secret")
+        self.ends(replayed, b"were given different secrets of the cluster")
         # Other ops, and what comes before the proof.
         other = self.stranger()
         hello_of(other)
@@ -148,7 +148,7 @@ class ServerTest(Hostile):
         early = self.stranger()
         early.sendall(frame(dflow.REQUEST, 1, struct.pack("<HQ", 1, 0)))
         self.ends(early, b"has not proved who it is")
-        reasons = (b"our own part", b"our own hello", b"cluster's secret", b"same op table", b"not proved who it is")
+        reasons = (b"our own part", b"our own hello", b"secrets of the cluster", b"same op table", b"not proved who it is")
         for reason in reasons:
             self.wait_for_log(reason)
         self.goes_on()

@@ -101,7 +101,7 @@ class ClusterSpec {
   /// TensorFlow's TF_CONFIG: {"cluster": {"ps": ["host:port"], "worker": [...]}, "task": {"type": "ps", "index": 0}}.
   /// A job may be an object of indices instead: {"worker": {"1": "host:port"}}. Without "cluster", or with an empty
   /// one, it is local(); "task" may be left out; an "evaluator" need not be in the cluster. Other members say nothing
-  /// here.
+  /// here, but one that TensorFlow does not know is an error beside no "cluster", which it may have been meant as.
   ///
   /// Errors also: Unimplemented in a library built without nlohmann-json.
   static ClusterSpec from_tf_config(std::string_view json);

@@ -6,6 +6,7 @@
 #include <dflow/net/cluster_spec.ipp>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -79,6 +80,15 @@ inline const TfConfig* json_member(const TfConfig& object, const char* name) {
   return at == object.end() || at->is_null() ? nullptr : &*at;
 }
 
+/// A process alone is told its task and environment; another member may be a misspelt cluster.
+inline void check_no_cluster(const TfConfig& config) {
+  constexpr std::string_view known[] = {"cluster", "task", "environment", "model_dir", "job", "rpc_layer", "master"};
+  for (const auto& [name, value] : config.items()) {
+    if (std::ranges::find(known, name) != std::end(known)) continue;
+    fail_spec(str_cat("there is no 'cluster', and ", quoted_text(name), " is not known"));
+  }
+}
+
 }  // namespace detail
 
 DFLOW_INLINE ClusterSpec ClusterSpec::from_tf_config(std::string_view json) {
@@ -88,6 +98,7 @@ DFLOW_INLINE ClusterSpec ClusterSpec::from_tf_config(std::string_view json) {
   if (cluster != nullptr && !cluster->is_object()) {
     detail::fail_spec(str_cat("'cluster' is no object but ", cluster->type_name()));
   }
+  if (cluster == nullptr) detail::check_no_cluster(config);
   if (cluster == nullptr || cluster->empty()) return local();
   ClusterSpec spec;
   for (const auto& [job, tasks] : cluster->items()) {

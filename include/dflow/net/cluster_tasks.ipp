@@ -52,23 +52,43 @@ struct DeviceSurvey {
     Status status;
     std::vector<DeviceInfo> devices;
     std::uint64_t incarnation = 0;
+    bool has_come = false;
   };
 
+  const std::shared_ptr<Clock> clock;
   std::mutex mutex;
   UniqueFunction<void()> all_answered;
+  TimerId timer{};  ///< of the next line about those that are late
   std::map<std::string, Answer>
       answers;  ///< one for each task from the beginning: to note what it says takes no memory
   std::size_t num_due = 0;
+
+  explicit DeviceSurvey(std::shared_ptr<Clock> its_clock) : clock(std::move(its_clock)) {}
 
   void answer(const std::string& task, const Status& status, std::vector<DeviceInfo> devices,
               std::uint64_t incarnation) noexcept {
     bool is_last = false;
     {
       const std::lock_guard lock(mutex);
-      answers.find(task)->second = {status, std::move(devices), incarnation};
+      answers.find(task)->second = {status, std::move(devices), incarnation, true};
       is_last = --num_due == 0;
+      if (is_last) clock->cancel(timer);
     }
     if (is_last) std::exchange(all_answered, nullptr)();
+  }
+
+  /// Those that have not answered; empty if all have.
+  std::string late(const Peers& peers) {
+    constexpr std::size_t most = 8;
+    const std::lock_guard lock(mutex);
+    std::string names;
+    std::size_t count = 0;
+    for (const auto& [task, answer] : answers) {
+      if (answer.has_come || ++count > most) continue;
+      names += str_cat(count == 1 ? "" : ", ", task, " (", peers.address_of(task), ")");
+    }
+    if (count > most) names += str_cat(" and ", count - most, " others");
+    return count == 0 ? std::string() : str_cat(count, " of ", answers.size(), " other tasks: ", names);
   }
 
   /// Precondition: all have answered.
@@ -87,6 +107,27 @@ struct DeviceSurvey {
     return unavailable(str_cat(num_missing, " of ", answers.size(), " other tasks are missing: ", missing));
   }
 };
+
+/// Puts a line in the log as long as some have not answered: the first after `pause`, each other as long again after
+/// it.
+DFLOW_INLINE void watch_survey(const std::shared_ptr<DeviceSurvey>& survey, const std::shared_ptr<Peers>& peers,
+                               Duration pause, Duration waited) {
+  const std::lock_guard lock(survey->mutex);
+  if (survey->num_due == 0) return;
+  survey->timer = survey->clock->schedule_after(
+      pause, [of = std::weak_ptr(survey), by = std::weak_ptr(peers), pause, waited = waited + pause] {
+        const std::shared_ptr<DeviceSurvey> asked = of.lock();
+        const std::shared_ptr<Peers> asking = by.lock();
+        if (asked == nullptr || asking == nullptr) return;
+        tell([&] {
+          const std::string late = asked->late(*asking);
+          const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
+          if (late.empty()) return;
+          asking->log([&] { return str_cat("a session has waited for ", seconds, " s for ", late); });
+          watch_survey(asked, asking, 2 * pause, waited);
+        });
+      });
+}
 
 /// Errors: InvalidArgument if a task lists devices of another one, of an incarnation that is not its own, or one twice.
 DFLOW_INLINE void check_device_list(const std::string& task, std::uint64_t incarnation,
@@ -112,7 +153,7 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
   const Options& o = cluster->state_->options;
   const std::shared_ptr<Peers> peers = o.peers;
   const Clock::time_point deadline = o.clock->after(timeout);
-  const auto survey = std::make_shared<detail::DeviceSurvey>();
+  const auto survey = std::make_shared<detail::DeviceSurvey>(o.clock);
   for (const std::string& task : tasks) survey->answers[task];
   survey->num_due = survey->answers.size();
   survey->all_answered = [&found = *survey, tasks, cluster = std::move(cluster), done = std::move(done)]() mutable {
@@ -131,6 +172,8 @@ DFLOW_INLINE void ClusterTasks::find_async(Options options, const std::vector<st
     }
     done(std::move(status), std::move(cluster));
   };
+  constexpr Duration is_late = std::chrono::seconds(2);
+  detail::watch_survey(survey, peers, is_late, {});
   for (const std::string& task : tasks) {
     const auto ask = [survey, task, deadline](Status status, const std::shared_ptr<Connection>& connection) {
       if (!status.ok()) return survey->answer(task, status, {}, 0);
@@ -372,6 +415,7 @@ class ShareRun final : public StepPart, public std::enable_shared_from_this<Shar
   }
 
   bool may_stay_silent() const noexcept override { return true; }
+  std::string_view place() const noexcept override { return share_->task(); }
 
  private:
   void run_on(const std::shared_ptr<Connection>& connection, RunShare run) {

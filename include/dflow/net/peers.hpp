@@ -83,8 +83,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
   /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
   /// then, the last of which begins no earlier than `until`. Errors, given to `done`: Unavailable naming the task, also
-  /// for one that has no address and has not connected. A task that is not where its address says is reached by what it
-  /// has opened, whatever for.
+  /// for one that has no address and has not connected; Unauthenticated if it has another secret. A task that is not
+  /// where its address says is reached by what it has opened, whatever for.
   void connect(const std::string& task, Channel channel, Clock::time_point until, Done done);
   /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.
   void call(const std::string& task, Channel channel, Call call, CallDone done);
@@ -98,6 +98,13 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   void close(const Status& why);
   /// Where tensors are noted; null if they are not.
   TaskLog* task_log() const noexcept { return options_.log.get(); }
+  /// Where that task can be connected to; empty for one that has no address here.
+  std::string address_of(const std::string& task) const;
+  /// `line()` is a line of the task's log.
+  template <class F>
+  void log(const F& line) const noexcept {
+    if (options_.connection.log) detail::tell([&] { options_.connection.log(line()); });
+  }
   /// All that are open, for the metrics.
   std::vector<std::shared_ptr<Connection>> connections() const;
 

@@ -120,8 +120,11 @@ DFLOW_INLINE Status Peers::refusal_of(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
   if (!note_start(peer)) return aborted(str_cat(peer.task, " has been started anew since this one was started"));
   if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
+  // What the same start of a client has opened before may have been lost: this takes its place.
   const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
-    return entry.second.connection->role() == Role::acceptor && !options_.addresses.contains(entry.first.first);
+    const Connection& other = *entry.second.connection;
+    return other.role() == Role::acceptor && !options_.addresses.contains(entry.first.first) &&
+           (other.peer().task != peer.task || other.peer().incarnation != peer.incarnation);
   });
   if (static_cast<std::size_t>(num_clients) < options_.max_client_connections) return {};
   return resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));
@@ -217,6 +220,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
   Open removed;
   std::shared_ptr<Visit> over;
   std::uint64_t mark = 0;
+  bool is_lost_task = false;
   // A client that has opened no control connection has its sessions all the same.
   bool is_gone = true;
   {
@@ -230,6 +234,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
       }
     }
     if (removed.connection == nullptr) return;
+    is_lost_task = closed_.ok() && connection.channel() == Channel::control && options_.addresses.contains(peer.task);
     std::erase_if(open_, [&](const auto& entry) { return entry.second.connection == removed.connection; });
     // From here on another connection may be opened and used.
     if (service_ != nullptr) mark = removed.link->lost_at.value_or(service_->mark());
@@ -242,6 +247,7 @@ DFLOW_INLINE void Peers::remove(Connection& connection, const Status& why) {
       over->end();
     }
   }
+  if (is_lost_task) log([&] { return str_cat("the connection with ", peer.task, " is lost: ", why.message()); });
   if (connection.channel() == Channel::control && service_ != nullptr) {
     detail::tell([&] { service_->on_lost(peer, mark, why); });
   }
@@ -416,9 +422,12 @@ DFLOW_INLINE void Peers::fail_attempt(const Place& place, const Status& status, 
 DFLOW_INLINE void Peers::attempt_later(const Place& place, const Status& status, Duration backoff) {
   Clock& clock = *options_.connection.clock;
   const bool may_pass = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+  // Who has another secret has it at the next attempt too.
+  const Code code = status.code() == Code::unauthenticated ? status.code() : Code::unavailable;
+  const Status told(
+      code, str_cat(place.first, " cannot be reached at ", options_.addresses.at(place.first), ": ", status.message()));
   const Clock::time_point next =
-      opened(place, unavailable(str_cat(place.first, " cannot be reached: ", status.message())).with_task(place.first),
-             nullptr, may_pass ? clock.now() : Clock::never);
+      opened(place, told.with_task(place.first), nullptr, may_pass ? clock.now() : Clock::never);
   if (next == Clock::never) return;
   clock.schedule_at(std::min(clock.after(jittered(backoff)), next),
                     [self = shared_from_this(), place, longer = std::min(2 * backoff, options_.max_backoff)] {
@@ -490,6 +499,11 @@ DFLOW_INLINE void Peers::close(const Status& why) {
   for (auto& [place, attempts] : connecting) {
     for (Waiting& waiting : attempts.waiting) waiting.done(why, nullptr);
   }
+}
+
+DFLOW_INLINE std::string Peers::address_of(const std::string& task) const {
+  const auto found = options_.addresses.find(task);
+  return found == options_.addresses.end() ? std::string() : found->second;
 }
 
 DFLOW_INLINE std::vector<std::shared_ptr<Connection>> Peers::connections() const {

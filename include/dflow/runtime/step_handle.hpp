@@ -38,6 +38,8 @@ class StepPart {
   virtual void cancel(const Status& status) = 0;
   /// After `cancel` it may never be heard of again (its task may be lost): the step then ends without it.
   virtual bool may_stay_silent() const noexcept { return false; }
+  /// The device or task where it runs, for messages.
+  virtual std::string_view place() const noexcept { return {}; }
 };
 
 /// One call of what a step was compiled to: it carries the id, rendezvous, cancellation, deadline and statistics of the
@@ -133,6 +135,7 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
   };
 
   void arm();
+  std::string lateness();
   void disarm();
   void begin();
   void send(Send& send);
@@ -171,6 +174,7 @@ class LocalPart final : public StepPart {
 
   void start(StepHandle& handle, Done done) override;
   void cancel(const Status& status) override;
+  std::string_view place() const noexcept override { return device_.name(); }
   Step& step() noexcept { return *step_; }
   DeviceStep* device_step() noexcept { return within_ != nullptr ? within_ : device_step_.get(); }
 

@@ -186,7 +186,7 @@ DFLOW_INLINE void StepHandle::finish_part(std::size_t part, const Status& status
 DFLOW_INLINE void StepHandle::arm() {
   if (options_.deadline != Clock::never && options_.clock != nullptr) {
     timer_ = options_.clock->schedule_at(options_.deadline, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->cancel(deadline_exceeded("the step's deadline has passed"));
+      if (const auto self = weak.lock()) self->cancel(deadline_exceeded(self->lateness()));
     });
   }
   if (options_.outer != nullptr) {
@@ -199,6 +199,22 @@ DFLOW_INLINE void StepHandle::arm() {
       if (const auto self = weak.lock()) self->cancel(cancelled("stop was requested"));
     });
   }
+}
+
+/// What a deadline says: the parts that have not ended, by device or task, unless one of this process is all.
+DFLOW_INLINE std::string StepHandle::lateness() {
+  constexpr int most = 4;
+  std::string text = "the step's deadline has passed";
+  const Hold hold(*this);
+  if (!hold || (parts_.size() == 1 && !parts_.front()->may_stay_silent())) return text;
+  int num_late = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const std::string_view place = parts_[i]->place();
+    if (part_ended_[i].load(std::memory_order_acquire) || place.empty() || ++num_late > most) continue;
+    text += str_cat(num_late == 1 ? ", not all is done on " : ", ", place);
+  }
+  if (num_late > most) text += str_cat(" and ", num_late - most, " others");
+  return text;
 }
 
 DFLOW_INLINE void StepHandle::disarm() {

@@ -206,7 +206,7 @@ TEST_CASE("a cluster of processes that speak TCP is inspected by its secret", "[
   CHECK_FALSE(df::net::inspect(asked).at(0).status.ok());
   asked.set_secret("");
   const df::Status without = df::net::inspect(asked).at(0).status;
-  CHECK(without.code() == df::Code::unavailable);
+  CHECK(without.code() == df::Code::unauthenticated);
   CHECK_THAT(without.to_string(), Catch::Contains("was given no secret of the cluster, and") &&
                                       Catch::Contains("'/job:ps/replica:0/task:0' has one"));
 }

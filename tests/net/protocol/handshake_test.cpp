@@ -120,8 +120,9 @@ TEST_CASE("a handshake says why a peer is turned away", "[net]") {
       CHECK(mentions(status, text));
     }
   };
-  refused(Code::unauthenticated, "'far' does not know the cluster's secret", [](auto& o) { o.secret = "another"; });
-  refused(Code::unauthenticated, "'far' does not know the cluster's secret", [](auto& o) { o.secret = ""; });
+  refused(Code::unauthenticated, "'near' and 'far' were given different secrets",
+          [](auto& o) { o.secret = "another"; });
+  refused(Code::unauthenticated, "'near' and 'far' were given different secrets", [](auto& o) { o.secret = ""; });
   for (const bool turned : {false, true}) {
     auto without = near, with = far;
     without.secret = "";
@@ -202,7 +203,7 @@ TEST_CASE("connections tell both sides why there is none, and log it", "[net]") 
   SECTION("another secret") {
     near.secret = "another";
     code = Code::unauthenticated;
-    text = "does not know the cluster's secret";
+    text = "were given different secrets of the cluster";
   }
   SECTION("no secret on one side") {
     near.secret = "";
@@ -268,7 +269,7 @@ TEST_CASE("nothing that comes before the proof is read", "[net]") {
     bytes = introduction;
     bytes.resize(bytes.size() - FrameHeader::size - 32);
     bytes += test::frame_bytes(FrameType::proof, 0, std::string(32, 'x')) + test::request_bytes(1, "body");
-    text = "does not know the cluster's secret";
+    text = "were given different secrets of the cluster";
     code = Code::unauthenticated;
   }
   SECTION("a hello of 16 MiB") {

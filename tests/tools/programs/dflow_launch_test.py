@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import signal
 import stat
 import subprocess
@@ -83,15 +84,15 @@ class DflowLaunch(unittest.TestCase):
             self.assertFalse(is_alive(pid), f"process {pid} is left")
 
     def test_tasks_get_their_flags(self):
-        run = self.launch(["--ps", "1", "--workers", "2", "--dry-run"], ["prog", "--x=1"])
+        run = self.launch(["--ps", "1", "--workers", "2", "--dry-run"], ["prog", "--x=1", "it's; $HOME"])
         self.assertEqual(run.returncode, 0, run.stderr)
         lines = run.stdout.splitlines()
         self.assertEqual([line.split(":")[0] for line in lines], ["ps 0", "worker 0", "worker 1"])
-        self.assertRegex(
-            lines[2],
-            r"^worker 1: prog --x=1 --dflow_cluster=ps=127\.0\.0\.1:\d+;worker=127\.0\.0\.1:\d+,127\.0\.0\.1:\d+ "
-            r"--job=worker --task=1 --secret_file=SECRET$",
-        )
+        name, command = lines[2].split(": ", 1)
+        words = shlex.split(command)
+        self.assertEqual(words[:3], ["prog", "--x=1", "it's; $HOME"])
+        self.assertRegex(words[3], r"^--dflow_cluster=ps=127\.0\.0\.1:\d+;worker=127\.0\.0\.1:\d+,127\.0\.0\.1:\d+$")
+        self.assertEqual(words[4:], ["--job=worker", "--task=1", "--secret_file=SECRET"])
         self.assertEqual(len(set(re.findall(r"127\.0\.0\.1:\d+", lines[0]))), 3)
 
     def test_the_flags_of_tasks_are_its_own_too_and_others_are_told(self):

@@ -13,12 +13,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <source_location>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -363,10 +365,45 @@ TEST_CASE("a checkpoint that was written where the saver does not see it is no c
   CountedTraining training(here);
   df::set_device_files(training.device->context(), there);
   df::train::Supervisor supervisor(training.graph, training.options());
-  training.train(supervisor, 1);
-  const df::Status status = status_of([&] { supervisor.save(); });
+  const df::Status status = status_of([&] { supervisor.session(); });
   CHECK(status.code() == df::Code::not_found);
   CHECK(mentions(status, "do not see one file system"));
   CHECK_FALSE(df::train::latest_checkpoint(*here, "/d").has_value());
   CHECK_FALSE(here->exists("/d/checkpoint"));
+}
+
+TEST_CASE("training does not begin without a first checkpoint, and does as soon as it can be saved") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::train::Supervisor supervisor(training.graph, training.options());
+  training.files->fail_change(1, df::resource_exhausted("the disk is full"), true);
+  for (int i = 0; i < 2; ++i) {
+    const df::Status status = status_of([&] { training.train(supervisor, 1); });
+    CHECK(status.code() == df::Code::resource_exhausted);
+    CHECK(mentions(status, "the disk is full"));
+  }
+  training.files->fail_change(0, df::Status());
+  training.train(supervisor, 1);
+  CHECK(training.latest() == 0);
+  CHECK(supervisor.session().run(training.step).scalar() == 1);
+  CHECK(training.errors.empty());
+}
+
+TEST_CASE("a supervisor says what the model has begun with, and who throws at it changes nothing") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  std::vector<std::string> lines;
+  const auto begin = [&](const std::function<void(std::string_view)>& log) {
+    CountedTraining training(files);
+    df::train::SupervisorOptions options = training.options();
+    options.log = log;
+    df::train::Supervisor supervisor(training.graph, options);
+    training.train(supervisor, 2);
+    supervisor.save();
+  };
+  const auto note = [&](std::string_view line) { lines.emplace_back(line); };
+  begin(note);
+  begin(note);
+  CHECK(lines ==
+        std::vector<std::string>{"the variables are initialised", "the variables are restored from '/d/model-2'"});
+  begin([](std::string_view) { throw std::string("not an error of ours"); });
+  CHECK(lines.size() == 2);
 }

@@ -10,8 +10,8 @@
 namespace dflow::net {
 
 namespace detail {
-/// What is said of a peer whose proof is wrong.
-inline constexpr std::string_view is_stranger = " does not know the cluster's secret";
+/// What is said of two whose proofs differ.
+inline constexpr std::string_view other_secrets = " were given different secrets of the cluster";
 }  // namespace detail
 
 DFLOW_INLINE std::string Hello::to_bytes() const {
@@ -93,11 +93,12 @@ DFLOW_INLINE void Handshake::take_proof(std::string_view bytes) const {
     std::memcpy(got.data(), bytes.data(), got.size());
     if (constant_time_equal(got, expected)) return;
   }
-  throw_error(explain(unauthenticated(str_cat("'", peer_.self.task, "'", detail::is_stranger))));
+  throw_error(
+      explain(unauthenticated(str_cat("'", self_.self.task, "' and '", peer_.self.task, "'", detail::other_secrets))));
 }
 
 DFLOW_INLINE Status Handshake::explain(const Status& refused) const {
-  const bool knows_no_secret = secret_.empty() && refused.message().ends_with(detail::is_stranger);
+  const bool knows_no_secret = secret_.empty() && refused.message().ends_with(detail::other_secrets);
   if (refused.code() != Code::unauthenticated || !knows_no_secret) return refused;
   return unauthenticated(
       str_cat("'", self_.self.task, "' was given no secret of the cluster, and '", peer_.self.task, "' has one"));

@@ -18,6 +18,7 @@
 #include <source_location>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ struct SupervisorOptions {
   /// The one replica that initialises, restores and saves; the others wait until it has.
   bool is_chief = true;
   /// Where the chief saves, and restores the latest checkpoint from; "": nothing is saved. It needs a `global_step`.
-  /// The first checkpoint is made before the first step: a chief that is started anew can always go back.
+  /// The first checkpoint is made before the first step: a chief that is started anew can always go back. Where that
+  /// one cannot be saved, training does not begin.
   std::string checkpoint_dir = {};
   /// Checkpoints are "DIR/NAME-STEP".
   std::string checkpoint_name = "model";
@@ -58,9 +60,12 @@ struct SupervisorOptions {
   bool save_on_sigterm = false;
   /// Ends it as SIGTERM would, and at once where it waits for the model to be ready.
   std::stop_token stop = {};
-  /// Told why a save did not succeed, after which training goes on; null: a line on standard error. Called by the
-  /// thread that saves, which may be that of `lead`.
+  /// Told why a save did not succeed, after which training goes on; null: a line in `log`. Called by the thread that
+  /// saves, which may be that of `lead`.
   std::function<void(const Status&)> on_save_error = nullptr;
+  /// Gets a line for each thing that is worth one: what the model began with, which task was lost, what is waited for,
+  /// now and then as long as it lasts; null: standard error. Called as `on_save_error` is.
+  std::function<void(std::string_view)> log = nullptr;
   /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
   std::function<bool(Session&)> restore = nullptr;
@@ -99,7 +104,8 @@ struct SupervisorOptions {
 /// Thread safety: one thread at a time. All functions block.
 /// Errors: those of the body but for lost tasks (Unavailable, Aborted); DeadlineExceeded when the model is not ready in
 /// `ready_timeout`, with what was wrong last, and which variables have no value if that is it; those of
-/// `Saver::restore`; Cancelled when SIGTERM or a stop comes before it is ready.
+/// `Saver::restore`, and of `Saver::save` for the first checkpoint; Cancelled when SIGTERM or a stop comes before it is
+/// ready.
 class Supervisor {
  public:
   /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
@@ -158,6 +164,10 @@ class Supervisor {
   void initialize_or_restore(Session& session, bool is_ready);
   bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
   bool is_stopped() const noexcept;
+  void say(std::string_view line) const noexcept;
+  /// What goes on for long: again where it has changed, and every `line_interval`.
+  void say_still(std::string line);
+  void report_save_error(const Status& status) const noexcept;
   void end_body() noexcept;
   /// Never throws: the body's result counts.
   void save_if_due() noexcept;
@@ -191,6 +201,8 @@ class Supervisor {
   std::int64_t last_saved_step_ = 0;           ///< tried to
   std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last one
   int num_recoveries_ = 0;
+  std::string last_line_;  ///< of `say_still`
+  Clock::time_point next_line_{};
 };
 
 }  // namespace dflow::train

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dflow/base/printable.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/no_op.hpp>
@@ -29,14 +31,8 @@ DFLOW_INLINE bool is_lost_task(const Status& status) noexcept {
   return status.code() == Code::unavailable || status.code() == Code::aborted;
 }
 
-DFLOW_INLINE void report_save_error(const std::function<void(const Status&)>& report, const Status& status) noexcept {
-  try {
-    if (report) return report(status);
-    const std::string line = str_cat("dflow: a checkpoint could not be saved: ", status.to_string(), "\n");
-    std::fputs(line.c_str(), stderr);
-  } catch (...) {  // who is told may not fail the training
-  }
-}
+/// Between two lines that say the same.
+inline constexpr Duration line_interval = std::chrono::seconds(10);
 
 }  // namespace detail
 
@@ -141,7 +137,7 @@ DFLOW_INLINE void Supervisor::end_lead() noexcept {
   try {
     save_what_is_new(*session_);
   } catch (...) {
-    detail::report_save_error(options_.on_save_error, status_of_current_exception());
+    report_save_error(status_of_current_exception());
   }
 }
 
@@ -216,6 +212,31 @@ DFLOW_INLINE bool Supervisor::is_stopped() const noexcept {
   return options_.stop.stop_requested() || (termination_ != nullptr && termination_->has_come());
 }
 
+/// Who is told may not fail the training.
+DFLOW_INLINE void Supervisor::say(std::string_view line) const noexcept {
+  try {
+    if (options_.log) return options_.log(line);
+    std::fputs(str_cat("dflow: ", printable(line), "\n").c_str(), stderr);
+  } catch (...) {
+  }
+}
+
+DFLOW_INLINE void Supervisor::say_still(std::string line) {
+  const Clock::time_point now = options_.clock->now();
+  if (line == last_line_ && now < next_line_) return;
+  say(line);
+  last_line_ = std::move(line);
+  next_line_ = options_.clock->after(detail::line_interval);
+}
+
+DFLOW_INLINE void Supervisor::report_save_error(const Status& status) const noexcept {
+  try {
+    if (options_.on_save_error) return options_.on_save_error(status);
+    say(str_cat("a checkpoint could not be saved: ", status.to_string()));
+  } catch (...) {
+  }
+}
+
 DFLOW_INLINE bool Supervisor::should_stop() noexcept {
   const bool is_over = is_stopped();
   if (is_over && has_trained_) save_if_due();
@@ -237,7 +258,12 @@ DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_re
     session.run(initialize_);
   }
   if (latest) options_.saver->restore(session, *latest);
-  if (restores && options_.restore) options_.restore(session);
+  const bool is_restored = restores && options_.restore && options_.restore(session);
+  if (latest || is_restored) {
+    say(latest ? str_cat("the variables are restored from '", *latest, "'") : "the variables are restored");
+  } else {
+    say(is_ready ? "the variables are as they were" : "the variables are initialised");
+  }
   if (!restores || !saves()) return;
   {
     const std::lock_guard lock(save_mutex_);
@@ -246,7 +272,10 @@ DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_re
     checkpoint_of_.reset();
     if (latest && !options_.restore) checkpoint_of_ = last_saved_step_;
   }
-  if (!latest) save_what_is_new(session);
+  if (latest) return;
+  if (has_begun_) return save_what_is_new(session);
+  const std::lock_guard lock(save_mutex_);
+  save_to(session, last_saved_step_);
 }
 
 /// False if somebody else is to do it, and has not yet.
@@ -288,6 +317,9 @@ DFLOW_INLINE Session& Supervisor::session() {
           throw_error(unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));
         }
         require_going_on();
+        if (options_.clock->now() >= next_line_) {
+          say_still(str_cat("waits for the chief to initialise ", uninitialized(*made)));
+        }
         pause();
       }
       session_ = std::move(made);
@@ -303,6 +335,7 @@ DFLOW_INLINE Session& Supervisor::session() {
       require_going_on();
       if (!lead.ok() && !detail::is_lost_task(lead)) throw_error(lead);
       if (!detail::is_lost_task(last)) throw;
+      say_still(str_cat("the model is not ready: ", last.to_string()));
     }
   }
   throw_error(deadline_exceeded(str_cat("the model is not ready: ", last.to_string())));
@@ -310,6 +343,7 @@ DFLOW_INLINE Session& Supervisor::session() {
 
 DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
   if (!detail::is_lost_task(error.status())) throw_error(error.status());
+  say(str_cat("a task was lost, and the session with it: ", error.status().to_string()));
   stop_lead();
   session_ = nullptr;
   ++num_recoveries_;
@@ -342,7 +376,7 @@ DFLOW_INLINE void Supervisor::save_what_is_new(Session& session) {
   } catch (...) {
     const Status status = status_of_current_exception();
     if (detail::is_lost_task(status)) throw_error(status);
-    detail::report_save_error(options_.on_save_error, status);
+    report_save_error(status);
   }
 }
 
@@ -360,8 +394,9 @@ DFLOW_INLINE void Supervisor::save_if_due() noexcept {
     if (is_save_due(*session_)) save_to(*session_, session_->run(*options_.global_step).scalar());
   } catch (...) {
     const Status status = status_of_current_exception();
-    detail::report_save_error(options_.on_save_error, status);
+    report_save_error(status);
     if (!detail::is_lost_task(status)) return;
+    say(str_cat("a task was lost, and the session with it: ", status.to_string()));
     stop_lead();
     session_ = nullptr;
     ++num_recoveries_;
