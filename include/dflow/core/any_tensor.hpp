@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,6 +19,13 @@ class Tensor;
 namespace detail {
 [[noreturn]] void throw_element_type_mismatch(DType held, DType wanted);
 }  // namespace detail
+
+/// The bytes of the elements of a tensor, where the element type says how many each takes; none if they are too many.
+inline std::optional<std::size_t> num_bytes(DType dtype, const Shape& shape) noexcept {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &bytes)) return {};
+  return bytes;
+}
 
 /// A dense row-major tensor whose element type is known at run time: what travels along an edge.
 ///
@@ -33,12 +41,11 @@ class AnyTensor {
   /// A new tensor: numbers are uninitialised, strings empty. Errors also: InvalidArgument for a type without elements.
   AnyTensor(DType dtype, const Shape& shape, Allocator& allocator = default_cpu_allocator())
       : shape_(shape), dtype_(dtype) {
-    std::size_t bytes = 0;
-    if (!is_plain(dtype) ||
-        __builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &bytes)) {
+    const std::optional<std::size_t> bytes = is_plain(dtype) ? num_bytes(dtype, shape) : std::nullopt;
+    if (!bytes) {
       allocate_unusual(allocator);
-    } else if (bytes != 0) {
-      buffer_ = BufferRef::allocate(bytes, allocator);
+    } else if (*bytes != 0) {
+      buffer_ = BufferRef::allocate(*bytes, allocator);
       data_ = buffer_->data();
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/spread_bits.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
@@ -103,12 +104,9 @@ DFLOW_INLINE std::uint64_t next_op_seed(GraphStore& graph, std::uint64_t request
   const std::uint64_t ordinal = graph.count_random_ops(1);
   const std::uint64_t seed = graph.options().seed;
   if (seed == 0) return 0;
-  // SplitMix64 (Steele, Lea, Flood 2014) spreads neighbouring (seed, ordinal) pairs over the key space.
-  std::uint64_t z = seed + ordinal * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  z ^= z >> 31;
-  return z == 0 ? 1 : z;
+  // Neighbouring (seed, ordinal) pairs, over the key space.
+  const std::uint64_t spread = spread_bits(seed + ordinal * spread_step);
+  return spread == 0 ? 1 : spread;
 }
 
 // ---- Graph ----

@@ -42,9 +42,7 @@ inline std::span<const std::byte> bytes_of(const AnyTensor& tensor) {
 
 /// A tensor of numbers from as many bytes as it has; throws with `code` where they do not fit.
 inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<const std::byte> bytes, Code code) {
-  std::size_t size = 0;
-  if (__builtin_mul_overflow(static_cast<std::size_t>(shape.num_elements()), size_of(dtype), &size) ||
-      size != bytes.size()) {
+  if (num_bytes(dtype, shape) != bytes.size()) {
     throw_error(Status(code, str_cat(bytes.size(), " bytes for a tensor of ", name(dtype), shape.to_string())));
   }
   if (dtype == DType::boolean &&
@@ -52,7 +50,7 @@ inline AnyTensor tensor_of_bytes(DType dtype, const Shape& shape, std::span<cons
     throw_error(Status(code, "a boolean that is neither 0 nor 1"));
   }
   AnyTensor tensor(dtype, shape);
-  if (size != 0) std::memcpy(tensor.raw_data(), bytes.data(), size);
+  if (!bytes.empty()) std::memcpy(tensor.raw_data(), bytes.data(), bytes.size());
   return tensor;
 }
 

@@ -105,14 +105,12 @@ DFLOW_INLINE AnyTensor read_tensor(ByteReader& in) {
     decode_strings({reinterpret_cast<const char*>(elements.data()), elements.size()}, tensor);
     return tensor;
   }
-  std::size_t bytes = 0;
-  if (__builtin_mul_overflow(static_cast<std::size_t>(head.shape.num_elements()), size_of(head.dtype), &bytes) ||
-      bytes != elements.size()) {
+  if (num_bytes(head.dtype, head.shape) != elements.size()) {
     throw_error(
         data_loss(str_cat("a tensor ", name(head.dtype), head.shape.to_string(), " of ", elements.size(), " bytes")));
   }
   AnyTensor tensor(head.dtype, head.shape);
-  if (bytes != 0) std::memcpy(tensor.raw_data(), elements.data(), bytes);
+  if (!elements.empty()) std::memcpy(tensor.raw_data(), elements.data(), elements.size());
   check_elements(tensor);
   return tensor;
 }

@@ -548,15 +548,13 @@ struct ReceivedTensor {
       strings_bytes = size;
       return {std::as_writable_bytes(std::span(strings.get(), size)), strings};
     }
-    std::size_t bytes = 0;
-    if (__builtin_mul_overflow(static_cast<std::size_t>(head.shape.num_elements()), size_of(head.dtype), &bytes) ||
-        bytes != size) {
+    if (num_bytes(head.dtype, head.shape) != size) {
       throw_error(data_loss(
           str_cat("'", key, "' comes as ", name(head.dtype), head.shape.to_string(), " of ", size, " bytes")));
     }
     Allocator& allocator = args.allocator == nullptr ? default_cpu_allocator() : *args.allocator;
     tensor = AnyTensor(head.dtype, head.shape, allocator);
-    return {{static_cast<std::byte*>(tensor.raw_data()), bytes}, std::make_shared<AnyTensor>(tensor)};
+    return {{static_cast<std::byte*>(tensor.raw_data()), size}, std::make_shared<AnyTensor>(tensor)};
   }
 
   void finish(Status status, std::string_view body) {

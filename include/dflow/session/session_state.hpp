@@ -2,6 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
+#include <dflow/base/spread_bits.hpp>
 #include <dflow/passes/fuse.hpp>
 #include <dflow/passes/place.hpp>
 #include <dflow/passes/prune.hpp>
@@ -52,13 +53,9 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   std::atomic<std::uint64_t> next_step{0};
 
   StepLimits limits_of(const RunOptions& run_options) const;
-  /// Unlike those of other clients of the same devices: SplitMix64 (Steele, Lea, Flood 2014) is a bijection.
+  /// Unlike those of other clients of the same devices.
   std::uint64_t new_step_id() noexcept {
-    std::uint64_t z =
-        options.incarnation + (next_step.fetch_add(1, std::memory_order_relaxed) + 1) * 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
+    return spread_bits(options.incarnation + (next_step.fetch_add(1, std::memory_order_relaxed) + 1) * spread_step);
   }
 
   /// From the cache, or compiled here and now, without a lock: other steps go on meanwhile. One that streams is for a

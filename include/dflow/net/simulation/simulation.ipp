@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/spread_bits.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/task_ring.hpp>
@@ -29,13 +30,6 @@ namespace detail {
 DFLOW_INLINE const Simulation::Life*& current_life() noexcept {
   static constinit thread_local const Simulation::Life* life = nullptr;
   return life;
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection that spreads every bit.
-DFLOW_INLINE std::uint64_t spread_bits(std::uint64_t z) noexcept {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
 }
 
 }  // namespace detail
@@ -85,7 +79,7 @@ struct Simulation::State {
 
   std::uint64_t random() noexcept {
     const std::lock_guard lock(mutex);
-    return detail::spread_bits(random_state += 0x9e3779b97f4a7c15u);
+    return spread_bits(random_state += spread_step);
   }
   std::uint64_t random_below(std::uint64_t n) noexcept { return n < 2 ? 0 : random() % n; }
 
@@ -93,7 +87,7 @@ struct Simulation::State {
     const std::lock_guard lock(mutex);
     mix(value);
   }
-  void mix(std::uint64_t value) noexcept { trace = detail::spread_bits(trace * 31 + value + 1); }
+  void mix(std::uint64_t value) noexcept { trace = spread_bits(trace * 31 + value + 1); }
 
   /// Of a process that has crashed a pool's task is run as an event of nobody, and any other only destroyed by one: who
   /// schedules may hold locks that the destructor takes.
