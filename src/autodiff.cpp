@@ -1,1 +1,2 @@
+#include <dflow/autodiff/call_gradients.ipp>
 #include <dflow/autodiff/gradients.ipp>

@@ -1,3 +1,4 @@
+#include <dflow/runtime/call_kernel.ipp>
 #include <dflow/runtime/cpu_device.ipp>
 #include <dflow/runtime/default_devices.ipp>
 #include <dflow/runtime/device.ipp>

@@ -299,6 +299,28 @@ void clipped_training() {
   require(session.run({{x, at}}, loss).scalar() < before, "training");
 }
 
+void control_flow() {
+  // [control]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic});
+  auto limit = df::placeholder<std::int32_t>(graph, {});
+
+  auto y = df::cond(
+      df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
+  auto [i, power] = df::while_loop([&](auto i, auto) { return i < limit; },
+                                   [&](auto i, auto power) {
+                                     return std::tuple{i + 1, power * x};
+                                   },
+                                   std::tuple{df::constant(graph, 0), y});
+  auto gx = df::gradients(df::reduce_sum(power), x);  // through both
+
+  df::Session session(graph);
+  auto [value, slope] =
+      session.run({{x, df::Tensor<float>({2}, {1, 2})}, {limit, df::Tensor<std::int32_t>(3)}}, power, gx);
+  // [control]
+  require(value(1) == 32 && slope(1) == 64 && i.is_valid(), "branches and loops");
+}
+
 void saving() {
   // [saving]
   df::Graph graph;
@@ -344,6 +366,7 @@ int main() {
     run_errors();
     gradients();
     clipped_training();
+    control_flow();
     saving();
     pieces();
   } catch (const std::exception& error) {

@@ -234,7 +234,7 @@ TEST_CASE("malformed JSON graphs are InvalidArgument and say why", "[graph_def]"
       {"{\"version\": 1, \"nodes\": [],\n \"seed\": \"x\"}", "seed: an integer is due, not \"x\""},
       {"{\"version\": 1, \"nodes\": [],\n \"collections\": [\n{}, {\"nmae\": \"a\"}]}",
        "collections: item 1: a collection has no 'nmae'"},
-      {R"({"version": 2, "seed": 0, "nodes": [], "collections": []})", "version 2"},
+      {R"({"version": 3, "seed": 0, "nodes": [], "collections": []})", "version 3"},
       {R"({"version": 0, "seed": 0, "nodes": [], "collections": []})", "version 0"},
       {R"({"version": -1, "seed": 0, "nodes": [], "collections": []})", ""},
       {R"({"version": "1", "seed": 0, "nodes": [], "collections": []})", ""},
@@ -321,7 +321,7 @@ TEST_CASE("a newer version of a JSON graph is InvalidArgument", "[graph_def]") {
   def.version = GraphDef::current_version + 1;
   const Status newer = status_of([&] { return from_json(to_json(def)); });
   CHECK(newer.code() == Code::invalid_argument);
-  CHECK(mentions(newer, "version 2"));
+  CHECK(mentions(newer, "version 3"));
 }
 
 TEST_CASE("a tensor of resource handles cannot be saved as JSON", "[graph_def]") {

@@ -182,7 +182,7 @@ TEST_CASE("malformed graphs are InvalidArgument and name the node", "[import]") 
   const auto beside = [](NodeDef extra, const char* other) { return extra.colocated_with = other, extra; };
   const NodeDef each = node("n", "OneOfEach", {"x", "i"});
   const std::vector<Case> cases{
-      {"", "version 2", [](GraphDef& def) { def.version = 2; }},
+      {"", "version 3", [](GraphDef& def) { def.version = 3; }},
       {"", "version 0", [](GraphDef& def) { def.version = 0; }},
       {"n", "no op 'Nonsense'", add(node("n", "Nonsense"))},
       {"n", "no op ''", add(node("n", ""))},

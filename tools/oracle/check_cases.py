@@ -1,9 +1,10 @@
-"""CheckNumerics and Assert: what passes through, and what is refused."""
+"""CheckNumerics, EnsureShape and Assert: what passes through, and what is refused."""
 
 import numpy as np
 
+from array_cases import KINDS
 from case_file import element, fixed
-from element_types import FLOATS
+from element_types import FLOATS, REALS
 
 
 def add(f):
@@ -58,3 +59,18 @@ def add(f):
     f.error("Assert", "false, empty data", [fixed(False, "bool"), fixed(np.zeros(0), "float32")], "run")
     f.error("Assert", "condition of rank 1", [fixed([True], "bool"), *data], "build")
     f.error("Assert", "condition is not bool", [fixed(1), *data], "build")
+
+    for kind, make, types in KINDS:
+        for name, shape in [("known", [2, 3]), ("partly known", [2, -1]), ("unknown dimensions", [-1, -1])]:
+            f.raw(
+                "EnsureShape",
+                f"{name}, {kind}",
+                {"input": make(2, 3)},
+                types,
+                attrs={"shape": shape},
+                gradient=kind == "fractions",
+            )
+    f.raw("EnsureShape", "rank 0", {"input": element(1.5)}, FLOATS, attrs={"shape": []}, gradient=True)
+    f.raw("EnsureShape", "empty", {"input": element(np.zeros((0, 3)))}, REALS, attrs={"shape": [-1, 3]})
+    for name, shape in [("another dimension", [2, 4]), ("another rank", [2, 3, 1]), ("rank 0", [])]:
+        f.error("EnsureShape", name, [fixed(np.zeros((2, 3)), "float32")], "build", attrs={"shape": shape})

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/autodiff/call_gradients.hpp>
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/concat.hpp>
@@ -8,6 +9,7 @@
 #include <dflow/ops/reduction/segment.hpp>
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -125,6 +127,14 @@ class GradientBuilder {
       dys[o] = densify(gradient, AnyOutput(&graph_, edge));
       any = true;
     }
+    if (node.op->role == OpRole::kept_value) {
+      if (any) kept_[node.inputs[0].node].push_back({id, dys[0]});
+      return;
+    }
+    if (calls_functions(node.op->role)) {
+      if (any || kept_.contains(id)) differentiate_call(id, dys);
+      return;
+    }
     if (!any) return;
     if (node.op->gradient == nullptr) {
       throw_error(unimplemented(str_cat("op ", node.op->name, " has no gradient"))
@@ -141,6 +151,16 @@ class GradientBuilder {
       } else if (context.dense_dx(i).is_valid()) {
         contributions_[key(input)].push_back({context.dense_dx(i), std::nullopt});
       }
+    }
+  }
+
+  void differentiate_call(NodeId id, std::span<const AnyOutput> dys) {
+    const std::vector<Endpoint>& inputs = graph_.node(id).inputs;
+    std::vector<bool> is_wanted;
+    for (const Endpoint input : inputs) is_wanted.push_back(leads_to_x(input));
+    const std::vector<AnyOutput> dxs = call_gradients(graph_, id, dys, kept_[id], is_wanted);
+    for (std::size_t i = 0; i < dxs.size(); ++i) {
+      if (is_wanted[i] && dxs[i].is_valid()) contributions_[key(inputs[i])].push_back({dxs[i], std::nullopt});
     }
   }
 
@@ -199,6 +219,7 @@ class GradientBuilder {
   std::unordered_set<std::uint64_t> x_edges_;
   std::unordered_set<std::uint64_t> stopped_edges_;
   std::unordered_map<std::uint64_t, Contributions> contributions_;
+  std::map<NodeId, std::vector<KeptGradient>> kept_;  ///< by the calls that keep them
 };
 
 }  // namespace detail

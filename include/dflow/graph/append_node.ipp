@@ -185,6 +185,46 @@ DFLOW_INLINE Node make_node(const GraphStore& graph, const NodeRequest& request,
   return node;
 }
 
+/// What is built in a body reads that and what is around it, and waits for nothing outside: the call does.
+DFLOW_INLINE void check_function(const GraphStore& graph, const Node& node) {
+  const auto name_of = [&](NodeId function) { return graph.node(function).name; };
+  if (node.function.is_valid() && graph.node(node.function).op->role != OpRole::function) {
+    throw_error(invalid_argument(str_cat("'", name_of(node.function), "' is no function")));
+  }
+  for (const Endpoint input : node.inputs) {
+    const Node& source = graph.node(input.node);
+    if (source.function == node.function || graph.is_inside(node.function, source.function)) continue;
+    throw_error(invalid_argument(str_cat("'", source.name, "' is part of the body of '", name_of(source.function),
+                                         "' and has no value outside of it: use what the call returns")));
+  }
+  for (const NodeId control : node.control_inputs) {
+    const Node& source = graph.node(control);
+    if (source.function == node.function) continue;
+    throw_error(invalid_argument(str_cat("'", source.name, "' is not part of the same body: ",
+                                         node.function.is_valid()
+                                             ? "let the call of '" + name_of(node.function) + "' wait for it"
+                                             : "wait for the call of '" + name_of(source.function) + "'")));
+  }
+  if (node.op->role == OpRole::variable && node.function.is_valid()) {
+    throw_error(invalid_argument(str_cat("a variable is made in the body of '", name_of(node.function),
+                                         "', which may run many times or never: make it outside")));
+  }
+  if (node.op->role == OpRole::argument || node.op->role == OpRole::results) {
+    const std::optional<GraphStore::Function> function = graph.function(node.function);
+    if (!function) throw_error(invalid_argument(str_cat(node.op->name, " stands in no body of a function")));
+    if (node.op->role == OpRole::argument) {
+      const std::size_t number = argument_number(node);
+      if (number < function->arguments.size() && function->arguments[number].is_valid()) {
+        throw_error(
+            invalid_argument(str_cat("function '", name_of(node.function), "' has an argument ", number, " already")));
+      }
+    }
+    if (node.op->role == OpRole::results && function->results.is_valid()) {
+      throw_error(invalid_argument(str_cat("function '", name_of(node.function), "' has its results already")));
+    }
+  }
+}
+
 /// What the functions of the scope say, the outermost first, and then the scope itself.
 DFLOW_INLINE std::string choose_device(const GraphStore::Scope& scope, const Node& node) {
   std::vector<const GraphStore::DeviceRule*> rules;  // innermost first
@@ -205,12 +245,41 @@ DFLOW_INLINE std::string choose_device(const GraphStore::Scope& scope, const Nod
 
 }  // namespace detail
 
+namespace detail {
+
+NodeId append_seen(GraphStore& graph, const NodeRequest& request);
+
+/// The inputs, with what stands for edges that are not seen from the current scope.
+DFLOW_INLINE std::vector<AnyOutput> bring_inputs(const GraphStore& graph, std::span<const AnyOutput> inputs) {
+  const std::shared_ptr<GraphStore::ForeignEdges> foreign = graph.scope().foreign;
+  std::vector<AnyOutput> brought(inputs.begin(), inputs.end());
+  for (AnyOutput& input : brought) {
+    if (input.graph() != &graph) continue;
+    if (!graph.is_inside(graph.scope().function, input.node().function)) input = foreign->bring(input);
+  }
+  return brought;
+}
+
+}  // namespace detail
+
 DFLOW_INLINE NodeId append_node(GraphStore& graph, const NodeRequest& request) {
+  if (graph.scope().foreign != nullptr) {
+    const std::vector<AnyOutput> brought = detail::bring_inputs(graph, request.inputs);
+    NodeRequest seen = request;
+    seen.inputs = brought;
+    return detail::append_seen(graph, seen);
+  }
+  return detail::append_seen(graph, request);
+}
+
+DFLOW_INLINE NodeId detail::append_seen(GraphStore& graph, const NodeRequest& request) {
   const GraphStore::Scope& scope = graph.scope();
   const std::source_location where = scope.where.value_or(request.where);
   try {
     Node node = detail::make_node(graph, request, where);
     node.control_inputs = scope.control_inputs;
+    node.function = scope.function;
+    detail::check_function(graph, node);
     node.device = scope.device_rule == nullptr ? scope.device : detail::choose_device(scope, node);
     node.colocated_with = scope.colocated_with;
     if (node.name.empty()) node.name = graph.unique_name(request.op->name);

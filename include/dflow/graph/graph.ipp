@@ -14,6 +14,19 @@ namespace dflow {
 
 // ---- handles ----
 
+DFLOW_INLINE std::vector<std::string> called_functions(const Node& node) {
+  std::vector<std::string> names;
+  for (const AttrField& field : node.op->attr_fields) {
+    if (field.kind == AttrKind::function) names.push_back(std::get<FunctionName>(attr_of(node, field)).name);
+    if (field.kind == AttrKind::string_list) names = std::get<std::vector<std::string>>(attr_of(node, field));
+  }
+  return names;
+}
+
+DFLOW_INLINE std::size_t argument_number(const Node& node) {
+  return static_cast<std::size_t>(std::get<std::int64_t>(attr_of(node, node.op->attr_fields[0])));
+}
+
 namespace detail {
 
 DFLOW_INLINE const Node& node_of_handle(const GraphStore* graph, NodeId id, std::string_view handle) {

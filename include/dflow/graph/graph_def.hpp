@@ -27,6 +27,7 @@ struct NodeDef {
   /// Those that are not here have the op's defaults.
   std::vector<std::pair<std::string, AttrValue>> attrs;
   std::string colocated_with;  ///< a node's name, or empty
+  std::string function;        ///< the node that begins the function whose body this is part of, or empty
   std::string file;            ///< where in a program the node was built; an import mentions it in errors
   std::uint32_t line = 0;
 
@@ -39,8 +40,10 @@ struct NodeDef {
 ///
 /// Thread safety: a value type.
 struct GraphDef {
-  /// The version that this library writes, and the newest that it reads.
-  static constexpr std::uint32_t current_version = 1;
+  /// The newest version that this library reads. It writes the oldest that can say what is to be said: one for graphs
+  /// without functions.
+  static constexpr std::uint32_t current_version = 2;
+  static constexpr std::uint32_t functions_version = 2;  ///< the first with `NodeDef::function`
   static constexpr std::size_t max_nodes = 10'000'000;
   /// In all attributes together that are lists of shapes: a shape may take one byte in a file, and takes 72 in memory.
   static constexpr std::size_t max_listed_shapes = 1'000'000;
@@ -51,7 +54,7 @@ struct GraphDef {
     return bytes > (~std::uint64_t{0} - slack) / times ? ~std::uint64_t{0} : slack + times * bytes;
   }
 
-  std::uint32_t version = current_version;
+  std::uint32_t version = 1;
   std::uint64_t seed = 0;  ///< GraphOptions::seed
   std::vector<NodeDef> nodes;
   /// Named lists of nodes.

@@ -12,7 +12,7 @@ namespace dflow {
 
 DFLOW_INLINE bool operator==(const NodeDef& a, const NodeDef& b) {
   return a.name == b.name && a.op == b.op && a.device == b.device && a.types == b.types && a.inputs == b.inputs &&
-         a.colocated_with == b.colocated_with && a.file == b.file && a.line == b.line &&
+         a.colocated_with == b.colocated_with && a.function == b.function && a.file == b.file && a.line == b.line &&
          std::equal(a.attrs.begin(), a.attrs.end(), b.attrs.begin(), b.attrs.end(),
                     [](const auto& x, const auto& y) { return x.first == y.first && attr_equal(x.second, y.second); });
 }
@@ -75,6 +75,7 @@ class GraphDefBuilder {
     def.nodes.reserve(nodes.size() - first);
     for (const NodeId id : IndexRange<NodeId>(NodeId(first), NodeId(nodes.size()))) {
       def.nodes.push_back(build_node(nodes[id]));
+      if (nodes[id].function.is_valid()) def.version = GraphDef::functions_version;
     }
     return def;
   }
@@ -101,6 +102,7 @@ class GraphDefBuilder {
     }
     for (const NodeId input : node.control_inputs) def.inputs.push_back("^" + graph_.node(input).name);
     if (node.colocated_with.is_valid()) def.colocated_with = graph_.node(node.colocated_with).name;
+    if (node.function.is_valid()) def.function = graph_.node(node.function).name;
     return def;
   }
 

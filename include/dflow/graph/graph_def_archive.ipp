@@ -28,6 +28,7 @@ class GraphDefWriter : public cereal::OutputArchive<GraphDefWriter, cereal::Allo
   explicit GraphDefWriter(std::string& out) : OutputArchive(this), writer(out) {}
   ByteWriter writer;
   ShapeAllowance shapes;
+  bool has_functions = false;  ///< the version has
 };
 
 /// A cereal archive over a ByteReader: a size is believed only if as many bytes remain.
@@ -44,6 +45,7 @@ class GraphDefReader : public cereal::InputArchive<GraphDefReader, cereal::Allow
 
   ByteReader reader;
   ShapeAllowance shapes;
+  bool has_functions = false;  ///< the version has
 
  private:
   std::uint64_t memory_left_;
@@ -238,6 +240,7 @@ inline void save(GraphDefWriter& archive, const NodeDef& node) {
   for (const auto& [param, dtype] : node.types) archive(param, SavedDType{dtype});
   archive(node.inputs, node.attrs, node.colocated_with, node.file);
   archive.writer.varint(node.line);
+  if (archive.has_functions) archive(node.function);
 }
 inline void load(GraphDefReader& archive, NodeDef& node) {
   archive(node.name, node.op, node.device);
@@ -252,6 +255,17 @@ inline void load(GraphDefReader& archive, NodeDef& node) {
   const std::uint64_t line = archive.reader.varint();
   if (line > std::numeric_limits<std::uint32_t>::max()) throw_error(data_loss("a line number of more than 32 bits"));
   node.line = static_cast<std::uint32_t>(line);
+  if (archive.has_functions) archive(node.function);
+}
+
+/// Errors: InvalidArgument for nodes of functions in a version without.
+inline void require_version_for_functions(const GraphDef& def) {
+  if (def.version >= GraphDef::functions_version) return;
+  for (const NodeDef& node : def.nodes) {
+    if (node.function.empty()) continue;
+    throw_error(invalid_argument(str_cat("the graph has version ", def.version, ", which has no functions, and node '",
+                                         node.name, "' is part of '", node.function, "'")));
+  }
 }
 
 inline constexpr std::string_view graph_magic{"dfGRAPH\n", 8};
@@ -266,6 +280,8 @@ DFLOW_INLINE std::string to_binary(const GraphDef& def) {
   std::string out(detail::graph_magic);
   detail::GraphDefWriter archive(out);
   archive.writer.u32(0);  // the checksum of what follows
+  archive.has_functions = def.version >= GraphDef::functions_version;
+  detail::require_version_for_functions(def);
   archive(def.version, def.seed, def.nodes, def.collections);
   const std::size_t body = detail::graph_magic.size() + sizeof(std::uint32_t);
   archive.writer.patch_u32(detail::graph_magic.size(), mask_crc32c(crc32c(std::string_view(out).substr(body))));
@@ -287,6 +303,7 @@ DFLOW_INLINE GraphDef from_binary(std::span<const std::byte> bytes) {
     throw_error(invalid_argument(str_cat("the saved graph has version ", def.version,
                                          "; this library reads versions 1 to ", GraphDef::current_version)));
   }
+  archive.has_functions = def.version >= GraphDef::functions_version;
   archive(def.seed, def.nodes, def.collections);
   archive.reader.expect_end();
   return def;

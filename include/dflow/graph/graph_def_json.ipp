@@ -230,6 +230,7 @@ inline Json of_node(const NodeDef& node, ShapeAllowance& shapes) {
     append(object, "attrs", std::move(attrs));
   }
   append_text("colocated_with", node.colocated_with);
+  append_text("function", node.function);
   append_text("file", node.file);
   if (node.line != 0) append(object, "line", node.line);
   return object;
@@ -541,6 +542,7 @@ inline void read_node(const Json& value, NodeDef& node, ShapeAllowance& shapes) 
            {"inputs", [&](const Json& held) { read_value(held, node.inputs); }},
            {"attrs", [&](const Json& held) { object(held, attrs); }},
            {"colocated_with", text_into(node.colocated_with)},
+           {"function", text_into(node.function)},
            {"file", text_into(node.file)},
            {"line", [&](const Json& held) { node.line = integer<std::uint32_t>(held); }}},
           2);

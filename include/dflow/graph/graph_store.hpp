@@ -30,6 +30,17 @@ class GraphStore {
     std::shared_ptr<const DeviceRule> outer_rule;
   };
 
+  /// What stands for edges of bodies that are not seen from where they are read.
+  class ForeignEdges {
+   public:
+    ForeignEdges() = default;
+    ForeignEdges(const ForeignEdges&) = delete;
+    ForeignEdges& operator=(const ForeignEdges&) = delete;
+    virtual ~ForeignEdges() = default;
+    /// An edge that is seen from the current scope, perhaps of nodes that it builds; `edge` itself where it has none.
+    virtual AnyOutput bring(const AnyOutput& edge) = 0;
+  };
+
   /// What nodes built now take over.
   struct Scope {
     std::string name_prefix;  ///< "" or "layer1/"
@@ -37,6 +48,8 @@ class GraphStore {
     std::shared_ptr<const DeviceRule> device_rule;
     std::vector<NodeId> control_inputs;
     NodeId colocated_with;
+    NodeId function;  ///< the one whose body is built
+    std::shared_ptr<ForeignEdges> foreign;
     /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
     /// (`At::where`), which inside the library is a line of the library: so whatever a gradient, a layer or an
     /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back
@@ -49,6 +62,12 @@ class GraphStore {
       device.clear();
       device_rule = nullptr;
     }
+  };
+
+  /// What a function consists of besides the nodes of its body.
+  struct Function {
+    std::vector<NodeId> arguments;  ///< by their numbers; none where a number is missing
+    NodeId results;                 ///< none as long as the body is being built
   };
 
   /// The nodes of a graph as many as there were when the view was made: what passes go through.
@@ -100,6 +119,8 @@ class GraphStore {
   NodeId find(std::string_view name) const;
   /// The members of a named list, in the order of insertion.
   std::vector<NodeId> collection(std::string_view name) const;
+  /// The function that begins with that node; nothing for any other node.
+  std::optional<Function> function(NodeId begin) const;
   /// All of them, in the order of names.
   std::vector<std::pair<std::string, std::vector<NodeId>>> collections() const;
   const GraphOptions& options() const noexcept { return options_; }
@@ -108,6 +129,9 @@ class GraphStore {
 
   /// Appends a complete node whose name is free.
   NodeId append(Node node);
+  /// Whether what is built in the body of `function`, or in none, may read outputs of a node in that of `of`: the same
+  /// body, or one around it.
+  bool is_inside(NodeId function, NodeId of) const noexcept;
   std::size_t num_appended() const noexcept { return nodes_->num_appended(); }
   bool has_name(std::string_view name) const { return node_of_name_.find(name) != node_of_name_.end(); }
   /// `requested` inside the current name scope, made unique by a suffix "_1", "_2", ...
@@ -124,6 +148,9 @@ class GraphStore {
   ScopeGuard enter(Scope scope);
 
  private:
+  void note_function(NodeId id, const Node& node);
+  void drop_functions(NodeId first) noexcept;
+
   struct NameHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const noexcept { return std::hash<std::string_view>{}(name); }
@@ -137,6 +164,7 @@ class GraphStore {
   NameMap<NodeId> node_of_name_;
   NameMap<int> next_suffix_;  ///< of names that were asked for more than once
   std::map<std::string, std::vector<NodeId>, std::less<>> collections_;
+  std::map<NodeId, Function> functions_;  ///< by the nodes they begin with
   std::uint64_t random_ops_ = 0;
   const GraphOptions options_;
   std::shared_ptr<detail::ScopeStack> scopes_;
@@ -157,6 +185,9 @@ class GraphStore {
 [[nodiscard]] ScopeGuard enter_place(GraphStore& graph, std::source_location where);
 
 namespace detail {
+/// The function of that name, and the node that it begins with. Errors: InvalidArgument if there is none, or its body
+/// is not finished, or a number of its arguments is missing.
+std::pair<NodeId, GraphStore::Function> require_function(const GraphStore& graph, const std::string& name);
 /// Throws InvalidArgument, in the words of `function`, unless the operation is a node of `graph`.
 void require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
                   std::source_location where);

@@ -182,10 +182,47 @@ DFLOW_INLINE NodeId GraphStore::append(Node node) {
   const NodeId id(position);
   nodes_->reserve_one();
   const std::unique_lock lock(mutex_);
+  note_function(id, node);
   node_of_name_.emplace(node.name, id);
   nodes_->append(std::move(node));
   if (num_drafts_ == 0) nodes_->publish();
   return id;
+}
+
+/// With the mutex held. What is noted of a node that then is not appended says nothing of another one: its id is taken
+/// by the next, which is noted again.
+DFLOW_INLINE void GraphStore::note_function(NodeId id, const Node& node) {
+  switch (node.op->role) {
+    case OpRole::function:
+      functions_[id] = {};
+      break;
+    case OpRole::argument: {
+      Function& of = functions_.at(node.function);
+      const std::size_t number = argument_number(node);
+      if (of.arguments.size() <= number) of.arguments.resize(number + 1);
+      of.arguments[number] = id;
+      break;
+    }
+    case OpRole::results:
+      functions_.at(node.function).results = id;
+      break;
+    default:
+      break;
+  }
+}
+
+DFLOW_INLINE bool GraphStore::is_inside(NodeId function, NodeId of) const noexcept {
+  if (!of.is_valid()) return true;
+  for (; function.is_valid(); function = (*nodes_)[function.position()].function) {
+    if (function == of) return true;
+  }
+  return false;
+}
+
+DFLOW_INLINE std::optional<GraphStore::Function> GraphStore::function(NodeId begin) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = functions_.find(begin);
+  return found == functions_.end() ? std::nullopt : std::optional(found->second);
 }
 
 DFLOW_INLINE void GraphStore::add_to_collection(std::string_view collection, NodeId node) {
@@ -218,6 +255,31 @@ DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore
   return {collections_.begin(), collections_.end()};
 }
 
+DFLOW_INLINE std::pair<NodeId, GraphStore::Function> detail::require_function(const GraphStore& graph,
+                                                                              const std::string& name) {
+  const NodeId begin = graph.find(name);
+  std::optional<GraphStore::Function> function = begin.is_valid() ? graph.function(begin) : std::nullopt;
+  if (!function) throw_error(invalid_argument(str_cat("the graph has no function '", name, "'")));
+  if (!function->results.is_valid()) {
+    throw_error(invalid_argument(str_cat("the body of function '", name, "' is not finished")));
+  }
+  for (std::size_t i = 0; i < function->arguments.size(); ++i) {
+    if (function->arguments[i].is_valid()) continue;
+    throw_error(invalid_argument(str_cat("function '", name, "' has no argument ", i)));
+  }
+  return {begin, *std::move(function)};
+}
+
+DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {
+  functions_.erase(functions_.lower_bound(first), functions_.end());
+  for (auto& [begin, function] : functions_) {
+    for (NodeId& argument : function.arguments) {
+      if (argument >= first) argument = NodeId();
+    }
+    if (function.results.is_valid() && function.results >= first) function.results = NodeId();
+  }
+}
+
 // ---- drafts ----
 
 DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept
@@ -232,6 +294,7 @@ DFLOW_INLINE GraphStore::Draft::~Draft() {
     for (std::size_t i = first_; i < graph_.nodes_->num_appended(); ++i) {
       graph_.node_of_name_.erase((*graph_.nodes_)[i].name);
     }
+    graph_.drop_functions(NodeId(first_));
     graph_.nodes_->drop_from(first_);
   }
   if (graph_.num_drafts_ == 0) graph_.nodes_->publish();

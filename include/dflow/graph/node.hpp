@@ -56,6 +56,7 @@ struct Node {
   std::shared_ptr<const void> attrs;
   std::string device;          ///< a full or partial device name, empty for no constraint
   NodeId colocated_with;       ///< valid: must be placed where that node is
+  NodeId function;             ///< valid: part of the body of the function that begins with that node
   std::source_location where;  ///< where in the user's program it was built
 
   template <class Op>
@@ -64,5 +65,11 @@ struct Node {
 
 /// The attribute values of a node, read from its struct (or the defaults).
 AttrValue attr_of(const Node& node, const AttrField& field);
+
+/// The names of the functions that a node calls, in the order of its attributes.
+std::vector<std::string> called_functions(const Node& node);
+
+/// Precondition: the node has role `argument`, and its number is not negative.
+std::size_t argument_number(const Node& node);
 
 }  // namespace dflow

@@ -61,7 +61,19 @@ enum class OpRole : std::uint8_t {
   exit,            ///< takes a tensor out of a frame
   next_iteration,  ///< takes a tensor to the next iteration of its frame
   loop_cond,       ///< the condition of a frame
+  function,        ///< begins the body of a function, whose nodes name it
+  argument,        ///< what a call of the function gives, in its body; its number is its first attribute
+  results,         ///< what a call of the function gets: its inputs; it ends the body
+  call,            ///< runs the function that its attribute names
+  branch,          ///< runs one of the functions that its attributes name, which its first input says
+  kept_value,      ///< what an edge of a body has had that its input's node ran; node and output are its attributes
+  loop,            ///< runs the second of the functions that its attributes name as long as the first one says
 };
+
+/// It runs functions: its attributes of kind `function`, or a list of names, say which.
+constexpr bool calls_functions(OpRole role) noexcept {
+  return role == OpRole::call || role == OpRole::branch || role == OpRole::loop;
+}
 
 /// Two ops whose work another one does: `reader` reads the only output of `first` as its first input.
 struct FusedPair {

@@ -26,6 +26,8 @@ struct EndpointHash {
   }
 };
 
+struct StepCall;
+
 /// A node of a step: what it is stands in the graph it comes from, what it depends on and where it runs stands here.
 /// What a pass needs of most nodes is here too, so that it does not touch what is scattered over memory.
 struct StepNode {
@@ -38,6 +40,7 @@ struct StepNode {
   std::uint32_t num_inputs = 0;
   std::uint32_t control_begin = 0;  ///< into the control inputs of all nodes
   std::uint32_t num_controls = 0;
+  std::int32_t call = -1;  ///< of a node that calls functions: what it runs, among the graph's `calls`
 
   StepNode() = default;
   explicit StepNode(const Node& of) : node(&of), op(of.op), num_outputs(static_cast<std::int32_t>(of.outputs.size())) {}
@@ -63,11 +66,16 @@ struct StepGraph {
   std::shared_ptr<const void> graph;       ///< keeps the nodes that come from it
   /// Nodes that were made for this step, which do not move; a list that copies share is not added to.
   std::vector<std::shared_ptr<std::deque<Node>>> made;
+  std::vector<std::shared_ptr<const StepCall>> calls;  ///< what its nodes run
 
   const StepNode& node(StepNodeId id) const { return nodes[id]; }
   StepNode& node(StepNodeId id) { return nodes[id]; }
   const OutputInfo& output(StepEndpoint endpoint) const {
     return nodes[endpoint.node]->outputs[static_cast<std::size_t>(endpoint.index)];
+  }
+  /// Null for a node that calls nothing.
+  const StepCall* call_of(const StepNode& node) const {
+    return node.call < 0 ? nullptr : calls[static_cast<std::size_t>(node.call)].get();
   }
   std::span<const StepEndpoint> inputs_of(const StepNode& node) const {
     return {inputs.data() + node.input_begin, node.num_inputs};
@@ -95,6 +103,22 @@ struct StepGraph {
   void drop_made_attrs(StepNodeId id);
   /// Lets go of all nodes that were made and are not in `nodes`.
   void drop_unused_made();
+};
+
+/// What a node that calls functions runs. The feeds of each body are the inputs of the node behind the first
+/// `num_leading`, in their order; its fetches are the function's results.
+///
+/// Thread safety: immutable.
+struct StepCall {
+  std::vector<StepGraph> bodies;  ///< in the order of the node's attributes
+  std::size_t num_leading = 0;    ///< inputs that say what to run
+  /// What the node gives behind its results: one of a body's, behind those that the function has; of a loop those of
+  /// all iterations in a list, or how many there were (-1).
+  struct Kept {
+    std::size_t body = 0;
+    std::ptrdiff_t result = -1;
+  };
+  std::vector<Kept> kept = {};
 };
 
 /// Where each of some edges stands among them: feeds, say.

@@ -23,6 +23,9 @@
 
 namespace dflow {
 
+class StatsCollector;
+class UnitQueue;
+
 /// What the kernels of one device type share, in a class of that type's own.
 class DeviceState {
  public:
@@ -120,6 +123,11 @@ struct StepContext {
   DeviceStep* device_step = nullptr;
   /// Null where the plan carries no dead tensors.
   DeadTensors* dead = nullptr;
+  /// For kernels that run plans themselves: where the step's units and statistics go, null where there are none, and
+  /// how many calls are around them.
+  UnitQueue* queue = nullptr;
+  StatsCollector* stats = nullptr;
+  int depth = 0;
 };
 
 /// The tensors and services handed to one run of a kernel.

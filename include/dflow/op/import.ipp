@@ -160,6 +160,7 @@ class GraphImporter {
         visit(index_of(node, edge->node, edge->is_control ? "control input" : "input"));
       }
     }
+    if (!node.function.empty() && !is_in_graph(node.function)) visit(index_of(node, node.function, "function"));
     if (node.colocated_with.empty() || is_in_graph(node.colocated_with)) return;
     visit(index_of(node, node.colocated_with, "the node to colocate with,"));
   }
@@ -281,9 +282,19 @@ class GraphImporter {
       if (is_set[position]) throw_error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
       is_set[position] = true;
       check_dtypes(name, value);
-      field->set(attrs.get(), value);
+      field->set(attrs.get(), calls_functions(op.role) ? with_new_names(value) : value);
     }
     return attrs;
+  }
+
+  /// The functions of the def have the names that their first nodes have now.
+  AttrValue with_new_names(AttrValue value) const {
+    const auto rename = [&](std::string& name) {
+      if (index_of_.contains(name)) name = outer_.name_prefix + name;
+    };
+    if (auto* function = std::get_if<FunctionName>(&value)) rename(function->name);
+    if (auto* list = std::get_if<std::vector<std::string>>(&value)) std::for_each(list->begin(), list->end(), rename);
+    return value;
   }
 
   static void check_dtypes(std::string_view name, const AttrValue& value) {
@@ -311,6 +322,10 @@ class GraphImporter {
 
   GraphStore::Scope scope_of(const NodeDef& node) const {
     GraphStore::Scope scope = outer_;
+    if (!node.function.empty()) {
+      scope.function = built(node.function);
+      scope.control_inputs.clear();  // the call waits
+    }
     if (!node.colocated_with.empty()) {
       scope.colocate(built(node.colocated_with));
       scope.device = node.device.empty() ? std::string() : DeviceName::parse(node.device).to_string();

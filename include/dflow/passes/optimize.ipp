@@ -136,6 +136,7 @@ class Folding {
   bool run() {
     folded_.graph = graph_.graph;
     folded_.made = graph_.made;
+    folded_.calls = graph_.calls;
     folded_.nodes.reserve(graph_.nodes.size());
     folded_.inputs.reserve(graph_.inputs.size());
     folded_.control_inputs.reserve(graph_.control_inputs.size());
@@ -340,6 +341,15 @@ DFLOW_INLINE bool fuse(StepGraph& graph, const PassContext& context) {
   return has_changed;
 }
 
+inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const PassContext& context) {
+  for (StepNode& node : graph.nodes) {
+    if (graph.call_of(node) == nullptr) continue;
+    auto call = std::make_shared<StepCall>(*graph.call_of(node));
+    for (StepGraph& body : call->bodies) body = optimize(std::move(body), options, context);
+    graph.calls[static_cast<std::size_t>(node.call)] = std::move(call);
+  }
+}
+
 }  // namespace detail
 
 DFLOW_INLINE StepGraph fold_constants(StepGraph graph, const PassContext& context, std::size_t max_bytes) {
@@ -362,6 +372,7 @@ DFLOW_INLINE StepGraph fuse(StepGraph graph, const PassContext& context) {
 
 DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
   if (options.constant_folding || options.common_subexpressions || options.fusion) require_topological_order(graph);
+  detail::optimize_bodies(graph, options, context);
   // What is left without a reader has no value any more.
   bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
   if (has_changed) graph = prune(std::move(graph));

@@ -75,6 +75,7 @@ class Partitioner {
       memories_.push_back({number_of(memory_of(devices[d])), number_of(host_memory_of(devices[d]))});
       parts_[d].graph.graph = graph_.graph;
       parts_[d].graph.made = graph_.made;
+      parts_[d].graph.calls = graph_.calls;
     }
     for (const StepEndpoint feed : graph_.feeds) has_feed_[feed.node] = true;
   }

@@ -235,6 +235,7 @@ DFLOW_INLINE StepGraph prune(StepGraph graph) {
       detail::Pruner(source, graph.feeds, graph.fetches, graph.targets, scratch).prune([](StepNodeId, StepNode&) {});
   pruned.graph = std::move(graph.graph);
   pruned.made = std::move(graph.made);
+  pruned.calls = std::move(graph.calls);
   pruned.drop_unused_made();
   return pruned;
 }

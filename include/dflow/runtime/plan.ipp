@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/host_arguments.hpp>
+#include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_units.hpp>
 
@@ -106,6 +107,12 @@ class PlanCompiler {
                         .with_node(node.op->name, node->name)
                         .with_location(node->where));
       }
+      if (calls_functions(node.op->role)) {
+        const AnyKernel& kernel = make_call_of(node);
+        run_as(id, kernel);
+        unit_node(id).cost_ns = std::max(kernel.cost_ns(), 1.0);
+        continue;
+      }
       entries_[id] = &entry_of(*node);
       inputs_.clear();
       for (const StepEndpoint input : g.inputs_of(node)) inputs_.push_back(g.output(input));
@@ -153,6 +160,20 @@ class PlanCompiler {
     }
     if (status.ok()) return *entry;
     throw_error(status.with_node(node.op->name, node.name).with_device(device.name).with_location(node.where));
+  }
+
+  /// The bodies are plans of their own.
+  const AnyKernel& make_call_of(const StepNode& node) {
+    const StepCall* const call = graph().call_of(node);
+    if (call == nullptr) {
+      throw_error(internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
+    }
+    PlanOptions options = options_;
+    options.streams = false;
+    std::vector<std::shared_ptr<const Plan>> bodies;
+    for (const StepGraph& body : call->bodies) bodies.push_back(Plan::compile(body, options));
+    plan_->kernels_.push_back(make_call_kernel(node.op->role, *call, std::move(bodies)));
+    return *plan_->kernels_.back();
   }
 
   /// Owned by the plan.
@@ -330,6 +351,7 @@ class PlanCompiler {
   bool is_brief(StepNodeId id) {
     constexpr std::int64_t small = 16384;
     const KernelEntry* const entry = entries_[id];
+    if (calls_functions(graph().node(id).op->role)) return false;
     if (entry == nullptr) return true;  // a constant's place
     if (!entry->is_trusted || kernels_[id]->cost_ns() <= 0) return false;
     const auto is_small = [](const PartialShape& shape) {
@@ -390,10 +412,11 @@ class PlanCompiler {
     planned.wiring.num_inputs = static_cast<std::int32_t>(inputs.size());
     planned.wiring.first_output = first_slot_[id];
     planned.is_trusted = true;
-    if (entries_[id] == nullptr) return;  // a constant, whose slot is set
+    const bool is_call = calls_functions(node.op->role);
+    if (entries_[id] == nullptr && !is_call) return;  // a constant, whose slot is set
     planned.wiring.num_outputs = node.num_outputs;
     if (first_host_output_[id] >= 0) planned.wiring.host_outputs = plan_->host_outputs_.data() + first_host_output_[id];
-    planned.is_trusted = entries_[id]->is_trusted;
+    planned.is_trusted = !is_call && entries_[id]->is_trusted;
     for (std::size_t k = 0; k < inputs.size(); ++k)
       plan_->input_slots_.push_back(slot_of(inputs[k], wants_host(id, k)));
   }

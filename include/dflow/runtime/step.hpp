@@ -52,7 +52,10 @@ class Step : public std::enable_shared_from_this<Step> {
   void set_stats(StatsCollector* stats) noexcept {
     is_attended_ = true;
     stats_ = stats;
+    context_.stats = stats;
   }
+  /// It is a call from a kernel of a step with that context, whose services it uses.
+  void set_outer(const StepContext& outer) noexcept;
   /// Called once, at the first error, before the run ends: aborts what asynchronous kernels wait for.
   void set_on_error(Done on_error) {
     is_attended_ = true;

@@ -30,6 +30,14 @@ DFLOW_INLINE Step::Step(std::shared_ptr<const Plan> plan) : plan_(std::move(plan
   }
 }
 
+DFLOW_INLINE void Step::set_outer(const StepContext& outer) noexcept {
+  is_attended_ = true;
+  context_ = outer;
+  context_.dead = dead_.slots.empty() ? nullptr : &dead_;
+  ++context_.depth;
+  stats_ = outer.stats;
+}
+
 DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
   if (has_failed) {
     for (const SlotId slot : slots_.indices()) let_go(slot);
@@ -192,6 +200,8 @@ DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {
   failed_.store(false, std::memory_order_relaxed);
   status_ = Status();
   queue_ = std::move(queue);
+  context_.queue = queue_.get();
+  is_attended_ = true;
   if (plan_->is_sequential() && units.empty()) return done(Status());
   done_ = std::move(done);
   if (plan_->is_sequential()) {

@@ -3,6 +3,7 @@
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
 #include <dflow/base/spread_bits.hpp>
+#include <dflow/passes/functions.hpp>
 #include <dflow/passes/fuse.hpp>
 #include <dflow/passes/place.hpp>
 #include <dflow/passes/prune.hpp>

@@ -257,13 +257,31 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::compile(const FedEdge
   return cache.insert(std::move(signature), make_step(fed, edges, targets, limits, streams));
 }
 
+namespace detail {
+
+/// A body runs when it is called, with values of its own each time.
+inline void require_outside(const Node& node, std::string_view what) {
+  if (!node.function.is_valid()) return;
+  throw_error(invalid_argument(str_cat("'", node.name, "' is part of the body of a function and cannot be ", what,
+                                       ": fetch what the call gives"))
+                  .with_node(node.op->name, node.name)
+                  .with_location(node.where));
+}
+
+}  // namespace detail
+
 DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
                                                        std::span<const Operation> targets) {
   std::vector<Endpoint> feed_points, fetch_points;
   std::vector<NodeId> target_ids;
   for (std::size_t i = 0; i < fed.size(); ++i) feed_points.push_back(fed[i].endpoint());
   for (const AnyOutput& edge : edges) fetch_points.push_back(edge.endpoint());
-  for (const Operation& target : targets) target_ids.push_back(target.node_id());
+  for (const Operation& target : targets) {
+    target_ids.push_back(target.node_id());
+    if (target.node_id().is_valid() && target.node_id().position() < graph->size()) {
+      detail::require_outside(target.node(), "run");
+    }
+  }
 
   std::unique_ptr<PruneScratch> room;
   {
@@ -274,8 +292,12 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
   placement->extend(*graph);
   StepGraph pruned = [&] {
     const Placement::Reader placed(*placement);
-    return prune(*graph, feed_points, fetch_points, target_ids, *room,
-                 [&](NodeId id, StepNode& node) { node.placed_on = static_cast<std::int32_t>(placed.device_of(id)); });
+    const auto place = [&](NodeId id, StepNode& node) {
+      node.placed_on = static_cast<std::int32_t>(placed.device_of(id));
+    };
+    StepGraph step = prune(*graph, feed_points, fetch_points, target_ids, *room, place);
+    attach_bodies(*graph, step, *room, place);
+    return step;
   }();
   const std::lock_guard lock(scratch_mutex);
   scratch = std::move(room);
@@ -287,6 +309,8 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const F
                                                                          std::span<const AnyOutput> edges) const {
   for (std::size_t i = 0; i < fed.size(); ++i) check_edge(fed[i], "fed edge", i);
   for (std::size_t i = 0; i < edges.size(); ++i) check_edge(edges[i], "fetched edge", i);
+  for (std::size_t i = 0; i < fed.size(); ++i) detail::require_outside(fed[i].node(), "fed");
+  for (const AnyOutput& edge : edges) detail::require_outside(edge.node(), "fetched");
   auto step = std::make_shared<CompiledStep>();
   step->pool = pool;
   step->graph = graph->keep_nodes();
@@ -318,6 +342,13 @@ DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Part
       continue;
     }
     const DeviceInfo& device = placement->devices()[part.device];
+    for (const StepNode& node : part.graph.nodes) {
+      if (part.graph.call_of(node) == nullptr) continue;
+      throw_error(unimplemented("functions run on the devices of this task alone")
+                      .with_node(node.op->name, node->name)
+                      .with_device(device.name)
+                      .with_location(node->where));
+    }
     step.num_remote_nodes += part.graph.nodes.size();
     remote_parts[memory_of(device).task].push_back({device.name, std::move(part.graph)});
   }
@@ -356,6 +387,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
     placed->nodes = pruned.nodes;
     placed->graph = pruned.graph;
     placed->made = pruned.made;
+    placed->calls = pruned.calls;
     std::shared_ptr<const StepGraph> last = std::move(placed);  // what it replaces goes without the lock
     const std::lock_guard lock(log_mutex);
     last_placed.swap(last);

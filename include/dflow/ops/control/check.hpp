@@ -28,6 +28,15 @@ struct CheckNumerics : StandardOp<"CheckNumerics", FloatTypes> {
   static void gradient(GradientContext& context);
 };
 
+/// Passes its input on if it has a shape that is allowed: x -> x.
+struct EnsureShape : StandardOp<"EnsureShape", AllTypes> {
+  struct Attrs {
+    PartialShape shape;
+  };
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
 /// condition: a scalar. Whatever is to wait for the check goes into a scope of
 /// `graph.control_dependencies({check})`, or through `with_dependencies`.
 ///
@@ -50,6 +59,14 @@ inline Operation assert_that(const Output<bool>& condition, std::initializer_lis
 template <AllowedFor<CheckNumerics> T>
 Output<T> check_numerics(const Output<T>& x, std::string message, const At& at = {}) {
   return apply<CheckNumerics>(x, {.message = std::move(message)}, at);
+}
+
+/// x, of which more is known from there on: what `shape` says.
+///
+/// Errors: InvalidArgument if x cannot have such a shape, or does not have one when the step runs.
+template <Element T>
+Output<T> ensure_shape(const Output<T>& x, const PartialShape& shape, const At& at = {}) {
+  return apply<EnsureShape>(x, {.shape = shape}, at);
 }
 
 }  // namespace dflow

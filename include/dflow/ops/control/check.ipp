@@ -16,6 +16,12 @@ DFLOW_INLINE void CheckNumerics::gradient(GradientContext& context) {
   context.set_dx(0, build<CheckNumerics>({context.dy()}, {.message = std::move(message)}));
 }
 
+DFLOW_INLINE void EnsureShape::infer(InferContext& context) {
+  context.set_output(0, context.merge(context.input(0), context.attrs<EnsureShape>().shape));
+}
+
+DFLOW_INLINE void EnsureShape::gradient(GradientContext& context) { context.set_dx(0, context.dy()); }
+
 DFLOW_INLINE Operation assert_that(const Output<bool>& condition, std::span<const AnyOutput> data, Assert::Attrs attrs,
                                    const At& at) {
   std::vector<AnyOutput> inputs{condition};

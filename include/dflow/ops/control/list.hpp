@@ -2,12 +2,17 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/cond.hpp>
 #include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/control/while_loop.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ControlOps = TypeList<NoOp, Assert, CheckNumerics>;
+using ControlOps =
+    TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument, FunctionResults, CallFunction,
+             If, Case, While, KeptValue, KeptHandle, KeptList, KeptCount, KeptElement, KeptHandleElement>;
 
 }  // namespace dflow

@@ -3,5 +3,6 @@
 /// The kernels of the family's ops.
 
 #include <dflow/kernels/cpu/control/check.hpp>
+#include <dflow/kernels/cpu/control/functional.hpp>
 #include <dflow/kernels/cpu/control/no_op.hpp>
 #include <dflow/ops/control/list.hpp>

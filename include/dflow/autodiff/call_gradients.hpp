@@ -1,0 +1,30 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/graph/output.hpp>
+
+#include <span>
+#include <vector>
+
+namespace dflow::detail {
+
+/// A node that stands for an edge of a body, and the gradient with respect to it.
+struct KeptGradient {
+  NodeId node;
+  AnyOutput dy;
+};
+
+/// The gradients with respect to the inputs of a node that calls functions, for those that are wanted: one more call, of
+/// functions that are the gradients of its functions. An edge is invalid where there is none.
+///
+/// dys: with respect to its outputs, invalid where nothing depends on one. What the gradient reads of the bodies the
+/// call keeps: of a branch or a function the value, of a loop one for each iteration.
+/// Errors: Unimplemented for a gradient with respect to what is kept of a loop: it was differentiated already.
+std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
+                                      std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted);
+
+}  // namespace dflow::detail
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/autodiff/call_gradients.ipp>
+#endif

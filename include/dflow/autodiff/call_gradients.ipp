@@ -1,0 +1,313 @@
+#pragma once
+
+#include <dflow/autodiff/call_gradients.hpp>
+#include <dflow/autodiff/gradients.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/function_body.hpp>
+#include <dflow/ops/expr.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/reduction/add_n.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace dflow::detail {
+
+/// What is known of the shape may have been lost on the way.
+inline AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape) {
+  return shape == x.shape() || !shape.has_rank() ? x : build<EnsureShape>({x}, {.shape = shape});
+}
+
+/// What the body of a gradient reads of the bodies of a call: it stands outside of them.
+class KeptEdges final : public GraphStore::ForeignEdges {
+ public:
+  KeptEdges(GraphStore& graph, NodeId call) : graph_(graph), call_(call) {
+    for (const std::string& name : called_functions(node())) add(name);
+  }
+
+  const Node& node() const { return graph_.node(call_); }
+  NodeId function(std::size_t i) const { return functions_.at(i); }
+  std::size_t num_functions() const noexcept { return functions_.size(); }
+  const GraphStore::Function& parts(std::size_t i) const { return parts_.at(i); }
+
+  /// Until the guard goes, what is built in the body that was begun reads of the call's bodies through this.
+  /// `iteration`: of a loop, which of its iterations it reads.
+  [[nodiscard]] ScopeGuard enter(const AnyOutput& iteration = {}) {
+    GraphStore::Scope scope = graph_.scope();
+    outer_ = scope.foreign;
+    scope.foreign = std::shared_ptr<KeptEdges>(std::shared_ptr<void>(), this);  // lives as long as the guard
+    iteration_ = iteration;
+    body_ = scope;
+    brought_.clear();
+    return graph_.enter(std::move(scope));
+  }
+
+  /// Edges that leave the body that is being built.
+  AnyOutput seen(const AnyOutput& edge) {
+    return graph_.is_inside(body_.function, edge.node().function) ? edge : bring(edge);
+  }
+
+  AnyOutput bring(const AnyOutput& edge) override {
+    const NodeId of = edge.node().function;
+    if (std::find(functions_.begin(), functions_.end(), of) == functions_.end()) {
+      return outer_ == nullptr ? edge : outer_->bring(edge);
+    }
+    const auto key = std::pair(edge.node_id(), edge.endpoint().index);
+    if (const auto found = brought_.find(key); found != brought_.end()) return found->second;
+    const AnyOutput made = make(edge);
+    brought_.emplace(key, made);
+    return made;
+  }
+
+  /// How many iterations the loop has had, for what is built in the current scope.
+  AnyOutput count() { return out_of_call(build_beside<KeptCount>({}, {})); }
+
+ private:
+  /// Errors: InvalidArgument unless the call can run it.
+  void add(const std::string& name) {
+    const auto [begin, parts] = require_function(graph_, name);
+    const bool asks = node().op->role == OpRole::loop && functions_.empty();
+    const std::size_t num_given = node().inputs.size() - (node().op->role == OpRole::branch ? 1 : 0);
+    const std::size_t num_results = graph_.node(parts.results).inputs.size();
+    if (parts.arguments.size() > num_given || num_results != (asks ? 1 : node().outputs.size())) {
+      throw_error(invalid_argument(str_cat("function '", name, "' takes ", parts.arguments.size(), " arguments of ",
+                                           num_given, ", and gives ", num_results, " results")));
+    }
+    functions_.push_back(begin);
+    parts_.push_back(parts);
+  }
+
+  template <class O>
+  AnyOutput build_beside(KeptValueAttrs attrs, const TypeArgs& types) {
+    GraphStore::Scope scope = graph_.scope();
+    scope.function = node().function;
+    scope.control_inputs.clear();
+    scope.foreign = nullptr;
+    scope.device = node().device;
+    scope.device_rule = nullptr;
+    scope.colocated_with = node().colocated_with;
+    const ScopeGuard beside = graph_.enter(std::move(scope));
+    return build<O>(graph_, std::vector<AnyOutput>{AnyOutput(&graph_, {call_, 0})}, std::move(attrs), {}, types);
+  }
+
+  /// What was built where the call is may be inside of another body that is not seen.
+  AnyOutput out_of_call(const AnyOutput& edge) {
+    if (graph_.is_inside(graph_.scope().function, edge.node().function) || outer_ == nullptr) return edge;
+    return outer_->bring(edge);
+  }
+
+  AnyOutput make(const AnyOutput& edge) {
+    const Node& source = edge.node();
+    // In the body itself, whatever is built inside of it: what it brings all of that sees.
+    GraphStore::Scope scope = body_;
+    scope.where = graph_.scope().where;
+    scope.foreign = nullptr;
+    const ScopeGuard inside = graph_.enter(std::move(scope));
+    if (source.op->role == OpRole::argument && node().op->role == OpRole::call) {
+      return out_of_call(AnyOutput(&graph_, node().inputs.at(argument_number(source))));
+    }
+    if (source.op->role == OpRole::constant) {
+      return AnyOutput(&graph_, {append_node(graph_, {source.op, {}, source.types, source.attrs, {}, source.where}), 0});
+    }
+    TypeArgs types;
+    types.push_back(edge.dtype());
+    const bool is_handle = edge.dtype() == DType::resource;
+    const KeptValueAttrs attrs{source.name, edge.endpoint().index};
+    if (node().op->role != OpRole::loop) {
+      if (is_handle) return out_of_call(build_beside<KeptHandle>(attrs, {}));
+      return with_shape(out_of_call(build_beside<KeptValue>(attrs, types)), edge.shape());
+    }
+    const std::vector<AnyOutput> element{out_of_call(build_beside<KeptList>(attrs, {})), iteration_};
+    if (is_handle) return build<KeptHandleElement>(graph_, element);
+    return build<KeptElement>(graph_, element, {.shape = edge.shape()}, {}, types);
+  }
+
+  GraphStore& graph_;
+  const NodeId call_;
+  std::vector<NodeId> functions_;
+  std::vector<GraphStore::Function> parts_;
+  std::shared_ptr<GraphStore::ForeignEdges> outer_;
+  GraphStore::Scope body_;
+  AnyOutput iteration_;
+  std::map<std::pair<NodeId, std::int32_t>, AnyOutput> brought_;
+};
+
+/// The gradient of one call.
+class CallGradient {
+ public:
+  CallGradient(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys, std::span<const KeptGradient> kept,
+               const std::vector<bool>& is_wanted)
+      : graph_(graph), call_(call), edges_(graph, call), dys_(dys), kept_(kept) {
+    const Node& node = graph.node(call);
+    num_leading_ = node.op->role == OpRole::branch ? 1 : 0;
+    for (std::size_t i = num_leading_; i < node.inputs.size(); ++i) {
+      if (is_wanted[i] && is_differentiable(input(i).dtype())) wanted_.push_back(i);
+    }
+  }
+
+  std::vector<AnyOutput> build() {
+    std::vector<AnyOutput> dxs(graph_.node(call_).inputs.size());
+    if (wanted_.empty()) return dxs;
+    const bool is_loop = graph_.node(call_).op->role == OpRole::loop;
+    const BuiltNode gradient = is_loop ? build_loop() : build_branch();
+    if (is_loop) return loop_gradients(gradient, std::move(dxs));
+    for (std::size_t w = 0; w < wanted_.size(); ++w) {
+      dxs[wanted_[w]] = with_shape(gradient.output(static_cast<int>(w)), input(wanted_[w]).shape());
+    }
+    return dxs;
+  }
+
+ private:
+  static bool is_differentiable(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
+  AnyOutput input(std::size_t i) const { return AnyOutput(&graph_, graph_.node(call_).inputs[i]); }
+  AnyOutput edge(Endpoint endpoint) const { return AnyOutput(&graph_, endpoint); }
+
+  /// The edge in the body of function `f` that input `i` of the call is there.
+  AnyOutput inside(std::size_t f, std::size_t i) const {
+    const GraphStore::Function& parts = edges_.parts(f);
+    const std::size_t argument = i - num_leading_;
+    return argument < parts.arguments.size() ? edge({parts.arguments[argument], 0}) : input(i);
+  }
+
+  /// In the body of the gradient of function `f`: with respect to what the wanted inputs are there.
+  std::vector<AnyOutput> differentiate(std::size_t f, std::span<const AnyOutput> ys, std::span<const AnyOutput> grad_ys,
+                                       std::span<const std::size_t> inputs) {
+    std::vector<AnyOutput> xs, dxs;
+    for (const std::size_t i : inputs) xs.push_back(inside(f, i));
+    if (ys.empty()) {
+      for (const AnyOutput& x : xs) dxs.push_back(zeros_like(x));
+    } else {
+      // What the inputs have been made of is around the call.
+      const std::vector<Gradient> all = gradients(ys, xs, {.grad_ys = grad_ys, .stop_gradients = xs});
+      for (std::size_t i = 0; i < xs.size(); ++i) dxs.push_back(densify(all[i], xs[i]));
+    }
+    for (AnyOutput& dx : dxs) dx = edges_.seen(dx);
+    return dxs;
+  }
+
+  BuiltNode build_branch() {
+    std::vector<BuildBody> bodies;
+    std::vector<std::string> names;
+    for (std::size_t f = 0; f < edges_.num_functions(); ++f) {
+      names.push_back(str_cat("branch_", f));
+      bodies.emplace_back([this, f](std::span<const AnyOutput>) {
+        const ScopeGuard reading = edges_.enter();
+        const GraphStore::Function& parts = edges_.parts(f);
+        std::vector<AnyOutput> ys, grad_ys;
+        for (std::size_t o = 0; o < dys_.size(); ++o) {
+          if (!dys_[o].is_valid()) continue;
+          ys.push_back(edge(graph_.node(parts.results).inputs[o]));
+          grad_ys.push_back(dys_[o]);
+        }
+        for (const KeptGradient& each : kept_) {
+          const AnyOutput of = kept_edge(each.node);
+          if (of.node().function != edges_.function(f)) continue;
+          ys.push_back(of);
+          grad_ys.push_back(each.dy);
+        }
+        return BodyResults{differentiate(f, ys, grad_ys, wanted_), {}};
+      });
+    }
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    if (graph_.node(call_).op->role == OpRole::branch) return any_branch(input(0), bodies, views, "gradient", {});
+    return any_call(graph_, bodies.front(), "gradient", {});
+  }
+
+  AnyOutput kept_edge(NodeId kept) const {
+    const Node& node = graph_.node(kept);
+    const NodeId of = graph_.find(std::get<std::string>(attr_of(node, node.op->attr_fields[0])));
+    const std::int64_t output = std::get<std::int64_t>(attr_of(node, node.op->attr_fields[1]));
+    return edge({of, static_cast<std::int32_t>(output)});
+  }
+
+  // ---- loops: backwards over the iterations, with the variables' gradients and the sums of the captures' ----
+
+  std::size_t num_variables() const { return graph_.node(call_).outputs.size(); }
+
+  BuiltNode build_loop() {
+    if (!kept_.empty()) {
+      throw_error(unimplemented("a loop whose gradient was taken once cannot be differentiated again"));
+    }
+    constexpr std::size_t body = 1;
+    for (std::size_t v = 0; v < num_variables(); ++v) {
+      if (is_differentiable(graph_.node(call_).outputs[v].dtype)) variables_.push_back(v);
+    }
+    for (const std::size_t i : wanted_) {
+      if (i >= num_variables()) captures_.push_back(i);
+    }
+    // The iteration, the variables, the captures.
+    const Expr last = Expr(edges_count()) - 1.0;
+    std::vector<AnyOutput> initial{last};
+    std::vector<PartialShape> shapes{Shape{}};
+    const auto add = [&](const AnyOutput& first) {
+      initial.push_back(first);
+      shapes.push_back(first.shape());
+    };
+    for (const std::size_t v : variables_) {
+      const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
+      add(with_shape(dys_[v].is_valid() ? dys_[v] : AnyOutput(zeros_like(output)), output.shape()));
+    }
+    for (const std::size_t i : captures_) add(zeros_like(input(i)));
+    const auto goes_on = [&](std::span<const AnyOutput> state) {
+      const AnyOutput zero = any_constant(graph_, Tensor<std::int64_t>::full({}, 0), {});
+      return BodyResults{{AnyOutput(dflow::build<GreaterEqual>({state[0], zero}))}, {}};
+    };
+    const auto go = [&](std::span<const AnyOutput> state) {
+      const ScopeGuard reading = edges_.enter(state[0]);
+      const GraphStore::Function& parts = edges_.parts(body);
+      std::vector<AnyOutput> ys;
+      for (const std::size_t v : variables_) ys.push_back(edge(graph_.node(parts.results).inputs[v]));
+      std::vector<std::size_t> inputs = variables_;
+      inputs.insert(inputs.end(), captures_.begin(), captures_.end());
+      const std::vector<AnyOutput> dxs = differentiate(body, ys, state.subspan(1, ys.size()), inputs);
+      BodyResults next{{AnyOutput(Expr(state[0]) - 1.0)}, {}};
+      for (std::size_t k = 0; k < dxs.size(); ++k) {
+        AnyOutput dx = dxs[k];
+        if (k >= variables_.size()) dx = dflow::build<AddN>(graph_, std::vector<AnyOutput>{state[k + 1], dx});
+        next.edges.push_back(with_shape(dx, shapes[k + 1]));
+      }
+      return next;
+    };
+    return any_loop(initial, goes_on, go, {.shapes = shapes}, {.name = {}});
+  }
+
+  AnyOutput edges_count() {
+    const ScopeGuard reading = edges_.enter();
+    return edges_.count();
+  }
+
+  std::vector<AnyOutput> loop_gradients(const BuiltNode& gradient, std::vector<AnyOutput> dxs) const {
+    const auto take = [&](std::size_t input_number, std::size_t output) {
+      const PartialShape& shape = input(input_number).shape();
+      dxs[input_number] = with_shape(gradient.output(static_cast<int>(output)), shape);
+    };
+    for (std::size_t k = 0; k < variables_.size(); ++k) take(variables_[k], k + 1);
+    for (std::size_t k = 0; k < captures_.size(); ++k) take(captures_[k], variables_.size() + k + 1);
+    return dxs;
+  }
+
+  GraphStore& graph_;
+  const NodeId call_;
+  KeptEdges edges_;
+  std::span<const AnyOutput> dys_;
+  std::span<const KeptGradient> kept_;
+  std::size_t num_leading_ = 0;
+  std::vector<std::size_t> wanted_;     ///< inputs
+  std::vector<std::size_t> variables_;  ///< of a loop, that have gradients
+  std::vector<std::size_t> captures_;   ///< of a loop: inputs
+};
+
+DFLOW_INLINE std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
+                                                   std::span<const KeptGradient> kept,
+                                                   const std::vector<bool>& is_wanted) {
+  return CallGradient(graph, call, dys, kept, is_wanted).build();
+}
+
+}  // namespace dflow::detail

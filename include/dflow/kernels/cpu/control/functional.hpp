@@ -1,0 +1,40 @@
+#pragma once
+
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/state/tensor_list.hpp>
+#include <dflow/ops/control/functional.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dflow {
+
+namespace detail {
+
+/// What a list has of the iteration that the second input says.
+inline const AnyTensor& kept_element(KernelContext& context) {
+  const TensorList& list = context.resource<TensorList>(0);
+  const auto i = context.scalar_input<std::int64_t>(1);
+  if (i < 0 || i >= static_cast<std::int64_t>(list.tensors.size())) {
+    context.fail(str_cat("iteration ", i, " of ", list.tensors.size()));
+  }
+  return list.tensors[static_cast<std::size_t>(i)];
+}
+
+}  // namespace detail
+
+template <class T>
+struct Kernel<KeptElement, Cpu, T> {
+  static constexpr bool splits = false;
+  double cost_ns(const KernelInit&) const { return 40; }
+  void operator()(KernelContext& context) const { context.set_output(0, detail::kept_element(context)); }
+};
+
+template <>
+struct Kernel<KeptHandleElement, Cpu> {
+  static constexpr bool splits = false;
+  double cost_ns(const KernelInit&) const { return 40; }
+  void operator()(KernelContext& context) const { context.set_output(0, detail::kept_element(context)); }
+};
+
+}  // namespace dflow

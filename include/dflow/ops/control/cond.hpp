@@ -1,0 +1,69 @@
+#pragma once
+
+#include <dflow/ops/control/body_value.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+namespace dflow {
+
+/// One of two values: what `then_body()` builds where the condition is true when the step runs, else what `else_body()`
+/// builds. Only the one that is taken runs.
+///
+/// ```cpp
+/// auto y = df::cond(df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
+/// ```
+/// A body is called once, here, and what it builds is part of the graph: it may use any edge around it. Both return the
+/// same: an `Output`, a `Variable` (its value), an `Operation`, a `std::tuple` of these, or nothing; so does `cond`, which
+/// returns an `Operation` that has run the body for nothing. What a body returns runs with it, and what that needs; what
+/// else it builds does not.
+///
+/// condition: bool []. The shape of a result is what the shapes of both bodies' have in common.
+///
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument for results of different element types, and for what waits for (`control_dependencies`) or
+/// reads what a body does not see; whatever the bodies throw. The graph is as it was before, then.
+template <class Then, class Else>
+  requires std::invocable<Then&> && std::invocable<Else&>
+detail::CallValueOf<Then> cond(const Output<bool>& condition, Then&& then_body, Else&& else_body, const At& at = {}) {
+  static_assert(std::same_as<detail::CallValueOf<Then>, detail::CallValueOf<Else>>,
+                "both bodies of a cond return edges of the same element types");
+  using V = std::remove_cvref_t<std::invoke_result_t<Then&>>;
+  const std::array<detail::BuildBody, 2> bodies{
+      [&](std::span<const AnyOutput>) { return detail::body_results(then_body); },
+      [&](std::span<const AnyOutput>) { return detail::body_results(else_body); }};
+  constexpr std::array<std::string_view, 2> names{"then", "else"};
+  return detail::call_value<V>(detail::any_branch(condition, bodies, names, "cond", at));
+}
+
+/// One of several values: what body number `index` builds; the last one's for an index that none has. Else as `cond`.
+///
+/// ```cpp
+/// auto y = df::case_of(which, std::tuple{[&] { return x; }, [&] { return x * x; }, [&] { return df::exp(x); }});
+/// ```
+/// index: int32 [].
+template <class First, class... Bodies>
+detail::CallValueOf<First> case_of(const Output<std::int32_t>& index, std::tuple<First, Bodies...> bodies,
+                                   const At& at = {}) {
+  static_assert((std::same_as<detail::CallValueOf<First>, detail::CallValueOf<Bodies>> && ...),
+                "all bodies of a case_of return edges of the same element types");
+  using V = std::remove_cvref_t<std::invoke_result_t<First&>>;
+  std::vector<detail::BuildBody> builders;
+  std::vector<std::string> names;
+  std::apply(
+      [&](auto&... body) {
+        (builders.emplace_back([&body](std::span<const AnyOutput>) { return detail::body_results(body); }), ...);
+      },
+      bodies);
+  for (std::size_t i = 0; i < builders.size(); ++i) names.push_back("branch_" + std::to_string(i));
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return detail::call_value<V>(detail::any_branch(index, builders, views, "case", at));
+}
+
+}  // namespace dflow

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <dflow/base/function_ref.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/control/functional.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow::detail {
+
+/// What a function gives: edges, and what runs with every call.
+struct BodyResults {
+  std::vector<AnyOutput> edges;
+  std::vector<Operation> targets;
+};
+
+/// The body of a function that is being built: as long as one lives, what is built is part of it. Errors leave the
+/// graph to a `GraphStore::Draft` around it.
+///
+/// Thread safety: builds; see Graph.
+class FunctionBody {
+ public:
+  /// The function is called `name`, made unique.
+  FunctionBody(GraphStore& graph, std::string_view name, std::source_location where);
+
+  AnyOutput add_argument(DType dtype, const PartialShape& shape);
+  /// Ends the body. Errors: InvalidArgument for results that are empty or of another graph.
+  void finish(const BodyResults& results);
+
+  const std::string& name() const { return graph_.node(begin_).name; }
+  NodeId begin() const noexcept { return begin_; }
+  /// Of the finished body: what it reads of what is around it, each edge once, but for constants, which are as good as
+  /// its own.
+  const std::vector<Endpoint>& captures() const noexcept { return captures_; }
+
+ private:
+  void find_captures(NodeId last);
+
+  GraphStore& graph_;
+  std::source_location where_;
+  NodeId begin_;
+  std::int64_t num_arguments_ = 0;
+  std::optional<ScopeGuard> scope_;
+  std::vector<Endpoint> captures_;
+};
+
+/// Edges of several bodies, each once.
+class CaptureList {
+ public:
+  void add(const FunctionBody& body);
+  std::span<const Endpoint> all() const noexcept { return all_; }
+
+ private:
+  std::vector<Endpoint> all_;
+};
+
+/// What is known of an edge that is either this one or that one.
+PartialShape common_shape(const PartialShape& a, const PartialShape& b);
+
+using BuildBody = std::function<BodyResults(std::span<const AnyOutput> arguments)>;
+
+/// One branch for each function. With a bool `which`, two: the first for true. Errors: InvalidArgument for results that
+/// differ in number or element types.
+BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,
+                     std::span<const std::string_view> branch_names, std::string_view name, const At& at);
+
+/// A function without arguments, called where it is built.
+BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at);
+
+struct LoopOptions {
+  std::span<const PartialShape> shapes = {};  ///< of the variables in all iterations; none: those of their first values
+  std::int64_t parallel_iterations = 10;
+};
+
+/// Errors: InvalidArgument for a condition that is no bool [], and for variables whose next value is of another element
+/// type or may have another shape.
+BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildBody& condition, const BuildBody& body,
+                   const LoopOptions& options, const At& at);
+
+}  // namespace dflow::detail
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/control/function_body.ipp>
+#endif

@@ -1,0 +1,232 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/ops/control/function_body.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace dflow::detail {
+
+DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source_location where)
+    : graph_(graph), where_(where) {
+  GraphStore::Scope scope = graph.scope();
+  scope.control_inputs.clear();
+  {
+    const ScopeGuard alone = graph.enter(scope);
+    const std::string unique = graph.unique_scope_name(name);
+    const std::string own = unique.substr(graph.scope().name_prefix.size());
+    begin_ = build<FunctionBegin>(graph, {}, {}, {.name = own, .where = where}).operation().node_id();
+    scope.name_prefix = unique + "/";
+  }
+  scope.function = begin_;
+  scope_.emplace(graph.enter(std::move(scope)));
+}
+
+DFLOW_INLINE AnyOutput FunctionBody::add_argument(DType dtype, const PartialShape& shape) {
+  TypeArgs types;
+  types.push_back(dtype);
+  const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
+  return build<FunctionArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape}, {.name = name, .where = where_}, types);
+}
+
+DFLOW_INLINE void FunctionBody::finish(const BodyResults& results) {
+  GraphStore::Scope scope = graph_.scope();
+  scope.control_inputs.clear();
+  for (const Operation& target : results.targets) {
+    require_node(graph_, target, graph_.node(begin_).name, where_);
+    scope.control_inputs.push_back(target.node_id());
+  }
+  const std::string name = graph_.unique_name("results").substr(scope.name_prefix.size());
+  const ScopeGuard after = graph_.enter(std::move(scope));
+  const BuiltNode end = build<FunctionResults>(graph_, results.edges, {}, {.name = name, .where = where_});
+  find_captures(end.operation().node_id());
+  scope_.reset();
+}
+
+DFLOW_INLINE void FunctionBody::find_captures(NodeId last) {
+  for (const NodeId id : IndexRange<NodeId>(begin_ + 1, last + 1)) {
+    const Node& node = graph_.node(id);
+    if (node.function != begin_) continue;
+    for (const Endpoint input : node.inputs) {
+      const Node& source = graph_.node(input.node);
+      if (source.function == begin_) continue;
+      if (source.op->role == OpRole::constant && source.control_inputs.empty()) continue;
+      if (std::find(captures_.begin(), captures_.end(), input) == captures_.end()) captures_.push_back(input);
+    }
+  }
+}
+
+DFLOW_INLINE void CaptureList::add(const FunctionBody& body) {
+  for (const Endpoint edge : body.captures()) {
+    if (std::find(all_.begin(), all_.end(), edge) == all_.end()) all_.push_back(edge);
+  }
+}
+
+DFLOW_INLINE PartialShape common_shape(const PartialShape& a, const PartialShape& b) {
+  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return PartialShape::unknown();
+  std::vector<std::int64_t> dims;
+  for (int i = 0; i < a.rank(); ++i) dims.push_back(a.dim(i) == b.dim(i) ? a.dim(i) : dynamic);
+  return PartialShape(dims);
+}
+
+/// The node that calls them, inside the scopes that the caller is in.
+template <class O>
+BuiltNode build_call(GraphStore& graph, std::vector<AnyOutput> inputs, const CaptureList& captures,
+                     typename O::Attrs attrs, const At& at) {
+  for (const Endpoint edge : captures.all()) inputs.emplace_back(&graph, edge);
+  return build<O>(graph, inputs, std::move(attrs), at);
+}
+
+DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {
+  GraphStore::Draft draft(graph);
+  FunctionBody body(graph, name, at.where);
+  const BodyResults results = build_it({});
+  body.finish(results);
+  CaptureList captures;
+  captures.add(body);
+  CallFunction::Attrs attrs{{body.name()}, {}, {}};
+  for (const AnyOutput& edge : results.edges) {
+    attrs.output_types.push_back(edge.dtype());
+    attrs.output_shapes.push_back(edge.shape());
+  }
+  const BuiltNode node = build_call<CallFunction>(graph, {}, captures, std::move(attrs), at);
+  draft.publish();
+  return node;
+}
+
+DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,
+                                  std::span<const std::string_view> branch_names, std::string_view name, const At& at) {
+  if (!which.is_valid()) throw_error(invalid_argument(str_cat(name, ": the condition is an empty Output")));
+  GraphStore& graph = *which.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  GraphStore::Draft draft(graph);
+  std::optional<ScopeGuard> names(enter_name_scope(graph, at.name.empty() ? name : at.name, at.where));
+  CaptureList captures;
+  std::vector<std::string> functions;
+  std::vector<DType> types;
+  std::vector<PartialShape> shapes;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    FunctionBody body(graph, branch_names[b], at.where);
+    const BodyResults results = branches[b]({});
+    body.finish(results);
+    captures.add(body);
+    functions.push_back(body.name());
+    if (b == 0) {
+      for (const AnyOutput& edge : results.edges) {
+        types.push_back(edge.dtype());
+        shapes.push_back(edge.shape());
+      }
+      continue;
+    }
+    if (results.edges.size() != types.size()) {
+      throw_error(invalid_argument(str_cat(name, ": '", branch_names[b], "' gives ", results.edges.size(),
+                                           " results, and '", branch_names[0], "' ", types.size()))
+                      .with_location(at.where));
+    }
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      if (results.edges[i].dtype() != types[i]) {
+        throw_error(invalid_argument(str_cat(name, ": result ", i, " is ", dflow::name(results.edges[i].dtype()),
+                                             " in '", branch_names[b], "', and ", dflow::name(types[i]), " in '",
+                                             branch_names[0], "'"))
+                        .with_location(at.where));
+      }
+      shapes[i] = common_shape(shapes[i], results.edges[i].shape());
+    }
+  }
+  if (!at.name.empty()) names.reset();
+  const BuiltNode node =
+      which.dtype() == DType::boolean
+          ? build_call<If>(graph, {which}, captures, {{functions.at(0)}, {functions.at(1)}, types, shapes}, at)
+          : build_call<Case>(graph, {which}, captures, {functions, types, shapes}, at);
+  draft.publish();
+  return node;
+}
+
+namespace {
+
+/// Errors: InvalidArgument unless every value that `next` may have is one of those that the variable may have.
+inline void require_invariant(std::size_t i, const AnyOutput& next, DType dtype, const PartialShape& shape,
+                              std::source_location where) {
+  if (next.dtype() != dtype) {
+    throw_error(invalid_argument(str_cat("while_loop: variable ", i, " enters an iteration as ", dflow::name(dtype),
+                                         " and leaves it as ", dflow::name(next.dtype())))
+                    .with_location(where));
+  }
+  bool fits = !shape.has_rank();
+  if (!fits && next.shape().has_rank() && next.shape().rank() == shape.rank()) {
+    fits = true;
+    for (int d = 0; d < shape.rank(); ++d) fits &= shape.dim(d) == dynamic || shape.dim(d) == next.shape().dim(d);
+  }
+  if (fits) return;
+  throw_error(invalid_argument(str_cat("while_loop: variable ", i, " enters an iteration with shape ",
+                                       shape.to_string(), " and leaves it with ", next.shape().to_string(),
+                                       ": declare the shape that it has in all of them"))
+                  .with_location(where));
+}
+
+}  // namespace
+
+DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildBody& condition, const BuildBody& body,
+                                const LoopOptions& options, const At& at) {
+  if (initial.empty() || !initial[0].is_valid()) {
+    throw_error(
+        invalid_argument("while_loop: there are no variables, or the first is empty").with_location(at.where));
+  }
+  GraphStore& graph = *initial[0].graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  if (!options.shapes.empty() && options.shapes.size() != initial.size()) {
+    throw_error(invalid_argument(str_cat("while_loop: ", options.shapes.size(), " shapes are declared for ",
+                                         initial.size(), " variables"))
+                    .with_location(at.where));
+  }
+  GraphStore::Draft draft(graph);
+  std::optional<ScopeGuard> names(enter_name_scope(graph, at.name.empty() ? "while" : at.name, at.where));
+  While::Attrs attrs;
+  attrs.parallel_iterations = options.parallel_iterations;
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    attrs.output_types.push_back(initial[i].dtype());
+    attrs.output_shapes.push_back(options.shapes.empty() ? initial[i].shape() : options.shapes[i]);
+    if (!attrs.output_shapes[i].is_compatible_with(initial[i].shape())) {
+      throw_error(invalid_argument(str_cat("while_loop: variable ", i, " begins with shape ",
+                                           initial[i].shape().to_string(), ", which is not of the declared ",
+                                           attrs.output_shapes[i].to_string()))
+                      .with_location(at.where));
+    }
+  }
+  CaptureList captures;
+  const auto build_one = [&](std::string_view name, const BuildBody& build_it) {
+    FunctionBody one(graph, name, at.where);
+    std::vector<AnyOutput> arguments;
+    for (std::size_t i = 0; i < initial.size(); ++i) {
+      arguments.push_back(one.add_argument(attrs.output_types[i], attrs.output_shapes[i]));
+    }
+    BodyResults results = build_it(arguments);
+    one.finish(results);
+    captures.add(one);
+    return std::pair(std::move(results), one.name());
+  };
+  const auto [is_true, condition_name] = build_one("condition", condition);
+  if (is_true.edges.size() != 1 || is_true.edges[0].dtype() != DType::boolean ||
+      !is_true.edges[0].shape().is_compatible_with(Shape{})) {
+    throw_error(invalid_argument("while_loop: the condition is no bool []").with_location(at.where));
+  }
+  const auto [next, body_name] = build_one("body", body);
+  if (next.edges.size() != initial.size()) {
+    throw_error(invalid_argument(str_cat("while_loop: the body gives ", next.edges.size(), " values for ",
+                                         initial.size(), " variables"))
+                    .with_location(at.where));
+  }
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    require_invariant(i, next.edges[i], attrs.output_types[i], attrs.output_shapes[i], at.where);
+  }
+  attrs.condition.name = condition_name;
+  attrs.body.name = body_name;
+  if (!at.name.empty()) names.reset();
+  const BuiltNode node =
+      build_call<While>(graph, {initial.begin(), initial.end()}, captures, std::move(attrs), at);
+  draft.publish();
+  return node;
+}
+
+}  // namespace dflow::detail

@@ -1,0 +1,184 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+// Functions are part of the graph: a node begins the body of one, its nodes name that node, and one ends it. What calls
+// a function names it, and has as inputs what the body reads: first the arguments, in their order, then what it takes
+// from around it. `ops/control/function_body.hpp` builds them.
+
+/// Begins the body of a function, which has this node's name.
+struct FunctionBegin : StatefulOp<"Function"> {
+  using Inputs = In<>;
+  using Outputs = Out<>;
+  static constexpr OpRole role = OpRole::function;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext&) {}
+};
+
+/// What a call gives the function as argument `number`.
+struct FunctionArgument : StatefulOp<"FunctionArgument", AllTypes> {
+  static constexpr std::int64_t max_arguments = 65536;
+
+  struct Attrs {
+    std::int64_t number = 0;
+    PartialShape shape;
+  };
+  using Inputs = In<>;
+  static constexpr OpRole role = OpRole::argument;
+  static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+/// Ends the body: what a call of the function gets. What it waits for runs with every call.
+struct FunctionResults : StatefulOp<"FunctionResults"> {
+  using Inputs = In<AnyList>;
+  using Outputs = Out<>;
+  static constexpr OpRole role = OpRole::results;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext&) {}
+};
+
+/// An op that calls functions. Its gradient is that of their bodies.
+template <FixedString Name, OpRole Role>
+struct CallingOp : StandardOp<Name> {
+  static constexpr OpRole role = Role;
+  static constexpr bool is_stateful = true;
+  static constexpr bool has_kernel = false;
+};
+
+/// Runs a function: arguments and captures -> its results.
+struct CallFunction : CallingOp<"Call", OpRole::call> {
+  struct Attrs {
+    FunctionName function;
+    std::vector<DType> output_types;
+    std::vector<PartialShape> output_shapes;
+  };
+  using Inputs = In<AnyList>;
+  using Outputs = Out<TypedList<"output_types">>;
+  static void infer(InferContext& context);
+};
+
+/// Runs one of two functions: condition [], captures of both -> the results of the first if it is true, else of the
+/// second.
+struct If : CallingOp<"If", OpRole::branch> {
+  struct Attrs {
+    FunctionName then_branch;
+    FunctionName else_branch;
+    std::vector<DType> output_types;
+    std::vector<PartialShape> output_shapes;
+  };
+  using Inputs = In<bool, AnyList>;
+  using Outputs = Out<TypedList<"output_types">>;
+  static void infer(InferContext& context);
+};
+
+/// Runs one of several functions: index [], captures of all -> the results of branch `index`, of the last one for an
+/// index that none has.
+struct Case : CallingOp<"Case", OpRole::branch> {
+  struct Attrs {
+    std::vector<std::string> branches;
+    std::vector<DType> output_types;
+    std::vector<PartialShape> output_shapes;
+  };
+  using Inputs = In<std::int32_t, AnyList>;
+  using Outputs = Out<TypedList<"output_types">>;
+  static void infer(InferContext& context);
+};
+
+/// Runs `body` as long as `condition` is true: the variables' first values, captures of both -> their last values. Both
+/// take the variables; the condition gives a bool [], the body the variables' next values.
+struct While : CallingOp<"While", OpRole::loop> {
+  struct Attrs {
+    FunctionName condition;
+    FunctionName body;
+    std::vector<DType> output_types;
+    std::vector<PartialShape> output_shapes;
+    std::int64_t parallel_iterations = 10;
+  };
+  using Inputs = In<AnyList>;
+  using Outputs = Out<TypedList<"output_types">>;
+  static void infer(InferContext& context);
+};
+
+struct KeptValueAttrs {
+  std::string node = {};  ///< in the body
+  std::int64_t output = 0;
+};
+
+// What the gradient of a call needs of what its bodies have computed. The step gives the call more outputs for them, so
+// nothing is kept unless a gradient is run.
+
+/// What that edge has had in the branch, or function, that a call ran: any output of the call -> its value, or an empty
+/// vector where another branch was taken, so that its shape is not known.
+struct KeptValue : StandardOp<"KeptValue", AllTypes> {
+  using Attrs = KeptValueAttrs;
+  using Inputs = In<AnyList>;
+  using Outputs = Out<T>;
+  static constexpr OpRole role = OpRole::kept_value;
+  static constexpr bool is_stateful = true;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+/// The same of a handle; to an empty list where another branch was taken.
+struct KeptHandle : StandardOp<"KeptHandle"> {
+  using Attrs = KeptValueAttrs;
+  using Inputs = In<AnyList>;
+  using Outputs = Out<ResourceHandle>;
+  static constexpr OpRole role = OpRole::kept_value;
+  static constexpr bool is_stateful = true;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+/// What it has had in each iteration of a loop: any output of the loop -> a list.
+struct KeptList : StandardOp<"KeptList"> {
+  using Attrs = KeptValueAttrs;
+  using Inputs = In<AnyList>;
+  using Outputs = Out<ResourceHandle>;
+  static constexpr OpRole role = OpRole::kept_value;
+  static constexpr bool is_stateful = true;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+/// How many iterations a loop has had: any output of the loop -> count [].
+struct KeptCount : StandardOp<"KeptCount"> {
+  using Attrs = KeptValueAttrs;
+  using Inputs = In<AnyList>;
+  using Outputs = Out<std::int64_t>;
+  static constexpr OpRole role = OpRole::kept_value;
+  static constexpr bool is_stateful = true;
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+
+/// One of a KeptList of handles: list, iteration [] -> the handle.
+struct KeptHandleElement : StandardOp<"KeptHandleElement"> {
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<ResourceHandle>;
+  static void infer(InferContext& context);
+};
+
+/// One of a KeptList: list, iteration [] -> the value.
+struct KeptElement : StandardOp<"KeptElement", AllTypes> {
+  struct Attrs {
+    PartialShape shape;
+  };
+  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Outputs = Out<T>;
+  static void infer(InferContext& context);
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/control/functional.ipp>
+#endif

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/graph/infer_context.hpp>
+#include <dflow/ops/control/functional.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+/// Errors: InvalidArgument for shapes that are not as many as the outputs.
+inline void set_listed_shapes(InferContext& context, const std::vector<PartialShape>& shapes) {
+  if (shapes.empty()) return;
+  if (shapes.size() != static_cast<std::size_t>(context.num_outputs())) {
+    context.fail(str_cat(shapes.size(), " shapes are listed for ", context.num_outputs(), " outputs"));
+  }
+  for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, shapes[static_cast<std::size_t>(i)]);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void FunctionArgument::infer(InferContext& context) {
+  const FunctionArgument::Attrs& attrs = context.attrs<FunctionArgument>();
+  if (attrs.number < 0 || attrs.number >= max_arguments) {
+    context.fail(str_cat("number ", attrs.number, ", not one of 0 to ", max_arguments - 1));
+  }
+  context.set_output(0, attrs.shape);
+}
+
+DFLOW_INLINE void CallFunction::infer(InferContext& context) {
+  detail::set_listed_shapes(context, context.attrs<CallFunction>().output_shapes);
+}
+
+DFLOW_INLINE void If::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 0));
+  detail::set_listed_shapes(context, context.attrs<If>().output_shapes);
+}
+
+DFLOW_INLINE void Case::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 0));
+  if (context.attrs<Case>().branches.empty()) context.fail("there are no branches");
+  detail::set_listed_shapes(context, context.attrs<Case>().output_shapes);
+}
+
+DFLOW_INLINE void While::infer(InferContext& context) {
+  const While::Attrs& attrs = context.attrs<While>();
+  if (attrs.parallel_iterations < 1) {
+    context.fail(str_cat("parallel_iterations is ", attrs.parallel_iterations, ", less than 1"));
+  }
+  if (attrs.output_types.size() > static_cast<std::size_t>(context.num_inputs())) {
+    context.fail(str_cat(attrs.output_types.size(), " variables have ", context.num_inputs(), " first values"));
+  }
+  for (std::size_t i = 0; i < attrs.output_types.size(); ++i) {
+    if (attrs.output_types[i] == context.input_dtype(static_cast<int>(i))) continue;
+    context.fail(str_cat("variable ", i, " is ", dflow::name(attrs.output_types[i]), ", and its first value ",
+                         dflow::name(context.input_dtype(static_cast<int>(i)))));
+  }
+  detail::set_listed_shapes(context, attrs.output_shapes);
+}
+
+DFLOW_INLINE void KeptValue::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
+DFLOW_INLINE void KeptHandle::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
+DFLOW_INLINE void KeptList::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
+DFLOW_INLINE void KeptCount::infer(InferContext& context) { context.set_output(0, Shape{}); }
+DFLOW_INLINE void KeptHandleElement::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  context.set_output(0, PartialShape::unknown());
+}
+DFLOW_INLINE void KeptElement::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  context.set_output(0, context.attrs<KeptElement>().shape);
+}
+
+}  // namespace dflow

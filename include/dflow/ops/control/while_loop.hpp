@@ -1,0 +1,78 @@
+#pragma once
+
+#include <dflow/ops/control/body_value.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+struct WhileOptions {
+  /// The shape that each variable has in all iterations, where that is not the one of its first value: of a variable
+  /// that grows, `{df::dynamic, 3}`. None, or one for each.
+  std::vector<PartialShape> shapes = {};
+  /// As many iterations may be under way at once.
+  std::int64_t parallel_iterations = 10;
+};
+
+namespace detail {
+
+template <class... Vs>
+using LoopVariables = std::tuple<typename BodyValue<Vs>::Type...>;
+
+template <class... Vs, std::size_t... I>
+LoopVariables<Vs...> loop_variables(std::span<const AnyOutput> arguments, std::index_sequence<I...>) {
+  return {typename BodyValue<Vs>::Type(arguments[I])...};
+}
+
+}  // namespace detail
+
+/// Calls `body(variables...)` as long as `condition(variables...)` is true when the step runs, and returns the variables'
+/// last values.
+///
+/// ```cpp
+/// auto [i, total] = df::while_loop([&](auto i, auto) { return i < limit; },
+///                                  [&](auto i, auto total) { return std::tuple{i + 1, total + x}; },
+///                                  std::tuple{df::constant(graph, 0), zero});
+/// ```
+/// Both are called once, here, with edges that stand for the variables, and what they build is part of the graph: they
+/// may use any edge around them. The condition returns a bool []; the body a tuple of the next values, of the same
+/// element types as the first ones.
+///
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument, naming the variable, where its next value may have another shape than it (or than
+/// `WhileOptions::shapes` says); else as `cond`.
+template <class Condition, class Body, class... Vs>
+detail::LoopVariables<Vs...> while_loop(Condition&& condition, Body&& body, const std::tuple<Vs...>& first,
+                                        const WhileOptions& options = {}, const At& at = {}) {
+  constexpr auto indices = std::index_sequence_for<Vs...>();
+  const auto call = [&](auto& build, std::span<const AnyOutput> arguments) {
+    return std::apply([&](const auto&... variables) { return detail::body_results(build, variables...); },
+                      detail::loop_variables<Vs...>(arguments, indices));
+  };
+  using Next = std::remove_cvref_t<std::invoke_result_t<Body&, const typename detail::BodyValue<Vs>::Type&...>>;
+  static_assert(std::same_as<typename detail::BodyValue<Next>::Type, detail::LoopVariables<Vs...>>,
+                "the body of a while_loop returns a tuple of the variables' next values, of their element types");
+  detail::BodyResults initial;
+  detail::BodyValue<std::tuple<Vs...>>::add(first, initial);
+  const BuiltNode node = detail::any_loop(
+      initial.edges, [&](std::span<const AnyOutput> arguments) { return call(condition, arguments); },
+      [&](std::span<const AnyOutput> arguments) { return call(body, arguments); },
+      {options.shapes, options.parallel_iterations}, at);
+  return detail::call_value<std::tuple<Vs...>>(node);
+}
+
+/// The same with one variable.
+template <class Condition, class Body, std::derived_from<AnyOutput> V>
+typename detail::BodyValue<V>::Type while_loop(Condition&& condition, Body&& body, const V& first,
+                                               const WhileOptions& options = {}, const At& at = {}) {
+  const auto next = [&](const auto& variable) { return std::tuple{body(variable)}; };
+  return std::get<0>(while_loop(condition, next, std::tuple<V>{first}, options, at));
+}
+
+}  // namespace dflow

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <dflow/base/function_ref.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/graph/step_graph.hpp>
+#include <dflow/passes/prune.hpp>
+
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+/// Gives the nodes of a pruned step that call functions their bodies, and those of these. `visit` is called with each
+/// node of a body, as by `prune`; all are placed where the call is.
+///
+/// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
+/// Unimplemented for one that calls itself; what `visit` throws.
+void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
+                   FunctionRef<void(NodeId, StepNode&)> visit);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/passes/functions.ipp>
+#endif

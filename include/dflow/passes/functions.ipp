@@ -1,0 +1,208 @@
+#pragma once
+
+#include <dflow/passes/functions.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <variant>
+
+namespace dflow {
+
+namespace detail {
+
+class BodyAttacher {
+ public:
+  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit)
+      : graph_(graph), scratch_(scratch), visit_(visit) {}
+
+  void attach(StepGraph& step) {
+    const Kept kept = find_kept(step);
+    for (const StepNodeId id : step.nodes.indices()) {
+      const StepNode& node = step.node(id);
+      if (!calls_functions(node.op->role) || node.is_fed_only) continue;
+      try {
+        const auto found = kept.find(id);
+        attach_to(step, id, found == kept.end() ? std::vector<KeptEdge>() : found->second);
+      } catch (...) {
+        throw_error(status_of_current_exception().with_node(node.op->name, node->name).with_location(node->where));
+      }
+    }
+    if (kept.empty()) return;
+    give_kept(step, kept);
+    step = prune(std::move(step));
+  }
+
+ private:
+  /// A node that stands for an edge of a body.
+  struct KeptEdge {
+    StepNodeId node;
+    Endpoint edge;  ///< none: the number of iterations
+  };
+  using Kept = std::map<StepNodeId, std::vector<KeptEdge>>;  ///< by the calls
+
+  Kept find_kept(const StepGraph& step) const {
+    Kept kept;
+    for (const StepNodeId id : step.nodes.indices()) {
+      const StepNode& node = step.node(id);
+      if (node.op->role != OpRole::kept_value || node.is_fed_only) continue;
+      const StepNodeId call = node.num_inputs == 0 ? StepNodeId() : step.inputs_of(node)[0].node;
+      if (!call.is_valid() || !calls_functions(step.node(call).op->role) || step.node(call).is_fed_only) {
+        throw_error(invalid_argument("there is no call before it that runs in this step")
+                        .with_node(node.op->name, node->name)
+                        .with_location(node->where));
+      }
+      kept[call].push_back({id, edge_of(*node)});
+    }
+    return kept;
+  }
+
+  Endpoint edge_of(const Node& node) const {
+    const std::string name = std::get<std::string>(attr_of(node, node.op->attr_fields[0]));
+    if (name.empty()) return {};
+    const NodeId id = graph_.find(name);
+    const std::int64_t output = std::get<std::int64_t>(attr_of(node, node.op->attr_fields[1]));
+    if (id.is_valid() && output >= 0 && static_cast<std::size_t>(output) < graph_.node(id).outputs.size()) {
+      return {id, static_cast<std::int32_t>(output)};
+    }
+    throw_error(invalid_argument(str_cat("the graph has no edge '", name, ":", output, "'"))
+                    .with_node(node.op->name, node.name)
+                    .with_location(node.where));
+  }
+
+  void attach_to(StepGraph& step, StepNodeId id, const std::vector<KeptEdge>& kept) {
+    auto call = std::make_shared<StepCall>();
+    const StepNode& node = step.node(id);
+    call->num_leading = node.op->role == OpRole::branch ? 1 : 0;
+    const std::vector<std::string> names = called_functions(*node);
+    call->kept.resize(kept.size());
+    std::vector<bool> is_found(kept.size());
+    for (std::size_t b = 0; b < names.size(); ++b) {
+      std::vector<Endpoint> of_body;
+      for (std::size_t k = 0; k < kept.size(); ++k) {
+        if (!kept[k].edge.node.is_valid()) {
+          is_found[k] = node.op->role == OpRole::loop;
+        } else if (graph_.node(graph_.node(kept[k].edge.node).function).name == names[b]) {
+          call->kept[k] = {b, static_cast<std::ptrdiff_t>(of_body.size())};
+          is_found[k] = true;
+          of_body.push_back(kept[k].edge);
+        }
+      }
+      call->bodies.push_back(body_of(node, names[b], *call, of_body));
+    }
+    if (std::find(is_found.begin(), is_found.end(), false) != is_found.end()) {
+      throw_error(invalid_argument("a value is to be kept that none of its functions has"));
+    }
+    if (!kept.empty()) widen(step, id, kept);
+    step.node(id).call = static_cast<std::int32_t>(step.calls.size());
+    step.calls.push_back(std::move(call));
+  }
+
+  /// More outputs for what is kept, whose shape is not known: there may be none.
+  void widen(StepGraph& step, StepNodeId id, const std::vector<KeptEdge>& kept) const {
+    const StepNode& node = step.node(id);
+    Node wide = *node;
+    for (const KeptEdge& each : kept) {
+      wide.outputs.push_back({step.node(each.node)->outputs[0].dtype, PartialShape::unknown()});
+    }
+    const auto edges = std::as_const(step).inputs_of(node);
+    const auto nodes = std::as_const(step).controls_of(node);
+    const std::vector<StepEndpoint> inputs(edges.begin(), edges.end());
+    const std::vector<StepNodeId> controls(nodes.begin(), nodes.end());
+    step.replace(id, std::move(wide), inputs, controls);
+  }
+
+  static void give_kept(StepGraph& step, const Kept& kept) {
+    IndexedVector<StepNodeId, StepEndpoint> moved(step.nodes.size());
+    for (const auto& [call, edges] : kept) {
+      const std::int32_t first = step.node(call).num_outputs - static_cast<std::int32_t>(edges.size());
+      for (std::size_t k = 0; k < edges.size(); ++k) {
+        moved[edges[k].node] = {call, first + static_cast<std::int32_t>(k)};
+      }
+    }
+    const auto move = [&](StepEndpoint& edge) {
+      if (edge.node.is_valid() && moved[edge.node].node.is_valid()) edge = moved[edge.node];
+    };
+    std::for_each(step.inputs.begin(), step.inputs.end(), move);
+    std::for_each(step.fetches.begin(), step.fetches.end(), move);
+  }
+
+  StepGraph body_of(const StepNode& node, const std::string& name, const StepCall& call,
+                    const std::vector<Endpoint>& kept) {
+    const auto [begin, function] = require_function(graph_, name);
+    if (std::find(open_.begin(), open_.end(), begin) != open_.end()) {
+      throw_error(unimplemented(str_cat("function '", name, "' calls itself")));
+    }
+    const std::span<const Endpoint> given = std::span(node->inputs).subspan(call.num_leading);
+    if (function.arguments.size() > given.size()) {
+      throw_error(invalid_argument(str_cat("function '", name, "' takes ", function.arguments.size(),
+                                           " arguments, and gets ", given.size())));
+    }
+    std::vector<Endpoint> feeds(given.begin(), given.end());
+    for (std::size_t i = 0; i < function.arguments.size(); ++i) feeds[i] = {function.arguments[i], 0};
+    for (std::size_t i = 0; i < function.arguments.size(); ++i) require_type(name, "argument", i, feeds[i], given[i]);
+    const Node& results = graph_.node(function.results);
+    check_results(node, name, call.bodies.size(), results.inputs);
+    std::vector<Endpoint> fetches = results.inputs;
+    fetches.insert(fetches.end(), kept.begin(), kept.end());
+    StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_,
+                           [&](NodeId id, StepNode& of_body) {
+                             visit_(id, of_body);
+                             of_body.placed_on = node.placed_on;
+                           });
+    open_.push_back(begin);
+    attach(body);
+    open_.pop_back();
+    return body;
+  }
+
+  const OutputInfo& info(Endpoint edge) const {
+    return graph_.node(edge.node).outputs[static_cast<std::size_t>(edge.index)];
+  }
+
+  void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
+                    DType of_call) const {
+    if (info(of_function).dtype == of_call) return;
+    throw_error(invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ",
+                                         dflow::name(info(of_function).dtype), ", and of its call ",
+                                         dflow::name(of_call))));
+  }
+  void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
+                    Endpoint of_call) const {
+    require_type(name, what, i, of_function, info(of_call).dtype);
+  }
+
+  /// The first function of a loop says whether it goes on; all others give what the call does.
+  void check_results(const StepNode& node, const std::string& name, std::size_t number,
+                     std::span<const Endpoint> results) const {
+    const bool asks = node.op->role == OpRole::loop && number == 0;
+    const std::size_t wanted = asks ? 1 : node->outputs.size();
+    if (results.size() != wanted) {
+      throw_error(invalid_argument(
+          str_cat("function '", name, "' gives ", results.size(), " results, and its call ", wanted)));
+    }
+    for (std::size_t i = 0; i < wanted; ++i) {
+      require_type(name, "result", i, results[i], asks ? DType::boolean : node->outputs[i].dtype);
+    }
+    if (!asks || info(results[0]).shape.is_compatible_with(Shape{})) return;
+    throw_error(invalid_argument(str_cat("the condition '", name, "' gives a bool ",
+                                         info(results[0]).shape.to_string(), ", not one bool")));
+  }
+
+  const GraphStore& graph_;
+  PruneScratch& scratch_;
+  FunctionRef<void(NodeId, StepNode&)> visit_;
+  std::vector<NodeId> open_;  ///< functions whose bodies are on the way
+};
+
+}  // namespace detail
+
+DFLOW_INLINE void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
+                                FunctionRef<void(NodeId, StepNode&)> visit) {
+  detail::BodyAttacher(graph, scratch, visit).attach(step);
+}
+
+}  // namespace dflow

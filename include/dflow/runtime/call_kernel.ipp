@@ -1,0 +1,293 @@
+#pragma once
+
+#include <dflow/base/threads/no_waiting.hpp>
+#include <dflow/kernels/state/tensor_list.hpp>
+#include <dflow/runtime/call_kernel.hpp>
+#include <dflow/runtime/step.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// A plan that is called, and runs of it that can be used again.
+///
+/// Thread safety: safe.
+class CalledPlan {
+ public:
+  explicit CalledPlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+
+  const Plan& plan() const noexcept { return *plan_; }
+
+  std::shared_ptr<Step> take(const StepContext& outer) {
+    std::shared_ptr<Step> step;
+    if (const std::lock_guard lock(mutex_); !idle_.empty()) {
+      step = std::move(idle_.back());
+      idle_.pop_back();
+    }
+    if (step == nullptr) step = std::make_shared<Step>(plan_);
+    step->set_outer(outer);
+    return step;
+  }
+
+  void give_back(std::shared_ptr<Step> step, bool has_failed) noexcept {
+    constexpr std::size_t most_idle = 64;
+    step->reset(has_failed);
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() == most_idle) return;
+    try {
+      idle_.push_back(std::move(step));
+    } catch (...) {  // the next call makes another one
+    }
+  }
+
+ private:
+  const std::shared_ptr<const Plan> plan_;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Step>> idle_;
+};
+
+/// What a node calls, and what it gives of it.
+struct CalledBodies {
+  OpRole role = OpRole::call;
+  std::size_t num_leading = 0;
+  std::vector<StepCall::Kept> kept;
+  std::vector<std::unique_ptr<CalledPlan>> plans;
+};
+
+/// What is left to do after a run of a body: a call, or an iteration of a loop, of which there are many.
+///
+/// Thread safety: one thread at a time.
+class Calls {
+ public:
+  Calls(const CalledBodies& called, KernelContext& context)
+      : called_(called), bodies_(called.plans), role_(called.role), context_(context), lists_(called.kept.size()) {
+    const auto num_inputs = static_cast<std::size_t>(context.num_inputs());
+    given_.reserve(num_inputs - called.num_leading);
+    for (std::size_t i = called.num_leading; i < num_inputs; ++i) given_.push_back(context.input(static_cast<int>(i)));
+  }
+
+  /// A run of the body that comes next, fed.
+  std::shared_ptr<Step> next() {
+    chosen_ = choose();
+    body_ = bodies_[chosen_].get();
+    std::shared_ptr<Step> step = body_->take(context_.step());
+    const bool is_last_use = role_ != OpRole::loop;
+    const bool is_body = role_ == OpRole::loop && asks_;
+    for (std::size_t i = 0; i < given_.size(); ++i) {
+      // What the body of a loop is given it may write into: it makes the next value.
+      const bool may_move = is_last_use || (is_body && i < num_results());
+      if (may_move) {
+        step->feed(i, std::move(given_[i]));
+      } else {
+        step->feed(i, std::as_const(given_[i]));
+      }
+    }
+    return step;
+  }
+
+  /// Takes what the run gave; true if there is another one to do.
+  bool take(std::shared_ptr<Step> step, const Status& status) {
+    if (!status.ok()) {
+      body_->give_back(std::move(step), true);
+      throw_error(status);
+    }
+    // Those that are fetched again are taken last.
+    if (role_ != OpRole::loop) {
+      for (std::size_t i = 0; i < num_results(); ++i) context_.set_output(static_cast<int>(i), step->take_fetch(i));
+      give_kept(*step);
+    } else if (asks_) {
+      for (std::size_t i = 0; i < num_results(); ++i) given_[i] = step->take_fetch(i);
+      for (std::size_t k = 0; k < lists_.size(); ++k) {
+        const std::ptrdiff_t result = called_.kept[k].result;
+        if (result >= 0) lists_[k].push_back(step->take_fetch(num_results() + static_cast<std::size_t>(result)));
+      }
+      ++num_iterations_;
+      asks_ = false;
+    } else {
+      const Tensor<bool>& is_true = Tensor<bool>::of(step->fetch(0));
+      if (is_true.rank() != 0) {
+        throw_error(invalid_argument(str_cat("the condition gives a bool ", is_true.shape().to_string())));
+      }
+      asks_ = *is_true.data();
+      goes_on_ = asks_;
+    }
+    body_->give_back(std::move(step), false);
+    if (role_ != OpRole::loop) return false;
+    if (goes_on_) return true;
+    for (std::size_t i = 0; i < num_results(); ++i) context_.set_output(static_cast<int>(i), std::move(given_[i]));
+    give_lists();
+    return false;
+  }
+
+ private:
+  /// Those that the node has by itself: of a loop its variables.
+  std::size_t num_results() const {
+    return static_cast<std::size_t>(context_.num_outputs()) - called_.kept.size();
+  }
+
+  void give_kept(Step& step) {
+    for (std::size_t k = 0; k < called_.kept.size(); ++k) {
+      const int output = static_cast<int>(num_results() + k);
+      const auto [body, result] = called_.kept[k];
+      if (body == chosen_) {
+        context_.set_output(output, step.take_fetch(num_results() + static_cast<std::size_t>(result)));
+      } else {
+        const DType dtype = context_.output_dtype(output);
+        const bool is_handle = dtype == DType::resource;
+        context_.set_output(output, is_handle ? make_resource_handle(std::make_shared<TensorList>(std::vector<AnyTensor>()))
+                                              : AnyTensor(dtype, Shape{0}));
+      }
+    }
+  }
+
+  void give_lists() {
+    for (std::size_t k = 0; k < called_.kept.size(); ++k) {
+      const int output = static_cast<int>(num_results() + k);
+      if (called_.kept[k].result >= 0) {
+        context_.set_output(output, make_resource_handle(std::make_shared<TensorList>(std::move(lists_[k]))));
+      } else {
+        context_.set_output(output, Tensor<std::int64_t>(num_iterations_));
+      }
+    }
+  }
+
+  std::size_t choose() const {
+    if (role_ == OpRole::loop) return asks_ ? 1 : 0;
+    if (role_ == OpRole::call) return 0;
+    if (context_.input(0).dtype() == DType::boolean) return context_.scalar_input<bool>(0) ? 0 : 1;
+    const std::int32_t branch = context_.scalar_input<std::int32_t>(0);
+    const auto last = static_cast<std::int32_t>(bodies_.size()) - 1;
+    return static_cast<std::size_t>(branch < 0 || branch > last ? last : branch);
+  }
+
+  const CalledBodies& called_;
+  const std::vector<std::unique_ptr<CalledPlan>>& bodies_;
+  const OpRole role_;
+  KernelContext& context_;
+  std::vector<std::vector<AnyTensor>> lists_;  ///< of a loop: what is kept of its iterations
+  std::int64_t num_iterations_ = 0;
+  std::size_t chosen_ = 0;
+  std::vector<AnyTensor> given_;  ///< arguments, of a loop its variables, then captures
+  CalledPlan* body_ = nullptr;    ///< that runs
+  bool asks_ = false;             ///< of a loop: its condition has been true, its body is next
+  bool goes_on_ = true;
+};
+
+/// All bodies run in the caller's thread.
+class CallKernel final : public AnyKernel {
+ public:
+  CallKernel(CalledBodies called, double cost_ns)
+      : AnyKernel(KernelTraits{}), called_(std::move(called)), cost_ns_(cost_ns) {}
+
+  void run(KernelContext& context) const override {
+    NoWaiting::check();
+    Calls calls(called_, context);
+    for (;;) {
+      const CancellationToken& cancellation = context.step().cancellation;
+      if (cancellation.is_cancelled()) throw_error(cancellation.status());
+      std::shared_ptr<Step> step = calls.next();
+      const Status status = step->run_sequential();
+      if (!calls.take(std::move(step), status)) return;
+    }
+  }
+  double cost_ns() const noexcept override { return cost_ns_; }
+
+ private:
+  CalledBodies called_;
+  const double cost_ns_;
+};
+
+/// A run of an asynchronous call. Units of its bodies go to the step's queue; a body without them runs at once.
+class CallRun : public std::enable_shared_from_this<CallRun> {
+ public:
+  CallRun(const CalledBodies& called, KernelContext& context, Completion done)
+      : calls_(called, context), context_(context), done_(std::move(done)) {}
+
+  /// Goes on until the call has ended or somebody else goes on.
+  void run() noexcept {
+    try {
+      for (;;) {
+        const CancellationToken& cancellation = context_.step().cancellation;
+        if (cancellation.is_cancelled()) return done_(cancellation.status());
+        const std::shared_ptr<Step> step = calls_.next();
+        if (step->plan().is_sequential()) {
+          const Status status = step->run_sequential();
+          if (!calls_.take(step, status)) return done_(Status());
+          continue;
+        }
+        has_one_arrived_.store(false, std::memory_order_relaxed);
+        step->start(context_.step().queue->shared_from_this(), [self = shared_from_this(), step](const Status& status) {
+          self->end(step, status);
+        });
+        // Whoever comes second goes on: this thread, or the one that ended the run.
+        if (!has_one_arrived_.exchange(true, std::memory_order_acq_rel)) return;
+        if (has_ended_) return;
+      }
+    } catch (...) {
+      done_(status_of_current_exception());
+    }
+  }
+
+ private:
+  void end(std::shared_ptr<Step> step, const Status& status) noexcept {
+    try {
+      has_ended_ = !calls_.take(std::move(step), status);
+    } catch (...) {
+      has_ended_ = true;
+      ended_with_ = status_of_current_exception();
+    }
+    const bool has_ended = has_ended_;
+    const bool goes_on = has_one_arrived_.exchange(true, std::memory_order_acq_rel);
+    if (has_ended) return done_(std::move(ended_with_));
+    if (goes_on) run();
+  }
+
+  Calls calls_;
+  KernelContext& context_;
+  Completion done_;
+  std::atomic<bool> has_one_arrived_{false};
+  bool has_ended_ = false;
+  Status ended_with_;
+};
+
+class AsyncCallKernel final : public AsyncKernel {
+ public:
+  explicit AsyncCallKernel(CalledBodies called) : called_(std::move(called)) {}
+
+  void run_async(KernelContext& context, Done done) const override {
+    const auto run = std::make_shared<CallRun>(called_, context, std::move(done));
+    run->run();
+  }
+
+ private:
+  CalledBodies called_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const StepCall& call,
+ std::vector<std::shared_ptr<const Plan>> bodies) {
+  constexpr double assumed_iterations = 16;
+  bool is_sequential = true;
+  double cost_ns = 0;
+  detail::CalledBodies called{role, call.num_leading, call.kept, {}};
+  for (std::shared_ptr<const Plan>& plan : bodies) {
+    is_sequential &= plan->is_sequential();
+    double of_plan = 0;
+    for (const Plan::PlanNode& each : plan->nodes()) of_plan += each.cost_ns;
+    cost_ns = role == OpRole::branch ? std::max(cost_ns, of_plan) : cost_ns + of_plan;
+    called.plans.push_back(std::make_unique<detail::CalledPlan>(std::move(plan)));
+  }
+  if (role == OpRole::loop) cost_ns *= assumed_iterations;
+  if (!is_sequential) return std::make_unique<detail::AsyncCallKernel>(std::move(called));
+  return std::make_unique<detail::CallKernel>(std::move(called), cost_ns);
+}
+
+}  // namespace dflow
