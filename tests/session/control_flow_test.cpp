@@ -26,7 +26,8 @@ std::vector<float> values(const df::Tensor<float>& tensor) { return {tensor.span
 TEST_CASE("a cond takes one of two branches, whose bodies see what is around them") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic});
-  auto y = df::cond(df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
+  auto y = df::cond(
+      df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
   static_assert(std::is_same_v<decltype(y), df::Output<float>>);
   df::Session session(graph);
   CHECK(values(session.run({{x, df::Tensor<float>({2}, {1, 2})}}, y)) == std::vector<float>{2, 4});
@@ -39,14 +40,23 @@ TEST_CASE("the branch that is not taken does nothing, and one may do nothing but
   df::Graph graph;
   auto up = df::placeholder<bool>(graph, {});
   df::Variable<float> w(graph, df::Tensor<float>(1.0f), {.name = "w"});
-  df::Operation step = df::cond(up, [&] { return w.assign_add(1.0f); }, [&] { return w.assign_sub(10.0f); });
+  df::Operation step = df::cond(
+      up, [&] { return w.assign_add(1.0f); }, [&] { return w.assign_sub(10.0f); });
   auto nested = df::cond(
       up,
       [&] {
-        return df::cond(w > 1.5f, [&] { return std::tuple{w * 10.0f, df::constant(graph, 1)}; },
-                        [&] { return std::tuple{df::identity(w), df::constant(graph, 2)}; });
+        return df::cond(
+            w > 1.5f,
+            [&] {
+              return std::tuple{w * 10.0f, df::constant(graph, 1)};
+            },
+            [&] {
+              return std::tuple{df::identity(w), df::constant(graph, 2)};
+            });
       },
-      [&] { return std::tuple{-w, df::constant(graph, 3)}; });
+      [&] {
+        return std::tuple{-w, df::constant(graph, 3)};
+      });
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
   const df::Tensor<bool> yes(true), no(false);
@@ -79,7 +89,9 @@ TEST_CASE("a loop runs none, one and many times") {
   auto limit = df::placeholder<std::int32_t>(graph, {});
   auto x = df::placeholder<float>(graph, {});
   auto [i, total] = df::while_loop([&](auto i, auto) { return i < limit; },
-                                   [&](auto i, auto total) { return std::tuple{i + 1, total + x}; },
+                                   [&](auto i, auto total) {
+                                     return std::tuple{i + 1, total + x};
+                                   },
                                    std::tuple{df::constant(graph, 0), df::constant(graph, 0.0f)});
   df::Session session(graph);
   for (const int n : {0, 1, 2, 1000}) {
@@ -94,18 +106,20 @@ TEST_CASE("loops stand in loops and in branches, and count a million iterations"
   df::Graph graph;
   auto n = df::placeholder<std::int32_t>(graph, {});
   // The sum of i * j for j <= i <= n.
-  auto [i, sum] = df::while_loop(
-      [&](auto i, auto) { return i < n; },
-      [&](auto i, auto sum) {
-        auto [j, inner] = df::while_loop([&](auto j, auto) { return j < i + 1; },
-                                         [&](auto j, auto inner) { return std::tuple{j + 1, inner + i * j}; },
-                                         std::tuple{df::constant(graph, 0), sum});
-        return std::tuple{i + 1, inner};
-      },
-      std::tuple{df::constant(graph, 0), df::constant(graph, 0)});
+  auto [i, sum] = df::while_loop([&](auto i, auto) { return i < n; },
+                                 [&](auto i, auto sum) {
+                                   auto [j, inner] = df::while_loop([&](auto j, auto) { return j < i + 1; },
+                                                                    [&](auto j, auto inner) {
+                                                                      return std::tuple{j + 1, inner + i * j};
+                                                                    },
+                                                                    std::tuple{df::constant(graph, 0), sum});
+                                   return std::tuple{i + 1, inner};
+                                 },
+                                 std::tuple{df::constant(graph, 0), df::constant(graph, 0)});
   auto million = df::while_loop([&](auto k) { return k < 1'000'000; },
                                 [&](auto k) {
-                                  return df::cond(k < 0, [&] { return k + 2; }, [&] { return k + 1; });
+                                  return df::cond(
+                                      k < 0, [&] { return k + 2; }, [&] { return k + 1; });
                                 },
                                 df::constant(graph, 0));
   df::Session session(graph);
@@ -122,12 +136,11 @@ TEST_CASE("a variable of a loop may grow where its shape is declared, and only t
   auto one = df::constant(graph, df::Tensor<float>({1, 2}, {1, 2}));
   auto zero = df::constant(graph, 0);
   const auto grow = [&](const df::WhileOptions& options) {
-    return std::get<1>(df::while_loop(
-        [&](auto i, auto) { return i < 3; },
-        [&](auto i, auto rows) {
-          return std::tuple{i + 1, df::concat(0, {rows, one})};
-        },
-        std::tuple{zero, one}, options));
+    return std::get<1>(df::while_loop([&](auto i, auto) { return i < 3; },
+                                      [&](auto i, auto rows) {
+                                        return std::tuple{i + 1, df::concat(0, {rows, one})};
+                                      },
+                                      std::tuple{zero, one}, options));
   };
   const std::size_t before = graph.store()->size();
   const std::string message = error_of([&] { return grow({}); });
@@ -142,12 +155,13 @@ TEST_CASE("what is in a body has no value outside of it") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {});
   df::Output<float> inside;
-  auto y = df::cond(x > 0.0f,
-                    [&] {
-                      inside = x * 2.0f;
-                      return inside;
-                    },
-                    [&] { return -x; });
+  auto y = df::cond(
+      x > 0.0f,
+      [&] {
+        inside = x * 2.0f;
+        return inside;
+      },
+      [&] { return -x; });
   CHECK(contains(error_of([&] { return inside + 1.0f; }), "has no value outside of it"));
   df::Session session(graph);
   const df::Tensor<float> two(2.0f);
@@ -156,12 +170,13 @@ TEST_CASE("what is in a body has no value outside of it") {
   CHECK(contains(error_of([&] { session.run(inside.operation()); }), "is part of the body"));
   CHECK(session.run({{x, two}}, y).scalar() == 4);
   auto wait = [&] {
-    return df::cond(x > 0.0f,
-                    [&] {
-                      const auto after = graph.control_dependencies({y.operation()});
-                      return x * 2.0f;
-                    },
-                    [&] { return -x; });
+    return df::cond(
+        x > 0.0f,
+        [&] {
+          const auto after = graph.control_dependencies({y.operation()});
+          return x * 2.0f;
+        },
+        [&] { return -x; });
   };
   CHECK(contains(error_of(wait), "is not part of the same body"));
 }
@@ -170,7 +185,10 @@ TEST_CASE("variables are not made in bodies, and a body that throws leaves nothi
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {1, 2});
   const std::size_t before = graph.store()->size();
-  const auto layer = [&] { return df::cond(df::reduce_sum(x) > 0.0f, [&] { return df::dense(x, 2); }, [&] { return x; }); };
+  const auto layer = [&] {
+    return df::cond(
+        df::reduce_sum(x) > 0.0f, [&] { return df::dense(x, 2); }, [&] { return x; });
+  };
   CHECK(contains(error_of(layer), "make it outside"));
   const auto thrown = [&] {
     return df::while_loop([&](auto v) { return df::reduce_sum(v) < 1.0f; },
@@ -180,7 +198,8 @@ TEST_CASE("variables are not made in bodies, and a body that throws leaves nothi
   for (std::size_t i = before; i < graph.store()->size(); ++i) {  // but for the conditions of the calls
     CHECK_FALSE(graph.store()->node(df::NodeId(i)).function.is_valid());
   }
-  auto y = df::cond(df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
+  auto y = df::cond(
+      df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
   df::Session session(graph);
   CHECK(values(session.run({{x, df::Tensor<float>({1, 2}, {1, 2})}}, y)) == std::vector<float>{2, 4});
 }
@@ -189,8 +208,8 @@ TEST_CASE("an error in a body names its node, and the line of the program that b
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic});
   const int line = __LINE__ + 1;
-  auto y = df::while_loop([&](auto v) { return df::reduce_sum(v) < 100.0f; }, [&](auto v) { return df::reshape(v, {3}); },
-                          x, {.shapes = {{df::dynamic}}});
+  auto y = df::while_loop([&](auto v) { return df::reduce_sum(v) < 100.0f; },
+                          [&](auto v) { return df::reshape(v, {3}); }, x, {.shapes = {{df::dynamic}}});
   df::Session session(graph);
   const df::Status status = status_of([&] { return session.run({{x, df::Tensor<float>({2}, {1, 2})}}, y); });
   CHECK(status.code() == df::Code::invalid_argument);
@@ -219,14 +238,13 @@ TEST_CASE("bodies whose kernels run side by side, and wait, give the same") {
   auto x = df::placeholder<float>(graph, {300, 300});
   df::FifoQueue<float> queue(graph, {.capacity = 100, .shapes = {{}}});
   auto put = queue.enqueue(df::constant(graph, 1.0f));
-  auto product = std::get<1>(df::while_loop(
-      [&](auto i, auto) { return i < 4; },
-      [&](auto i, auto v) {
-        auto a = df::matmul(v, x), b = df::matmul(x, v), c = df::matmul(v, v);
-        auto one = queue.dequeue();
-        return std::tuple{i + 1, (a + b - c) * one};
-      },
-      std::tuple{df::constant(graph, 0), x}));
+  auto product = std::get<1>(df::while_loop([&](auto i, auto) { return i < 4; },
+                                            [&](auto i, auto v) {
+                                              auto a = df::matmul(v, x), b = df::matmul(x, v), c = df::matmul(v, v);
+                                              auto one = queue.dequeue();
+                                              return std::tuple{i + 1, (a + b - c) * one};
+                                            },
+                                            std::tuple{df::constant(graph, 0), x}));
   std::vector<float> values(300 * 300, 0.0f);
   for (std::size_t i = 0; i < 300; ++i) values[i * 301] = 0.5f;
   const df::Tensor<float> scaled({300, 300}, std::span<const float>(values));
@@ -245,12 +263,13 @@ TEST_CASE("bodies whose kernels run side by side, and wait, give the same") {
 TEST_CASE("functions are saved with their graph, and imported under other names beside it") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {}, {.name = "x"});
-  auto [i, y] = df::while_loop(
-      [&](auto i, auto) { return i < 3; },
-      [&](auto i, auto v) {
-        return std::tuple{i + 1, df::cond(v > 10.0f, [&] { return v - x; }, [&] { return v * 3.0f; })};
-      },
-      std::tuple{df::constant(graph, 0), x}, {}, {.name = "y"});
+  auto [i, y] =
+      df::while_loop([&](auto i, auto) { return i < 3; },
+                     [&](auto i, auto v) {
+                       return std::tuple{i + 1, df::cond(
+                                                    v > 10.0f, [&] { return v - x; }, [&] { return v * 3.0f; })};
+                     },
+                     std::tuple{df::constant(graph, 0), x}, {}, {.name = "y"});
   const df::GraphDef def = df::to_graph_def(graph);
   CHECK(def.version == df::GraphDef::functions_version);
   const auto run = [](df::Graph& of, const std::string& prefix) {
@@ -284,7 +303,8 @@ TEST_CASE("functions are saved with their graph, and imported under other names 
 TEST_CASE("a graph whose functions are wrong is refused, when it is imported or when it runs") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {}, {.name = "x"});
-  auto y = df::cond(x > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; }, {.name = "y"});
+  auto y = df::cond(
+      x > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; }, {.name = "y"});
   const df::GraphDef def = df::to_graph_def(graph);
   const auto node = [](df::GraphDef& of, std::string_view op, int which = 0) -> df::NodeDef& {
     for (df::NodeDef& each : of.nodes) {
@@ -328,12 +348,12 @@ TEST_CASE("gradients go through the branch that is taken, to all that it reads, 
   auto x = df::placeholder<float>(graph, {});
   auto w = df::placeholder<float>(graph, {});
   // x > 0: exp(w x), else w^2 x^3.
-  auto y = df::cond(x > 0.0f,
-                    [&] { return df::exp(w * x); },
-                    [&] {
-                      auto square = x * x;
-                      return w * w * square * x;
-                    });
+  auto y = df::cond(
+      x > 0.0f, [&] { return df::exp(w * x); },
+      [&] {
+        auto square = x * x;
+        return w * w * square * x;
+      });
   auto [gx, gw] = df::gradients(y * 2.0f, x, w);
   auto gxw = df::gradients(gx, w);
   auto gxx = df::gradients(gx, x);
@@ -360,24 +380,22 @@ TEST_CASE("gradients go through loops of any number of iterations, to variables 
   auto x = df::placeholder<float>(graph, {2});
   auto w = df::placeholder<float>(graph, {2});
   // x w^n, by a body that keeps what it has made, and sums that on the way.
-  auto [i, power, sum] = df::while_loop(
-      [&](auto i, auto, auto) { return i < n; },
-      [&](auto i, auto power, auto sum) {
-        auto next = power * w;
-        return std::tuple{i + 1, next, sum + df::reduce_sum(next * next)};
-      },
-      std::tuple{df::constant(graph, 0), x, df::constant(graph, 0.0f)});
+  auto [i, power, sum] = df::while_loop([&](auto i, auto, auto) { return i < n; },
+                                        [&](auto i, auto power, auto sum) {
+                                          auto next = power * w;
+                                          return std::tuple{i + 1, next, sum + df::reduce_sum(next * next)};
+                                        },
+                                        std::tuple{df::constant(graph, 0), x, df::constant(graph, 0.0f)});
   auto [gx, gw] = df::gradients(df::reduce_sum(power), x, w);
   auto [sx, sw] = df::gradients(sum, x, w);
   df::Session session(graph);
   const std::vector<float> xs{1.5f, -2}, ws{0.5f, 3};
   for (const int count : {0, 1, 2, 5}) {
     INFO(count);
-    const auto [a, b, c, d] =
-        session.run({{n, df::Tensor<std::int32_t>(count)},
-                     {x, df::Tensor<float>({2}, std::span<const float>(xs))},
-                     {w, df::Tensor<float>({2}, std::span<const float>(ws))}},
-                    gx, gw, sx, sw);
+    const auto [a, b, c, d] = session.run({{n, df::Tensor<std::int32_t>(count)},
+                                           {x, df::Tensor<float>({2}, std::span<const float>(xs))},
+                                           {w, df::Tensor<float>({2}, std::span<const float>(ws))}},
+                                          gx, gw, sx, sw);
     for (int k = 0; k < 2; ++k) {
       const double of_x = xs[static_cast<std::size_t>(k)], of_w = ws[static_cast<std::size_t>(k)];
       CHECK(a(k) == Approx(std::pow(of_w, count)));
@@ -401,19 +419,21 @@ TEST_CASE("gradients go through loops in loops, branches in loops and loops in b
   auto nested = df::cond(
       x > 0.0,
       [&] {
-        return std::get<1>(df::while_loop(
-            [&](auto i, auto) { return i < 4; },
-            [&](auto i, auto v) {
-              auto next = df::cond(v > 1.0, [&] { return v / x; },
-                                   [&] {
-                                     return std::get<1>(df::while_loop(
-                                         [&](auto j, auto) { return j < 2; },
-                                         [&](auto j, auto u) { return std::tuple{j + 1, u + x * u * u}; },
-                                         std::tuple{zero, v}));
-                                   });
-              return std::tuple{i + 1, next};
-            },
-            std::tuple{zero, x * 0.5}));
+        return std::get<1>(df::while_loop([&](auto i, auto) { return i < 4; },
+                                          [&](auto i, auto v) {
+                                            auto next = df::cond(
+                                                v > 1.0, [&] { return v / x; },
+                                                [&] {
+                                                  return std::get<1>(
+                                                      df::while_loop([&](auto j, auto) { return j < 2; },
+                                                                     [&](auto j, auto u) {
+                                                                       return std::tuple{j + 1, u + x * u * u};
+                                                                     },
+                                                                     std::tuple{zero, v}));
+                                                });
+                                            return std::tuple{i + 1, next};
+                                          },
+                                          std::tuple{zero, x * 0.5}));
       },
       [&] { return df::exp(x); });
   auto gradient = df::gradients(nested, x);
@@ -442,14 +462,13 @@ TEST_CASE("a gradient keeps of random draws what the branch has drawn, and nothi
   df::Graph graph({.seed = 7});
   auto x = df::placeholder<float>(graph, {4});
   df::Variable<float> count(graph, df::Tensor<float>(0.0f), {.trainable = false});
-  auto y = df::while_loop(
-      [&](auto v) { return df::reduce_sum(df::abs(v)) < 10.0f; },
-      [&](auto v) {
-        auto one = count.assign_add(1.0f);
-        const auto after = graph.control_dependencies({one});
-        return v * (df::random_uniform<float>(graph, {4}) + 1.5f);
-      },
-      x);
+  auto y = df::while_loop([&](auto v) { return df::reduce_sum(df::abs(v)) < 10.0f; },
+                          [&](auto v) {
+                            auto one = count.assign_add(1.0f);
+                            const auto after = graph.control_dependencies({one});
+                            return v * (df::random_uniform<float>(graph, {4}) + 1.5f);
+                          },
+                          x);
   auto gx = df::gradients(y, x);
   df::Session session(graph);
   session.run(df::initialize_variables(graph));

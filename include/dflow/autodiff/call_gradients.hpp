@@ -14,8 +14,8 @@ struct KeptGradient {
   AnyOutput dy;
 };
 
-/// The gradients with respect to the inputs of a node that calls functions, for those that are wanted: one more call, of
-/// functions that are the gradients of its functions. An edge is invalid where there is none.
+/// The gradients with respect to the inputs of a node that calls functions, for those that are wanted: one more call,
+/// of functions that are the gradients of its functions. An edge is invalid where there is none.
 ///
 /// dys: with respect to its outputs, invalid where nothing depends on one. What the gradient reads of the bodies the
 /// call keeps: of a branch or a function the value, of a loop one for each iteration.

@@ -114,7 +114,8 @@ class KeptEdges final : public GraphStore::ForeignEdges {
       return out_of_call(AnyOutput(&graph_, node().inputs.at(argument_number(source))));
     }
     if (source.op->role == OpRole::constant) {
-      return AnyOutput(&graph_, {append_node(graph_, {source.op, {}, source.types, source.attrs, {}, source.where}), 0});
+      return AnyOutput(&graph_,
+                       {append_node(graph_, {source.op, {}, source.types, source.attrs, {}, source.where}), 0});
     }
     TypeArgs types;
     types.push_back(edge.dtype());
@@ -263,6 +264,7 @@ class CallGradient {
       const ScopeGuard reading = edges_.enter(state[0]);
       const GraphStore::Function& parts = edges_.parts(body);
       std::vector<AnyOutput> ys;
+      ys.reserve(variables_.size());
       for (const std::size_t v : variables_) ys.push_back(edge(graph_.node(parts.results).inputs[v]));
       std::vector<std::size_t> inputs = variables_;
       inputs.insert(inputs.end(), captures_.begin(), captures_.end());

@@ -157,6 +157,7 @@ class GradientBuilder {
   void differentiate_call(NodeId id, std::span<const AnyOutput> dys) {
     const std::vector<Endpoint>& inputs = graph_.node(id).inputs;
     std::vector<bool> is_wanted;
+    is_wanted.reserve(inputs.size());
     for (const Endpoint input : inputs) is_wanted.push_back(leads_to_x(input));
     const std::vector<AnyOutput> dxs = call_gradients(graph_, id, dys, kept_[id], is_wanted);
     for (std::size_t i = 0; i < dxs.size(); ++i) {

@@ -138,8 +138,8 @@ class BodyAttacher {
     }
     const std::span<const Endpoint> given = std::span(node->inputs).subspan(call.num_leading);
     if (function.arguments.size() > given.size()) {
-      throw_error(invalid_argument(str_cat("function '", name, "' takes ", function.arguments.size(),
-                                           " arguments, and gets ", given.size())));
+      throw_error(invalid_argument(
+          str_cat("function '", name, "' takes ", function.arguments.size(), " arguments, and gets ", given.size())));
     }
     std::vector<Endpoint> feeds(given.begin(), given.end());
     for (std::size_t i = 0; i < function.arguments.size(); ++i) feeds[i] = {function.arguments[i], 0};
@@ -148,11 +148,10 @@ class BodyAttacher {
     check_results(node, name, call.bodies.size(), results.inputs);
     std::vector<Endpoint> fetches = results.inputs;
     fetches.insert(fetches.end(), kept.begin(), kept.end());
-    StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_,
-                           [&](NodeId id, StepNode& of_body) {
-                             visit_(id, of_body);
-                             of_body.placed_on = node.placed_on;
-                           });
+    StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_, [&](NodeId id, StepNode& of_body) {
+      visit_(id, of_body);
+      of_body.placed_on = node.placed_on;
+    });
     open_.push_back(begin);
     attach(body);
     open_.pop_back();
@@ -166,9 +165,9 @@ class BodyAttacher {
   void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
                     DType of_call) const {
     if (info(of_function).dtype == of_call) return;
-    throw_error(invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ",
-                                         dflow::name(info(of_function).dtype), ", and of its call ",
-                                         dflow::name(of_call))));
+    throw_error(
+        invalid_argument(str_cat(what, " ", i, " of function '", name, "' is ", dflow::name(info(of_function).dtype),
+                                 ", and of its call ", dflow::name(of_call))));
   }
   void require_type(const std::string& name, std::string_view what, std::size_t i, Endpoint of_function,
                     Endpoint of_call) const {
@@ -181,15 +180,15 @@ class BodyAttacher {
     const bool asks = node.op->role == OpRole::loop && number == 0;
     const std::size_t wanted = asks ? 1 : node->outputs.size();
     if (results.size() != wanted) {
-      throw_error(invalid_argument(
-          str_cat("function '", name, "' gives ", results.size(), " results, and its call ", wanted)));
+      throw_error(
+          invalid_argument(str_cat("function '", name, "' gives ", results.size(), " results, and its call ", wanted)));
     }
     for (std::size_t i = 0; i < wanted; ++i) {
       require_type(name, "result", i, results[i], asks ? DType::boolean : node->outputs[i].dtype);
     }
     if (!asks || info(results[0]).shape.is_compatible_with(Shape{})) return;
-    throw_error(invalid_argument(str_cat("the condition '", name, "' gives a bool ",
-                                         info(results[0]).shape.to_string(), ", not one bool")));
+    throw_error(invalid_argument(
+        str_cat("the condition '", name, "' gives a bool ", info(results[0]).shape.to_string(), ", not one bool")));
   }
 
   const GraphStore& graph_;

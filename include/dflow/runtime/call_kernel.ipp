@@ -128,9 +128,7 @@ class Calls {
 
  private:
   /// Those that the node has by itself: of a loop its variables.
-  std::size_t num_results() const {
-    return static_cast<std::size_t>(context_.num_outputs()) - called_.kept.size();
-  }
+  std::size_t num_results() const { return static_cast<std::size_t>(context_.num_outputs()) - called_.kept.size(); }
 
   void give_kept(Step& step) {
     for (std::size_t k = 0; k < called_.kept.size(); ++k) {
@@ -141,8 +139,9 @@ class Calls {
       } else {
         const DType dtype = context_.output_dtype(output);
         const bool is_handle = dtype == DType::resource;
-        context_.set_output(output, is_handle ? make_resource_handle(std::make_shared<TensorList>(std::vector<AnyTensor>()))
-                                              : AnyTensor(dtype, Shape{0}));
+        context_.set_output(output, is_handle
+                                        ? make_resource_handle(std::make_shared<TensorList>(std::vector<AnyTensor>()))
+                                        : AnyTensor(dtype, Shape{0}));
       }
     }
   }
@@ -223,9 +222,8 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
           continue;
         }
         has_one_arrived_.store(false, std::memory_order_relaxed);
-        step->start(context_.step().queue->shared_from_this(), [self = shared_from_this(), step](const Status& status) {
-          self->end(step, status);
-        });
+        step->start(context_.step().queue->shared_from_this(),
+                    [self = shared_from_this(), step](const Status& status) { self->end(step, status); });
         // Whoever comes second goes on: this thread, or the one that ended the run.
         if (!has_one_arrived_.exchange(true, std::memory_order_acq_rel)) return;
         if (has_ended_) return;
@@ -273,7 +271,7 @@ class AsyncCallKernel final : public AsyncKernel {
 }  // namespace detail
 
 DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const StepCall& call,
- std::vector<std::shared_ptr<const Plan>> bodies) {
+                                                         std::vector<std::shared_ptr<const Plan>> bodies) {
   constexpr double assumed_iterations = 16;
   bool is_sequential = true;
   double cost_ns = 0;

@@ -171,6 +171,7 @@ class PlanCompiler {
     PlanOptions options = options_;
     options.streams = false;
     std::vector<std::shared_ptr<const Plan>> bodies;
+    bodies.reserve(call->bodies.size());
     for (const StepGraph& body : call->bodies) bodies.push_back(Plan::compile(body, options));
     plan_->kernels_.push_back(make_call_kernel(node.op->role, *call, std::move(bodies)));
     return *plan_->kernels_.back();

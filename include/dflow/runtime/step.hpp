@@ -142,6 +142,7 @@ class Step : public std::enable_shared_from_this<Step> {
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
+#include <dflow/runtime/call_kernel.ipp>
 #include <dflow/runtime/step.ipp>
 #include <dflow/runtime/unit_queue.ipp>
 #endif

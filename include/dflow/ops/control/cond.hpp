@@ -20,9 +20,9 @@ namespace dflow {
 /// auto y = df::cond(df::reduce_sum(x) > 0.0f, [&] { return x * 2.0f; }, [&] { return -x; });
 /// ```
 /// A body is called once, here, and what it builds is part of the graph: it may use any edge around it. Both return the
-/// same: an `Output`, a `Variable` (its value), an `Operation`, a `std::tuple` of these, or nothing; so does `cond`, which
-/// returns an `Operation` that has run the body for nothing. What a body returns runs with it, and what that needs; what
-/// else it builds does not.
+/// same: an `Output`, a `Variable` (its value), an `Operation`, a `std::tuple` of these, or nothing; so does `cond`,
+/// which returns an `Operation` that has run the body for nothing. What a body returns runs with it, and what that
+/// needs; what else it builds does not.
 ///
 /// condition: bool []. The shape of a result is what the shapes of both bodies' have in common.
 ///

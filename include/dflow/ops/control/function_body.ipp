@@ -27,7 +27,8 @@ DFLOW_INLINE AnyOutput FunctionBody::add_argument(DType dtype, const PartialShap
   TypeArgs types;
   types.push_back(dtype);
   const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
-  return build<FunctionArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape}, {.name = name, .where = where_}, types);
+  return build<FunctionArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape},
+                                 {.name = name, .where = where_}, types);
 }
 
 DFLOW_INLINE void FunctionBody::finish(const BodyResults& results) {
@@ -66,6 +67,7 @@ DFLOW_INLINE void CaptureList::add(const FunctionBody& body) {
 DFLOW_INLINE PartialShape common_shape(const PartialShape& a, const PartialShape& b) {
   if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank()) return PartialShape::unknown();
   std::vector<std::int64_t> dims;
+  dims.reserve(static_cast<std::size_t>(a.rank()));
   for (int i = 0; i < a.rank(); ++i) dims.push_back(a.dim(i) == b.dim(i) ? a.dim(i) : dynamic);
   return PartialShape(dims);
 }
@@ -126,10 +128,10 @@ DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildB
     }
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (results.edges[i].dtype() != types[i]) {
-        throw_error(invalid_argument(str_cat(name, ": result ", i, " is ", dflow::name(results.edges[i].dtype()),
-                                             " in '", branch_names[b], "', and ", dflow::name(types[i]), " in '",
-                                             branch_names[0], "'"))
-                        .with_location(at.where));
+        throw_error(
+            invalid_argument(str_cat(name, ": result ", i, " is ", dflow::name(results.edges[i].dtype()), " in '",
+                                     branch_names[b], "', and ", dflow::name(types[i]), " in '", branch_names[0], "'"))
+                .with_location(at.where));
       }
       shapes[i] = common_shape(shapes[i], results.edges[i].shape());
     }
@@ -170,8 +172,7 @@ inline void require_invariant(std::size_t i, const AnyOutput& next, DType dtype,
 DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildBody& condition, const BuildBody& body,
                                 const LoopOptions& options, const At& at) {
   if (initial.empty() || !initial[0].is_valid()) {
-    throw_error(
-        invalid_argument("while_loop: there are no variables, or the first is empty").with_location(at.where));
+    throw_error(invalid_argument("while_loop: there are no variables, or the first is empty").with_location(at.where));
   }
   GraphStore& graph = *initial[0].graph();
   const ScopeGuard place = enter_place(graph, at.where);
@@ -188,10 +189,10 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
     attrs.output_types.push_back(initial[i].dtype());
     attrs.output_shapes.push_back(options.shapes.empty() ? initial[i].shape() : options.shapes[i]);
     if (!attrs.output_shapes[i].is_compatible_with(initial[i].shape())) {
-      throw_error(invalid_argument(str_cat("while_loop: variable ", i, " begins with shape ",
-                                           initial[i].shape().to_string(), ", which is not of the declared ",
-                                           attrs.output_shapes[i].to_string()))
-                      .with_location(at.where));
+      throw_error(
+          invalid_argument(str_cat("while_loop: variable ", i, " begins with shape ", initial[i].shape().to_string(),
+                                   ", which is not of the declared ", attrs.output_shapes[i].to_string()))
+              .with_location(at.where));
     }
   }
   CaptureList captures;
@@ -223,8 +224,7 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
   attrs.condition.name = condition_name;
   attrs.body.name = body_name;
   if (!at.name.empty()) names.reset();
-  const BuiltNode node =
-      build_call<While>(graph, {initial.begin(), initial.end()}, captures, std::move(attrs), at);
+  const BuiltNode node = build_call<While>(graph, {initial.begin(), initial.end()}, captures, std::move(attrs), at);
   draft.publish();
   return node;
 }

@@ -32,8 +32,8 @@ LoopVariables<Vs...> loop_variables(std::span<const AnyOutput> arguments, std::i
 
 }  // namespace detail
 
-/// Calls `body(variables...)` as long as `condition(variables...)` is true when the step runs, and returns the variables'
-/// last values.
+/// Calls `body(variables...)` as long as `condition(variables...)` is true when the step runs, and returns the
+/// variables' last values.
 ///
 /// ```cpp
 /// auto [i, total] = df::while_loop([&](auto i, auto) { return i < limit; },
