@@ -321,6 +321,21 @@ void control_flow() {
   require(value(1) == 32 && slope(1) == 64 && i.is_valid(), "branches and loops");
 }
 
+void functions() {
+  // [function]
+  df::Graph graph;
+  auto a = df::placeholder<float>(graph, {});
+  auto b = df::placeholder<float>(graph, {});
+  auto norm =
+      df::function(graph, "norm", [](df::Output<float> x, df::Output<float> y) { return df::sqrt(x * x + y * y); });
+  auto r = norm(norm(a, b), b);   // two nodes, one body
+  auto gr = df::gradients(r, a);  // functions have gradients
+  // [function]
+  df::Session session(graph);
+  const auto [value, slope] = session.run({{a, df::Tensor<float>(1.0f)}, {b, df::Tensor<float>(2.0f)}}, r, gr);
+  require(value.scalar() == 3 && slope.scalar() > 0.33f && slope.scalar() < 0.34f, "functions");
+}
+
 void saving() {
   // [saving]
   df::Graph graph;
@@ -367,6 +382,7 @@ int main() {
     gradients();
     clipped_training();
     control_flow();
+    functions();
     saving();
     pieces();
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include "errors.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -487,4 +489,134 @@ TEST_CASE("a loop cannot be differentiated twice, and says so") {
   auto gx = df::gradients(y, x);
   const df::Status status = status_of([&] { return df::gradients(gx, x); });
   CHECK(status.code() == df::Code::unimplemented);
+}
+
+TEST_CASE("a function is built once and called often, with what it sees, and has gradients") {
+  df::Graph graph;
+  auto a = df::placeholder<float>(graph, {});
+  auto b = df::placeholder<float>(graph, {});
+  df::Variable<float> w(graph, df::Tensor<float>(3.0f), {.name = "w"});
+  int num_built = 0;
+  auto scaled = df::function(graph, "scaled_norm", [&](df::Output<float> x, df::Output<float> y) {
+    ++num_built;
+    return std::tuple{w * df::sqrt(x * x + y * y), x - y};
+  });
+  CHECK(scaled.name() == "scaled_norm");
+  const auto [norm, difference] = scaled(a, b);
+  const auto again = std::get<0>(scaled(norm, difference));
+  auto summed =
+      df::while_loop([&](auto v) { return v < 1000.0f; }, [&](auto v) { return std::get<0>(scaled(v, b)); }, a);
+  CHECK(num_built == 1);
+  const auto [ga, gb, gw] = df::gradients(again, a, b, w);
+  auto ga_b = df::gradients(ga, b);
+  auto gs = df::gradients(summed, a);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto f = [](double x, double y, double v) {
+    const double n = v * std::sqrt(x * x + y * y);
+    return v * std::sqrt(n * n + (x - y) * (x - y));
+  };
+  const auto loop = [](double x, double y) {
+    while (x < 1000) x = 3 * std::sqrt(x * x + y * y);
+    return x;
+  };
+  const auto run = [&](const auto& edge) {
+    return session.run({{a, df::Tensor<float>(2.0f)}, {b, df::Tensor<float>(0.5f)}}, edge).scalar();
+  };
+  constexpr double h = 1e-4;
+  CHECK(run(again) == Approx(f(2, 0.5, 3)));
+  CHECK(run(summed) == Approx(loop(2, 0.5)));
+  CHECK(run(ga) == Approx((f(2 + h, 0.5, 3) - f(2 - h, 0.5, 3)) / (2 * h)));
+  CHECK(run(gb) == Approx((f(2, 0.5 + h, 3) - f(2, 0.5 - h, 3)) / (2 * h)));
+  CHECK(run(gw) == Approx((f(2, 0.5, 3 + h) - f(2, 0.5, 3 - h)) / (2 * h)));
+  CHECK(run(gs) == Approx((loop(2 + h, 0.5) - loop(2 - h, 0.5)) / (2 * h)));
+  const double mixed =
+      (f(2 + h, 0.5 + h, 3) - f(2 + h, 0.5 - h, 3) - f(2 - h, 0.5 + h, 3) + f(2 - h, 0.5 - h, 3)) / (4 * h * h);
+  CHECK(run(ga_b) == Approx(mixed).epsilon(1e-3));
+}
+
+TEST_CASE("arguments of a function have the shapes that it declares") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 3});
+  const auto twice = [](df::Output<float> v) { return df::matmul(v, v, {.transpose_b = true}); };
+  auto gram = df::function(graph, "gram", twice, {.shapes = {{df::dynamic, 3}}});
+  auto y = gram(x);
+  CHECK(y.shape().rank() == 2);
+  CHECK(contains(error_of([&] {
+                   return gram(df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4})));
+                 }),
+                 "argument 0 of function 'gram' has shape [2,2], not [?,3]"));
+  CHECK(contains(error_of([&] {
+                   return df::function(graph, "gram", twice, {.shapes = {{3}, {3}}});
+                 }),
+                 "2 shapes are declared for 1 arguments"));
+  df::Session session(graph);
+  CHECK(values(session.run({{x, df::Tensor<float>({1, 3}, {1, 2, 3})}}, y)) == std::vector<float>{14});
+}
+
+TEST_CASE("calls of one function run in three threads at once") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto grow = df::function(graph, "grow", [](df::Output<float> v) {
+    return df::while_loop([](auto u) { return u < 1e6f; }, [](auto u) { return u * 1.5f; }, v);
+  });
+  auto y = grow(x) + grow(x * 2.0f);
+  df::Session session(graph);
+  auto step = session.prepare(df::feeds(x), df::fetches(y));
+  const auto grown = [](float v) {
+    while (v < 1e6f) v *= 1.5f;
+    return v;
+  };
+  std::vector<std::thread> threads;
+  std::atomic<int> num_wrong{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 1; i <= 200; ++i) {
+        const auto v = static_cast<float>(i + t);
+        num_wrong += step(df::Tensor<float>(v)).scalar() != grown(v) + grown(v * 2);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(num_wrong == 0);
+}
+
+TEST_CASE("functions that call each other twice cost what they say, and nested too deep they are refused") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto f = df::function(graph, "f", [](df::Output<float> v) { return v + 1.0f; });
+  for (int level = 0; level < 18; ++level) {
+    f = df::function(graph, "f", [f](df::Output<float> v) { return f(f(v)); });
+  }
+  auto y = f(x);
+  df::Session session(graph);
+  CHECK(session.run({{x, df::Tensor<float>(0.0f)}}, y).scalar() == 1 << 18);
+  // Twice as many levels would be 4^18 bodies, if calls did not share them.
+  for (int level = 0; level < 22; ++level) {
+    f = df::function(graph, "f", [f](df::Output<float> v) {
+      return df::cond(
+          v < 0.0f, [&] { return f(f(v)); }, [&] { return v; });
+    });
+  }
+  CHECK(session.run({{x, df::Tensor<float>(3.0f)}}, f(x)).scalar() == 3);
+  for (int level = 0; level < 300; ++level) {
+    f = df::function(graph, "f", [f](df::Output<float> v) { return f(v); });
+  }
+  CHECK(code_of([&] { return session.run({{x, df::Tensor<float>(0.0f)}}, f(x)); }) == df::Code::resource_exhausted);
+}
+
+TEST_CASE("a body sends and receives nothing") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  const std::string task = "/job:localhost/replica:0/task:0/device:CPU:0";
+  auto y = df::cond(
+      x > 0.0f,
+      [&] {
+        return df::Output<float>(df::build<df::Recv>(*graph.store(), {},
+                                                     {.tensor_name = "t", .send_device = task, .recv_device = task}, {},
+                                                     df::type_args<float>()));
+      },
+      [&] { return x; });
+  df::Session session(graph);
+  CHECK(code_of([&] { return session.run({{x, df::Tensor<float>(1.0f)}}, y); }) == df::Code::unimplemented);
 }

@@ -110,8 +110,8 @@ struct StepGraph {
 ///
 /// Thread safety: immutable.
 struct StepCall {
-  std::vector<StepGraph> bodies;  ///< in the order of the node's attributes
-  std::size_t num_leading = 0;    ///< inputs that say what to run
+  std::vector<std::shared_ptr<const StepGraph>> bodies;  ///< in the order of the node's attributes; calls may share one
+  std::size_t num_leading = 0;                           ///< inputs that say what to run
   /// What the node gives behind its results: one of a body's, behind those that the function has; of a loop those of
   /// all iterations in a list, or how many there were (-1).
   struct Kept {

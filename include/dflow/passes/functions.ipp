@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -130,11 +131,14 @@ class BodyAttacher {
     std::for_each(step.fetches.begin(), step.fetches.end(), move);
   }
 
-  StepGraph body_of(const StepNode& node, const std::string& name, const StepCall& call,
-                    const std::vector<Endpoint>& kept) {
+  std::shared_ptr<const StepGraph> body_of(const StepNode& node, const std::string& name, const StepCall& call,
+                                           const std::vector<Endpoint>& kept) {
     const auto [begin, function] = require_function(graph_, name);
     if (std::find(open_.begin(), open_.end(), begin) != open_.end()) {
       throw_error(unimplemented(str_cat("function '", name, "' calls itself")));
+    }
+    if (open_.size() == max_depth) {
+      throw_error(resource_exhausted(str_cat("calls of functions in functions are nested deeper than ", max_depth)));
     }
     const std::span<const Endpoint> given = std::span(node->inputs).subspan(call.num_leading);
     if (function.arguments.size() > given.size()) {
@@ -148,14 +152,26 @@ class BodyAttacher {
     check_results(node, name, call.bodies.size(), results.inputs);
     std::vector<Endpoint> fetches = results.inputs;
     fetches.insert(fetches.end(), kept.begin(), kept.end());
+    // Calls of a function mostly read the same of what is around it.
+    BodyKey key{begin, node.placed_on, feeds, kept};
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
     StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_, [&](NodeId id, StepNode& of_body) {
       visit_(id, of_body);
       of_body.placed_on = node.placed_on;
+      require_no_messages(of_body);
     });
     open_.push_back(begin);
     attach(body);
     open_.pop_back();
-    return body;
+    return known_[std::move(key)] = std::make_shared<const StepGraph>(std::move(body));
+  }
+
+  /// The step's rendezvous has one tensor of each name, and a body may run many times.
+  static void require_no_messages(const StepNode& node) {
+    if (node.op->role != OpRole::send && node.op->role != OpRole::recv) return;
+    throw_error(unimplemented("the body of a function sends and receives nothing")
+                    .with_node(node.op->name, node->name)
+                    .with_location(node->where));
   }
 
   const OutputInfo& info(Endpoint edge) const {
@@ -191,10 +207,33 @@ class BodyAttacher {
         str_cat("the condition '", name, "' gives a bool ", info(results[0]).shape.to_string(), ", not one bool")));
   }
 
+  /// What the body of a function depends on.
+  struct BodyKey {
+    NodeId begin;
+    std::int32_t placed_on = 0;
+    std::vector<Endpoint> feeds;
+    std::vector<Endpoint> kept;
+
+    friend bool operator<(const BodyKey& a, const BodyKey& b) {
+      return std::tie(a.begin, a.placed_on) != std::tie(b.begin, b.placed_on)
+                 ? std::tie(a.begin, a.placed_on) < std::tie(b.begin, b.placed_on)
+             : is_before(a.feeds, b.feeds) ? true
+             : is_before(b.feeds, a.feeds) ? false
+                                           : is_before(a.kept, b.kept);
+    }
+    static bool is_before(const std::vector<Endpoint>& a, const std::vector<Endpoint>& b) {
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), [](Endpoint x, Endpoint y) {
+        return std::tie(x.node, x.index) < std::tie(y.node, y.index);
+      });
+    }
+  };
+  static constexpr std::size_t max_depth = 256;
+
   const GraphStore& graph_;
   PruneScratch& scratch_;
   FunctionRef<void(NodeId, StepNode&)> visit_;
   std::vector<NodeId> open_;  ///< functions whose bodies are on the way
+  std::map<BodyKey, std::shared_ptr<const StepGraph>> known_;
 };
 
 }  // namespace detail

@@ -7,8 +7,16 @@
 #include <dflow/passes/options.hpp>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 
 namespace dflow {
+
+/// The body of a function before and after the passes.
+struct OptimizedBody {
+  std::shared_ptr<const StepGraph> original;
+  std::shared_ptr<const StepGraph> optimized;
+};
 
 /// What passes are handed besides the graph.
 struct PassContext {
@@ -19,6 +27,8 @@ struct PassContext {
   const Fusions* fusions = nullptr;
   /// Called now and then; throws to give up (a deadline). Null: nothing to call.
   FunctionRef<void()>* check = nullptr;
+  /// Those that calls share. Null: `optimize` finds them itself.
+  std::map<const StepGraph*, OptimizedBody>* bodies = nullptr;
 
   void check_in(std::size_t i) const {
     if (check != nullptr && i % 1024 == 0) (*check)();

@@ -341,11 +341,19 @@ DFLOW_INLINE bool fuse(StepGraph& graph, const PassContext& context) {
   return has_changed;
 }
 
+/// Bodies that calls share stay shared.
 inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const PassContext& context) {
-  for (StepNode& node : graph.nodes) {
+  for (const StepNode& node : graph.nodes) {
     if (graph.call_of(node) == nullptr) continue;
     auto call = std::make_shared<StepCall>(*graph.call_of(node));
-    for (StepGraph& body : call->bodies) body = optimize(std::move(body), options, context);
+    for (std::shared_ptr<const StepGraph>& body : call->bodies) {
+      OptimizedBody& known = (*context.bodies)[body.get()];
+      if (known.optimized == nullptr) {
+        known.original = body;
+        known.optimized = std::make_shared<const StepGraph>(optimize(*body, options, context));
+      }
+      body = known.optimized;
+    }
     graph.calls[static_cast<std::size_t>(node.call)] = std::move(call);
   }
 }
@@ -372,7 +380,12 @@ DFLOW_INLINE StepGraph fuse(StepGraph graph, const PassContext& context) {
 
 DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
   if (options.constant_folding || options.common_subexpressions || options.fusion) require_topological_order(graph);
-  detail::optimize_bodies(graph, options, context);
+  if (!graph.calls.empty()) {
+    std::map<const StepGraph*, OptimizedBody> bodies;
+    PassContext of_bodies = context;
+    if (of_bodies.bodies == nullptr) of_bodies.bodies = &bodies;
+    detail::optimize_bodies(graph, options, of_bodies);
+  }
   // What is left without a reader has no value any more.
   bool has_changed = options.constant_folding && detail::fold(graph, context, default_folded_bytes);
   if (has_changed) graph = prune(std::move(graph));

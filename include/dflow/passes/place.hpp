@@ -88,7 +88,6 @@ class Placement {
   SetId with_kernel(const Node& node);
   NodeId root(NodeId node);
   SetId allowed_for(NodeId id, const Node& node);
-  void join_bodies(NodeId id, const GraphStore& graph);
   void place_all(IndexRange<NodeId> added, const GraphStore& graph);
   void join(NodeId id, const Node& node, NodeId other, const GraphStore& graph);
   std::int32_t choose(const Group& group, const Node& node, const GraphStore& graph);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/passes/functions.hpp>
 #include <dflow/passes/place.hpp>
 
 #include <algorithm>
@@ -220,20 +219,6 @@ DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
   }
 }
 
-/// A call and what it runs are in one place.
-DFLOW_INLINE void Placement::join_bodies(NodeId id, const GraphStore& graph) {
-  const Node& call = graph.node(id);
-  for (const std::string& name : called_functions(call)) {
-    const NodeId begin = graph.find(name);
-    const std::optional<GraphStore::Function> function = begin.is_valid() ? graph.function(begin) : std::nullopt;
-    if (!function || !function->results.is_valid()) continue;  // an error of the step that runs it
-    for (NodeId of_body = begin; of_body <= function->results; ++of_body) {
-      const Node& node = graph.node(of_body);
-      if (node.function == begin && !is_nowhere(node)) join(id, call, of_body, graph);
-    }
-  }
-}
-
 DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStore& graph) {
   std::vector<std::pair<NodeId, NodeId>> later;  // joins over the back edges of loops
   for (const NodeId id : added) {
@@ -245,15 +230,19 @@ DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStor
       join(id, node, other, graph);
     };
     if (node.colocated_with.is_valid()) join_with(node.colocated_with);
+    // A call and what it runs are in one place.
+    if (node.function.is_valid() && !is_nowhere(node)) join_with(node.function);
+    if (calls_functions(node.op->role)) {
+      for (const std::string& name : called_functions(node)) {
+        if (const NodeId begin = graph.find(name); begin.is_valid()) join_with(begin);
+      }
+    }
     if (node.op->role == OpRole::kept_value && !node.inputs.empty()) join_with(node.inputs[0].node);
     // A handle cannot leave its device: whoever uses it is where the state is.
     for (const Endpoint input : node.inputs) {
       const OutputInfo& edge = graph.node(input.node).outputs[static_cast<std::size_t>(input.index)];
       if (edge.dtype == DType::resource) join_with(input.node);
     }
-  }
-  for (const NodeId id : added) {
-    if (calls_functions(graph.node(id).op->role)) join_bodies(id, graph);
   }
   for (const auto& [id, other] : later) join(id, graph.node(id), other, graph);
   for (const NodeId id : added) {

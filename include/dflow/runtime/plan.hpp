@@ -48,6 +48,8 @@ class KeptKernels {
   std::unordered_map<std::string, OfDevice, Hash, std::equal_to<>> devices_;
 };
 
+class Plan;
+
 /// How a plan is made.
 ///
 /// Thread safety: a value type.
@@ -71,6 +73,8 @@ struct PlanOptions {
   /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded,
   /// Cancelled.
   Clock* clock = nullptr;
+  /// The plans of bodies that calls share. Null: `compile` finds them itself.
+  std::unordered_map<const StepGraph*, std::shared_ptr<const Plan>>* bodies = nullptr;
   Clock::time_point deadline = Clock::never;
   std::stop_token stop = {};
 };

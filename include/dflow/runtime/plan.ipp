@@ -172,7 +172,15 @@ class PlanCompiler {
     options.streams = false;
     std::vector<std::shared_ptr<const Plan>> bodies;
     bodies.reserve(call->bodies.size());
-    for (const StepGraph& body : call->bodies) bodies.push_back(Plan::compile(body, options));
+    options.bodies = options_.bodies != nullptr ? options_.bodies : &own_bodies_;
+    for (const std::shared_ptr<const StepGraph>& body : call->bodies) {
+      if (const auto found = options.bodies->find(body.get()); found != options.bodies->end()) {
+        bodies.push_back(found->second);
+        continue;
+      }
+      bodies.push_back(Plan::compile(*body, options));
+      options.bodies->emplace(body.get(), bodies.back());
+    }
     plan_->kernels_.push_back(make_call_kernel(node.op->role, *call, std::move(bodies)));
     return *plan_->kernels_.back();
   }
@@ -637,6 +645,7 @@ class PlanCompiler {
   std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
   ByNode<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
   const AnyKernel* after_controls_ = nullptr;
+  std::unordered_map<const StepGraph*, std::shared_ptr<const Plan>> own_bodies_;
   std::vector<detail::UnitNode> unit_nodes_;  ///< late feeds, then the nodes
   std::vector<OutputInfo> inputs_;
   ByNode<std::vector<bool>> host_inputs_;  ///< empty on a device of host memory

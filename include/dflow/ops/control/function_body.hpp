@@ -70,6 +70,25 @@ using BuildBody = std::function<BodyResults(std::span<const AnyOutput> arguments
 BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,
                      std::span<const std::string_view> branch_names, std::string_view name, const At& at);
 
+/// A function that was built, as its callers know it.
+///
+/// Thread safety: a value type; `call` builds.
+struct FunctionHandle {
+  GraphStore* graph = nullptr;
+  std::string name;
+  std::vector<DType> argument_types;
+  std::vector<PartialShape> argument_shapes;
+  std::vector<Endpoint> captures;
+  std::vector<DType> result_types;
+  std::vector<PartialShape> result_shapes;
+
+  BuiltNode call(std::span<const AnyOutput> arguments, const At& at) const;
+};
+
+/// Errors: InvalidArgument for shapes that are neither none nor as many as the element types.
+FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
+                               std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at);
+
 /// A function without arguments, called where it is built.
 BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at);
 

@@ -80,21 +80,48 @@ BuiltNode build_call(GraphStore& graph, std::vector<AnyOutput> inputs, const Cap
   return build<O>(graph, inputs, std::move(attrs), at);
 }
 
-DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {
+DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
+                                            std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at) {
+  if (shapes.empty()) shapes.resize(types.size());
+  if (shapes.size() != types.size()) {
+    throw_error(invalid_argument(str_cat("function '", name, "': ", shapes.size(), " shapes are declared for ",
+                                         types.size(), " arguments"))
+                    .with_location(at.where));
+  }
+  const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
   FunctionBody body(graph, name, at.where);
-  const BodyResults results = build_it({});
-  body.finish(results);
-  CaptureList captures;
-  captures.add(body);
-  CallFunction::Attrs attrs{{body.name()}, {}, {}};
-  for (const AnyOutput& edge : results.edges) {
-    attrs.output_types.push_back(edge.dtype());
-    attrs.output_shapes.push_back(edge.shape());
+  FunctionHandle handle{&graph, body.name(), std::move(types), std::move(shapes), {}, {}, {}};
+  std::vector<AnyOutput> arguments;
+  arguments.reserve(handle.argument_types.size());
+  for (std::size_t i = 0; i < handle.argument_types.size(); ++i) {
+    arguments.push_back(body.add_argument(handle.argument_types[i], handle.argument_shapes[i]));
   }
-  const BuiltNode node = build_call<CallFunction>(graph, {}, captures, std::move(attrs), at);
+  const BodyResults results = build_it(arguments);
+  body.finish(results);
+  handle.captures = body.captures();
+  for (const AnyOutput& edge : results.edges) {
+    handle.result_types.push_back(edge.dtype());
+    handle.result_shapes.push_back(edge.shape());
+  }
   draft.publish();
-  return node;
+  return handle;
+}
+
+DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
+  std::vector<AnyOutput> inputs(arguments.begin(), arguments.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_valid() || argument_shapes[i].is_compatible_with(inputs[i].shape())) continue;
+    throw_error(invalid_argument(str_cat("argument ", i, " of function '", name, "' has shape ",
+                                         inputs[i].shape().to_string(), ", not ", argument_shapes[i].to_string()))
+                    .with_location(graph->scope().where.value_or(at.where)));
+  }
+  for (const Endpoint edge : captures) inputs.emplace_back(graph, edge);
+  return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes}, at);
+}
+
+DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {
+  return define_function(graph, name, {}, {}, build_it, at).call({}, at);
 }
 
 DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,

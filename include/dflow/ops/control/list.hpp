@@ -4,6 +4,7 @@
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/cond.hpp>
 #include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/control/function.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/control/while_loop.hpp>
