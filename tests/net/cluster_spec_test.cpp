@@ -262,6 +262,7 @@ TEST_CASE("TF_CONFIG is read in TensorFlow's form", "[net]") {
   CHECK(ClusterSpec::from_tf_config("{}") == ClusterSpec::local());
   CHECK(ClusterSpec::from_tf_config(R"({"task": {"type": "worker"}, "environment": "x"})") == ClusterSpec::local());
   CHECK(ClusterSpec::from_tf_config(R"({"cluster": {}, "task": {}})") == ClusterSpec::local());
+  CHECK(ClusterSpec::from_tf_config(R"({"session_master": "grpc://x:1"})") == ClusterSpec::local());
 }
 
 TEST_CASE("a TF_CONFIG that is none is refused by name", "[net]") {

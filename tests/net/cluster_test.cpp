@@ -501,6 +501,16 @@ TEST_CASE("tasks reach each other by TCP, with a secret, and who does not know i
   CHECK(refused.code() == df::Code::unauthenticated);  // not worth another attempt
   CHECK(mentions(refused, "different secrets of the cluster"));
   CHECK(mentions(refused, server.address()));
+  // Nor is anybody else waited for.
+  df::net::ClusterSpec with_missing;
+  with_missing.add_task("ps", 0, server.address());
+  with_missing.add_task("ps", 1, "127.0.0.1:1");
+  with_missing.set_secret("another secret, as long");
+  df::net::ServerOptions patient = options;
+  patient.startup_timeout = std::chrono::hours(1);
+  df::Graph none;
+  const df::Status at_once = status_of([&] { df::Session(none, {.target = df::net::connect(with_missing, patient)}); });
+  CHECK(at_once.code() == df::Code::unauthenticated);
   CHECK(log->has("were given different secrets of the cluster"));
   CHECK(client("the secret of the test") == 8);
 }

@@ -225,12 +225,14 @@ TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net
   const auto peers = std::make_shared<Peers>(std::move(options));
   peers->set_service(std::make_shared<WaitingService>());
   std::vector<std::shared_ptr<Connection>> connections;
-  const auto is_let_in = [&](const std::string& name) {
+  const auto is_let_in = [&](const std::string& name, Channel channel = Channel::control) {
     test::Ends ends = test::connected(*transport, *listener);
     peers->accept(std::move(ends.far));
+    auto its = test::options_of(name);
+    its.channel = channel;
     test::Opening opening;
     const auto owner = std::make_shared<test::Owner>();
-    Connection::open(std::move(ends.near), Role::connector, test::options_of(name), owner, opening.done());
+    Connection::open(std::move(ends.near), Role::connector, std::move(its), owner, opening.done());
     connections.push_back(opening.wait().second);
     REQUIRE(connections.back() != nullptr);
     test::Answered answered;
@@ -246,6 +248,9 @@ TEST_CASE("clients may be so many, and tasks of the cluster come besides", "[net
   CHECK(is_let_in("/job:client/replica:0/task:1"));
   CHECK(is_let_in("/job:client/replica:0/task:1"));
   CHECK_FALSE(is_let_in("/job:client/replica:0/task:3"));
+  // Its other channel is one more, and those who connect again are let in all the same.
+  CHECK_FALSE(is_let_in("/job:client/replica:0/task:1", Channel::data));
+  CHECK(is_let_in("/job:client/replica:0/task:2"));
   for (const auto& connection : connections) connection->close(cancelled("done"));
   peers->close(cancelled("done"));
 }

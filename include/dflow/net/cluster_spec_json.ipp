@@ -82,7 +82,8 @@ inline const TfConfig* json_member(const TfConfig& object, const char* name) {
 
 /// A process alone is told its task and environment; another member may be a misspelt cluster.
 inline void check_no_cluster(const TfConfig& config) {
-  constexpr std::string_view known[] = {"cluster", "task", "environment", "model_dir", "job", "rpc_layer", "master"};
+  constexpr std::string_view known[] = {"cluster",   "task",   "environment",    "model_dir",           "job",
+                                        "rpc_layer", "master", "session_master", "eval_session_master", "service"};
   for (const auto& [name, value] : config.items()) {
     if (std::ranges::find(known, name) != std::end(known)) continue;
     fail_spec(str_cat("there is no 'cluster', and ", quoted_text(name), " is not known"));

@@ -57,30 +57,37 @@ struct DeviceSurvey {
 
   const std::shared_ptr<Clock> clock;
   std::mutex mutex;
-  UniqueFunction<void()> all_answered;
-  TimerId timer{};  ///< of the next line about those that are late
+  UniqueFunction<void()> all_answered;  ///< or one with an error that stays
+  TimerId timer{};                      ///< of the next line about those that are late
   std::map<std::string, Answer>
       answers;  ///< one for each task from the beginning: to note what it says takes no memory
   std::size_t num_due = 0;
 
   explicit DeviceSurvey(std::shared_ptr<Clock> its_clock) : clock(std::move(its_clock)) {}
 
+  static bool may_come(const Status& status) noexcept {
+    return status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
+  }
+
   void answer(const std::string& task, const Status& status, std::vector<DeviceInfo> devices,
               std::uint64_t incarnation) noexcept {
-    bool is_last = false;
+    bool is_over = false;
     {
       const std::lock_guard lock(mutex);
+      if (num_due == 0) return;
       answers.find(task)->second = {status, std::move(devices), incarnation, true};
-      is_last = --num_due == 0;
-      if (is_last) clock->cancel(timer);
+      num_due = status.ok() || may_come(status) ? num_due - 1 : 0;
+      is_over = num_due == 0;
+      if (is_over) clock->cancel(timer);
     }
-    if (is_last) std::exchange(all_answered, nullptr)();
+    if (is_over) std::exchange(all_answered, nullptr)();
   }
 
   /// Those that have not answered; empty if all have.
   std::string late(const Peers& peers) {
     constexpr std::size_t most = 8;
     const std::lock_guard lock(mutex);
+    if (num_due == 0) return {};
     std::string names;
     std::size_t count = 0;
     for (const auto& [task, answer] : answers) {
@@ -91,7 +98,7 @@ struct DeviceSurvey {
     return count == 0 ? std::string() : str_cat(count, " of ", answers.size(), " other tasks: ", names);
   }
 
-  /// Precondition: all have answered.
+  /// Precondition: all have answered, or one with an error that stays.
   Status outcome() const {
     std::size_t num_missing = 0;
     std::string missing;
@@ -99,8 +106,7 @@ struct DeviceSurvey {
       const Status& status = answer.status;
       if (status.ok()) continue;
       ++num_missing;
-      const bool may_come = status.code() == Code::unavailable || status.code() == Code::deadline_exceeded;
-      if (!may_come) return status.with_task(task);
+      if (!may_come(status)) return status.with_task(task);
       missing += str_cat(missing.empty() ? "" : "; ", task, " (", status.message(), ")");
     }
     if (num_missing == 0) return {};

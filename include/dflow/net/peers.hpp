@@ -83,7 +83,8 @@ class Peers final : public TensorSource, public std::enable_shared_from_this<Pee
   std::shared_ptr<Connection> find(const std::string& task, Channel channel) const;
   /// An open connection, or one that is opened now: at one attempt, or if `until` lies ahead at as many as fit in until
   /// then, the last of which begins no earlier than `until`. Errors, given to `done`: Unavailable naming the task, also
-  /// for one that has no address and has not connected; Unauthenticated if it has another secret. A task that is not
+  /// for one that has no address and has not connected; Unauthenticated, at once, if it has
+  /// another secret, or a certificate that does not hold. A task that is not
   /// where its address says is reached by what it has opened, whatever for.
   void connect(const std::string& task, Channel channel, Clock::time_point until, Done done);
   /// A request on that connection. Errors: those of `connect` and of `Connection::call`, with the task.

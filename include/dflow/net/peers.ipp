@@ -120,11 +120,11 @@ DFLOW_INLINE Status Peers::refusal_of(const Connection& connection) {
   const TaskIdentity& peer = connection.peer();
   if (!note_start(peer)) return aborted(str_cat(peer.task, " has been started anew since this one was started"));
   if (connection.role() == Role::connector || options_.addresses.contains(peer.task)) return {};
-  // What the same start of a client has opened before may have been lost: this takes its place.
+  // One that this takes the place of does not count.
   const auto num_clients = std::count_if(open_.begin(), open_.end(), [&](const auto& entry) {
     const Connection& other = *entry.second.connection;
     return other.role() == Role::acceptor && !options_.addresses.contains(entry.first.first) &&
-           (other.peer().task != peer.task || other.peer().incarnation != peer.incarnation);
+           (entry.first != Place{peer.task, connection.channel()} || other.peer().incarnation != peer.incarnation);
   });
   if (static_cast<std::size_t>(num_clients) < options_.max_client_connections) return {};
   return resource_exhausted(str_cat("more than ", options_.max_client_connections, " connections of clients"));

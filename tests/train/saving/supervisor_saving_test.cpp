@@ -10,6 +10,7 @@
 #include <dflow/runtime/cpu_device.hpp>
 
 #include <signal.h>
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -375,10 +376,10 @@ TEST_CASE("a checkpoint that was written where the saver does not see it is no c
 TEST_CASE("training does not begin without a first checkpoint, and does as soon as it can be saved") {
   CountedTraining training(std::make_shared<df::MemoryFileSystem>());
   df::train::Supervisor supervisor(training.graph, training.options());
-  training.files->fail_change(1, df::resource_exhausted("the disk is full"), true);
-  for (int i = 0; i < 2; ++i) {
-    const df::Status status = status_of([&] { training.train(supervisor, 1); });
-    CHECK(status.code() == df::Code::resource_exhausted);
+  for (const df::Status& error : {df::resource_exhausted("the disk is full"), df::unavailable("the disk is full")}) {
+    training.files->fail_change(1, error, true);
+    const df::Status status = status_of([&] { training.train(supervisor, 1); });  // at once, and no task is lost
+    CHECK(status.code() == error.code());
     CHECK(mentions(status, "the disk is full"));
   }
   training.files->fail_change(0, df::Status());
@@ -406,4 +407,30 @@ TEST_CASE("a supervisor says what the model has begun with, and who throws at it
         std::vector<std::string>{"the variables are initialised", "the variables are restored from '/d/model-2'"});
   begin([](std::string_view) { throw std::string("not an error of ours"); });
   CHECK(lines.size() == 2);
+}
+
+TEST_CASE("what comes again and again is said now and then") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  std::vector<std::string> lines;
+  df::train::SupervisorOptions options = training.options();
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  df::train::Supervisor supervisor(training.graph, options);
+  for (int round = 1; round <= 3; ++round) {
+    int num_calls = 0;
+    supervisor.run([&](df::Session&) {
+      if (++num_calls < 100) df::throw_error(df::unavailable("the data service is down"));
+    });
+    CHECK(supervisor.num_recoveries() == 99 * round);
+    CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.find("the data service is down") != std::string::npos;
+          }) == round);
+    training.clock->advance(std::chrono::seconds(11));
+  }
+  // Nor many that differ.
+  const std::size_t before = lines.size();
+  int number = 0;
+  supervisor.run([&](df::Session&) {
+    if (++number < 1000) df::throw_error(df::unavailable("service " + std::to_string(number) + " is down"));
+  });
+  CHECK(lines.size() - before <= 16);
 }

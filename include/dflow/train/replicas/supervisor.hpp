@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -64,7 +65,8 @@ struct SupervisorOptions {
   /// saves, which may be that of `lead`.
   std::function<void(const Status&)> on_save_error = nullptr;
   /// Gets a line for each thing that is worth one: what the model began with, which task was lost, what is waited for,
-  /// now and then as long as it lasts; null: standard error. Called as `on_save_error` is.
+  /// now and then as long as it lasts; null: standard error. Called as `on_save_error` is;
+  /// neither is called while the other, or another call of it, is under way, so neither may use the supervisor.
   std::function<void(std::string_view)> log = nullptr;
   /// Sets variables to what was saved last, and says whether there was something; instead of, or beside, a
   /// `checkpoint_dir`. Called by the chief, when it begins and whenever variables were lost.
@@ -165,7 +167,7 @@ class Supervisor {
   bool saves() const noexcept { return options_.is_chief && !options_.checkpoint_dir.empty(); }
   bool is_stopped() const noexcept;
   void say(std::string_view line) const noexcept;
-  /// What goes on for long: again where it has changed, and every `line_interval`.
+  /// What may go on for long, or come again and again: each line every `line_interval`, and so many in that time.
   void say_still(std::string line);
   void report_save_error(const Status& status) const noexcept;
   void end_body() noexcept;
@@ -201,8 +203,9 @@ class Supervisor {
   std::int64_t last_saved_step_ = 0;           ///< tried to
   std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last one
   int num_recoveries_ = 0;
-  std::string last_line_;  ///< of `say_still`
-  Clock::time_point next_line_{};
+  std::map<std::string, Clock::time_point> said_;  ///< by `say_still`, and until when that need not be said again
+  Clock::time_point next_look_{};                  ///< at which variables the chief has not initialised
+  mutable std::mutex log_mutex_;                   ///< held while `log` or `on_save_error` is called
 };
 
 }  // namespace dflow::train

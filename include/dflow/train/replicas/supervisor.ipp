@@ -4,6 +4,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>
@@ -27,12 +28,17 @@ namespace detail {
 /// Between two looks whether a signal has come, whose handler can wake nobody.
 inline constexpr Duration signal_interval = std::chrono::milliseconds(100);
 
+/// What the disk says of a file is no word about a task.
 DFLOW_INLINE bool is_lost_task(const Status& status) noexcept {
+  const std::string_view op = status.op();
+  if (op == SaveV2::name || op == RestoreV2::name || op == MergeV2Checkpoints::name) return false;
   return status.code() == Code::unavailable || status.code() == Code::aborted;
 }
 
 /// Between two lines that say the same.
 inline constexpr Duration line_interval = std::chrono::seconds(10);
+/// In that time.
+inline constexpr std::size_t most_lines = 16;
 
 }  // namespace detail
 
@@ -215,6 +221,7 @@ DFLOW_INLINE bool Supervisor::is_stopped() const noexcept {
 /// Who is told may not fail the training.
 DFLOW_INLINE void Supervisor::say(std::string_view line) const noexcept {
   try {
+    const std::lock_guard one_at_a_time(log_mutex_);
     if (options_.log) return options_.log(line);
     std::fputs(str_cat("dflow: ", printable(line), "\n").c_str(), stderr);
   } catch (...) {
@@ -223,15 +230,18 @@ DFLOW_INLINE void Supervisor::say(std::string_view line) const noexcept {
 
 DFLOW_INLINE void Supervisor::say_still(std::string line) {
   const Clock::time_point now = options_.clock->now();
-  if (line == last_line_ && now < next_line_) return;
+  std::erase_if(said_, [&](const auto& said) { return said.second <= now; });
+  if (said_.size() >= detail::most_lines || said_.contains(line)) return;
   say(line);
-  last_line_ = std::move(line);
-  next_line_ = options_.clock->after(detail::line_interval);
+  said_.emplace(std::move(line), options_.clock->after(detail::line_interval));
 }
 
 DFLOW_INLINE void Supervisor::report_save_error(const Status& status) const noexcept {
   try {
-    if (options_.on_save_error) return options_.on_save_error(status);
+    if (options_.on_save_error) {
+      const std::lock_guard one_at_a_time(log_mutex_);
+      return options_.on_save_error(status);
+    }
     say(str_cat("a checkpoint could not be saved: ", status.to_string()));
   } catch (...) {
   }
@@ -260,9 +270,9 @@ DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_re
   if (latest) options_.saver->restore(session, *latest);
   const bool is_restored = restores && options_.restore && options_.restore(session);
   if (latest || is_restored) {
-    say(latest ? str_cat("the variables are restored from '", *latest, "'") : "the variables are restored");
+    say_still(latest ? str_cat("the variables are restored from '", *latest, "'") : "the variables are restored");
   } else {
-    say(is_ready ? "the variables are as they were" : "the variables are initialised");
+    say_still(is_ready ? "the variables are as they were" : "the variables are initialised");
   }
   if (!restores || !saves()) return;
   {
@@ -317,8 +327,9 @@ DFLOW_INLINE Session& Supervisor::session() {
           throw_error(unavailable(str_cat("the chief has not initialised ", uninitialized(*made))));
         }
         require_going_on();
-        if (options_.clock->now() >= next_line_) {
+        if (options_.clock->now() >= next_look_) {
           say_still(str_cat("waits for the chief to initialise ", uninitialized(*made)));
+          next_look_ = options_.clock->after(detail::line_interval);
         }
         pause();
       }
@@ -343,8 +354,8 @@ DFLOW_INLINE Session& Supervisor::session() {
 
 DFLOW_INLINE void Supervisor::lose_session(const Error& error) {
   if (!detail::is_lost_task(error.status())) throw_error(error.status());
-  say(str_cat("a task was lost, and the session with it: ", error.status().to_string()));
   stop_lead();
+  say_still(str_cat("a task was lost, and the session with it: ", error.status().to_string()));
   session_ = nullptr;
   ++num_recoveries_;
 }
@@ -396,8 +407,8 @@ DFLOW_INLINE void Supervisor::save_if_due() noexcept {
     const Status status = status_of_current_exception();
     report_save_error(status);
     if (!detail::is_lost_task(status)) return;
-    say(str_cat("a task was lost, and the session with it: ", status.to_string()));
     stop_lead();
+    say_still(str_cat("a task was lost, and the session with it: ", status.to_string()));
     session_ = nullptr;
     ++num_recoveries_;
   }
