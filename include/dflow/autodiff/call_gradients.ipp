@@ -66,13 +66,16 @@ class KeptEdges final : public GraphStore::ForeignEdges {
     return made;
   }
 
+  std::size_t depth() const noexcept override { return 1 + (outer_ == nullptr ? 0 : outer_->depth()); }
+
   /// How many iterations the loop has had, for what is built in the current scope.
   AnyOutput count() { return out_of_call(build_beside<KeptCount>({}, {})); }
 
  private:
   /// Errors: InvalidArgument unless the call can run it.
   void add(const std::string& name) {
-    const auto [begin, parts] = require_function(graph_, name);
+    const NodeId begin = graph_.find_appended(name);
+    const GraphStore::Function parts = require_function(graph_, begin, name);
     const bool asks = node().op->role == OpRole::loop && functions_.empty();
     const std::size_t num_given = node().inputs.size() - (node().op->role == OpRole::branch ? 1 : 0);
     const std::size_t num_results = graph_.node(parts.results).inputs.size();
@@ -146,7 +149,12 @@ class CallGradient {
   CallGradient(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys, std::span<const KeptGradient> kept,
                const std::vector<bool>& is_wanted)
       : graph_(graph), call_(call), edges_(graph, call), dys_(dys), kept_(kept) {
+    constexpr std::size_t max_depth = 64;  // each makes the nodes' names longer
     const Node& node = graph.node(call);
+    if (const auto& around = graph.scope().foreign; around != nullptr && around->depth() >= max_depth) {
+      throw_error(resource_exhausted(
+          str_cat("calls in bodies of calls are differentiated no deeper than ", max_depth, " levels")));
+    }
     num_leading_ = node.op->role == OpRole::branch ? 1 : 0;
     for (std::size_t i = num_leading_; i < node.inputs.size(); ++i) {
       if (is_wanted[i] && is_differentiable(input(i).dtype())) wanted_.push_back(i);
@@ -223,7 +231,7 @@ class CallGradient {
 
   AnyOutput kept_edge(NodeId kept) const {
     const Node& node = graph_.node(kept);
-    const NodeId of = graph_.find(std::get<std::string>(attr_of(node, node.op->attr_fields[0])));
+    const NodeId of = graph_.find_appended(std::get<std::string>(attr_of(node, node.op->attr_fields[0])));
     const std::int64_t output = std::get<std::int64_t>(attr_of(node, node.op->attr_fields[1]));
     return edge({of, static_cast<std::int32_t>(output)});
   }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -287,6 +288,36 @@ DFLOW_INLINE NodeId detail::append_seen(GraphStore& graph, const NodeRequest& re
   } catch (...) {
     throw_error(status_of_current_exception().with_node(request.op->name, request.name).with_location(where));
   }
+}
+
+DFLOW_INLINE std::vector<PartialShape> detail::infer_results(const GraphStore& graph, NodeId begin,
+                                                             const GraphStore::Function& function,
+                                                             std::span<const PartialShape> arguments) {
+  std::unordered_map<NodeId, std::vector<PartialShape>> known;  // of the body's nodes
+  const auto shape_of = [&](Endpoint edge) {
+    const auto found = known.find(edge.node);
+    const auto output = static_cast<std::size_t>(edge.index);
+    return found == known.end() ? graph.node(edge.node).outputs[output].shape : found->second[output];
+  };
+  for (std::size_t i = 0; i < function.arguments.size(); ++i) known[function.arguments[i]] = {arguments[i]};
+  for (NodeId id = begin + 1; id < function.results; ++id) {
+    const Node& node = graph.node(id);
+    if (node.function != begin || node.op->role == OpRole::argument || node.outputs.empty()) continue;
+    std::vector<PartialShape> inputs, outputs;
+    std::vector<DType> dtypes;
+    for (const OutputInfo& output : node.outputs) outputs.push_back(output.shape);
+    for (const Endpoint input : node.inputs) {
+      inputs.push_back(shape_of(input));
+      dtypes.push_back(graph.node(input.node).outputs[static_cast<std::size_t>(input.index)].dtype);
+    }
+    if (node.op->infer != nullptr) {
+      InferContext(node, inputs, dtypes, GraphInputValues(graph, node.inputs), outputs).infer();
+    }
+    known.emplace(id, std::move(outputs));
+  }
+  std::vector<PartialShape> results;
+  for (const Endpoint result : graph.node(function.results).inputs) results.push_back(shape_of(result));
+  return results;
 }
 
 DFLOW_INLINE void infer_shapes(const GraphStore& graph, Node& node) {

@@ -54,14 +54,17 @@ struct GraphDef {
     return bytes > (~std::uint64_t{0} - slack) / times ? ~std::uint64_t{0} : slack + times * bytes;
   }
 
-  std::uint32_t version = 1;
-  std::uint64_t seed = 0;  ///< GraphOptions::seed
+  std::uint32_t version = 1;  ///< written as a later one where the nodes need that
+  std::uint64_t seed = 0;     ///< GraphOptions::seed
   std::vector<NodeDef> nodes;
   /// Named lists of nodes.
   std::vector<std::pair<std::string, std::vector<std::string>>> collections;
 
   friend bool operator==(const GraphDef&, const GraphDef&) = default;
 };
+
+/// The version that a def is written in: its own, or the first that has all that its nodes say.
+std::uint32_t written_version(const GraphDef& def);
 
 /// The graph as data. Nodes stand in the order of their ids, so inputs come first; attributes equal to their op's
 /// defaults are left out. Tensors share their elements with the graph's.

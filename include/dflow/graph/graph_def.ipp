@@ -112,6 +112,12 @@ class GraphDefBuilder {
 
 }  // namespace detail
 
+DFLOW_INLINE std::uint32_t written_version(const GraphDef& def) {
+  const bool has_functions =
+      std::any_of(def.nodes.begin(), def.nodes.end(), [](const NodeDef& node) { return !node.function.empty(); });
+  return has_functions ? std::max(def.version, GraphDef::functions_version) : def.version;
+}
+
 DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) { return detail::GraphDefBuilder(*graph.store()).build(); }
 
 DFLOW_INLINE GraphDef to_graph_def(const GraphStore& graph, std::size_t first) {

@@ -258,16 +258,6 @@ inline void load(GraphDefReader& archive, NodeDef& node) {
   if (archive.has_functions) archive(node.function);
 }
 
-/// Errors: InvalidArgument for nodes of functions in a version without.
-inline void require_version_for_functions(const GraphDef& def) {
-  if (def.version >= GraphDef::functions_version) return;
-  for (const NodeDef& node : def.nodes) {
-    if (node.function.empty()) continue;
-    throw_error(invalid_argument(str_cat("the graph has version ", def.version, ", which has no functions, and node '",
-                                         node.name, "' is part of '", node.function, "'")));
-  }
-}
-
 inline constexpr std::string_view graph_magic{"dfGRAPH\n", 8};
 
 }  // namespace dflow::detail
@@ -280,9 +270,9 @@ DFLOW_INLINE std::string to_binary(const GraphDef& def) {
   std::string out(detail::graph_magic);
   detail::GraphDefWriter archive(out);
   archive.writer.u32(0);  // the checksum of what follows
-  archive.has_functions = def.version >= GraphDef::functions_version;
-  detail::require_version_for_functions(def);
-  archive(def.version, def.seed, def.nodes, def.collections);
+  const std::uint32_t version = written_version(def);
+  archive.has_functions = version >= GraphDef::functions_version;
+  archive(version, def.seed, def.nodes, def.collections);
   const std::size_t body = detail::graph_magic.size() + sizeof(std::uint32_t);
   archive.writer.patch_u32(detail::graph_magic.size(), mask_crc32c(crc32c(std::string_view(out).substr(body))));
   return out;

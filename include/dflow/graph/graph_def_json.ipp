@@ -238,7 +238,7 @@ inline Json of_node(const NodeDef& node, ShapeAllowance& shapes) {
 
 inline Json of_graph(const GraphDef& def) {
   Json graph = Json::object();
-  append(graph, "version", def.version);
+  append(graph, "version", written_version(def));
   append(graph, "seed", def.seed);
   ShapeAllowance shapes;
   append(graph, "nodes", list_of(def.nodes, [&](const NodeDef& node) { return of_node(node, shapes); }));

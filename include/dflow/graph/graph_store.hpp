@@ -39,6 +39,8 @@ class GraphStore {
     virtual ~ForeignEdges() = default;
     /// An edge that is seen from the current scope, perhaps of nodes that it builds; `edge` itself where it has none.
     virtual AnyOutput bring(const AnyOutput& edge) = 0;
+    /// How many there are around each other, with this one.
+    virtual std::size_t depth() const noexcept = 0;
   };
 
   /// What nodes built now take over.
@@ -133,6 +135,11 @@ class GraphStore {
   /// body, or one around it.
   bool is_inside(NodeId function, NodeId of) const noexcept;
   std::size_t num_appended() const noexcept { return nodes_->num_appended(); }
+  /// As `find`, also for a node of a draft.
+  NodeId find_appended(std::string_view name) const {
+    const auto found = node_of_name_.find(name);
+    return found == node_of_name_.end() ? NodeId() : found->second;
+  }
   bool has_name(std::string_view name) const { return node_of_name_.find(name) != node_of_name_.end(); }
   /// `requested` inside the current name scope, made unique by a suffix "_1", "_2", ...
   std::string unique_name(std::string_view requested);
@@ -185,9 +192,13 @@ class GraphStore {
 [[nodiscard]] ScopeGuard enter_place(GraphStore& graph, std::source_location where);
 
 namespace detail {
-/// The function of that name, and the node that it begins with. Errors: InvalidArgument if there is none, or its body
-/// is not finished, or a number of its arguments is missing.
-std::pair<NodeId, GraphStore::Function> require_function(const GraphStore& graph, const std::string& name);
+/// The function that begins with that node, which was looked for as `name`. Errors: InvalidArgument if there is none,
+/// or its body is not finished, or a number of its arguments is missing.
+GraphStore::Function require_function(const GraphStore& graph, NodeId begin, const std::string& name);
+/// The shapes of the results of a function where its arguments have these. Errors: those of the shape functions of its
+/// body.
+std::vector<PartialShape> infer_results(const GraphStore& graph, NodeId begin, const GraphStore::Function& function,
+                                        std::span<const PartialShape> arguments);
 /// Throws InvalidArgument, in the words of `function`, unless the operation is a node of `graph`.
 void require_node(const GraphStore& graph, const Operation& operation, std::string_view function,
                   std::source_location where);

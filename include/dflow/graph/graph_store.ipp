@@ -255,9 +255,8 @@ DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore
   return {collections_.begin(), collections_.end()};
 }
 
-DFLOW_INLINE std::pair<NodeId, GraphStore::Function> detail::require_function(const GraphStore& graph,
-                                                                              const std::string& name) {
-  const NodeId begin = graph.find(name);
+DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& graph, NodeId begin,
+                                                           const std::string& name) {
   std::optional<GraphStore::Function> function = begin.is_valid() ? graph.function(begin) : std::nullopt;
   if (!function) throw_error(invalid_argument(str_cat("the graph has no function '", name, "'")));
   if (!function->results.is_valid()) {
@@ -267,7 +266,7 @@ DFLOW_INLINE std::pair<NodeId, GraphStore::Function> detail::require_function(co
     if (function->arguments[i].is_valid()) continue;
     throw_error(invalid_argument(str_cat("function '", name, "' has no argument ", i)));
   }
-  return {begin, *std::move(function)};
+  return *std::move(function);
 }
 
 DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {

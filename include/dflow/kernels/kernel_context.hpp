@@ -123,11 +123,9 @@ struct StepContext {
   DeviceStep* device_step = nullptr;
   /// Null where the plan carries no dead tensors.
   DeadTensors* dead = nullptr;
-  /// For kernels that run plans themselves: where the step's units and statistics go, null where there are none, and
-  /// how many calls are around them.
+  /// For kernels that run plans themselves: where the step's units and statistics go, null where there are none.
   UnitQueue* queue = nullptr;
   StatsCollector* stats = nullptr;
-  int depth = 0;
 };
 
 /// The tensors and services handed to one run of a kernel.

@@ -133,7 +133,8 @@ class BodyAttacher {
 
   std::shared_ptr<const StepGraph> body_of(const StepNode& node, const std::string& name, const StepCall& call,
                                            const std::vector<Endpoint>& kept) {
-    const auto [begin, function] = require_function(graph_, name);
+    const NodeId begin = graph_.find(name);
+    const GraphStore::Function function = require_function(graph_, begin, name);
     if (std::find(open_.begin(), open_.end(), begin) != open_.end()) {
       throw_error(unimplemented(str_cat("function '", name, "' calls itself")));
     }

@@ -21,9 +21,25 @@ namespace detail {
 /// Thread safety: safe.
 class CalledPlan {
  public:
-  explicit CalledPlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
+  explicit CalledPlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
+    const StepGraph& graph = plan_->graph();
+    for (std::size_t i = 0; i < graph.feeds.size(); ++i) {
+      const StepNode& node = graph.node(graph.feeds[i].node);
+      if (node.op->role == OpRole::argument && node->outputs[0].shape.has_rank()) arguments_.push_back({i, node.node});
+    }
+  }
 
   const Plan& plan() const noexcept { return *plan_; }
+
+  /// Kernels rely on what the body says of its arguments' shapes. Errors: InvalidArgument naming both shapes.
+  void check(std::span<const AnyTensor> given) const {
+    for (const auto& [i, argument] : arguments_) {
+      const PartialShape& declared = argument->outputs[0].shape;
+      if (declared.is_compatible_with(given[i].shape())) continue;
+      throw_error(invalid_argument(str_cat("argument '", argument->name, "' has shape ", given[i].shape().to_string(),
+                                           ", not ", declared.to_string())));
+    }
+  }
 
   std::shared_ptr<Step> take(const StepContext& outer) {
     std::shared_ptr<Step> step;
@@ -48,7 +64,13 @@ class CalledPlan {
   }
 
  private:
+  struct Argument {
+    std::size_t feed;
+    const Node* node;
+  };
+
   const std::shared_ptr<const Plan> plan_;
+  std::vector<Argument> arguments_;  ///< that have a shape
   std::mutex mutex_;
   std::vector<std::shared_ptr<Step>> idle_;
 };
@@ -77,6 +99,7 @@ class Calls {
   std::shared_ptr<Step> next() {
     chosen_ = choose();
     body_ = bodies_[chosen_].get();
+    body_->check(given_);
     std::shared_ptr<Step> step = body_->take(context_.step());
     const bool is_last_use = role_ != OpRole::loop;
     const bool is_body = role_ == OpRole::loop && asks_;

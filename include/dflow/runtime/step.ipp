@@ -34,7 +34,6 @@ DFLOW_INLINE void Step::set_outer(const StepContext& outer) noexcept {
   is_attended_ = true;
   context_ = outer;
   context_.dead = dead_.slots.empty() ? nullptr : &dead_;
-  ++context_.depth;
   stats_ = outer.stats;
 }
 

@@ -416,3 +416,35 @@ TEST_CASE("a remote master is reached by TCP, with a secret") {
   CHECK(run("the secret of the test") == 8);
   CHECK_THROWS_WITH(run("another secret, as long"), Catch::Contains("secret"));
 }
+
+TEST_CASE("branches and loops run at a remote master, and in no other task than the one that makes the session") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto y = placed_on(graph, "/job:worker/task:0", [&] {
+    return df::while_loop([](auto v) { return v < 20.0f; },
+                          [&](auto v) {
+                            return df::cond(
+                                v < 4.0f, [&] { return v + x; }, [&] { return v * 3.0f; });
+                          },
+                          x);
+  });
+  auto gx = df::gradients(y, x);
+  df::Session session(graph, {.target = master_of(cluster)});
+  const df::Tensor<float> two(2.0f);  // 2, 4, 12, 36: 18 x
+  for (int run = 0; run < 3; ++run) CHECK(session.run({{x, two}}, y).scalar() == 36);
+  CHECK(session.run({{x, two}}, gx).scalar() == 18);
+  auto later = placed_on(graph, "/job:worker/task:0", [&] {
+    return df::cond(
+        y > 30.0f, [&] { return y - x; }, [&] { return x; });
+  });
+  CHECK(session.run({{x, two}}, later).scalar() == 34);  // the graph has grown
+  auto elsewhere = placed_on(graph, "/job:ps/task:0", [&] {
+    return df::cond(
+        x > 0.0f, [&] { return x * 2.0f; }, [&] { return x; });
+  });
+  const df::Status status = status_of([&] { return session.run({{x, two}}, elsewhere); });
+  CHECK(status.code() == df::Code::unimplemented);
+  CHECK(status.device() == "/job:ps/replica:0/task:0/device:CPU:0");
+  CHECK(session.run({{x, two}}, y).scalar() == 36);
+}

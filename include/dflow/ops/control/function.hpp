@@ -29,8 +29,8 @@ class Function<Result(Arguments...)> {
  public:
   explicit Function(detail::FunctionHandle handle) : handle_(std::move(handle)) {}
 
-  /// One node that runs the body. Errors: InvalidArgument for an argument of another graph, or whose shape cannot be the
-  /// one that was declared.
+  /// One node that runs the body. Errors: InvalidArgument for an argument of another graph, or whose shape cannot be
+  /// the one that was declared.
   Result operator()(const Arguments&... arguments, const At& at = {}) const {
     const std::vector<AnyOutput> given{arguments...};
     return detail::call_value<Result>(handle_.call(given, at));
@@ -79,8 +79,9 @@ struct FunctionOf<F, std::tuple<As...>> {
 ///                          [](df::Output<float> x, df::Output<float> y) { return df::sqrt(x * x + y * y); });
 /// auto r = norm(a, b);
 /// ```
-/// What a body may return and see is what one of `cond` may; the parameters are `Output<T>`. Calls share the body, so all
-/// of them are on one device. Of the arguments' shapes the body knows what `options` say.
+/// What a body may return and see is what one of `cond` may; the parameters are `Output<T>`. Calls share the body, so
+/// all of them are on one device. Of the arguments' shapes the body knows what `options` say; the results of a call
+/// have the shapes that its arguments give them.
 ///
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument for shapes that are not as many as the arguments; else as `cond`.

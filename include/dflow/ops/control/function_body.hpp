@@ -75,17 +75,20 @@ BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches
 /// Thread safety: a value type; `call` builds.
 struct FunctionHandle {
   GraphStore* graph = nullptr;
+  NodeId begin;
   std::string name;
   std::vector<DType> argument_types;
   std::vector<PartialShape> argument_shapes;
   std::vector<Endpoint> captures;
   std::vector<DType> result_types;
-  std::vector<PartialShape> result_shapes;
 
+  /// The results have the shapes that the arguments' give them. Errors: InvalidArgument for arguments of other shapes
+  /// than were declared, or that the body does not take.
   BuiltNode call(std::span<const AnyOutput> arguments, const At& at) const;
 };
 
-/// Errors: InvalidArgument for shapes that are neither none nor as many as the element types.
+/// No shapes: nothing is known of them. Errors: InvalidArgument for shapes that are neither none nor as many as the
+/// element types.
 FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
                                std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at);
 

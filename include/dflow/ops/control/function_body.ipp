@@ -82,7 +82,7 @@ BuiltNode build_call(GraphStore& graph, std::vector<AnyOutput> inputs, const Cap
 
 DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
                                             std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at) {
-  if (shapes.empty()) shapes.resize(types.size());
+  if (shapes.empty()) shapes.resize(types.size(), PartialShape::unknown());
   if (shapes.size() != types.size()) {
     throw_error(invalid_argument(str_cat("function '", name, "': ", shapes.size(), " shapes are declared for ",
                                          types.size(), " arguments"))
@@ -91,7 +91,7 @@ DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view 
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
   FunctionBody body(graph, name, at.where);
-  FunctionHandle handle{&graph, body.name(), std::move(types), std::move(shapes), {}, {}, {}};
+  FunctionHandle handle{&graph, body.begin(), body.name(), std::move(types), std::move(shapes), {}, {}};
   std::vector<AnyOutput> arguments;
   arguments.reserve(handle.argument_types.size());
   for (std::size_t i = 0; i < handle.argument_types.size(); ++i) {
@@ -100,24 +100,27 @@ DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view 
   const BodyResults results = build_it(arguments);
   body.finish(results);
   handle.captures = body.captures();
-  for (const AnyOutput& edge : results.edges) {
-    handle.result_types.push_back(edge.dtype());
-    handle.result_shapes.push_back(edge.shape());
-  }
+  for (const AnyOutput& edge : results.edges) handle.result_types.push_back(edge.dtype());
   draft.publish();
   return handle;
 }
 
 DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
   std::vector<AnyOutput> inputs(arguments.begin(), arguments.end());
+  std::vector<PartialShape> shapes = argument_shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].is_valid() || argument_shapes[i].is_compatible_with(inputs[i].shape())) continue;
-    throw_error(invalid_argument(str_cat("argument ", i, " of function '", name, "' has shape ",
-                                         inputs[i].shape().to_string(), ", not ", argument_shapes[i].to_string()))
-                    .with_location(graph->scope().where.value_or(at.where)));
+    if (!inputs[i].is_valid()) continue;  // an error of the node
+    if (!shapes[i].is_compatible_with(inputs[i].shape())) {
+      throw_error(invalid_argument(str_cat("argument ", i, " of function '", name, "' has shape ",
+                                           inputs[i].shape().to_string(), ", not ", shapes[i].to_string()))
+                      .with_location(graph->scope().where.value_or(at.where)));
+    }
+    if (!shapes[i].has_rank()) shapes[i] = inputs[i].shape();
   }
   for (const Endpoint edge : captures) inputs.emplace_back(graph, edge);
-  return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes}, at);
+  const GraphStore::Function function = require_function(*graph, begin, name);
+  return build<CallFunction>(*graph, inputs, {{name}, result_types, infer_results(*graph, begin, function, shapes)},
+                             at);
 }
 
 DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/graph/infer_context.hpp>
 #include <dflow/op/build.hpp>
 
 #include <cstdint>
@@ -115,49 +116,28 @@ struct KeptValueAttrs {
 // What the gradient of a call needs of what its bodies have computed. The step gives the call more outputs for them, so
 // nothing is kept unless a gradient is run.
 
-/// What that edge has had in the branch, or function, that a call ran: any output of the call -> its value, or an empty
-/// vector where another branch was taken, so that its shape is not known.
-struct KeptValue : StandardOp<"KeptValue", AllTypes> {
+/// Stands for an edge of a body, or of what a call is: any output of the call -> what it has had.
+template <FixedString Name, class Output, class... AllowedTypes>
+struct KeptOp : StandardOp<Name, AllowedTypes...> {
   using Attrs = KeptValueAttrs;
   using Inputs = In<AnyList>;
-  using Outputs = Out<T>;
+  using Outputs = Out<Output>;
   static constexpr OpRole role = OpRole::kept_value;
   static constexpr bool is_stateful = true;
   static constexpr bool has_kernel = false;
-  static void infer(InferContext& context);
+  static void infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
 };
 
+/// The value in the branch, or function, that the call ran; an empty vector where another branch was taken, so that its
+/// shape is not known.
+struct KeptValue : KeptOp<"KeptValue", TypeParam<0>, AllTypes> {};
 /// The same of a handle; to an empty list where another branch was taken.
-struct KeptHandle : StandardOp<"KeptHandle"> {
-  using Attrs = KeptValueAttrs;
-  using Inputs = In<AnyList>;
-  using Outputs = Out<ResourceHandle>;
-  static constexpr OpRole role = OpRole::kept_value;
-  static constexpr bool is_stateful = true;
-  static constexpr bool has_kernel = false;
-  static void infer(InferContext& context);
-};
-
-/// What it has had in each iteration of a loop: any output of the loop -> a list.
-struct KeptList : StandardOp<"KeptList"> {
-  using Attrs = KeptValueAttrs;
-  using Inputs = In<AnyList>;
-  using Outputs = Out<ResourceHandle>;
-  static constexpr OpRole role = OpRole::kept_value;
-  static constexpr bool is_stateful = true;
-  static constexpr bool has_kernel = false;
-  static void infer(InferContext& context);
-};
-
-/// How many iterations a loop has had: any output of the loop -> count [].
-struct KeptCount : StandardOp<"KeptCount"> {
-  using Attrs = KeptValueAttrs;
-  using Inputs = In<AnyList>;
-  using Outputs = Out<std::int64_t>;
-  static constexpr OpRole role = OpRole::kept_value;
-  static constexpr bool is_stateful = true;
-  static constexpr bool has_kernel = false;
-  static void infer(InferContext& context);
+struct KeptHandle : KeptOp<"KeptHandle", ResourceHandle> {};
+/// Of a loop: a list of what the edge has had in each iteration.
+struct KeptList : KeptOp<"KeptList", ResourceHandle> {};
+/// Of a loop: how many iterations it has had, [].
+struct KeptCount : KeptOp<"KeptCount", std::int64_t> {
+  static void infer(InferContext& context) { context.set_output(0, Shape{}); }
 };
 
 /// One of a KeptList of handles: list, iteration [] -> the handle.
@@ -167,7 +147,8 @@ struct KeptHandleElement : StandardOp<"KeptHandleElement"> {
   static void infer(InferContext& context);
 };
 
-/// One of a KeptList: list, iteration [] -> the value.
+/// One of a KeptList: list, iteration [] -> the value. Errors: InvalidArgument for an iteration that there was not, and
+/// a value of another element type or shape.
 struct KeptElement : StandardOp<"KeptElement", AllTypes> {
   struct Attrs {
     PartialShape shape;

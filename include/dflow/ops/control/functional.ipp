@@ -57,10 +57,6 @@ DFLOW_INLINE void While::infer(InferContext& context) {
   detail::set_listed_shapes(context, attrs.output_shapes);
 }
 
-DFLOW_INLINE void KeptValue::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
-DFLOW_INLINE void KeptHandle::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
-DFLOW_INLINE void KeptList::infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
-DFLOW_INLINE void KeptCount::infer(InferContext& context) { context.set_output(0, Shape{}); }
 DFLOW_INLINE void KeptHandleElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape::unknown());

@@ -16,7 +16,7 @@ struct WhileOptions {
   /// The shape that each variable has in all iterations, where that is not the one of its first value: of a variable
   /// that grows, `{df::dynamic, 3}`. None, or one for each.
   std::vector<PartialShape> shapes = {};
-  /// As many iterations may be under way at once.
+  /// At most so many iterations are under way at once; at least 1. Now they run one after the other, whatever it says.
   std::int64_t parallel_iterations = 10;
 };
 

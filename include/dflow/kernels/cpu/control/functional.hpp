@@ -26,15 +26,30 @@ inline const AnyTensor& kept_element(KernelContext& context) {
 template <class T>
 struct Kernel<KeptElement, Cpu, T> {
   static constexpr bool splits = false;
+  KeptElement::Attrs attrs;
+
   double cost_ns(const KernelInit&) const { return 40; }
-  void operator()(KernelContext& context) const { context.set_output(0, detail::kept_element(context)); }
+
+  void operator()(KernelContext& context) const {
+    const AnyTensor& element = detail::kept_element(context);
+    if (element.dtype() != dtype_of<T> || !attrs.shape.is_compatible_with(element.shape())) {
+      context.fail(str_cat("the list has ", name(element.dtype()), element.shape().to_string(), ", not ",
+                           name(dtype_of<T>), attrs.shape.to_string()));
+    }
+    context.set_output(0, element);
+  }
 };
 
 template <>
 struct Kernel<KeptHandleElement, Cpu> {
   static constexpr bool splits = false;
   double cost_ns(const KernelInit&) const { return 40; }
-  void operator()(KernelContext& context) const { context.set_output(0, detail::kept_element(context)); }
+
+  void operator()(KernelContext& context) const {
+    const AnyTensor& element = detail::kept_element(context);
+    if (element.dtype() != DType::resource) context.fail("the list has no handles");
+    context.set_output(0, element);
+  }
 };
 
 }  // namespace dflow

@@ -1,0 +1,196 @@
+// Gradients of branches and loops.
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace df = dflow;
+
+TEST_CASE("gradients go through the branch that is taken, to all that it reads, and twice") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto w = df::placeholder<float>(graph, {});
+  // x > 0: exp(w x), else w^2 x^3.
+  auto y = df::cond(
+      x > 0.0f, [&] { return df::exp(w * x); },
+      [&] {
+        auto square = x * x;
+        return w * w * square * x;
+      });
+  auto [gx, gw] = df::gradients(y * 2.0f, x, w);
+  auto gxw = df::gradients(gx, w);
+  auto gxx = df::gradients(gx, x);
+  df::Session session(graph);
+  const auto at = [&](float x_value, float w_value) {
+    const auto [a, b, c, d] =
+        session.run({{x, df::Tensor<float>(x_value)}, {w, df::Tensor<float>(w_value)}}, gx, gw, gxw, gxx);
+    return std::vector<float>{a.scalar(), b.scalar(), c.scalar(), d.scalar()};
+  };
+  const float e = std::exp(0.5f * 2.0f);
+  const std::vector<float> taken = at(2.0f, 0.5f), other = at(-2.0f, 0.5f);
+  const float wanted_taken[] = {2 * 0.5f * e, 2 * 2 * e, 2 * (e + 0.5f * 2 * e), 2 * 0.25f * e};
+  const float wanted_other[] = {2 * 0.25f * 3 * 4, 2 * 2 * 0.5f * -8, 2 * 2 * 0.5f * 3 * 4, 2 * 0.25f * 6 * -2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    INFO(i);
+    CHECK(taken[i] == Approx(wanted_taken[i]));
+    CHECK(other[i] == Approx(wanted_other[i]));
+  }
+}
+
+TEST_CASE("gradients go through loops of any number of iterations, to variables and captures") {
+  df::Graph graph;
+  auto n = df::placeholder<std::int32_t>(graph, {});
+  auto x = df::placeholder<float>(graph, {2});
+  auto w = df::placeholder<float>(graph, {2});
+  // x w^n, by a body that keeps what it has made, and sums that on the way.
+  auto [i, power, sum] = df::while_loop([&](auto i, auto, auto) { return i < n; },
+                                        [&](auto i, auto power, auto sum) {
+                                          auto next = power * w;
+                                          return std::tuple{i + 1, next, sum + df::reduce_sum(next * next)};
+                                        },
+                                        std::tuple{df::constant(graph, 0), x, df::constant(graph, 0.0f)});
+  auto [gx, gw] = df::gradients(df::reduce_sum(power), x, w);
+  auto [sx, sw] = df::gradients(sum, x, w);
+  df::Session session(graph);
+  const std::vector<float> xs{1.5f, -2}, ws{0.5f, 3};
+  for (const int count : {0, 1, 2, 5}) {
+    INFO(count);
+    const auto [a, b, c, d] = session.run({{n, df::Tensor<std::int32_t>(count)},
+                                           {x, df::Tensor<float>({2}, std::span<const float>(xs))},
+                                           {w, df::Tensor<float>({2}, std::span<const float>(ws))}},
+                                          gx, gw, sx, sw);
+    for (int k = 0; k < 2; ++k) {
+      const double of_x = xs[static_cast<std::size_t>(k)], of_w = ws[static_cast<std::size_t>(k)];
+      CHECK(a(k) == Approx(std::pow(of_w, count)));
+      CHECK(b(k) == Approx(count == 0 ? 0 : of_x * count * std::pow(of_w, count - 1)));
+      double by_x = 0, by_w = 0;
+      for (int j = 1; j <= count; ++j) {
+        by_x += 2 * of_x * std::pow(of_w, 2 * j);
+        by_w += of_x * of_x * 2 * j * std::pow(of_w, 2 * j - 1);
+      }
+      CHECK(c(k) == Approx(by_x));
+      CHECK(d(k) == Approx(by_w));
+    }
+  }
+}
+
+TEST_CASE("gradients go through loops in loops, branches in loops and loops in branches") {
+  df::Graph graph;
+  auto x = df::placeholder<double>(graph, {});
+  const auto zero = df::constant(graph, 0);
+  // For i in 0..3: v = v > 1 ? v / x : the last of (v += x v^2), twice.
+  auto nested = df::cond(
+      x > 0.0,
+      [&] {
+        return std::get<1>(df::while_loop([&](auto i, auto) { return i < 4; },
+                                          [&](auto i, auto v) {
+                                            auto next = df::cond(
+                                                v > 1.0, [&] { return v / x; },
+                                                [&] {
+                                                  return std::get<1>(
+                                                      df::while_loop([&](auto j, auto) { return j < 2; },
+                                                                     [&](auto j, auto u) {
+                                                                       return std::tuple{j + 1, u + x * u * u};
+                                                                     },
+                                                                     std::tuple{zero, v}));
+                                                });
+                                            return std::tuple{i + 1, next};
+                                          },
+                                          std::tuple{zero, x * 0.5}));
+      },
+      [&] { return df::exp(x); });
+  auto gradient = df::gradients(nested, x);
+  df::Session session(graph);
+  const auto f = [](double at) {
+    if (at <= 0) return std::exp(at);
+    double v = at * 0.5;
+    for (int i = 0; i < 4; ++i) {
+      if (v > 1) {
+        v /= at;
+      } else {
+        for (int j = 0; j < 2; ++j) v += at * v * v;
+      }
+    }
+    return v;
+  };
+  for (const double at : {-0.5, 0.3, 0.9, 1.3, 2.7}) {
+    INFO(at);
+    const auto [value, slope] = session.run({{x, df::Tensor<double>(at)}}, nested, gradient);
+    CHECK(value.scalar() == Approx(f(at)));
+    CHECK(slope.scalar() == Approx((f(at + 1e-6) - f(at - 1e-6)) / 2e-6).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("a gradient keeps of random draws what the branch has drawn, and nothing runs twice") {
+  df::Graph graph({.seed = 7});
+  auto x = df::placeholder<float>(graph, {4});
+  df::Variable<float> count(graph, df::Tensor<float>(0.0f), {.trainable = false});
+  auto y = df::while_loop([&](auto v) { return df::reduce_sum(df::abs(v)) < 10.0f; },
+                          [&](auto v) {
+                            auto one = count.assign_add(1.0f);
+                            const auto after = graph.control_dependencies({one});
+                            return v * (df::random_uniform<float>(graph, {4}) + 1.5f);
+                          },
+                          x);
+  auto gx = df::gradients(y, x);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const df::Tensor<float> at({4}, {0.5f, -0.25f, 1, 2});
+  const auto [value, slope] = session.run({{x, at}}, y, gx);
+  for (int i = 0; i < 4; ++i) CHECK(slope(i) * at(i) == Approx(value(i)));
+  const float once = session.run(count).scalar();
+  CHECK(once >= 1);
+  CHECK(once <= 4);
+}
+
+TEST_CASE("a loop cannot be differentiated twice, and says so") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto y = df::while_loop([&](auto v) { return v < 10.0f; }, [&](auto v) { return v * x; }, x);
+  auto gx = df::gradients(y, x);
+  const df::Status status = status_of([&] { return df::gradients(gx, x); });
+  CHECK(status.code() == df::Code::unimplemented);
+}
+
+TEST_CASE("gradients go through a variable that grows") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {1, 2});
+  auto rows = std::get<1>(df::while_loop([](auto i, auto) { return i < 3; },
+                                         [&](auto i, auto rows) {
+                                           return std::tuple{i + 1, df::concat(0, {rows * 2.0f, x})};
+                                         },
+                                         std::tuple{df::constant(graph, 0), df::identity(x)},
+                                         {.shapes = {df::Shape{}, {df::dynamic, 2}}}));
+  auto gx = df::gradients(df::reduce_sum(rows), x);
+  df::Session session(graph);
+  // 8 x, 4 x, 2 x, x
+  const df::Tensor<float> slope = session.run({{x, df::Tensor<float>({1, 2}, {1, 2})}}, gx);
+  CHECK(slope.shape() == df::Shape{1, 2});
+  CHECK(slope(0, 0) == 15);
+  CHECK(slope(0, 1) == 15);
+}
+
+TEST_CASE("a body takes gradients of calls that it has built itself") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto slope = df::cond(
+      x > 0.0f,
+      [&] {
+        auto cubed = df::function(graph, "cubed", [](df::Output<float> v) { return v * v * v; });
+        auto y = df::while_loop([](auto v) { return v < 100.0f; }, [&](auto v) { return cubed(v) + v; }, x);
+        return df::gradients(y, x);
+      },
+      [&] { return df::gradients(df::cond(x < -1.0f, [&] { return x * x; }, [&] { return -x; }), x); });
+  df::Session session(graph);
+  const auto at = [&](float v) { return session.run({{x, df::Tensor<float>(v)}}, slope).scalar(); };
+  CHECK(at(-3) == -6);
+  CHECK(at(-0.5f) == -1);
+  // 2, 10, 1010
+  CHECK(at(2) == (3 * 2 * 2 + 1) * (3 * 10 * 10 + 1));
+}
