@@ -5,3 +5,4 @@
 #include <dflow/passes/partition.ipp>
 #include <dflow/passes/place.ipp>
 #include <dflow/passes/prune.ipp>
+#include <dflow/passes/step_graph_def.ipp>

@@ -21,9 +21,10 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 64> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 65> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow_test.cpp"},
+    {"FunctionHandleArgument", "stands in a body; tests/net/control_flow_cluster_test.cpp"},
     {"FunctionResults", "ends a body; tests/session/control_flow_test.cpp"},
     {"Call", "runs a function; tests/session/control_flow_test.cpp"},
     {"If", "runs functions; tests/session/control_flow_test.cpp"},

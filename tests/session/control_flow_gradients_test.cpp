@@ -186,7 +186,11 @@ TEST_CASE("a body takes gradients of calls that it has built itself") {
         auto y = df::while_loop([](auto v) { return v < 100.0f; }, [&](auto v) { return cubed(v) + v; }, x);
         return df::gradients(y, x);
       },
-      [&] { return df::gradients(df::cond(x < -1.0f, [&] { return x * x; }, [&] { return -x; }), x); });
+      [&] {
+        return df::gradients(df::cond(
+                                 x < -1.0f, [&] { return x * x; }, [&] { return -x; }),
+                             x);
+      });
   df::Session session(graph);
   const auto at = [&](float v) { return session.run({{x, df::Tensor<float>(v)}}, slope).scalar(); };
   CHECK(at(-3) == -6);

@@ -212,7 +212,7 @@ TEST_CASE("variables are not made in bodies, and a body that throws leaves nothi
 TEST_CASE("an error in a body names its node, and the line of the program that built it") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {df::dynamic});
-  const int line = __LINE__ + 1;
+  const int line = __LINE__ + 2;
   auto y = df::while_loop([&](auto v) { return df::reduce_sum(v) < 100.0f; },
                           [&](auto v) { return df::reshape(v, {3}); }, x, {.shapes = {{df::dynamic}}});
   df::Session session(graph);

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <dflow/core/dtype.hpp>
-#include <dflow/graph/attr_value.hpp>
 #include <dflow/graph/graph.hpp>
+#include <dflow/graph/node_def.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,27 +12,6 @@
 namespace dflow {
 
 class GraphStore;
-struct StepGraph;
-
-/// One node as it stands in a file or goes to a peer: everything by name, nothing checked.
-struct NodeDef {
-  std::string name;
-  std::string op;
-  std::string device;  ///< a full or partial device name, empty for no constraint
-  /// Element types by the names of the op's type parameters ("T"). Those that the inputs decide may be left out.
-  std::vector<std::pair<std::string, DType>> types;
-  /// "node" or "node:1" for data, "^node" for control, in any order.
-  std::vector<std::string> inputs;
-  /// Those that are not here have the op's defaults.
-  std::vector<std::pair<std::string, AttrValue>> attrs;
-  std::string colocated_with;  ///< a node's name, or empty
-  std::string function;        ///< the node that begins the function whose body this is part of, or empty
-  std::string file;            ///< where in a program the node was built; an import mentions it in errors
-  std::uint32_t line = 0;
-
-  /// By value; tensors and reals bit by bit.
-  friend bool operator==(const NodeDef& a, const NodeDef& b);
-};
 
 /// A graph as data: what is saved, sent, merged and compared. `to_graph_def` makes one, `import_graph` (op/import.hpp)
 /// checks one and builds the graph.
@@ -74,17 +52,14 @@ GraphDef to_graph_def(const Graph& graph);
 /// The nodes from number `first` on, without collections: what the graph has grown by (`ImportOptions::goes_on`).
 GraphDef to_graph_def(const GraphStore& graph, std::size_t first);
 
-/// The part of a step that one device runs, as data: what goes to the task that the device belongs to.
+/// The part of a step that one device runs, as data: what goes to the task that the device belongs to
+/// (`to_step_graph_def`, passes/step_graph_def.hpp).
 struct StepGraphDef {
   GraphDef graph;
   std::vector<std::string> targets;  ///< names of nodes that must run
 
   friend bool operator==(const StepGraphDef&, const StepGraphDef&) = default;
 };
-
-/// The part as data, names as passes have made them. Errors: InvalidArgument for one with feeds or fetches: what a part
-/// for another task reads and gives it receives and sends.
-StepGraphDef to_step_graph_def(const StepGraph& part);
 
 }  // namespace dflow
 

@@ -3,10 +3,9 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_def.hpp>
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/graph/step_graph.hpp>
+#include <dflow/graph/node_def_writer.hpp>
 
 #include <algorithm>
-#include <unordered_map>
 
 namespace dflow {
 
@@ -18,50 +17,6 @@ DFLOW_INLINE bool operator==(const NodeDef& a, const NodeDef& b) {
 }
 
 namespace detail {
-
-/// Writes what a node is by itself; keeps the default attributes of each op that it has met.
-class NodeDefWriter {
- public:
-  NodeDef write(const Node& node) {
-    NodeDef def;
-    def.name = node.name;
-    def.op = node.op->name;
-    for (std::size_t i = 0; i < node.op->type_params.size(); ++i) {
-      def.types.emplace_back(node.op->type_params[i].name, node.types[i]);
-    }
-    if (node.attrs != nullptr) add_attrs(node, def);
-    if (node.where.line() != 0) {
-      def.file = node.where.file_name();
-      def.line = node.where.line();
-    }
-    return def;
-  }
-
-  static std::string edge_name(const std::string& source, std::int32_t index) {
-    return index == 0 ? source : str_cat(source, ":", index);
-  }
-
- private:
-  void add_attrs(const Node& node, NodeDef& def) {
-    const std::vector<AttrValue>& defaults = defaults_of(*node.op);
-    for (std::size_t i = 0; i < defaults.size(); ++i) {
-      const AttrField& field = node.op->attr_fields[i];
-      AttrValue value = field.get(node.attrs.get());
-      if (!attr_equal(value, defaults[i])) def.attrs.emplace_back(field.name, std::move(value));
-    }
-  }
-
-  const std::vector<AttrValue>& defaults_of(const OpDef& op) {
-    const auto [found, is_new] = defaults_.try_emplace(&op);
-    if (is_new && !op.attr_fields.empty()) {
-      const std::shared_ptr<void> attrs = op.make_attrs();
-      for (const AttrField& field : op.attr_fields) found->second.push_back(field.get(attrs.get()));
-    }
-    return found->second;
-  }
-
-  std::unordered_map<const OpDef*, std::vector<AttrValue>> defaults_;
-};
 
 /// Writes the nodes of one graph.
 class GraphDefBuilder {
@@ -122,26 +77,6 @@ DFLOW_INLINE GraphDef to_graph_def(const Graph& graph) { return detail::GraphDef
 
 DFLOW_INLINE GraphDef to_graph_def(const GraphStore& graph, std::size_t first) {
   return detail::GraphDefBuilder(graph).build_nodes(graph.nodes(), first);
-}
-
-DFLOW_INLINE StepGraphDef to_step_graph_def(const StepGraph& part) {
-  if (!part.feeds.empty() || !part.fetches.empty()) {
-    throw_error(invalid_argument("a part for another task can have no feeds or fetches"));
-  }
-  using detail::NodeDefWriter;
-  NodeDefWriter writer;
-  StepGraphDef def;
-  def.graph.nodes.reserve(part.nodes.size());
-  for (const StepNode& node : part.nodes) {
-    NodeDef& written = def.graph.nodes.emplace_back(writer.write(*node));
-    written.inputs.reserve(node.num_inputs + node.num_controls);
-    for (const StepEndpoint input : part.inputs_of(node)) {
-      written.inputs.push_back(NodeDefWriter::edge_name(part.node(input.node)->name, input.index));
-    }
-    for (const StepNodeId input : part.controls_of(node)) written.inputs.push_back("^" + part.node(input)->name);
-  }
-  for (const StepNodeId target : part.targets) def.targets.push_back(part.node(target)->name);
-  return def;
 }
 
 }  // namespace dflow

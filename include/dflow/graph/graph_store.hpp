@@ -210,6 +210,10 @@ void check_node_name(std::string_view name, std::string_view op, std::source_loc
 /// The same for a node of a step, which passes may have named after several, joined by " + ", or after one with more
 /// behind it: at most 65536 bytes.
 void check_step_node_name(std::string_view name, std::string_view op, std::source_location where);
+/// Names a node of a step where several come from one of the graph: copy 2, 3 and so on.
+std::string step_node_copy(std::string_view name, int copy);
+/// What it is a copy of; any other name as it is.
+std::string_view without_copy(std::string_view name) noexcept;
 
 }  // namespace dflow
 

@@ -121,8 +121,12 @@ DFLOW_INLINE void check_node_name(std::string_view name, std::string_view op, st
   if (name.size() > 4096 || !detail::is_legal_node_name(name)) detail::reject_node_name(name, op, where);
 }
 
+namespace detail {
+inline constexpr std::string_view joint_of_names = " + ";
+}  // namespace detail
+
 DFLOW_INLINE void check_step_node_name(std::string_view name, std::string_view op, std::source_location where) {
-  constexpr std::string_view joint = " + ";
+  constexpr std::string_view joint = detail::joint_of_names;
   bool legal = name.size() <= 65536;
   std::string_view rest = name;
   for (bool more = legal; more;) {
@@ -132,6 +136,17 @@ DFLOW_INLINE void check_step_node_name(std::string_view name, std::string_view o
     if (more) rest.remove_prefix(end + joint.size());
   }
   if (!legal) detail::reject_node_name(name, op, where);
+}
+
+DFLOW_INLINE std::string step_node_copy(std::string_view name, int copy) {
+  return str_cat(name, detail::joint_of_names, copy);
+}
+
+DFLOW_INLINE std::string_view without_copy(std::string_view name) noexcept {
+  const std::size_t joint = name.rfind(detail::joint_of_names);
+  if (joint == std::string_view::npos) return name;
+  const std::string_view last = name.substr(joint + detail::joint_of_names.size());
+  return last.find_first_not_of("0123456789") == std::string_view::npos ? name.substr(0, joint) : name;
 }
 
 DFLOW_INLINE std::string GraphStore::unique_name(std::string_view requested) {

@@ -5,6 +5,7 @@
 #include <dflow/net/call.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/messages.hpp>
+#include <dflow/passes/step_graph_def.hpp>
 
 #include <algorithm>
 #include <string_view>
@@ -249,7 +250,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
       : state_(std::move(state)), task_(std::move(task)), number_(state_->next_share.fetch_add(1)) {
     SharePartitions share;
     for (RemotePartition& partition : partitions) {
-      for (const StepNode& node : partition.graph.nodes) where_.try_emplace(node->name, node->where);
+      note_places(partition.graph);
       share.partitions.push_back({partition.device, to_step_graph_def(partition.graph)});
     }
     written_ = std::make_shared<const std::string>(to_body(share));
@@ -336,7 +337,8 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
 
   Status explain(const Status& status) const override {
     if (status.ok() || status.node().empty() || status.where().line() != 0) return status;
-    const auto found = where_.find(std::string(status.node()));
+    auto found = where_.find(std::string(status.node()));
+    if (found == where_.end()) found = where_.find(std::string(without_copy(status.node())));
     return found == where_.end() ? status : status.with_location(found->second);
   }
 
@@ -359,6 +361,22 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
       waiting.swap(registering->waiting);
     }
     for (Registered& done : waiting) done(status);
+  }
+
+  /// Of its nodes, and those of what they call, each once.
+  void note_places(const StepGraph& part) {
+    std::vector<const StepGraph*> to_do{&part};
+    std::unordered_set<const StepGraph*> seen;
+    while (!to_do.empty()) {
+      const StepGraph& graph = *to_do.back();
+      to_do.pop_back();
+      for (const StepNode& node : graph.nodes) where_.try_emplace(node->name, node->where);
+      for (const std::shared_ptr<const StepCall>& call : graph.calls) {
+        for (const std::shared_ptr<const StepGraph>& body : call->bodies) {
+          if (seen.insert(body.get()).second) to_do.push_back(body.get());
+        }
+      }
+    }
   }
 
   static constexpr std::size_t max_keys = 4096;

@@ -2,7 +2,7 @@
 
 #include <dflow/net/worker.hpp>
 #include <dflow/op/import.hpp>
-#include <dflow/passes/prune.hpp>
+#include <dflow/passes/step_graph_def.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -179,22 +179,10 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Worker::compile(Session& session, con
       throw_error(not_found(str_cat("this task has no device '", partition.device, "'")));
     }
     Graph graph;
-    const std::vector<Operation> operations =
-        import_graph_into(graph, partition.part.graph, options_.ops.ops(), {.is_part_of_step = true});
-    std::unordered_map<std::string_view, NodeId> by_name;
-    for (std::size_t i = 0; i < operations.size(); ++i) {
-      by_name.emplace(partition.part.graph.nodes[i].name, operations[i].node_id());
-    }
-    std::vector<NodeId> targets;
-    for (const std::string& target : partition.part.targets) {
-      const auto found = by_name.find(target);
-      if (found == by_name.end()) throw_error(invalid_argument(str_cat("target '", target, "' is not in the part")));
-      targets.push_back(found->second);
-    }
+    import_graph_into(graph, partition.part.graph, options_.ops.ops(), {.is_part_of_step = true});
     Partition part;
     part.device = static_cast<std::size_t>(device - options_.devices.begin());
-    part.graph = prune(*graph.store(), {}, {}, targets);
-    for (StepNode& node : part.graph.nodes) node.placed_on = static_cast<std::int32_t>(part.device);
+    part.graph = part_of_step(*graph.store(), partition.part, static_cast<std::int32_t>(part.device));
     step->parts.push_back(session.compiler->compile(std::move(part), {}, nullptr));
   }
   step->uses_rendezvous = true;

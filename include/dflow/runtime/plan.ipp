@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/kernels/host_arguments.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/plan.hpp>
@@ -190,7 +191,7 @@ class PlanCompiler {
     const Node& node = init.node;
     const DeviceContext& device = init.device;
     // With the op: in another step a pass may have put another in the node's place.
-    const auto key = [&node] { return str_cat(node.op->name, ' ', node.name); };
+    const auto key = [&node] { return str_cat(node.op->name, ' ', without_copy(node.name)); };
     if (options_.kept != nullptr && node.op->is_stateful) {
       if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, key())) return own(std::move(kept));
     }

@@ -342,13 +342,6 @@ DFLOW_INLINE void Session::State::add_parts(CompiledStep& step, std::vector<Part
       continue;
     }
     const DeviceInfo& device = placement->devices()[part.device];
-    for (const StepNode& node : part.graph.nodes) {
-      if (part.graph.call_of(node) == nullptr) continue;
-      throw_error(unimplemented("functions run on the devices of this task alone")
-                      .with_node(node.op->name, node->name)
-                      .with_device(device.name)
-                      .with_location(node->where));
-    }
     step.num_remote_nodes += part.graph.nodes.size();
     remote_parts[memory_of(device).task].push_back({device.name, std::move(part.graph)});
   }

@@ -26,8 +26,10 @@ struct BodyResults {
 /// Thread safety: builds; see Graph.
 class FunctionBody {
  public:
-  /// The function is called `name`, made unique.
-  FunctionBody(GraphStore& graph, std::string_view name, std::source_location where);
+  /// The function is called `name`, made unique. What is built in it comes from `place`, or where it says itself: the
+  /// caller's code is called back outside of the library's `enter_place`.
+  FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
+               std::optional<std::source_location> place);
 
   AnyOutput add_argument(DType dtype, const PartialShape& shape);
   /// Ends the body. Errors: InvalidArgument for results that are empty or of another graph.

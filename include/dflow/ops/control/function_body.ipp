@@ -8,7 +8,8 @@
 
 namespace dflow::detail {
 
-DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source_location where)
+DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
+                                        std::optional<std::source_location> place)
     : graph_(graph), where_(where) {
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
@@ -20,13 +21,18 @@ DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name
     scope.name_prefix = unique + "/";
   }
   scope.function = begin_;
+  scope.where = place;
   scope_.emplace(graph.enter(std::move(scope)));
 }
 
 DFLOW_INLINE AnyOutput FunctionBody::add_argument(DType dtype, const PartialShape& shape) {
+  const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
+  if (dtype == DType::resource) {
+    return build<FunctionHandleArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape},
+                                         {.name = name, .where = where_});
+  }
   TypeArgs types;
   types.push_back(dtype);
-  const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
   return build<FunctionArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape},
                                  {.name = name, .where = where_}, types);
 }
@@ -88,9 +94,10 @@ DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view 
                                          types.size(), " arguments"))
                     .with_location(at.where));
   }
+  const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
-  FunctionBody body(graph, name, at.where);
+  FunctionBody body(graph, name, at.where, around);
   FunctionHandle handle{&graph, body.begin(), body.name(), std::move(types), std::move(shapes), {}, {}};
   std::vector<AnyOutput> arguments;
   arguments.reserve(handle.argument_types.size());
@@ -131,6 +138,7 @@ DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildB
                                   std::span<const std::string_view> branch_names, std::string_view name, const At& at) {
   if (!which.is_valid()) throw_error(invalid_argument(str_cat(name, ": the condition is an empty Output")));
   GraphStore& graph = *which.graph();
+  const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
   std::optional<ScopeGuard> names(enter_name_scope(graph, at.name.empty() ? name : at.name, at.where));
@@ -139,7 +147,7 @@ DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildB
   std::vector<DType> types;
   std::vector<PartialShape> shapes;
   for (std::size_t b = 0; b < branches.size(); ++b) {
-    FunctionBody body(graph, branch_names[b], at.where);
+    FunctionBody body(graph, branch_names[b], at.where, around);
     const BodyResults results = branches[b]({});
     body.finish(results);
     captures.add(body);
@@ -205,6 +213,7 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
     throw_error(invalid_argument("while_loop: there are no variables, or the first is empty").with_location(at.where));
   }
   GraphStore& graph = *initial[0].graph();
+  const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
   if (!options.shapes.empty() && options.shapes.size() != initial.size()) {
     throw_error(invalid_argument(str_cat("while_loop: ", options.shapes.size(), " shapes are declared for ",
@@ -227,7 +236,7 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
   }
   CaptureList captures;
   const auto build_one = [&](std::string_view name, const BuildBody& build_it) {
-    FunctionBody one(graph, name, at.where);
+    FunctionBody one(graph, name, at.where, around);
     std::vector<AnyOutput> arguments;
     for (std::size_t i = 0; i < initial.size(); ++i) {
       arguments.push_back(one.add_argument(attrs.output_types[i], attrs.output_shapes[i]));

@@ -22,17 +22,28 @@ struct FunctionBegin : StatefulOp<"Function"> {
   static void infer(InferContext&) {}
 };
 
-/// What a call gives the function as argument `number`.
-struct FunctionArgument : StatefulOp<"FunctionArgument", AllTypes> {
+struct FunctionArgumentAttrs {
   static constexpr std::int64_t max_arguments = 65536;
 
-  struct Attrs {
-    std::int64_t number = 0;
-    PartialShape shape;
-  };
+  std::int64_t number = 0;
+  PartialShape shape;
+};
+
+/// What a call gives the function as argument `number`.
+struct FunctionArgument : StatefulOp<"FunctionArgument", AllTypes> {
+  using Attrs = FunctionArgumentAttrs;
   using Inputs = In<>;
   static constexpr OpRole role = OpRole::argument;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
+  static constexpr bool has_kernel = false;
+  static void infer(InferContext& context);
+};
+/// The same of a handle.
+struct FunctionHandleArgument : StatefulOp<"FunctionHandleArgument"> {
+  using Attrs = FunctionArgumentAttrs;
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static constexpr OpRole role = OpRole::argument;
   static constexpr bool has_kernel = false;
   static void infer(InferContext& context);
 };

@@ -16,14 +16,20 @@ inline void set_listed_shapes(InferContext& context, const std::vector<PartialSh
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, shapes[static_cast<std::size_t>(i)]);
 }
 
+inline void infer_argument(InferContext& context, const FunctionArgumentAttrs& attrs) {
+  if (attrs.number < 0 || attrs.number >= FunctionArgumentAttrs::max_arguments) {
+    context.fail(str_cat("number ", attrs.number, ", not one of 0 to ", FunctionArgumentAttrs::max_arguments - 1));
+  }
+  context.set_output(0, attrs.shape);
+}
+
 }  // namespace detail
 
 DFLOW_INLINE void FunctionArgument::infer(InferContext& context) {
-  const FunctionArgument::Attrs& attrs = context.attrs<FunctionArgument>();
-  if (attrs.number < 0 || attrs.number >= max_arguments) {
-    context.fail(str_cat("number ", attrs.number, ", not one of 0 to ", max_arguments - 1));
-  }
-  context.set_output(0, attrs.shape);
+  detail::infer_argument(context, context.attrs<FunctionArgument>());
+}
+DFLOW_INLINE void FunctionHandleArgument::infer(InferContext& context) {
+  detail::infer_argument(context, context.attrs<FunctionHandleArgument>());
 }
 
 DFLOW_INLINE void CallFunction::infer(InferContext& context) {

@@ -12,8 +12,8 @@
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ControlOps =
-    TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument, FunctionResults, CallFunction,
-             If, Case, While, KeptValue, KeptHandle, KeptList, KeptCount, KeptElement, KeptHandleElement>;
+using ControlOps = TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument,
+                            FunctionHandleArgument, FunctionResults, CallFunction, If, Case, While, KeptValue,
+                            KeptHandle, KeptList, KeptCount, KeptElement, KeptHandleElement>;
 
 }  // namespace dflow
