@@ -4,6 +4,7 @@
 #include <dflow/base/cpu_features.ipp>
 #include <dflow/base/files/base64.ipp>
 #include <dflow/base/files/byte_reader.ipp>
+#include <dflow/base/files/byte_source.ipp>
 #include <dflow/base/files/byte_writer.ipp>
 #include <dflow/base/files/crc32c.ipp>
 #include <dflow/base/files/file_system.ipp>

@@ -2,3 +2,5 @@
 #include <dflow/io/gzip.ipp>
 #include <dflow/io/idx.ipp>
 #include <dflow/io/labelled_images.ipp>
+#include <dflow/io/record_file.ipp>
+#include <dflow/io/zlib_stream.ipp>

@@ -16,6 +16,7 @@
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
+#include <dflow/io/record_file.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/kernels/typed_kernel.hpp>

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <dflow/base/files/byte_source.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE ByteSource::~ByteSource() = default;
+
+DFLOW_INLINE FileSource::FileSource(std::unique_ptr<RandomAccessFile> file, std::size_t buffer_bytes)
+    : file_(std::move(file)), buffer_(std::max<std::size_t>(buffer_bytes, 1)) {}
+
+DFLOW_INLINE void FileSource::seek(std::uint64_t position) {
+  if (position >= window_start_ && position - window_start_ <= window_size_) {
+    window_used_ = static_cast<std::size_t>(position - window_start_);
+    return;
+  }
+  window_start_ = position;
+  window_size_ = window_used_ = 0;
+}
+
+DFLOW_INLINE std::size_t FileSource::read(std::span<std::byte> into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    if (window_used_ == window_size_) {
+      window_start_ += std::exchange(window_size_, 0);
+      window_used_ = 0;
+      const std::span<std::byte> rest = into.subspan(done);
+      if (rest.size() >= buffer_.size()) {  // no less than a buffer is wanted: past it
+        const std::size_t got = file_->read_at(window_start_, rest);
+        window_start_ += got;
+        return done + got;
+      }
+      window_size_ = file_->read_at(window_start_, buffer_);
+      if (window_size_ == 0) return done;
+    }
+    const std::size_t size = std::min(into.size() - done, window_size_ - window_used_);
+    std::memcpy(into.data() + done, buffer_.data() + window_used_, size);
+    window_used_ += size;
+    done += size;
+  }
+  return done;
+}
+
+}  // namespace dflow

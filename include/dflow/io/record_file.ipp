@@ -1,0 +1,170 @@
+#pragma once
+
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/files/crc32c.hpp>
+#include <dflow/io/record_file.hpp>
+#include <dflow/io/zlib_stream.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+inline constexpr std::size_t record_header_bytes = 12;  ///< length and its checksum
+inline constexpr std::size_t record_footer_bytes = 4;   ///< the content's checksum
+
+DFLOW_INLINE ZlibFormat zlib_format(RecordCompression compression) {
+  return compression == RecordCompression::gzip ? ZlibFormat::gzip : ZlibFormat::zlib;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE RecordWriter::RecordWriter(FileSystem& files, std::string path, const RecordWriterOptions& options)
+    : path_(std::move(path)), buffer_bytes_(options.buffer_bytes) {
+  if (options.append && options.compression == RecordCompression::zlib) {
+    throw_error(invalid_argument(str_cat("cannot append to '", path_, "': a zlib stream has one end")));
+  }
+  if (!options.append && files.exists(path_) && !files.is_directory(path_)) files.remove(path_);
+  file_ = files.open_for_appending(path_);
+  if (options.compression == RecordCompression::none) {
+    if (options.append) offset_ = files.file_size(path_);
+    return;
+  }
+  auto deflating = std::make_unique<DeflatingFile>(std::move(file_), detail::zlib_format(options.compression),
+                                                   options.compression_level);
+  deflating_ = deflating.get();
+  file_ = std::move(deflating);
+}
+
+DFLOW_INLINE RecordWriter::~RecordWriter() {
+  try {
+    close();
+  } catch (const std::exception&) {  // who wants to know calls close
+  }
+}
+
+template <class Change>
+void RecordWriter::change(Change change) {
+  throw_if_error(failed_);
+  if (file_ == nullptr) throw_error(failed_precondition(str_cat("'", path_, "' has been closed")));
+  try {
+    change();
+  } catch (...) {
+    failed_ = status_of_current_exception();
+    throw;
+  }
+}
+
+DFLOW_INLINE void RecordWriter::write_buffer() {
+  file_->append(buffer_);
+  buffer_.clear();
+}
+
+DFLOW_INLINE void RecordWriter::write(std::string_view record) {
+  change([&] {
+    ByteWriter out(buffer_);
+    const std::size_t start = buffer_.size();
+    out.u64(record.size());
+    out.u32(mask_crc32c(crc32c(std::string_view(buffer_).substr(start))));
+    out.bytes(std::as_bytes(std::span(record.data(), record.size())));
+    out.u32(mask_crc32c(crc32c(record)));
+    offset_ += buffer_.size() - start;
+    if (buffer_.size() >= buffer_bytes_) write_buffer();
+  });
+}
+
+DFLOW_INLINE void RecordWriter::flush() {
+  change([&] {
+    write_buffer();
+    if (deflating_ != nullptr) deflating_->flush();
+  });
+}
+
+DFLOW_INLINE void RecordWriter::sync() {
+  change([&] {
+    write_buffer();
+    file_->sync();
+  });
+}
+
+DFLOW_INLINE void RecordWriter::close() {
+  if (file_ == nullptr) return throw_if_error(failed_);
+  change([&] {
+    write_buffer();
+    if (deflating_ != nullptr) deflating_->finish();
+  });
+  deflating_ = nullptr;
+  file_.reset();
+}
+
+DFLOW_INLINE RecordReader::RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options)
+    : path_(std::move(path)),
+      max_record_bytes_(options.max_record_bytes),
+      source_(std::make_unique<FileSource>(files.open_for_reading(path_), options.buffer_bytes)) {
+  if (options.compression != RecordCompression::none) {
+    source_ = inflating_source(std::move(source_), detail::zlib_format(options.compression));
+  }
+}
+
+DFLOW_INLINE RecordReader::~RecordReader() = default;
+
+DFLOW_INLINE bool RecordReader::next(std::string& record) {
+  try {
+    return read_record(record);
+  } catch (const Error& error) {
+    record.clear();
+    throw_error(error.status().with_prefix(str_cat("record of '", path_, "' at offset ", offset_, ": ")));
+  }
+}
+
+DFLOW_INLINE std::string RecordReader::read() {
+  std::string record;
+  if (!next(record)) {
+    throw_error(out_of_range(str_cat("'", path_, "' has no more records: it ends at offset ", offset_)));
+  }
+  return record;
+}
+
+DFLOW_INLINE bool RecordReader::read_record(std::string& record) {
+  record.clear();
+  source_->seek(offset_);
+  std::array<std::byte, detail::record_header_bytes> header;
+  const std::size_t got = source_->read(header);
+  if (got == 0) return false;
+  if (got < header.size()) throw_error(data_loss("it is cut short in its header"));
+  ByteReader in(header);
+  const std::uint64_t length = in.u64();
+  if (mask_crc32c(crc32c(std::span<const std::byte>(header).first(8))) != in.u32()) {
+    throw_error(data_loss("the checksum of its length is wrong"));
+  }
+  constexpr std::uint64_t addressable = std::numeric_limits<std::uint64_t>::max() / 2;
+  if (length > std::min(max_record_bytes_, addressable)) {
+    throw_error(resource_exhausted(str_cat("it has ", length, " bytes, more than the limit of ", max_record_bytes_)));
+  }
+  read_content(record, length);
+  std::array<std::byte, detail::record_footer_bytes> footer;
+  if (source_->read(footer) < footer.size()) throw_error(data_loss("it is cut short"));
+  if (mask_crc32c(crc32c(record)) != ByteReader(footer).u32()) throw_error(data_loss("the checksum is wrong"));
+  offset_ += header.size() + length + footer.size();
+  return true;
+}
+
+DFLOW_INLINE void RecordReader::read_content(std::string& record, std::uint64_t length) {
+  // A length is believed as far as there are bytes: memory grows with what has been read.
+  constexpr std::uint64_t first_step = std::uint64_t{1} << 20;
+  while (record.size() < length) {
+    const std::uint64_t step = std::max<std::uint64_t>(first_step, record.size());
+    const std::size_t before = record.size();
+    record.resize(before + static_cast<std::size_t>(std::min<std::uint64_t>(length - before, step)));
+    const auto room = std::as_writable_bytes(std::span(record)).subspan(before);
+    if (source_->read(room) < room.size()) throw_error(data_loss(str_cat("it has fewer than its ", length, " bytes")));
+  }
+}
+
+}  // namespace dflow

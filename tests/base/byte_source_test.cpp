@@ -1,0 +1,65 @@
+#include <dflow/base/files/byte_source.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
+
+#include "catch.hpp"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <string_view>
+
+using namespace dflow;
+
+namespace {
+
+std::string next(ByteSource& source, std::size_t size) {
+  std::string bytes(size, '?');
+  bytes.resize(source.read(std::as_writable_bytes(std::span(bytes))));
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a file is read in order, whatever the sizes of reads and buffer", "[byte_source]") {
+  MemoryFileSystem files;
+  files.write_file_atomically("/file", std::string_view("0123456789"));
+  for (std::size_t buffer = 0; buffer < 12; ++buffer) {
+    FileSource source(files.open_for_reading("/file"), buffer);
+    CHECK(next(source, 3) == "012");
+    CHECK(source.position() == 3);
+    CHECK(next(source, 1) == "3");
+    CHECK(next(source, 0).empty());
+    CHECK(next(source, 100) == "456789");
+    CHECK(source.position() == 10);
+    CHECK(next(source, 1).empty());
+    CHECK(next(source, 1).empty());
+  }
+}
+
+TEST_CASE("a position can be set, also past the end", "[byte_source]") {
+  MemoryFileSystem files;
+  std::string content(1000, '\0');
+  std::mt19937 random(7);
+  for (char& byte : content) byte = static_cast<char>(random());
+  files.write_file_atomically("/file", content);
+  FileSource source(files.open_for_reading("/file"), 64);
+  for (int round = 0; round < 1000; ++round) {
+    const std::size_t at = random() % 1100, size = random() % 100;
+    source.seek(at);
+    CHECK(source.position() == at);
+    CHECK(next(source, size) == (at < content.size() ? content.substr(at, size) : ""));
+    CHECK(source.position() == std::min(at + size, std::max(content.size(), at)));
+  }
+}
+
+TEST_CASE("what is appended to a file after its end was seen is read", "[byte_source]") {
+  MemoryFileSystem files;
+  const auto writer = files.open_for_appending("/file");
+  writer->append("one");
+  FileSource source(files.open_for_reading("/file"), 4);
+  CHECK(next(source, 5) == "one");
+  writer->append("two");
+  CHECK(next(source, 2) == "tw");
+  source.seek(2);
+  CHECK(next(source, 9) == "etwo");
+}

@@ -1,0 +1,60 @@
+// Reads bytes as a record file, the first of them says how it is compressed. Records that are read are written again
+// and must give the file's own beginning, where it is not compressed; a second reader that seeks to each must see the
+// same.
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/io/record_file.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+/// Reads to the end or the first error, whose code must be one of damaged files.
+std::vector<std::string> read_all(dflow::RecordReader& reader, std::vector<std::uint64_t>& places) {
+  std::vector<std::string> records;
+  try {
+    places.push_back(reader.tell());
+    for (std::string record; reader.next(record); places.push_back(reader.tell())) records.push_back(record);
+  } catch (const dflow::Error& error) {
+    require(error.code() == dflow::Code::data_loss || error.code() == dflow::Code::resource_exhausted);
+  }
+  return records;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  static dflow::MemoryFileSystem files;
+  const auto compression = static_cast<dflow::RecordCompression>(data[0] % 3);
+  const std::string_view file(reinterpret_cast<const char*>(data) + 1, size - 1);
+  files.write_file_atomically("/file", file);
+  const dflow::RecordReaderOptions options{.compression = compression, .max_record_bytes = 1 << 20};
+  std::vector<std::string> records;
+  std::vector<std::uint64_t> places;
+  try {
+    dflow::RecordReader reader(files, "/file", options);
+    records = read_all(reader, places);
+    for (std::size_t i = records.size(); i-- > 0;) {
+      reader.seek(places[i]);
+      require(reader.read() == records[i]);
+    }
+  } catch (const dflow::Error& error) {
+    require(error.code() == dflow::Code::unimplemented);
+    return 0;
+  }
+  if (compression != dflow::RecordCompression::none) return 0;
+  dflow::RecordWriter writer(files, "/again");
+  for (const std::string& record : records) writer.write(record);
+  writer.close();
+  require(file.starts_with(files.read_file("/again")));
+  return 0;
+}
