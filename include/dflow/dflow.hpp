@@ -13,6 +13,8 @@
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/io/csv.hpp>
+#include <dflow/io/example.hpp>
+#include <dflow/io/example_parser.hpp>
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
