@@ -12,7 +12,7 @@ using namespace dflow;
 
 namespace {
 
-std::string next(ByteSource& source, std::size_t size) {
+std::string next_bytes(ByteSource& source, std::size_t size) {
   std::string bytes(size, '?');
   bytes.resize(source.read(std::as_writable_bytes(std::span(bytes))));
   return bytes;
@@ -25,14 +25,14 @@ TEST_CASE("a file is read in order, whatever the sizes of reads and buffer", "[b
   files.write_file_atomically("/file", std::string_view("0123456789"));
   for (std::size_t buffer = 0; buffer < 12; ++buffer) {
     FileSource source(files.open_for_reading("/file"), buffer);
-    CHECK(next(source, 3) == "012");
+    CHECK(next_bytes(source, 3) == "012");
     CHECK(source.position() == 3);
-    CHECK(next(source, 1) == "3");
-    CHECK(next(source, 0).empty());
-    CHECK(next(source, 100) == "456789");
+    CHECK(next_bytes(source, 1) == "3");
+    CHECK(next_bytes(source, 0).empty());
+    CHECK(next_bytes(source, 100) == "456789");
     CHECK(source.position() == 10);
-    CHECK(next(source, 1).empty());
-    CHECK(next(source, 1).empty());
+    CHECK(next_bytes(source, 1).empty());
+    CHECK(next_bytes(source, 1).empty());
   }
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a position can be set, also past the end", "[byte_source]") {
     const std::size_t at = random() % 1100, size = random() % 100;
     source.seek(at);
     CHECK(source.position() == at);
-    CHECK(next(source, size) == (at < content.size() ? content.substr(at, size) : ""));
+    CHECK(next_bytes(source, size) == (at < content.size() ? content.substr(at, size) : ""));
     CHECK(source.position() == std::min(at + size, std::max(content.size(), at)));
   }
 }
@@ -57,9 +57,9 @@ TEST_CASE("what is appended to a file after its end was seen is read", "[byte_so
   const auto writer = files.open_for_appending("/file");
   writer->append("one");
   FileSource source(files.open_for_reading("/file"), 4);
-  CHECK(next(source, 5) == "one");
+  CHECK(next_bytes(source, 5) == "one");
   writer->append("two");
-  CHECK(next(source, 2) == "tw");
+  CHECK(next_bytes(source, 2) == "tw");
   source.seek(2);
-  CHECK(next(source, 9) == "etwo");
+  CHECK(next_bytes(source, 9) == "etwo");
 }

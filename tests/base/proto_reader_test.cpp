@@ -20,10 +20,10 @@ using namespace std::string_view_literals;
 
 namespace {
 
-constexpr std::array<std::int64_t, 4> integers = {0, -1, 300, std::numeric_limits<std::int64_t>::min()};
-constexpr std::array<float, 2> floats = {0.5f, -2.0f};
+constexpr std::array<std::int64_t, 4> some_integers = {0, -1, 300, std::numeric_limits<std::int64_t>::min()};
+constexpr std::array<float, 2> some_floats = {0.5f, -2.0f};
 
-std::string sample() {
+std::string proto_sample() {
   std::string bytes;
   ProtoWriter out(bytes);
   out.uint64(1, 300);
@@ -31,14 +31,14 @@ std::string sample() {
   out.fixed32(3, 7);
   out.float64(4, 2.5);
   out.bytes(5, "text");
-  out.packed(6, std::span<const std::int64_t>(integers));
-  out.packed(7, std::span<const float>(floats));
+  out.packed(6, std::span<const std::int64_t>(some_integers));
+  out.packed(7, std::span<const float>(some_floats));
   out.message(8, [](ProtoWriter& inner) { inner.message(8, [](ProtoWriter& last) { last.bytes(5, "deep"); }); });
   return bytes;
 }
 
 /// Reads all of it, as one who knows the fields.
-std::string read_sample(std::string_view bytes, int max_depth = ProtoReader::default_max_depth) {
+std::string read_proto_sample(std::string_view bytes, int max_depth = ProtoReader::default_max_depth) {
   std::string seen;
   std::vector<std::int64_t> more_integers;
   std::vector<float> more_floats;
@@ -60,8 +60,8 @@ std::string read_sample(std::string_view bytes, int max_depth = ProtoReader::def
   return seen;
 }
 
-Code code_of_sample(std::string_view bytes) {
-  return code_of([&] { return read_sample(bytes); });
+Code code_of_proto_sample(std::string_view bytes) {
+  return code_of([&] { return read_proto_sample(bytes); });
 }
 
 void skip_all(std::string_view bytes, int max_depth = ProtoReader::default_max_depth) {
@@ -80,8 +80,8 @@ Status status_of_skipping(std::string_view bytes, int max_depth = ProtoReader::d
 }  // namespace
 
 TEST_CASE("what is written is read", "[proto]") {
-  CHECK(read_sample(sample()) == "u300 s-3 f7 d2.5 text deep 0 -1 300 -9223372036854775808 0.5 -2 ");
-  CHECK(read_sample("").empty());
+  CHECK(read_proto_sample(proto_sample()) == "u300 s-3 f7 d2.5 text deep 0 -1 300 -9223372036854775808 0.5 -2 ");
+  CHECK(read_proto_sample("").empty());
 }
 
 TEST_CASE("each kind of number is read", "[proto]") {
@@ -115,10 +115,10 @@ TEST_CASE("repeated numbers are read packed and one by one, also mixed", "[proto
   std::string bytes;
   ProtoWriter out(bytes);
   out.int64(1, 7);
-  out.packed(1, std::span<const std::int64_t>(integers));
+  out.packed(1, std::span<const std::int64_t>(some_integers));
   out.int64(1, 8);
   out.float32(2, 1);
-  out.packed(2, std::span<const float>(floats));
+  out.packed(2, std::span<const float>(some_floats));
   constexpr std::array<double, 2> doubles = {1, 2};
   out.packed(3, std::span<const double>(doubles));
   out.float64(3, 3);
@@ -135,7 +135,7 @@ TEST_CASE("repeated numbers are read packed and one by one, also mixed", "[proto
     if (in.number() == 2) in.append_to(read_floats);
     if (in.number() == 3) in.append_to(read_doubles);
   }
-  CHECK(read_integers == std::vector<std::int64_t>{7, 0, -1, 300, integers[3], 8});
+  CHECK(read_integers == std::vector<std::int64_t>{7, 0, -1, 300, some_integers[3], 8});
   CHECK(one_by_one.size() == 6);
   CHECK(read_floats == std::vector<float>{1, 0.5f, -2});
   CHECK(read_doubles == std::vector<double>{1, 2, 3});
@@ -147,7 +147,7 @@ TEST_CASE("repeated numbers are read packed and one by one, also mixed", "[proto
         }) == Code::data_loss);
 }
 
-TEST_CASE("narrow integers are the low bits", "[proto]") {
+TEST_CASE("narrow some_integers are the low bits", "[proto]") {
   std::string bytes;
   constexpr std::array<std::int64_t, 2> wide = {-1, (std::int64_t{1} << 32) + 2};
   ProtoWriter(bytes).packed(1, std::span<const std::int64_t>(wide));
@@ -163,7 +163,7 @@ TEST_CASE("narrow integers are the low bits", "[proto]") {
 }
 
 TEST_CASE("fields that are not read are skipped, groups too", "[proto]") {
-  CHECK_NOTHROW(skip_all(sample()));
+  CHECK_NOTHROW(skip_all(proto_sample()));
   // Group 1 holding a varint, a text, and group 2; then field 3.
   constexpr std::string_view groups = "\x0b\x08\x96\x01\x12\x01x\x13\x0d\x01\x02\x03\x04\x14\x0c\x18\x05"sv;
   ProtoReader in(groups);
@@ -206,6 +206,19 @@ TEST_CASE("an error names the offset in the outermost message", "[proto]") {
   CHECK(mentions(type, "field 2 at offset 2"));
 }
 
+TEST_CASE("an error of a message as a whole, before the first field, names where it begins", "[proto]") {
+  ProtoReader in("\x08\x01\x12\x02\x08\x01"sv);
+  REQUIRE(in.next());
+  REQUIRE(in.next());
+  const ProtoReader inner = in.message();
+  CHECK(inner.offset() == 4);
+  const Status status = status_of([&] {
+    inner.fail("nothing good");
+    return true;
+  });
+  CHECK(mentions(status, "nothing good, in the message at offset 4"));
+}
+
 TEST_CASE("malformed tags and numbers are DataLoss", "[proto]") {
   CHECK(status_of_skipping("\x00\x00"sv).code() == Code::data_loss);                  // field 0
   CHECK(status_of_skipping("\x0e"sv).code() == Code::data_loss);                      // wire type 6
@@ -217,8 +230,8 @@ TEST_CASE("malformed tags and numbers are DataLoss", "[proto]") {
 }
 
 TEST_CASE("messages nested deeper than the limit are DataLoss", "[proto]") {
-  CHECK(code_of([] { return read_sample(sample(), 2); }) == Code::ok);
-  CHECK(code_of([] { return read_sample(sample(), 1); }) == Code::data_loss);
+  CHECK(code_of([] { return read_proto_sample(proto_sample(), 2); }) == Code::ok);
+  CHECK(code_of([] { return read_proto_sample(proto_sample(), 1); }) == Code::data_loss);
 }
 
 TEST_CASE("a value is read once and as what it is", "[proto]") {
@@ -233,30 +246,30 @@ TEST_CASE("a value is read once and as what it is", "[proto]") {
 }
 
 TEST_CASE("a message cut at any byte is a shorter message or DataLoss", "[proto]") {
-  const std::string whole = sample();
+  const std::string whole = proto_sample();
   std::vector<std::size_t> ends{0};
   for (ProtoReader in(whole); in.next();) ends.push_back(in.offset());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     // A copy of its own, so that AddressSanitizer sees a read past the end.
     const std::vector<char> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
     const bool is_between_fields = std::find(ends.begin(), ends.end(), size) != ends.end();
-    CHECK(code_of_sample({cut.data(), cut.size()}) == (is_between_fields ? Code::ok : Code::data_loss));
+    CHECK(code_of_proto_sample({cut.data(), cut.size()}) == (is_between_fields ? Code::ok : Code::data_loss));
   }
 }
 
 TEST_CASE("flipped bits give a value or DataLoss, never more", "[proto]") {
-  const std::string whole = sample();
+  const std::string whole = proto_sample();
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string damaged = whole;
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
-    const Code code = code_of_sample(damaged);
+    const Code code = code_of_proto_sample(damaged);
     if (code != Code::ok && code != Code::data_loss) FAIL("bit " << bit);
   }
   std::mt19937 random(20240602);
   for (int round = 0; round < 20000; ++round) {
     std::string damaged = whole;
     for (int flips = 0; flips < 3; ++flips) damaged[random() % damaged.size()] = static_cast<char>(random());
-    const Code code = code_of_sample(damaged);
+    const Code code = code_of_proto_sample(damaged);
     if (code != Code::ok && code != Code::data_loss) FAIL("round " << round);
   }
 }

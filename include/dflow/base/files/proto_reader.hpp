@@ -49,7 +49,7 @@ class ProtoReader {
   /// Of the field that `next` came to; 0 before the first.
   std::uint32_t number() const noexcept { return number_; }
   ProtoWireType wire_type() const noexcept { return wire_type_; }
-  /// Where that field's tag starts in the outermost message.
+  /// Where that field's tag starts in the outermost message; before the first the message itself.
   std::size_t offset() const noexcept { return field_offset_; }
 
   std::uint64_t uint64();
@@ -85,12 +85,13 @@ class ProtoReader {
     for (ByteReader packed = contents(); !packed.at_end();) take(packed.varint());
   }
 
-  /// DataLoss of the current field: `what`, its number and its offset.
+  /// DataLoss of the current field, or before the first of the message: `what`, the number and the offset.
   [[noreturn]] void fail(std::string_view what) const;
 
  private:
   ProtoReader(std::string_view input, std::size_t begin, int depth_left) : ProtoReader(input, depth_left) {
     in_.skip(begin);
+    field_offset_ = begin;
   }
   void expect(ProtoWireType type);
   void read_tag();

@@ -9,7 +9,8 @@
 namespace dflow {
 
 DFLOW_INLINE void ProtoReader::fail(std::string_view what) const {
-  throw_error(data_loss(str_cat(what, ", field ", number_, " at offset ", field_offset_)));
+  const std::string field = number_ == 0 ? std::string(", in the message") : str_cat(", field ", number_);
+  throw_error(data_loss(str_cat(what, field, " at offset ", field_offset_)));
 }
 
 DFLOW_INLINE void ProtoReader::read_tag() {
