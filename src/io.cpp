@@ -1,4 +1,14 @@
 #include <dflow/io/csv.ipp>
+#include <dflow/io/events/event.ipp>
+#include <dflow/io/events/event_file.ipp>
+#include <dflow/io/events/histogram.ipp>
+#include <dflow/io/events/hyperparameters.ipp>
+#include <dflow/io/events/png.ipp>
+#include <dflow/io/events/run_metadata.ipp>
+#include <dflow/io/events/summary.ipp>
+#include <dflow/io/events/tensor_proto.ipp>
+#include <dflow/io/events/tensorflow_graph.ipp>
+#include <dflow/io/events/wav.ipp>
 #include <dflow/io/example.ipp>
 #include <dflow/io/example_parser.ipp>
 #include <dflow/io/gzip.ipp>

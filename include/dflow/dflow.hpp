@@ -13,6 +13,7 @@
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/io/csv.hpp>
+#include <dflow/io/events/event_file.hpp>
 #include <dflow/io/example.hpp>
 #include <dflow/io/example_parser.hpp>
 #include <dflow/io/gzip.hpp>

@@ -19,15 +19,17 @@ using namespace std::string_view_literals;
 
 namespace {
 
-const std::vector<std::string> few = {"foo", "", std::string(300, 'x')};
+const std::vector<std::string> few_records = {"foo", "", std::string(300, 'x')};
 
-void write_all(FileSystem& files, const std::vector<std::string>& records, const RecordWriterOptions& options = {}) {
+void write_records(FileSystem& files, const std::vector<std::string>& records,
+                   const RecordWriterOptions& options = {}) {
   RecordWriter writer(files, "/file", options);
   for (const std::string& record : records) writer.write(record);
   writer.close();
 }
 
-std::vector<std::string> read_all(FileSystem& files, const std::string& path, const RecordReaderOptions& options = {}) {
+std::vector<std::string> read_records(FileSystem& files, const std::string& path,
+                                      const RecordReaderOptions& options = {}) {
   RecordReader reader(files, path, options);
   std::vector<std::string> records;
   for (std::string record; reader.next(record);) records.push_back(record);
@@ -38,13 +40,13 @@ std::vector<std::string> read_all(FileSystem& files, const std::string& path, co
 Status status_of_file(std::string_view bytes, const RecordReaderOptions& options = {}) {
   MemoryFileSystem files;
   files.write_file_atomically("/file", bytes);
-  return status_of([&] { return read_all(files, "/file", options); });
+  return status_of([&] { return read_records(files, "/file", options); });
 }
 
-bool has_zlib() {
+bool can_compress_records() {
   MemoryFileSystem files;
   return code_of([&] {
-           write_all(files, {}, {.compression = RecordCompression::gzip});
+           write_records(files, {}, {.compression = RecordCompression::gzip});
            return true;
          }) != Code::unimplemented;
 }
@@ -62,10 +64,10 @@ std::string record_of_length(std::uint64_t length, std::string_view content) {
 
 TEST_CASE("records that are written are read, and then the end, however often", "[record_file]") {
   MemoryFileSystem files;
-  write_all(files, few);
-  CHECK(read_all(files, "/file") == few);
+  write_records(files, few_records);
+  CHECK(read_records(files, "/file") == few_records);
   RecordReader reader(files, "/file");
-  for (const std::string& record : few) CHECK(reader.read() == record);
+  for (const std::string& record : few_records) CHECK(reader.read() == record);
   for (int i = 0; i < 3; ++i) {
     std::string record = "left";
     CHECK_FALSE(reader.next(record));
@@ -78,7 +80,7 @@ TEST_CASE("records that are written are read, and then the end, however often", 
 
 TEST_CASE("the bytes of a record file are TensorFlow's", "[record_file]") {
   MemoryFileSystem files;
-  write_all(files, {"foo", ""});
+  write_records(files, {"foo", ""});
   // Published bytes: the masked checksums of "foo" and of no bytes are febe8a61 and a282ead8.
   CHECK(files.read_file("/file") ==
         "\x03\0\0\0\0\0\0\0\xb0\x99\x49\x0e"
@@ -90,19 +92,19 @@ TEST_CASE("the bytes of a record file are TensorFlow's", "[record_file]") {
     return;
   }
   PosixFileSystem disk;
-  const std::vector<std::string> golden = read_all(disk, std::string(root) + "/formats/records.tfrecord");
+  const std::vector<std::string> golden = read_records(disk, std::string(root) + "/formats/records.tfrecord");
   REQUIRE(golden.size() == 5);
   CHECK(golden[0] == "foo");
   CHECK(golden[1] == "bar");
   CHECK(golden[2].empty());
   CHECK(golden[3] == "xxxx");
   CHECK(golden[4].size() == 2560);
-  write_all(files, golden);
+  write_records(files, golden);
   CHECK(files.read_file("/file") == disk.read_file(std::string(root) + "/formats/records.tfrecord"));
 }
 
 TEST_CASE("compressed files are read as TensorFlow writes them", "[record_file]") {
-  if (!has_zlib()) return;
+  if (!can_compress_records()) return;
   // tf.io.TFRecordWriter of TensorFlow 2.21, the records of `few`.
   constexpr std::string_view gzip =
       "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x63\x66\x80\x80\x0d\x33\x3d\xf9\xd2\xf2\xf3\x13\xbb\xf6\xfd\x83\x8a"
@@ -114,8 +116,8 @@ TEST_CASE("compressed files are read as TensorFlow writes them", "[record_file]"
   MemoryFileSystem files;
   files.write_file_atomically("/gzip", gzip);
   files.write_file_atomically("/zlib", zlib);
-  CHECK(read_all(files, "/gzip", {.compression = RecordCompression::gzip}) == few);
-  CHECK(read_all(files, "/zlib", {.compression = RecordCompression::zlib}) == few);
+  CHECK(read_records(files, "/gzip", {.compression = RecordCompression::gzip}) == few_records);
+  CHECK(read_records(files, "/zlib", {.compression = RecordCompression::zlib}) == few_records);
   for (const auto& [bytes, compression] :
        {std::pair(gzip, RecordCompression::gzip), std::pair(zlib, RecordCompression::zlib)}) {
     for (std::size_t size = 1; size < bytes.size(); ++size) {
@@ -128,8 +130,8 @@ TEST_CASE("compressed files are read as TensorFlow writes them", "[record_file]"
       MemoryFileSystem other;
       other.write_file_atomically("/file", damaged);
       std::vector<std::string> records;
-      const Code code = code_of([&] { return records = read_all(other, "/file", {.compression = compression}); });
-      const bool is_same = code == Code::ok && records == few;
+      const Code code = code_of([&] { return records = read_records(other, "/file", {.compression = compression}); });
+      const bool is_same = code == Code::ok && records == few_records;
       CHECK((is_same || code == Code::data_loss));
     }
     CHECK(status_of_file(std::string(bytes) + "x", {.compression = compression}).code() == Code::data_loss);
@@ -142,14 +144,14 @@ TEST_CASE("compressed files are read as TensorFlow writes them", "[record_file]"
 }
 
 TEST_CASE("compressed files are written and sought in", "[record_file]") {
-  if (!has_zlib()) return;
+  if (!can_compress_records()) return;
   std::mt19937 random(11);
   std::vector<std::string> records;
   for (int i = 0; i < 200; ++i) records.emplace_back(random() % 5000, static_cast<char>('a' + random() % 26));
   MemoryFileSystem files;
   for (const RecordCompression compression : {RecordCompression::gzip, RecordCompression::zlib}) {
     for (const int level : {-1, 0, 9}) {
-      write_all(files, records, {.compression = compression, .compression_level = level, .buffer_bytes = 1000});
+      write_records(files, records, {.compression = compression, .compression_level = level, .buffer_bytes = 1000});
       RecordReader reader(files, "/file", {.compression = compression});
       std::vector<std::uint64_t> places;
       for (const std::string& record : records) {
@@ -166,14 +168,14 @@ TEST_CASE("compressed files are written and sought in", "[record_file]") {
     }
   }
   CHECK(code_of([&] {
-          write_all(files, few, {.compression = RecordCompression::gzip, .compression_level = 10});
+          write_records(files, few_records, {.compression = RecordCompression::gzip, .compression_level = 10});
           return true;
         }) == Code::invalid_argument);
 }
 
 TEST_CASE("a damaged byte anywhere is DataLoss that names path and offset", "[record_file]") {
   MemoryFileSystem files;
-  write_all(files, {"abc", "defg"});
+  write_records(files, {"abc", "defg"});
   const std::string whole = files.read_file("/file");
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string damaged = whole;
@@ -186,7 +188,7 @@ TEST_CASE("a damaged byte anywhere is DataLoss that names path and offset", "[re
 
 TEST_CASE("a file cut at any byte but between records is DataLoss", "[record_file]") {
   MemoryFileSystem files;
-  write_all(files, {"abc", "", "defg"});
+  write_records(files, {"abc", "", "defg"});
   const std::string whole = files.read_file("/file");
   for (std::size_t size = 0; size < whole.size(); ++size) {
     const bool is_between = size == 0 || size == 19 || size == 35;
@@ -202,14 +204,14 @@ TEST_CASE("a length that is too large for the file or the limit takes no memory"
   CHECK(status_of_file(record_of_length(std::uint64_t{1} << 62, "abc"), all).code() == Code::data_loss);
   CHECK(status_of_file(record_of_length(~std::uint64_t{0}, "abc"), all).code() == Code::resource_exhausted);
   MemoryFileSystem files;
-  write_all(files, {"abcd"});
-  CHECK(read_all(files, "/file", {.max_record_bytes = 4}).size() == 1);
-  CHECK(code_of([&] { return read_all(files, "/file", {.max_record_bytes = 3}); }) == Code::resource_exhausted);
+  write_records(files, {"abcd"});
+  CHECK(read_records(files, "/file", {.max_record_bytes = 4}).size() == 1);
+  CHECK(code_of([&] { return read_records(files, "/file", {.max_record_bytes = 3}); }) == Code::resource_exhausted);
 }
 
 TEST_CASE("after an error the position stays, and the damage can be stepped over", "[record_file]") {
   MemoryFileSystem files;
-  write_all(files, {"abc", "defg"});
+  write_records(files, {"abc", "defg"});
   std::string damaged = files.read_file("/file");
   damaged[13] ^= 1;
   files.write_file_atomically("/file", damaged);
@@ -254,23 +256,23 @@ TEST_CASE("a file that grows is followed", "[record_file]") {
 
 TEST_CASE("a file is replaced, or appended to where that is asked for", "[record_file]") {
   MemoryFileSystem files;
-  write_all(files, {"old"});
-  write_all(files, {"new"});
-  CHECK(read_all(files, "/file") == std::vector<std::string>{"new"});
+  write_records(files, {"old"});
+  write_records(files, {"new"});
+  CHECK(read_records(files, "/file") == std::vector<std::string>{"new"});
   {
     RecordWriter writer(files, "/file", {.append = true});
     CHECK(writer.tell() == files.file_size("/file"));
     writer.write("more");
   }
-  CHECK(read_all(files, "/file") == std::vector<std::string>{"new", "more"});
+  CHECK(read_records(files, "/file") == std::vector<std::string>{"new", "more"});
   CHECK(code_of([&] {
-          write_all(files, {}, {.compression = RecordCompression::zlib, .append = true});
+          write_records(files, {}, {.compression = RecordCompression::zlib, .append = true});
           return true;
         }) == Code::invalid_argument);
-  if (!has_zlib()) return;
-  write_all(files, {"a"}, {.compression = RecordCompression::gzip});
-  write_all(files, {"b"}, {.compression = RecordCompression::gzip, .append = true});
-  CHECK(read_all(files, "/file", {.compression = RecordCompression::gzip}) == std::vector<std::string>{"a", "b"});
+  if (!can_compress_records()) return;
+  write_records(files, {"a"}, {.compression = RecordCompression::gzip});
+  write_records(files, {"b"}, {.compression = RecordCompression::gzip, .append = true});
+  CHECK(read_records(files, "/file", {.compression = RecordCompression::gzip}) == std::vector<std::string>{"a", "b"});
 }
 
 TEST_CASE("a writer that has failed keeps failing", "[record_file]") {
@@ -288,7 +290,7 @@ TEST_CASE("a writer that has failed keeps failing", "[record_file]") {
           writer.close();
           return true;
         }) == Code::resource_exhausted);
-  CHECK(code_of([&] { return read_all(files, "/file"); }) == Code::data_loss);
+  CHECK(code_of([&] { return read_records(files, "/file"); }) == Code::data_loss);
 }
 
 TEST_CASE("a writer that is closed takes no more", "[record_file]") {
@@ -310,11 +312,11 @@ TEST_CASE("what is synced outlives a loss of power", "[record_file]") {
   writer.write("lost");
   writer.flush();
   files.crash({.keeps_names = true});
-  CHECK(read_all(files, "/file") == std::vector<std::string>{"kept"});
+  CHECK(read_records(files, "/file") == std::vector<std::string>{"kept"});
 }
 
 TEST_CASE("a flushed compressed file can be read as far as it goes", "[record_file]") {
-  if (!has_zlib()) return;
+  if (!can_compress_records()) return;
   MemoryFileSystem files;
   RecordWriter writer(files, "/file", {.compression = RecordCompression::gzip});
   writer.write("one");
