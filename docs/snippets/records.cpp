@@ -1,0 +1,142 @@
+// What docs/records.md and docs/tensorboard.md show, one function per section.
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/dflow.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw df::Error(df::internal(what));
+}
+
+void records(df::FileSystem& files) {
+  // [write]
+  df::RecordWriter writer(files, "train.tfrecord");  // {.compression = df::RecordCompression::gzip} compresses it
+  for (int label = 0; label < 4; ++label) {
+    df::Example example;
+    example.features["pixels"] = df::Feature::of_floats({0.5f, 0.25f});
+    example.features["label"] = df::Feature::of_integers({label});
+    example.features["words"] = df::Feature::of_texts(std::vector<std::string>(label, "word"));
+    writer.write(df::serialize(example));
+  }
+  writer.close();  // throws if the disk is full; the destructor would keep it to itself
+  // [write]
+
+  // [read]
+  df::RecordReader reader(files, "train.tfrecord");
+  std::string record;
+  std::vector<std::string> batch;
+  while (batch.size() < 3 && reader.next(record)) batch.push_back(record);
+  const std::uint64_t position = reader.tell();  // later, perhaps in another process:
+  reader.seek(position);
+  const df::Example last = df::parse_example(reader.read());  // OutOfRange if there were no more
+  // [read]
+  require(last.features.at("label").integers()[0] == 3, "the last label");
+
+  // [parse]
+  auto [dense, sparse] = df::parse_examples(
+      batch, {.dense = {{"pixels", df::DType::float32, {2}, {}},
+                        {"label", df::DType::int64, {}, {}},
+                        {"weight", df::DType::float32, {}, df::Tensor<float>(1.0f)}},  // has a default: may be missing
+              .sparse = {{"words", df::DType::string}}});
+  df::Tensor<float> pixels = dense[0].as<float>();               // [3, 2]
+  df::Tensor<std::int64_t> label = dense[1].as<std::int64_t>();  // [3]
+  df::SparseValues words = sparse[0];                            // indices [3, 2], values [3], dense_shape [3, 2]
+  // [parse]
+  require(pixels.dim(0) == 3 && label(2) == 2 && dense[2].as<float>()(1) == 1 && words.values.dim(0) == 3, "a batch");
+
+  // [errors]
+  try {
+    df::parse_examples(batch, {.dense = {{"label", df::DType::float32, {}, {}}}, .sparse = {}});
+  } catch (const df::Error& error) {
+    std::puts(error.what());  // INVALID_ARGUMENT: example 0: feature 'label': its values are int64, expected is float
+  }
+  // [errors]
+}
+
+void sequences() {
+  // [sequence]
+  df::SequenceExample sentence;
+  sentence.context["language"] = df::Feature::of_text("en");
+  sentence.feature_lists["tokens"] = {df::Feature::of_integers({4}), df::Feature::of_integers({5, 6})};
+  auto [context, lists] = df::parse_single_sequence_example(
+      df::serialize(sentence), {.dense = {{"language", df::DType::string, {}, {}}}, .sparse = {}},
+      {.dense = {}, .sparse = {{"tokens", df::DType::int64}}});
+  df::Tensor<std::int64_t> tokens = lists.sparse[0].values.as<std::int64_t>();  // [3], at [[0,0], [1,0], [1,1]]
+  // [sequence]
+  require(tokens(2) == 6 && context.dense[0].as<std::string>().scalar() == "en", "a sequence");
+}
+
+void events(df::FileSystem& files) {
+  df::Graph graph;
+  auto x = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}), {.name = "x"});
+  auto y = df::matmul(x, x, {}, {.name = "y"});
+  df::RealClock clock;
+  // [events]
+  df::EventWriter events(files, "logs/run1", clock);
+  events.add_graph(graph);
+  for (int step = 0; step < 100; ++step) {
+    events.add_scalar("train/loss", 1.0 / (step + 1), step);
+  }
+  events.add_histogram("layer1/weights", df::Tensor<float>({3}, {-1, 0, 1}), 99);
+  events.add_image("input", df::Tensor<float>::zeros({28, 28, 1}), 99);
+  events.add_text("notes", "learning rate *halved*", 99);
+  events.flush();  // what is written can be looked at; without it that happens every two minutes, and by `close`
+  // [events]
+
+  // [trace]
+  df::Session session(graph);
+  df::RunMetadata metadata;
+  session.run({.trace = true}, &metadata, {}, y);
+  events.add_run_metadata("step 99", metadata.stats, 99);
+  // [trace]
+
+  // [hyperparameters]
+  events.add_hyperparameters(
+      {.values = {{"learning_rate", 0.1}, {"optimizer", std::string("adam")}}, .metrics = {"train/loss"}, .group = {}});
+  events.add_hyperparameters_end(/*has_succeeded=*/true);
+  // [hyperparameters]
+
+  // [restart]
+  events.add_checkpoint("logs/run1/model-99", 99);
+  events.close();
+  df::EventWriter again(files, "logs/run1", clock);  // after a crash, from the checkpoint of step 50:
+  again.add_start(50);                               // TensorBoard drops what was said of later steps
+  // [restart]
+  again.close();
+
+  // [event_reader]
+  for (const std::string& path : df::event_files(files, "logs/run1")) {
+    df::EventReader reader(files, path);
+    while (std::optional<df::Event> event = reader.next()) {
+      const auto* summary = std::get_if<df::Summary>(&event->content);
+      if (summary == nullptr) continue;
+      for (const df::SummaryValue& value : summary->values) {
+        if (const float* scalar = std::get_if<float>(&value.value)) {
+          std::printf("%s of step %lld: %g\n", value.tag.c_str(), static_cast<long long>(event->step), *scalar);
+        }
+      }
+    }
+  }
+  // [event_reader]
+  require(df::event_files(files, "logs/run1").size() == 2, "event files");
+}
+
+}  // namespace
+
+int main() {
+  df::MemoryFileSystem files;
+  records(files);
+  sequences();
+  events(files);
+}
