@@ -2,6 +2,10 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/io/events/event_file.hpp>
+#include <dflow/io/example.hpp>
+#include <dflow/io/example_parser.hpp>
+#include <dflow/io/record_file.hpp>
 
 #include <chrono>
 #include <cstdint>

@@ -13,13 +13,9 @@
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_def_json.hpp>
 #include <dflow/io/csv.hpp>
-#include <dflow/io/events/event_file.hpp>
-#include <dflow/io/example.hpp>
-#include <dflow/io/example_parser.hpp>
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
-#include <dflow/io/record_file.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
