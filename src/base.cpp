@@ -2,10 +2,12 @@
 #include <dflow/base/checked.ipp>
 #include <dflow/base/clock.ipp>
 #include <dflow/base/cpu_features.ipp>
+#include <dflow/base/files/atomic_file.ipp>
 #include <dflow/base/files/base64.ipp>
 #include <dflow/base/files/byte_reader.ipp>
 #include <dflow/base/files/byte_source.ipp>
 #include <dflow/base/files/byte_writer.ipp>
+#include <dflow/base/files/crc32.ipp>
 #include <dflow/base/files/crc32c.ipp>
 #include <dflow/base/files/file_system.ipp>
 #include <dflow/base/files/memory_file_system.ipp>

@@ -1,4 +1,5 @@
 #include <dflow/io/csv.ipp>
+#include <dflow/io/deflate.ipp>
 #include <dflow/io/events/event.ipp>
 #include <dflow/io/events/event_file.ipp>
 #include <dflow/io/events/histogram.ipp>
@@ -14,5 +15,8 @@
 #include <dflow/io/gzip.ipp>
 #include <dflow/io/idx.ipp>
 #include <dflow/io/labelled_images.ipp>
+#include <dflow/io/npy.ipp>
+#include <dflow/io/npz.ipp>
 #include <dflow/io/record_file.ipp>
+#include <dflow/io/zip.ipp>
 #include <dflow/io/zlib_stream.ipp>

@@ -16,6 +16,8 @@
 #include <dflow/io/gzip.hpp>
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
+#include <dflow/io/npy.hpp>
+#include <dflow/io/npz.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/kernels/typed_kernel.hpp>

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <dflow/base/files/file_system.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// A file that is written piece by piece and is there, whole and safe from a loss of power, when `finish` has returned.
+/// Until then the pieces are in a file with ".tmp" behind its name, and what had the name stays. For what is too large
+/// to hold twice; `FileSystem::write_file_atomically` is for the rest. A symbolic link is replaced.
+///
+/// Thread safety: one thread at a time; no two may write the same path.
+/// Errors: all functions throw those of the file system.
+class AtomicFile {
+ public:
+  /// Blocks. Makes the directory if it is missing.
+  AtomicFile(FileSystem& files, std::string path);
+  /// Removes what is not finished, as far as that goes.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Blocks.
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text.data(), text.size()))); }
+  /// Bytes appended so far.
+  std::uint64_t size() const noexcept { return size_; }
+  /// Blocks. Call it once, and nothing after it.
+  void finish();
+
+ private:
+  FileSystem& files_;
+  const std::string path_;
+  std::unique_ptr<WritableFile> file_;
+  std::uint64_t size_ = 0;
+  bool is_finished_ = false;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/files/atomic_file.ipp>
+#endif

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <dflow/base/files/atomic_file.hpp>
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/io/deflate.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace dflow {
+
+/// A file in a ZIP archive, as the archive's directory describes it.
+struct ZipEntry {
+  std::string name;
+  std::uint64_t size = 0;         ///< bytes of its content
+  std::uint64_t packed_size = 0;  ///< bytes in the archive
+  std::uint32_t crc = 0;          ///< CRC-32 of its content
+  bool is_deflated = false;       ///< else stored as it is
+  std::uint64_t offset = 0;       ///< of its own header in the archive
+  std::uint64_t end = 0;          ///< where the next entry or the directory begins
+};
+
+/// The content of an entry, read once from first to last. The archive outlives it.
+///
+/// Thread safety: one thread at a time.
+/// Errors: DataLoss if more is read than there is, or its checksum is wrong; those of Inflater and the file system.
+class ZipContent {
+ public:
+  std::uint64_t remaining() const noexcept { return entry_.size - read_; }
+  void read(std::span<std::byte> into);
+  /// Requires that all has been read, and compares the checksum.
+  void finish();
+
+ private:
+  friend class ZipReader;
+  ZipContent(const RandomAccessFile& file, const ZipEntry& entry, std::uint64_t begin);
+  std::span<const std::byte> next_packed();
+
+  const RandomAccessFile& file_;
+  const ZipEntry& entry_;
+  std::uint64_t at_, left_;  // in the archive: the packed bytes not read yet
+  std::uint64_t read_ = 0;
+  std::uint32_t crc_ = 0;
+  std::unique_ptr<Inflater> inflater_;
+  std::vector<std::byte> chunk_;
+};
+
+/// Reads a ZIP archive (PKWARE's APPNOTE.TXT 6.3.10): entries that are stored or deflated, with 64-bit sizes where they
+/// need them. Nothing of it is believed before it is compared with the file's size: entries overlap neither each other
+/// nor the directory, and none claims more than deflate could hold in its bytes.
+///
+/// Thread safety: const functions may be called from any thread.
+/// Errors: DataLoss for what is damaged, cut short, or has a name twice; Unimplemented for archives of several parts,
+/// encrypted entries and other ways of packing; those of the file system. Messages name entry and offset.
+class ZipReader {
+ public:
+  /// Blocks. Reads the directory.
+  explicit ZipReader(std::unique_ptr<RandomAccessFile> file);
+
+  /// In the order of the directory.
+  const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
+  /// The entry of that name, or null.
+  const ZipEntry* find(std::string_view name) const noexcept;
+  /// Blocks. Reads the entry's own header. `entry` is one of `entries()`.
+  ZipContent open(const ZipEntry& entry) const;
+
+ private:
+  struct Directory;
+  Directory find_directory() const;
+  std::string read_at(std::uint64_t offset, std::uint64_t size) const;
+
+  std::unique_ptr<RandomAccessFile> file_;
+  std::vector<ZipEntry> entries_;
+};
+
+struct ZipOptions {
+  bool is_deflated = false;
+  /// Sizes of 64 bits where 32 would do as well: for tests and for readers that want them.
+  bool always_64_bit = false;
+};
+
+/// Writes a ZIP archive, entry by entry. The same entries give the same bytes: all are dated 1980-01-01.
+///
+/// Thread safety: one thread at a time.
+/// Errors: InvalidArgument for a name that is empty, longer than 65535 bytes, or there already; those of `deflate` and
+/// the file system.
+class ZipWriter {
+ public:
+  explicit ZipWriter(AtomicFile& file, const ZipOptions& options = {}) : file_(file), options_(options) {}
+
+  /// Blocks. The content are pieces, one behind the other.
+  void add(std::string_view name, std::span<const std::span<const std::byte>> pieces);
+  /// Blocks. Writes the directory. Call it once, and nothing after it; then the file is finished.
+  void finish();
+
+ private:
+  AtomicFile& file_;
+  ZipOptions options_;
+  std::vector<ZipEntry> entries_;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/io/zip.ipp>
+#endif

@@ -1,0 +1,138 @@
+#include <dflow/io/npz.hpp>
+
+#include "catch.hpp"
+
+#include <dflow/base/files/base64.hpp>
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/core/tensor.hpp>
+#include <dflow/io/deflate.hpp>
+
+#include "errors.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using dflow::Code;
+using dflow::NamedTensor;
+using dflow::Tensor;
+
+namespace {
+
+// numpy.savez(f, w=numpy.arange(4, dtype='<f4').reshape(2, 2), n=numpy.int32(7), é=numpy.array([1, 2, 3])) by
+// NumPy 2.4.6.
+constexpr std::string_view stored_npz =
+    "UEsDBC0AAAAAAAAAIQCR9Ofb//////////8FABQAdy5ucHkBABAAkAAAAAAAAACQAAAAAAAAAJNOVU1QWQEAdgB7J2Rlc2NyJzogJzxmNCcsICdm"
+    "b3J0cmFuX29yZGVyJzogRmFsc2UsICdzaGFwZSc6ICgyLCAyKSwgfSAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg"
+    "ICAgICAgICAgICAgICAKAAAAAAAAgD8AAABAAABAQFBLAwQtAAAAAAAAACEADC2xtP//////////BQAUAG4ubnB5AQAQAIQAAAAAAAAAhAAAAAAA"
+    "AACTTlVNUFkBAHYAeydkZXNjcic6ICc8aTQnLCAnZm9ydHJhbl9vcmRlcic6IEZhbHNlLCAnc2hhcGUnOiAoKSwgfSAgICAgICAgICAgICAgICAg"
+    "ICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgCgcAAABQSwMELQAACAAAAAAhALyRVY7//////////wYAFADDqS5u"
+    "cHkBABAAmAAAAAAAAACYAAAAAAAAAJNOVU1QWQEAdgB7J2Rlc2NyJzogJzxpOCcsICdmb3J0cmFuX29yZGVyJzogRmFsc2UsICdzaGFwZSc6ICgz"
+    "LCksIH0gICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAKAQAAAAAAAAACAAAAAAAAAAMA"
+    "AAAAAAAAUEsBAi0DLQAAAAAAAAAhAJH059uQAAAAkAAAAAUAAAAAAAAAAAAAAIABAAAAAHcubnB5UEsBAi0DLQAAAAAAAAAhAAwtsbSEAAAAhAAA"
+    "AAUAAAAAAAAAAAAAAIABxwAAAG4ubnB5UEsBAi0DLQAACAAAAAAhALyRVY6YAAAAmAAAAAYAAAAAAAAAAAAAAIABggEAAMOpLm5weVBLBQYAAAAA"
+    "AwADAJoAAABSAgAAAAA=";
+
+// The same by numpy.savez_compressed.
+constexpr std::string_view compressed_npz =
+    "UEsDBC0AAAAIAAAAIQCR9Ofb//////////8FABQAdy5ucHkBABAAkAAAAAAAAABQAAAAAAAAAJvsF+obEMnIUMZQrZ6SWpxcpG6loG6TZqKuo6Ce"
+    "ll9UUpSYF59flJIKEndLzClOBYoXZyQWpAL5GkY6CkaaOgq1CmQDLgYwaLAHEg5A5AAAUEsDBC0AAAAIAAAAIQAMLbG0//////////8FABQAbi5u"
+    "cHkBABAAhAAAAAAAAABGAAAAAAAAAJvsF+obEMnIUMZQrZ6SWpxcpG6loG6TaaKuo6Cell9UUpSYF59flJIKEndLzClOBYoXZyQWpAL5Gpo6CrUK"
+    "FAEudgYGBgBQSwMELQAACAgAAAAhALyRVY7//////////wYAFADDqS5ucHkBABAAmAAAAAAAAABNAAAAAAAAAJvsF+obEMnIUMZQrZ6SWpxcpG6l"
+    "oG6TaaGuo6Cell9UUpSYF59flJIKEndLzClOBYoXZyQWpAL5GsY6mjoKtQoUAC5GBghggtLMUBoAUEsBAi0DLQAAAAgAAAAhAJH059tQAAAAkAAA"
+    "AAUAAAAAAAAAAAAAAIABAAAAAHcubnB5UEsBAi0DLQAAAAgAAAAhAAwtsbRGAAAAhAAAAAUAAAAAAAAAAAAAAIABhwAAAG4ubnB5UEsBAi0DLQAA"
+    "CAgAAAAhALyRVY5NAAAAmAAAAAYAAAAAAAAAAAAAAIABBAEAAMOpLm5weVBLBQYAAAAAAwADAJoAAACJAQAAAAA=";
+
+bool npz_has_zlib() {
+  return code_of([] { return dflow::deflate({}); }) != Code::unimplemented;
+}
+
+void check_golden(const std::vector<NamedTensor>& tensors) {
+  REQUIRE(tensors.size() == 3);
+  CHECK(tensors[0].name == "w");
+  CHECK(bitwise_equal(tensors[0].tensor, Tensor<float>({2, 2}, {0, 1, 2, 3})));
+  CHECK(tensors[1].name == "n");
+  CHECK(bitwise_equal(tensors[1].tensor, Tensor<std::int32_t>(7)));
+  CHECK(tensors[2].name == "\xc3\xa9");
+  CHECK(bitwise_equal(tensors[2].tensor, Tensor<std::int64_t>({3}, {1, 2, 3})));
+}
+
+std::vector<NamedTensor> read_archive(std::string_view archive) {
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/a.npz", archive);
+  return dflow::read_npz(files, "/a.npz");
+}
+
+}  // namespace
+
+TEST_CASE("npz files that NumPy wrote are read, stored and compressed") {
+  check_golden(read_archive(*dflow::from_base64(stored_npz)));
+  if (npz_has_zlib()) check_golden(read_archive(*dflow::from_base64(compressed_npz)));
+}
+
+TEST_CASE("tensors go to npz files and back, in their order") {
+  dflow::MemoryFileSystem files;
+  const std::vector<NamedTensor> tensors{{"z/layer:0", Tensor<float>::full({100, 100}, 0.25f)},
+                                         {"a", Tensor<std::string>({2}, {"x", "yz"})},
+                                         {"empty", Tensor<double>(dflow::Shape{0, 4})},
+                                         {"b.npy", Tensor<bool>({2}, {true, false})}};
+  for (const bool is_compressed : {false, true}) {
+    if (is_compressed && !npz_has_zlib()) continue;
+    dflow::write_npz(files, "/models/w.npz", tensors, {.is_compressed = is_compressed});
+    const std::vector<NamedTensor> again = dflow::read_npz(files, "/models/w.npz");
+    REQUIRE(again.size() == tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      CHECK(again[i].name == tensors[i].name);
+      CHECK(bitwise_equal(again[i].tensor, tensors[i].tensor));
+    }
+    CHECK((files.file_size("/models/w.npz") < 10000) == is_compressed);
+    CHECK(bitwise_equal(dflow::read_npz(files, "/models/w.npz", "a"), tensors[1].tensor));
+    CHECK(contains(error_of([&] { return dflow::read_npz(files, "/models/w.npz", "c"); }, Code::not_found), "'a'"));
+  }
+  dflow::write_npz(files, "/none.npz", {});
+  CHECK(dflow::read_npz(files, "/none.npz").empty());
+}
+
+TEST_CASE("an npz file cut short anywhere is DataLoss") {
+  const std::string archive = *dflow::from_base64(stored_npz);
+  for (std::size_t length = 0; length < archive.size(); ++length) {
+    CHECK(code_of([&] { return read_archive(std::string_view(archive).substr(0, length)); }) == Code::data_loss);
+  }
+}
+
+TEST_CASE("a flipped bit of an npz file is found, or does not matter") {
+  for (const std::string_view golden : {stored_npz, compressed_npz}) {
+    if (golden == compressed_npz && !npz_has_zlib()) continue;
+    const std::string archive = *dflow::from_base64(golden);
+    for (std::size_t bit = 0; bit < 8 * archive.size(); ++bit) {
+      std::string damaged = archive;
+      damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+      std::vector<NamedTensor> tensors;
+      const Code code = code_of([&] { tensors = read_archive(damaged); });
+      if (code == Code::ok) {
+        check_golden(tensors);
+      } else {
+        CHECK((code == Code::data_loss || code == Code::unimplemented));
+      }
+    }
+  }
+}
+
+TEST_CASE("npz files have arrays only, whose names differ") {
+  dflow::MemoryFileSystem files;
+  CHECK(code_of([&] {
+          dflow::write_npz(files, "/a.npz", std::vector<NamedTensor>{{"", Tensor<float>(1.0f)}});
+        }) == Code::invalid_argument);
+  CHECK(code_of([&] {
+          dflow::write_npz(files, "/a.npz",
+                           std::vector<NamedTensor>{{"a", Tensor<float>(1.0f)}, {"a", Tensor<float>(2.0f)}});
+        }) == Code::invalid_argument);
+  const std::string message = error_of([&] {
+    dflow::write_npz(files, "/a.npz", std::vector<NamedTensor>{{"b", Tensor<dflow::BFloat16>(dflow::Shape{})}});
+  });
+  CHECK(contains(message, "'b'"));
+  CHECK(files.list_directory("/").empty());
+}
