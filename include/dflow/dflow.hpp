@@ -18,6 +18,7 @@
 #include <dflow/io/labelled_images.hpp>
 #include <dflow/io/npy.hpp>
 #include <dflow/io/npz.hpp>
+#include <dflow/io/safetensors.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/kernels/typed_kernel.hpp>

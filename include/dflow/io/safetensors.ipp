@@ -1,0 +1,355 @@
+#pragma once
+
+#include <dflow/base/checked.hpp>
+#include <dflow/base/files/atomic_file.hpp>
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/io/safetensors.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#if defined(DFLOW_HAS_JSON)
+#include <nlohmann/json.hpp>
+#endif
+
+namespace dflow {
+
+static_assert(std::endian::native == std::endian::little, "elements are written as they lie in memory");
+
+namespace detail {
+
+struct SafetensorsType {
+  std::string_view name;
+  int bits;
+  DType dtype;
+};
+inline constexpr std::array<SafetensorsType, 20> safetensors_types{
+    {{"BOOL", 8, DType::boolean},    {"U8", 8, DType::uint8},        {"I8", 8, DType::int8},
+     {"U16", 16, DType::uint16},     {"I16", 16, DType::int16},      {"F16", 16, DType::float16},
+     {"BF16", 16, DType::bfloat16},  {"U32", 32, DType::uint32},     {"I32", 32, DType::int32},
+     {"F32", 32, DType::float32},    {"C64", 64, DType::complex64},  {"F64", 64, DType::float64},
+     {"I64", 64, DType::int64},      {"U64", 64, DType::uint64},     {"F4", 4, DType::invalid},
+     {"F6_E2M3", 6, DType::invalid}, {"F6_E3M2", 6, DType::invalid}, {"F8_E5M2", 8, DType::invalid},
+     {"F8_E4M3", 8, DType::invalid}, {"F8_E8M0", 8, DType::invalid}}};
+
+inline constexpr std::string_view safetensors_metadata = "__metadata__";
+
+[[noreturn]] DFLOW_INLINE void fail_safetensors(std::string_view what) {
+  throw_error(data_loss(str_cat("the safetensors file is damaged: ", what)));
+}
+
+/// What the header says; begin and end are counted from its end.
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> entries;
+  SafetensorsMetadata metadata;
+};
+
+/// Gives a tensor its shape and type, and checks its size.
+DFLOW_INLINE void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int64_t> extents) {
+  const auto bad = [&](std::string_view what) { fail_safetensors(str_cat("tensor '", entry.name, "' ", what)); };
+  if (extents.size() > static_cast<std::size_t>(max_rank)) {
+    throw_error(unimplemented(str_cat("tensor '", entry.name, "' has ", extents.size(), " dimensions, more than the ",
+                                      max_rank, " of a tensor")));
+  }
+  const std::optional<std::int64_t> elements = try_product(extents);
+  if (!elements) bad("has extents that multiply past 2^63");
+  entry.shape = Shape(extents);
+  const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
+                                 [&](const SafetensorsType& candidate) { return candidate.name == entry.type; });
+  if (type == safetensors_types.end()) return;  // a type of the future, whose size nobody here knows
+  entry.dtype = type->dtype;
+  const std::optional<std::uint64_t> bits =
+      try_mul(static_cast<std::uint64_t>(*elements), static_cast<std::uint64_t>(type->bits));
+  if (!bits || *bits % 8 != 0 || entry.begin > entry.end || entry.end - entry.begin != *bits / 8) {
+    bad("is not as long as its shape says");
+  }
+}
+
+#if defined(DFLOW_HAS_JSON)
+
+/// Takes a header piece by piece as the parser comes upon it, so that no more than the entries is kept.
+class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit SafetensorsEvents(SafetensorsHeader& header) : header_(header) {}
+
+  bool null() override { unexpected(); }
+  bool boolean(bool) override { unexpected(); }
+  bool number_integer(number_integer_t) override { unexpected(); }
+  bool number_float(number_float_t, const string_t&) override { unexpected(); }
+  bool binary(binary_t&) override { unexpected(); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (depth_ != 3) unexpected();
+    if (field_ == shape) {
+      if (value > std::uint64_t{0x7fffffffffffffff}) unexpected();
+      if (extents_.size() > 64) fail_safetensors(str_cat("tensor '", name_, "' has too many dimensions"));
+      extents_.push_back(static_cast<std::int64_t>(value));
+    } else {
+      if (offsets_ == 2) unexpected();
+      (offsets_++ == 0 ? entry_.begin : entry_.end) = value;
+    }
+    return true;
+  }
+  bool string(string_t& text) override {
+    if (depth_ != 2 || (!is_metadata_ && field_ != dtype)) unexpected();
+    (is_metadata_ ? header_.metadata[key_] : entry_.type) = std::move(text);
+    return true;
+  }
+  bool start_object(std::size_t) override {
+    if (depth_++ > 1) unexpected();
+    if (depth_ != 2) return true;
+    is_metadata_ = name_ == safetensors_metadata;
+    fields_ = 0;
+    offsets_ = 0;
+    extents_.clear();
+    entry_ = {};
+    return true;
+  }
+  bool end_object() override {
+    if (depth_-- != 2 || is_metadata_) return true;
+    if (fields_ != (dtype | shape | data_offsets) || offsets_ != 2) {
+      fail_safetensors(str_cat("tensor '", name_, "' is not described in full"));
+    }
+    entry_.name = name_;
+    settle_safetensors_entry(entry_, extents_);
+    header_.entries.push_back(std::move(entry_));
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (depth_++ != 2 || is_metadata_ || field_ == dtype) unexpected();
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool key(string_t& text) override {
+    if (depth_ == 1) {
+      if (!names_.insert(text).second) fail_safetensors(str_cat("tensor '", text, "' stands twice"));
+      name_ = std::move(text);
+      return true;
+    }
+    key_ = std::move(text);
+    if (is_metadata_) {
+      if (header_.metadata.contains(key_)) fail_safetensors(str_cat("metadata '", key_, "' stand twice"));
+      return true;
+    }
+    field_ = key_ == "dtype" ? dtype : key_ == "shape" ? shape : key_ == "data_offsets" ? data_offsets : 0u;
+    if (field_ == 0 || (fields_ & field_) != 0) {
+      fail_safetensors(str_cat("'", std::string_view(key_).substr(0, 80), "' of tensor '", name_,
+                               field_ == 0 ? "' is not known" : "' stands twice"));
+    }
+    fields_ |= field_;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
+    fail_safetensors(
+        str_cat("the header is no JSON at offset ", 8 + position, ": ", std::string_view(error.what()).substr(0, 300)));
+  }
+
+ private:
+  enum Field : unsigned { dtype = 1, shape = 2, data_offsets = 4 };
+
+  [[noreturn]] void unexpected() const {
+    fail_safetensors(depth_ == 0 ? "the header is no object"
+                                 : str_cat("the header, at '", std::string_view(name_).substr(0, 200), "'"));
+  }
+
+  SafetensorsHeader& header_;
+  std::unordered_set<std::string> names_;
+  std::string name_, key_;
+  SafetensorsEntry entry_;
+  std::vector<std::int64_t> extents_;
+  int depth_ = 0, offsets_ = 0;
+  unsigned field_ = 0, fields_ = 0;
+  bool is_metadata_ = false;
+};
+
+DFLOW_INLINE SafetensorsHeader parse_safetensors_header(std::string_view text) {
+  if (!text.starts_with('{')) fail_safetensors("the header is no object");
+  if (text.find('\0') != std::string_view::npos) fail_safetensors("there is a zero byte in the header");
+  SafetensorsHeader header;
+  SafetensorsEvents events(header);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &events);
+  return header;
+}
+
+DFLOW_INLINE std::string safetensors_quoted(const std::string& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::type_error&) {
+    throw_error(invalid_argument("a name in a safetensors file has to be UTF-8"));
+  }
+}
+
+#else
+
+[[noreturn]] DFLOW_INLINE void fail_without_json() {
+  throw_error(unimplemented("this library was built without nlohmann-json, which safetensors files need"));
+}
+DFLOW_INLINE SafetensorsHeader parse_safetensors_header(std::string_view) { fail_without_json(); }
+DFLOW_INLINE std::string safetensors_quoted(const std::string&) { fail_without_json(); }
+
+#endif
+
+/// Errors: DataLoss unless the tensors lie side by side from 0 to `size`.
+DFLOW_INLINE void require_side_by_side(const std::vector<SafetensorsEntry>& entries, std::uint64_t size) {
+  std::vector<const SafetensorsEntry*> by_offset;
+  by_offset.reserve(entries.size());
+  for (const SafetensorsEntry& entry : entries) by_offset.push_back(&entry);
+  std::sort(by_offset.begin(), by_offset.end(), [](const SafetensorsEntry* a, const SafetensorsEntry* b) {
+    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+  });
+  std::uint64_t end = 0;
+  for (const SafetensorsEntry* entry : by_offset) {
+    if (entry->begin != end || entry->end < end) {
+      fail_safetensors(str_cat("tensor '", entry->name, "' lies at ", entry->begin, ", and not at ", end));
+    }
+    end = entry->end;
+  }
+  if (end != size) fail_safetensors(str_cat("its tensors end at ", end, " of ", size, " bytes"));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE SafetensorsReader::SafetensorsReader(FileSystem& files, std::string path)
+    : path_(std::move(path)), file_(files.open_for_reading(path_)) {
+  try {
+    const std::uint64_t size = file_->size();
+    std::string length(sizeof(std::uint64_t), '\0');
+    if (size < length.size()) detail::fail_safetensors("it is shorter than the length of its header");
+    file_->read_exactly_at(0, std::as_writable_bytes(std::span(length)));
+    const std::uint64_t header_size = ByteReader(length).u64();
+    if (header_size > max_header_bytes) detail::fail_safetensors(str_cat("a header of ", header_size, " bytes"));
+    const std::uint64_t start = length.size() + header_size;
+    if (start > size) detail::fail_safetensors(str_cat("a header of ", header_size, " bytes in a file of ", size));
+    std::string text(static_cast<std::size_t>(header_size), '\0');
+    if (!text.empty()) file_->read_exactly_at(length.size(), std::as_writable_bytes(std::span(text)));
+    detail::SafetensorsHeader header = detail::parse_safetensors_header(text);
+    detail::require_side_by_side(header.entries, size - start);
+    entries_ = std::move(header.entries);
+    metadata_ = std::move(header.metadata);
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      entries_[i].begin += start;
+      entries_[i].end += start;
+      by_name_.emplace(entries_[i].name, i);
+    }
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(str_cat(path_, ": ")));
+  }
+}
+
+DFLOW_INLINE const SafetensorsEntry* SafetensorsReader::find(std::string_view name) const noexcept {
+  const auto at = by_name_.find(name);
+  return at == by_name_.end() ? nullptr : &entries_[at->second];
+}
+
+DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
+  const SafetensorsEntry* entry = find(name);
+  if (entry == nullptr) throw_error(not_found(str_cat(path_, ": there is no tensor '", name, "'")));
+  return read(*entry);
+}
+
+DFLOW_INLINE AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
+  if (entry.dtype == DType::invalid) {
+    throw_error(unimplemented(str_cat(path_, ": tensor '", entry.name, "' is of type ",
+                                      std::string_view(entry.type).substr(0, 80), ", which is not read")));
+  }
+  AnyTensor tensor(entry.dtype, entry.shape);
+  const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
+  if (!bytes.empty()) file_->read_exactly_at(entry.begin, bytes);
+  if (entry.dtype == DType::boolean &&
+      !std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte{1}; })) {
+    throw_error(data_loss(str_cat(path_, ": a truth value of tensor '", entry.name, "' is neither 0 nor 1")));
+  }
+  return tensor;
+}
+
+DFLOW_INLINE std::vector<NamedTensor> read_safetensors(FileSystem& files, const std::string& path) {
+  const SafetensorsReader reader(files, path);
+  std::vector<NamedTensor> tensors;
+  tensors.reserve(reader.entries().size());
+  for (const SafetensorsEntry& entry : reader.entries()) tensors.push_back({entry.name, reader.read(entry)});
+  return tensors;
+}
+
+DFLOW_INLINE AnyTensor read_safetensors(FileSystem& files, const std::string& path, std::string_view name) {
+  return SafetensorsReader(files, path).read(name);
+}
+
+namespace detail {
+
+/// The header's text for tensors that lie in this order, padded so that the first one is aligned to 8 bytes.
+DFLOW_INLINE std::string safetensors_header(std::span<const NamedTensor* const> tensors,
+                                            const SafetensorsMetadata& metadata) {
+  std::string text = "{";
+  const auto member = [&](const std::string& key) {
+    if (text.back() != '{') text += ',';
+    text += safetensors_quoted(key) + ':';
+  };
+  if (!metadata.empty()) {
+    member(std::string(safetensors_metadata));
+    text += '{';
+    for (const auto& [key, value] : metadata) {
+      member(key);
+      text += safetensors_quoted(value);
+    }
+    text += '}';
+  }
+  std::uint64_t offset = 0;
+  for (const NamedTensor* one : tensors) {
+    const AnyTensor& tensor = one->tensor;
+    const auto type = std::find_if(safetensors_types.begin(), safetensors_types.end(),
+                                   [&](const SafetensorsType& candidate) { return candidate.dtype == tensor.dtype(); });
+    if (type == safetensors_types.end() || !tensor.is_initialized()) {
+      throw_error(invalid_argument(
+          str_cat("tensor '", one->name, "': a safetensors file has no element type ", name(tensor.dtype()))));
+    }
+    member(one->name);
+    text += str_cat("{\"dtype\":\"", type->name, "\",\"shape\":[");
+    for (int i = 0; i < tensor.rank(); ++i) text += str_cat(i == 0 ? "" : ",", tensor.dim(i));
+    text += str_cat("],\"data_offsets\":[", offset, ",", offset + tensor.bytes(), "]}");
+    offset += tensor.bytes();
+  }
+  text += '}';
+  text.append((8 - text.size() % 8) % 8, ' ');
+  if (text.size() > SafetensorsReader::max_header_bytes) {
+    throw_error(invalid_argument(str_cat("a safetensors file with a header of ", text.size(), " bytes")));
+  }
+  return text;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void write_safetensors(FileSystem& files, const std::string& path, std::span<const NamedTensor> tensors,
+                                    const SafetensorsMetadata& metadata) {
+  std::unordered_set<std::string_view> names{detail::safetensors_metadata};
+  std::vector<const NamedTensor*> ordered;
+  ordered.reserve(tensors.size());
+  for (const NamedTensor& one : tensors) {
+    if (!names.insert(one.name).second) {
+      throw_error(invalid_argument(str_cat("a safetensors file has no room for another '", one.name, "'")));
+    }
+    ordered.push_back(&one);
+  }
+  std::stable_sort(ordered.begin(), ordered.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return size_of(a->tensor.dtype()) > size_of(b->tensor.dtype());
+  });
+  const std::string header = detail::safetensors_header(ordered, metadata);
+  std::string length;
+  ByteWriter(length).u64(header.size());
+  AtomicFile file(files, path);
+  file.append(length);
+  file.append(header);
+  for (const NamedTensor* one : ordered) {
+    file.append({static_cast<const std::byte*>(one->tensor.raw_data()), one->tensor.bytes()});
+  }
+  file.finish();
+}
+
+}  // namespace dflow
