@@ -13,6 +13,7 @@
 #include <dflow/base/files/memory_file_system.ipp>
 #include <dflow/base/files/proto_reader.ipp>
 #include <dflow/base/files/proto_writer.ipp>
+#include <dflow/base/files/snappy.ipp>
 #include <dflow/base/printable.ipp>
 #include <dflow/base/sha256.ipp>
 #include <dflow/base/status.ipp>

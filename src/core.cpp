@@ -5,6 +5,11 @@
 #include <dflow/core/checkpoint/checkpoint_reader.ipp>
 #include <dflow/core/checkpoint/checkpoint_slice.ipp>
 #include <dflow/core/checkpoint/checkpoint_writer.ipp>
+#include <dflow/core/checkpoint/saved_slices.ipp>
+#include <dflow/core/checkpoint/saved_tensors.ipp>
+#include <dflow/core/checkpoint/sorted_table.ipp>
+#include <dflow/core/checkpoint/tensor_bundle.ipp>
+#include <dflow/core/checkpoint/tensor_slices.ipp>
 #include <dflow/core/device_info.ipp>
 #include <dflow/core/device_name.ipp>
 #include <dflow/core/dtype.ipp>

@@ -9,6 +9,8 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/base/version.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
+#include <dflow/core/checkpoint/tensor_bundle.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_def_json.hpp>

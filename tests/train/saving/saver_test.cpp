@@ -3,9 +3,11 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
 #include <dflow/core/checkpoint/checkpoint_writer.hpp>
+#include <dflow/core/checkpoint/tensor_bundle.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/nn/dropout.hpp>
@@ -24,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -452,4 +455,51 @@ TEST_CASE("what a killed process left behind is removed, and nothing else") {
   for (const std::string& name : left) CHECK(!files->exists("/d/" + name));
   for (const std::string& name : others) CHECK(files->exists("/d/" + name));
   CHECK(saved_value(*files, "/d/m-8") == 0);
+}
+
+TEST_CASE("a checkpoint of TensorFlow's is restored under the names that it has, and what does not fit is named") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  const df::Tensor<float> kernel({2, 2}, {1, 2, 3, 4});
+  df::write_tensor_bundle(
+      *files, "/tf/m", std::vector<df::NamedTensor>{{"dense/kernel", kernel}, {"step", df::Tensor<std::int64_t>(7)}});
+  df::Graph graph;
+  const df::Variable<float> weights(graph, df::Tensor<float>(df::Shape{2, 2}), {.name = "w"});
+  const df::Variable<std::int64_t> step(graph, 0, {.name = "global_step"});
+  const df::Variable<float> other(graph, df::Tensor<float>(df::Shape{3}), {.name = "other"});
+  const auto restore = [&](const df::train::SavedVariables& saved) {
+    df::train::Saver saver(graph, saved, {.files = files});
+    df::Session session = fresh_session(graph, files);
+    session.run(df::initialize_variables(graph));
+    saver.restore(session, "/tf/m");
+    return std::pair(session.run(weights), session.run(step).scalar());
+  };
+  const auto [value, at] = restore({{"dense/kernel", weights.any_variable()}, {"step", step.any_variable()}});
+  CHECK(bitwise_equal(value, kernel));
+  CHECK(at == 7);
+  const std::string missing = error_of([&] { restore({{"dense/bias", other.any_variable()}}); }, df::Code::not_found);
+  CHECK(contains(missing, "'dense/bias'"));
+  const std::string shape = error_of([&] { restore({{"dense/kernel", other.any_variable()}}); });
+  CHECK(contains(shape, "'dense/kernel' is float[2,2]"));
+  CHECK(contains(shape, "the shapes differ"));
+  const std::string type = error_of([&] { restore({{"step", weights.any_variable()}}); });
+  CHECK(contains(type, "'step' is int64[]"));
+  CHECK(contains(type, "the element types differ"));
+}
+
+// By TensorFlow 2.21: tf.raw_ops.SaveSlices(filename, ['w', 'w'], ['2 2 0,1:-', '2 2 1,1:-'], [[[1., 2.]],
+// [[3., 4.]]]).
+TEST_CASE("a version 1 checkpoint of TensorFlow's with a partitioned variable is restored") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  files->write_file_atomically(
+      "/v1",
+      std::string_view(*df::from_base64(
+          "AAApCicKIQoBdxIIEgIIAhICCAIYASIGCgIQAQoAIggKBAgBEAEKABICCAEAChkAdwABAQKAgYB/EhcKAXcSBgoCEAEKABoKKggAAIA/AAAA"
+          "QAYEG4GBgH8SGQoBdxIICgQIARABCgAaCioIAABAQAAAgEAAAAAAAQAAAADoFOhPAAAAAAEAAAAAwPKhsAABAgEAfAAAAAABAAAAAGYzIH6B"
+          "AQiOAQ4AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAV/uAiyR1R9s=")));
+  df::Graph graph;
+  const df::Variable<float> w(graph, df::Tensor<float>(df::Shape{2, 2}), {.name = "w"});
+  df::train::Saver saver(graph, {.files = files});
+  df::Session session = fresh_session(graph, files);
+  saver.restore(session, "/v1");
+  CHECK(bitwise_equal(session.run(w), df::Tensor<float>({2, 2}, {1, 2, 3, 4})));
 }

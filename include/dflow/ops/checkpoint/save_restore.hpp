@@ -29,7 +29,8 @@ struct SaveV2 : StatefulOp<"SaveV2"> {
   static void infer(InferContext& context);
 };
 
-/// Reads tensors of a checkpoint: prefix (a scalar), tensor_names [n], shape_and_slices [n] as in `SaveV2`.
+/// Reads tensors of a checkpoint, which may be TensorFlow's: prefix (a scalar), tensor_names [n], shape_and_slices [n]
+/// as in `SaveV2`.
 ///
 /// Errors of a step: NotFound for a checkpoint or tensor that is missing, naming it; InvalidArgument for another
 /// element type or shape than is wanted; DataLoss for a damaged file; those of the file system.

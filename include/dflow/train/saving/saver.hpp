@@ -96,7 +96,8 @@ class Saver {
   /// if there was one, or the new one is there then, never a part, and the session and the saver go on.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> step = {});
 
-  /// Sets variables, streams and queues to what the checkpoint has. Nothing is set before all has been read.
+  /// Sets variables, streams and queues to what the checkpoint has. Nothing is set before all has been read. A Saver of
+  /// variables alone takes a checkpoint of TensorFlow's too, of version 1 or 2 (docs/files.md).
   ///
   /// Errors: NotFound, naming it, for a checkpoint or a variable that it does not have; InvalidArgument for another
   /// type or shape, or for a queue that cannot hold what it has; DataLoss for a damaged file; those of the file system

@@ -1,13 +1,15 @@
 #pragma once
 
-#include <dflow/core/checkpoint/checkpoint_reader.hpp>
 #include <dflow/core/checkpoint/checkpoint_slice.hpp>
 #include <dflow/core/checkpoint/checkpoint_writer.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
 #include <dflow/kernels/cpu/checkpoint/save_restore.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -79,26 +81,29 @@ DFLOW_INLINE void save_shard(KernelContext& context) {
 }
 
 /// Fails before anything of the tensor is read.
-DFLOW_INLINE void require_wanted(const KernelContext& context, const CheckpointReader& reader, const std::string& name,
+DFLOW_INLINE void require_wanted(const KernelContext& context, const SavedTensors& saved, const std::string& name,
                                  DType dtype, const PartialShape& shape, const std::string& prefix) {
-  const std::span<const CheckpointEntry> found = reader.index().find(name);
-  if (found.empty() || (found.front().dtype == dtype && shape.is_compatible_with(found.front().shape))) return;
-  context.fail(str_cat("tensor '", name, "' is ", dflow::name(found.front().dtype), found.front().shape.to_string(),
-                       " in checkpoint '", prefix, "', wanted ", dflow::name(dtype), shape.to_string()));
+  const std::optional<SavedTensors::Description> found = saved.find(name);
+  if (!found || found->dtype == DType::invalid) return;  // reading it says so
+  const bool is_type = found->dtype == dtype;
+  if (is_type && shape.is_compatible_with(found->shape)) return;
+  context.fail(str_cat("tensor '", name, "' is ", dflow::name(found->dtype), found->shape.to_string(),
+                       " in checkpoint '", prefix, "', wanted ", dflow::name(dtype), shape.to_string(),
+                       is_type ? ": the shapes differ" : ": the element types differ"));
 }
 
 DFLOW_INLINE void restore_tensors(KernelContext& context) {
   const RestoreV2::Attrs& attrs = context.node().attrs_as<RestoreV2>();
   const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
   const std::shared_ptr<FileSystem> files = device_files(context.device());
-  const CheckpointReader reader(*files, told.prefix);
+  const std::unique_ptr<SavedTensors> saved = open_saved_tensors(*files, told.prefix);
   for (std::size_t i = 0; i < told.names.size(); ++i) {
     require_going_on(context);
     const bool is_slice = !told.slices[i].empty();
     const PartialShape shape = attrs.shapes.empty() ? PartialShape::unknown() : attrs.shapes[i];
-    require_wanted(context, reader, told.names[i], attrs.dtypes[i], is_slice ? PartialShape::unknown() : shape,
+    require_wanted(context, *saved, told.names[i], attrs.dtypes[i], is_slice ? PartialShape::unknown() : shape,
                    told.prefix);
-    AnyTensor tensor = reader.read(told.names[i]);
+    AnyTensor tensor = saved->read(told.names[i]);
     if (is_slice) tensor = CheckpointSlice::parse(told.slices[i]).cut_from(tensor);
     if (!shape.is_compatible_with(tensor.shape())) {
       context.fail(

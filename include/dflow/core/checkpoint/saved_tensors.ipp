@@ -1,0 +1,71 @@
+#pragma once
+
+#include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/saved_slices.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
+#include <dflow/core/checkpoint/sorted_table.hpp>
+#include <dflow/core/checkpoint/tensor_bundle.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+class OwnSavedTensors final : public SavedTensors {
+ public:
+  OwnSavedTensors(FileSystem& files, const std::string& prefix) : reader_(files, prefix) {}
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const CheckpointEntry& entry : reader_.index().entries) {
+      if (names.empty() || names.back() != entry.name) names.push_back(entry.name);
+    }
+    return names;
+  }
+  std::optional<Description> find(std::string_view name) const override {
+    const auto entries = reader_.index().find(name);
+    if (entries.empty()) return std::nullopt;
+    return Description{entries.front().dtype, entries.front().shape};
+  }
+  AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+
+ private:
+  CheckpointReader reader_;
+};
+
+/// Of a reader that finds entries by name.
+template <class Reader>
+class TensorFlowSavedTensors final : public SavedTensors {
+ public:
+  TensorFlowSavedTensors(FileSystem& files, const std::string& prefix) : reader_(files, prefix) {}
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : reader_.entries()) names.push_back(name);
+    return names;
+  }
+  std::optional<Description> find(std::string_view name) const override {
+    const auto* entry = reader_.find(name);
+    if (entry == nullptr) return std::nullopt;
+    return Description{entry->dtype, entry->shape};
+  }
+  AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+
+ private:
+  Reader reader_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE SavedTensors::~SavedTensors() = default;
+
+DFLOW_INLINE std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix) {
+  const std::string index = checkpoint_index_path(prefix);
+  if (files.exists(index)) {
+    if (!SortedTableReader::is_table(files, index)) return std::make_unique<detail::OwnSavedTensors>(files, prefix);
+    return std::make_unique<detail::TensorFlowSavedTensors<TensorBundleReader>>(files, prefix);
+  }
+  if (SavedSlicesReader::paths(files, prefix).empty()) {
+    return std::make_unique<detail::OwnSavedTensors>(files, prefix);  // which says what is missing
+  }
+  return std::make_unique<detail::TensorFlowSavedTensors<SavedSlicesReader>>(files, prefix);
+}
+
+}  // namespace dflow
