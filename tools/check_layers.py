@@ -18,7 +18,7 @@ from pathlib import Path
 
 FLOORS = {
     "base": 0, "core": 1, "graph": 2, "op": 3, "ops": 3, "autodiff": 4, "kernels": 5, "runtime": 6, "passes": 7,
-    "session": 8, "net": 9, "train": 10, "io": 10, "trace": 10, "interop": 10, "c": 11,
+    "session": 8, "net": 9, "train": 10, "io": 10, "data": 10, "trace": 10, "interop": 10, "c": 11,
 }  # fmt: skip
 
 # Folders that a folder must not include although they lie below it.

@@ -11,6 +11,7 @@
 #include <dflow/base/version.hpp>
 #include <dflow/core/checkpoint/saved_tensors.hpp>
 #include <dflow/core/checkpoint/tensor_bundle.hpp>
+#include <dflow/data/data.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/graph_def_archive.hpp>
 #include <dflow/graph/graph_def_json.hpp>

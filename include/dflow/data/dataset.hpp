@@ -1,0 +1,211 @@
+#pragma once
+
+#include <dflow/data/iterator.hpp>
+#include <dflow/data/sources.hpp>
+#include <dflow/data/steps/batch.hpp>
+#include <dflow/data/steps/cache.hpp>
+#include <dflow/data/steps/interleave.hpp>
+#include <dflow/data/steps/parallel_map.hpp>
+#include <dflow/data/steps/prefetch.hpp>
+#include <dflow/data/steps/shuffle.hpp>
+#include <dflow/data/steps/transforms.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow::data {
+
+template <class E>
+class Dataset;
+
+namespace detail {
+
+template <class F, class E>
+inline constexpr bool takes_members = false;
+template <class F, class A, class B>
+inline constexpr bool takes_members<F, std::pair<A, B>> = std::is_invocable_v<F, A&, B&>;
+template <class F, class... Es>
+inline constexpr bool takes_members<F, std::tuple<Es...>> = std::is_invocable_v<F, Es&...>;
+template <class F, class A, class B>
+inline constexpr bool takes_members<F, const std::pair<A, B>> = std::is_invocable_v<F, const A&, const B&>;
+template <class F, class... Es>
+inline constexpr bool takes_members<F, const std::tuple<Es...>> = std::is_invocable_v<F, const Es&...>;
+
+/// What may be called with an element of type E: as it is, or with its members.
+template <class F, class E>
+concept FunctionOf = std::is_invocable_v<const F&, E&> || takes_members<const F&, E>;
+
+template <class E, FunctionOf<E> F>
+decltype(auto) call(const F& f, E& element) {
+  if constexpr (std::is_invocable_v<const F&, E&>) {
+    return std::invoke(f, element);
+  } else {
+    return std::apply(f, element);
+  }
+}
+template <class E, class F>
+using Called = std::remove_cvref_t<decltype(detail::call<E, F>(std::declval<const F&>(), std::declval<E&>()))>;
+
+template <class D>
+struct ElementOf;
+template <class E>
+struct ElementOf<Dataset<E>> {
+  using type = E;
+};
+
+template <class E>
+constexpr Batching batching(std::optional<double> padding = {}) {
+  return {&element_type<E>, &element_type<Batched<E>>, padding};
+}
+
+}  // namespace detail
+
+/// Elements of any C++ type, one after the other, and the way they are made: a recipe that is cheap to copy and is
+/// changed by nothing. Reading it is what an `Iterator`, or a range-based for, does.
+///
+/// ```cpp
+/// auto data = df::data::from_tensors(images, labels).shuffle(10'000, {.seed = 1}).batch(128).prefetch(2);
+/// for (auto& [x, y] : data) step(x, y);
+/// ```
+/// Functions get an element as it is or, of a pair or tuple, its members, by reference; they are called through const,
+/// by several threads where that is asked for, and not for elements that are passed over, so that their result is to
+/// depend on the element alone. They are kept by the recipe.
+///
+/// Thread safety: immutable; iterators of one dataset are independent of one another.
+/// Errors: InvalidArgument where a step is added that cannot be; those of `Iterator` when it is read.
+template <class E>
+class Dataset {
+ public:
+  using element_type = E;
+
+  explicit Dataset(SharedRecipe recipe) : recipe_(std::move(recipe)) {}
+
+  /// A way through the dataset from the beginning of an epoch on.
+  Iterator<E> iterate(std::uint64_t epoch = 0) const { return Iterator<E>(recipe_, epoch); }
+  /// The first epoch: `for (auto& [x, y] : data)`.
+  ElementIterator<E> begin() const { return ElementIterator<E>(iterate()); }
+  std::default_sentinel_t end() const noexcept { return {}; }
+  /// Elements in an epoch, where that is known without reading them.
+  std::optional<std::int64_t> size() const { return iterate().size(); }
+  const SharedRecipe& recipe() const noexcept { return recipe_; }
+
+  /// f of each element, in their order: `.map([](df::Tensor<float>& x, df::Tensor<int>& y) { return std::pair{...};
+  /// })`.
+  template <detail::FunctionOf<E> F>
+  Dataset<detail::Called<E, F>> map(F f, MapOptions options = {}) const {
+    auto apply = [f = std::make_shared<const F>(std::move(f))](Item item) {
+      return Item::of<detail::Called<E, F>>(detail::call<E>(*f, item.get<E>()));
+    };
+    const bool is_plain = options.threads == 1 && !options.pool;
+    return Dataset<detail::Called<E, F>>(is_plain ? map_recipe(recipe_, std::move(apply))
+                                                  : parallel_map_recipe(recipe_, std::move(apply), std::move(options)));
+  }
+  /// The elements for which f is true.
+  template <detail::FunctionOf<const E> F>
+  Dataset filter(F f) const {
+    return Dataset(filter_recipe(recipe_, [f = std::make_shared<const F>(std::move(f))](const Item& item) -> bool {
+      return detail::call<const E>(*f, item.get<E>());
+    }));
+  }
+  /// The elements of the datasets that f makes of the elements, several in turn.
+  template <detail::FunctionOf<E> F>
+  auto interleave(F f, InterleaveOptions options = {}) const {
+    using Inner = typename detail::ElementOf<detail::Called<E, F>>::type;
+    return Dataset<Inner>(interleave_recipe(
+        recipe_,
+        [f = std::make_shared<const F>(std::move(f))](Item item) -> SharedRecipe {
+          return detail::call<E>(*f, item.get<E>()).recipe();
+        },
+        options));
+  }
+  /// The same, one dataset after the other.
+  template <detail::FunctionOf<E> F>
+  auto flat_map(F f) const {
+    return interleave(std::move(f), {.cycle = 1});
+  }
+
+  /// In an order by chance, among `buffer` elements at a time: data/steps/shuffle.hpp.
+  Dataset shuffle(std::uint64_t buffer, ShuffleOptions options = {}) const {
+    return Dataset(shuffle_recipe(recipe_, buffer, options));
+  }
+  /// n elements as one: of Tensor<T> [...] a Tensor<T> [n, ...], of a number T a Tensor<T> [n], of a tuple a tuple of
+  /// these. Rows that lie side by side in one tensor stay there; all others are copied once.
+  auto batch(std::uint64_t n, BatchOptions options = {}) const {
+    require_tensors();
+    return Dataset<Batched<E>>(batch_recipe(recipe_, n, options.drop_remainder, detail::batching<E>()));
+  }
+  /// The same of tensors of different extents, filled up to the largest of each batch.
+  auto padded_batch(std::uint64_t n, PaddedBatchOptions options = {}) const {
+    require_tensors();
+    return Dataset<Batched<E>>(batch_recipe(recipe_, n, options.drop_remainder, detail::batching<E>(options.padding)));
+  }
+  /// Padded batches of elements of about one length, which f gives: data/steps/batch.hpp.
+  template <detail::FunctionOf<const E> F>
+  auto bucket_by_length(F f, BucketOptions options) const {
+    require_tensors();
+    const Batching batching = detail::batching<E>(options.padding);
+    auto length = [f = std::make_shared<const F>(std::move(f))](const Item& item) {
+      return static_cast<std::int64_t>(detail::call<const E>(*f, item.get<E>()));
+    };
+    return Dataset<Batched<E>>(bucket_recipe(recipe_, std::move(length), std::move(options), batching));
+  }
+  /// n elements that follow one another, as a vector.
+  Dataset<std::vector<E>> window(std::uint64_t n, WindowOptions options = {}) const {
+    return Dataset<std::vector<E>>(window_recipe(recipe_, n, options, [](std::vector<Item> items) {
+      std::vector<E> elements;
+      elements.reserve(items.size());
+      for (Item& item : items) elements.push_back(std::move(item.get<E>()));
+      return Item::of(std::move(elements));
+    }));
+  }
+
+  /// Read in a thread of the iterator's own, up to n elements ahead: data/steps/prefetch.hpp.
+  Dataset prefetch(std::uint64_t n) const { return Dataset(prefetch_recipe(recipe_, n)); }
+  /// Kept in memory once they have been read: data/steps/cache.hpp. What stands before is read once, as the first
+  /// epoch.
+  Dataset cache() const {
+    static_assert(std::copy_constructible<E>,
+                  "cache() keeps elements and gives copies of them: they have to be copyable");
+    return Dataset(cache_recipe(recipe_));
+  }
+
+  /// n times, each in the order of another epoch; without a number endless.
+  Dataset repeat(std::uint64_t n) const { return Dataset(repeat_recipe(recipe_, n)); }
+  Dataset repeat() const { return Dataset(repeat_recipe(recipe_, std::nullopt)); }
+  Dataset take(std::uint64_t n) const { return Dataset(take_recipe(recipe_, n)); }
+  Dataset skip(std::uint64_t n) const { return Dataset(skip_recipe(recipe_, n)); }
+  Dataset concatenate(const Dataset& more) const { return Dataset(concatenate_recipe(recipe_, more.recipe_)); }
+  /// The number of each element, from 0 in each epoch, and the element.
+  Dataset<std::pair<std::int64_t, E>> enumerate() const {
+    return Dataset<std::pair<std::int64_t, E>>(zip_recipe({counting_source(), recipe_}, [](std::vector<Item>& items) {
+      return Item::of(std::pair<std::int64_t, E>(items[0].get<std::int64_t>(), std::move(items[1].get<E>())));
+    }));
+  }
+
+ private:
+  static constexpr void require_tensors() {
+    static_assert(MadeOfTensors<E>,
+                  "batches are made of tensors, numbers, strings, and pairs and tuples of them: map the "
+                  "elements to one of these first");
+  }
+
+  SharedRecipe recipe_;
+};
+
+/// An element of each, as a tuple, until the first of them ends.
+template <class... Es>
+Dataset<std::tuple<Es...>> zip(const Dataset<Es>&... datasets) {
+  return Dataset<std::tuple<Es...>>(zip_recipe({datasets.recipe()...}, [](std::vector<Item>& items) {
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return Item::of(std::tuple<Es...>(std::move(items[I].template get<Es>())...));
+    }(std::index_sequence_for<Es...>());
+  }));
+}
+
+}  // namespace dflow::data

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <dflow/data/dataset.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow::data {
+
+/// The rows of a tensor [rows, ...]: elements of shape [...] that share its memory.
+///
+/// Errors: InvalidArgument for a scalar.
+template <Element T>
+Dataset<Tensor<T>> from_tensors(const Tensor<T>& rows) {
+  return Dataset<Tensor<T>>(row_source({rows}, element_type<Tensor<T>>));
+}
+/// Row i of each, as a tuple: images and labels. Errors: InvalidArgument also for different numbers of rows.
+template <Element... Ts>
+  requires(sizeof...(Ts) > 1)
+Dataset<std::tuple<Tensor<Ts>...>> from_tensors(const Tensor<Ts>&... rows) {
+  return Dataset<std::tuple<Tensor<Ts>...>>(row_source({rows...}, element_type<std::tuple<Tensor<Ts>...>>));
+}
+
+template <class E>
+Dataset<E> from_vector(std::vector<E> elements) {
+  const auto shared = std::make_shared<const std::vector<E>>(std::move(elements));
+  return Dataset<E>(indexed_source("vector", shared->size(), [shared](std::uint64_t i) {
+    return Item::of<E>((*shared)[static_cast<std::size_t>(i)]);
+  }));
+}
+
+namespace detail {
+template <class R>
+concept ReadThroughConst = std::ranges::input_range<const R>;
+}  // namespace detail
+
+/// The elements of a range, which is copied, or moved in: a view is cheap to copy, and what it refers to has to live as
+/// long as the dataset. `from_range(std::views::iota(0, 100))`.
+template <class R>
+  requires std::ranges::input_range<R>
+auto from_range(R&& range) {
+  using Kept = std::remove_cvref_t<R>;
+  static_assert(detail::ReadThroughConst<Kept>,
+                "this range can be read only once at a time (filter_view, istream_view): copy it into a std::vector");
+  using E = std::ranges::range_value_t<const Kept>;
+  const auto shared = std::make_shared<const Kept>(std::forward<R>(range));
+  if constexpr (std::ranges::random_access_range<const Kept> && std::ranges::sized_range<const Kept>) {
+    const auto size = static_cast<std::uint64_t>(std::ranges::size(*shared));
+    return Dataset<E>(indexed_source("range", size, [shared](std::uint64_t i) {
+      return Item::of<E>(std::ranges::begin(*shared)[static_cast<std::ranges::range_difference_t<const Kept>>(i)]);
+    }));
+  } else {
+    return Dataset<E>(generated_source("range", [shared]() -> std::function<Item()> {
+      return [shared, at = std::make_shared<decltype(std::ranges::begin(*shared))>(std::ranges::begin(*shared))] {
+        if (*at == std::ranges::end(*shared)) return Item();
+        Item item = Item::of<E>(**at);
+        ++*at;
+        return item;
+      };
+    }));
+  }
+}
+
+/// What a generator gives until it gives none. `begin` makes a generator for each pass, a function without arguments
+/// that returns std::optional<E>; each is to give the same elements. To restore a state it is read from its beginning.
+///
+/// ```cpp
+/// auto squares = df::data::from_generator([] {
+///   return [i = 0]() mutable -> std::optional<int> { return i < 10 ? std::optional(i * i++) : std::nullopt; };
+/// });
+/// ```
+template <class F>
+  requires std::invocable<const F&> && std::invocable<std::invoke_result_t<const F&>&>
+auto from_generator(F begin) {
+  using Generator = std::decay_t<std::invoke_result_t<const F&>>;
+  using E = typename std::invoke_result_t<Generator&>::value_type;
+  return Dataset<E>(
+      generated_source("generator", [begin = std::make_shared<const F>(std::move(begin))]() -> std::function<Item()> {
+        return [generate = std::make_shared<Generator>((*begin)())] {
+          std::optional<E> element = (*generate)();
+          return element ? Item::of<E>(*std::move(element)) : Item();
+        };
+      }));
+}
+
+}  // namespace dflow::data

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <dflow/core/tensor.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace dflow::data {
+
+/// How elements of a C++ type are made of tensors, if they are: a Tensor<T>, an AnyTensor, a number or string (a
+/// scalar), and pairs and tuples of these.
+template <class E>
+struct Parts {
+  static constexpr std::size_t count = 0;  ///< they are not
+};
+
+/// The element type of a batch: a tensor where there was one, with one dimension more, and where there was a number.
+template <class E>
+using Batched = typename Parts<E>::Batched;
+
+/// What batches can be made of.
+template <class E>
+concept MadeOfTensors = Parts<E>::count > 0;
+
+template <Element T>
+struct Parts<T> {
+  using Batched = Tensor<T>;
+  static constexpr std::size_t count = 1;
+  static void split(T& element, AnyTensor* tensors) {
+    Tensor<T> scalar{Shape()};
+    *scalar.data() = std::move(element);
+    *tensors = std::move(scalar).any();
+  }
+  static T join(AnyTensor* tensors) { return Tensor<T>(*tensors).scalar(); }
+};
+
+template <Element T>
+struct Parts<Tensor<T>> {
+  using Batched = Tensor<T>;
+  static constexpr std::size_t count = 1;
+  static void split(Tensor<T>& element, AnyTensor* tensors) { *tensors = std::move(element).any(); }
+  static Tensor<T> join(AnyTensor* tensors) { return Tensor<T>(std::move(*tensors)); }
+};
+
+template <>
+struct Parts<AnyTensor> {
+  using Batched = AnyTensor;
+  static constexpr std::size_t count = 1;
+  static void split(AnyTensor& element, AnyTensor* tensors) { *tensors = std::move(element); }
+  static AnyTensor join(AnyTensor* tensors) { return std::move(*tensors); }
+};
+
+namespace detail {
+
+/// What pairs and tuples share: the tensors of one member come after those of the one before.
+template <class E, class B, class... Members>
+struct MemberParts {
+  using Batched = B;
+  static constexpr std::size_t count = (Parts<Members>::count + ...);
+  static void split(E& element, AnyTensor* tensors) {
+    std::apply(
+        [&](Members&... member) { ((Parts<Members>::split(member, tensors), tensors += Parts<Members>::count), ...); },
+        element);
+  }
+  static E join(AnyTensor* tensors) {
+    const auto next = [&]<class M>(std::type_identity<M>) {
+      AnyTensor* const of_member = std::exchange(tensors, tensors + Parts<M>::count);
+      return Parts<M>::join(of_member);
+    };
+    return E{next(std::type_identity<Members>())...};  // in braces the members are made in their order
+  }
+};
+
+}  // namespace detail
+
+template <MadeOfTensors A, MadeOfTensors B>
+struct Parts<std::pair<A, B>> : detail::MemberParts<std::pair<A, B>, std::pair<Batched<A>, Batched<B>>, A, B> {};
+template <MadeOfTensors... Es>
+  requires(sizeof...(Es) > 0)
+struct Parts<std::tuple<Es...>> : detail::MemberParts<std::tuple<Es...>, std::tuple<Batched<Es>...>, Es...> {};
+
+/// What the bodies that are no templates know of the C++ type of elements.
+struct ElementType {
+  void (*destroy)(void* element) noexcept;
+  /// A copy on the heap; null for a type that only moves.
+  void* (*copy)(const void* element);
+  /// 0 if elements are not made of tensors; the rest is null then.
+  std::size_t num_tensors;
+  /// Moves the element's tensors to `tensors`.
+  void (*split)(void* element, AnyTensor* tensors);
+  /// An element on the heap of these tensors, which are moved from.
+  void* (*join)(AnyTensor* tensors);
+};
+
+namespace detail {
+template <class E>
+constexpr ElementType make_element_type() {
+  ElementType type{[](void* element) noexcept { delete static_cast<E*>(element); }, nullptr, Parts<E>::count, nullptr,
+                   nullptr};
+  if constexpr (std::copy_constructible<E>) {
+    type.copy = [](const void* element) -> void* { return new E(*static_cast<const E*>(element)); };
+  }
+  if constexpr (MadeOfTensors<E>) {
+    type.split = [](void* element, AnyTensor* tensors) { Parts<E>::split(*static_cast<E*>(element), tensors); };
+    type.join = [](AnyTensor* tensors) -> void* { return new E(Parts<E>::join(tensors)); };
+  }
+  return type;
+}
+}  // namespace detail
+
+template <class E>
+inline constexpr ElementType element_type = detail::make_element_type<E>();
+
+/// One element of a dataset, of any C++ type, on the heap: what streams hand on. Empty by default and after a move.
+///
+/// Thread safety: distinct objects may be used from distinct threads.
+class Item {
+ public:
+  Item() noexcept = default;
+  /// Takes over an element that `type` describes.
+  Item(const ElementType& type, void* element) noexcept : type_(&type), element_(element) {}
+  template <class E>
+  static Item of(E element) {
+    return {element_type<E>, new E(std::move(element))};
+  }
+  Item(Item&& other) noexcept : type_(other.type_), element_(std::exchange(other.element_, nullptr)) {}
+  Item& operator=(Item&& other) noexcept {
+    std::swap(type_, other.type_);
+    std::swap(element_, other.element_);
+    return *this;
+  }
+  ~Item() {
+    if (element_ != nullptr) type_->destroy(element_);
+  }
+
+  bool is_empty() const noexcept { return element_ == nullptr; }
+  Item copy() const { return {*type_, type_->copy(element_)}; }
+  /// The element, whose type the caller knows.
+  template <class E>
+  E& get() noexcept {
+    return *static_cast<E*>(element_);
+  }
+  template <class E>
+  const E& get() const noexcept {
+    return *static_cast<const E*>(element_);
+  }
+  /// Moves the element's tensors to `tensors`, `num_tensors` of its type.
+  void split(AnyTensor* tensors) { type_->split(element_, tensors); }
+
+ private:
+  const ElementType* type_ = nullptr;
+  void* element_ = nullptr;
+};
+
+}  // namespace dflow::data

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <dflow/base/files/crc32c.hpp>
+#include <dflow/base/str_cat.hpp>
+#include <dflow/data/iterator.hpp>
+
+#include <limits>
+
+namespace dflow::data {
+
+namespace detail {
+
+// A state: magic, what the dataset is called, epoch, position, the stream's own, and the masked CRC-32C of all before.
+inline constexpr std::string_view state_magic = "dflow iterator 1\n";
+inline constexpr std::size_t checksum_bytes = 4;
+
+/// What stands between the magic and the checksum.
+DFLOW_INLINE std::string_view checked_content(std::string_view state) {
+  const bool is_whole = state.size() >= state_magic.size() + checksum_bytes && state.starts_with(state_magic);
+  if (is_whole) {
+    const std::string_view content = state.substr(0, state.size() - checksum_bytes);
+    ByteReader checksum(state.substr(content.size()));
+    if (checksum.u32() == mask_crc32c(crc32c(content))) return content.substr(state_magic.size());
+  }
+  throw_error(data_loss(str_cat("an iterator's state of ", state.size(), " bytes is ",
+                                is_whole ? "damaged: its checksum is another" : "cut short, or none")));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
+    : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch)) {}
+
+DFLOW_INLINE bool AnyIterator::next(Item& item) {
+  if (failed_) std::rethrow_exception(failed_);
+  if (!stream_) throw_error(failed_precondition("data: this iterator was moved from"));
+  try {
+    if (!stream_->next(item)) return false;
+  } catch (...) {
+    failed_ = std::current_exception();
+    throw;
+  }
+  ++position_;
+  return true;
+}
+
+DFLOW_INLINE void AnyIterator::next_epoch() {
+  stream_.reset();  // its threads end before others start
+  ++epoch_;
+  position_ = 0;
+  failed_ = nullptr;
+  stream_ = recipe_->open(epoch_);
+}
+
+DFLOW_INLINE std::optional<std::int64_t> AnyIterator::size() const {
+  const std::optional<std::uint64_t> size = recipe_->size();
+  if (!size || *size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+  return static_cast<std::int64_t>(*size);
+}
+
+DFLOW_INLINE std::string AnyIterator::state() const {
+  if (failed_) throw_error(failed_precondition("data: an iterator that has failed has no state to save"));
+  if (!stream_) throw_error(failed_precondition("data: this iterator was moved from"));
+  std::string state(detail::state_magic);
+  ByteWriter out(state);
+  out.string(recipe_->describe());
+  out.varint(epoch_);
+  out.varint(position_);
+  stream_->save(out);
+  out.u32(mask_crc32c(crc32c(state)));
+  return state;
+}
+
+DFLOW_INLINE AnyIterator AnyIterator::restored(std::string_view state) const {
+  ByteReader in(detail::checked_content(state));
+  try {
+    const std::string_view name = in.string();
+    if (const std::string own = recipe_->describe(); name != own) {
+      throw_error(
+          invalid_argument(str_cat("data: this is the state of an iterator of '", name, "', not of '", own, "'")));
+    }
+    const std::uint64_t epoch = in.varint();
+    const std::uint64_t position = in.varint();
+    AnyIterator restored(recipe_, epoch);
+    restored.stream_->restore(in);
+    in.expect_end();
+    restored.position_ = position;
+    return restored;
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_range) throw;
+    throw_error(data_loss(str_cat("an iterator's state is damaged: ", error.status().message())));
+  }
+}
+
+DFLOW_INLINE void AnyIterator::restore(std::string_view state) { *this = restored(state); }
+
+}  // namespace dflow::data

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/data/sources.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace dflow::data {
+
+namespace detail {
+
+class IndexedSource final : public Recipe {
+ public:
+  IndexedSource(std::string name, std::uint64_t size, std::function<Item(std::uint64_t)> at)
+      : name_(std::move(name)), size_(size), at_(std::move(at)) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t) const override { return std::make_unique<Pass>(*this); }
+  std::optional<std::uint64_t> size() const override { return size_; }
+  std::string describe() const override { return size_ == endless ? name_ : str_cat(name_, "(", size_, ")"); }
+
+ private:
+  class Pass final : public Stream {
+   public:
+    explicit Pass(const IndexedSource& source) : source_(source) {}
+
+    bool next(Item& item) override {
+      if (position_ == source_.size_) return false;
+      item = source_.at_(position_);
+      ++position_;
+      return true;
+    }
+    std::uint64_t skip(std::uint64_t n) override {
+      const std::uint64_t passed = std::min(n, source_.size_ - position_);
+      position_ += passed;
+      return passed;
+    }
+    void save(ByteWriter& out) const override { out.varint(position_); }
+    void restore(ByteReader& in) override {
+      const std::uint64_t position = in.varint();
+      require_passed_over(std::min(position, source_.size_), position);
+      position_ = position;
+    }
+
+   private:
+    const IndexedSource& source_;
+    std::uint64_t position_ = 0;
+  };
+
+  std::string name_;
+  std::uint64_t size_;
+  std::function<Item(std::uint64_t)> at_;
+};
+
+class GeneratedSource final : public Recipe {
+ public:
+  GeneratedSource(std::string name, std::function<std::function<Item()>()> begin)
+      : name_(std::move(name)), begin_(std::move(begin)) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t) const override { return std::make_unique<Pass>(*this); }
+  std::string describe() const override { return name_; }
+
+ private:
+  class Pass final : public Stream {
+   public:
+    explicit Pass(const GeneratedSource& source) : source_(source) {}
+
+    bool next(Item& item) override {
+      if (has_ended_) return false;
+      if (!generate_) generate_ = source_.begin_();
+      item = generate_();
+      has_ended_ = item.is_empty();
+      if (has_ended_) return false;
+      ++position_;
+      return true;
+    }
+    void save(ByteWriter& out) const override { out.varint(position_); }
+    void restore(ByteReader& in) override { replay(*this, in.varint()); }
+
+   private:
+    const GeneratedSource& source_;
+    std::function<Item()> generate_;
+    std::uint64_t position_ = 0;
+    bool has_ended_ = false;
+  };
+
+  std::string name_;
+  std::function<std::function<Item()>()> begin_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE SharedRecipe indexed_source(std::string name, std::uint64_t size,
+                                         std::function<Item(std::uint64_t index)> at) {
+  return std::make_shared<detail::IndexedSource>(std::move(name), size, std::move(at));
+}
+
+DFLOW_INLINE SharedRecipe generated_source(std::string name, std::function<std::function<Item()>()> begin) {
+  return std::make_shared<detail::GeneratedSource>(std::move(name), std::move(begin));
+}
+
+DFLOW_INLINE SharedRecipe counting_source() {
+  return std::make_shared<detail::IndexedSource>(
+      "count", endless, [](std::uint64_t i) { return Item::of(static_cast<std::int64_t>(i)); });
+}
+
+DFLOW_INLINE SharedRecipe row_source(std::vector<AnyTensor> tensors, const ElementType& type) {
+  for (const AnyTensor& tensor : tensors) {
+    if (!tensor.is_initialized() || tensor.rank() == 0) {
+      throw_error(invalid_argument("data: a scalar has no rows; from_tensors takes tensors [rows, ...]"));
+    }
+    if (tensor.dim(0) != tensors.front().dim(0)) {
+      throw_error(invalid_argument(
+          str_cat("data: tensors of ", tensors.front().dim(0), " and ", tensor.dim(0), " rows do not make pairs")));
+    }
+  }
+  const auto rows = static_cast<std::uint64_t>(tensors.front().dim(0));
+  std::vector<Shape> shapes;
+  for (const AnyTensor& tensor : tensors) shapes.push_back(tensor.shape().erased(0));
+  const auto at = [tensors = std::move(tensors), shapes = std::move(shapes), &type](std::uint64_t index) {
+    std::vector<AnyTensor> row;
+    row.reserve(tensors.size());
+    const auto i = static_cast<std::int64_t>(index);
+    for (std::size_t t = 0; t < tensors.size(); ++t) row.push_back(tensors[t].slice(i, i + 1).reshaped(shapes[t]));
+    return Item(type, type.join(row.data()));
+  };
+  return indexed_source("rows", rows, at);
+}
+
+}  // namespace dflow::data

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <dflow/data/stream.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace dflow::data {
+
+struct BatchOptions {
+  /// Leaves out a last batch of fewer elements.
+  bool drop_remainder = false;
+};
+
+struct PaddedBatchOptions {
+  bool drop_remainder = false;
+  double padding = 0;  ///< of numbers; strings are filled up with ""
+};
+
+/// The lengths that bucket i of n + 1 takes are those in [boundaries[i - 1], boundaries[i]), and its batches are of
+/// sizes[i] elements.
+struct BucketOptions {
+  std::vector<std::int64_t> boundaries;  ///< n, ascending
+  std::vector<std::uint64_t> sizes;      ///< n + 1
+  bool drop_remainder = false;
+  double padding = 0;
+};
+
+struct WindowOptions {
+  std::uint64_t shift = 1;  ///< elements between the beginnings of two windows
+  bool drop_remainder = true;
+};
+
+/// How elements become a batch.
+struct Batching {
+  const ElementType* element;
+  const ElementType* batch;
+  std::optional<double> padding = {};  ///< none: shapes must be the same
+
+  Item operator()(std::vector<Item>& items) const;
+};
+
+/// Errors: InvalidArgument for batches of 0; in a pass, for elements that do not fit together.
+SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching);
+
+/// Each element waits in the bucket of its length until that is full. At the end come what the buckets hold, the one
+/// of the shortest first. To restore a state the input is read again from before the element that has waited longest.
+///
+/// Errors: InvalidArgument for options that do not fit together.
+SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options,
+                           Batching batching);
+
+/// `join` makes one element of `n` that follow one another.
+SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
+                           std::function<Item(std::vector<Item>)> join);
+
+}  // namespace dflow::data
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/data/steps/batch.ipp>
+#endif

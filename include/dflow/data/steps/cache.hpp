@@ -1,0 +1,15 @@
+#pragma once
+
+#include <dflow/data/stream.hpp>
+
+namespace dflow::data {
+
+/// Keeps the elements that have been read, in memory, for all passes of this recipe and its copies: what stands before
+/// it is read once, as its first epoch, by whichever pass needs an element first, while others that need it wait.
+SharedRecipe cache_recipe(SharedRecipe input);
+
+}  // namespace dflow::data
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/data/steps/cache.ipp>
+#endif

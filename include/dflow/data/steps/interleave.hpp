@@ -1,0 +1,26 @@
+#pragma once
+
+#include <dflow/data/stream.hpp>
+
+#include <cstdint>
+#include <functional>
+
+namespace dflow::data {
+
+struct InterleaveOptions {
+  std::uint64_t cycle = 4;  ///< datasets that are read in turn
+  std::uint64_t block = 1;  ///< elements of one before the next one's turn
+};
+
+/// Opens what `expand` makes of the elements, `cycle` of them at a time, and gives `block` elements of each in turn, as
+/// TensorFlow's interleave. With a cycle of 1 they come one after the other. A state has those of the datasets that are
+/// open; the elements that they were made of are read again.
+///
+/// Errors: InvalidArgument for a cycle or block of 0.
+SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand, InterleaveOptions options);
+
+}  // namespace dflow::data
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/data/steps/interleave.ipp>
+#endif

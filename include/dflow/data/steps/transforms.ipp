@@ -1,0 +1,399 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/data/steps/transforms.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace dflow::data {
+
+namespace detail {
+
+/// A stream that is a function of another one's elements and position.
+class InputStream : public Stream {
+ public:
+  explicit InputStream(std::unique_ptr<Stream> input) : input_(std::move(input)) {}
+  void save(ByteWriter& out) const override { input_->save(out); }
+  void restore(ByteReader& in) override { input_->restore(in); }
+
+ protected:
+  std::unique_ptr<Stream> input_;
+};
+
+class Map final : public Recipe {
+ public:
+  Map(SharedRecipe input, std::function<Item(Item)> apply) : input_(std::move(input)), apply_(std::move(apply)) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
+    return std::make_unique<Pass>(input_->open(epoch), *this);
+  }
+  std::optional<std::uint64_t> size() const override { return input_->size(); }
+  std::string describe() const override { return input_->describe() + " | map"; }
+
+ private:
+  /// Its state is that of a map with threads that has read nothing ahead.
+  class Pass final : public InputStream {
+   public:
+    Pass(std::unique_ptr<Stream> input, const Map& map) : InputStream(std::move(input)), map_(map) {}
+    bool next(Item& item) override {
+      if (!input_->next(item)) return false;
+      item = map_.apply_(std::move(item));
+      return true;
+    }
+    std::uint64_t skip(std::uint64_t n) override { return input_->skip(n); }
+    void save(ByteWriter& out) const override {
+      out.varint(0);
+      input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      const std::uint64_t ahead = read_replayed(in, max_read_ahead);
+      input_->restore(in);
+      replay(*input_, ahead);
+    }
+
+   private:
+    const Map& map_;
+  };
+
+  SharedRecipe input_;
+  std::function<Item(Item)> apply_;
+};
+
+class Filter final : public Recipe {
+ public:
+  Filter(SharedRecipe input, std::function<bool(const Item&)> keeps)
+      : input_(std::move(input)), keeps_(std::move(keeps)) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
+    return std::make_unique<Pass>(input_->open(epoch), *this);
+  }
+  std::string describe() const override { return input_->describe() + " | filter"; }
+
+ private:
+  class Pass final : public InputStream {
+   public:
+    Pass(std::unique_ptr<Stream> input, const Filter& filter) : InputStream(std::move(input)), filter_(filter) {}
+    bool next(Item& item) override {
+      while (input_->next(item)) {
+        if (filter_.keeps_(item)) return true;
+      }
+      return false;
+    }
+
+   private:
+    const Filter& filter_;
+  };
+
+  SharedRecipe input_;
+  std::function<bool(const Item&)> keeps_;
+};
+
+class Take final : public Recipe {
+ public:
+  Take(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
+    return std::make_unique<Pass>(input_->open(epoch), n_);
+  }
+  std::optional<std::uint64_t> size() const override {
+    const std::optional<std::uint64_t> all = input_->size();
+    return all ? std::optional(std::min(*all, n_)) : std::nullopt;
+  }
+  std::string describe() const override { return str_cat(input_->describe(), " | take(", n_, ")"); }
+
+ private:
+  class Pass final : public InputStream {
+   public:
+    Pass(std::unique_ptr<Stream> input, std::uint64_t n) : InputStream(std::move(input)), n_(n), left_(n) {}
+    bool next(Item& item) override {
+      if (left_ == 0) return false;
+      if (!input_->next(item)) return left_ = 0, false;
+      --left_;
+      return true;
+    }
+    std::uint64_t skip(std::uint64_t n) override {
+      const std::uint64_t passed = input_->skip(std::min(n, left_));
+      left_ = passed < n ? 0 : left_ - passed;
+      return passed;
+    }
+    void save(ByteWriter& out) const override {
+      out.varint(left_);
+      input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      left_ = in.varint();
+      if (left_ > n_) throw_error(data_loss("an iterator's state has more to take than there was"));
+      input_->restore(in);
+    }
+
+   private:
+    std::uint64_t n_, left_;
+  };
+
+  SharedRecipe input_;
+  std::uint64_t n_;
+};
+
+class Skip final : public Recipe {
+ public:
+  Skip(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
+    return std::make_unique<Pass>(input_->open(epoch), n_);
+  }
+  std::optional<std::uint64_t> size() const override {
+    const std::optional<std::uint64_t> all = input_->size();
+    return all && *all != endless ? std::optional(*all - std::min(*all, n_)) : all;
+  }
+  std::string describe() const override { return str_cat(input_->describe(), " | skip(", n_, ")"); }
+
+ private:
+  class Pass final : public InputStream {
+   public:
+    Pass(std::unique_ptr<Stream> input, std::uint64_t n) : InputStream(std::move(input)), n_(n) {}
+    bool next(Item& item) override { return begin(), input_->next(item); }
+    std::uint64_t skip(std::uint64_t n) override { return begin(), input_->skip(n); }
+    void save(ByteWriter& out) const override {
+      out.boolean(has_begun_);
+      input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      has_begun_ = in.boolean();
+      input_->restore(in);
+    }
+
+   private:
+    void begin() {
+      if (!std::exchange(has_begun_, true)) input_->skip(n_);
+    }
+
+    std::uint64_t n_;
+    bool has_begun_ = false;
+  };
+
+  SharedRecipe input_;
+  std::uint64_t n_;
+};
+
+class Repeat final : public Recipe {
+ public:
+  Repeat(SharedRecipe input, std::optional<std::uint64_t> n) : input_(std::move(input)), n_(n) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override { return std::make_unique<Pass>(*this, epoch); }
+  std::optional<std::uint64_t> size() const override {
+    const std::optional<std::uint64_t> all = input_->size();
+    if (all == std::uint64_t{0}) return all;
+    return all ? std::optional(saturating_multiply(*all, n_.value_or(endless))) : std::nullopt;
+  }
+  std::string describe() const override {
+    return n_ ? str_cat(input_->describe(), " | repeat(", *n_, ")") : input_->describe() + " | repeat";
+  }
+
+ private:
+  class Pass final : public Stream {
+   public:
+    Pass(const Repeat& repeat, std::uint64_t epoch) : repeat_(repeat), epoch_(epoch) {}
+
+    bool next(Item& item) override {
+      while (begin_round()) {
+        if (input_->next(item)) return is_empty_ = false, true;
+        end_round();
+      }
+      return false;
+    }
+    std::uint64_t skip(std::uint64_t n) override {
+      std::uint64_t passed = 0;
+      while (passed < n && begin_round()) {
+        const std::uint64_t here = input_->skip(n - passed);
+        if (here > 0) is_empty_ = false;
+        passed += here;
+        if (passed < n) end_round();
+      }
+      return passed;
+    }
+    void save(ByteWriter& out) const override {
+      out.boolean(has_ended_);
+      out.boolean(is_empty_);
+      out.varint(round_);
+      out.boolean(input_ != nullptr);
+      if (input_) input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      has_ended_ = in.boolean();
+      is_empty_ = in.boolean();
+      round_ = in.varint();
+      if (repeat_.n_ && round_ > *repeat_.n_) throw_error(data_loss("an iterator's state repeats too often"));
+      if (!in.boolean()) return;
+      input_ = repeat_.input_->open(input_epoch());
+      input_->restore(in);
+    }
+
+   private:
+    /// Rounds of a later epoch go on where those of the one before ended.
+    std::uint64_t input_epoch() const { return (repeat_.n_ ? epoch_ * *repeat_.n_ : epoch_ << 32) + round_; }
+    bool begin_round() {
+      if (has_ended_ || (repeat_.n_ && round_ >= *repeat_.n_)) return false;
+      if (!input_) {
+        input_ = repeat_.input_->open(input_epoch());
+        is_empty_ = true;
+      }
+      return true;
+    }
+    void end_round() {
+      has_ended_ = is_empty_;
+      input_.reset();
+      ++round_;
+    }
+
+    const Repeat& repeat_;
+    std::uint64_t epoch_;
+    std::uint64_t round_ = 0;
+    bool is_empty_ = true;  ///< this round has given nothing
+    bool has_ended_ = false;
+    std::unique_ptr<Stream> input_;
+  };
+
+  SharedRecipe input_;
+  std::optional<std::uint64_t> n_;
+};
+
+class Zip final : public Recipe {
+ public:
+  Zip(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join)
+      : inputs_(std::move(inputs)), join_(std::move(join)) {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override { return std::make_unique<Pass>(*this, epoch); }
+  std::optional<std::uint64_t> size() const override {
+    std::uint64_t least = endless;
+    for (const SharedRecipe& input : inputs_) {
+      const std::optional<std::uint64_t> one = input->size();
+      if (!one) return std::nullopt;
+      least = std::min(least, *one);
+    }
+    return least;
+  }
+  std::string describe() const override {
+    std::string text = "zip(";
+    for (const SharedRecipe& input : inputs_) text += (text.size() > 4 ? ", " : "") + input->describe();
+    return text + ")";
+  }
+
+ private:
+  class Pass final : public Stream {
+   public:
+    Pass(const Zip& zip, std::uint64_t epoch) : zip_(zip) {
+      for (const SharedRecipe& input : zip.inputs_) inputs_.push_back(input->open(epoch));
+    }
+    bool next(Item& item) override {
+      if (has_ended_) return false;
+      std::vector<Item> items(inputs_.size());
+      for (std::size_t i = 0; i < items.size(); ++i) {
+        if (!inputs_[i]->next(items[i])) return has_ended_ = true, false;
+      }
+      item = zip_.join_(items);
+      return true;
+    }
+    std::uint64_t skip(std::uint64_t n) override {
+      if (has_ended_) return 0;
+      std::uint64_t passed = n;
+      for (const auto& input : inputs_) passed = std::min(passed, input->skip(n));
+      has_ended_ = passed < n;
+      return passed;
+    }
+    void save(ByteWriter& out) const override {
+      out.boolean(has_ended_);
+      for (const auto& input : inputs_) input->save(out);
+    }
+    void restore(ByteReader& in) override {
+      has_ended_ = in.boolean();
+      for (const auto& input : inputs_) input->restore(in);
+    }
+
+   private:
+    const Zip& zip_;
+    std::vector<std::unique_ptr<Stream>> inputs_;
+    bool has_ended_ = false;
+  };
+
+  std::vector<SharedRecipe> inputs_;
+  std::function<Item(std::vector<Item>&)> join_;
+};
+
+class Concatenate final : public Recipe {
+ public:
+  Concatenate(SharedRecipe first, SharedRecipe second) : inputs_{std::move(first), std::move(second)} {}
+
+  std::unique_ptr<Stream> open(std::uint64_t epoch) const override { return std::make_unique<Pass>(*this, epoch); }
+  std::optional<std::uint64_t> size() const override {
+    const std::optional<std::uint64_t> a = inputs_[0]->size(), b = inputs_[1]->size();
+    return a && b ? std::optional(saturating_add(*a, *b)) : std::nullopt;
+  }
+  std::string describe() const override {
+    return str_cat("concatenate(", inputs_[0]->describe(), ", ", inputs_[1]->describe(), ")");
+  }
+
+ private:
+  class Pass final : public Stream {
+   public:
+    Pass(const Concatenate& both, std::uint64_t epoch)
+        : both_(both), epoch_(epoch), input_(both.inputs_[0]->open(epoch)) {}
+    bool next(Item& item) override {
+      if (input_->next(item)) return true;
+      return go_on() && input_->next(item);
+    }
+    std::uint64_t skip(std::uint64_t n) override {
+      const std::uint64_t passed = input_->skip(n);
+      return passed < n && go_on() ? passed + input_->skip(n - passed) : passed;
+    }
+    void save(ByteWriter& out) const override {
+      out.boolean(is_second_);
+      input_->save(out);
+    }
+    void restore(ByteReader& in) override {
+      if (in.boolean()) go_on();
+      input_->restore(in);
+    }
+
+   private:
+    bool go_on() {
+      if (std::exchange(is_second_, true)) return false;
+      input_ = both_.inputs_[1]->open(epoch_);
+      return true;
+    }
+
+    const Concatenate& both_;
+    std::uint64_t epoch_;
+    bool is_second_ = false;
+    std::unique_ptr<Stream> input_;
+  };
+
+  std::array<SharedRecipe, 2> inputs_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE SharedRecipe map_recipe(SharedRecipe input, std::function<Item(Item)> apply) {
+  return std::make_shared<detail::Map>(std::move(input), std::move(apply));
+}
+DFLOW_INLINE SharedRecipe filter_recipe(SharedRecipe input, std::function<bool(const Item&)> keeps) {
+  return std::make_shared<detail::Filter>(std::move(input), std::move(keeps));
+}
+DFLOW_INLINE SharedRecipe take_recipe(SharedRecipe input, std::uint64_t n) {
+  return std::make_shared<detail::Take>(std::move(input), n);
+}
+DFLOW_INLINE SharedRecipe skip_recipe(SharedRecipe input, std::uint64_t n) {
+  return std::make_shared<detail::Skip>(std::move(input), n);
+}
+DFLOW_INLINE SharedRecipe repeat_recipe(SharedRecipe input, std::optional<std::uint64_t> n) {
+  return std::make_shared<detail::Repeat>(std::move(input), n);
+}
+DFLOW_INLINE SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join) {
+  return std::make_shared<detail::Zip>(std::move(inputs), std::move(join));
+}
+DFLOW_INLINE SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second) {
+  return std::make_shared<detail::Concatenate>(std::move(first), std::move(second));
+}
+
+}  // namespace dflow::data

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <dflow/base/files/byte_reader.hpp>
+#include <dflow/base/files/byte_writer.hpp>
+#include <dflow/data/item.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace dflow::data {
+
+/// One pass over a dataset. What it gives is decided by its recipe and its epoch alone.
+///
+/// Thread safety: one thread at a time. The recipe outlives it.
+/// Errors: whatever sources and functions throw; then it is only destroyed.
+class Stream {
+ public:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  virtual ~Stream() = default;
+
+  /// The next element; false at the end, and from then on.
+  virtual bool next(Item& item) = 0;
+  /// Passes over n elements, or those that there are if they are fewer, and says how many; without computing them,
+  /// where that can be done.
+  virtual std::uint64_t skip(std::uint64_t n);
+  /// Appends where it stands: what it has given, not what it has read ahead.
+  virtual void save(ByteWriter& out) const = 0;
+  /// Makes a stream that has given nothing go on from there. Errors: DataLoss, OutOfRange for bytes that say nothing of
+  /// this recipe.
+  virtual void restore(ByteReader& in) = 0;
+};
+
+/// The size of what has no end.
+inline constexpr std::uint64_t endless = std::numeric_limits<std::uint64_t>::max();
+
+namespace detail {
+/// a + b and a * b, where they are too large `endless`.
+constexpr std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? endless : sum;
+}
+constexpr std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? endless : product;
+}
+}  // namespace detail
+
+/// How a dataset is made: a source, or a step that transforms others.
+///
+/// Thread safety: immutable.
+class Recipe {
+ public:
+  Recipe() = default;
+  Recipe(const Recipe&) = delete;
+  Recipe& operator=(const Recipe&) = delete;
+  virtual ~Recipe() = default;
+
+  /// A new pass. Random orders of another epoch are others. Reads nothing and starts no thread yet.
+  virtual std::unique_ptr<Stream> open(std::uint64_t epoch) const = 0;
+  /// How many elements a pass gives, where that is known without one; `endless`.
+  virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
+  /// "range(10) | shuffle(4, seed 1)": what decides elements and order, but for functions.
+  virtual std::string describe() const = 0;
+};
+
+using SharedRecipe = std::shared_ptr<const Recipe>;
+
+/// Errors: DataLoss unless all of `n` elements were there to be passed over when a stream was restored.
+void require_passed_over(std::uint64_t passed, std::uint64_t n);
+/// Passes over the n elements that had been read ahead and not given. Errors: DataLoss if they are not there.
+inline void replay(Stream& stream, std::uint64_t n) { require_passed_over(stream.skip(n), n); }
+/// A number that says how much is replayed. Errors: DataLoss past `most`.
+std::uint64_t read_replayed(ByteReader& in, std::uint64_t most);
+
+/// The most elements that a map or a prefetch reads ahead.
+inline constexpr std::uint64_t max_read_ahead = std::uint64_t{1} << 20;
+
+}  // namespace dflow::data
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/data/stream.ipp>
+#endif
