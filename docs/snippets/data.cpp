@@ -3,10 +3,15 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace df = dflow;
 
@@ -63,6 +68,70 @@ void idx(df::FileSystem& files) {
   require(x.dim(0) == 2 && y.dim(0) == 2 && first.dim(0) == 1, "batches");
 }
 
+int train_on(const df::Tensor<float>& x, const df::Tensor<std::int32_t>& y) {
+  return static_cast<int>(x.dim(0) + 0 * y.dim(0));
+}
+
+void datasets(df::FileSystem& files) {
+  int rows = 0;
+  // [datasets]
+  auto images = df::data::from_idx(files, "mnist");  // pairs of Tensor<float> [1, 2, 1] and Tensor<int32> []
+  auto data = images.shuffle(10'000, {.seed = 1}).batch(128).prefetch(2);
+  for (auto& [x, y] : data) rows += train_on(x, y);  // x: [128, 1, 2, 1], y: [128]; the last batch may be smaller
+  // [datasets]
+  require(rows == 2, "datasets");
+}
+
+void sources(df::FileSystem& files) {
+  const df::Tensor<float> features = df::Tensor<float>::full({6, 3}, 1);
+  const df::Tensor<std::int32_t> classes = df::Tensor<std::int32_t>::full({6}, 2);
+  // [sources]
+  auto rows = df::data::from_tensors(features, classes);  // row i of each; they share the tensors' memory
+  auto table = df::data::from_csv(files, "houses.csv", {.has_header = true});
+  auto paths = df::data::from_vector(std::vector<std::string>{"a.txt", "b.txt"});
+  auto numbers = df::data::from_range(std::views::iota(0, 1000));
+  auto squares = df::data::from_generator([] {  // called for each pass
+    return [i = 0]() mutable -> std::optional<int> { return ++i <= 10 ? std::optional(i * i) : std::nullopt; };
+  });
+  // [sources]
+  require(rows.size() == 6 && table.size() == 2 && paths.size() == 2 && numbers.size() == 1000, "sources");
+  int count = 0;
+  for ([[maybe_unused]] const int square : squares) ++count;
+  require(count == 10, "generator");
+
+  // [steps]
+  auto sentences = numbers.map([](int i) { return df::Tensor<std::int32_t>::full({i % 30}, i); }, {.threads = 4})
+                       .filter([](const df::Tensor<std::int32_t>& words) { return words.dim(0) > 0; });
+  auto padded = sentences.padded_batch(32, {.padding = -1});  // [32, the longest of the batch]
+  auto by_length = sentences.bucket_by_length([](const auto& words) { return words.dim(0); },
+                                              {.boundaries = {10, 20}, .sizes = {64, 32, 16}});
+  auto both = df::data::zip(rows, squares).take(4).map([](const auto& row, int square) {
+    return std::pair{std::get<0>(row), static_cast<float>(square)};
+  });
+  // [steps]
+  require(both.batch(4).begin() != both.batch(4).end(), "steps");
+  std::int64_t longest = 0;
+  for (auto& batch : padded) longest = std::max(longest, batch.dim(1));
+  require(longest == 29 && (*by_length.begin()).dim(0) >= 16, "padded");
+}
+
+void iterators() {
+  auto data = df::data::from_range(std::views::iota(0, 100)).shuffle(20, {.seed = 1}).batch(8).prefetch(2);
+  // [iterator]
+  df::data::Iterator batches = data.iterate();
+  while (auto batch = batches.next()) {
+    if (batches.position() == 5) break;
+  }
+  std::string state = batches.state();  // where it stands, in a few bytes
+
+  df::data::Iterator resumed = data.iterate();  // of the same dataset, also in another process
+  resumed.restore(state);
+  df::Tensor<int> sixth = *resumed.next();  // what `batches` gives next too
+  resumed.next_epoch();                     // from the beginning, shuffled anew
+  // [iterator]
+  require(df::bitwise_equal(sixth, *batches.next()) && resumed.epoch() == 1, "iterator");
+}
+
 }  // namespace
 
 int main() {
@@ -72,6 +141,9 @@ int main() {
     csv(files);
     errors();
     idx(files);
+    datasets(files);
+    sources(files);
+    iterators();
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());
     return 1;

@@ -1,6 +1,7 @@
 #include <dflow/data/dataset.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <dflow/data/from.hpp>
@@ -20,19 +21,6 @@ namespace df = dflow;
 using df::data::Dataset;
 
 namespace {
-
-Dataset<int> range(int n) { return df::data::from_range(std::views::iota(0, n)); }
-
-template <class E>
-std::vector<E> all(df::data::Iterator<E> at) {
-  std::vector<E> elements;
-  while (auto element = at.next()) elements.push_back(*std::move(element));
-  return elements;
-}
-template <class E>
-std::vector<E> all(const Dataset<E>& data) {
-  return all(data.iterate());
-}
 
 using Ints = std::vector<int>;
 

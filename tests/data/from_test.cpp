@@ -1,6 +1,7 @@
 #include <dflow/data/from.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <cstdint>
@@ -13,17 +14,6 @@
 #include <vector>
 
 namespace df = dflow;
-
-namespace {
-
-template <class E>
-std::vector<E> all(const df::data::Dataset<E>& data) {
-  std::vector<E> elements;
-  for (auto& element : data) elements.push_back(std::move(element));
-  return elements;
-}
-
-}  // namespace
 
 TEST_CASE("elements come from vectors, views, lists and maps, which the dataset keeps") {
   std::vector<std::string> words{"a", "b", "c"};

@@ -1,6 +1,7 @@
 #include <dflow/data/iterator.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <dflow/data/from.hpp>
@@ -18,8 +19,6 @@ namespace df = dflow;
 using df::data::Dataset;
 
 namespace {
-
-Dataset<int> range(int n) { return df::data::from_range(std::views::iota(0, n)); }
 
 /// Any dataset as one of texts, so that all of them can be treated alike; elements that are batches by value.
 template <class E>

@@ -75,7 +75,7 @@ auto from_range(R&& range) {
 ///
 /// ```cpp
 /// auto squares = df::data::from_generator([] {
-///   return [i = 0]() mutable -> std::optional<int> { return i < 10 ? std::optional(i * i++) : std::nullopt; };
+///   return [i = 0]() mutable -> std::optional<int> { return ++i < 10 ? std::optional(i * i) : std::nullopt; };
 /// });
 /// ```
 template <class F>

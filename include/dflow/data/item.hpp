@@ -15,6 +15,8 @@ namespace dflow::data {
 template <class E>
 struct Parts {
   static constexpr std::size_t count = 0;  ///< they are not
+  using Batched = E;                       ///< so that what says so is the first error
+  using Elements = TypeList<>;
 };
 
 /// The element type of a batch: a tensor where there was one, with one dimension more, and where there was a number.
@@ -28,6 +30,7 @@ concept MadeOfTensors = Parts<E>::count > 0;
 template <Element T>
 struct Parts<T> {
   using Batched = Tensor<T>;
+  using Elements = TypeList<T>;  ///< of its tensors, in their order
   static constexpr std::size_t count = 1;
   static void split(T& element, AnyTensor* tensors) {
     Tensor<T> scalar{Shape()};
@@ -40,6 +43,7 @@ struct Parts<T> {
 template <Element T>
 struct Parts<Tensor<T>> {
   using Batched = Tensor<T>;
+  using Elements = TypeList<T>;
   static constexpr std::size_t count = 1;
   static void split(Tensor<T>& element, AnyTensor* tensors) { *tensors = std::move(element).any(); }
   static Tensor<T> join(AnyTensor* tensors) { return Tensor<T>(std::move(*tensors)); }
@@ -48,6 +52,7 @@ struct Parts<Tensor<T>> {
 template <>
 struct Parts<AnyTensor> {
   using Batched = AnyTensor;
+  using Elements = TypeList<AnyTensor>;
   static constexpr std::size_t count = 1;
   static void split(AnyTensor& element, AnyTensor* tensors) { *tensors = std::move(element); }
   static AnyTensor join(AnyTensor* tensors) { return std::move(*tensors); }
@@ -59,6 +64,7 @@ namespace detail {
 template <class E, class B, class... Members>
 struct MemberParts {
   using Batched = B;
+  using Elements = concat_t<typename Parts<Members>::Elements...>;
   static constexpr std::size_t count = (Parts<Members>::count + ...);
   static void split(E& element, AnyTensor* tensors) {
     std::apply(

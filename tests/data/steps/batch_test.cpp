@@ -1,6 +1,7 @@
 #include <dflow/data/steps/batch.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <dflow/data/from.hpp>
@@ -15,10 +16,8 @@ namespace df = dflow;
 
 namespace {
 
-df::data::Dataset<int> range(int n) { return df::data::from_range(std::views::iota(0, n)); }
-
 template <class E>
-std::vector<std::string> texts(const df::data::Dataset<E>& data) {
+std::vector<std::string> printed(const df::data::Dataset<E>& data) {
   std::vector<std::string> all;
   for (auto& element : data) all.push_back(element.to_string());
   return all;
@@ -30,9 +29,9 @@ df::Tensor<int> row(int n) { return df::Tensor<int>::full({n}, n); }
 }  // namespace
 
 TEST_CASE("numbers, strings, tensors and what is made of them become batches") {
-  CHECK(texts(range(5).batch(2)) == std::vector<std::string>{"int32[2] [0, 1]", "int32[2] [2, 3]", "int32[1] [4]"});
-  CHECK(texts(range(5).batch(2, {.drop_remainder = true})).size() == 2);
-  CHECK(texts(range(4).batch(2).batch(2)) == std::vector<std::string>{"int32[2,2] [[0, 1], [2, 3]]"});
+  CHECK(printed(range(5).batch(2)) == std::vector<std::string>{"int32[2] [0, 1]", "int32[2] [2, 3]", "int32[1] [4]"});
+  CHECK(printed(range(5).batch(2, {.drop_remainder = true})).size() == 2);
+  CHECK(printed(range(4).batch(2).batch(2)) == std::vector<std::string>{"int32[2,2] [[0, 1], [2, 3]]"});
   const auto nested = range(3).map([](int i) {
     return std::tuple{std::pair{i, std::string(1, static_cast<char>('a' + i))}, 0.5f};
   });
@@ -66,29 +65,29 @@ TEST_CASE("rows that lie side by side are a batch without a copy, others are cop
 
 TEST_CASE("elements that do not fit together are an error that says which") {
   const auto ragged = range(3).map([](int i) { return row(i + 1); }).batch(2);
-  const std::string error = error_of([&] { return texts(ragged); });
+  const std::string error = error_of([&] { return printed(ragged); });
   CHECK(contains(error, "element 1 of a batch is int32[2], the first is int32[1]"));
   CHECK(contains(error, "padded_batch"));
 }
 
 TEST_CASE("padded batches fill up to the largest extents of the batch") {
   const auto data = range(3).map([](int i) { return row(i + 1); });
-  CHECK(texts(data.padded_batch(2)) ==
+  CHECK(printed(data.padded_batch(2)) ==
         std::vector<std::string>{"int32[2,2] [[1, 0], [2, 2]]", "int32[1,3] [[3, 3, 3]]"});
-  CHECK(texts(data.padded_batch(2, {.drop_remainder = true, .padding = -1})) ==
+  CHECK(printed(data.padded_batch(2, {.drop_remainder = true, .padding = -1})) ==
         std::vector<std::string>{"int32[2,2] [[1, -1], [2, 2]]"});
   const auto words = range(2).map([](int i) { return df::Tensor<std::string>::full({i}, "x"); });
-  CHECK(texts(words.padded_batch(2)).front() == R"(string[2,1] [[""], ["x"]])");
+  CHECK(printed(words.padded_batch(2)).front() == R"(string[2,1] [[""], ["x"]])");
   const auto matrices = range(2).map([](int i) {
     return df::Tensor<float>::full({2 - i, 1 + i}, 1.0f + static_cast<float>(i));
   });
-  CHECK(texts(matrices.padded_batch(2)).front() == "float[2,2,2] [[[1, 0], [1, 0]], [[2, 2], [0, 0]]]");
-  CHECK(code_of([&] { return texts(data.padded_batch(2, {.padding = 0.5})); }) == df::Code::invalid_argument);
-  CHECK(code_of([&] { return texts(data.padded_batch(2, {.padding = 1e10})); }) == df::Code::invalid_argument);
+  CHECK(printed(matrices.padded_batch(2)).front() == "float[2,2,2] [[[1, 0], [1, 0]], [[2, 2], [0, 0]]]");
+  CHECK(code_of([&] { return printed(data.padded_batch(2, {.padding = 0.5})); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return printed(data.padded_batch(2, {.padding = 1e10})); }) == df::Code::invalid_argument);
   const auto ranks = range(2).map([](int i) {
     return i == 0 ? df::Tensor<int>(df::Shape{1}) : df::Tensor<int>({1, 1});
   });
-  CHECK(code_of([&] { return texts(ranks.padded_batch(2)); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return printed(ranks.padded_batch(2)); }) == df::Code::invalid_argument);
 }
 
 TEST_CASE("buckets collect elements of about one length") {
@@ -101,7 +100,7 @@ TEST_CASE("buckets collect elements of about one length") {
   for (auto& batch : data.bucket_by_length(length, options)) shapes.push_back(batch.shape());
   CHECK(shapes == std::vector<df::Shape>{{2, 2}, {2, 7}, {2, 4}, {1, 1}, {1, 8}});
   options.drop_remainder = true;
-  CHECK(texts(data.bucket_by_length(length, options)).size() == 3);
+  CHECK(printed(data.bucket_by_length(length, options)).size() == 3);
   for (const auto& bad : {df::data::BucketOptions{.boundaries = {3}, .sizes = {2}},
                           df::data::BucketOptions{.boundaries = {3, 3}, .sizes = {2, 2, 2}},
                           df::data::BucketOptions{.boundaries = {3}, .sizes = {2, 0}}}) {

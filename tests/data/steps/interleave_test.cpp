@@ -1,6 +1,7 @@
 #include <dflow/data/steps/interleave.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <dflow/data/from.hpp>
@@ -13,14 +14,6 @@ namespace df = dflow;
 namespace {
 
 using Ints = std::vector<int>;
-
-df::data::Dataset<int> range(int begin, int end) { return df::data::from_range(std::views::iota(begin, end)); }
-
-Ints all(const df::data::Dataset<int>& data) {
-  Ints elements;
-  for (const int element : data) elements.push_back(element);
-  return elements;
-}
 
 /// i, n times.
 auto times(int n) {

@@ -1,6 +1,7 @@
 #include <dflow/data/steps/parallel_map.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <dflow/data/from.hpp>
@@ -14,18 +15,6 @@
 #include <vector>
 
 namespace df = dflow;
-
-namespace {
-
-df::data::Dataset<int> range(int n) { return df::data::from_range(std::views::iota(0, n)); }
-
-std::vector<int> all(const df::data::Dataset<int>& data) {
-  std::vector<int> elements;
-  for (const int element : data) elements.push_back(element);
-  return elements;
-}
-
-}  // namespace
 
 TEST_CASE("several threads map at once, and elements keep their order") {
   // Four calls wait for one another, which only four threads can do.

@@ -1,6 +1,7 @@
 #include <dflow/data/steps/prefetch.hpp>
 
 #include "catch.hpp"
+#include "data/elements.hpp"
 #include "errors.hpp"
 
 #include <dflow/data/from.hpp>
@@ -14,12 +15,6 @@
 #include <vector>
 
 namespace df = dflow;
-
-namespace {
-
-df::data::Dataset<int> range(int n) { return df::data::from_range(std::views::iota(0, n)); }
-
-}  // namespace
 
 TEST_CASE("a prefetch reads ahead in another thread, so far and no further") {
   const auto read = std::make_shared<std::atomic<int>>(0);
