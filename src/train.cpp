@@ -17,6 +17,7 @@
 #include <dflow/train/saving/checkpoint_state.ipp>
 #include <dflow/train/saving/random_streams.ipp>
 #include <dflow/train/saving/savable_resources.ipp>
+#include <dflow/train/saving/saved_state.ipp>
 #include <dflow/train/saving/saver.ipp>
 #include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/schedules.ipp>

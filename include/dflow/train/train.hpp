@@ -16,5 +16,6 @@
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/replicas/sync_replicas.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>
+#include <dflow/train/saving/saved_state.hpp>
 #include <dflow/train/saving/saver.hpp>
 #include <dflow/train/schedules.hpp>

@@ -7,12 +7,16 @@
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>
+#include <dflow/train/saving/saved_state.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +37,8 @@ struct SaverOptions {
   /// Also what queues and accumulators hold, and who has left barriers and clocks, but for the nodes of the graph's
   /// collection "not_saved".
   bool queues = true;
+  /// Also this, of the process that saves: the positions of iterators, `saved_iterator("batches", batches)`.
+  std::vector<SavedState> states = {};
   /// What this process sees of the files that the tasks write, for the state file and for what is removed; null: the
   /// machine's.
   std::shared_ptr<FileSystem> files = nullptr;
@@ -75,7 +81,7 @@ class SavedVariables {
 /// full disk at any moment leaves those that were there. One saver at a time writes checkpoints of a name.
 ///
 /// Thread safety: one thread at a time; steps of the session may run meanwhile. All functions that take a session
-/// block. Errors: InvalidArgument for no variables, and for two of one name.
+/// block. Errors: InvalidArgument for no variables, and for two of one name, states included.
 class Saver {
  public:
   /// All variables that the graph has now, under their names, and what else the options say.
@@ -96,12 +102,12 @@ class Saver {
   /// if there was one, or the new one is there then, never a part, and the session and the saver go on.
   std::string save(Session& session, const std::string& prefix, std::optional<std::int64_t> step = {});
 
-  /// Sets variables, streams and queues to what the checkpoint has. Nothing is set before all has been read. A Saver of
-  /// variables alone takes a checkpoint of TensorFlow's too, of version 1 or 2 (docs/files.md).
+  /// Sets variables, streams, queues and states to what the checkpoint has. Nothing is set before all has been read. A
+  /// Saver of variables alone takes a checkpoint of TensorFlow's too, of version 1 or 2 (docs/files.md).
   ///
   /// Errors: NotFound, naming it, for a checkpoint or a variable that it does not have; InvalidArgument for another
   /// type or shape, or for a queue that cannot hold what it has; DataLoss for a damaged file; those of the file system
-  /// and of a step.
+  /// and of a step, and of `SavedState::restore`.
   void restore(Session& session, const std::string& path);
 
   /// Blocks. `latest_checkpoint` of a directory, in the files that this saver sees.
@@ -118,6 +124,12 @@ class Saver {
 
   void add_queues(std::vector<Item>& items);
   void build(std::vector<Item> items, std::source_location where);
+  void check_names(const std::vector<Item>& items, std::source_location where) const;
+  Operation build_save(std::span<const Item* const> members, std::size_t shard, std::size_t num_shards);
+  std::vector<AnyOutput> build_read(std::span<const Item* const> members);
+  void build_restore(const std::vector<std::pair<const Item*, std::vector<AnyOutput>>>& values,
+                     const std::vector<Operation>& reads);
+  std::vector<std::function<void()>> read_states(Session& session, const Feed& prefix);
   void read_state(const std::string& directory);
   void write_state() const;
   void note_saved(const std::string& path);

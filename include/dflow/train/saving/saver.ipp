@@ -34,14 +34,16 @@ struct Saver::Item {
   };
 
   std::vector<Part> parts;
-  Operation home;  ///< the node that it lives with
-  std::function<Operation(std::span<const AnyOutput> values)> assign;
+  Operation home;                                                      ///< the node that it lives with
+  std::function<Operation(std::span<const AnyOutput> values)> assign;  ///< empty for a state, which this process takes
 };
 
 struct Saver::Nodes {
   Output<std::string> prefix;       ///< of the shards that are written, and of the checkpoint that is read
   Output<std::string> destination;  ///< of the checkpoint that is written
   Operation save, restore;
+  std::vector<Output<std::string>> states;  ///< fed when they are saved
+  std::vector<AnyOutput> restored_states;   ///< fetched from the checkpoint that is read
 };
 
 namespace detail {
@@ -176,26 +178,78 @@ DFLOW_INLINE Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOption
 
 DFLOW_INLINE Saver::~Saver() = default;
 
+/// Errors: InvalidArgument for two things of one name.
+DFLOW_INLINE void Saver::check_names(const std::vector<Item>& items, std::source_location where) const {
+  std::set<std::string_view> names;
+  const auto add = [&](const std::string& name) {
+    if (!name.empty() && names.insert(name).second) return;
+    throw_error(invalid_argument(str_cat("Saver: '", name, "' is the name of two variables, or none at all"))
+                    .with_location(where));
+  };
+  for (const Item& item : items) {
+    for (const Item::Part& part : item.parts) add(part.name);
+  }
+  for (const SavedState& state : options_.states) add(state.name);
+}
+
+DFLOW_INLINE Operation Saver::build_save(std::span<const Item* const> members, std::size_t shard,
+                                         std::size_t num_shards) {
+  SaveV2::Attrs attrs{
+      .dtypes = {}, .shard = static_cast<std::int64_t>(shard), .num_shards = static_cast<std::int64_t>(num_shards)};
+  std::vector<std::string> names;
+  std::vector<AnyOutput> edges{nodes_->prefix, {}, {}};
+  for (const Item* item : members) {
+    for (const Item::Part& part : item->parts) {
+      names.push_back(part.name);
+      attrs.dtypes.push_back(part.value.dtype());
+      edges.push_back(part.value);
+    }
+  }
+  edges[1] = detail::text_list(graph_, names);
+  edges[2] = detail::text_list(graph_, std::vector<std::string>(names.size()));
+  return dflow::build<SaveV2>(std::span<const AnyOutput>(edges), std::move(attrs));
+}
+
+/// The values of these items in the checkpoint that is read, part by part.
+DFLOW_INLINE std::vector<AnyOutput> Saver::build_read(std::span<const Item* const> members) {
+  RestoreV2::Attrs attrs;
+  std::vector<std::string> names;
+  for (const Item* item : members) {
+    for (const Item::Part& part : item->parts) {
+      names.push_back(part.name);
+      attrs.dtypes.push_back(part.value.dtype());
+      attrs.shapes.push_back(part.shape);
+    }
+  }
+  std::vector<AnyOutput> values;
+  if (names.empty()) return values;
+  const BuiltNode read = dflow::build<RestoreV2>({nodes_->prefix, detail::text_list(graph_, names),
+                                                  detail::text_list(graph_, std::vector<std::string>(names.size()))},
+                                                 std::move(attrs));
+  for (std::size_t i = 0; i < names.size(); ++i) values.push_back(read.output(static_cast<int>(i)));
+  return values;
+}
+
 DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location where) {
   if (options_.files == nullptr) options_.files = std::make_shared<PosixFileSystem>();
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
   if (items.empty()) throw_error(invalid_argument("Saver: there are no variables").with_location(where));
-  std::set<std::string_view> names;
-  for (const Item& item : items) {
-    for (const Item::Part& part : item.parts) {
-      if (!part.name.empty() && names.insert(part.name).second) continue;
-      throw_error(invalid_argument(str_cat("Saver: '", part.name, "' is the name of two variables, or none at all"))
-                      .with_location(where));
-    }
-  }
+  check_names(items, where);
   const ScopeGuard outside = graph_.enter(GraphStore::Scope{});
   const ScopeGuard place = enter_place(graph_, where);
   const ScopeGuard scope_name = enter_name_scope(graph_, "save");
   nodes_ = std::make_unique<Nodes>();
-  nodes_->prefix = Output<std::string>::unchecked(
-      dflow::detail::any_placeholder(graph_, DType::string, Shape{}, {.name = "prefix"}));
-  nodes_->destination = Output<std::string>::unchecked(
-      dflow::detail::any_placeholder(graph_, DType::string, Shape{}, {.name = "destination"}));
+  const auto fed = [this](std::string_view name) {
+    return Output<std::string>::unchecked(
+        dflow::detail::any_placeholder(graph_, DType::string, Shape{}, {.name = name}));
+  };
+  nodes_->prefix = fed("prefix");
+  nodes_->destination = fed("destination");
+  for (const SavedState& state : options_.states) {
+    nodes_->states.push_back(fed(str_cat("state_", nodes_->states.size())));
+    const AnyOutput& edge = nodes_->states.back();
+    items.push_back({{{state.name, edge, Shape{}}}, edge.operation(), nullptr});
+  }
 
   // Items by the task that holds them, in the order of the first of each.
   std::vector<std::pair<std::string, std::vector<const Item*>>> groups;
@@ -206,47 +260,46 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
     if (group == groups.end()) group = groups.insert(groups.end(), {device, {}});
     group->second.push_back(&item);
   }
+  const auto enter_device = [this](const std::string& device) {
+    GraphStore::Scope scope = graph_.scope();
+    scope.device = device;
+    return graph_.enter(scope);
+  };
 
   std::vector<Operation> saves, reads;
   std::vector<std::pair<const Item*, std::vector<AnyOutput>>> values;
   for (std::size_t shard = 0; shard < groups.size(); ++shard) {
-    const auto& [device, members] = groups[shard];
-    GraphStore::Scope scope = graph_.scope();
-    scope.device = device;
-    const ScopeGuard on = graph_.enter(scope);
-    SaveV2::Attrs save{.dtypes = {},
-                       .shard = static_cast<std::int64_t>(shard),
-                       .num_shards = static_cast<std::int64_t>(groups.size())};
-    RestoreV2::Attrs read;
-    std::vector<std::string> item_names;
-    std::vector<AnyOutput> edges{nodes_->prefix, {}, {}};
+    auto& [device, members] = groups[shard];
+    const ScopeGuard on = enter_device(device);
+    saves.push_back(build_save(members, shard, groups.size()));
+    std::erase_if(members, [](const Item* item) { return item->assign == nullptr; });
+    const std::vector<AnyOutput> read = build_read(members);
+    if (!read.empty()) reads.push_back(read.front().operation());
+    auto next = read.begin();
     for (const Item* item : members) {
-      for (const Item::Part& part : item->parts) {
-        item_names.push_back(part.name);
-        save.dtypes.push_back(part.value.dtype());
-        read.shapes.push_back(part.shape);
-        edges.push_back(part.value);
-      }
-    }
-    read.dtypes = save.dtypes;
-    edges[1] = detail::text_list(graph_, item_names);
-    edges[2] = detail::text_list(graph_, std::vector<std::string>(item_names.size()));
-    saves.push_back(dflow::build<SaveV2>(std::span<const AnyOutput>(edges), std::move(save)));
-    const BuiltNode restored = dflow::build<RestoreV2>({edges[0], edges[1], edges[2]}, std::move(read));
-    reads.push_back(restored);
-    int next = 0;
-    for (const Item* item : members) {
-      std::vector<AnyOutput>& of = values.emplace_back(item, std::vector<AnyOutput>{}).second;
-      for (std::size_t i = 0; i < item->parts.size(); ++i) of.push_back(restored.output(next++));
+      const auto count = static_cast<std::ptrdiff_t>(item->parts.size());
+      values.emplace_back(item, std::vector<AnyOutput>(next, next + count));
+      next += count;
     }
   }
+  const ScopeGuard on = enter_device(groups.front().first);
   {
     const ScopeGuard after = enter_control_dependencies(graph_, saves);
-    GraphStore::Scope scope = graph_.scope();
-    scope.device = groups.front().first;
-    const ScopeGuard on = graph_.enter(scope);
     nodes_->save = dflow::build<MergeV2Checkpoints>({nodes_->prefix, nodes_->destination}, {.replace = true});
   }
+  std::vector<const Item*> states;
+  for (const Item& item : items) {
+    if (item.assign == nullptr) states.push_back(&item);
+  }
+  nodes_->restored_states = build_read(states);  // apart: they are read before anything is set
+  build_restore(values, reads);
+}
+
+DFLOW_INLINE void Saver::build_restore(const std::vector<std::pair<const Item*, std::vector<AnyOutput>>>& values,
+                                       const std::vector<Operation>& reads) {
+  GraphStore::Scope scope = graph_.scope();
+  scope.device.clear();
+  const ScopeGuard anywhere = graph_.enter(scope);
   std::vector<Operation> assigns;
   assigns.reserve(values.size());
   {
@@ -367,8 +420,12 @@ DFLOW_INLINE std::string Saver::save(Session& session, const std::string& prefix
   const std::string shards = str_cat(path, detail::save_mark, detail::hex_of(system_seed()));
   FileSystem& files = *options_.files;
   try {
-    session.run({{nodes_->prefix, files.absolute_path(shards)}, {nodes_->destination, files.absolute_path(path)}},
-                nodes_->save);
+    std::vector<Feed> feeds{{nodes_->prefix, files.absolute_path(shards)},
+                            {nodes_->destination, files.absolute_path(path)}};
+    for (std::size_t i = 0; i < options_.states.size(); ++i) {
+      feeds.push_back({nodes_->states[i], options_.states[i].state()});
+    }
+    session.run_erased({}, nullptr, feeds, {}, std::span(&nodes_->save, 1), {});
     if (!files.exists(checkpoint_index_path(path))) {
       throw_error(not_found(str_cat("checkpoint '", path,
                                     "' has been written by another task, and is not here: the tasks do not see one "
@@ -397,8 +454,27 @@ DFLOW_INLINE std::optional<std::string> Saver::latest_if_any(const std::string& 
                                 "', and neither that nor an earlier checkpoint is there: remove it to begin anew")));
 }
 
+/// What sets the states to those of a checkpoint.
+DFLOW_INLINE std::vector<std::function<void()>> Saver::read_states(Session& session, const Feed& prefix) {
+  std::vector<AnyTensor> read(options_.states.size());
+  std::vector<std::function<void()>> set;
+  if (read.empty()) return set;
+  session.run_erased({}, nullptr, std::span(&prefix, 1), nodes_->restored_states, {}, read);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    try {
+      set.push_back(options_.states[i].restore(read[i].span<std::string>()[0]));
+    } catch (const Error& error) {
+      throw_error(error.status().with_prefix(str_cat("checkpoint: '", options_.states[i].name, "': ")));
+    }
+  }
+  return set;
+}
+
 DFLOW_INLINE void Saver::restore(Session& session, const std::string& path) {
-  session.run({{nodes_->prefix, options_.files->absolute_path(path)}}, nodes_->restore);
+  const Feed prefix(nodes_->prefix, options_.files->absolute_path(path));
+  const std::vector<std::function<void()>> states = read_states(session, prefix);
+  session.run({prefix}, nodes_->restore);
+  for (const std::function<void()>& set : states) set();
 }
 
 }  // namespace dflow::train
