@@ -1,5 +1,7 @@
 #include <dflow/train/batch_normalization.ipp>
 #include <dflow/train/clip.ipp>
+#include <dflow/train/fitting/accumulated_gradients.ipp>
+#include <dflow/train/fitting/moving_average.ipp>
 #include <dflow/train/initializers.ipp>
 #include <dflow/train/layer.ipp>
 #include <dflow/train/layers.ipp>
@@ -21,3 +23,4 @@
 #include <dflow/train/saving/saver.ipp>
 #include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/schedules.ipp>
+#include <dflow/train/weight_decay.ipp>

@@ -103,6 +103,8 @@ class Optimizer {
   Optimizer(const Optimizer&) = default;
   Optimizer& operator=(const Optimizer&) = default;
 
+  friend class DecoupledWeightDecay;  // its updates are another optimizer's, and more
+
   virtual std::string_view name() const = 0;
   virtual std::unique_ptr<Updates> start(GraphStore& graph) const = 0;
 };

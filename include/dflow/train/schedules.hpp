@@ -23,6 +23,13 @@ struct ExponentialDecayOptions {
   bool staircase = false;  ///< step / decay_steps is rounded down
 };
 
+/// For `inverse_time_decay` and `natural_exponential_decay`.
+struct TimeDecayOptions {
+  std::int64_t decay_steps = 1000;
+  double decay_rate = 0.5;
+  bool staircase = false;  ///< step / decay_steps is rounded down
+};
+
 struct PolynomialDecayOptions {
   std::int64_t decay_steps = 1000;
   double end_rate = 1e-4;
@@ -36,6 +43,10 @@ concept ScheduleElement = std::same_as<T, float> || std::same_as<T, double>;
 namespace detail {
 AnyOutput any_exponential_decay(DType dtype, double rate, const AnyOutput& step, const ExponentialDecayOptions& options,
                                 std::source_location where);
+AnyOutput any_inverse_time_decay(DType dtype, double rate, const AnyOutput& step, const TimeDecayOptions& options,
+                                 std::source_location where);
+AnyOutput any_natural_exponential_decay(DType dtype, double rate, const AnyOutput& step,
+                                        const TimeDecayOptions& options, std::source_location where);
 AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step, const PolynomialDecayOptions& options,
                                std::source_location where);
 AnyOutput any_piecewise_constant(DType dtype, const AnyOutput& step, const std::vector<std::int64_t>& boundaries,
@@ -49,6 +60,20 @@ template <ScheduleElement T = float>
 Output<T> exponential_decay(double rate, const Output<std::int64_t>& step, const ExponentialDecayOptions& options = {},
                             std::source_location where = std::source_location::current()) {
   return Output<T>::unchecked(detail::any_exponential_decay(dtype_of<T>, rate, step, options, where));
+}
+
+/// rate / (1 + decay_rate * step / decay_steps). Errors: InvalidArgument if decay_steps < 1.
+template <ScheduleElement T = float>
+Output<T> inverse_time_decay(double rate, const Output<std::int64_t>& step, const TimeDecayOptions& options = {},
+                             std::source_location where = std::source_location::current()) {
+  return Output<T>::unchecked(detail::any_inverse_time_decay(dtype_of<T>, rate, step, options, where));
+}
+
+/// rate * exp(-decay_rate * step / decay_steps). Errors: InvalidArgument if decay_steps < 1.
+template <ScheduleElement T = float>
+Output<T> natural_exponential_decay(double rate, const Output<std::int64_t>& step, const TimeDecayOptions& options = {},
+                                    std::source_location where = std::source_location::current()) {
+  return Output<T>::unchecked(detail::any_natural_exponential_decay(dtype_of<T>, rate, step, options, where));
 }
 
 /// From `rate` to `end_rate` at decay_steps: (rate - end_rate) (1 - step / decay_steps)^power + end_rate.

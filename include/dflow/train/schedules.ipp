@@ -30,9 +30,10 @@ DFLOW_INLINE ScopeGuard enter_schedule(const AnyOutput& step, std::int64_t decay
   return enter_place(*step.graph(), where);
 }
 
-/// step / decay_steps.
-DFLOW_INLINE Expr decays(DType dtype, const AnyOutput& step, std::int64_t decay_steps) {
-  return Expr(cast_to(step, dtype)) / static_cast<double>(decay_steps);
+/// step / decay_steps, rounded down in a staircase.
+DFLOW_INLINE Expr decays(DType dtype, const AnyOutput& step, std::int64_t decay_steps, bool staircase = false) {
+  const Expr done = Expr(cast_to(step, dtype)) / static_cast<double>(decay_steps);
+  return staircase ? Expr(AnyOutput(build<Floor>({done}))) : done;
 }
 
 /// min(step / decay_steps, 1).
@@ -44,9 +45,21 @@ DFLOW_INLINE Expr progress(DType dtype, const AnyOutput& step, std::int64_t deca
 DFLOW_INLINE AnyOutput any_exponential_decay(DType dtype, double rate, const AnyOutput& step,
                                              const ExponentialDecayOptions& options, std::source_location where) {
   const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
-  Expr exponent = decays(dtype, step, options.decay_steps);
-  if (options.staircase) exponent = AnyOutput(build<Floor>({exponent}));
+  const Expr exponent = decays(dtype, step, options.decay_steps, options.staircase);
   return rate * Expr(AnyOutput(build<Pow>({scalar_like(exponent, options.decay_rate), exponent})));
+}
+
+DFLOW_INLINE AnyOutput any_inverse_time_decay(DType dtype, double rate, const AnyOutput& step,
+                                              const TimeDecayOptions& options, std::source_location where) {
+  const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
+  return rate / (decays(dtype, step, options.decay_steps, options.staircase) * options.decay_rate + 1.0);
+}
+
+DFLOW_INLINE AnyOutput any_natural_exponential_decay(DType dtype, double rate, const AnyOutput& step,
+                                                     const TimeDecayOptions& options, std::source_location where) {
+  const ScopeGuard place = enter_schedule(step, options.decay_steps, where);
+  const Expr exponent = decays(dtype, step, options.decay_steps, options.staircase) * -options.decay_rate;
+  return rate * Expr(AnyOutput(build<Exp>({exponent})));
 }
 
 DFLOW_INLINE AnyOutput any_polynomial_decay(DType dtype, double rate, const AnyOutput& step,

@@ -3,6 +3,8 @@
 /// Optimizers, schedules, clipping, layers, metrics, checkpoints and what a training loop needs.
 
 #include <dflow/train/clip.hpp>
+#include <dflow/train/fitting/accumulated_gradients.hpp>
+#include <dflow/train/fitting/moving_average.hpp>
 #include <dflow/train/initializers.hpp>
 #include <dflow/train/layers.hpp>
 #include <dflow/train/metrics.hpp>
@@ -19,3 +21,4 @@
 #include <dflow/train/saving/saved_state.hpp>
 #include <dflow/train/saving/saver.hpp>
 #include <dflow/train/schedules.hpp>
+#include <dflow/train/weight_decay.hpp>

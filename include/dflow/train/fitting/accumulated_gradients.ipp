@@ -1,0 +1,67 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/train/fitting/accumulated_gradients.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow::train {
+
+namespace detail {
+
+DFLOW_INLINE AnyOutput zeros_for(const AnyVariable& variable) {
+  GraphStore& graph = *variable.handle().graph();
+  return dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), AnyTensor::zeros(variable.dtype(), {}),
+                                 {});
+}
+
+/// "accumulated_batches": how many have been added.
+DFLOW_INLINE AnyVariable make_batch_count(GraphStore& graph) {
+  GraphStore::Scope scope = graph.scope();
+  scope.control_inputs.clear();
+  const ScopeGuard outside = graph.enter(scope);
+  const AnyOutput zero = dflow::detail::any_constant(graph, Tensor<float>::zeros({}), {});
+  const std::string name = graph.unique_name("accumulated_batches").substr(scope.name_prefix.size());
+  return AnyVariable::make(graph, zero, {.name = name, .trainable = false});
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const AnyOutput& loss,
+                                                        const MinimizeOptions& options, const At& at) {
+  const std::vector<GradientAndVariable> gradients = optimizer.compute_gradients(loss, options.variables, at.where);
+  GraphStore& graph = *loss.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  const AnyVariable count = detail::make_batch_count(graph);
+  const AnyOutput one = dflow::detail::any_constant(graph, Tensor<float>::full({}, 1), {});
+  const Expr batches = AnyOutput(build<Maximum>({count.read_edge(), one}));
+  std::vector<Operation> adds{count.assign_add(one)};
+  std::vector<AnyVariable> sums;
+  std::vector<GradientAndVariable> means;
+  for (const auto& [gradient, variable] : gradients) {
+    if (!gradient.exists()) continue;
+    const DType dtype = dflow::detail::is_16_bit_float(variable.dtype()) ? DType::float32 : variable.dtype();
+    const AnyVariable& sum = sums.emplace_back(make_slot(variable, "accumulated", dtype));
+    const ScopeGuard with = enter_colocation(graph, variable.handle().operation());
+    adds.push_back(gradient.slices
+                       ? sum.scatter_add(gradient.slices->indices, dflow::detail::widened(gradient.slices->values))
+                       : sum.assign_add(dflow::detail::widened(gradient.dense)));
+    const AnyOutput mean = build<Div>({sum.read_edge(), dflow::detail::cast_to(batches, dtype)});
+    means.push_back({Gradient{mean, std::nullopt}, variable});
+  }
+  add_ = group(adds, {.where = at.where});
+  const Operation updated = optimizer.apply_gradients(means, options.global_step, {.where = at.where});
+  const ScopeGuard after = enter_control_dependencies(graph, std::span(&updated, 1));
+  std::vector<Operation> resets{count.assign(detail::zeros_for(count))};
+  for (const AnyVariable& sum : sums) resets.push_back(sum.assign(detail::zeros_for(sum)));
+  update_ = group(resets, at);
+}
+
+}  // namespace dflow::train

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <dflow/ops/state/typed_variable.hpp>
+#include <dflow/train/saving/saver.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dflow::train {
+
+struct MovingAverageOptions {
+  /// Makes averages of the first updates quicker: the decay is at most (1 + n) / (10 + n). An edge [], such as the
+  /// global step.
+  std::optional<Output<std::int64_t>> num_updates = {};
+  /// Averages of edges begin with 0; this divides them by 1 - decay^updates, as Adam does (Kingma and Ba 2014, section
+  /// 3). Those of variables begin with the variables' initial values and are as they are.
+  bool zero_debias = false;
+  std::string name = "ExponentialMovingAverage";  ///< of an average: "w/<name>"
+};
+
+/// average -= (1 - decay) * (average - value), for variables and for edges of float types: TensorFlow's
+/// ExponentialMovingAverage. Averaged variables are often better than those of the last step.
+///
+/// ```cpp
+/// df::train::ExponentialMovingAverage averages(0.999, {.num_updates = global_step});
+/// {
+///   auto after = graph.control_dependencies({train});
+///   train = averages.apply(df::trainable_variables(graph));
+/// }
+/// df::train::Saver averaged(graph, averages.variables_to_restore(graph));  // restores "w/ExponentialMovingAverage" to
+/// w
+/// ```
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument for a decay outside [0, 1), values that are no floats or, of edges, have no known shape,
+/// and for the average of what `apply` was not given.
+class ExponentialMovingAverage {
+ public:
+  explicit ExponentialMovingAverage(double decay, MovingAverageOptions options = {},
+                                    std::source_location where = std::source_location::current());
+
+  /// An operation that moves the averages of these once, by the values that they have when it runs. Averages that are
+  /// not there yet are made, as variables that are not trained.
+  Operation apply(std::span<const AnyVariable> variables, const At& at = {});
+  Operation apply(const std::vector<AnyVariable>& variables, const At& at = {}) {
+    return apply(std::span(variables), at);
+  }
+  Operation apply_to_edges(std::span<const AnyOutput> edges, const At& at = {});
+  template <Element T>
+  Operation apply(const Output<T>& edge, const At& at = {}) {
+    const AnyOutput& any = edge;
+    return apply_to_edges(std::span(&any, 1), at);
+  }
+
+  AnyVariable average(const AnyVariable& variable) const;
+  template <Element T>
+  Variable<T> average(const Variable<T>& variable) const {
+    return average(variable.any_variable()).template as<T>();
+  }
+  template <Element T>
+  Variable<T> average(const Output<T>& edge) const {
+    return average_of_edge(edge).template as<T>();
+  }
+  AnyVariable average_of_edge(const AnyOutput& edge) const;
+
+  /// All variables under the names from which a model for use is restored: those that have an average get it, all
+  /// others their own values.
+  SavedVariables variables_to_restore(const Graph& graph) const;
+
+ private:
+  struct Average {
+    Endpoint of;
+    bool is_of_variable;
+    AnyVariable variable;
+    AnyVariable biased, count;  ///< with zero_debias
+  };
+
+  const Average* find(const Endpoint& of) const;
+  Average& average_for(const AnyOutput& value, const AnyVariable* variable);
+  Operation moved(Average& average, const AnyOutput& value) const;
+  /// 1 - decay, as the element type asks.
+  AnyOutput weight(GraphStore& graph, DType dtype) const;
+
+  double decay_;
+  MovingAverageOptions options_;
+  std::vector<Average> averages_;
+};
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/fitting/moving_average.ipp>
+#endif

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/train/fitting/moving_average.hpp>
+#include <dflow/train/optimizer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+namespace dflow::train {
+
+DFLOW_INLINE ExponentialMovingAverage::ExponentialMovingAverage(double decay, MovingAverageOptions options,
+                                                                std::source_location where)
+    : decay_(decay), options_(std::move(options)) {
+  if (decay >= 0 && decay < 1) return;
+  throw_error(invalid_argument(str_cat("ExponentialMovingAverage: a decay of ", decay, " is not in [0, 1)"))
+                  .with_location(where));
+}
+
+DFLOW_INLINE const ExponentialMovingAverage::Average* ExponentialMovingAverage::find(const Endpoint& of) const {
+  const auto at = std::find_if(averages_.begin(), averages_.end(), [&](const Average& each) { return each.of == of; });
+  return at == averages_.end() ? nullptr : &*at;
+}
+
+DFLOW_INLINE AnyOutput ExponentialMovingAverage::weight(GraphStore& graph, DType dtype) const {
+  if (!options_.num_updates) return Hyperparameter(1.0 - decay_).edge(graph, dtype);
+  const Expr n = dflow::detail::cast_to(*options_.num_updates, DType::float32);
+  const Expr early = (n + 1.0) / (n + 10.0);
+  const Expr decay = AnyOutput(build<Minimum>({scalar_like(early, decay_), early}));
+  return dflow::detail::cast_to(1.0 - decay, dtype);
+}
+
+/// Beside what it is of, and initialised to its initial value, or to zeros.
+DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::average_for(const AnyOutput& value,
+                                                                                      const AnyVariable* variable) {
+  const AnyOutput& of = variable != nullptr ? variable->handle() : value;
+  const Endpoint key = of.endpoint();
+  if (const Average* const known = find(key)) return averages_[static_cast<std::size_t>(known - averages_.data())];
+  GraphStore& graph = *of.graph();
+  const std::string& name = of.node().name;
+  if (!in_mask(value.dtype(), dtype_mask<FloatTypes>) || !value.shape().is_fully_defined()) {
+    throw_error(invalid_argument(str_cat("ExponentialMovingAverage: '", name, "' is ", dflow::name(value.dtype()),
+                                         value.shape().to_string(), "; averages are of floats of a known shape"))
+                    .with_location(of.node().where));
+  }
+  GraphStore::Scope scope = graph.scope();
+  scope.name_prefix = name + "/";
+  scope.colocate(of.node_id());
+  scope.control_inputs.clear();
+  const ScopeGuard beside_it = graph.enter(scope);
+  const auto make = [&](const AnyOutput& initial, std::string_view wanted) {
+    const std::string unique = graph.unique_name(wanted).substr(scope.name_prefix.size());
+    return AnyVariable::make(graph, initial, {.name = unique, .trainable = false});
+  };
+  const auto zeros = [&](DType dtype, const Shape& shape) {
+    return dflow::detail::any_fill(graph, IndexList(shape), AnyTensor::zeros(dtype, {}), {});
+  };
+  Average average{key, variable != nullptr, {}, {}, {}};
+  const Shape shape = value.shape().to_shape();
+  if (variable != nullptr) {
+    const Endpoint initial = variable->initializer().node().inputs.at(1);
+    average.variable = make(AnyOutput(&graph, initial), options_.name);
+  } else {
+    average.variable = make(zeros(value.dtype(), shape), options_.name);
+    if (options_.zero_debias) {
+      average.biased = make(zeros(value.dtype(), shape), "biased");
+      average.count = make(zeros(value.dtype(), {}), "local_step");
+    }
+  }
+  return averages_.emplace_back(std::move(average));
+}
+
+DFLOW_INLINE Operation ExponentialMovingAverage::moved(Average& average, const AnyOutput& value) const {
+  GraphStore& graph = *value.graph();
+  const DType dtype = value.dtype();
+  const AnyOutput share = weight(graph, dtype);
+  const bool is_debiased = average.biased.handle().is_valid();
+  const AnyVariable& target = is_debiased ? average.biased : average.variable;
+  const Operation moved = target.assign_sub(AnyOutput((Expr(target.read()) - Expr(value)) * Expr(share)));
+  if (!is_debiased) return moved;
+  const Operation counted = average.count.assign_add(Hyperparameter(1.0).edge(graph, dtype));
+  const std::array<Operation, 2> both{moved, counted};
+  const ScopeGuard after = enter_control_dependencies(graph, both);
+  const Expr decay = 1.0 - Expr(share);
+  const Expr power = AnyOutput(build<Pow>({decay, average.count.read()}));
+  return average.variable.assign(AnyOutput(Expr(average.biased.read()) / (1.0 - power)));
+}
+
+DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables, const At& at) {
+  if (variables.empty())
+    throw_error(invalid_argument("ExponentialMovingAverage: of no variables").with_location(at.where));
+  GraphStore& graph = *variables.front().handle().graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  std::vector<Operation> moves;
+  for (const AnyVariable& variable : variables) {
+    Average& average = average_for(variable.read_edge(), &variable);
+    const ScopeGuard with = enter_colocation(graph, variable.handle().operation());
+    moves.push_back(moved(average, variable.read()));
+  }
+  return group(moves, at);
+}
+
+DFLOW_INLINE Operation ExponentialMovingAverage::apply_to_edges(std::span<const AnyOutput> edges, const At& at) {
+  if (edges.empty()) throw_error(invalid_argument("ExponentialMovingAverage: of no edges").with_location(at.where));
+  GraphStore& graph = *edges.front().graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  std::vector<Operation> moves;
+  for (const AnyOutput& edge : edges) moves.push_back(moved(average_for(edge, nullptr), edge));
+  return group(moves, at);
+}
+
+DFLOW_INLINE AnyVariable ExponentialMovingAverage::average(const AnyVariable& variable) const {
+  return average_of_edge(variable.handle());
+}
+
+DFLOW_INLINE AnyVariable ExponentialMovingAverage::average_of_edge(const AnyOutput& edge) const {
+  if (const Average* const found = find(edge.endpoint())) return found->variable;
+  throw_error(invalid_argument(
+      str_cat("ExponentialMovingAverage: there is no average of '", edge.node().name, "': apply was not given it")));
+}
+
+DFLOW_INLINE SavedVariables ExponentialMovingAverage::variables_to_restore(const Graph& graph) const {
+  std::set<std::string> own;
+  for (const Average& average : averages_) {
+    own.insert(average.variable.name());
+    if (average.biased.handle().is_valid()) own.insert({average.biased.name(), average.count.name()});
+  }
+  std::vector<SavedVariable> saved;
+  for (const AnyVariable& variable : global_variables(graph)) {
+    if (own.contains(variable.name())) continue;
+    const Average* const average = find(variable.handle().endpoint());
+    saved.push_back({average != nullptr ? average->variable.name() : variable.name(), variable});
+  }
+  return saved;
+}
+
+}  // namespace dflow::train

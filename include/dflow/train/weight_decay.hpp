@@ -1,0 +1,65 @@
+#pragma once
+
+#include <dflow/train/optimizers.hpp>
+
+#include <functional>
+#include <memory>
+
+namespace dflow::train {
+
+struct WeightDecayOptions {
+  /// Which variables decay; all where empty. Biases and norms are often left out:
+  /// `[](const AnyVariable& v) { return v.shape().rank() > 1; }`. Of a 16-bit variable it is asked for its float copy.
+  std::function<bool(const AnyVariable&)> applies_to = {};
+};
+
+/// var -= learning_rate * weight_decay * var before each update of another optimizer, whose gradients know nothing of
+/// it (Loshchilov and Hutter 2017, arXiv:1711.05101, and as Keras has it). A variable with a sparse gradient decays
+/// whole.
+class DecoupledWeightDecay : public Optimizer {
+ public:
+  DecoupledWeightDecay(std::shared_ptr<const Optimizer> optimizer, Hyperparameter learning_rate,
+                       Hyperparameter weight_decay, WeightDecayOptions options = {})
+      : optimizer_(std::move(optimizer)),
+        learning_rate_(learning_rate),
+        weight_decay_(weight_decay),
+        options_(std::move(options)) {}
+
+ private:
+  std::string_view name() const override { return "DecoupledWeightDecay"; }
+  std::unique_ptr<Updates> start(GraphStore& graph) const final;
+
+  std::shared_ptr<const Optimizer> optimizer_;
+  Hyperparameter learning_rate_, weight_decay_;
+  WeightDecayOptions options_;
+};
+
+/// Adam with decoupled weight decay.
+class AdamW final : public DecoupledWeightDecay {
+ public:
+  explicit AdamW(Hyperparameter learning_rate = 0.001, Hyperparameter weight_decay = 0.004, double beta1 = 0.9,
+                 double beta2 = 0.999, double epsilon = 1e-8, WeightDecayOptions options = {})
+      : DecoupledWeightDecay(std::make_shared<Adam>(learning_rate, beta1, beta2, epsilon), learning_rate, weight_decay,
+                             std::move(options)) {}
+
+ private:
+  std::string_view name() const override { return "AdamW"; }
+};
+
+/// Momentum with decoupled weight decay; with a momentum of 0 gradient descent.
+class SGDW final : public DecoupledWeightDecay {
+ public:
+  explicit SGDW(Hyperparameter learning_rate, Hyperparameter weight_decay, Hyperparameter momentum = 0.9,
+                MomentumOptions momentum_options = {}, WeightDecayOptions options = {})
+      : DecoupledWeightDecay(std::make_shared<Momentum>(learning_rate, momentum, momentum_options), learning_rate,
+                             weight_decay, std::move(options)) {}
+
+ private:
+  std::string_view name() const override { return "SGDW"; }
+};
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/weight_decay.ipp>
+#endif

@@ -1,0 +1,113 @@
+#include <dflow/train/fitting/moving_average.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+#include <dflow/ops/operators.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+#include <dflow/session/session.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace df = dflow;
+using df::train::ExponentialMovingAverage;
+
+namespace {
+
+void check_near(const df::Tensor<float>& value, float first, float second) {
+  CHECK(value(0) == Approx(first).epsilon(1e-6));
+  CHECK(value(1) == Approx(second).epsilon(1e-6));
+}
+
+}  // namespace
+
+TEST_CASE("averages are TensorFlow's") {
+  df::Graph graph;
+  const df::Variable<float> v(graph, df::Tensor<float>(df::Shape{2}, {1, -2}), {.name = "v"});
+  const df::Variable<std::int64_t> n(graph, 0, {.name = "n", .trainable = false});
+  const auto step = v.assign_add(df::constant<float>(graph, {0.5f, 1.0f}));
+  const auto count = n.assign_add(1);
+  const auto edge = df::Output<float>(v * 1.0f);
+  ExponentialMovingAverage plain(0.9), quick(0.9, {.num_updates = n}), debiased(0.9, {.zero_debias = true}),
+      biased(0.9);
+  const auto trained = std::vector{v.any_variable()};
+  const df::Operation all[] = {plain.apply(trained), quick.apply(trained), debiased.apply(edge), biased.apply(edge)};
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  // tf.train.ExponentialMovingAverage of TensorFlow 2.21 in a graph: four steps of v += [0.5, 1], each followed by the
+  // averages and n += 1; of the variable v with decay 0.9, with num_updates=n, and of the tensor v * 1.0 with
+  // zero_debias=True and without.
+  constexpr float expected[4][8] = {
+      {1.0499999523f, -1.899999976f, 1.4500000477f, -1.1000000238f, 1.5f, -1.0f, 0.1500000358f, -0.1000000238f},
+      {1.1449999809f, -1.709999919f, 1.8999999762f, -0.1999999881f, 1.7631577253f, -0.4736841619f, 0.3350000679f,
+       -0.0900000185f},
+      {1.2805000544f, -1.438999891f, 2.3499999046f, 0.7000000477f, 2.0350549221f, 0.0701107085f, 0.5515000820f,
+       0.0190000087f},
+      {1.4524500370f, -1.095099807f, 2.7999999523f, 1.6000000238f, 2.3156437874f, 0.6312881708f, 0.7963501215f,
+       0.2171000540f}};
+  for (const auto& row : expected) {
+    session.run(step);
+    session.run(all[0], all[1], all[2], all[3]);
+    session.run(count);
+    check_near(session.run(plain.average(v)), row[0], row[1]);
+    check_near(session.run(quick.average(v)), row[2], row[3]);
+    check_near(session.run(debiased.average(edge)), row[4], row[5]);
+    check_near(session.run(biased.average(edge)), row[6], row[7]);
+  }
+  CHECK(plain.average(v).name() == "v/ExponentialMovingAverage");
+  CHECK(df::trainable_variables(graph).size() == 1);
+}
+
+TEST_CASE("averages of double and 16-bit variables are of their types") {
+  df::Graph graph;
+  const df::Variable<double> d(graph, 1.0);
+  const df::Variable<df::BFloat16> h(graph, df::Tensor<df::BFloat16>(df::BFloat16(1.0f)));
+  ExponentialMovingAverage averages(0.5);
+  const auto move = averages.apply(std::vector{d.any_variable(), h.any_variable()});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(d.assign(2.0), h.assign(df::constant(graph, df::Tensor<df::BFloat16>(df::BFloat16(3.0f)))));
+  session.run(move);
+  CHECK(session.run(averages.average(d)).scalar() == 1.5);
+  CHECK(static_cast<float>(session.run(averages.average(h)).scalar()) == 2.0f);
+  CHECK(averages.apply(std::vector{d.any_variable()}).is_valid());  // again: the average that is there
+  CHECK(df::global_variables(graph).size() == 4);
+}
+
+TEST_CASE("a model for use is restored from averages") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  df::Graph graph;
+  const df::Variable<float> w(graph, 4.0f, {.name = "w"}), other(graph, 7.0f, {.name = "other", .trainable = false});
+  ExponentialMovingAverage averages(0.75);
+  const auto update = w.assign(8.0f);
+  const auto move = averages.apply(df::trainable_variables(graph));
+  df::train::Saver all(graph, {.files = files});
+  df::train::Saver averaged(graph, averages.variables_to_restore(graph), {.files = files});
+  auto devices = df::cpu_devices(1);
+  df::set_device_files(devices[0]->context(), files);
+  df::Session session(graph, {.devices = devices});
+  session.run(df::initialize_variables(graph));
+  session.run(update);
+  session.run(move);
+  averaged.restore(session, all.save(session, "/m"));
+  CHECK(session.run(w).scalar() == 5.0f);
+  CHECK(session.run(other).scalar() == 7.0f);
+}
+
+TEST_CASE("averages are of floats, of known shapes, and of what they were given") {
+  df::Graph graph;
+  const df::Variable<std::int32_t> n(graph, 0);
+  const df::Variable<float> w(graph, 0.0f);
+  const auto x = df::placeholder<float>(graph, {df::dynamic});
+  ExponentialMovingAverage averages(0.5);
+  CHECK(code_of([] { return ExponentialMovingAverage(1.0), 0; }) == df::Code::invalid_argument);
+  CHECK(code_of([] { return ExponentialMovingAverage(-0.1), 0; }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return averages.apply(std::vector{n.any_variable()}); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return averages.apply(x); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return averages.average(w); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { return averages.apply(std::vector<df::AnyVariable>{}); }) == df::Code::invalid_argument);
+}
