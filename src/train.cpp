@@ -1,7 +1,11 @@
 #include <dflow/train/batch_normalization.ipp>
 #include <dflow/train/clip.ipp>
 #include <dflow/train/fitting/accumulated_gradients.ipp>
+#include <dflow/train/fitting/fit.ipp>
+#include <dflow/train/fitting/history.ipp>
+#include <dflow/train/fitting/hooks.ipp>
 #include <dflow/train/fitting/moving_average.ipp>
+#include <dflow/train/fitting/train_step.ipp>
 #include <dflow/train/initializers.ipp>
 #include <dflow/train/layer.ipp>
 #include <dflow/train/layers.ipp>
@@ -22,5 +26,6 @@
 #include <dflow/train/saving/saved_state.ipp>
 #include <dflow/train/saving/saver.ipp>
 #include <dflow/train/saving/termination_signal.ipp>
+#include <dflow/train/saving/variable_values.ipp>
 #include <dflow/train/schedules.ipp>
 #include <dflow/train/weight_decay.ipp>

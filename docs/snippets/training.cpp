@@ -232,6 +232,67 @@ void checkpoints(const std::string& folder) {
   require(df::train::latest_checkpoint(folder) == folder + "/model-40", "a supervisor goes on from the latest");
 }
 
+void fitting(const std::string& folder) {
+  const df::LabelledImages data = bright_rows(256), test = bright_rows(64);
+  df::Graph graph({.seed = 1});
+  auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  auto logits = df::dense(df::flatten(images), 8);
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(logits, labels));
+  auto accuracy = df::accuracy(logits, labels);
+  df::Variable<std::int64_t> global_step(graph, 0, {.name = "global_step", .trainable = false});
+  auto train = df::train::AdamW(0.01, /*weight_decay=*/0.01).minimize(loss, {.global_step = global_step});
+  // [averages]
+  df::train::ExponentialMovingAverage averages(0.99, {.num_updates = global_step});
+  {
+    auto after = graph.control_dependencies({train});
+    train = averages.apply(df::trainable_variables(graph));  // runs the step, then moves the averages
+  }
+  df::train::Saver averaged(graph, averages.variables_to_restore(graph));  // restores "w/ExponentialMovingAverage" to w
+  // [averages]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  // [fit]
+  auto rows = df::data::from_tensors(data.images, data.labels).shuffle(256, {.seed = 1}).batch(32).prefetch(2);
+  auto test_rows = df::data::from_tensors(test.images, test.labels).batch(50);
+  df::train::TrainStep step(df::feeds(images, labels), loss, train, {.metrics = {{"accuracy", accuracy}}});
+  df::train::History history =
+      df::train::fit(session, step, rows,
+                     {.epochs = 10,
+                      .validation = test_rows,
+                      .hooks = {df::train::early_stopping({.patience = 3, .restore_best = true})}});
+  std::printf("test accuracy %.3f\n", history.last("validation_accuracy"));
+  // [fit]
+  require(history.last("validation_accuracy") > 0.9, "the model learns");
+
+  // [resume]
+  df::data::Iterator batches = rows.iterate();
+  df::train::Saver saver(graph, {.states = {df::train::saved_iterator("batches", batches)}});
+  if (auto latest = df::train::latest_checkpoint(folder)) saver.restore(session, *latest);
+  df::train::fit(
+      session, step, batches,
+      {.epochs = 20,
+       .hooks = {df::train::checkpoints(saver, folder + "/rows", {.every_steps = 100, .global_step = global_step})}});
+  // [resume]
+  averaged.restore(session, *df::train::latest_checkpoint(folder));
+  require(df::train::evaluate(session, step, test_rows).at("accuracy") > 0.9, "averages");
+}
+
+void accumulating() {
+  df::Graph graph({.seed = 1});
+  auto x = df::placeholder<float>(graph, {df::dynamic, 4});
+  auto loss = df::reduce_mean(df::square(df::dense(x, 1) - 1.0f));
+  auto rows = df::data::from_tensors(df::Tensor<float>::full({64, 4}, 0.5f));
+  // [accumulated]
+  df::train::AccumulatedGradients accumulated(df::train::Adam(0.01), loss);
+  df::train::TrainStep step(df::feeds(x), loss, accumulated.add(), {.update = accumulated.update(), .update_every = 4});
+  // [accumulated]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  auto history = df::train::fit(session, step, rows.batch(8), {.epochs = 20});
+  require(history.last("loss") < history.epochs[0].loss(), "accumulated");
+}
+
 }  // namespace
 
 int main() {
@@ -242,7 +303,9 @@ int main() {
     std::string folder = (std::filesystem::temp_directory_path() / "dflow_training_XXXXXX").string();
     require(::mkdtemp(folder.data()) != nullptr, "a folder of its own");
     checkpoints(folder);
+    fitting(folder + "/fit");
     std::filesystem::remove_all(folder);
+    accumulating();
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());
     return 1;

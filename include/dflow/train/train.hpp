@@ -4,6 +4,8 @@
 
 #include <dflow/train/clip.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>
+#include <dflow/train/fitting/fit.hpp>
+#include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/fitting/moving_average.hpp>
 #include <dflow/train/initializers.hpp>
 #include <dflow/train/layers.hpp>
@@ -20,5 +22,6 @@
 #include <dflow/train/saving/checkpoint_state.hpp>
 #include <dflow/train/saving/saved_state.hpp>
 #include <dflow/train/saving/saver.hpp>
+#include <dflow/train/saving/variable_values.hpp>
 #include <dflow/train/schedules.hpp>
 #include <dflow/train/weight_decay.hpp>

@@ -1,0 +1,233 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/train/fitting/fit.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace dflow::train {
+
+namespace detail {
+
+/// Means of values over batches, each weighed by its rows.
+class Means {
+ public:
+  void add(const Values& values, double rows) {
+    rows_ += rows;
+    for (const auto& [name, value] : values) sums_[name] += rows * value;
+  }
+  Values values() const {
+    Values means = sums_;
+    for (auto& each : means) each.second /= rows_;
+    return means;
+  }
+
+ private:
+  Values sums_;
+  double rows_ = 0;
+};
+
+/// A batch on its way: to the feeds of a step, and the values back.
+class BatchStep {
+ public:
+  BatchStep(Session& session, const AnyTrainStep& step, bool trains) : session_(session) {
+    const TrainStepOptions& options = step.options;
+    const bool has_own_loss = !trains && options.validation_loss.is_valid();
+    const bool has_own_metrics = !trains && !options.validation_metrics.empty();
+    const std::vector<Metric>& metrics = has_own_metrics ? options.validation_metrics : options.metrics;
+    names_.emplace_back("loss");
+    edges_.push_back(has_own_loss ? options.validation_loss : step.loss);
+    for (const Metric& metric : metrics) {
+      names_.push_back(metric.name);
+      edges_.push_back(metric.value);
+    }
+    if (trains) targets_.push_back(step.train);
+    for (const AnyOutput& edge : step.feeds) feeds_.emplace_back(edge, AnyTensor());
+    if (options.training.is_valid()) feeds_.emplace_back(options.training, trains);
+    num_tensors_ = step.feeds.size();
+    tensors_.resize(num_tensors_);
+    results_.resize(edges_.size());
+  }
+
+  /// The rows of the batch.
+  double run(data::Item& batch, Values& values) {
+    batch.split(tensors_.data());
+    for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor = std::move(tensors_[i]);
+    const AnyTensor& first = feeds_.front().tensor;
+    const auto rows = static_cast<double>(num_tensors_ == 0 || first.rank() == 0 ? 1 : first.dim(0));
+    session_.run_erased({}, nullptr, feeds_, edges_, targets_, results_);
+    for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor.reset();
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      const bool is_float = results_[i].dtype() == DType::float32;
+      values[names_[i]] =
+          is_float ? static_cast<double>(results_[i].as<float>().scalar()) : results_[i].as<double>().scalar();
+    }
+    return rows;
+  }
+
+ private:
+  Session& session_;
+  std::vector<std::string> names_;
+  std::vector<AnyOutput> edges_;
+  std::vector<Operation> targets_;
+  std::vector<Feed> feeds_;
+  std::size_t num_tensors_ = 0;
+  std::vector<AnyTensor> tensors_, results_;
+};
+
+/// The next batch; what its making throws says which it is.
+DFLOW_INLINE bool next_batch(data::AnyIterator& batches, data::Item& batch, std::string_view of) {
+  const std::string place = str_cat(of, "epoch ", batches.epoch(), ", batch ", batches.position(), ": ");
+  try {
+    return batches.next(batch);
+  } catch (const Error& error) {
+    throw_error(error.status().with_prefix(place));
+  } catch (...) {
+    std::throw_with_nested(Error(status_of_current_exception().with_prefix(place)));
+  }
+}
+
+DFLOW_INLINE Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data) {
+  if (data.num_tensors() != step.feeds.size()) {
+    throw_error(invalid_argument(str_cat("the batches of the validation data have ", data.num_tensors(),
+                                         " tensors, and the step has ", step.feeds.size(), " feeds")));
+  }
+  BatchStep each(session, step, false);
+  data::AnyIterator batches(data.recipe(), 0);
+  data::Item batch;
+  Means means;
+  Values values;
+  while (next_batch(batches, batch, "validation, ")) {
+    const double rows = each.run(batch, values);
+    means.add(values, rows);
+  }
+  if (batches.position() == 0) throw_error(invalid_argument("the validation data are empty"));
+  return means.values();
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void Fitting::stop(std::string reason) {
+  if (!std::exchange(is_stopped_, true)) history_.stopped_by = std::move(reason);
+}
+
+/// One call of `fit`.
+class FitLoop {
+ public:
+  FitLoop(Session& session, const AnyTrainStep& step, data::AnyIterator& batches, const FitOptions& options)
+      : step_(step),
+        batches_(batches),
+        options_(options),
+        each_(session, step, true),
+        fitting_(session, *step.loss.graph()) {
+    if (options.progress) progress_.emplace(total_steps(), *options.progress);
+  }
+
+  History run() {
+    fitting_.epoch_ = static_cast<std::int64_t>(batches_.epoch());
+    call(&Hook::on_begin);
+    while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
+    call(&Hook::on_end);
+    return std::move(fitting_.history_);
+  }
+
+ private:
+  using Time = std::chrono::steady_clock;
+
+  void epoch() {
+    const Time::time_point begin = Time::now();
+    fitting_.batch_ = static_cast<std::int64_t>(batches_.position());
+    fitting_.values_.clear();
+    call(&Hook::on_epoch_begin);
+    EpochResult result{.epoch = fitting_.epoch_};
+    detail::Means means;
+    data::Item batch;
+    bool has_ended = false;
+    while (!is_over() && !has_ended) {
+      has_ended = !detail::next_batch(batches_, batch, "");
+      if (!has_ended) train(batch, means, result);
+    }
+    if (!has_ended && result.steps == 0) return;
+    if (has_ended) end_of_data();
+    result.values = result.steps == 0 ? Values{{"loss", std::numeric_limits<double>::quiet_NaN()}} : means.values();
+    if (has_ended && !options_.validation.is_empty()) {
+      for (const auto& [name, value] : detail::evaluate(fitting_.session(), step_, options_.validation)) {
+        result.values["validation_" + name] = value;
+      }
+    }
+    result.elapsed = std::chrono::duration_cast<Duration>(Time::now() - begin);
+    fitting_.values_ = result.values;
+    fitting_.history_.epochs.push_back(std::move(result));
+    if (!has_ended) return;
+    batches_.next_epoch();
+    call(&Hook::on_epoch_end);
+    fitting_.epoch_ = static_cast<std::int64_t>(batches_.epoch());
+  }
+
+  void train(data::Item& batch, detail::Means& means, EpochResult& result) {
+    const double rows = each_.run(batch, fitting_.values_);
+    means.add(fitting_.values_, rows);
+    ++result.steps;
+    ++fitting_.history_.steps;
+    fitting_.batch_ = static_cast<std::int64_t>(batches_.position());
+    if (fitting_.batch_ % step_.options.update_every == 0) update();
+    if (progress_) progress_->step(fitting_.loss());
+    call(&Hook::on_step);
+  }
+
+  /// The batches of an epoch have come to their end.
+  void end_of_data() {
+    if (batches_.position() == 0) throw_error(invalid_argument("fit: the data are empty: an epoch has no batch"));
+    if (fitting_.batch_ % step_.options.update_every != 0) update();
+  }
+  void update() {
+    if (step_.options.update.is_valid()) fitting_.session().run(step_.options.update);
+  }
+
+  bool is_over() {
+    if (options_.stop.stop_requested()) fitting_.stop("stop was requested");
+    if (options_.max_steps && fitting_.step() >= *options_.max_steps) fitting_.stop("max_steps");
+    return fitting_.is_stopped();
+  }
+  void call(std::function<void(Fitting&)> Hook::*which) {
+    for (const Hook& hook : options_.hooks) {
+      if (hook.*which) (hook.*which)(fitting_);
+    }
+  }
+  /// 0 if that is not known.
+  std::int64_t total_steps() const {
+    const std::optional<std::int64_t> size = batches_.size();
+    std::int64_t total = 0;
+    if (!size || __builtin_mul_overflow(*size, options_.epochs - static_cast<std::int64_t>(batches_.epoch()), &total)) {
+      total = 0;
+    }
+    total = std::max<std::int64_t>(0, total - static_cast<std::int64_t>(batches_.position()));
+    if (options_.max_steps) total = total == 0 ? *options_.max_steps : std::min(total, *options_.max_steps);
+    return total;
+  }
+
+  const AnyTrainStep& step_;
+  data::AnyIterator& batches_;
+  const FitOptions& options_;
+  detail::BatchStep each_;
+  Fitting fitting_;
+  std::optional<Progress> progress_;
+};
+
+DFLOW_INLINE History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches,
+                                 const FitOptions& options) {
+  if (options.epochs < 1) throw_error(invalid_argument(str_cat("fit: ", options.epochs, " epochs")));
+  if (!options.validation.is_empty() && options.validation.num_tensors() != step.feeds.size()) {
+    throw_error(
+        invalid_argument(str_cat("fit: the batches of the validation data have ", options.validation.num_tensors(),
+                                 " tensors, and the step has ", step.feeds.size(), " feeds")));
+  }
+  return FitLoop(session, step, batches, options).run();
+}
+
+}  // namespace dflow::train

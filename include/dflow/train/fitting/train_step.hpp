@@ -1,0 +1,114 @@
+#pragma once
+
+#include <dflow/data/dataset.hpp>
+#include <dflow/session/session.hpp>
+
+#include <cstdint>
+#include <source_location>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dflow::train {
+
+/// A scalar that is a mean over a batch, under a name.
+struct Metric {
+  std::string name;
+  AnyOutput value;  ///< float or double []
+};
+
+struct TrainStepOptions {
+  std::vector<Metric> metrics = {};
+  /// The loss and metrics of validation, of a model built with Training(false), which have the same names; those of
+  /// training where empty.
+  AnyOutput validation_loss = {};
+  std::vector<Metric> validation_metrics = {};
+  /// Fed true in training and false in validation, if there is one.
+  Output<bool> training = {};
+  /// Runs as a step of its own after each `update_every` batches, and after the last ones of an epoch:
+  /// `AccumulatedGradients::update()`.
+  Operation update = {};
+  std::int64_t update_every = 1;
+};
+
+/// What a TrainStep is but for the element types of its feeds.
+struct AnyTrainStep {
+  std::vector<AnyOutput> feeds;
+  AnyOutput loss;
+  Operation train;
+  TrainStepOptions options;
+
+  /// Errors: InvalidArgument for what `TrainStep` says.
+  void check(std::source_location where) const;
+};
+
+/// One step of training, as `fit` runs it for each batch: what is fed a batch, what is fetched, what is run.
+///
+/// ```cpp
+/// df::train::TrainStep step(df::feeds(images, labels), loss, train, {.metrics = {{"accuracy", accuracy}}});
+/// ```
+/// feeds: as many as the batch has tensors, in their order, of their element types. loss: float or double [], a mean
+/// over the batch. Means over an epoch weigh each batch by its rows, which are the leading dimension of its first
+/// tensor.
+///
+/// Thread safety: a value type.
+/// Errors: InvalidArgument for edges that are empty or no scalars, for two metrics of one name or one of the name
+/// "loss", and for an update without a number of batches.
+template <Element... Ts>
+class TrainStep {
+ public:
+  TrainStep(const FeedList<Ts...>& feeds, const AnyOutput& loss, const Operation& train, TrainStepOptions options = {},
+            std::source_location where = std::source_location::current())
+      : any_{{feeds.edges.begin(), feeds.edges.end()}, loss, train, std::move(options)} {
+    any_.check(where);
+  }
+
+  const AnyTrainStep& any() const noexcept { return any_; }
+
+ private:
+  AnyTrainStep any_;
+};
+
+namespace detail {
+template <class Parts, class... Ts>
+inline constexpr bool feeds_match = false;
+template <class... Ps, class... Ts>
+  requires(sizeof...(Ps) == sizeof...(Ts))
+inline constexpr bool feeds_match<TypeList<Ps...>, Ts...> =
+    ((std::same_as<Ps, Ts> || std::same_as<Ps, AnyTensor>)&&...);
+}  // namespace detail
+
+/// Elements of a dataset whose tensors are a TrainStep's feeds.
+template <class E, class... Ts>
+concept BatchFor = data::MadeOfTensors<E> && detail::feeds_match<typename data::Parts<E>::Elements, Ts...>;
+
+namespace detail {
+template <class E, class... Ts>
+constexpr void require_batch_for() {
+  static_assert(BatchFor<E, Ts...>,
+                "a batch has one tensor for each feed of the step, of its element type, in the order of the feeds: map "
+                "the elements to such tensors first");
+}
+}  // namespace detail
+
+/// Batches for validation: a dataset, or nothing.
+class ValidationData {
+ public:
+  ValidationData() = default;
+  template <data::MadeOfTensors E>
+  ValidationData(const data::Dataset<E>& data) : recipe_(data.recipe()), type_(&data::element_type<E>) {}
+
+  bool is_empty() const noexcept { return recipe_ == nullptr; }
+  const data::SharedRecipe& recipe() const noexcept { return recipe_; }
+  std::size_t num_tensors() const noexcept { return type_->num_tensors; }
+
+ private:
+  data::SharedRecipe recipe_;
+  const data::ElementType* type_ = nullptr;
+};
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/fitting/train_step.ipp>
+#endif

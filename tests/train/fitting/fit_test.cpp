@@ -1,0 +1,307 @@
+#include <dflow/train/fitting/fit.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/data/from.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/session/session.hpp>
+#include <dflow/train/fitting/accumulated_gradients.hpp>
+#include <dflow/train/optimizers.hpp>
+
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <ranges>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace df = dflow;
+using df::train::Fitting;
+using df::train::History;
+using df::train::Hook;
+
+namespace {
+
+/// y = a x by gradient descent; the loss is the mean square of the error.
+struct Line {
+  Line() {
+    const auto error = x * a - y;
+    loss = df::reduce_mean(error * error);
+    absolute = df::reduce_mean(df::abs(error));
+    train = df::train::GradientDescent(0.02).minimize(loss);
+    session.run(df::initialize_variables(graph));
+  }
+
+  df::train::TrainStep<float, float> step(df::train::TrainStepOptions options = {}) {
+    return {df::feeds(x, y), loss, train, std::move(options)};
+  }
+  float slope() { return session.run(a).scalar(); }
+
+  df::Graph graph;
+  df::Output<float> x = df::placeholder<float>(graph, {df::dynamic});
+  df::Output<float> y = df::placeholder<float>(graph, {df::dynamic});
+  df::Variable<float> a{graph, 0.0f, {.name = "a"}};
+  df::Output<float> loss, absolute;
+  df::Operation train;
+  df::Session session{graph};
+};
+
+using Batch = std::tuple<df::Tensor<float>, df::Tensor<float>>;
+
+/// y = 3 x for x of 1 to n.
+df::data::Dataset<std::tuple<float, float>> line(int n) {
+  return df::data::from_range(std::views::iota(1, n + 1)).map([](int i) {
+    return std::tuple{static_cast<float>(i), 3 * static_cast<float>(i)};
+  });
+}
+
+}  // namespace
+
+TEST_CASE("fit runs a step for each batch of each epoch, and gives the means of the epochs") {
+  Line model;
+  const auto data = line(5).batch(2);
+  const History history = df::train::fit(model.session, model.step({.metrics = {{"absolute", model.absolute}}}), data,
+                                         {.epochs = 3, .validation = line(3).batch(2)});
+  CHECK(history.steps == 9);
+  CHECK(history.stopped_by.empty());
+  REQUIRE(history.epochs.size() == 3);
+
+  // The same by hand: batches of 2, 2 and 1 rows, each weighed by its rows.
+  Line other;
+  for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+    double loss = 0, absolute = 0;
+    for (auto& [x, y] : data) {
+      const auto [l, a] = other.session.run({{other.x, x}, {other.y, y}}, other.loss, other.absolute, other.train);
+      loss += static_cast<double>(l.scalar()) * static_cast<double>(x.dim(0));
+      absolute += static_cast<double>(a.scalar()) * static_cast<double>(x.dim(0));
+    }
+    const df::train::EpochResult& result = history.epochs[epoch];
+    CHECK(result.epoch == static_cast<std::int64_t>(epoch));
+    CHECK(result.steps == 3);
+    CHECK(result.loss() == Approx(loss / 5));
+    CHECK(result.value("absolute") == Approx(absolute / 5));
+    const double off = 3 - static_cast<double>(other.slope());
+    CHECK(result.value("validation_loss") == Approx(off * off * (1 + 4 + 9) / 3).epsilon(1e-4));
+    CHECK(result.value("validation_absolute") == Approx(std::abs(off) * 2).epsilon(1e-4));
+  }
+  CHECK(model.slope() == other.slope());
+  CHECK(history.last("loss") == history.epochs[2].loss());
+  CHECK(contains(error_of([&] { return history.last("accuracy"); }, df::Code::not_found), "'absolute', 'loss'"));
+  CHECK(code_of([] { return History().last("loss"); }) == df::Code::not_found);
+}
+
+TEST_CASE("validation may have a loss and metrics of its own, and a placeholder says which it is") {
+  Line model;
+  const auto training = df::placeholder<bool>(model.graph, {});
+  const auto seen = df::cast<float>(training);
+  const auto twice = model.loss * 2.0f;
+  const auto step = model.step({.metrics = {{"training", seen}},
+                                .validation_loss = twice,
+                                .validation_metrics = {{"training", seen}, {"absolute", model.absolute}},
+                                .training = training});
+  const History history = df::train::fit(model.session, step, line(4).batch(4), {.validation = line(4).batch(4)});
+  CHECK(history.last("training") == 1);
+  CHECK(history.last("validation_training") == 0);
+  const double off = 3 - static_cast<double>(model.slope());
+  CHECK(history.last("validation_loss") == Approx(2 * off * off * 7.5).epsilon(1e-4));
+  CHECK(df::train::evaluate(model.session, step, line(4).batch(1)).at("absolute") == Approx(off * 2.5).epsilon(1e-4));
+  CHECK(history.epochs[0].values.count("absolute") == 0);
+}
+
+TEST_CASE("batches of one tensor, of pairs and of any tensors are fed as they come") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {df::dynamic});
+  const df::Variable<float> a(graph, 1.0f);
+  const auto loss = df::reduce_mean(x * a);
+  df::train::TrainStep step(df::feeds(x), loss, df::train::GradientDescent(0.1).minimize(loss));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  CHECK(df::train::fit(session, step, df::data::from_tensors(df::Tensor<float>::full({4}, 1)).batch(2)).steps == 2);
+  const auto any = df::data::from_vector(std::vector<df::AnyTensor>(2, df::Tensor<float>::full({3}, 1)));
+  CHECK(df::train::fit(session, step, any).steps == 2);
+  Line model;
+  const auto pairs = line(4).map([](float u, float v) { return std::pair{u, v}; }).batch(2);
+  CHECK(df::train::fit(model.session, model.step(), pairs).steps == 2);
+}
+
+TEST_CASE("hooks are called in order, and see where it is") {
+  Line model;
+  std::vector<std::string> seen;
+  const auto note = [&](const std::string& what) {
+    return [&seen, what](Fitting& fitting) {
+      seen.push_back(what + " " + std::to_string(fitting.epoch()) + " " + std::to_string(fitting.batch()) + " " +
+                     std::to_string(fitting.step()));
+    };
+  };
+  const Hook hook{note("begin"), note("epoch"), note("step"), note("done"), note("end")};
+  const Hook later{.on_step = [&](Fitting& fitting) { seen.push_back(fitting.loss() > 0 ? "later" : "no loss"); }};
+  df::train::fit(model.session, model.step(), line(3).batch(2), {.epochs = 2, .hooks = {hook, later}});
+  CHECK(seen == std::vector<std::string>{"begin 0 0 0", "epoch 0 0 0", "step 0 1 1", "later", "step 0 2 2", "later",
+                                         "done 0 2 2", "epoch 1 0 2", "step 1 1 3", "later", "step 1 2 4", "later",
+                                         "done 1 2 4", "end 2 2 4"});
+}
+
+TEST_CASE("hooks, stop tokens and a number of steps end it early") {
+  Line model;
+  int ended = 0;
+  const auto count_end = [&](Fitting&) { ++ended; };
+  const Hook stops{.on_step =
+                       [](Fitting& fitting) {
+                         if (fitting.step() == 3) fitting.stop("enough");
+                       },
+                   .on_end = count_end};
+  const auto data = line(4).batch(2);
+  History history = df::train::fit(model.session, model.step(), data, {.epochs = 5, .hooks = {stops}});
+  CHECK(history.steps == 3);
+  CHECK(history.stopped_by == "enough");
+  CHECK(history.epochs.size() == 2);
+  CHECK(history.epochs[1].steps == 1);
+  CHECK(ended == 1);
+
+  std::stop_source source;
+  const Hook requests{.on_epoch_end = [&](Fitting&) { source.request_stop(); }};
+  history =
+      df::train::fit(model.session, model.step(), data, {.epochs = 5, .hooks = {requests}, .stop = source.get_token()});
+  CHECK(history.steps == 2);
+  CHECK(history.epochs.size() == 1);
+  CHECK(history.stopped_by == "stop was requested");
+
+  history = df::train::fit(model.session, model.step(), data.repeat(), {.max_steps = 7, .validation = data});
+  CHECK(history.steps == 7);
+  CHECK(history.epochs.size() == 1);
+  CHECK(history.epochs[0].values.count("validation_loss") == 0);
+  const Hook at_once{.on_begin = [](Fitting& fitting) { fitting.stop("never mind"); }};
+  CHECK(df::train::fit(model.session, model.step(), data, {.hooks = {at_once}}).epochs.empty());
+}
+
+TEST_CASE("what a hook throws comes out, and what is trained goes on") {
+  Line model;
+  const auto data = line(4).batch(2);
+  auto batches = data.iterate();
+  const Hook throws{.on_step = [](Fitting& fitting) {
+    if (fitting.step() == 1) throw std::domain_error("no more");
+  }};
+  CHECK_THROWS_AS(df::train::fit(model.session, model.step(), batches, {.hooks = {throws}}), std::domain_error);
+  CHECK(batches.position() == 1);
+  const History history = df::train::fit(model.session, model.step(), batches, {.epochs = 2});
+  CHECK(history.steps == 3);  // the rest of the epoch, and another
+  CHECK(history.epochs[0].steps == 1);
+  CHECK(batches.epoch() == 2);
+  CHECK(df::train::fit(model.session, model.step(), batches, {.epochs = 2}).steps == 0);
+}
+
+TEST_CASE("a hook may fit something else, or the same") {
+  Line model, other;
+  const auto data = line(4).batch(2);
+  int inner = 0;
+  const Hook fits{.on_epoch_end = [&](Fitting&) {
+    inner += static_cast<int>(df::train::fit(other.session, other.step(), data).steps);
+    inner += static_cast<int>(df::train::fit(model.session, model.step(), data).steps);
+  }};
+  CHECK(df::train::fit(model.session, model.step(), data, {.epochs = 2, .hooks = {fits}}).steps == 4);
+  CHECK(inner == 8);
+}
+
+TEST_CASE("what the data throw says of which batch, with its code, and carries what was thrown") {
+  Line model;
+  const auto failing = [](auto fail) {
+    return line(10)
+        .map([fail](float x, float y) {
+          if (x == 6) fail();
+          return std::tuple{x, y};
+        })
+        .batch(2)
+        .prefetch(2);
+  };
+  const auto coded = failing([] { df::throw_error(df::data_loss("a bad record")); });
+  const std::string text =
+      error_of([&] { return df::train::fit(model.session, model.step(), coded).steps; }, df::Code::data_loss);
+  CHECK(contains(text, "epoch 0, batch 2: a bad record"));
+  const auto plain = failing([] { throw std::domain_error("six"); });
+  try {
+    df::train::fit(model.session, model.step(), plain);
+    FAIL("no error");
+  } catch (const df::Error& error) {
+    CHECK(contains(error.what(), "epoch 0, batch 2: six"));
+    CHECK_THROWS_AS(std::rethrow_if_nested(error), std::domain_error);
+  }
+  const std::string in_validation = error_of(
+      [&] { return df::train::fit(model.session, model.step(), line(2).batch(2), {.validation = coded}).steps; },
+      df::Code::data_loss);
+  CHECK(contains(in_validation, "validation, epoch 0, batch 2"));
+  // What the step throws names its node.
+  const auto ragged = df::data::from_tensors(df::Tensor<float>({2, 3}), df::Tensor<float>({2, 2}));
+  CHECK(code_of([&] { return df::train::fit(model.session, model.step(), ragged).steps; }) ==
+        df::Code::invalid_argument);
+}
+
+TEST_CASE("an update runs after so many batches, and after the last ones") {
+  Line model;
+  const df::train::AccumulatedGradients accumulated(df::train::GradientDescent(0.02), model.loss);
+  model.session.run(df::initialize_variables(model.graph));
+  df::train::TrainStep step(df::feeds(model.x, model.y), model.loss, accumulated.add(),
+                            {.update = accumulated.update(), .update_every = 2});
+  std::vector<float> slopes;
+  const Hook notes{.on_step = [&](Fitting&) { slopes.push_back(model.slope()); }};
+  df::train::fit(model.session, step, line(5).batch(1), {.hooks = {notes}});
+  CHECK(slopes[0] == 0);
+  // a += 0.02 times the mean of 2 (3 - a) x^2.
+  CHECK(slopes[1] == Approx(0.02 * 2 * 3 * (1 + 4) / 2));
+  CHECK(slopes[2] == slopes[1]);
+  const double third = static_cast<double>(slopes[1]) + 0.02 * 2 * (3 - static_cast<double>(slopes[1])) * (9 + 16) / 2;
+  CHECK(slopes[3] == Approx(third));
+  CHECK(slopes[4] == slopes[3]);
+  CHECK(model.slope() == Approx(third + 0.02 * 2 * (3 - third) * 25));  // of the one batch that was left
+}
+
+TEST_CASE("a step and a fit that cannot be are errors before anything is trained") {
+  Line model;
+  const auto data = line(4).batch(2);
+  const auto make = [&](const df::AnyOutput& loss, df::train::TrainStepOptions options = {}) {
+    return code_of([&] {
+      return df::train::TrainStep(df::feeds(model.x, model.y), loss, model.train, std::move(options))
+          .any()
+          .feeds.size();
+    });
+  };
+  CHECK(make(model.loss) == df::Code::ok);
+  CHECK(make({}) == df::Code::invalid_argument);
+  CHECK(make(model.x) == df::Code::invalid_argument);
+  CHECK(make(df::cast<std::int32_t>(model.loss)) == df::Code::invalid_argument);
+  CHECK(make(model.loss, {.metrics = {{"loss", model.loss}}}) == df::Code::invalid_argument);
+  CHECK(make(model.loss, {.metrics = {{"m", model.loss}, {"m", model.loss}}}) == df::Code::invalid_argument);
+  CHECK(make(model.loss, {.metrics = {{"m", {}}}}) == df::Code::invalid_argument);
+  CHECK(make(model.loss, {.update_every = 0}) == df::Code::invalid_argument);
+  const auto fits = [&](const df::train::FitOptions& options, const df::data::Dataset<Batch>& of) {
+    return code_of([&] { return df::train::fit(model.session, model.step(), of, options).steps; });
+  };
+  CHECK(fits({.epochs = 0}, data) == df::Code::invalid_argument);
+  CHECK(fits({.validation = data.map([](const Batch& batch) { return std::get<0>(batch); })}, data) ==
+        df::Code::invalid_argument);
+  CHECK(fits({}, data.take(0)) == df::Code::invalid_argument);
+  CHECK(model.slope() == 0);
+  CHECK(fits({.validation = data.take(0)}, data) == df::Code::invalid_argument);
+}
+
+TEST_CASE("progress shows all steps") {
+  Line model;
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  df::VirtualClock clock;
+  df::train::fit(model.session, model.step(), line(4).batch(2),
+                 {.epochs = 3, .progress = df::train::ProgressOptions{.out = file, .every = 2, .clock = &clock}});
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  CHECK(contains(text, "6/6"));
+  CHECK(contains(text, "2/6"));
+}

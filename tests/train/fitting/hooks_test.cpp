@@ -1,0 +1,172 @@
+#include <dflow/train/fitting/hooks.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/data/from.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+#include <dflow/ops/nn/dropout.hpp>
+#include <dflow/ops/operators.hpp>
+#include <dflow/ops/reduction/reduce.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+#include <dflow/train/layers.hpp>
+#include <dflow/train/optimizers.hpp>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace df = dflow;
+using df::train::Fitting;
+using df::train::Hook;
+
+namespace {
+
+/// A loss that is what is fed, and a counter of its steps.
+struct Fed {
+  Fed() {
+    train = count.assign_add(1.0f);
+    session.run(df::initialize_variables(graph));
+  }
+  /// An epoch for each loss.
+  df::train::History fit(std::vector<float> losses, Hook hook) {
+    const auto step = df::train::TrainStep(df::feeds(x), x, train);
+    auto epoch = std::make_shared<std::size_t>(0);
+    const auto data = df::data::from_range(std::vector{0}).map([losses, epoch](int) {
+      return df::Tensor<float>(losses.at((*epoch)++));
+    });
+    return df::train::fit(session, step, data,
+                          {.epochs = static_cast<std::int64_t>(losses.size()), .hooks = {std::move(hook)}});
+  }
+
+  df::Graph graph;
+  df::Output<float> x = df::placeholder<float>(graph, {});
+  df::Variable<float> count{graph, 0.0f, {.name = "count"}};
+  df::Operation train;
+  df::Session session{graph};
+};
+
+std::shared_ptr<df::Device> device_with(const std::shared_ptr<df::FileSystem>& files) {
+  const auto device = df::cpu_devices(1, {.pool = std::make_shared<df::InlinePool>()})[0];
+  df::set_device_files(device->context(), files);
+  return device;
+}
+
+/// A process that trains with dropout on shuffled batches.
+struct Process {
+  explicit Process(const std::shared_ptr<df::MemoryFileSystem>& files)
+      : session(graph, {.devices = {device_with(files)}}) {
+    const auto error = df::dense(df::dropout(df::dense(x, 8, {.activation = df::Activation::tanh}), 0.8f), 1);
+    loss = df::reduce_mean(error * error);
+    train = df::train::Adam(0.01).minimize(loss, {.global_step = step});
+    initialize = df::initialize_variables(graph);
+    saver = std::make_unique<df::train::Saver>(
+        graph, df::train::SaverOptions{.states = {df::train::saved_iterator("batches", batches)}, .files = files});
+  }
+  /// The loss of each step.
+  std::vector<double> fit(const df::train::FitOptions& options) {
+    std::vector<double> losses;
+    df::train::FitOptions noting = options;
+    noting.hooks.insert(noting.hooks.begin(),
+                        Hook{.on_step = [&](Fitting& fitting) { losses.push_back(fitting.loss()); }});
+    df::train::fit(session, df::train::TrainStep(df::feeds(x), loss, train), batches, noting);
+    return losses;
+  }
+  static df::data::Dataset<df::Tensor<float>> data() {
+    df::Tensor<float> rows({40, 3});
+    for (int i = 0; i < 120; ++i) rows.data()[i] = static_cast<float>(i * 11 % 17) / 17.0f;
+    return df::data::from_tensors(rows).shuffle(15, {.seed = 4}).batch(4).prefetch(2);
+  }
+
+  df::Graph graph{{.seed = 2}};
+  df::Session session;
+  df::Output<float> x = df::placeholder<float>(graph, {df::dynamic, 3});
+  df::Variable<std::int64_t> step{graph, 0, {.name = "global_step", .trainable = false}};
+  df::Output<float> loss;
+  df::Operation train, initialize;
+  df::data::Iterator<df::Tensor<float>> batches = data().iterate();
+  std::unique_ptr<df::train::Saver> saver;
+};
+
+}  // namespace
+
+TEST_CASE("early stopping waits for so many epochs without a better value") {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  const auto epochs = [](const std::vector<float>& losses, df::train::EarlyStoppingOptions options) {
+    options.value = "loss";
+    return Fed().fit(losses, df::train::early_stopping(options)).epochs.size();
+  };
+  CHECK(epochs({5, 4, 3, 2, 1}, {}) == 5);
+  CHECK(epochs({5, 4, 4, 2, 1}, {}) == 3);
+  CHECK(epochs({5, 4, 4, 2, 3, 2, 1}, {.patience = 2}) == 6);
+  CHECK(epochs({5, 4.5f, 4, 3.7f, 3}, {.min_delta = 0.4}) == 4);
+  CHECK(epochs({1, 2, 3, 3, 4}, {.larger_is_better = true}) == 4);
+  CHECK(epochs({1, 2, 3, 3, 4}, {.larger_is_better = true, .patience = 2}) == 5);
+  CHECK(epochs({none, 4, 3, none, 1}, {}) == 1);
+  CHECK(epochs({4, none, 3, none, none}, {.patience = 2}) == 5);
+  const auto history = Fed().fit({1, 2, 2}, df::train::early_stopping({.value = "loss", .patience = 2}));
+  CHECK(history.stopped_by == "'loss' has not become better in 2 epochs");
+  CHECK(contains(error_of([&] { return epochs({1}, {.patience = 0}); }), "patience"));
+  CHECK(contains(error_of(
+                     [] {
+                       return Fed().fit({1, 2}, df::train::early_stopping()).steps;
+                     },
+                     df::Code::not_found),
+                 "'validation_loss'"));
+}
+
+TEST_CASE("the variables of the best epoch come back, also where all epochs were run") {
+  Fed fed;
+  const Hook hook = df::train::early_stopping({.value = "loss", .patience = 2, .restore_best = true});
+  fed.fit({3, 1, 2, 2, 0}, hook);
+  CHECK(fed.session.run(fed.count).scalar() == 2);
+  fed.fit({3, 1, 2}, hook);  // the hook begins anew
+  CHECK(fed.session.run(fed.count).scalar() == 4);
+  fed.fit({1, 2}, df::train::early_stopping({.value = "loss", .patience = 2}));
+  CHECK(fed.session.run(fed.count).scalar() == 6);
+}
+
+TEST_CASE("checkpoints come after steps, epochs and at the end") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  const auto saved = [&](const std::string& prefix, const df::train::FitOptions& fit,
+                         df::train::CheckpointOptions options) {
+    Process process(files);
+    process.session.run(process.initialize);
+    df::train::FitOptions with = fit;
+    with.hooks.push_back(df::train::checkpoints(*process.saver, prefix, std::move(options)));
+    process.fit(with);
+    std::string names;
+    for (const std::string& path : process.saver->checkpoints()) names += path.substr(prefix.size()) + " ";
+    return names;
+  };
+  CHECK(saved("/a/m", {.epochs = 2}, {}) == "-10 -20 ");
+  CHECK(saved("/b/m", {.epochs = 2}, {.every_steps = 7, .every_epochs = 0}) == "-7 -14 -20 ");
+  CHECK(saved("/c/m", {.max_steps = 13}, {.every_epochs = 2}) == "-10 ");
+  CHECK(saved("/d/m", {.epochs = 2, .max_steps = 13}, {.every_epochs = 0}) == "-13 ");
+  CHECK(saved("/e/m", {.epochs = 3}, {.every_epochs = 2, .at_end = false}) == "-20 ");
+}
+
+TEST_CASE("a fit that is restored in the middle of an epoch goes on as one that was never interrupted, bit for bit") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  Process whole(files);
+  whole.session.run(whole.initialize);
+  const std::vector<double> losses = whole.fit({.epochs = 4});
+  REQUIRE(losses.size() == 40);
+  for (const std::int64_t steps : {7, 10, 23, 30}) {
+    INFO(steps);
+    Process first(files);
+    first.session.run(first.initialize);
+    const Hook saving =
+        df::train::checkpoints(*first.saver, "/models/m", {.every_steps = steps, .global_step = first.step});
+    std::vector<double> resumed = first.fit({.epochs = 4, .max_steps = steps, .hooks = {saving}});
+
+    Process second(files);
+    second.saver->restore(second.session, "/models/m-" + std::to_string(steps));
+    const std::vector<double> rest = second.fit({.epochs = 4});
+    resumed.insert(resumed.end(), rest.begin(), rest.end());
+    CHECK(resumed == losses);
+    CHECK(second.session.run(second.step).scalar() == 40);
+  }
+}
