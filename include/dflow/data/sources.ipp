@@ -116,6 +116,7 @@ DFLOW_INLINE SharedRecipe row_source(std::vector<AnyTensor> tensors, const Eleme
   }
   const auto rows = static_cast<std::uint64_t>(tensors.front().dim(0));
   std::vector<Shape> shapes;
+  shapes.reserve(tensors.size());
   for (const AnyTensor& tensor : tensors) shapes.push_back(tensor.shape().erased(0));
   const auto at = [tensors = std::move(tensors), shapes = std::move(shapes), &type](std::uint64_t index) {
     std::vector<AnyTensor> row;

@@ -125,6 +125,7 @@ class Saver {
   void add_queues(std::vector<Item>& items);
   void build(std::vector<Item> items, std::source_location where);
   void check_names(const std::vector<Item>& items, std::source_location where) const;
+  std::vector<std::pair<std::string, std::vector<const Item*>>> by_device(const std::vector<Item>& items) const;
   Operation build_save(std::span<const Item* const> members, std::size_t shard, std::size_t num_shards);
   std::vector<AnyOutput> build_read(std::span<const Item* const> members);
   void build_restore(const std::vector<std::pair<const Item*, std::vector<AnyOutput>>>& values,

@@ -230,6 +230,20 @@ DFLOW_INLINE std::vector<AnyOutput> Saver::build_read(std::span<const Item* cons
   return values;
 }
 
+/// Items by the task that holds them, in the order of the first of each.
+DFLOW_INLINE std::vector<std::pair<std::string, std::vector<const Saver::Item*>>> Saver::by_device(
+    const std::vector<Item>& items) const {
+  std::vector<std::pair<std::string, std::vector<const Item*>>> groups;
+  for (const Item& item : items) {
+    const std::string device =
+        options_.sharded || groups.empty() ? detail::processor_of_task(graph_, item.home) : groups.front().first;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == device; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {device, {}});
+    group->second.push_back(&item);
+  }
+  return groups;
+}
+
 DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location where) {
   if (options_.files == nullptr) options_.files = std::make_shared<PosixFileSystem>();
   if (options_.clock == nullptr) options_.clock = std::make_shared<RealClock>();
@@ -251,15 +265,7 @@ DFLOW_INLINE void Saver::build(std::vector<Item> items, std::source_location whe
     items.push_back({{{state.name, edge, Shape{}}}, edge.operation(), nullptr});
   }
 
-  // Items by the task that holds them, in the order of the first of each.
-  std::vector<std::pair<std::string, std::vector<const Item*>>> groups;
-  for (const Item& item : items) {
-    const std::string device =
-        options_.sharded || groups.empty() ? detail::processor_of_task(graph_, item.home) : groups.front().first;
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == device; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {device, {}});
-    group->second.push_back(&item);
-  }
+  std::vector<std::pair<std::string, std::vector<const Item*>>> groups = by_device(items);
   const auto enter_device = [this](const std::string& device) {
     GraphStore::Scope scope = graph_.scope();
     scope.device = device;
