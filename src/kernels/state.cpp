@@ -1,6 +1,7 @@
 #include <dflow/kernels/state/accumulator_state.ipp>
 #include <dflow/kernels/state/device_files.ipp>
 #include <dflow/kernels/state/flat_state.ipp>
+#include <dflow/kernels/state/held_elements.ipp>
 #include <dflow/kernels/state/kept_resource.ipp>
 #include <dflow/kernels/state/queue_state.ipp>
 #include <dflow/kernels/state/random_stream.ipp>

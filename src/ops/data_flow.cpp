@@ -2,5 +2,6 @@
 #include <dflow/ops/data_flow/embedding.ipp>
 #include <dflow/ops/data_flow/partition.ipp>
 #include <dflow/ops/data_flow/queue.ipp>
+#include <dflow/ops/data_flow/queue_kinds.ipp>
 #include <dflow/ops/data_flow/staleness_clock.ipp>
 #include <dflow/ops/data_flow/token_barrier.ipp>

@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 65> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 68> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow_test.cpp"},
     {"FunctionHandleArgument", "stands in a body; tests/net/control_flow_cluster_test.cpp"},
@@ -46,6 +46,9 @@ constexpr std::array<OpWithoutRows, 65> ops_without_rows{{
     {"RandomStandardNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"TruncatedNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"FIFOQueue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"PaddingFIFOQueueV2", "meets other steps; tests/ops/data_flow/queue_kinds_test.cpp"},
+    {"RandomShuffleQueueV2", "meets other steps; tests/ops/data_flow/queue_kinds_test.cpp"},
+    {"PriorityQueueV2", "meets other steps; tests/ops/data_flow/queue_kinds_test.cpp"},
     {"QueueEnqueue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
     {"QueueEnqueueMany", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
     {"QueueDequeue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},

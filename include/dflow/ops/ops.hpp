@@ -4,6 +4,7 @@
 
 #include <dflow/ops/data_flow/embedding.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/standard_ops.hpp>
 #include <dflow/ops/state/typed_variable.hpp>

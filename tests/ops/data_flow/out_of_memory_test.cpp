@@ -30,10 +30,11 @@ struct Waits {
 }  // namespace
 
 TEST_CASE("Without memory a queue lets nobody wait for ever") {
-  const QueueState::Kind kind{.dtypes = {DType::float32}, .shapes = {}, .capacity = 2};
+  const QueueKind queue_kind = GENERATE(QueueKind::fifo, QueueKind::random_shuffle, QueueKind::priority);
+  const QueueState::Kind kind{.dtypes = {DType::int64}, .shapes = {}, .capacity = 2, .kind = queue_kind};
   const auto element = [] {
     QueuedElements one;
-    one.components.emplace_back(Tensor<float>::full({}, 1));
+    one.components.emplace_back(Tensor<std::int64_t>(1));
     one.is_single = true;
     return one;
   };

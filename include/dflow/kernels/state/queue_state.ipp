@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <deque>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -15,10 +14,42 @@
 
 namespace dflow {
 
-DFLOW_INLINE Shape QueuedElements::element_shape(std::size_t component) const {
-  const Shape& shape = components[component].shape();
-  return is_single ? shape : shape.subshape(1, shape.rank());
+DFLOW_INLINE std::string_view name(QueueKind kind) noexcept {
+  switch (kind) {
+    case QueueKind::fifo:
+      return "FIFOQueue";
+    case QueueKind::padding_fifo:
+      return "PaddingFIFOQueue";
+    case QueueKind::random_shuffle:
+      return "RandomShuffleQueue";
+    case QueueKind::priority:
+      return "PriorityQueue";
+    case QueueKind::staging:
+      break;
+  }
+  return "StagingArea";
 }
+
+namespace detail {
+
+DFLOW_INLINE std::unique_ptr<HeldElements> held_elements(QueueKind kind, const std::shared_ptr<RandomStream>& stream) {
+  if (kind == QueueKind::random_shuffle) return held_at_random(stream);
+  if (kind == QueueKind::priority) return held_by_priority();
+  return held_in_order();
+}
+
+/// Of one element, with what its strings hold.
+DFLOW_INLINE std::int64_t bytes_of(const QueuedElements& element) {
+  std::size_t bytes = 0;
+  for (const AnyTensor& component : element.components) {
+    bytes += component.bytes();
+    if (component.dtype() != DType::string) continue;
+    for (const std::string& text : component.span<std::string>()) bytes += text.size();
+  }
+  return static_cast<std::int64_t>(bytes);
+}
+
+}  // namespace detail
 
 struct QueueState::State {
   struct Enqueuer {
@@ -48,67 +79,85 @@ struct QueueState::State {
     }
   };
 
-  explicit State(std::int64_t room) : capacity(room) {}
+  State(std::string name_of_queue, const Kind& kind_of_queue, const RandomStreamState& random)
+      : name(std::move(name_of_queue)),
+        kind(kind_of_queue),
+        stream(std::make_shared<RandomStream>(name, random.seed, random.seed2)),
+        held(detail::held_elements(kind.kind, stream)) {
+    stream->set_position(random.position);
+  }
 
-  const std::int64_t capacity;
+  const std::string name;
+  const Kind kind;
+  const std::shared_ptr<RandomStream> stream;
   mutable std::mutex mutex;
-  std::deque<QueuedElements> held;
-  std::int64_t num_held = 0;
+  std::unique_ptr<detail::HeldElements> held;
+  std::int64_t num_bytes = 0;  ///< of what is held, where there is a limit
   bool is_closed = false;
   detail::WaitList<Enqueuer> enqueuers;
   detail::WaitList<Dequeuer> dequeuers;
 
   // Each of these does all of it or, out of memory, nothing.
 
-  /// Moves the first `count` elements, or fewer, to the end of `to`, and says how many.
-  static std::int64_t move_first(QueuedElements& from, std::int64_t count, auto& to) {
-    to.push_back(from);
-    from.begin = to.back().end = std::min(from.begin + count, from.end);
-    return to.back().size();
+  std::int64_t bytes_of(const QueuedElements& element) const {
+    return kind.memory_limit < 0 ? 0 : detail::bytes_of(element);
   }
-
+  /// So many of them fit in now.
+  std::int64_t room_for(const QueuedElements& elements) const {
+    if (kind.memory_limit >= 0 && bytes_of(elements) > kind.memory_limit - num_bytes) return 0;
+    return kind.capacity < 0 ? elements.size() : std::min(elements.size(), kind.capacity - held->size());
+  }
   bool put_in(Due& due) {
     if (enqueuers.is_empty()) return false;
     QueuedElements& next = enqueuers.front().elements;
-    const std::int64_t room = capacity < 0 ? next.size() : std::min(next.size(), capacity - num_held);
-    if (room > 0) num_held += move_first(next, room, held);
+    const std::int64_t room = next.size() == 0 ? 0 : room_for(next);
+    if (room > 0) {
+      const std::int64_t bytes = bytes_of(next);
+      held->put(next, room);
+      num_bytes += bytes;
+    }
     const bool is_in = next.size() == 0;
     if (is_in) due.enqueuers.emplace_back().first = enqueuers.take_front();
     return room > 0 || is_in;
   }
-  bool take_out(Due& due, const std::string& name) {
+  /// Nothing more will come.
+  bool is_at_end() const { return is_closed && enqueuers.is_empty(); }
+  std::int64_t num_free() const {
+    return is_at_end() ? held->size() : std::max<std::int64_t>(0, held->size() - kind.min_after_dequeue);
+  }
+  bool take_out(Due& due) {
     if (dequeuers.is_empty()) return false;
     Dequeuer& next = dequeuers.front();
-    bool has_moved = false;
-    while (next.num_missing > 0 && !held.empty()) {
-      const std::int64_t count = move_first(held.front(), next.num_missing, next.taken);
-      if (held.front().size() == 0) held.pop_front();
-      next.num_missing -= count;
-      num_held -= count;
-      has_moved = true;
-    }
-    if (next.num_missing > 0 && !(is_closed && enqueuers.is_empty())) return has_moved;
-    if (next.num_missing == 0 || (next.up_to && !next.taken.empty())) {
-      due.dequeuers.emplace_back().first = dequeuers.take_front();
+    const bool is_short = is_at_end() && next.num_missing > num_free();
+    if (is_short && (!next.up_to || (next.taken.empty() && num_free() == 0))) {
+      put_back(next);
+      const std::string left = held->size() == 0 ? "is empty" : str_cat("has only ", held->size(), " elements left");
+      Status failed = out_of_range(str_cat("queue '", name, "' is closed and ", left));
+      auto& [dequeuer, status] = due.dequeuers.emplace_back();
+      dequeuer = dequeuers.take_front();
+      status = std::move(failed);
       return true;
     }
-    put_back(next);
-    const std::string left = num_held == 0 ? "is empty" : str_cat("has only ", num_held, " elements left");
-    Status failed = out_of_range(str_cat("queue '", name, "' is closed and ", left));
-    auto& [dequeuer, status] = due.dequeuers.emplace_back();
-    dequeuer = dequeuers.take_front();
-    status = std::move(failed);
+    const std::int64_t held_before = held->size();
+    while (next.num_missing > 0 && num_free() > 0) {
+      held->take(std::min(next.num_missing, num_free()), next.taken);
+      num_bytes -= bytes_of(next.taken.back());
+      next.num_missing -= next.taken.back().size();
+    }
+    if (next.num_missing > 0 && !is_short) return held->size() != held_before;
+    due.dequeuers.emplace_back().first = dequeuers.take_front();
     return true;
   }
   void put_back(Dequeuer& from) {
     for (; !from.taken.empty(); from.taken.pop_back()) {
-      held.push_front(from.taken.back());
-      num_held += held.front().size();
-      from.num_missing += held.front().size();
+      const std::int64_t bytes = bytes_of(from.taken.back());
+      held->put_back(from.taken.back());
+      from.num_missing += from.taken.back().size();
+      num_bytes += bytes;
     }
   }
   void serve(Due& due) {
-    while (put_in(due) | take_out(due, name)) {
+    while (put_in(due) | take_out(due)) {
     }
   }
 
@@ -154,14 +203,10 @@ struct QueueState::State {
     }
     dequeuer.done(status, {});
   }
-
-  std::string name;
 };
 
-DFLOW_INLINE QueueState::QueueState(std::string name, Kind kind)
-    : name_(std::move(name)), kind_(std::move(kind)), state_(std::make_shared<State>(kind_.capacity)) {
-  state_->name = name_;
-}
+DFLOW_INLINE QueueState::QueueState(std::string name, Kind kind, const RandomStreamState& random)
+    : name_(std::move(name)), kind_(std::move(kind)), state_(std::make_shared<State>(name_, kind_, random)) {}
 DFLOW_INLINE QueueState::~QueueState() = default;
 
 DFLOW_INLINE void QueueState::abandon(const Status& why) {
@@ -171,12 +216,15 @@ DFLOW_INLINE void QueueState::abandon(const Status& why) {
 }
 
 DFLOW_INLINE std::string QueueState::debug_string() const {
-  std::string text = str_cat("FIFOQueue '", name_, "' (");
+  std::string text = str_cat(dflow::name(kind_.kind), " '", name_, "' (");
   for (std::size_t i = 0; i < kind_.dtypes.size(); ++i) {
     text += str_cat(i == 0 ? "" : ", ", dflow::name(kind_.dtypes[i]),
                     kind_.shapes.empty() ? "" : kind_.shapes[i].to_string());
   }
   if (kind_.capacity >= 0) text += str_cat(", capacity ", kind_.capacity);
+  if (kind_.min_after_dequeue > 0) text += str_cat(", min_after_dequeue ", kind_.min_after_dequeue);
+  if (kind_.memory_limit >= 0) text += str_cat(", memory limit ", kind_.memory_limit);
+  if (kind_.seed != 0 || kind_.seed2 != 0) text += str_cat(", seeds ", kind_.seed, " and ", kind_.seed2);
   return text + ")";
 }
 
@@ -195,6 +243,10 @@ DFLOW_INLINE void QueueState::check(const QueuedElements& elements) const {
                                            component.shape().to_string(), elements.is_single ? "" : " in rows",
                                            ", which does not fit ", debug_string())));
     }
+  }
+  if (kind_.memory_limit >= 0 && detail::bytes_of(elements) > kind_.memory_limit) {
+    throw_error(resource_exhausted(
+        str_cat("an element of ", detail::bytes_of(elements), " bytes never fits into ", debug_string())));
   }
 }
 
@@ -235,6 +287,16 @@ DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, cons
   detail::wait_for(kept, &State::dequeuers, lock, id, cancellation);
 }
 
+DFLOW_INLINE void QueueState::clear() {
+  std::unique_ptr<detail::HeldElements> dropped = detail::held_elements(kind_.kind, state_->stream);
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  state_->held.swap(dropped);
+  state_->num_bytes = 0;
+  state_->serve_if_possible(due);
+}
+
 DFLOW_INLINE void QueueState::close(bool cancels_pending) {
   State::Due due;
   const std::lock_guard lock(state_->mutex);
@@ -251,17 +313,25 @@ DFLOW_INLINE void QueueState::close(bool cancels_pending) {
 
 DFLOW_INLINE std::vector<AnyTensor> QueueState::saved_state() const {
   std::vector<QueuedElements> held;
+  RandomStreamState random;
   bool is_closed = false;
   {
     const std::lock_guard lock(state_->mutex);
-    // Only the first of those who take out has anything yet, which comes before what is held.
-    if (!state_->dequeuers.is_empty()) held = state_->dequeuers.front().taken;
-    held.insert(held.end(), state_->held.begin(), state_->held.end());
+    // Only the first of those who take out has anything yet.
+    std::span<const QueuedElements> taken;
+    if (!state_->dequeuers.is_empty()) taken = state_->dequeuers.front().taken;
+    held = state_->held->with(taken);
+    random = state_->stream->state();
     is_closed = state_->is_closed;
   }
   std::int64_t size = 0;
   for (const QueuedElements& part : held) size += part.size();
   std::vector<std::int64_t> numbers{is_closed ? 1 : 0, size};
+  if (kind_.kind == QueueKind::random_shuffle) {
+    for (const std::uint64_t part : {random.seed, random.seed2, random.position}) {
+      numbers.push_back(static_cast<std::int64_t>(part));
+    }
+  }
   for (const QueuedElements& part : held) {
     for (std::int64_t i = 0; i < part.size(); ++i) {
       for (std::size_t c = 0; c < kind_.dtypes.size(); ++c) detail::put_shape(numbers, part.element_shape(c));
@@ -287,14 +357,24 @@ DFLOW_INLINE void QueueState::restore_state(std::span<const AnyTensor> state) {
   const bool is_closed = saved.number(0, 1) != 0;
   constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
   const std::int64_t size = saved.number(0, kind_.capacity < 0 ? any : kind_.capacity);
-  std::deque<QueuedElements> held;
+  RandomStreamState random;
+  if (kind_.kind == QueueKind::random_shuffle) {
+    for (std::uint64_t* part : {&random.seed, &random.seed2, &random.position}) {
+      *part = static_cast<std::uint64_t>(saved.number(std::numeric_limits<std::int64_t>::min(), any));
+    }
+  }
+  std::unique_ptr<detail::HeldElements> held = detail::held_elements(kind_.kind, state_->stream);
+  std::int64_t num_bytes = 0;
   for (std::int64_t i = 0; i < size; ++i) {
-    QueuedElements& element = held.emplace_back();
+    QueuedElements element;
     element.is_single = true;
     for (std::size_t c = 0; c < kind_.dtypes.size(); ++c) element.components.push_back(saved.tensor(c, saved.shape()));
     check(element);
+    num_bytes += state_->bytes_of(element);
+    held->put(element, 1);
   }
   saved.end();
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Due due;
   const std::lock_guard lock(state_->mutex);
   if (!state_->dequeuers.is_empty()) {
@@ -303,14 +383,15 @@ DFLOW_INLINE void QueueState::restore_state(std::span<const AnyTensor> state) {
     first.taken.clear();
   }
   state_->held.swap(held);
-  state_->num_held = size;
+  state_->num_bytes = num_bytes;
+  if (kind_.kind == QueueKind::random_shuffle) state_->stream->set_state(random);
   state_->is_closed = is_closed;
   state_->serve(due);
 }
 
 DFLOW_INLINE std::int64_t QueueState::size() const {
   const std::lock_guard lock(state_->mutex);
-  return state_->num_held;
+  return state_->held->size();
 }
 DFLOW_INLINE bool QueueState::is_closed() const {
   const std::lock_guard lock(state_->mutex);
@@ -319,32 +400,70 @@ DFLOW_INLINE bool QueueState::is_closed() const {
 
 namespace detail {
 
-DFLOW_INLINE void copy_rows(const AnyTensor& from, std::int64_t begin, std::int64_t end, std::int64_t row_size,
-                            AnyTensor& to, std::int64_t row) {
-  copy_elements(from, begin * row_size, (end - begin) * row_size, to, row * row_size);
+/// The largest extents of the elements' component where they are padded, else the extents of all.
+DFLOW_INLINE Shape joined_shape(const std::vector<QueuedElements>& parts, std::size_t component,
+                                const QueueState::Kind& kind) {
+  const PartialShape shape = kind.shapes.empty() ? PartialShape::unknown() : kind.shapes[component];
+  const bool pads = kind.kind == QueueKind::padding_fifo;
+  if (parts.empty() && !pads && !shape.is_fully_defined()) {
+    throw_error(invalid_argument("no elements of a queue whose shapes are not known have no shape"));
+  }
+  if (!pads) {
+    const Shape all = parts.empty() ? shape.to_shape() : parts[0].element_shape(component);
+    for (const QueuedElements& part : parts) {
+      if (part.element_shape(component) == all) continue;
+      throw_error(invalid_argument(str_cat("elements of shapes ", all.to_string(), " and ",
+                                           part.element_shape(component).to_string(),
+                                           " of one queue cannot be taken together")));
+    }
+    return all;
+  }
+  std::vector<std::int64_t> largest;
+  for (int i = 0; i < shape.rank(); ++i) largest.push_back(std::max<std::int64_t>(shape.dim(i), 0));
+  for (const QueuedElements& part : parts) {
+    const Shape element = part.element_shape(component);
+    for (std::size_t i = 0; i < largest.size(); ++i) {
+      largest[i] = std::max(largest[i], element.dim(static_cast<int>(i)));
+    }
+  }
+  return Shape(std::span<const std::int64_t>(largest));
+}
+
+/// from[begin, ...), elements of a shape, to the corner of a larger one at `to[at, ...)`.
+DFLOW_INLINE void copy_into_corner(const AnyTensor& from, std::int64_t begin, const Shape& shape, AnyTensor& to,
+                                   std::int64_t at, const Shape& larger) {
+  if (shape == larger || shape.rank() < 2) return copy_elements(from, begin, shape.num_elements(), to, at);
+  const Shape inner = shape.subshape(1, shape.rank()), inner_larger = larger.subshape(1, larger.rank());
+  for (std::int64_t i = 0; i < shape.dim(0); ++i) {
+    copy_into_corner(from, begin + i * inner.num_elements(), inner, to, at + i * inner_larger.num_elements(),
+                     inner_larger);
+  }
 }
 
 }  // namespace detail
 
 DFLOW_INLINE AnyTensor detail::join_elements(const std::vector<QueuedElements>& parts, std::size_t component,
-                                             DType dtype, const PartialShape& shape, bool is_single,
-                                             Allocator& allocator) {
+                                             const QueueState::Kind& kind, bool is_single, Allocator& allocator) {
   if (is_single && parts[0].is_single) return parts[0].components[component];
   std::int64_t rows = 0;
   for (const QueuedElements& part : parts) rows += part.size();
-  if (parts.empty() && !shape.is_fully_defined()) {
-    throw_error(invalid_argument("no elements of a queue whose shapes are not known have no shape"));
-  }
-  const Shape row = parts.empty() ? shape.to_shape() : parts[0].element_shape(component);
-  AnyTensor joined(dtype, is_single ? row : Shape({rows}).concatenated(row), allocator);
+  const Shape row = joined_shape(parts, component, kind);
+  const Shape shape = is_single ? row : Shape({rows}).concatenated(row);
+  const bool is_padded = kind.kind == QueueKind::padding_fifo && !is_single;
+  AnyTensor joined = is_padded ? AnyTensor::zeros(kind.dtypes[component], shape, allocator)
+                               : AnyTensor(kind.dtypes[component], shape, allocator);
   std::int64_t next = 0;
   for (const QueuedElements& part : parts) {
-    if (part.element_shape(component) != row) {
-      throw_error(invalid_argument(str_cat("elements of shapes ", row.to_string(), " and ",
-                                           part.element_shape(component).to_string(),
-                                           " of one queue cannot be taken together")));
+    const Shape element = part.element_shape(component);
+    if (element == row) {
+      copy_elements(part.components[component], part.begin * row.num_elements(), part.size() * row.num_elements(),
+                    joined, next * row.num_elements());
+    } else {
+      for (std::int64_t i = 0; i < part.size(); ++i) {
+        copy_into_corner(part.components[component], (part.begin + i) * element.num_elements(), element, joined,
+                         (next + i) * row.num_elements(), row);
+      }
     }
-    copy_rows(part.components[component], part.begin, part.end, row.num_elements(), joined, next);
     next += part.size();
   }
   return joined;

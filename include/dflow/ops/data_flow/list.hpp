@@ -4,6 +4,7 @@
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 
@@ -14,8 +15,9 @@ using AccumulatorOps =
              SparseAccumulatorApplyGradient, AccumulatorTakeGradient, SparseAccumulatorTakeGradient,
              AccumulatorTakeRanks, SparseAccumulatorTakeRanks, AccumulatorSetGlobalStep, AccumulatorNumAccumulated>;
 
-using QueueOps = TypeList<FIFOQueue, QueueEnqueue, QueueEnqueueMany, QueueDequeue, QueueDequeueMany, QueueDequeueUpTo,
-                          QueueClose, QueueIsClosed, QueueSize>;
+using QueueOps =
+    TypeList<FIFOQueue, PaddingFIFOQueueV2, RandomShuffleQueueV2, PriorityQueueV2, QueueEnqueue, QueueEnqueueMany,
+             QueueDequeue, QueueDequeueMany, QueueDequeueUpTo, QueueClose, QueueIsClosed, QueueSize>;
 
 using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -14,8 +15,8 @@
 
 namespace dflow {
 
-// The ops of queues. All who put in and take out are served in the order in which they came, and hold no thread while
-// they wait.
+// The ops that all queues share, and the queue of the oldest first; `queue_kinds.hpp` has the others. All who put in
+// and take out are served in the order in which they came, and hold no thread while they wait.
 
 /// Keeps elements, each a tensor per component, in the order in which they were put in; gives a handle.
 struct FIFOQueue : StatefulOp<"FIFOQueue"> {
@@ -104,7 +105,7 @@ struct QueueSize : StatefulOp<"QueueSize"> {
   static void infer(InferContext& context);
 };
 
-struct FifoQueueOptions {
+struct QueueOptions {
   /// In elements; 0 for none.
   std::int64_t capacity = 0;
   /// Of each component of an element; empty: any.
@@ -116,13 +117,38 @@ struct FifoQueueOptions {
   std::string_view shared_name = {};
 };
 
+using FifoQueueOptions = QueueOptions;
+
 namespace detail {
+
+/// What must be true of every queue's components.
+void infer_queue(InferContext& context, std::span<const DType> dtypes, std::span<const PartialShape> shapes,
+                 std::int64_t capacity);
+
+/// What is put into a queue must fit its shapes, if it has any. Errors: InvalidArgument with op and line.
+void check_components(std::span<const AnyOutput> components, std::span<const PartialShape> shapes, bool many,
+                      std::string_view op, const At& at);
+
+/// A tuple of the node's outputs; of one the `Output` alone.
+template <Element... Ts>
+auto typed_outputs(const BuiltNode& node) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    if constexpr (sizeof...(Ts) == 1) {
+      return (Output<Ts>::unchecked(node.output(static_cast<int>(I))), ...);
+    } else {
+      return std::tuple{Output<Ts>::unchecked(node.output(static_cast<int>(I)))...};
+    }
+  }(std::index_sequence_for<Ts...>{});
+}
 
 /// A queue whose component types are known at run time only.
 class AnyQueue {
  public:
   AnyQueue() = default;
-  AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const FifoQueueOptions& options, const At& at);
+  /// A FIFOQueue.
+  AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at);
+  /// The one that `handle` is a handle to, with these components.
+  AnyQueue(AnyOutput handle, std::vector<DType> dtypes, std::vector<PartialShape> shapes);
 
   const AnyOutput& handle() const noexcept { return handle_; }
   Operation enqueue(std::span<const AnyOutput> components, bool many, const At& at) const;
@@ -138,28 +164,11 @@ class AnyQueue {
   std::vector<PartialShape> shapes_;
 };
 
-}  // namespace detail
-
-/// A queue of elements, each a tensor of type T for each of Ts, that lives across steps on the device it is placed on.
-///
-/// ```cpp
-/// df::FifoQueue<float, std::int32_t> queue(graph, {.capacity = 64, .shapes = {{784}, {}}});
-/// auto fill = queue.enqueue(image, label);
-/// auto [x, y] = queue.dequeue_many(32);  // [32, 784], [32]
-/// ```
-/// What waits ends with its step: by deadline, stop or error; then what a `dequeue_many` had taken is back in front.
-///
-/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
-/// order in which they come.
-/// Errors: InvalidArgument for other shapes; in steps Cancelled from putting into a closed queue, OutOfRange from
-/// taking out of one that has not enough left.
+/// What the queues of all kinds have.
 template <Element... Ts>
-  requires(sizeof...(Ts) > 0)
-class FifoQueue {
+class TypedQueue {
  public:
-  FifoQueue() = default;
-  explicit FifoQueue(Graph& graph, const FifoQueueOptions& options = {}, const At& at = {})
-      : queue_(*graph.store(), {dtype_of<Ts>...}, options, at) {}
+  TypedQueue() = default;
 
   const AnyOutput& handle() const noexcept { return queue_.handle(); }
 
@@ -186,22 +195,41 @@ class FifoQueue {
   Output<std::int32_t> size(const At& at = {}) const { return Output<std::int32_t>::unchecked(queue_.size(at)); }
   Output<bool> is_closed(const At& at = {}) const { return Output<bool>::unchecked(queue_.is_closed(at)); }
 
+ protected:
+  explicit TypedQueue(AnyQueue queue) : queue_(std::move(queue)) {}
+
  private:
   Output<std::int32_t> constant_of(std::int32_t n, const At& at) const {
     return Output<std::int32_t>::unchecked(
-        detail::any_constant(*handle().graph(), Tensor<std::int32_t>(n), {.where = at.where}));
+        any_constant(*handle().graph(), Tensor<std::int32_t>(n), {.where = at.where}));
   }
-  static auto outputs(const BuiltNode& node) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-      if constexpr (sizeof...(Ts) == 1) {
-        return (Output<Ts>::unchecked(node.output(static_cast<int>(I))), ...);
-      } else {
-        return std::tuple{Output<Ts>::unchecked(node.output(static_cast<int>(I)))...};
-      }
-    }(std::index_sequence_for<Ts...>{});
-  }
+  static auto outputs(const BuiltNode& node) { return typed_outputs<Ts...>(node); }
 
-  detail::AnyQueue queue_;
+  AnyQueue queue_;
+};
+
+}  // namespace detail
+
+/// A queue of elements, each a tensor of type T for each of Ts, that lives across steps on the device it is placed on.
+///
+/// ```cpp
+/// df::FifoQueue<float, std::int32_t> queue(graph, {.capacity = 64, .shapes = {{784}, {}}});
+/// auto fill = queue.enqueue(image, label);
+/// auto [x, y] = queue.dequeue_many(32);  // [32, 784], [32]
+/// ```
+/// What waits ends with its step: by deadline, stop or error; then what a `dequeue_many` had taken is back in front.
+///
+/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
+/// order in which they come.
+/// Errors: InvalidArgument for other shapes; in steps Cancelled from putting into a closed queue, OutOfRange from
+/// taking out of one that has not enough left.
+template <Element... Ts>
+  requires(sizeof...(Ts) > 0)
+class FifoQueue : public detail::TypedQueue<Ts...> {
+ public:
+  FifoQueue() = default;
+  explicit FifoQueue(Graph& graph, const QueueOptions& options = {}, const At& at = {})
+      : detail::TypedQueue<Ts...>(detail::AnyQueue(*graph.store(), {dtype_of<Ts>...}, options, at)) {}
 };
 
 }  // namespace dflow

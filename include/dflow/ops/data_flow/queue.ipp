@@ -32,14 +32,19 @@ DFLOW_INLINE PartialShape dequeued_rows(InferContext& context, bool up_to) {
 
 }  // namespace detail
 
+DFLOW_INLINE void detail::infer_queue(InferContext& context, std::span<const DType> dtypes,
+                                      std::span<const PartialShape> shapes, std::int64_t capacity) {
+  if (!shapes.empty() && shapes.size() != dtypes.size()) {
+    context.fail(str_cat(shapes.size(), " shapes for ", dtypes.size(), " components"));
+  }
+  if (capacity == 0) context.fail("a queue of capacity 0 holds nothing");
+  context.set_output(0, Shape{});
+}
+
 DFLOW_INLINE void FIFOQueue::infer(InferContext& context) {
   const auto& attrs = context.attrs<FIFOQueue>();
   if (attrs.component_types.empty()) context.fail("an element has no components");
-  if (!attrs.shapes.empty() && attrs.shapes.size() != attrs.component_types.size()) {
-    context.fail(str_cat(attrs.shapes.size(), " shapes for ", attrs.component_types.size(), " components"));
-  }
-  if (attrs.capacity == 0) context.fail("a queue of capacity 0 holds nothing");
-  context.set_output(0, Shape{});
+  detail::infer_queue(context, attrs.component_types, attrs.shapes, attrs.capacity);
 }
 DFLOW_INLINE void QueueEnqueue::infer(InferContext&) {}
 DFLOW_INLINE void QueueEnqueueMany::infer(InferContext& context) {
@@ -64,12 +69,35 @@ DFLOW_INLINE void QueueSize::infer(InferContext& context) { context.set_output(0
 
 namespace detail {
 
-DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const FifoQueueOptions& options,
-                                const At& at)
-    : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
+DFLOW_INLINE ScopeGuard enter_without_control_inputs(GraphStore& graph) {
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
-  const ScopeGuard without_control_inputs = graph.enter(scope);
+  return graph.enter(scope);
+}
+
+DFLOW_INLINE void check_components(std::span<const AnyOutput> components, std::span<const PartialShape> shapes,
+                                   bool many, std::string_view op, const At& at) {
+  const auto element_shape = [&](std::size_t i) {
+    const PartialShape& shape = components[i].shape();
+    return many && shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank())
+           : many                                       ? PartialShape::unknown()
+                                                        : shape;
+  };
+  for (std::size_t i = 0; i < components.size() && i < shapes.size(); ++i) {
+    if (!components[i].is_valid() || shapes[i].is_compatible_with(element_shape(i))) continue;
+    throw_error(invalid_argument(str_cat("component ", i, " of the queue has shape ", shapes[i].to_string(), ", not ",
+                                         element_shape(i).to_string()))
+                    .with_node(op, at.name)
+                    .with_location(at.where));
+  }
+}
+
+DFLOW_INLINE AnyQueue::AnyQueue(AnyOutput handle, std::vector<DType> dtypes, std::vector<PartialShape> shapes)
+    : handle_(handle), dtypes_(std::move(dtypes)), shapes_(std::move(shapes)) {}
+
+DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, const QueueOptions& options, const At& at)
+    : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
+  const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
   handle_ = build<FIFOQueue>(graph, {},
                              {.component_types = dtypes_,
                               .shapes = shapes_,
@@ -82,21 +110,9 @@ DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, co
 DFLOW_INLINE Operation AnyQueue::enqueue(std::span<const AnyOutput> components, bool many, const At& at) const {
   GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueEnqueue>, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  check_components(components, shapes_, many, many ? QueueEnqueueMany::name : QueueEnqueue::name, at);
   std::vector<AnyOutput> inputs{handle_};
   inputs.insert(inputs.end(), components.begin(), components.end());
-  const auto element_shape = [&](std::size_t i) {
-    const PartialShape& shape = components[i].shape();
-    return many && shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank())
-           : many                                       ? PartialShape::unknown()
-                                                        : shape;
-  };
-  for (std::size_t i = 0; i < components.size() && i < shapes_.size(); ++i) {
-    if (!components[i].is_valid() || shapes_[i].is_compatible_with(element_shape(i))) continue;
-    throw_error(invalid_argument(str_cat("component ", i, " of the queue has shape ", shapes_[i].to_string(), ", not ",
-                                         element_shape(i).to_string()))
-                    .with_node(many ? QueueEnqueueMany::name : QueueEnqueue::name, at.name)
-                    .with_location(at.where));
-  }
   if (many) return build<QueueEnqueueMany>(graph, inputs, {.Tcomponents = dtypes_}, at);
   return build<QueueEnqueue>(graph, inputs, {.Tcomponents = dtypes_}, at);
 }

@@ -3,6 +3,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 #include <dflow/train/saving/savable_resources.hpp>
@@ -14,16 +15,26 @@ namespace dflow::train {
 
 namespace detail {
 
+/// Of a node with a queue; null for others.
+DFLOW_INLINE const std::vector<DType>* components_of(const Node& node) {
+  if (node.op == &op_def<FIFOQueue>) return &node.attrs_as<FIFOQueue>().component_types;
+  if (node.op == &op_def<PaddingFIFOQueueV2>) return &node.attrs_as<PaddingFIFOQueueV2>().component_types;
+  if (node.op == &op_def<RandomShuffleQueueV2>) return &node.attrs_as<RandomShuffleQueueV2>().component_types;
+  if (node.op == &op_def<PriorityQueueV2>) return &node.attrs_as<PriorityQueueV2>().component_types;
+  return nullptr;
+}
+
 /// Of what the node gives a handle to; empty where that is not saved.
 DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
   if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
   if (node.op == &op_def<ConditionalAccumulator> || node.op == &op_def<SparseConditionalAccumulator>) {
     return {DType::int64, DType::int64, node.types[0]};
   }
-  if (node.op != &op_def<FIFOQueue>) return {};
   std::vector<DType> types{DType::int64};
-  const auto& components = node.attrs_as<FIFOQueue>().component_types;
-  types.insert(types.end(), components.begin(), components.end());
+  const std::vector<DType>* components = components_of(node);
+  if (components == nullptr) return {};
+  if (node.op == &op_def<PriorityQueueV2>) types.push_back(DType::int64);
+  types.insert(types.end(), components->begin(), components->end());
   return types;
 }
 

@@ -4,33 +4,58 @@
 #include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
+#include <dflow/ops/data_flow/queue_kinds.hpp>
 
 #include <memory>
 #include <string>
 
 namespace dflow {
 
-template <>
-struct Kernel<FIFOQueue, Cpu> : detail::HandleKernel<Kernel<FIFOQueue, Cpu>, FIFOQueue, QueueState> {
-  explicit Kernel(const KernelInit& init) : HandleKernel(init) {
-    const auto& attrs = init.node.attrs_as<FIFOQueue>();
-    kind = {attrs.component_types, attrs.shapes, attrs.capacity};
-  }
-  std::shared_ptr<QueueState> make(const std::string& name) const { return std::make_shared<QueueState>(name, kind); }
-  bool is_same_kind(const QueueState& state) const { return state.kind() == kind; }
-
-  QueueState::Kind kind;
-};
-
 namespace detail {
 
+QueueState::Kind queue_kind(const FIFOQueue::Attrs& attrs);
+QueueState::Kind queue_kind(const PaddingFIFOQueueV2::Attrs& attrs);
+QueueState::Kind queue_kind(const RandomShuffleQueueV2::Attrs& attrs);
+QueueState::Kind queue_kind(const PriorityQueueV2::Attrs& attrs);
+/// With the kind's seeds, or, where both are 0, with ones that the device draws.
+std::shared_ptr<QueueState> make_queue(const std::string& name, const QueueState::Kind& kind,
+                                       const DeviceContext& device);
+
+template <class O>
+struct QueueKernel : HandleKernel<QueueKernel<O>, O, QueueState> {
+  explicit QueueKernel(const KernelInit& init)
+      : HandleKernel<QueueKernel, O, QueueState>(init),
+        kind(queue_kind(init.node.attrs_as<O>())),
+        device(init.device) {}
+  std::shared_ptr<QueueState> make(const std::string& name) const { return make_queue(name, kind, device); }
+  bool is_same_kind(const QueueState& state) const { return state.kind() == kind; }
+
+  const QueueState::Kind kind;
+  const DeviceContext& device;
+};
+
 void enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel::Done done);
-/// `count` elements, or one if it is negative.
 void dequeue_outputs(KernelContext& context, const QueueDequeueAttrs& attrs, std::int64_t count, bool is_single,
                      bool up_to, AsyncKernel::Done done);
 
 }  // namespace detail
 
+template <>
+struct Kernel<FIFOQueue, Cpu> : detail::QueueKernel<FIFOQueue> {
+  using QueueKernel::QueueKernel;
+};
+template <>
+struct Kernel<PaddingFIFOQueueV2, Cpu> : detail::QueueKernel<PaddingFIFOQueueV2> {
+  using QueueKernel::QueueKernel;
+};
+template <>
+struct Kernel<RandomShuffleQueueV2, Cpu> : detail::QueueKernel<RandomShuffleQueueV2> {
+  using QueueKernel::QueueKernel;
+};
+template <>
+struct Kernel<PriorityQueueV2, Cpu> : detail::QueueKernel<PriorityQueueV2> {
+  using QueueKernel::QueueKernel;
+};
 template <>
 struct Kernel<QueueEnqueue, Cpu> {
   void run_async(KernelContext& context, AsyncKernel::Done done) const {

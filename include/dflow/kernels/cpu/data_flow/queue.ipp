@@ -9,6 +9,43 @@
 
 namespace dflow {
 
+DFLOW_INLINE QueueState::Kind detail::queue_kind(const FIFOQueue::Attrs& attrs) {
+  return {.dtypes = attrs.component_types, .shapes = attrs.shapes, .capacity = attrs.capacity};
+}
+DFLOW_INLINE QueueState::Kind detail::queue_kind(const PaddingFIFOQueueV2::Attrs& attrs) {
+  return {.dtypes = attrs.component_types,
+          .shapes = attrs.shapes,
+          .capacity = attrs.capacity,
+          .kind = QueueKind::padding_fifo};
+}
+DFLOW_INLINE QueueState::Kind detail::queue_kind(const RandomShuffleQueueV2::Attrs& attrs) {
+  return {.dtypes = attrs.component_types,
+          .shapes = attrs.shapes,
+          .capacity = attrs.capacity,
+          .kind = QueueKind::random_shuffle,
+          .min_after_dequeue = attrs.min_after_dequeue,
+          .seed = attrs.seed,
+          .seed2 = attrs.seed2};
+}
+DFLOW_INLINE QueueState::Kind detail::queue_kind(const PriorityQueueV2::Attrs& attrs) {
+  QueueState::Kind kind{.dtypes = {DType::int64},
+                        .shapes = {PartialShape(Shape{})},
+                        .capacity = attrs.capacity,
+                        .kind = QueueKind::priority};
+  kind.dtypes.insert(kind.dtypes.end(), attrs.component_types.begin(), attrs.component_types.end());
+  kind.shapes.insert(kind.shapes.end(), attrs.shapes.begin(), attrs.shapes.end());
+  kind.shapes.resize(kind.dtypes.size(), PartialShape::unknown());
+  return kind;
+}
+DFLOW_INLINE std::shared_ptr<QueueState> detail::make_queue(const std::string& name, const QueueState::Kind& kind,
+                                                            const DeviceContext& device) {
+  RandomStreamState random{static_cast<std::uint64_t>(kind.seed), static_cast<std::uint64_t>(kind.seed2), 0};
+  if (kind.kind == QueueKind::random_shuffle && kind.seed == 0 && kind.seed2 == 0) {
+    random = {device.draw_seed(), device.draw_seed(), 0};
+  }
+  return std::make_shared<QueueState>(name, kind, random);
+}
+
 DFLOW_INLINE void detail::enqueue_inputs(KernelContext& context, bool is_single, AsyncKernel::Done done) {
   QueueState& queue = context.resource<QueueState>(0);
   QueuedElements elements;
@@ -34,10 +71,7 @@ DFLOW_INLINE void detail::dequeue_outputs(KernelContext& context, const QueueDeq
       [&context, &queue, is_single, done = std::move(done)](Status status, std::vector<QueuedElements> parts) mutable {
         try {
           for (int i = 0; status.ok() && i < context.num_outputs(); ++i) {
-            const auto component = static_cast<std::size_t>(i);
-            const QueueState::Kind& kind = queue.kind();
-            const PartialShape shape = kind.shapes.empty() ? PartialShape::unknown() : kind.shapes[component];
-            context.set_output(i, join_elements(parts, component, kind.dtypes[component], shape, is_single,
+            context.set_output(i, join_elements(parts, static_cast<std::size_t>(i), queue.kind(), is_single,
                                                 *context.device().allocator));
           }
         } catch (...) {
