@@ -1,4 +1,5 @@
 #include <dflow/kernels/state/accumulator_state.ipp>
+#include <dflow/kernels/state/barrier_state.ipp>
 #include <dflow/kernels/state/device_files.ipp>
 #include <dflow/kernels/state/flat_state.ipp>
 #include <dflow/kernels/state/held_elements.ipp>

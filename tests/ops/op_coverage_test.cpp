@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 68> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 79> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow_test.cpp"},
     {"FunctionHandleArgument", "stands in a body; tests/net/control_flow_cluster_test.cpp"},
@@ -57,6 +57,17 @@ constexpr std::array<OpWithoutRows, 68> ops_without_rows{{
     {"QueueClose", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
     {"QueueIsClosed", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
     {"QueueSize", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
+    {"Barrier", "meets other steps; tests/ops/data_flow/barrier_test.cpp"},
+    {"BarrierInsertMany", "meets other steps; tests/ops/data_flow/barrier_test.cpp"},
+    {"BarrierTakeMany", "meets other steps; tests/ops/data_flow/barrier_test.cpp"},
+    {"BarrierClose", "meets other steps; tests/ops/data_flow/barrier_test.cpp"},
+    {"BarrierReadySize", "meets other steps; tests/ops/data_flow/barrier_test.cpp"},
+    {"BarrierIncompleteSize", "meets other steps; tests/ops/data_flow/barrier_test.cpp"},
+    {"StagingArea", "meets other steps; tests/ops/data_flow/staging_test.cpp"},
+    {"Stage", "meets other steps; tests/ops/data_flow/staging_test.cpp"},
+    {"Unstage", "meets other steps; tests/ops/data_flow/staging_test.cpp"},
+    {"StageSize", "meets other steps; tests/ops/data_flow/staging_test.cpp"},
+    {"StageClear", "meets other steps; tests/ops/data_flow/staging_test.cpp"},
     {"ConditionalAccumulator", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
     {"SparseConditionalAccumulator", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},
     {"AccumulatorApplyGradient", "meets other steps; tests/ops/data_flow/accumulator_test.cpp"},

@@ -2,9 +2,11 @@
 
 /// The builders of every op.
 
+#include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/embedding.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
+#include <dflow/ops/data_flow/staging.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/standard_ops.hpp>
 #include <dflow/ops/state/typed_variable.hpp>

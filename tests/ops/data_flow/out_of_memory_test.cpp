@@ -1,5 +1,6 @@
 // Every allocation of a resource that is waited for fails in turn: nobody waits for ever, and nothing is told twice.
 #include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/kernels/state/barrier_state.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/kernels/state/token_barrier_state.hpp>
 
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 using namespace dflow;
@@ -116,6 +118,48 @@ TEST_CASE("Without memory a queue is there until the call returns whose caller l
             throw std::bad_alloc();
           }
         }) > 3);
+}
+
+TEST_CASE("Without memory a barrier of elements lets nobody wait for ever, and inserts all of a call or nothing") {
+  const std::vector<std::string> keys{"a key of more than a few letters", "b", "c"};
+  CHECK(fail_each([&] {
+          Waits waits;
+          int num_started = 0;
+          CancellationSource source;
+          BarrierState barrier("b", {.dtypes = {DType::float32, DType::float32}, .shapes = {}});
+          const auto take = [&](std::int64_t count) {
+            Completion told = waits.next();
+            ++num_started;
+            barrier.take_async(
+                {.count = count}, source.token(),
+                [told = std::move(told)](Status status, const std::vector<BarrierState::Element>&) mutable {
+                  told(std::move(status));
+                });
+          };
+          const auto insert = [&](std::int64_t component) {
+            const std::int64_t before = barrier.incomplete_size() + barrier.ready_size();
+            try {
+              barrier.insert_many(component, keys, Tensor<float>::full({3}, 1));
+            } catch (...) {
+              REQUIRE(barrier.incomplete_size() + barrier.ready_size() == before);
+              throw;
+            }
+          };
+          try {
+            take(2);
+            insert(0);
+            insert(1);
+            take(1);
+            take(9);
+            barrier.close(true);
+          } catch (...) {
+            source.cancel();
+            REQUIRE(waits.num_told == num_started);
+            throw;
+          }
+          source.cancel();
+          REQUIRE(waits.num_told == num_started);
+        }) > 20);
 }
 
 TEST_CASE("Without memory an accumulator and a barrier let nobody wait for ever") {

@@ -2,9 +2,11 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
+#include <dflow/ops/data_flow/staging.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 
@@ -19,6 +21,11 @@ using QueueOps =
     TypeList<FIFOQueue, PaddingFIFOQueueV2, RandomShuffleQueueV2, PriorityQueueV2, QueueEnqueue, QueueEnqueueMany,
              QueueDequeue, QueueDequeueMany, QueueDequeueUpTo, QueueClose, QueueIsClosed, QueueSize>;
 
+using BarrierOps =
+    TypeList<BarrierOp, BarrierInsertMany, BarrierTakeMany, BarrierClose, BarrierReadySize, BarrierIncompleteSize>;
+
+using StagingOps = TypeList<StagingAreaOp, Stage, Unstage, StageSize, StageClear>;
+
 using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
              TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierClose>;
@@ -29,6 +36,7 @@ using StalenessClockOps = TypeList<StalenessClock, StalenessClockJoin, Staleness
 using PartitionOps = TypeList<DynamicPartition, DynamicStitch, ShardOfRow>;
 
 /// The family's ops in the standard table.
-using DataFlowOps = concat_t<QueueOps, AccumulatorOps, TokenBarrierOps, StalenessClockOps, PartitionOps>;
+using DataFlowOps =
+    concat_t<QueueOps, BarrierOps, StagingOps, AccumulatorOps, TokenBarrierOps, StalenessClockOps, PartitionOps>;
 
 }  // namespace dflow

@@ -2,8 +2,10 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
+#include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
+#include <dflow/ops/data_flow/staging.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 #include <dflow/train/saving/savable_resources.hpp>
@@ -15,12 +17,14 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Of a node with a queue; null for others.
+/// Of a node with a queue, or what holds elements as one; null for others.
 DFLOW_INLINE const std::vector<DType>* components_of(const Node& node) {
   if (node.op == &op_def<FIFOQueue>) return &node.attrs_as<FIFOQueue>().component_types;
   if (node.op == &op_def<PaddingFIFOQueueV2>) return &node.attrs_as<PaddingFIFOQueueV2>().component_types;
   if (node.op == &op_def<RandomShuffleQueueV2>) return &node.attrs_as<RandomShuffleQueueV2>().component_types;
   if (node.op == &op_def<PriorityQueueV2>) return &node.attrs_as<PriorityQueueV2>().component_types;
+  if (node.op == &op_def<StagingAreaOp>) return &node.attrs_as<StagingAreaOp>().dtypes;
+  if (node.op == &op_def<BarrierOp>) return &node.attrs_as<BarrierOp>().component_types;
   return nullptr;
 }
 
@@ -34,6 +38,7 @@ DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
   const std::vector<DType>* components = components_of(node);
   if (components == nullptr) return {};
   if (node.op == &op_def<PriorityQueueV2>) types.push_back(DType::int64);
+  if (node.op == &op_def<BarrierOp>) types.push_back(DType::string);
   types.insert(types.end(), components->begin(), components->end());
   return types;
 }

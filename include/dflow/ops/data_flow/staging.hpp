@@ -1,0 +1,141 @@
+#pragma once
+
+#include <dflow/ops/data_flow/queue.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+// What one part of a step, or one step, makes ahead for the next: a short queue, limited by elements and by memory,
+// that cannot be closed.
+
+/// Keeps staged elements, the oldest first; gives a handle.
+struct StagingAreaOp : StatefulOp<"StagingArea"> {
+  struct Attrs {
+    std::vector<DType> dtypes = {};
+    std::vector<PartialShape> shapes = {};  ///< of the components of an element; empty: any
+    std::int64_t capacity = 0;              ///< in elements; 0: none
+    std::int64_t memory_limit = 0;          ///< in bytes, what strings hold included; 0: none
+    std::string container = {};
+    std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+  };
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static void infer(InferContext& context);
+};
+
+/// Waits until there is room, and puts one element in: handle, components. Errors: ResourceExhausted for one that is
+/// larger than the memory limit.
+struct Stage : StatefulOp<"Stage"> {
+  struct Attrs {
+    std::vector<DType> dtypes = {};
+  };
+  using Inputs = In<ResourceHandle, TypedList<"dtypes">>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+/// Waits for an element, and takes it out.
+struct Unstage : StatefulOp<"Unstage"> {
+  struct Attrs {
+    std::vector<DType> dtypes = {};
+    std::vector<PartialShape> shapes = {};  ///< what the area's are; empty: any
+  };
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<TypedList<"dtypes">>;
+  static void infer(InferContext& context);
+};
+
+/// How many elements are in it.
+struct StageSize : StatefulOp<"StageSize"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<std::int32_t>;
+  static void infer(InferContext& context);
+};
+
+/// Drops what is in it: who waits for room goes on.
+struct StageClear : StatefulOp<"StageClear"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+struct StagingAreaOptions {
+  /// In elements; 0 for none.
+  std::int64_t capacity = 0;
+  /// In bytes, what strings hold included; 0 for none.
+  std::int64_t memory_limit = 0;
+  /// Of each component of an element; empty: any.
+  std::vector<PartialShape> shapes = {};
+  std::string_view name = {};
+  /// Of the device.
+  std::string_view container = {};
+  /// Areas of one shared name on one device are one, across sessions.
+  std::string_view shared_name = {};
+};
+
+namespace detail {
+
+/// A staging area whose component types are known at run time only.
+class AnyStagingArea {
+ public:
+  AnyStagingArea() = default;
+  AnyStagingArea(GraphStore& graph, std::vector<DType> dtypes, const StagingAreaOptions& options, const At& at);
+
+  const AnyOutput& handle() const noexcept { return handle_; }
+  Operation stage(std::span<const AnyOutput> components, const At& at) const;
+  BuiltNode unstage(const At& at) const;
+  AnyOutput size(const At& at) const;
+  Operation clear(const At& at) const;
+
+ private:
+  AnyOutput handle_;
+  std::vector<DType> dtypes_;
+  std::vector<PartialShape> shapes_;
+};
+
+}  // namespace detail
+
+/// Holds what is made ahead: elements, each a tensor of type T for each of Ts, on the device it is placed on.
+///
+/// ```cpp
+/// df::StagingArea<float> next(graph, {.capacity = 2});
+/// auto ahead = next.stage(batch);   // waits for room
+/// auto x = next.unstage();          // waits for an element
+/// ```
+/// What waits ends with its step, and has changed nothing then.
+///
+/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once, who are served in the
+/// order in which they come.
+/// Errors: InvalidArgument for other shapes, ResourceExhausted in steps for an element above the memory limit.
+template <Element... Ts>
+  requires(sizeof...(Ts) > 0)
+class StagingArea {
+ public:
+  StagingArea() = default;
+  explicit StagingArea(Graph& graph, const StagingAreaOptions& options = {}, const At& at = {})
+      : area_(*graph.store(), {dtype_of<Ts>...}, options, at) {}
+
+  const AnyOutput& handle() const noexcept { return area_.handle(); }
+
+  Operation stage(const Output<Ts>&... components, const At& at = {}) const {
+    return area_.stage(std::initializer_list<AnyOutput>{components...}, at);
+  }
+  /// A tuple of `Output<Ts>`; of one component the `Output` alone.
+  auto unstage(const At& at = {}) const { return detail::typed_outputs<Ts...>(area_.unstage(at)); }
+  Output<std::int32_t> size(const At& at = {}) const { return Output<std::int32_t>::unchecked(area_.size(at)); }
+  Operation clear(const At& at = {}) const { return area_.clear(at); }
+
+ private:
+  detail::AnyStagingArea area_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/data_flow/staging.ipp>
+#endif

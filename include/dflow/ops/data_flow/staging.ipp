@@ -1,0 +1,70 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/data_flow/queue.ipp>
+#include <dflow/ops/data_flow/staging.hpp>
+
+#include <cstddef>
+
+namespace dflow {
+
+DFLOW_INLINE void StagingAreaOp::infer(InferContext& context) {
+  const auto& attrs = context.attrs<StagingAreaOp>();
+  if (attrs.dtypes.empty()) context.fail("an element has no components");
+  if (attrs.capacity < 0 || attrs.memory_limit < 0) {
+    context.fail(
+        str_cat("capacity ", attrs.capacity, " and memory limit ", attrs.memory_limit, " must not be negative"));
+  }
+  detail::infer_queue(context, attrs.dtypes, attrs.shapes, -1);
+}
+DFLOW_INLINE void Stage::infer(InferContext&) {}
+DFLOW_INLINE void Unstage::infer(InferContext& context) {
+  const auto& attrs = context.attrs<Unstage>();
+  detail::infer_dequeue(context, {attrs.dtypes, attrs.shapes}, std::nullopt);
+}
+DFLOW_INLINE void StageSize::infer(InferContext& context) { context.set_output(0, Shape{}); }
+DFLOW_INLINE void StageClear::infer(InferContext&) {}
+
+namespace detail {
+
+DFLOW_INLINE AnyStagingArea::AnyStagingArea(GraphStore& graph, std::vector<DType> dtypes,
+                                            const StagingAreaOptions& options, const At& at)
+    : dtypes_(std::move(dtypes)), shapes_(options.shapes) {
+  const ScopeGuard without_control_inputs = enter_without_control_inputs(graph);
+  handle_ = build<StagingAreaOp>(graph, {},
+                                 {.dtypes = dtypes_,
+                                  .shapes = shapes_,
+                                  .capacity = options.capacity,
+                                  .memory_limit = options.memory_limit,
+                                  .container = std::string(options.container),
+                                  .shared_name = std::string(options.shared_name)},
+                                 {.name = at.name.empty() ? options.name : at.name, .where = at.where});
+}
+
+DFLOW_INLINE Operation AnyStagingArea::stage(std::span<const AnyOutput> components, const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<Stage>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  check_components(components, shapes_, false, Stage::name, at);
+  std::vector<AnyOutput> inputs{handle_};
+  inputs.insert(inputs.end(), components.begin(), components.end());
+  return build<Stage>(graph, inputs, {.dtypes = dtypes_}, at);
+}
+DFLOW_INLINE BuiltNode AnyStagingArea::unstage(const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<Unstage>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  return build<Unstage>({handle_}, {.dtypes = dtypes_, .shapes = shapes_}, at);
+}
+DFLOW_INLINE AnyOutput AnyStagingArea::size(const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<StageSize>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  return build<StageSize>({handle_}, {}, at);
+}
+DFLOW_INLINE Operation AnyStagingArea::clear(const At& at) const {
+  GraphStore& graph = graph_of({&handle_, 1}, op_def<StageClear>, at);
+  const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
+  return build<StageClear>({handle_}, {}, at);
+}
+
+}  // namespace detail
+
+}  // namespace dflow
