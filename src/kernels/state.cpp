@@ -7,5 +7,7 @@
 #include <dflow/kernels/state/queue_state.ipp>
 #include <dflow/kernels/state/random_stream.ipp>
 #include <dflow/kernels/state/staleness_clock_state.ipp>
+#include <dflow/kernels/state/tables/lookup_table_state.ipp>
+#include <dflow/kernels/state/tables/table_file.ipp>
 #include <dflow/kernels/state/token_barrier_state.ipp>
 #include <dflow/kernels/state/variable_state.ipp>

@@ -1,6 +1,7 @@
 #include <dflow/ops/data_flow/accumulator.ipp>
 #include <dflow/ops/data_flow/barrier.ipp>
 #include <dflow/ops/data_flow/embedding.ipp>
+#include <dflow/ops/data_flow/lookup_table.ipp>
 #include <dflow/ops/data_flow/partition.ipp>
 #include <dflow/ops/data_flow/queue.ipp>
 #include <dflow/ops/data_flow/queue_kinds.ipp>

@@ -4,6 +4,7 @@
 
 #include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/embedding.hpp>
+#include <dflow/ops/data_flow/lookup_table.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staging.hpp>

@@ -419,6 +419,7 @@ DFLOW_INLINE Shape joined_shape(const std::vector<QueuedElements>& parts, std::s
     return all;
   }
   std::vector<std::int64_t> largest;
+  largest.reserve(static_cast<std::size_t>(shape.rank()));
   for (int i = 0; i < shape.rank(); ++i) largest.push_back(std::max<std::int64_t>(shape.dim(i), 0));
   for (const QueuedElements& part : parts) {
     const Shape element = part.element_shape(component);

@@ -3,6 +3,7 @@
 #include <dflow/base/type_list.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
+#include <dflow/ops/data_flow/lookup_table.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
@@ -26,6 +27,10 @@ using BarrierOps =
 
 using StagingOps = TypeList<StagingAreaOp, Stage, Unstage, StageSize, StageClear>;
 
+using LookupTableOps =
+    TypeList<MutableHashTableOp, HashTableOp, LookupTableFind, LookupTableInsert, LookupTableRemove, LookupTableSize,
+             LookupTableExport, LookupTableImport, InitializeTable, InitializeTableFromTextFile>;
+
 using TokenBarrierOps =
     TypeList<TokenBarrier, TokenBarrierOpen, TokenBarrierArrive, TokenBarrierWait, TokenBarrierCollect,
              TokenBarrierAdvance, TokenBarrierLeave, TokenBarrierDropMissing, TokenBarrierClose>;
@@ -36,7 +41,7 @@ using StalenessClockOps = TypeList<StalenessClock, StalenessClockJoin, Staleness
 using PartitionOps = TypeList<DynamicPartition, DynamicStitch, ShardOfRow>;
 
 /// The family's ops in the standard table.
-using DataFlowOps =
-    concat_t<QueueOps, BarrierOps, StagingOps, AccumulatorOps, TokenBarrierOps, StalenessClockOps, PartitionOps>;
+using DataFlowOps = concat_t<QueueOps, BarrierOps, StagingOps, LookupTableOps, AccumulatorOps, TokenBarrierOps,
+                             StalenessClockOps, PartitionOps>;
 
 }  // namespace dflow

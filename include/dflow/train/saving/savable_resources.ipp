@@ -3,6 +3,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
+#include <dflow/ops/data_flow/lookup_table.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staging.hpp>
@@ -33,6 +34,10 @@ DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
   if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
   if (node.op == &op_def<ConditionalAccumulator> || node.op == &op_def<SparseConditionalAccumulator>) {
     return {DType::int64, DType::int64, node.types[0]};
+  }
+  if (node.op == &op_def<MutableHashTableOp> || node.op == &op_def<HashTableOp>) {
+    const auto& table = node.attrs_as<MutableHashTableOp>();
+    return {DType::int64, table.key_dtype, table.value_dtype};
   }
   std::vector<DType> types{DType::int64};
   const std::vector<DType>* components = components_of(node);

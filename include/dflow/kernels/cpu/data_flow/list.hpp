@@ -4,6 +4,7 @@
 
 #include <dflow/kernels/cpu/data_flow/accumulator.hpp>
 #include <dflow/kernels/cpu/data_flow/barrier.hpp>
+#include <dflow/kernels/cpu/data_flow/lookup_table.hpp>
 #include <dflow/kernels/cpu/data_flow/partition.hpp>
 #include <dflow/kernels/cpu/data_flow/queue.hpp>
 #include <dflow/kernels/cpu/data_flow/staging.hpp>

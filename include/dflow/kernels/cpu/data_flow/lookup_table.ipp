@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/kernels/cpu/data_flow/lookup_table.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+#include <dflow/kernels/state/tables/table_file.hpp>
+
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// Of each key.
+inline constexpr double lookup_cost_ns = 40;
+
+DFLOW_INLINE double LookupFindKernel::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * lookup_cost_ns;
+}
+DFLOW_INLINE void LookupFindKernel::operator()(KernelContext& context) const {
+  context.set_output(
+      0, context.resource<LookupTableState>(0).find(context.input(1), context.input(2), context.output_allocator(0)));
+}
+
+DFLOW_INLINE double LookupInsertKernel::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * 2 * lookup_cost_ns;
+}
+DFLOW_INLINE void LookupInsertKernel::operator()(KernelContext& context) const {
+  context.resource<LookupTableState>(0).insert(context.input(1), context.input(2));
+}
+
+DFLOW_INLINE void LookupRemoveKernel::operator()(KernelContext& context) const {
+  context.resource<LookupTableState>(0).remove(context.input(1));
+}
+
+DFLOW_INLINE void LookupExportKernel::operator()(KernelContext& context) const {
+  const LookupTableState& table = context.resource<LookupTableState>(0);
+  if (table.kind().key != context.output_dtype(0) || table.kind().value != context.output_dtype(1)) {
+    context.fail(str_cat(table.debug_string(), " has other element types than are taken out"));
+  }
+  auto [keys, values] = table.export_all(context.output_allocator(0));
+  context.set_output(0, std::move(keys));
+  context.set_output(1, std::move(values));
+}
+
+DFLOW_INLINE LookupImportKernel::LookupImportKernel(const KernelInit& init)
+    : is_initialization(init.node.op == &op_def<InitializeTable>) {}
+DFLOW_INLINE double LookupImportKernel::cost_ns(const KernelInit& init) const {
+  return 200 + estimated_elements(init.inputs[1]) * 2 * lookup_cost_ns;
+}
+DFLOW_INLINE void LookupImportKernel::operator()(KernelContext& context) const {
+  LookupTableState& table = context.resource<LookupTableState>(0);
+  if (is_initialization && table.kind().is_mutable) context.fail(str_cat(table.debug_string(), " is not filled once"));
+  table.import(context.input(1), context.input(2));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void Kernel<InitializeTableFromTextFile, Cpu>::operator()(KernelContext& context) const {
+  LookupTableState& table = context.resource<LookupTableState>(0);
+  if (table.kind().is_mutable) context.fail(str_cat(table.debug_string(), " is not filled once"));
+  const Tensor<std::string>& filename = context.input<std::string>(1);
+  if (filename.rank() != 0) context.fail("the name of the file must be a scalar");
+  const auto entries = read_table_file(*device_files(context.device()), *filename.data(),
+                                       {.key_index = attrs.key_index,
+                                        .value_index = attrs.value_index,
+                                        .max_lines = attrs.vocab_size,
+                                        .delimiter = attrs.delimiter[0],
+                                        .offset = attrs.offset},
+                                       table.kind().key, table.kind().value);
+  table.import(entries.keys, entries.values);
+}
+
+}  // namespace dflow

@@ -1,0 +1,262 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/array/constant.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace dflow {
+
+// The ops of lookup tables: values, tensors of one shape, by keys.
+
+using TableKeyTypes = TypeList<std::int32_t, std::int64_t, std::string>;
+
+struct LookupTableAttrs {
+  DType key_dtype = DType::invalid;
+  DType value_dtype = DType::invalid;
+  PartialShape value_shape = PartialShape(Shape{});  ///< of one key's value, known
+  std::string container = {};
+  std::string shared_name = {};  ///< what it is kept under; the node's name where empty
+};
+
+/// A table that steps put into; gives a handle.
+struct MutableHashTableOp : StatefulOp<"MutableHashTable"> {
+  using Attrs = LookupTableAttrs;
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static void infer(InferContext& context);
+};
+
+/// A table that is filled once, and has no value before that; gives a handle.
+struct HashTableOp : StatefulOp<"HashTable"> {
+  using Attrs = LookupTableAttrs;
+  using Inputs = In<>;
+  using Outputs = Out<ResourceHandle>;
+  static void infer(InferContext& context);
+};
+
+/// The values of keys, and `default_value` for those that are not there: handle, keys [k...], default_value
+/// [value_shape] -> [k..., value_shape]. Errors: FailedPrecondition for a HashTable that has not been filled.
+struct LookupTableFind : StatefulOp<"LookupTableFind", TableKeyTypes, AllTypes> {
+  static constexpr std::array<std::string_view, 2> type_names{"Tin", "Tout"};
+  using Inputs = In<ResourceHandle, T, U>;
+  using Outputs = Out<U>;
+  static void infer(InferContext& context);
+};
+
+/// Gives keys values: handle, keys [k...], values [k..., value_shape]. Of a key that is there twice the last one
+/// counts. Errors: Unimplemented of a HashTable.
+struct LookupTableInsert : StatefulOp<"LookupTableInsert", TableKeyTypes, AllTypes> {
+  static constexpr std::array<std::string_view, 2> type_names{"Tin", "Tout"};
+  using Inputs = In<ResourceHandle, T, U>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+/// Takes keys out that are there: handle, keys [k...]. Errors: Unimplemented of a HashTable.
+struct LookupTableRemove : StatefulOp<"LookupTableRemove", TableKeyTypes> {
+  static constexpr std::array<std::string_view, 1> type_names{"Tin"};
+  using Inputs = In<ResourceHandle, T>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+/// How many keys there are.
+struct LookupTableSize : StatefulOp<"LookupTableSize"> {
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<std::int64_t>;
+  static void infer(InferContext& context);
+};
+
+/// All keys and values: handle -> keys [n], values [n, value_shape], in the order in which they came; a key that is
+/// removed gives its place to the last one. Errors: as of LookupTableFind.
+struct LookupTableExport : StatefulOp<"LookupTableExport", TableKeyTypes, AllTypes> {
+  struct Attrs {
+    PartialShape value_shape = PartialShape::unknown();  ///< as far as the program knows it
+  };
+  static constexpr std::array<std::string_view, 2> type_names{"Tkeys", "Tvalues"};
+  using Inputs = In<ResourceHandle>;
+  using Outputs = Out<T, U>;
+  static void infer(InferContext& context);
+};
+
+/// Puts keys and values in the place of all there are: handle, keys [k...], values [k..., value_shape]. Of a HashTable
+/// it is InitializeTable.
+struct LookupTableImport : StatefulOp<"LookupTableImport", TableKeyTypes, AllTypes> {
+  static constexpr std::array<std::string_view, 2> type_names{"Tin", "Tout"};
+  using Inputs = In<ResourceHandle, T, U>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+/// Fills a HashTable: handle, keys [n], values [n, value_shape]. Filling it again with the same does nothing. Errors:
+/// FailedPrecondition for a key with two values, or a table that has been filled with others.
+struct InitializeTable : StatefulOp<"InitializeTable", TableKeyTypes, AllTypes> {
+  static constexpr std::array<std::string_view, 2> type_names{"Tkey", "Tval"};
+  using Inputs = In<ResourceHandle, T, U>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+/// The same from the lines of a file of the device: handle, filename []. A key or value is a column, counted from 0,
+/// the whole line (-2, string), or the line's number, counted from 0, plus `offset` (-1, int64). Errors: NotFound;
+/// InvalidArgument naming file and line; OutOfRange for a file without lines.
+struct InitializeTableFromTextFile : StatefulOp<"InitializeTableFromTextFile"> {
+  static constexpr std::int64_t whole_line = -2;
+  static constexpr std::int64_t line_number = -1;
+
+  struct Attrs {
+    std::int64_t key_index = whole_line;
+    std::int64_t value_index = line_number;
+    std::int64_t vocab_size = -1;  ///< so many lines are read; -1: all
+    std::string delimiter = "\t";  ///< of columns, one character
+    std::int64_t offset = 0;
+  };
+  using Inputs = In<ResourceHandle, std::string>;
+  using Outputs = Out<>;
+  static void infer(InferContext& context);
+};
+
+struct LookupTableOptions {
+  /// Of one key's value.
+  Shape value_shape = {};
+  std::string_view name = {};
+  /// Of the device.
+  std::string_view container = {};
+  /// Tables of one shared name on one device are one, across sessions.
+  std::string_view shared_name = {};
+};
+
+namespace detail {
+
+/// A lookup table whose element types are known at run time only.
+class AnyLookupTable {
+ public:
+  AnyLookupTable() = default;
+  AnyLookupTable(GraphStore& graph, bool is_mutable, DType key, DType value, const LookupTableOptions& options,
+                 const At& at);
+
+  const AnyOutput& handle() const noexcept { return handle_; }
+  AnyOutput find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const;
+  Operation insert(const AnyOutput& keys, const AnyOutput& values, const At& at) const;
+  Operation remove(const AnyOutput& keys, const At& at) const;
+  AnyOutput size(const At& at) const;
+  BuiltNode export_all(const At& at) const;
+  Operation import_all(const AnyOutput& keys, const AnyOutput& values, const At& at) const;
+  Operation initialize(const AnyOutput& keys, const AnyOutput& values, const At& at) const;
+  Operation initialize_from_text_file(const AnyOutput& filename, InitializeTableFromTextFile::Attrs attrs,
+                                      const At& at) const;
+
+ private:
+  void check_values(const AnyOutput& keys, const AnyOutput& values, std::string_view op, const At& at) const;
+
+  AnyOutput handle_;
+  DType key_ = DType::invalid, value_ = DType::invalid;
+  Shape value_shape_;
+};
+
+/// What tables of both kinds have.
+template <AllowedFor<LookupTableRemove> K, Element V>
+class TypedLookupTable {
+ public:
+  TypedLookupTable() = default;
+
+  const AnyOutput& handle() const noexcept { return table_.handle(); }
+
+  /// keys [k...] -> [k..., value_shape]: `default_value`, of the shape of a value, for those that are not there.
+  Output<V> find(const Output<K>& keys, const Output<V>& default_value, const At& at = {}) const {
+    return Output<V>::unchecked(table_.find(keys, default_value, at));
+  }
+  Output<V> find(const Output<K>& keys, const Tensor<V>& default_value, const At& at = {}) const {
+    return find(keys, Output<V>::unchecked(any_constant(*handle().graph(), default_value, {.where = at.where})), at);
+  }
+  Output<std::int64_t> size(const At& at = {}) const { return Output<std::int64_t>::unchecked(table_.size(at)); }
+  /// keys [n], values [n, value_shape]
+  std::tuple<Output<K>, Output<V>> export_all(const At& at = {}) const {
+    const BuiltNode node = table_.export_all(at);
+    return {Output<K>::unchecked(node.output(0)), Output<V>::unchecked(node.output(1))};
+  }
+
+ protected:
+  TypedLookupTable(Graph& graph, bool is_mutable, const LookupTableOptions& options, const At& at)
+      : table_(*graph.store(), is_mutable, dtype_of<K>, dtype_of<V>, options, at) {}
+
+  AnyLookupTable table_;
+};
+
+}  // namespace detail
+
+/// A table from keys of type K (int32, int64, string) to values, tensors of type V, that steps put into. It lives
+/// across steps on the device it is placed on, and is saved with the variables.
+///
+/// ```cpp
+/// df::MutableHashTable<std::string, float> weights(graph, {.value_shape = {3}});
+/// auto put = weights.insert(words, rows);           // [n], [n, 3]
+/// auto found = weights.find(words, df::Tensor<float>({3}, {0, 0, 0}));
+/// ```
+/// Thread safety: a value type; builds, see Graph. In steps it may be used by any number at once: a lookup sees each
+/// call that changes it whole or not at all.
+/// Errors: InvalidArgument for other shapes.
+template <AllowedFor<LookupTableRemove> K, Element V>
+class MutableHashTable : public detail::TypedLookupTable<K, V> {
+ public:
+  MutableHashTable() = default;
+  explicit MutableHashTable(Graph& graph, const LookupTableOptions& options = {}, const At& at = {})
+      : detail::TypedLookupTable<K, V>(graph, true, options, at) {}
+
+  /// keys [k...], values [k..., value_shape]
+  Operation insert(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
+    return this->table_.insert(keys, values, at);
+  }
+  Operation remove(const Output<K>& keys, const At& at = {}) const { return this->table_.remove(keys, at); }
+  /// In the place of all there are.
+  Operation import_all(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
+    return this->table_.import_all(keys, values, at);
+  }
+};
+
+/// A table from keys to values that is filled once, by an operation that a program runs before it looks anything up.
+/// Any number of sessions may fill it, with the same.
+///
+/// ```cpp
+/// df::HashTable<std::string, std::int64_t> vocabulary(graph);
+/// auto fill = vocabulary.initialize_from_text_file("words.txt");  // a line's number by its text
+/// auto ids = vocabulary.find(words, std::int64_t{-1});
+/// ```
+/// Thread safety: as of MutableHashTable.
+/// Errors: InvalidArgument for other shapes, or a key or value that a file cannot give; in steps FailedPrecondition
+/// before it is filled, and as of InitializeTable and InitializeTableFromTextFile.
+template <AllowedFor<LookupTableRemove> K, Element V>
+class HashTable : public detail::TypedLookupTable<K, V> {
+ public:
+  HashTable() = default;
+  explicit HashTable(Graph& graph, const LookupTableOptions& options = {}, const At& at = {})
+      : detail::TypedLookupTable<K, V>(graph, false, options, at) {}
+
+  /// keys [n], values [n, value_shape]
+  Operation initialize(const Output<K>& keys, const Output<V>& values, const At& at = {}) const {
+    return this->table_.initialize(keys, values, at);
+  }
+  Operation initialize_from_text_file(const Output<std::string>& filename,
+                                      const InitializeTableFromTextFile::Attrs& attrs = {}, const At& at = {}) const {
+    return this->table_.initialize_from_text_file(filename, attrs, at);
+  }
+  Operation initialize_from_text_file(std::string_view filename, const InitializeTableFromTextFile::Attrs& attrs = {},
+                                      const At& at = {}) const {
+    return initialize_from_text_file(
+        Output<std::string>::unchecked(detail::any_constant(
+            *this->handle().graph(), Tensor<std::string>(std::string(filename)), {.where = at.where})),
+        attrs, at);
+  }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/data_flow/lookup_table.ipp>
+#endif
