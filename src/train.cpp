@@ -14,6 +14,8 @@
 #include <dflow/train/optimizers.ipp>
 #include <dflow/train/partitioned_variable.ipp>
 #include <dflow/train/progress.ipp>
+#include <dflow/train/recurrent/cells.ipp>
+#include <dflow/train/recurrent/rnn.ipp>
 #include <dflow/train/regularizers.ipp>
 #include <dflow/train/replicas/replica.ipp>
 #include <dflow/train/replicas/replica_device.ipp>

@@ -9,5 +9,6 @@
 #include <dflow/kernels/state/staleness_clock_state.ipp>
 #include <dflow/kernels/state/tables/lookup_table_state.ipp>
 #include <dflow/kernels/state/tables/table_file.ipp>
+#include <dflow/kernels/state/tensor_list.ipp>
 #include <dflow/kernels/state/token_barrier_state.ipp>
 #include <dflow/kernels/state/variable_state.ipp>

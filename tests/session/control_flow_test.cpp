@@ -186,13 +186,44 @@ TEST_CASE("what is in a body has no value outside of it") {
   CHECK(contains(error_of(wait), "is not part of the same body"));
 }
 
+TEST_CASE("a layer that is first called in a body makes its variables outside, and none where the body fails") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {1, 2});
+  df::Dense layer(2);
+  const auto looped = [&](bool fails) {
+    return df::while_loop([&](auto v) { return df::reduce_sum(v) < 100.0f; },
+                          [&](auto v) {
+                            auto next = layer(v);
+                            if (fails) throw std::runtime_error("the user's own");
+                            return next + 30.0f;
+                          },
+                          x);
+  };
+  for (int i = 0; i < 3; ++i) CHECK_THROWS_WITH(looped(true), "the user's own");
+  CHECK_FALSE(layer.has_variables());
+  CHECK(df::global_variables(graph).empty());
+  auto y = looped(false), z = looped(false);
+  CHECK(df::global_variables(graph).size() == 2);
+  CHECK_FALSE(layer.kernel().handle().node().function.is_valid());
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [a, b] = session.run({{x, df::Tensor<float>({1, 2}, {1, 2})}}, y, z);
+  CHECK(values(a) == values(b));
+  CHECK(a(0, 0) + a(0, 1) >= 100);
+}
+
 TEST_CASE("variables are not made in bodies, and a body that throws leaves nothing behind") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {1, 2});
   const std::size_t before = graph.store()->size();
   const auto layer = [&] {
     return df::cond(
-        df::reduce_sum(x) > 0.0f, [&] { return df::dense(x, 2); }, [&] { return x; });
+        df::reduce_sum(x) > 0.0f,
+        [&] {
+          df::Variable<float> made(graph, df::fill<float>(graph, {1, 2}, 1.0f));
+          return x * made.read();
+        },
+        [&] { return x; });
   };
   CHECK(contains(error_of(layer), "make it outside"));
   const auto thrown = [&] {

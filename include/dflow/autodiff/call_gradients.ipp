@@ -5,9 +5,9 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/function_body.hpp>
+#include <dflow/ops/control/tensor_list.hpp>
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
-#include <dflow/ops/reduction/add_n.hpp>
 
 #include <algorithm>
 #include <map>
@@ -22,7 +22,8 @@ namespace dflow::detail {
 
 /// What is known of the shape may have been lost on the way.
 inline AnyOutput with_shape(const AnyOutput& x, const PartialShape& shape) {
-  return shape == x.shape() || !shape.has_rank() ? x : build<EnsureShape>({x}, {.shape = shape});
+  if (is_handle(x.dtype()) || shape == x.shape() || !shape.has_rank()) return x;
+  return build<EnsureShape>({x}, {.shape = shape});
 }
 
 /// What the body of a gradient reads of the bodies of a call: it stands outside of them.
@@ -122,14 +123,13 @@ class KeptEdges final : public GraphStore::ForeignEdges {
     }
     TypeArgs types;
     types.push_back(edge.dtype());
-    const bool is_handle = edge.dtype() == DType::resource;
     const KeptValueAttrs attrs{source.name, edge.endpoint().index};
     if (node().op->role != OpRole::loop) {
-      if (is_handle) return out_of_call(build_beside<KeptHandle>(attrs, {}));
       return with_shape(out_of_call(build_beside<KeptValue>(attrs, types)), edge.shape());
     }
     const std::vector<AnyOutput> element{out_of_call(build_beside<KeptList>(attrs, {})), iteration_};
-    if (is_handle) return build<KeptHandleElement>(graph_, element);
+    if (edge.dtype() == DType::resource) return build<KeptHandleElement>(graph_, element);
+    if (edge.dtype() == DType::variant) return build<KeptListElement>(graph_, element);
     return build<KeptElement>(graph_, element, {.shape = edge.shape()}, {}, types);
   }
 
@@ -174,7 +174,9 @@ class CallGradient {
   }
 
  private:
-  static bool is_differentiable(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
+  static bool is_differentiable(DType dtype) {
+    return is_floating(dtype) || is_complex(dtype) || dtype == DType::variant;
+  }
   AnyOutput input(std::size_t i) const { return AnyOutput(&graph_, graph_.node(call_).inputs[i]); }
   AnyOutput edge(Endpoint endpoint) const { return AnyOutput(&graph_, endpoint); }
 
@@ -191,7 +193,7 @@ class CallGradient {
     std::vector<AnyOutput> xs, dxs;
     for (const std::size_t i : inputs) xs.push_back(inside(f, i));
     if (ys.empty()) {
-      for (const AnyOutput& x : xs) dxs.push_back(zeros_like(x));
+      for (const AnyOutput& x : xs) dxs.push_back(zero_gradient(x));
     } else {
       // What the inputs have been made of is around the call.
       const std::vector<Gradient> all = gradients(ys, xs, {.grad_ys = grad_ys, .stop_gradients = xs});
@@ -241,9 +243,6 @@ class CallGradient {
   std::size_t num_variables() const { return graph_.node(call_).outputs.size(); }
 
   BuiltNode build_loop() {
-    if (!kept_.empty()) {
-      throw_error(unimplemented("a loop whose gradient was taken once cannot be differentiated again"));
-    }
     constexpr std::size_t body = 1;
     for (std::size_t v = 0; v < num_variables(); ++v) {
       if (is_differentiable(graph_.node(call_).outputs[v].dtype)) variables_.push_back(v);
@@ -261,9 +260,9 @@ class CallGradient {
     };
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
-      add(with_shape(dys_[v].is_valid() ? dys_[v] : AnyOutput(zeros_like(output)), output.shape()));
+      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()));
     }
-    for (const std::size_t i : captures_) add(zeros_like(input(i)));
+    for (const std::size_t i : captures_) add(zero_gradient(input(i)));
     const auto goes_on = [&](std::span<const AnyOutput> state) {
       const AnyOutput zero = any_constant(graph_, Tensor<std::int64_t>::full({}, 0), {});
       return BodyResults{{AnyOutput(dflow::build<GreaterEqual>({state[0], zero}))}, {}};
@@ -271,21 +270,37 @@ class CallGradient {
     const auto go = [&](std::span<const AnyOutput> state) {
       const ScopeGuard reading = edges_.enter(state[0]);
       const GraphStore::Function& parts = edges_.parts(body);
-      std::vector<AnyOutput> ys;
-      ys.reserve(variables_.size());
-      for (const std::size_t v : variables_) ys.push_back(edge(graph_.node(parts.results).inputs[v]));
+      std::vector<AnyOutput> ys, dys;
+      for (std::size_t k = 0; k < variables_.size(); ++k) {
+        ys.push_back(edge(graph_.node(parts.results).inputs[variables_[k]]));
+        dys.push_back(state[k + 1]);
+      }
+      for (const KeptGradient& each : kept_) {
+        if (graph_.node(each.node).op->name != KeptList::name) continue;  // how many iterations there were
+        const AnyOutput of = kept_edge(each.node);
+        if (!is_differentiable(of.dtype())) continue;
+        ys.push_back(of);
+        dys.push_back(kept_gradient(each.dy, ys.back(), state[0]));
+      }
       std::vector<std::size_t> inputs = variables_;
       inputs.insert(inputs.end(), captures_.begin(), captures_.end());
-      const std::vector<AnyOutput> dxs = differentiate(body, ys, state.subspan(1, ys.size()), inputs);
+      const std::vector<AnyOutput> dxs = differentiate(body, ys, dys, inputs);
       BodyResults next{{AnyOutput(Expr(state[0]) - 1.0)}, {}};
       for (std::size_t k = 0; k < dxs.size(); ++k) {
         AnyOutput dx = dxs[k];
-        if (k >= variables_.size()) dx = dflow::build<AddN>(graph_, std::vector<AnyOutput>{state[k + 1], dx});
+        if (k >= variables_.size()) dx = sum_of_gradients({state[k + 1], dx});
         next.edges.push_back(with_shape(dx, shapes[k + 1]));
       }
       return next;
     };
     return any_loop(initial, goes_on, go, {.shapes = shapes}, {.name = {}});
+  }
+
+  /// Of what an edge of the body has had in that iteration, of the gradients of the list in which it was kept.
+  static AnyOutput kept_gradient(const AnyOutput& gradients, const AnyOutput& of, const AnyOutput& iteration) {
+    if (of.dtype() == DType::variant) return dflow::build<KeptListElement>({gradients, iteration});
+    return dflow::build<TensorListGetItem>({gradients, iteration, shape_of(of)}, {.zero_if_missing = true}, {},
+                                           two_types(of.dtype(), iteration.dtype()));
   }
 
   AnyOutput edges_count() {

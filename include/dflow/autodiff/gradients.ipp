@@ -4,8 +4,8 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/concat.hpp>
+#include <dflow/ops/control/tensor_list.hpp>
 #include <dflow/ops/math/cast.hpp>
-#include <dflow/ops/reduction/add_n.hpp>
 #include <dflow/ops/reduction/segment.hpp>
 
 #include <algorithm>
@@ -196,7 +196,7 @@ class GradientBuilder {
     std::vector<AnyOutput> values, indices;
     if (!all_sparse) {
       for (const Gradient& part : parts) values.push_back(densify(part, x));
-      return {dflow::build<AddN>(graph_, values), std::nullopt};
+      return {sum_of_gradients(values), std::nullopt};
     }
     // Rows that are named by int32 and by int64: int64 holds both.
     const DType first = parts.front().slices->indices.dtype();
@@ -229,7 +229,7 @@ DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (gradient.dense.is_valid()) return gradient.dense;
   if (!x.is_valid()) throw_error(invalid_argument("densify: x is an empty Output"));
   const ScopeGuard guard = enter_place(*x.graph(), x.node().where);
-  if (!gradient.slices) return zeros_like(x);
+  if (!gradient.slices) return detail::zero_gradient(x);
   return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape,
                               x.shape());
 }

@@ -40,6 +40,7 @@ enum class DType : std::uint8_t {
   complex128 = 18,
   float16 = 19,
   resource = 20,  ///< a handle to state that outlives a step
+  variant = 21,   ///< a value that is no array of elements: a list of tensors
   uint32 = 22,
   uint64 = 23,
 };
@@ -97,6 +98,13 @@ inline constexpr auto dtypes_of = detail::DTypesOf<List>::list;
 template <class List>
 inline constexpr std::uint32_t dtype_mask = detail::DTypesOf<List>::mask;
 
+/// In the place of a type list: all types that an edge may have, those without a C++ type too.
+struct EdgeTypes {};
+template <>
+inline constexpr std::uint32_t dtype_mask<EdgeTypes> =
+    dtype_mask<AllTypes> | std::uint32_t{1} << static_cast<unsigned>(DType::resource) |
+    std::uint32_t{1} << static_cast<unsigned>(DType::variant);
+
 constexpr bool in_mask(DType dtype, std::uint32_t mask) noexcept {
   return (mask >> (static_cast<unsigned>(dtype) & 31u)) & 1u;
 }
@@ -113,6 +121,9 @@ constexpr bool is_element(DType dtype) noexcept { return in_mask(dtype, dtype_ma
 /// True if a tensor's elements are plain bytes: numbers and bool, not strings and handles.
 constexpr bool is_plain(DType dtype) noexcept { return in_mask(dtype, dtype_mask<PlainTypes>); }
 
+/// True for what stays in the memory of the process that made it, and is neither fed nor fetched.
+constexpr bool is_handle(DType dtype) noexcept { return dtype == DType::resource || dtype == DType::variant; }
+
 namespace detail {
 inline constexpr std::array<std::uint8_t, 32> dtype_sizes = [] {
   std::array<std::uint8_t, 32> sizes{};
@@ -120,20 +131,21 @@ inline constexpr std::array<std::uint8_t, 32> dtype_sizes = [] {
   sizes[static_cast<std::size_t>(DType::qint8)] = sizes[static_cast<std::size_t>(DType::quint8)] = 1;
   sizes[static_cast<std::size_t>(DType::qint16)] = sizes[static_cast<std::size_t>(DType::quint16)] = 2;
   sizes[static_cast<std::size_t>(DType::qint32)] = 4;
-  sizes[static_cast<std::size_t>(DType::resource)] = 2 * sizeof(void*);
+  sizes[static_cast<std::size_t>(DType::resource)] = sizes[static_cast<std::size_t>(DType::variant)] =
+      2 * sizeof(void*);
   return sizes;
 }();
 [[noreturn]] void throw_not_in_list(DType dtype, const DType* allowed, std::size_t count);
 }  // namespace detail
 
 /// Bytes of one element as it lies in memory: sizeof(std::string) for strings, that of a shared_ptr for resource
-/// handles, 0 for what is no type.
+/// handles and values that are no arrays, 0 for what is no type.
 constexpr std::size_t size_of(DType dtype) noexcept {
   return detail::dtype_sizes[static_cast<std::size_t>(dtype) & 31u];
 }
 
-/// TensorFlow's name: "float", "double", "half", "bfloat16", "int32", "bool", "string", "complex64", "resource";
-/// "invalid" for a number that stands for no type.
+/// TensorFlow's name: "float", "double", "half", "bfloat16", "int32", "bool", "string", "complex64", "resource",
+/// "variant"; "invalid" for a number that stands for no type.
 std::string_view name(DType dtype) noexcept;
 
 /// The type with that name, or nothing.

@@ -7,9 +7,9 @@ namespace dflow {
 namespace detail {
 // Indexed by number; TensorFlow's names.
 inline constexpr std::array<std::string_view, 24> dtype_names{
-    "",          "float",  "double",     "int32", "uint8",    "int16",  "int8",     "string",
-    "complex64", "int64",  "bool",       "qint8", "quint8",   "qint32", "bfloat16", "qint16",
-    "quint16",   "uint16", "complex128", "half",  "resource", "",       "uint32",   "uint64"};
+    "",          "float",  "double",     "int32", "uint8",    "int16",   "int8",     "string",
+    "complex64", "int64",  "bool",       "qint8", "quint8",   "qint32",  "bfloat16", "qint16",
+    "quint16",   "uint16", "complex128", "half",  "resource", "variant", "uint32",   "uint64"};
 }  // namespace detail
 
 DFLOW_INLINE std::string_view name(DType dtype) noexcept {

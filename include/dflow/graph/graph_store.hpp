@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/unique_function.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/node_list.hpp>
 
@@ -12,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace dflow {
@@ -85,7 +87,8 @@ class GraphStore {
     std::size_t size_;
   };
 
-  /// Nodes appended while it lives are seen by no other thread, and dropped at its end unless they were published.
+  /// Nodes appended while it lives are seen by no other thread, and dropped at its end unless they were published; what
+  /// was added to collections goes with them.
   class Draft {
    public:
     explicit Draft(GraphStore& graph) noexcept;
@@ -131,6 +134,8 @@ class GraphStore {
 
   /// Appends a complete node whose name is free.
   NodeId append(Node node);
+  /// Calls `undo`, which does not throw, if what was built last is dropped by a Draft: for who keeps handles to it.
+  void on_drop(UniqueFunction<void()> undo);
   /// Whether what is built in the body of `function`, or in none, may read outputs of a node in that of `of`: the same
   /// body, or one around it.
   bool is_inside(NodeId function, NodeId of) const noexcept;
@@ -176,6 +181,7 @@ class GraphStore {
   const GraphOptions options_;
   std::shared_ptr<detail::ScopeStack> scopes_;
   int num_drafts_ = 0;
+  std::vector<std::pair<std::size_t, UniqueFunction<void()>>> undo_;  ///< by the number of nodes there were
 };
 
 /// The scopes below are those of the functions of Graph, for what builds nodes without a Graph at hand. An error in one

@@ -247,6 +247,11 @@ DFLOW_INLINE void GraphStore::add_to_collection(std::string_view collection, Nod
   collections_.emplace(std::string(collection), std::vector<NodeId>{node});
 }
 
+DFLOW_INLINE void GraphStore::on_drop(UniqueFunction<void()> undo) {
+  const std::unique_lock lock(mutex_);
+  if (num_drafts_ > 0) undo_.emplace_back(nodes_->num_appended(), std::move(undo));
+}
+
 DFLOW_INLINE std::uint64_t GraphStore::count_random_ops(std::uint64_t count) {
   const std::unique_lock lock(mutex_);
   return random_ops_ += count;
@@ -309,9 +314,19 @@ DFLOW_INLINE GraphStore::Draft::~Draft() {
       graph_.node_of_name_.erase((*graph_.nodes_)[i].name);
     }
     graph_.drop_functions(NodeId(first_));
+    for (auto& [name, nodes] : graph_.collections_)
+      std::erase_if(nodes, [&](NodeId id) { return id >= NodeId(first_); });
+    std::erase_if(graph_.collections_, [](const auto& collection) { return collection.second.empty(); });
     graph_.nodes_->drop_from(first_);
+    while (!graph_.undo_.empty() && graph_.undo_.back().first > first_) {
+      graph_.undo_.back().second();
+      graph_.undo_.pop_back();
+    }
   }
-  if (graph_.num_drafts_ == 0) graph_.nodes_->publish();
+  if (graph_.num_drafts_ == 0) {
+    graph_.undo_.clear();
+    graph_.nodes_->publish();
+  }
 }
 
 }  // namespace dflow

@@ -9,7 +9,7 @@
 namespace dflow {
 
 /// Strings and handles are objects of the host wherever they are used.
-constexpr bool is_host_object(DType dtype) noexcept { return dtype == DType::string || dtype == DType::resource; }
+constexpr bool is_host_object(DType dtype) noexcept { return dtype == DType::string || is_handle(dtype); }
 
 /// Which inputs of a node are in host memory wherever its device computes, one per edge: as `entry.host_inputs` says by
 /// argument of the op's signature. Empty: none is.

@@ -55,6 +55,20 @@ TypeArgs type_args() {
   return types;
 }
 
+namespace detail {
+/// The element types of a node that has one type parameter, or two.
+inline TypeArgs one_type(DType dtype) {
+  TypeArgs types;
+  types.push_back(dtype);
+  return types;
+}
+inline TypeArgs two_types(DType first, DType second) {
+  TypeArgs types = one_type(first);
+  types.push_back(second);
+  return types;
+}
+}  // namespace detail
+
 /// Builds a node from erased edges: what typed builders and gradient functions are made of. Element types are checked
 /// against the op's signature at run time; those that no input decides are given in `types`.
 ///
@@ -122,7 +136,7 @@ inline constexpr bool accepts<O, In<Args...>, Edges...> =
 /// What a typed builder gives for an output: a handle has no element type, so it is erased.
 template <class Arg, class T>
 auto wrapped(const AnyOutput& output) {
-  if constexpr (std::same_as<Arg, ResourceHandle>) {
+  if constexpr (std::same_as<Arg, ResourceHandle> || std::same_as<Arg, TensorListHandle>) {
     return output;
   } else if constexpr (std::same_as<Arg, TypeParam<0>>) {
     return Output<T>::unchecked(output);

@@ -37,6 +37,8 @@ struct TypedList {};
 
 /// A handle to state that lives across steps: a variable, a queue.
 struct ResourceHandle {};
+/// A list of tensors; a value, as tensors are.
+struct TensorListHandle {};
 
 template <class... Args>
 struct In {};
@@ -71,6 +73,10 @@ struct ArgOf<AnyList> {
 template <>
 struct ArgOf<ResourceHandle> {
   static constexpr ArgDef value{ArgDef::Kind::fixed, DType::resource, 0};
+};
+template <>
+struct ArgOf<TensorListHandle> {
+  static constexpr ArgDef value{ArgDef::Kind::fixed, DType::variant, 0};
 };
 template <Element T>
 struct ArgOf<T> {

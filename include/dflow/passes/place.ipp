@@ -241,7 +241,7 @@ DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStor
     // A handle cannot leave its device: whoever uses it is where the state is.
     for (const Endpoint input : node.inputs) {
       const OutputInfo& edge = graph.node(input.node).outputs[static_cast<std::size_t>(input.index)];
-      if (edge.dtype == DType::resource) join_with(input.node);
+      if (is_handle(edge.dtype)) join_with(input.node);
     }
   }
   for (const auto& [id, other] : later) join(id, graph.node(id), other, graph);

@@ -141,8 +141,6 @@ class StepGraphWriter {
     NodeDef def;
     if (is_of_loop) {
       def.op = kept.result < 0 ? KeptCount::name : KeptList::name;
-    } else if (dtype == DType::resource) {
-      def.op = KeptHandle::name;
     } else {
       def.op = KeptValue::name;
       def.types.emplace_back(KeptValue::type_names[0], dtype);
@@ -162,10 +160,8 @@ class StepGraphWriter {
       const bool is_argument = fed.op->role == OpRole::argument;
       arguments.push_back(unique(is_argument ? fed->name : str_cat(written.function, "/capture")));
       const OutputInfo& info = body->output(feed);
-      const bool is_handle = info.dtype == DType::resource;
-      NodeDef& argument =
-          add(is_handle ? FunctionHandleArgument::name : FunctionArgument::name, arguments.back(), written.function);
-      if (!is_handle) argument.types.emplace_back(FunctionArgument::type_names[0], info.dtype);
+      NodeDef& argument = add(FunctionArgument::name, arguments.back(), written.function);
+      argument.types.emplace_back(FunctionArgument::type_names[0], info.dtype);
       argument.attrs = {{"number", static_cast<std::int64_t>(arguments.size() - 1)}, {"shape", info.shape}};
     }
     const NodeNames names = write_nodes(*body, written.function, arguments, &written);

@@ -25,7 +25,8 @@ class CalledPlan {
     const StepGraph& graph = plan_->graph();
     for (std::size_t i = 0; i < graph.feeds.size(); ++i) {
       const StepNode& node = graph.node(graph.feeds[i].node);
-      if (node.op->role == OpRole::argument && node->outputs[0].shape.has_rank()) arguments_.push_back({i, node.node});
+      if (node.op->role != OpRole::argument || is_handle(node->outputs[0].dtype)) continue;
+      if (node->outputs[0].shape.has_rank()) arguments_.push_back({i, node.node});
     }
   }
 
@@ -161,10 +162,9 @@ class Calls {
         context_.set_output(output, step.take_fetch(num_results() + static_cast<std::size_t>(result)));
       } else {
         const DType dtype = context_.output_dtype(output);
-        const bool is_handle = dtype == DType::resource;
-        context_.set_output(output, is_handle
-                                        ? make_resource_handle(std::make_shared<TensorList>(std::vector<AnyTensor>()))
-                                        : AnyTensor(dtype, Shape{0}));
+        context_.set_output(output, dtype == DType::variant    ? make_list({})
+                                    : dtype == DType::resource ? make_resource_handle(nullptr)
+                                                               : AnyTensor(dtype, Shape{0}));
       }
     }
   }
@@ -173,7 +173,7 @@ class Calls {
     for (std::size_t k = 0; k < called_.kept.size(); ++k) {
       const int output = static_cast<int>(num_results() + k);
       if (called_.kept[k].result >= 0) {
-        context_.set_output(output, make_resource_handle(std::make_shared<TensorList>(std::move(lists_[k]))));
+        context_.set_output(output, make_list(TensorList(std::move(lists_[k]))));
       } else {
         context_.set_output(output, Tensor<std::int64_t>(num_iterations_));
       }

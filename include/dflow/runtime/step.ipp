@@ -107,7 +107,7 @@ DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
     if (output.dtype() != context.output_dtype(o)) {
       throw_error(internal(str_cat("the kernel set output ", o, " to a tensor of type ", dflow::name(output.dtype()))));
     }
-    if (output.dtype() == DType::resource) continue;  // the edge has the shape of what the handle leads to
+    if (is_handle(output.dtype())) continue;  // the edge has the shape of what the handle leads to
     const PartialShape& promised = context.node().outputs[static_cast<std::size_t>(o)].shape;
     if (!promised.is_compatible_with(output.shape())) {
       throw_error(internal(str_cat("the kernel set output ", o, " to shape ", output.shape().to_string(),

@@ -317,7 +317,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const F
   step->feeds.reserve(fed.size());
   for (std::size_t i = 0; i < fed.size(); ++i) {
     const AnyOutput& edge = fed[i];
-    if (edge.dtype() == DType::resource) {
+    if (is_handle(edge.dtype())) {
       throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fed")));
     }
     step->feeds.push_back({&edge.node(), edge.endpoint().index, {edge.dtype(), edge.shape()}});
@@ -325,7 +325,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::describe_step(const F
   step->fetched.reserve(edges.size());
   for (const AnyOutput& edge : edges) {
     step->fetched.push_back(&edge.node());
-    if (edge.dtype() != DType::resource) continue;
+    if (!is_handle(edge.dtype())) continue;
     throw_error(invalid_argument(str_cat("'", edge.name(), "' carries a handle, which cannot be fetched"))
                     .with_node(edge.node().op->name, edge.node().name)
                     .with_location(edge.node().where));

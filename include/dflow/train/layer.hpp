@@ -23,7 +23,7 @@ struct LayerVariable {
 };
 
 /// What all handles to one layer share.
-struct LayerState {
+struct LayerState : std::enable_shared_from_this<LayerState> {
   std::string name;                      ///< of the scope
   std::weak_ptr<const NodeList> graph;   ///< its nodes: an address would say nothing of a graph that is gone
   DType dtype = DType::invalid;          ///< of the inputs

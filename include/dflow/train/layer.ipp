@@ -54,6 +54,8 @@ DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, 
   if (!initializer) reject_layer(name, "the initializer is empty", at_);
   GraphStore::Scope outside = graph_.scope();
   outside.control_inputs.clear();  // neither the first value nor the loss waits for what a step does
+  outside.function = NodeId();     // nor are they part of a body in which the layer is called
+  outside.foreign = nullptr;
   const ScopeGuard without_control_inputs = graph_.enter(std::move(outside));
   AnyOutput initial;
   {
@@ -97,6 +99,12 @@ DFLOW_INLINE void LayerBuilder::commit() {
   state_.regularization_losses = std::move(made_.regularization_losses);
   state_.dtype = inputs_;
   state_.graph = graph_.keep_nodes();
+  graph_.on_drop([made = state_.weak_from_this()] {
+    const std::shared_ptr<LayerState> layer = made.lock();
+    if (layer == nullptr) return;
+    layer->variables.clear();
+    layer->regularization_losses.clear();
+  });
 }
 
 }  // namespace detail

@@ -49,6 +49,7 @@ struct EmbeddingOptions {
 };
 
 namespace detail {
+AnyOutput activate(const AnyOutput& x, Activation activation);
 AnyOutput any_switched_dropout(const AnyOutput& x, float keep_prob, const Training& training,
                                const DropoutOptions& options, const At& at);
 AnyOutput any_flatten(const AnyOutput& x, const At& at);

@@ -14,6 +14,7 @@
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/partitioned_variable.hpp>
 #include <dflow/train/progress.hpp>
+#include <dflow/train/recurrent/rnn.hpp>
 #include <dflow/train/regularizers.hpp>
 #include <dflow/train/replicas/replica_device.hpp>
 #include <dflow/train/replicas/stale_sync_replicas.hpp>

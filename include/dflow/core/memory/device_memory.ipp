@@ -19,7 +19,7 @@ DFLOW_INLINE void DeviceMemory::copy_to_async(const AnyTensor& here, DeviceMemor
 DFLOW_INLINE void copy_across_async(const AnyTensor& tensor, DeviceMemory* from, DeviceMemory* to, Allocator& host,
                                     DeviceMemory::CopyDone done) {
   // Handles and strings are objects of the host wherever they are used.
-  if (from == to || !tensor.is_initialized() || tensor.dtype() == DType::resource || tensor.dtype() == DType::string) {
+  if (from == to || !tensor.is_initialized() || is_handle(tensor.dtype()) || tensor.dtype() == DType::string) {
     return done(Status(), tensor);
   }
   if (from == nullptr) return to->copy_in_async(tensor, std::move(done));

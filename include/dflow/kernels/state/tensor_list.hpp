@@ -1,22 +1,56 @@
 #pragma once
 
 #include <dflow/core/any_tensor.hpp>
-#include <dflow/core/resource.hpp>
+#include <dflow/kernels/kernel_context.hpp>
 
-#include <string>
-#include <utility>
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace dflow {
 
-/// What an edge in the body of a loop has had in each iteration, as long as a step needs it.
+/// A list of tensors, of which some may not be set. A value: what is made from one shares its tensors.
 ///
-/// Thread safety: immutable as soon as the loop has ended.
-struct TensorList final : Resource {
-  explicit TensorList(std::vector<AnyTensor> all) : tensors(std::move(all)) {}
-  std::string debug_string() const override { return str_cat("TensorList(", tensors.size(), ")"); }
+/// Thread safety: const member functions from any thread.
+class TensorList {
+ public:
+  /// Bounds what a number in a graph may ask for.
+  static constexpr std::int64_t max_size = std::int64_t{1} << 31;
 
-  std::vector<AnyTensor> tensors;
+  TensorList() = default;
+  explicit TensorList(std::vector<AnyTensor> all)
+      : size_(static_cast<std::int64_t>(all.size())), elements_(std::move(all)) {}
+
+  std::int64_t size() const noexcept { return size_; }
+  /// Null for one that is not set, and outside of the list.
+  const AnyTensor* find(std::int64_t i) const noexcept;
+  /// Makes the list long enough. Memory is taken for what lies between the first and the last that are set.
+  /// Errors: ResourceExhausted beyond `max_size`.
+  void set(std::int64_t i, AnyTensor element);
+  void unset(std::int64_t i) noexcept;
+  /// What lies behind is dropped; what is new is not set. Errors: as `set`; InvalidArgument for less than nothing.
+  void resize(std::int64_t size);
+  /// Adds to each element that of the other list; one that is not set is zero. Tensors that nobody else has are added
+  /// to where they are. Errors: InvalidArgument for elements of other types or shapes.
+  void add(const TensorList& more, Allocator& allocator);
+
+ private:
+  std::int64_t size_ = 0;
+  std::int64_t first_ = 0;           ///< the number of `elements_[0]`
+  std::vector<AnyTensor> elements_;  ///< not initialised: not set
 };
 
+/// A tensor that carries a list along an edge.
+AnyTensor make_list(TensorList list);
+/// Errors: InvalidArgument for what is no list.
+const TensorList& list_of(const AnyTensor& tensor);
+
+/// Output `o` of the kernel: the list of input `i`, which the kernel changes. Where nobody else has that it is not
+/// copied. Errors: InvalidArgument for what is no list.
+TensorList& forward_or_copy_list(KernelContext& context, int i, int o);
+
 }  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/state/tensor_list.ipp>
+#endif

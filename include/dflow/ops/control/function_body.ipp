@@ -27,10 +27,6 @@ DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name
 
 DFLOW_INLINE AnyOutput FunctionBody::add_argument(DType dtype, const PartialShape& shape) {
   const std::string name = graph_.unique_name("argument").substr(graph_.scope().name_prefix.size());
-  if (dtype == DType::resource) {
-    return build<FunctionHandleArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape},
-                                         {.name = name, .where = where_});
-  }
   TypeArgs types;
   types.push_back(dtype);
   return build<FunctionArgument>(graph_, {}, {.number = num_arguments_++, .shape = shape},

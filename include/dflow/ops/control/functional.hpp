@@ -22,28 +22,17 @@ struct FunctionBegin : StatefulOp<"Function"> {
   static void infer(InferContext&) {}
 };
 
-struct FunctionArgumentAttrs {
+/// What a call gives the function as argument `number`.
+struct FunctionArgument : StatefulOp<"FunctionArgument", EdgeTypes> {
   static constexpr std::int64_t max_arguments = 65536;
 
-  std::int64_t number = 0;
-  PartialShape shape;
-};
-
-/// What a call gives the function as argument `number`.
-struct FunctionArgument : StatefulOp<"FunctionArgument", AllTypes> {
-  using Attrs = FunctionArgumentAttrs;
+  struct Attrs {
+    std::int64_t number = 0;
+    PartialShape shape;
+  };
   using Inputs = In<>;
   static constexpr OpRole role = OpRole::argument;
   static constexpr std::array<std::string_view, 1> type_names{"dtype"};
-  static constexpr bool has_kernel = false;
-  static void infer(InferContext& context);
-};
-/// The same of a handle.
-struct FunctionHandleArgument : StatefulOp<"FunctionHandleArgument"> {
-  using Attrs = FunctionArgumentAttrs;
-  using Inputs = In<>;
-  using Outputs = Out<ResourceHandle>;
-  static constexpr OpRole role = OpRole::argument;
   static constexpr bool has_kernel = false;
   static void infer(InferContext& context);
 };
@@ -139,23 +128,14 @@ struct KeptOp : StandardOp<Name, AllowedTypes...> {
   static void infer(InferContext& context) { context.set_output(0, PartialShape::unknown()); }
 };
 
-/// The value in the branch, or function, that the call ran; an empty vector where another branch was taken, so that its
-/// shape is not known.
-struct KeptValue : KeptOp<"KeptValue", TypeParam<0>, AllTypes> {};
-/// The same of a handle; to an empty list where another branch was taken.
-struct KeptHandle : KeptOp<"KeptHandle", ResourceHandle> {};
+/// The value in the branch, or function, that the call ran; an empty vector, or list, where another branch was taken,
+/// so that its shape is not known.
+struct KeptValue : KeptOp<"KeptValue", TypeParam<0>, EdgeTypes> {};
 /// Of a loop: a list of what the edge has had in each iteration.
-struct KeptList : KeptOp<"KeptList", ResourceHandle> {};
+struct KeptList : KeptOp<"KeptList", TensorListHandle> {};
 /// Of a loop: how many iterations it has had, [].
 struct KeptCount : KeptOp<"KeptCount", std::int64_t> {
   static void infer(InferContext& context) { context.set_output(0, Shape{}); }
-};
-
-/// One of a KeptList of handles: list, iteration [] -> the handle.
-struct KeptHandleElement : StandardOp<"KeptHandleElement"> {
-  using Inputs = In<ResourceHandle, std::int64_t>;
-  using Outputs = Out<ResourceHandle>;
-  static void infer(InferContext& context);
 };
 
 /// One of a KeptList: list, iteration [] -> the value. Errors: InvalidArgument for an iteration that there was not, and
@@ -164,9 +144,23 @@ struct KeptElement : StandardOp<"KeptElement", AllTypes> {
   struct Attrs {
     PartialShape shape;
   };
-  using Inputs = In<ResourceHandle, std::int64_t>;
+  using Inputs = In<TensorListHandle, std::int64_t>;
   using Outputs = Out<T>;
   static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+/// One of a KeptList of handles: list, iteration [] -> the handle.
+struct KeptHandleElement : StandardOp<"KeptHandleElement"> {
+  using Inputs = In<TensorListHandle, std::int64_t>;
+  using Outputs = Out<ResourceHandle>;
+  static void infer(InferContext& context);
+};
+/// One of a list of lists: list, iteration [] -> the list, which is empty where there is none.
+struct KeptListElement : StandardOp<"KeptListElement"> {
+  using Inputs = In<TensorListHandle, std::int64_t>;
+  using Outputs = Out<TensorListHandle>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
 };
 
 }  // namespace dflow

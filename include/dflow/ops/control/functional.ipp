@@ -2,6 +2,8 @@
 
 #include <dflow/graph/infer_context.hpp>
 #include <dflow/ops/control/functional.hpp>
+#include <dflow/ops/control/tensor_list.hpp>
+#include <dflow/ops/expr.hpp>
 
 namespace dflow {
 
@@ -16,20 +18,14 @@ inline void set_listed_shapes(InferContext& context, const std::vector<PartialSh
   for (int i = 0; i < context.num_outputs(); ++i) context.set_output(i, shapes[static_cast<std::size_t>(i)]);
 }
 
-inline void infer_argument(InferContext& context, const FunctionArgumentAttrs& attrs) {
-  if (attrs.number < 0 || attrs.number >= FunctionArgumentAttrs::max_arguments) {
-    context.fail(str_cat("number ", attrs.number, ", not one of 0 to ", FunctionArgumentAttrs::max_arguments - 1));
-  }
-  context.set_output(0, attrs.shape);
-}
-
 }  // namespace detail
 
 DFLOW_INLINE void FunctionArgument::infer(InferContext& context) {
-  detail::infer_argument(context, context.attrs<FunctionArgument>());
-}
-DFLOW_INLINE void FunctionHandleArgument::infer(InferContext& context) {
-  detail::infer_argument(context, context.attrs<FunctionHandleArgument>());
+  const FunctionArgument::Attrs& attrs = context.attrs<FunctionArgument>();
+  if (attrs.number < 0 || attrs.number >= max_arguments) {
+    context.fail(str_cat("number ", attrs.number, ", not one of 0 to ", max_arguments - 1));
+  }
+  context.set_output(0, attrs.shape);
 }
 
 DFLOW_INLINE void CallFunction::infer(InferContext& context) {
@@ -67,9 +63,20 @@ DFLOW_INLINE void KeptHandleElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape::unknown());
 }
+DFLOW_INLINE void KeptListElement::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  context.set_output(0, PartialShape::unknown());
+}
 DFLOW_INLINE void KeptElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, context.attrs<KeptElement>().shape);
+}
+
+DFLOW_INLINE void KeptElement::gradient(GradientContext& context) {
+  context.set_dx(0, build<TensorListOne>({context.input(1), context.dy()}));
+}
+DFLOW_INLINE void KeptListElement::gradient(GradientContext& context) {
+  context.set_dx(0, build<TensorListOneList>({context.input(1), context.dy()}));
 }
 
 }  // namespace dflow

@@ -7,13 +7,20 @@
 #include <dflow/ops/control/function.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/control/row_loops.hpp>
+#include <dflow/ops/control/tensor_array.hpp>
+#include <dflow/ops/control/tensor_list.hpp>
 #include <dflow/ops/control/while_loop.hpp>
 
 namespace dflow {
 
 /// The family's ops in the standard table.
-using ControlOps = TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument,
-                            FunctionHandleArgument, FunctionResults, CallFunction, If, Case, While, KeptValue,
-                            KeptHandle, KeptList, KeptCount, KeptElement, KeptHandleElement>;
+using ControlOps =
+    TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument, FunctionResults, CallFunction,
+             If, Case, While, KeptValue, KeptList, KeptCount, KeptElement, KeptHandleElement, KeptListElement,
+             EmptyTensorList, TensorListReserve, TensorListLength, TensorListResize, TensorListFromTensor,
+             TensorListStack, TensorListToTensor, TensorListGetItem, TensorListSetItem, TensorListPushBack,
+             TensorListPopBack, TensorListGather, TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne,
+             TensorListOneList, TensorListUnset>;
 
 }  // namespace dflow

@@ -68,7 +68,7 @@ detail::LoopVariables<Vs...> while_loop(Condition&& condition, Body&& body, cons
 }
 
 /// The same with one variable.
-template <class Condition, class Body, std::derived_from<AnyOutput> V>
+template <class Condition, class Body, detail::IsBodyValue V>
 typename detail::BodyValue<V>::Type while_loop(Condition&& condition, Body&& body, const V& first,
                                                const WhileOptions& options = {}, const At& at = {}) {
   const auto next = [&](const auto& variable) { return std::tuple{body(variable)}; };

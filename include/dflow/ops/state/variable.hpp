@@ -167,8 +167,6 @@ class AnyVariable {
 };
 
 namespace detail {
-/// The element types of a node that has one type parameter.
-TypeArgs one_type(DType dtype);
 /// Those of the graph's collection of that name.
 std::vector<AnyVariable> variables_in(GraphStore& graph, std::string_view collection);
 }  // namespace detail

@@ -52,12 +52,6 @@ DFLOW_INLINE void IsVariableInitialized::infer(InferContext& context) { context.
 
 namespace detail {
 
-DFLOW_INLINE TypeArgs one_type(DType dtype) {
-  TypeArgs types;
-  types.push_back(dtype);
-  return types;
-}
-
 /// Builds an op on a variable where the variable is.
 template <class O>
 BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inputs, const At& at,

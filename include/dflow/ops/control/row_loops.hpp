@@ -1,0 +1,194 @@
+#pragma once
+
+#include <dflow/ops/control/body_value.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+struct MapOptions {
+  std::int64_t parallel_iterations = 10;  ///< as in WhileOptions
+};
+
+struct FoldOptions {
+  /// The shape that each state has in all iterations, where that is not the one of its first value. None, or one for
+  /// each.
+  std::vector<PartialShape> shapes = {};
+  std::int64_t parallel_iterations = 10;  ///< as in WhileOptions
+};
+
+struct ScanOptions {
+  std::vector<PartialShape> shapes = {};  ///< as in FoldOptions
+  bool reverse = false;                   ///< from the last row to the first
+  std::int64_t parallel_iterations = 10;
+};
+
+namespace detail {
+
+/// A loop over the rows of tensors.
+struct RowLoop {
+  std::span<const AnyOutput> elems;         ///< [n, ...] each
+  std::span<const AnyOutput> initial = {};  ///< states
+  std::span<const PartialShape> shapes = {};
+  bool is_reverse = false;
+  std::size_t num_gathered = 0;  ///< edges that an iteration gives for rows of the results
+  std::int64_t parallel_iterations = 10;
+  std::string_view name = {};
+};
+
+/// What an iteration gives: the next states, and what is gathered.
+struct RowResults {
+  std::vector<AnyOutput> states;
+  std::vector<AnyOutput> gathered;
+};
+/// From the states, and a row of each of `elems`.
+using BuildRow = std::function<RowResults(std::span<const AnyOutput> states, std::span<const AnyOutput> rows)>;
+
+/// The last states, and the results of all iterations stacked. Errors: InvalidArgument unless there are `elems` and all
+/// have a leading dimension, of one size as far as it is known; those of `any_loop`.
+RowResults any_row_loop(const RowLoop& loop, const BuildRow& build, const At& at);
+
+/// Edges of a value: an edge, or a tuple of edges.
+template <class V>
+std::vector<AnyOutput> edges_of(const V& value) {
+  BodyResults results;
+  BodyValue<V>::add(value, results);
+  return std::move(results.edges);
+}
+
+/// The value that edges, one after the other, make.
+template <class V>
+struct FromEdges;
+template <class V>
+  requires std::derived_from<V, AnyOutput>
+struct FromEdges<V> {
+  static V of(std::span<const AnyOutput> edges, std::size_t& next) { return V::unchecked(edges[next++]); }
+};
+template <class... Vs>
+struct FromEdges<std::tuple<Vs...>> {
+  static std::tuple<Vs...> of(std::span<const AnyOutput> edges, std::size_t& next) {
+    return {FromEdges<Vs>::of(edges, next)...};
+  }
+};
+
+template <class V>
+V from_edges(std::span<const AnyOutput> edges) {
+  std::size_t next = 0;
+  return FromEdges<V>::of(edges, next);
+}
+
+template <class V>
+using EdgesOf = typename BodyValue<V>::Type;
+
+template <class V>
+inline constexpr std::size_t num_value_edges = 1;
+template <class... Vs>
+inline constexpr std::size_t num_value_edges<std::tuple<Vs...>> = (num_value_edges<Vs> + ... + 0);
+
+template <class F, class State, class Elems>
+RowResults fold_rows(F& f, const Elems& elems, const State& initial, RowLoop loop, const At& at) {
+  using Result = EdgesOf<std::remove_cvref_t<std::invoke_result_t<F&, const EdgesOf<State>&, const EdgesOf<Elems>&>>>;
+  static_assert(std::same_as<Result, EdgesOf<State>>, "the function returns the next state, of its element types");
+  const std::vector<AnyOutput> rows = edges_of(elems), states = edges_of(initial);
+  loop.elems = rows;
+  loop.initial = states;
+  return any_row_loop(
+      loop,
+      [&](std::span<const AnyOutput> state, std::span<const AnyOutput> row) {
+        RowResults next{edges_of(f(from_edges<EdgesOf<State>>(state), from_edges<EdgesOf<Elems>>(row))), {}};
+        if (loop.num_gathered > 0) next.gathered = next.states;
+        return next;
+      },
+      at);
+}
+
+}  // namespace detail
+
+/// f of each row, stacked. elems: [n, ...], or a tuple of such of one n, of which f gets a row each; f returns an edge,
+/// or a tuple of edges, of one shape in all iterations.
+///
+/// ```cpp
+/// auto y = df::map([](auto row) { return df::reduce_sum(row * row); }, x);  // [n, m] -> [n]
+/// ```
+/// Thread safety: builds; see Graph. Differentiable any number of times.
+/// Errors: InvalidArgument for elems without a leading dimension, or of different ones; when the step runs where
+/// results differ in shape, and for no rows where the result's shape is not known.
+template <class F, class Elems>
+auto map(F&& f, const Elems& elems, const MapOptions& options = {}, const At& at = {}) {
+  using Result = detail::EdgesOf<std::remove_cvref_t<std::invoke_result_t<F&, const detail::EdgesOf<Elems>&>>>;
+  const std::vector<AnyOutput> rows = detail::edges_of(elems);
+  const detail::RowResults all = detail::any_row_loop(
+      {.elems = rows,
+       .num_gathered = detail::num_value_edges<Result>,
+       .parallel_iterations = options.parallel_iterations,
+       .name = "map"},
+      [&](std::span<const AnyOutput>, std::span<const AnyOutput> row) {
+        return detail::RowResults{{}, detail::edges_of(f(detail::from_edges<detail::EdgesOf<Elems>>(row)))};
+      },
+      at);
+  return detail::from_edges<Result>(all.gathered);
+}
+
+/// The last state of `state = f(state, row)` over the rows of elems, from the first to the last. State and elems: an
+/// edge, or a tuple of edges each.
+///
+/// ```cpp
+/// auto sum = df::foldl([](auto sum, auto row) { return sum + row; }, x, zero);
+/// ```
+/// Thread safety: builds; see Graph. Differentiable any number of times.
+/// Errors: InvalidArgument as `map` and `while_loop`.
+template <class F, class Elems, class State>
+detail::EdgesOf<State> foldl(F&& f, const Elems& elems, const State& initial, const FoldOptions& options = {},
+                             const At& at = {}) {
+  detail::RowLoop loop;
+  loop.shapes = options.shapes;
+  loop.parallel_iterations = options.parallel_iterations;
+  loop.name = "foldl";
+  return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).states);
+}
+/// The same from the last row to the first.
+template <class F, class Elems, class State>
+detail::EdgesOf<State> foldr(F&& f, const Elems& elems, const State& initial, const FoldOptions& options = {},
+                             const At& at = {}) {
+  detail::RowLoop loop;
+  loop.shapes = options.shapes;
+  loop.is_reverse = true;
+  loop.parallel_iterations = options.parallel_iterations;
+  loop.name = "foldr";
+  return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).states);
+}
+
+/// All states that a fold goes through, without the first: [n, ...] each. With `reverse` row i is the state that the
+/// fold from the last row has had after row i.
+///
+/// ```cpp
+/// auto sums = df::scan([](auto sum, auto row) { return sum + row; }, x, zero);  // cumulative
+/// ```
+/// Thread safety: builds; see Graph. Differentiable any number of times.
+/// Errors: InvalidArgument as `map` and `while_loop`.
+template <class F, class Elems, class State>
+detail::EdgesOf<State> scan(F&& f, const Elems& elems, const State& initial, const ScanOptions& options = {},
+                            const At& at = {}) {
+  detail::RowLoop loop;
+  loop.shapes = options.shapes;
+  loop.is_reverse = options.reverse;
+  loop.num_gathered = detail::num_value_edges<detail::EdgesOf<State>>;
+  loop.parallel_iterations = options.parallel_iterations;
+  loop.name = "scan";
+  return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).gathered);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/control/row_loops.ipp>
+#endif

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/control/row_loops.hpp>
+#include <dflow/ops/control/tensor_array.hpp>
+#include <dflow/ops/expr.hpp>
+#include <dflow/ops/math/compare.hpp>
+
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace dflow::detail {
+
+/// How many rows there are: as far as it is known, and as an edge, int32 [].
+struct RowCount {
+  std::int64_t known = dynamic;
+  AnyOutput edge;
+};
+
+/// Errors: InvalidArgument for tensors without rows, or of different numbers of them.
+DFLOW_INLINE RowCount count_rows(std::span<const AnyOutput> elems, std::string_view name, const At& at) {
+  RowCount count;
+  for (const AnyOutput& each : elems) {
+    const PartialShape& shape = each.shape();
+    if (!shape.has_rank()) continue;
+    const bool fits =
+        shape.rank() > 0 && (shape.dim(0) == dynamic || count.known == dynamic || shape.dim(0) == count.known);
+    if (!fits) {
+      throw_error(
+          invalid_argument(str_cat(name, ": '", each.name(), "' of shape ", shape.to_string(), " has not ",
+                                   count.known == dynamic ? "any" : str_cat("as many (", count.known, ")"), " rows"))
+              .with_location(at.where));
+    }
+    if (shape.dim(0) != dynamic) count.known = shape.dim(0);
+  }
+  GraphStore& graph = *elems[0].graph();
+  if (count.known != dynamic && count.known <= std::numeric_limits<std::int32_t>::max()) {
+    count.edge = any_constant(graph, Tensor<std::int32_t>(static_cast<std::int32_t>(count.known)), {});
+  } else {
+    const AnyOutput extents = shape_of(elems[0]);
+    count.edge = any_reshape(any_slice(extents, {0}, {1}, {}), IndexList(Shape{}), {});
+  }
+  return count;
+}
+
+/// What is not built by the library itself comes from where the caller was.
+DFLOW_INLINE ScopeGuard enter_callers_place(GraphStore& graph, const std::optional<std::source_location>& around) {
+  GraphStore::Scope scope = graph.scope();
+  scope.where = around;
+  return graph.enter(std::move(scope));
+}
+
+/// Variables of the loop: the number of the row, the states, and the lists in which results are gathered.
+class RowLoopBuilder {
+ public:
+  RowLoopBuilder(const RowLoop& loop, const BuildRow& build_row, std::optional<std::source_location> around,
+                 const At& at)
+      : loop_(loop),
+        build_row_(build_row),
+        around_(around),
+        graph_(*loop.elems[0].graph()),
+        count_(count_rows(loop.elems, loop.name, at)),
+        zero_(any_constant(graph_, Tensor<std::int32_t>(0), {})) {
+    for (const AnyOutput& each : loop.elems) lists_.emplace_back(build<TensorListFromTensor>({each}));
+  }
+
+  RowResults build_all() {
+    std::vector<AnyOutput> initial{loop_.is_reverse ? AnyOutput(Expr(count_.edge) - 1.0) : zero_};
+    std::vector<PartialShape> shapes{Shape{}};
+    for (std::size_t i = 0; i < num_states(); ++i) {
+      initial.push_back(loop_.initial[i]);
+      const bool is_known = loop_.shapes.empty() && loop_.initial[i].is_valid();
+      shapes.push_back(is_known ? loop_.initial[i].shape() : PartialShape::unknown());
+      if (!loop_.shapes.empty()) shapes.back() = loop_.shapes[i];
+    }
+    for (std::size_t i = 0; i < loop_.num_gathered; ++i) {
+      initial.push_back(any_array(graph_, count_.edge, PartialShape::unknown(), {}));
+      shapes.push_back(PartialShape::unknown());
+    }
+    const BuiltNode node = any_loop(
+        initial, [this](std::span<const AnyOutput> variables) { return goes_on(variables[0]); },
+        [this](std::span<const AnyOutput> variables) { return go(variables); }, {shapes, loop_.parallel_iterations},
+        {.name = "rows"});
+    return results(node);
+  }
+
+ private:
+  std::size_t num_states() const noexcept { return loop_.initial.size(); }
+
+  BodyResults goes_on(const AnyOutput& i) const {
+    if (loop_.is_reverse) return {{AnyOutput(build<GreaterEqual>({i, zero_}))}, {}};
+    return {{AnyOutput(build<Less>({i, count_.edge}))}, {}};
+  }
+
+  BodyResults go(std::span<const AnyOutput> variables) {
+    const AnyOutput& i = variables[0];
+    std::vector<AnyOutput> rows;
+    for (std::size_t k = 0; k < lists_.size(); ++k) {
+      rows.push_back(any_array_read(lists_[k], i, loop_.elems[k].dtype(), {}));
+    }
+    const RowResults given = [&] {
+      const ScopeGuard callers = enter_callers_place(graph_, around_);
+      return build_row_(variables.subspan(1, num_states()), rows);
+    }();
+    BodyResults next{{AnyOutput(loop_.is_reverse ? Expr(i) - 1.0 : Expr(i) + 1.0)}, {}};
+    next.edges.insert(next.edges.end(), given.states.begin(), given.states.end());
+    for (std::size_t k = 0; k < loop_.num_gathered; ++k) {
+      const AnyOutput& result = given.gathered.at(k);
+      if (!result.is_valid()) throw_error(invalid_argument(str_cat(loop_.name, ": result ", k, " is an empty Output")));
+      gathered_.push_back({result.dtype(), result.shape()});
+      next.edges.emplace_back(build<TensorListSetItem>({variables[1 + num_states() + k], i, result}));
+    }
+    return next;
+  }
+
+  RowResults results(const BuiltNode& node) const {
+    RowResults all;
+    for (std::size_t i = 0; i < num_states(); ++i) all.states.push_back(node.output(static_cast<int>(1 + i)));
+    for (std::size_t k = 0; k < loop_.num_gathered; ++k) {
+      const AnyOutput list = node.output(static_cast<int>(1 + num_states() + k));
+      const TensorListStack::Attrs attrs{.num_elements = count_.known == dynamic ? -1 : count_.known};
+      all.gathered.emplace_back(build<TensorListStack>({list, shape_to_ask_for(graph_, gathered_[k].shape)}, attrs, {},
+                                                       one_type(gathered_[k].dtype)));
+    }
+    return all;
+  }
+
+  const RowLoop& loop_;
+  const BuildRow& build_row_;
+  const std::optional<std::source_location> around_;
+  GraphStore& graph_;
+  RowCount count_;
+  AnyOutput zero_;
+  std::vector<AnyOutput> lists_;      ///< of the rows
+  std::vector<OutputInfo> gathered_;  ///< what one iteration gives
+};
+
+DFLOW_INLINE RowResults any_row_loop(const RowLoop& loop, const BuildRow& build_row, const At& at) {
+  if (loop.elems.empty() || !loop.elems[0].is_valid()) {
+    throw_error(invalid_argument(str_cat(loop.name, ": there are no rows, or the first edge is empty"))
+                    .with_location(at.where));
+  }
+  if (!loop.shapes.empty() && loop.shapes.size() != loop.initial.size()) {
+    throw_error(invalid_argument(str_cat(loop.name, ": ", loop.shapes.size(), " shapes are declared for ",
+                                         loop.initial.size(), " states"))
+                    .with_location(at.where));
+  }
+  GraphStore& graph = *loop.elems[0].graph();
+  const std::optional<std::source_location> around = graph.scope().where;
+  const ScopeGuard place = enter_place(graph, at.where);
+  GraphStore::Draft draft(graph);
+  const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? loop.name : at.name, at.where);
+  const RowResults all = RowLoopBuilder(loop, build_row, around, at).build_all();
+  draft.publish();
+  return all;
+}
+
+}  // namespace dflow::detail

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/body_value.hpp>
+#include <dflow/ops/control/tensor_list.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+/// The shape of elements as a constant, int32 [rank] with -1 for what is not known; of no known rank a scalar -1.
+AnyOutput shape_to_ask_for(GraphStore& graph, const PartialShape& shape);
+AnyOutput shape_to_ask_for(const AnyOutput& list);
+AnyOutput any_array(GraphStore& graph, const AnyOutput& size, const PartialShape& element_shape, const At& at);
+AnyOutput any_array_read(const AnyOutput& list, const AnyOutput& index, DType dtype, const At& at);
+AnyOutput any_array_stack(const AnyOutput& list, DType dtype, const At& at);
+AnyOutput any_array_gather(const AnyOutput& list, const AnyOutput& indices, DType dtype, const At& at);
+AnyOutput any_array_scatter(const AnyOutput& x, const AnyOutput& indices, const At& at);
+}  // namespace detail
+
+/// A number of tensors by position that a loop reads and writes (TensorFlow's TensorArray). A value: what changes one
+/// returns another, which is the one to go on with, as a variable of a loop is. Differentiable any number of times.
+///
+/// ```cpp
+/// auto [i, squares] = df::while_loop([&](auto i, auto) { return i < 5; },
+///                                    [&](auto i, auto squares) { return std::tuple{i + 1, squares.write(i, x * x)}; },
+///                                    std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 5)});
+/// auto all = squares.stack();  // [5, ...]
+/// ```
+/// An element that was not written is zero where the shape of elements is declared. Writing takes no copy of the others
+/// where nobody else has the array.
+///
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument when the step runs for a position that the array does not have, for an element that was not
+/// written and has no known shape, and for elements of different shapes that are stacked; where the graph is built for
+/// an element that cannot have the declared shape.
+template <Element T>
+class TensorArray {
+ public:
+  using element_type = T;
+
+  TensorArray() = default;
+  /// Of so many elements, each of a shape that `element_shape` allows.
+  TensorArray(Graph& graph, std::int32_t size, const PartialShape& element_shape = PartialShape::unknown(),
+              const At& at = {})
+      : TensorArray(detail::any_array(
+            *graph.store(), detail::any_constant(*graph.store(), Tensor<std::int32_t>(size), at), element_shape, at)) {}
+  /// size: [].
+  explicit TensorArray(const Output<std::int32_t>& size, const PartialShape& element_shape = PartialShape::unknown(),
+                       const At& at = {})
+      : TensorArray(detail::any_array(*size.graph(), size, element_shape, at)) {}
+  /// What an edge carries. Precondition: a list of elements of this type.
+  explicit TensorArray(AnyOutput list) : list_(std::move(list)) {}
+
+  /// x: [n, ...] -> an array of its n rows, which are not copied.
+  static TensorArray unstack(const Output<T>& x, const At& at = {}) {
+    return TensorArray(build<TensorListFromTensor>({x}, {}, at));
+  }
+  /// x: [n, ...], indices: [n], not negative -> an array in which element indices[i] is row i; the sum of several rows.
+  static TensorArray scatter(const Output<std::int32_t>& indices, const Output<T>& x, const At& at = {}) {
+    return TensorArray(detail::any_array_scatter(x, indices, at));
+  }
+
+  /// index: [].
+  TensorArray write(const Output<std::int32_t>& index, const Output<T>& element, const At& at = {}) const {
+    return TensorArray(build<TensorListSetItem>({list_, index, element}, {}, at));
+  }
+  Output<T> read(const Output<std::int32_t>& index, const At& at = {}) const {
+    return Output<T>::unchecked(detail::any_array_read(list_, index, dtype_of<T>, at));
+  }
+  /// -> [n, ...].
+  Output<T> stack(const At& at = {}) const {
+    return Output<T>::unchecked(detail::any_array_stack(list_, dtype_of<T>, at));
+  }
+  /// indices: [m] -> [m, ...].
+  Output<T> gather(const Output<std::int32_t>& indices, const At& at = {}) const {
+    return Output<T>::unchecked(detail::any_array_gather(list_, indices, dtype_of<T>, at));
+  }
+  /// -> [].
+  Output<std::int32_t> size(const At& at = {}) const {
+    return Output<std::int32_t>::unchecked(build<TensorListLength>({list_}, {}, at));
+  }
+
+  const AnyOutput& list() const noexcept { return list_; }
+
+ private:
+  AnyOutput list_;
+};
+
+/// Tensors of which the last that was put on is taken off first (TensorFlow's Stack). A value, as TensorArray is.
+///
+/// Errors: InvalidArgument when the step runs for taking from an empty one.
+template <Element T>
+class TensorStack {
+ public:
+  using element_type = T;
+
+  TensorStack() = default;
+  explicit TensorStack(Graph& graph, const PartialShape& element_shape = PartialShape::unknown(), const At& at = {})
+      : list_(build<EmptyTensorList>(*graph.store(), {}, {.element_shape = element_shape}, at)) {}
+  /// What an edge carries. Precondition: a list of elements of this type.
+  explicit TensorStack(AnyOutput list) : list_(std::move(list)) {}
+
+  TensorStack push(const Output<T>& element, const At& at = {}) const {
+    return TensorStack(AnyOutput(build<TensorListPushBack>({list_, element}, {}, at)));
+  }
+  /// The rest, and what was on top.
+  std::pair<TensorStack, Output<T>> pop(const At& at = {}) const {
+    const BuiltNode node =
+        build<TensorListPopBack>({list_, detail::shape_to_ask_for(list_)}, {}, at, detail::one_type(dtype_of<T>));
+    return {TensorStack(node.output(0)), Output<T>::unchecked(node.output(1))};
+  }
+  /// -> [].
+  Output<std::int32_t> size(const At& at = {}) const {
+    return Output<std::int32_t>::unchecked(build<TensorListLength>({list_}, {}, at));
+  }
+
+  const AnyOutput& list() const noexcept { return list_; }
+
+ private:
+  AnyOutput list_;
+};
+
+namespace detail {
+
+template <class Array>
+struct ListBodyValue {
+  using Type = Array;
+  static void add(const Array& value, BodyResults& to) { to.edges.push_back(value.list()); }
+  static Type of(const BuiltNode& node, int& next) { return Array(node.output(next++)); }
+};
+template <Element T>
+struct BodyValue<TensorArray<T>> : ListBodyValue<TensorArray<T>> {};
+template <Element T>
+struct BodyValue<TensorStack<T>> : ListBodyValue<TensorStack<T>> {};
+
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/control/tensor_array.ipp>
+#endif

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <dflow/ops/control/tensor_array.hpp>
+
+#include <limits>
+#include <vector>
+
+namespace dflow::detail {
+
+DFLOW_INLINE AnyOutput shape_to_ask_for(GraphStore& graph, const PartialShape& shape) {
+  if (!shape.has_rank()) return any_constant(graph, Tensor<std::int32_t>(-1), {});
+  std::vector<std::int32_t> dims;
+  for (const std::int64_t dim : shape.dims()) {
+    const bool fits = dim <= std::numeric_limits<std::int32_t>::max();
+    dims.push_back(fits ? static_cast<std::int32_t>(dim) : -1);
+  }
+  return any_constant(graph, Tensor<std::int32_t>(Shape{static_cast<std::int64_t>(dims.size())}, dims), {});
+}
+DFLOW_INLINE AnyOutput shape_to_ask_for(const AnyOutput& list) { return shape_to_ask_for(*list.graph(), list.shape()); }
+
+DFLOW_INLINE AnyOutput any_array(GraphStore& graph, const AnyOutput& size, const PartialShape& element_shape,
+                                 const At& at) {
+  return build<TensorListReserve>(graph, std::vector<AnyOutput>{size}, {.element_shape = element_shape}, at);
+}
+
+DFLOW_INLINE AnyOutput any_array_read(const AnyOutput& list, const AnyOutput& index, DType dtype, const At& at) {
+  return build<TensorListGetItem>({list, index, shape_to_ask_for(list)}, {}, at, two_types(dtype, index.dtype()));
+}
+
+DFLOW_INLINE AnyOutput any_array_stack(const AnyOutput& list, DType dtype, const At& at) {
+  return build<TensorListStack>({list, shape_to_ask_for(list)}, {}, at, one_type(dtype));
+}
+
+DFLOW_INLINE AnyOutput any_array_gather(const AnyOutput& list, const AnyOutput& indices, DType dtype, const At& at) {
+  return build<TensorListGather>({list, indices, shape_to_ask_for(list)}, {}, at, one_type(dtype));
+}
+
+DFLOW_INLINE AnyOutput any_array_scatter(const AnyOutput& x, const AnyOutput& indices, const At& at) {
+  const AnyOutput any_size = any_constant(*x.graph(), Tensor<std::int32_t>::full({}, -1), {});
+  return build<TensorListScatter>({x, indices, any_size}, {}, at);
+}
+
+}  // namespace dflow::detail

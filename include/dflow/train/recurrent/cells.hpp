@@ -1,0 +1,213 @@
+#pragma once
+
+#include <dflow/ops/nn/dropout.hpp>
+#include <dflow/train/layers.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace dflow {
+
+// Recurrent cells. A cell is a layer that is called with an input x [batch, inputs] and a state, and gives an output
+// [batch, units] and the next state: `auto [output, next] = cell(x, state)`. Its variables are made at the first call,
+// also inside a loop.
+
+struct RnnCellOptions {
+  Activation activation = Activation::tanh;
+  Initializer kernel_initializer = init::glorot_uniform();
+  Initializer bias_initializer = init::zeros();
+  Regularizer kernel_regularizer = {};
+  std::string_view name = "rnn_cell";
+};
+
+struct LstmCellOptions {
+  double forget_bias = 1;                          ///< added to what the forget gate is made from
+  bool use_peepholes = false;                      ///< gates see the cell as well (Gers and Schmidhuber 2000)
+  std::optional<double> cell_clip = std::nullopt;  ///< bounds the cell's elements
+  std::int64_t projection = 0;                     ///< outputs of a linear layer behind it; 0: none (Sak et al. 2014)
+  Initializer kernel_initializer = init::glorot_uniform();
+  Initializer bias_initializer = init::zeros();
+  Regularizer kernel_regularizer = {};
+  std::string_view name = "lstm_cell";
+};
+
+struct GruCellOptions {
+  Initializer kernel_initializer = init::glorot_uniform();
+  Initializer gate_bias_initializer = init::ones();
+  Initializer bias_initializer = init::zeros();
+  Regularizer kernel_regularizer = {};
+  std::string_view name = "gru_cell";
+};
+
+namespace detail {
+/// Zeros [batch, units], of x's batch, its dimension `axis`.
+AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer, const At& at);
+}  // namespace detail
+
+/// h' = activation([x, h] kernel + bias), which is output and state; variables "kernel" [inputs + units, units] and
+/// "bias" [units], as TensorFlow's BasicRNNCell has them.
+///
+/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
+class BasicRnnCell : public Layer {
+ public:
+  template <class T>
+  using State = Output<T>;
+
+  explicit BasicRnnCell(std::int64_t units, RnnCellOptions options = {});
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, Output<T>> operator()(const Output<T>& x, const Output<T>& h, const At& at = {}) const {
+    const auto next = Output<T>::unchecked(call(x, h, at));
+    return {next, next};
+  }
+  /// Of the batch that is x's dimension `axis`.
+  template <AllowedFor<Conv2D> T>
+  Output<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    return Output<T>::unchecked(detail::zero_state(x, axis, units_, name(), at));
+  }
+
+ private:
+  AnyOutput call(const AnyOutput& x, const AnyOutput& h, const At& at) const;
+
+  std::int64_t units_;
+  RnnCellOptions options_;
+};
+
+/// Long short-term memory (Hochreiter and Schmidhuber 1997; Zaremba et al. 2014, arXiv:1409.2329). Of a state (c, h),
+/// each [batch, units], and with i, j, f, o the quarters of [x, h] kernel + bias: c' = c sigmoid(f + forget_bias) +
+/// sigmoid(i) tanh(j), h' = tanh(c') sigmoid(o), which is the output. Variables "kernel" [inputs + units, 4 units] and
+/// "bias" [4 units], as TensorFlow's LSTMCell has them; with peepholes "w_i_diag", "w_f_diag" and "w_o_diag" [units],
+/// with a projection "projection_kernel" [units, projection], and h has so many columns.
+///
+/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
+class LstmCell : public Layer {
+ public:
+  template <class T>
+  using State = std::tuple<Output<T>, Output<T>>;  ///< c, h
+
+  explicit LstmCell(std::int64_t units, LstmCellOptions options = {});
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
+    const auto [c, h] = call(x, std::get<0>(state), std::get<1>(state), at);
+    const auto output = Output<T>::unchecked(h);
+    return {output, State<T>{Output<T>::unchecked(c), output}};
+  }
+  template <AllowedFor<Conv2D> T>
+  State<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    const std::int64_t outputs = options_.projection > 0 ? options_.projection : units_;
+    return {Output<T>::unchecked(detail::zero_state(x, axis, units_, name(), at)),
+            Output<T>::unchecked(detail::zero_state(x, axis, outputs, name(), at))};
+  }
+
+ private:
+  std::pair<AnyOutput, AnyOutput> call(const AnyOutput& x, const AnyOutput& c, const AnyOutput& h, const At& at) const;
+  void make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const;
+
+  std::int64_t units_;
+  LstmCellOptions options_;
+};
+
+/// Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078): r, u the halves of sigmoid([x, h] gates_kernel +
+/// gates_bias), c = tanh([x, r h] candidate_kernel + candidate_bias), h' = u h + (1 - u) c, which is output and state,
+/// as TensorFlow's GRUCell has it.
+///
+/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
+class GruCell : public Layer {
+ public:
+  template <class T>
+  using State = Output<T>;
+
+  explicit GruCell(std::int64_t units, GruCellOptions options = {});
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, Output<T>> operator()(const Output<T>& x, const Output<T>& h, const At& at = {}) const {
+    const auto next = Output<T>::unchecked(call(x, h, at));
+    return {next, next};
+  }
+  template <AllowedFor<Conv2D> T>
+  Output<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    return Output<T>::unchecked(detail::zero_state(x, axis, units_, name(), at));
+  }
+
+ private:
+  AnyOutput call(const AnyOutput& x, const AnyOutput& h, const At& at) const;
+
+  std::int64_t units_;
+  GruCellOptions options_;
+};
+
+/// Cells one on top of the other: each gets the output of the one below, and all have their own state.
+template <class... Cells>
+class StackedCells {
+ public:
+  template <class T>
+  using State = std::tuple<typename Cells::template State<T>...>;
+
+  explicit StackedCells(Cells... cells) : cells_(std::move(cells)...) {}
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
+    Output<T> output = x;
+    State<T> next = state;
+    call(output, next, at, std::index_sequence_for<Cells...>());
+    return {output, next};
+  }
+  template <AllowedFor<Conv2D> T>
+  State<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    return std::apply([&](const Cells&... each) { return State<T>{each.zero_state(x, axis, at)...}; }, cells_);
+  }
+
+ private:
+  template <class T, std::size_t... I>
+  void call(Output<T>& output, State<T>& state, const At& at, std::index_sequence<I...>) const {
+    const auto one = [&](const auto& cell, auto& its) {
+      std::tie(output, its) = cell(output, its, At{.where = at.where});
+    };
+    (one(std::get<I>(cells_), std::get<I>(state)), ...);
+  }
+
+  std::tuple<Cells...> cells_;
+};
+
+struct DropoutCellOptions {
+  float input_keep_prob = 1;
+  float output_keep_prob = 1;
+  Training training{true};
+};
+
+/// A cell whose inputs and outputs, not its state, go through dropout (Zaremba et al. 2014, arXiv:1409.2329).
+template <class Cell>
+class DropoutCell {
+ public:
+  template <class T>
+  using State = typename Cell::template State<T>;
+
+  explicit DropoutCell(Cell cell, DropoutCellOptions options = {}) : cell_(std::move(cell)), options_(options) {}
+
+  template <AllowedFor<Conv2D> T>
+  std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
+    const auto drop = [&](const Output<T>& of, float keep) {
+      return keep == 1.0f ? of : dropout(of, keep, options_.training, {}, At{.where = at.where});
+    };
+    auto [output, next] = cell_(drop(x, options_.input_keep_prob), state, at);
+    return {drop(output, options_.output_keep_prob), next};
+  }
+  template <AllowedFor<Conv2D> T>
+  State<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
+    return cell_.zero_state(x, axis, at);
+  }
+
+ private:
+  Cell cell_;
+  DropoutCellOptions options_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/recurrent/cells.ipp>
+#endif

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/concat.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/math/matmul.hpp>
+#include <dflow/ops/math/unary.hpp>
+#include <dflow/ops/nn/activation.hpp>
+#include <dflow/ops/nn/bias.hpp>
+#include <dflow/train/recurrent/cells.hpp>
+
+#include <array>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// [x, h] kernel + bias.
+inline AnyOutput joint_linear(const AnyOutput& x, const AnyOutput& h, const AnyVariable& kernel,
+                              const AnyVariable& bias) {
+  const AnyOutput joint = any_concat(1, std::array{x, h});
+  return build<BiasAdd>({AnyOutput(build<MatMul>({joint, kernel.read_edge()})), bias.read_edge()});
+}
+
+/// A tensor's extent along a dimension, int32 [1].
+inline AnyOutput extent_of(const AnyOutput& x, int axis) { return any_slice(shape_of(x), {axis}, {1}, {}); }
+
+DFLOW_INLINE AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer,
+                                  const At& at) {
+  if (!x.is_valid() || !x.shape().has_rank() || axis < 0 || axis >= x.shape().rank()) {
+    reject_layer(layer, str_cat("there is no dimension ", axis, " for the batch"), at);
+  }
+  require_positive(units, "units", layer, at);
+  GraphStore& graph = *x.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  const AnyOutput zero = zeros_like(scalar_like(x, 0));
+  const std::int64_t batch = x.shape().dim(axis);
+  if (batch != dynamic) return build<Fill>({IndexList{batch, units}.edge(graph, {}), zero});
+  const AnyOutput columns = IndexList(units).edge(graph, DType::int32, {});
+  return build<Fill>({any_concat(0, std::array{extent_of(x, axis), columns}), zero});
+}
+
+}  // namespace detail
+
+DFLOW_INLINE BasicRnnCell::BasicRnnCell(std::int64_t units, RnnCellOptions options)
+    : Layer(options.name), units_(units), options_(std::move(options)) {
+  options_.name = {};
+}
+
+DFLOW_INLINE AnyOutput BasicRnnCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) const {
+  const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
+  detail::require_positive(units_, "units", name(), at);
+  GraphStore& graph = *x.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
+  const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
+  if (layer.is_first_call()) {
+    layer.make("kernel", x.dtype(), {inputs + units_, units_}, options_.kernel_initializer,
+               options_.kernel_regularizer);
+    layer.make("bias", x.dtype(), {units_}, options_.bias_initializer);
+  }
+  const AnyOutput sum = detail::joint_linear(x, h, layer.variable("kernel"), layer.variable("bias"));
+  const AnyOutput next = detail::activate(sum, options_.activation);
+  layer.commit();
+  return next;
+}
+
+DFLOW_INLINE LstmCell::LstmCell(std::int64_t units, LstmCellOptions options)
+    : Layer(options.name), units_(units), options_(std::move(options)) {
+  options_.name = {};
+}
+
+DFLOW_INLINE void LstmCell::make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const {
+  const std::int64_t outputs = options_.projection > 0 ? options_.projection : units_;
+  layer.make("kernel", dtype, {inputs + outputs, 4 * units_}, options_.kernel_initializer, options_.kernel_regularizer);
+  layer.make("bias", dtype, {4 * units_}, options_.bias_initializer);
+  if (options_.use_peepholes) {
+    for (const char* name : {"w_f_diag", "w_i_diag", "w_o_diag"}) {
+      layer.make(name, dtype, {units_}, options_.bias_initializer);
+    }
+  }
+  if (options_.projection > 0) {
+    layer.make("projection_kernel", dtype, {units_, options_.projection}, options_.kernel_initializer,
+               options_.kernel_regularizer);
+  }
+}
+
+DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, const AnyOutput& c, const AnyOutput& h,
+                                                            const At& at) const {
+  const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
+  detail::require_positive(units_, "units", name(), at);
+  GraphStore& graph = *x.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
+  const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
+  if (layer.is_first_call()) make_variables(layer, x.dtype(), inputs);
+
+  const auto sigmoid = [](const Expr& of) { return Expr(build<Sigmoid>({of})); };
+  const auto tanh = [](const Expr& of) { return Expr(build<Tanh>({of})); };
+  const auto seen = [&](const Expr& gate, const char* by, const Expr& cell) {
+    return options_.use_peepholes ? gate + cell * Expr(layer.variable(by).read_edge()) : gate;
+  };
+  const std::vector<AnyOutput> parts =
+      detail::any_split(1, 4, detail::joint_linear(x, h, layer.variable("kernel"), layer.variable("bias")));
+  const Expr i = parts[0], j = parts[1], f = parts[2], o = parts[3], cell = c;
+  Expr next =
+      cell * sigmoid(seen(f + options_.forget_bias, "w_f_diag", cell)) + sigmoid(seen(i, "w_i_diag", cell)) * tanh(j);
+  if (options_.cell_clip) {
+    const Expr bounded = build<Minimum>({next, scalar_like(next, *options_.cell_clip)});
+    next = build<Maximum>({bounded, scalar_like(next, -*options_.cell_clip)});
+  }
+  AnyOutput output = sigmoid(seen(o, "w_o_diag", next)) * tanh(next);
+  if (options_.projection > 0) output = build<MatMul>({output, layer.variable("projection_kernel").read_edge()});
+  layer.commit();
+  return {next, output};
+}
+
+DFLOW_INLINE GruCell::GruCell(std::int64_t units, GruCellOptions options)
+    : Layer(options.name), units_(units), options_(std::move(options)) {
+  options_.name = {};
+}
+
+DFLOW_INLINE AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, const At& at) const {
+  const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
+  detail::require_positive(units_, "units", name(), at);
+  GraphStore& graph = *x.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
+  const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
+  if (layer.is_first_call()) {
+    const std::int64_t joint = inputs + units_;
+    layer.make("gates_kernel", x.dtype(), {joint, 2 * units_}, options_.kernel_initializer,
+               options_.kernel_regularizer);
+    layer.make("gates_bias", x.dtype(), {2 * units_}, options_.gate_bias_initializer);
+    layer.make("candidate_kernel", x.dtype(), {joint, units_}, options_.kernel_initializer,
+               options_.kernel_regularizer);
+    layer.make("candidate_bias", x.dtype(), {units_}, options_.bias_initializer);
+  }
+  const AnyOutput gates =
+      build<Sigmoid>({detail::joint_linear(x, h, layer.variable("gates_kernel"), layer.variable("gates_bias"))});
+  const std::vector<AnyOutput> parts = detail::any_split(1, 2, gates);
+  const Expr r = parts[0], u = parts[1], state = h;
+  const Expr candidate = build<Tanh>(
+      {detail::joint_linear(x, r * state, layer.variable("candidate_kernel"), layer.variable("candidate_bias"))});
+  const AnyOutput next = u * state + (1.0 - u) * candidate;
+  layer.commit();
+  return next;
+}
+
+}  // namespace dflow

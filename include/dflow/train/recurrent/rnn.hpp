@@ -1,0 +1,111 @@
+#pragma once
+
+#include <dflow/ops/control/row_loops.hpp>
+#include <dflow/train/recurrent/cells.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+struct RnnOptions {
+  /// [batch]: behind it outputs are zero and the state stays. Empty: all steps count.
+  Output<std::int32_t> sequence_length = {};
+  bool time_major = false;  ///< x is [time, batch, inputs] and outputs [time, batch, units], which copies less
+  bool reverse = false;     ///< from the last step to the first
+  std::int64_t parallel_iterations = 32;
+};
+
+namespace detail {
+using CellStep = std::function<RowResults(const AnyOutput& x, std::span<const AnyOutput> states)>;
+/// The output of each step in the layout of x, and the last states.
+RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
+                   const CellStep& step, const At& at);
+/// Where a sequence goes on at step `step`, else what it had before.
+RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
+                       std::span<const AnyOutput> states);
+
+template <class Cell, class T>
+CellStep cell_step(const Cell& cell) {
+  return [&cell](const AnyOutput& x, std::span<const AnyOutput> states) {
+    using State = typename Cell::template State<T>;
+    auto [output, next] = cell(Output<T>::unchecked(x), from_edges<State>(states));
+    return RowResults{edges_of(next), {output}};
+  };
+}
+}  // namespace detail
+
+/// The outputs [batch, time, units] of a cell that goes over x [batch, time, inputs], and its last state: a loop in the
+/// graph, so sequences may have any length.
+///
+/// ```cpp
+/// df::LstmCell cell(128);
+/// auto [outputs, state] = df::dynamic_rnn(cell, x, {.sequence_length = lengths});
+/// auto logits = out(std::get<1>(state));  // h
+/// ```
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument unless x has rank 3 and a known number of inputs, or the initial state does not fit.
+template <class Cell, AllowedFor<Conv2D> T>
+std::tuple<Output<T>, typename Cell::template State<T>> dynamic_rnn(
+    const Cell& cell, const Output<T>& x, const typename Cell::template State<T>& initial_state,
+    const RnnOptions& options = {}, const At& at = {}) {
+  const std::vector<AnyOutput> initial = detail::edges_of(initial_state);
+  const detail::RowResults all = detail::any_rnn(x, initial, options, detail::cell_step<Cell, T>(cell), at);
+  return {Output<T>::unchecked(all.gathered.at(0)), detail::from_edges<typename Cell::template State<T>>(all.states)};
+}
+/// The same from a state of zeros.
+template <class Cell, AllowedFor<Conv2D> T>
+std::tuple<Output<T>, typename Cell::template State<T>> dynamic_rnn(const Cell& cell, const Output<T>& x,
+                                                                    const RnnOptions& options = {}, const At& at = {}) {
+  return dynamic_rnn(cell, x, cell.zero_state(x, options.time_major ? 1 : 0, at), options, at);
+}
+
+/// The same over steps x[t] [batch, inputs] that are edges of their own: a graph as long as the sequence, whose layout
+/// options do not count for.
+template <class Cell, AllowedFor<Conv2D> T>
+std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
+    const Cell& cell, const std::vector<Output<T>>& x, const typename Cell::template State<T>& initial_state,
+    const RnnOptions& options = {}, const At& at = {}) {
+  const detail::CellStep step = detail::cell_step<Cell, T>(cell);
+  std::vector<AnyOutput> states = detail::edges_of(initial_state);
+  std::vector<Output<T>> outputs(x.size());
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const std::size_t t = options.reverse ? x.size() - 1 - k : k;
+    detail::RowResults next = step(x[t], states);
+    if (options.sequence_length.is_valid()) {
+      next = detail::masked_step(static_cast<std::int32_t>(t), options.sequence_length, std::move(next), states);
+    }
+    outputs[t] = Output<T>::unchecked(next.gathered.at(0));
+    states = std::move(next.states);
+  }
+  static_cast<void>(at);
+  return {outputs, detail::from_edges<typename Cell::template State<T>>(states)};
+}
+
+/// Two cells over x, one from each end: their outputs and their last states. `concat(2, {forward, backward})` is what
+/// a layer above mostly reads.
+///
+/// ```cpp
+/// auto [forward, backward, f_state, b_state] = df::bidirectional_rnn(df::GruCell(64), df::GruCell(64), x);
+/// ```
+/// Errors: as `dynamic_rnn`.
+template <class Forward, class Backward, AllowedFor<Conv2D> T>
+std::tuple<Output<T>, Output<T>, typename Forward::template State<T>, typename Backward::template State<T>>
+bidirectional_rnn(const Forward& forward, const Backward& backward, const Output<T>& x, RnnOptions options = {},
+                  const At& at = {}) {
+  auto [f_outputs, f_state] = dynamic_rnn(forward, x, options, at);
+  options.reverse = !options.reverse;
+  auto [b_outputs, b_state] = dynamic_rnn(backward, x, options, at);
+  return {f_outputs, b_outputs, f_state, b_state};
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/recurrent/rnn.ipp>
+#endif

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/op/expr.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/array/transpose.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/math/select.hpp>
+#include <dflow/train/recurrent/rnn.hpp>
+
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// is_under_way: bool [batch].
+inline RowResults masked(const AnyOutput& is_under_way, RowResults next, std::span<const AnyOutput> states) {
+  const auto choose = [&](AnyOutput& value, const AnyOutput& otherwise) {
+    value = build<Select>({is_under_way, value, otherwise});
+  };
+  for (AnyOutput& output : next.gathered) choose(output, zeros_like(output));
+  for (std::size_t i = 0; i < states.size(); ++i) choose(next.states.at(i), states[i]);
+  return next;
+}
+
+DFLOW_INLINE RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
+                                    std::span<const AnyOutput> states) {
+  const AnyOutput t = any_constant(*sequence_length.graph(), Tensor<std::int32_t>(step), {});
+  return masked(build<Less>({t, sequence_length}), std::move(next), states);
+}
+
+DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
+                                const CellStep& step, const At& at) {
+  if (!x.is_valid() || (x.shape().has_rank() && x.shape().rank() != 3)) {
+    reject_layer("rnn",
+                 str_cat("x has three dimensions, batch, time and inputs, its shape is ",
+                         x.is_valid() ? x.shape().to_string() : "that of an empty Output"),
+                 at);
+  }
+  GraphStore& graph = *x.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "rnn" : at.name, at.where);
+  const auto exchanged = [&](const AnyOutput& of) { return any_transpose(of, {1, 0, 2}, {}); };
+  std::vector<AnyOutput> elems{options.time_major ? x : exchanged(x)};
+  const bool has_lengths = options.sequence_length.is_valid();
+  if (has_lengths) {
+    const AnyOutput count = any_reshape(any_slice(shape_of(elems[0]), {0}, {1}, {}), IndexList(Shape{}), {});
+    const AnyOutput steps = any_expand_dims(counting(count, {}), 1, {});
+    elems.emplace_back(build<Less>({steps, any_expand_dims(options.sequence_length, 0, {})}));
+  }
+  const BuildRow one_step = [&](std::span<const AnyOutput> states, std::span<const AnyOutput> rows) {
+    RowResults next = step(rows[0], states);
+    return has_lengths ? masked(rows[1], std::move(next), states) : next;
+  };
+  RowResults all = any_row_loop({.elems = elems,
+                                 .initial = initial,
+                                 .is_reverse = options.reverse,
+                                 .num_gathered = 1,
+                                 .parallel_iterations = options.parallel_iterations,
+                                 .name = "steps"},
+                                one_step, {});
+  if (!options.time_major) all.gathered[0] = exchanged(all.gathered[0]);
+  return all;
+}
+
+}  // namespace detail
+
+}  // namespace dflow

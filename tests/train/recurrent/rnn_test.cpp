@@ -1,0 +1,214 @@
+#include <dflow/train/recurrent/rnn.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+df::Tensor<float> waves(const df::Shape& shape, int seed = 0) {
+  df::Tensor<float> tensor(shape);
+  for (std::int64_t i = 0; i < tensor.num_elements(); ++i) {
+    tensor.data()[i] = std::sin(static_cast<float>(7 * seed + 3 * i + 1));
+  }
+  return tensor;
+}
+
+df::Output<float> row(df::Graph& graph, std::vector<float> of) {
+  return df::constant(graph, df::Tensor<float>({1, static_cast<std::int64_t>(of.size())}, of));
+}
+
+template <class T>
+std::vector<T> values(const df::Tensor<T>& tensor) {
+  return {tensor.begin(), tensor.end()};
+}
+
+}  // namespace
+
+// tensorflow/python/kernel_tests/rnn_cell_test.py of version 0.8, with weights of 0.5.
+TEST_CASE("cells give what TensorFlow's tests expect of them") {
+  df::Graph graph;
+  const auto half = df::init::constant(0.5);
+  auto x = row(graph, {1.0f, 1.0f});
+  SECTION("basic") {
+    df::BasicRnnCell cell(2, {.kernel_initializer = half});
+    auto [output, state] = cell(x, row(graph, {0.1f, 0.1f}));
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    for (const float value : session.run(output)) CHECK(value == Approx(std::tanh(1.1)));
+  }
+  SECTION("gated") {
+    df::GruCell cell(2, {.kernel_initializer = half});
+    auto [output, state] = cell(x, row(graph, {0.1f, 0.1f}));
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    for (const float value : session.run(output)) CHECK(value == Approx(0.175991).epsilon(1e-5));
+  }
+  SECTION("two of long short-term memory, one on the other") {
+    df::StackedCells cell(df::LstmCell(2, {.kernel_initializer = half}), df::LstmCell(2, {.kernel_initializer = half}));
+    const auto state = [&] { return row(graph, {0.1f, 0.1f}); };
+    auto [output, next] = cell(x, std::tuple{std::tuple{state(), state()}, std::tuple{state(), state()}});
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    const auto& [first, second] = next;
+    const auto [y, c1, h1, c2, h2] =
+        session.run(output, std::get<0>(first), std::get<1>(first), std::get<0>(second), std::get<1>(second));
+    CHECK(values(y) == values(h2));
+    for (int i = 0; i < 2; ++i) {
+      CHECK(c1(0, i) == Approx(0.68967271).epsilon(1e-5));
+      CHECK(h1(0, i) == Approx(0.44848421).epsilon(1e-5));
+      CHECK(c2(0, i) == Approx(0.39897051).epsilon(1e-5));
+      CHECK(h2(0, i) == Approx(0.24024698).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("a loop over the steps gives what steps one by one give, from either end and with lengths") {
+  constexpr std::int64_t batch = 3, time = 5, inputs = 2, units = 4;
+  const auto check = [&](const auto& cell) {
+    for (const bool has_lengths : {false, true}) {
+      for (const bool reverse : {false, true}) {
+        for (const bool time_major : {false, true}) {
+          INFO("lengths " << has_lengths << ", reverse " << reverse << ", time first " << time_major);
+          df::Graph graph({.seed = 2});
+          auto x = df::placeholder<float>(graph, time_major ? df::PartialShape{df::dynamic, batch, inputs}
+                                                            : df::PartialShape{df::dynamic, df::dynamic, inputs});
+          auto lengths = df::placeholder<std::int32_t>(graph, {df::dynamic});
+          auto fresh = cell();
+          df::RnnOptions options{.time_major = time_major, .reverse = reverse};
+          if (has_lengths) options.sequence_length = lengths;
+          auto [outputs, state] = df::dynamic_rnn(fresh, x, options);
+          CHECK(outputs.shape() == (time_major ? df::PartialShape({df::dynamic, batch, units})
+                                               : df::PartialShape({df::dynamic, df::dynamic, units})));
+          std::vector<df::Output<float>> steps;
+          for (auto& step : df::unpack(x, time, time_major ? 0 : 1))
+            steps.push_back(df::reshape(step, {batch, inputs}));
+          auto [unrolled, last] = df::static_rnn(fresh, steps, fresh.zero_state(steps[0]), options);
+          auto packed = df::pack(unrolled, {.axis = time_major ? 0 : 1});
+          auto sum = [](const auto& of) { return df::reduce_sum(df::sin(of)); };
+          const df::AnyVariable kernel = df::trainable_variables(graph).at(0);
+          auto loop_gradient = df::gradients(sum(outputs), df::Output<float>(kernel.read_edge()));
+          auto steps_gradient = df::gradients(sum(packed), df::Output<float>(kernel.read_edge()));
+          df::Session session(graph);
+          session.run(df::initialize_variables(graph));
+          const df::Feed fed(x, time_major ? waves({time, batch, inputs}) : waves({batch, time, inputs}));
+          const df::Feed of_lengths(lengths, df::Tensor<std::int32_t>({3}, {5, 0, 2}));
+          const auto [a, b, g, h] = session.run({fed, of_lengths}, outputs, packed, loop_gradient, steps_gradient);
+          CHECK(values(a) == values(b));
+          for (std::int64_t i = 0; i < g.num_elements(); ++i) CHECK(g.data()[i] == Approx(h.data()[i]).margin(1e-5));
+          const std::vector<df::AnyOutput> of_loop = df::detail::edges_of(state), of_steps = df::detail::edges_of(last);
+          for (std::size_t i = 0; i < of_loop.size(); ++i) {
+            const auto [s, t] =
+                session.run({fed, of_lengths}, df::Output<float>(of_loop[i]), df::Output<float>(of_steps[i]));
+            CHECK(values(s) == values(t));
+          }
+          if (!has_lengths) continue;
+          for (int t = 0; t < time; ++t) {  // the second sequence has no steps, the third two
+            for (int u = 0; u < units; ++u) {
+              CHECK((time_major ? a(t, 1, u) : a(1, t, u)) == 0);
+              CHECK(((time_major ? a(t, 2, u) : a(2, t, u)) == 0) == (t >= 2));
+            }
+          }
+        }
+      }
+    }
+  };
+  check([] { return df::BasicRnnCell(units); });
+  check([] { return df::GruCell(units); });
+  check([] { return df::LstmCell(units); });
+  check([] { return df::StackedCells(df::GruCell(3), df::LstmCell(units)); });
+  check([] { return df::DropoutCell(df::LstmCell(units), {.training = df::Training(false)}); });
+}
+
+// Expected numbers: the formulas of the header in NumPy, float64, with the same weights.
+TEST_CASE("a cell of long short-term memory has peepholes, a bound and a projection") {
+  df::Graph graph;
+  df::LstmCell cell(2, {.use_peepholes = true,
+                        .cell_clip = 0.5,
+                        .projection = 3,
+                        .kernel_initializer = df::init::constant(0.25),
+                        .bias_initializer = df::init::constant(0.1)});
+  auto x = row(graph, {1.0f, -0.5f});
+  auto [output, state] = cell(x, std::tuple{row(graph, {0.4f, -0.2f}), row(graph, {0.3f, 0.2f, 0.1f})});
+  CHECK(output.shape() == df::PartialShape({1, 3}));
+  CHECK(cell.variables().size() == 6);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [y, c] = session.run(output, std::get<0>(state));
+  const double linear = 0.25 * (1 - 0.5 + 0.3 + 0.2 + 0.1) + 0.1;
+  const auto sigmoid = [](double of) { return 1 / (1 + std::exp(-of)); };
+  double sum = 0;
+  for (int k = 0; k < 2; ++k) {
+    const double before = k == 0 ? 0.4 : -0.2;
+    double next = before * sigmoid(linear + 1 + 0.1 * before) + sigmoid(linear + 0.1 * before) * std::tanh(linear);
+    next = std::min(0.5, std::max(-0.5, next));
+    CHECK(c(0, k) == Approx(next).epsilon(1e-5));
+    sum += 0.25 * sigmoid(linear + 0.1 * next) * std::tanh(next);
+  }
+  for (int k = 0; k < 3; ++k) CHECK(y(0, k) == Approx(sum).epsilon(1e-5));
+}
+
+TEST_CASE("two cells go over a sequence from both ends") {
+  df::Graph graph({.seed = 4});
+  auto x = df::placeholder<float>(graph, {2, 4, 3});
+  df::GruCell forward(5), backward(5);
+  auto [f, b, f_state, b_state] = df::bidirectional_rnn(forward, backward, x);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [fs, bs, fl, bl] = session.run({{x, waves({2, 4, 3})}}, f, b, f_state, b_state);
+  for (int k = 0; k < 5; ++k) {
+    CHECK(fs(1, 3, k) == fl(1, k));
+    CHECK(bs(1, 0, k) == bl(1, k));
+  }
+  CHECK(f.shape() == df::PartialShape({2, 4, 5}));
+}
+
+TEST_CASE("a recurrent network learns to add up") {
+  df::Graph graph({.seed = 9});
+  constexpr std::int64_t batch = 16, time = 6;
+  auto x = df::placeholder<float>(graph, {batch, time, 1});
+  auto wanted = df::placeholder<float>(graph, {batch, 1});
+  df::LstmCell cell(8);
+  auto [outputs, state] = df::dynamic_rnn(cell, x);
+  auto loss = df::reduce_mean(df::square(df::dense(std::get<1>(state), 1) - wanted));
+  auto train = df::train::Adam(0.02f).minimize(loss);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  float first = 0, last = 0;
+  for (int step = 0; step < 200; ++step) {
+    const df::Tensor<float> sequences = waves({batch, time, 1}, step % 20);
+    df::Tensor<float> sums({batch, 1});
+    for (std::int64_t b = 0; b < batch; ++b) {
+      sums(b, 0) = 0;
+      for (std::int64_t t = 0; t < time; ++t) sums(b, 0) += 0.3f * sequences(b, t, 0);
+    }
+    last = session.run({{x, sequences}, {wanted, sums}}, loss, train).scalar();
+    if (step == 0) first = last;
+  }
+  CHECK(last < 0.1f * first);
+}
+
+TEST_CASE("what is wrong with a recurrent network is an error of the line that builds it") {
+  df::Graph graph;
+  auto matrix = df::placeholder<float>(graph, {2, 3});
+  auto x = df::placeholder<float>(graph, {2, 4, 3});
+  CHECK(code_of([&] { df::dynamic_rnn(df::GruCell(3), matrix, df::Output<float>()); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { df::dynamic_rnn(df::GruCell(0), x); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { df::dynamic_rnn(df::GruCell(3), x, row(graph, {1.0f, 2.0f})); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] {
+          df::dynamic_rnn(df::GruCell(3), df::placeholder<float>(graph, {2, 4, df::dynamic}));
+        }) == df::Code::invalid_argument);
+  df::GruCell shared(3);
+  static_cast<void>(df::dynamic_rnn(shared, x));
+  const std::size_t num_variables = df::global_variables(graph).size();
+  static_cast<void>(df::dynamic_rnn(shared, x));
+  CHECK(df::global_variables(graph).size() == num_variables);
+}
