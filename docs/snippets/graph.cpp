@@ -336,6 +336,27 @@ void functions() {
   require(value.scalar() == 3 && slope.scalar() > 0.33f && slope.scalar() < 0.34f, "functions");
 }
 
+void rows() {
+  // [rows]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 2});
+  auto lengths = df::map([](auto row) { return df::sqrt(df::reduce_sum(row * row)); }, x);
+  auto zero = df::constant(graph, df::Tensor<float>({2}, {0, 0}));
+  auto sums = df::scan([](auto sum, auto row) { return sum + row; }, x, zero);  // of all rows so far
+
+  auto [i, powers] = df::while_loop([](auto i, auto) { return i < 4; },
+                                    [&](auto i, auto powers) {
+                                      auto of = df::cast<float>(i);
+                                      return std::tuple{i + 1, powers.write(i, df::pow(df::constant(graph, 2.0f), of))};
+                                    },
+                                    std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 4, df::Shape{})});
+  auto all = powers.stack();  // [4]
+  // [rows]
+  df::Session session(graph);
+  const auto [a, b, c] = session.run({{x, df::Tensor<float>({2, 2}, {3, 4, 6, 8})}}, lengths, sums, all);
+  require(a(1) == 10 && b(1, 0) == 9 && c(3) == 8 && i.is_valid(), "rows");
+}
+
 void saving() {
   // [saving]
   df::Graph graph;
@@ -383,6 +404,8 @@ int main() {
     clipped_training();
     control_flow();
     functions();
+    rows();
+    rows();
     saving();
     pieces();
   } catch (const std::exception& error) {

@@ -278,6 +278,23 @@ void fitting(const std::string& folder) {
   require(df::train::evaluate(session, step, test_rows).at("accuracy") > 0.9, "averages");
 }
 
+void recurrent() {
+  // [recurrent]
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, df::dynamic, 8});  // [batch, time, inputs]
+  auto lengths = df::placeholder<std::int32_t>(graph, {df::dynamic});     // of each sequence
+  df::StackedCells cell(df::LstmCell(32), df::GruCell(16));
+  auto [outputs, state] = df::dynamic_rnn(cell, x, {.sequence_length = lengths});
+  auto logits = df::dense(std::get<1>(state), 4);  // of what the upper cell ends with
+  // [recurrent]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [all, last] =
+      session.run({{x, df::Tensor<float>::full({2, 5, 8}, 0.5f)}, {lengths, df::Tensor<std::int32_t>({2}, {5, 3})}},
+                  outputs, logits);
+  require(all.shape() == df::Shape({2, 5, 16}) && last.shape() == df::Shape({2, 4}), "recurrent");
+}
+
 void accumulating() {
   df::Graph graph({.seed = 1});
   auto x = df::placeholder<float>(graph, {df::dynamic, 4});
@@ -306,6 +323,7 @@ int main() {
     fitting(folder + "/fit");
     std::filesystem::remove_all(folder);
     accumulating();
+    recurrent();
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());
     return 1;

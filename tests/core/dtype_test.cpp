@@ -23,6 +23,7 @@ TEST_CASE("element types have TensorFlow's numbers and names", "[dtype]") {
   CHECK(static_cast<int>(dtype_of<std::complex<double>>) == 18);
   CHECK(static_cast<int>(dtype_of<Half>) == 19);
   CHECK(static_cast<int>(DType::resource) == 20);
+  CHECK(static_cast<int>(DType::variant) == 21);
   CHECK(static_cast<int>(dtype_of<std::uint32_t>) == 22);
   CHECK(static_cast<int>(dtype_of<std::uint64_t>) == 23);
   CHECK(name(DType::float32) == "float");
@@ -31,7 +32,7 @@ TEST_CASE("element types have TensorFlow's numbers and names", "[dtype]") {
   CHECK(name(DType::boolean) == "bool");
   CHECK(name(DType::complex128) == "complex128");
   CHECK(name(DType::invalid) == "invalid");
-  CHECK(name(static_cast<DType>(21)) == "invalid");
+  CHECK(name(static_cast<DType>(24)) == "invalid");
   CHECK(name(static_cast<DType>(200)) == "invalid");
 }
 
@@ -49,7 +50,7 @@ TEST_CASE("every name and number reads back as its type", "[dtype]") {
     CHECK(names.insert(name(dtype)).second);
     CHECK(size_of(dtype) > 0);
   }
-  CHECK(names.size() == 22);
+  CHECK(names.size() == 23);
   CHECK_FALSE(parse_dtype(""));
   CHECK_FALSE(parse_dtype("invalid"));
   CHECK_FALSE(parse_dtype("Float"));

@@ -220,7 +220,7 @@ TEST_CASE("malformed graphs are InvalidArgument and name the node", "[import]") 
       {"n", "cannot hold 128", add(with_attr(each, "small", std::int64_t{128}))},
       {"n", "cannot hold 1e+39", add(with_attr(each, "scale", 1e39))},
       {"n", "none of SLOW, FAST", add(with_attr(each, "mode", std::string("MEDIUM")))},
-      {"n", "no element type's number", add(with_attr(each, "dtype", static_cast<DType>(21)))},
+      {"n", "no element type's number", add(with_attr(each, "dtype", static_cast<DType>(24)))},
       {"n", "must be float, got none", add(with_attr(each, "real", std::monostate()))},
       {"n", "attribute 'flag' is given twice", add(with_attr(with_attr(each, "flag", true), "flag", true))},
       {"n", "needs a value", add(with_types(node("n", "Const"), {{"dtype", DType::float32}}))},

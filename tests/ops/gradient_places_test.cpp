@@ -7,6 +7,7 @@
 
 #include "catch.hpp"
 
+#include <algorithm>
 #include <set>
 #include <source_location>
 #include <string>
@@ -97,8 +98,12 @@ TEST_CASE("every node of every op's gradient has the line that built what it dif
       break;
     }
   }
+  // What works on lists is not fed; tests/session/tensor_array_test.cpp differentiates it.
+  const auto is_list = [](const ArgDef& arg) { return arg.dtype == DType::variant; };
   std::string missing;
   standard_op_table().for_each([&](const OpDef& op) {
+    if (std::any_of(op.inputs.begin(), op.inputs.end(), is_list)) return;
+    if (std::any_of(op.outputs.begin(), op.outputs.end(), is_list)) return;
     if (op.gradient != nullptr && !check.has_seen(op.name)) missing += std::string(op.name) + " ";
   });
   CHECK(missing == "");

@@ -205,3 +205,29 @@ TEST_CASE("a body takes gradients of calls that it has built itself") {
   // 2, 10, 1010
   CHECK(at(2) == (3 * 2 * 2 + 1) * (3 * 10 * 10 + 1));
 }
+
+TEST_CASE("gradients stop in bodies where they are told to stop around them") {
+  for (int kind = 0; kind < 4; ++kind) {
+    INFO(kind);
+    df::Graph graph;
+    auto x = df::placeholder<float>(graph, {});
+    auto z = x * x;
+    df::Output<float> y = x * z;
+    if (kind == 1) {
+      y = df::cond(
+          x > 0.0f, [&] { return x * z; }, [&] { return -x; });
+    } else if (kind == 2) {
+      y = df::function(graph, "f", [&](df::Output<float> a) { return a * z; })(x);
+    } else if (kind == 3) {
+      y = std::get<1>(df::while_loop([&](auto i, auto) { return i < 1; },
+                                     [&](auto i, auto v) {
+                                       return std::tuple{i + 1, v * z};
+                                     },
+                                     std::tuple{df::constant(graph, 0), x}));
+    }
+    const std::vector<df::AnyOutput> ys{y}, xs{x}, stops{z};
+    const std::vector<df::Gradient> slopes = df::gradients(ys, xs, {.stop_gradients = stops});
+    df::Session session(graph);
+    CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, df::Output<float>(df::densify(slopes[0], x))).scalar() == 4);
+  }
+}

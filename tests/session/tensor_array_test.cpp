@@ -259,14 +259,30 @@ TEST_CASE("what is wrong with rows is an error of the line that maps them") {
       three, df::fill<float>(graph, {1}, 0.0f), {.shapes = {{df::dynamic}}});
   df::Session session(graph);
   CHECK(values(session.run({{three, numbers({3})}}, grown)) == std::vector<float>{0, 1, 2, 3});
-  std::uint32_t inner = 0;
-  auto bad = df::map(
-      [&](auto row) {
-        inner = __LINE__ + 1;
-        return df::reshape(df::expand_dims(row, 0), {2});
+  auto some = df::placeholder<float>(graph, {df::dynamic}), more = df::placeholder<float>(graph, {df::dynamic});
+  auto sums = df::map([](const auto& row) { return std::get<0>(row) + std::get<1>(row); }, std::tuple{some, more});
+  CHECK(values(session.run({{some, numbers({2})}, {more, numbers({2})}}, sums)) == std::vector<float>{2, 4});
+  for (const std::int64_t other : {1, 3}) {
+    const df::Status differ = status_of([&] { session.run({{some, numbers({2})}, {more, numbers({other})}}, sums); });
+    CHECK(differ.code() == df::Code::invalid_argument);
+    CHECK(mentions(differ, "has not as many rows as"));
+  }
+}
+
+TEST_CASE("lists in lists end at a depth") {
+  df::Graph graph;
+  auto n = df::placeholder<std::int32_t>(graph, {});
+  const df::AnyOutput zero = df::constant(graph, std::int64_t{0});
+  auto [i, nested] = df::while_loop(
+      [&](auto i, auto) { return i < n; },
+      [&](auto i, auto nested) {
+        return std::tuple{i + 1, df::TensorArray<float>(df::build<df::TensorListOneList>({zero, nested.list()}))};
       },
-      df::placeholder<float>(graph, {df::dynamic, df::dynamic}, {.name = "rows"}));
-  static_cast<void>(bad);
+      std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 1)});
+  auto size = nested.size();
+  df::Session session(graph);
+  CHECK(session.run({{n, df::Tensor<std::int32_t>(100)}}, size).scalar() == 1);
+  CHECK(code_of([&] { session.run({{n, df::Tensor<std::int32_t>(100'000)}}, size); }) == df::Code::resource_exhausted);
 }
 
 TEST_CASE("gradients of loops are differentiated again") {
@@ -361,6 +377,46 @@ TEST_CASE("gradients go through arrays, twice") {
       return df::reduce_sum(product * bottom);
     });
   }
+}
+
+TEST_CASE("an array that a loop reads and writes has a gradient, whatever is known of its elements") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {4});
+  auto [i, products] =
+      df::while_loop([&](auto i, auto) { return i < 3; },
+                     [&](auto i, auto products) {
+                       return std::tuple{i + 1, products.write(i + 1, products.read(i) * products.read(i + 1))};
+                     },
+                     std::tuple{df::constant(graph, 0), df::TensorArray<float>::unstack(x)});
+  auto y = products.stack();
+  auto gradient = df::gradients(df::reduce_sum(y), x);
+  df::Session session(graph);
+  const auto [a, b] = session.run({{x, df::Tensor<float>({4}, {1, 2, 3, 4})}}, y, gradient);
+  CHECK(values(a) == std::vector<float>{1, 2, 6, 24});
+  CHECK(values(b) == std::vector<float>{1 + 2 + 6 + 24, 1 + 3 + 12, 2 + 8, 6});
+}
+
+TEST_CASE("elements that were dropped from a list have no gradient") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {4});
+  const df::AnyOutput list = df::TensorArray<float>::unstack(x).list();
+  const df::AnyOutput fewer = df::build<df::TensorListResize>({list, df::constant(graph, 2)});
+  auto y = df::TensorArray<float>(df::build<df::TensorListResize>({fewer, df::constant(graph, 4)})).stack();
+  auto gradient = df::gradients(df::reduce_sum(y * y + y), x);
+  df::Session session(graph);
+  const auto [a, b] = session.run({{x, df::Tensor<float>({4}, {1, 2, 3, 4})}}, y, gradient);
+  CHECK(values(a) == std::vector<float>{1, 2, 0, 0});
+  CHECK(values(b) == std::vector<float>{3, 5, 0, 0});
+}
+
+TEST_CASE("elements far from each other are refused, not given memory between them") {
+  df::Graph graph;
+  auto array = df::TensorArray<float>(graph, 2'000'000'000, df::Shape{});
+  auto one = df::constant(graph, 1.0f);
+  auto apart = array.write(df::constant(graph, 0), one).write(df::constant(graph, 1'999'999'999), one);
+  df::Session session(graph);
+  CHECK(code_of([&] { session.run(apart.read(df::constant(graph, 0))); }) == df::Code::resource_exhausted);
+  CHECK(session.run(array.write(df::constant(graph, 1'999'999'999), one).size()).scalar() == 2'000'000'000);
 }
 
 TEST_CASE("gradients go through map, folds and scan, twice") {

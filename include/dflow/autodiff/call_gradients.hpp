@@ -19,8 +19,8 @@ struct KeptGradient {
 ///
 /// dys: with respect to its outputs, invalid where nothing depends on one. What the gradient reads of the bodies the
 /// call keeps: of a branch or a function the value, of a loop one for each iteration.
-/// Errors: Unimplemented for a gradient with respect to what is kept of a loop: it was differentiated already;
-/// ResourceExhausted for calls in bodies of calls in more than 64 levels, so for a function that calls itself.
+/// Errors: InvalidArgument for what is kept of something else than its bodies; ResourceExhausted for calls in bodies of
+/// calls in more than 64 levels, so for a function that calls itself.
 std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
                                       std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted);
 

@@ -196,7 +196,9 @@ class CallGradient {
       for (const AnyOutput& x : xs) dxs.push_back(zero_gradient(x));
     } else {
       // What the inputs have been made of is around the call.
-      const std::vector<Gradient> all = gradients(ys, xs, {.grad_ys = grad_ys, .stop_gradients = xs});
+      std::vector<AnyOutput> stops;
+      for (std::size_t i = num_leading_; i < graph_.node(call_).inputs.size(); ++i) stops.push_back(inside(f, i));
+      const std::vector<Gradient> all = gradients(ys, xs, {.grad_ys = grad_ys, .stop_gradients = stops});
       for (std::size_t i = 0; i < xs.size(); ++i) dxs.push_back(densify(all[i], xs[i]));
     }
     for (AnyOutput& dx : dxs) dx = edges_.seen(dx);
@@ -235,6 +237,11 @@ class CallGradient {
     const Node& node = graph_.node(kept);
     const NodeId of = graph_.find_appended(std::get<std::string>(attr_of(node, node.op->attr_fields[0])));
     const std::int64_t output = std::get<std::int64_t>(attr_of(node, node.op->attr_fields[1]));
+    const bool exists =
+        of.is_valid() && output >= 0 && static_cast<std::size_t>(output) < graph_.node(of).outputs.size();
+    if (!exists || !graph_.node(of).function.is_valid()) {
+      throw_error(invalid_argument("no body has what is to be kept of it").with_node(node.op->name, node.name));
+    }
     return edge({of, static_cast<std::int32_t>(output)});
   }
 
@@ -256,7 +263,7 @@ class CallGradient {
     std::vector<PartialShape> shapes{Shape{}};
     const auto add = [&](const AnyOutput& first) {
       initial.push_back(first);
-      shapes.push_back(first.shape());
+      shapes.push_back(first.dtype() == DType::variant ? PartialShape::unknown() : first.shape());
     };
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
@@ -278,7 +285,7 @@ class CallGradient {
       for (const KeptGradient& each : kept_) {
         if (graph_.node(each.node).op->name != KeptList::name) continue;  // how many iterations there were
         const AnyOutput of = kept_edge(each.node);
-        if (!is_differentiable(of.dtype())) continue;
+        if (!is_differentiable(of.dtype()) || of.node().function != edges_.function(body)) continue;
         ys.push_back(of);
         dys.push_back(kept_gradient(each.dy, ys.back(), state[0]));
       }

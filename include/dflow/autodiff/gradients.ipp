@@ -71,6 +71,11 @@ class GradientBuilder {
       const Node& node = graph_.node(id);
       require_order(node, id);
       if (node.op->gradient_stops) continue;
+      if (node.op->role == OpRole::kept_value && !node.inputs.empty()) {  // it has nothing of the edge that it reads
+        const NodeId call = node.inputs[0].node;
+        depends_[index(id)] = call >= first_ && depends_[index(call)];
+        continue;
+      }
       depends_[index(id)] =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return leads_to_x(input); });
     }

@@ -192,6 +192,14 @@ DFLOW_INLINE void check_function(const GraphStore& graph, const Node& node) {
   if (node.function.is_valid() && graph.node(node.function).op->role != OpRole::function) {
     throw_error(invalid_argument(str_cat("'", name_of(node.function), "' is no function")));
   }
+  if (node.op->role == OpRole::function) {
+    constexpr int max_depth = 256;
+    int depth = 0;
+    for (NodeId around = node.function; around.is_valid(); around = graph.node(around).function) {
+      if (++depth < max_depth) continue;
+      throw_error(resource_exhausted(str_cat("functions in functions are nested deeper than ", max_depth)));
+    }
+  }
   for (const Endpoint input : node.inputs) {
     const Node& source = graph.node(input.node);
     if (source.function == node.function || graph.is_inside(node.function, source.function)) continue;

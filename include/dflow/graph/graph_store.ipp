@@ -184,6 +184,7 @@ DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.
   for (const NodeId id : nodes.indices()) append(nodes[id]);
   next_suffix_ = other.next_suffix_;
   collections_ = other.collections_;
+  for (auto& [name, ids] : collections_) std::erase_if(ids, [&](NodeId id) { return id.position() >= nodes.size(); });
   random_ops_ = other.random_ops_;
 }
 

@@ -194,6 +194,13 @@ class KernelContext {
     return i < 64 && (wiring_->forwardable >> i & 1u) != 0 && input(i).buffer_is_unique();
   }
 
+  /// Input `i`: moved out where this run is the last to read it, which then may not look at it again, else shared.
+  AnyTensor take_input(int i) noexcept {
+    AnyTensor& slot = slots_[wiring_->inputs[i].position()];
+    if (i < 64 && (wiring_->forwardable >> i & 1u) != 0) return std::move(slot);
+    return slot;
+  }
+
   void set_output(int i, AnyTensor tensor) noexcept { output(i) = std::move(tensor); }
 
   /// A dead input comes from the side of a branch that was not taken. Only kernels that ask for it (`sees_dead_inputs`)

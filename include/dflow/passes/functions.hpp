@@ -15,7 +15,8 @@ namespace dflow {
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
 /// Unimplemented for one that calls itself, and for a body that sends or receives; ResourceExhausted for calls in
-/// bodies of calls in 256 levels; what `visit` throws. A body that calls share is there once.
+/// bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what `visit` throws. A body that calls share
+/// is there once.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
                    FunctionRef<void(NodeId, StepNode&)> visit);
 

@@ -66,10 +66,11 @@ class BodyAttacher {
     if (name.empty()) return {};
     const NodeId id = graph_.find(name);
     const std::int64_t output = std::get<std::int64_t>(attr_of(node, node.op->attr_fields[1]));
-    if (id.is_valid() && output >= 0 && static_cast<std::size_t>(output) < graph_.node(id).outputs.size()) {
+    if (id.is_valid() && graph_.node(id).function.is_valid() && output >= 0 &&
+        static_cast<std::size_t>(output) < graph_.node(id).outputs.size()) {
       return {id, static_cast<std::int32_t>(output)};
     }
-    throw_error(invalid_argument(str_cat("the graph has no edge '", name, ":", output, "'"))
+    throw_error(invalid_argument(str_cat("no body has an edge '", name, ":", output, "'"))
                     .with_node(node.op->name, node.name)
                     .with_location(node.where));
   }
@@ -84,9 +85,10 @@ class BodyAttacher {
     for (std::size_t b = 0; b < names.size(); ++b) {
       std::vector<Endpoint> of_body;
       for (std::size_t k = 0; k < kept.size(); ++k) {
+        const bool is_condition = node.op->role == OpRole::loop && b == 0;
         if (!kept[k].edge.node.is_valid()) {
           is_found[k] = node.op->role == OpRole::loop;
-        } else if (graph_.node(graph_.node(kept[k].edge.node).function).name == names[b]) {
+        } else if (!is_condition && graph_.node(graph_.node(kept[k].edge.node).function).name == names[b]) {
           call->kept[k] = {b, static_cast<std::ptrdiff_t>(of_body.size())};
           is_found[k] = true;
           of_body.push_back(kept[k].edge);
@@ -161,6 +163,10 @@ class BodyAttacher {
       of_body.placed_on = node.placed_on;
       require_no_messages(of_body);
     });
+    num_nodes_ += body.nodes.size();
+    if (num_nodes_ > max_nodes) {
+      throw_error(resource_exhausted(str_cat("the bodies of a step have more than ", max_nodes, " nodes")));
+    }
     open_.push_back(begin);
     attach(body);
     open_.pop_back();
@@ -229,10 +235,12 @@ class BodyAttacher {
     }
   };
   static constexpr std::size_t max_depth = 256;
+  static constexpr std::size_t max_nodes = std::size_t{1} << 20;  ///< a body counts once for each set of kept values
 
   const GraphStore& graph_;
   PruneScratch& scratch_;
   FunctionRef<void(NodeId, StepNode&)> visit_;
+  std::size_t num_nodes_ = 0;
   std::vector<NodeId> open_;  ///< functions whose bodies are on the way
   std::map<BodyKey, std::shared_ptr<const StepGraph>> known_;
 };

@@ -93,7 +93,8 @@ class Calls {
       : called_(called), bodies_(called.plans), role_(called.role), context_(context), lists_(called.kept.size()) {
     const auto num_inputs = static_cast<std::size_t>(context.num_inputs());
     given_.reserve(num_inputs - called.num_leading);
-    for (std::size_t i = called.num_leading; i < num_inputs; ++i) given_.push_back(context.input(static_cast<int>(i)));
+    for (std::size_t i = called.num_leading; i < num_inputs; ++i)
+      given_.push_back(context.take_input(static_cast<int>(i)));
   }
 
   /// A run of the body that comes next, fed.

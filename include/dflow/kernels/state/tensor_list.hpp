@@ -15,17 +15,21 @@ namespace dflow {
 class TensorList {
  public:
   /// Bounds what a number in a graph may ask for.
-  static constexpr std::int64_t max_size = std::int64_t{1} << 31;
+  static constexpr std::int64_t max_size = (std::int64_t{1} << 31) - 1;
+  /// Of lists in lists.
+  static constexpr int max_depth = 256;
 
   TensorList() = default;
-  explicit TensorList(std::vector<AnyTensor> all)
-      : size_(static_cast<std::int64_t>(all.size())), elements_(std::move(all)) {}
+  /// Errors: ResourceExhausted for lists that are nested deeper than `max_depth`.
+  explicit TensorList(std::vector<AnyTensor> all);
 
   std::int64_t size() const noexcept { return size_; }
+  /// At most so many elements are set.
+  std::int64_t num_set() const noexcept { return static_cast<std::int64_t>(elements_.size()); }
   /// Null for one that is not set, and outside of the list.
   const AnyTensor* find(std::int64_t i) const noexcept;
   /// Makes the list long enough. Memory is taken for what lies between the first and the last that are set.
-  /// Errors: ResourceExhausted beyond `max_size`.
+  /// Errors: ResourceExhausted beyond `max_size`, far from all others, and beyond `max_depth`.
   void set(std::int64_t i, AnyTensor element);
   void unset(std::int64_t i) noexcept;
   /// What lies behind is dropped; what is new is not set. Errors: as `set`; InvalidArgument for less than nothing.
@@ -35,7 +39,11 @@ class TensorList {
   void add(const TensorList& more, Allocator& allocator);
 
  private:
+  void require_near(std::int64_t i) const;
+  void note_depth(const AnyTensor& element);
+
   std::int64_t size_ = 0;
+  int depth_ = 1;                    ///< 1 for a list of tensors
   std::int64_t first_ = 0;           ///< the number of `elements_[0]`
   std::vector<AnyTensor> elements_;  ///< not initialised: not set
 };

@@ -52,16 +52,39 @@ DFLOW_INLINE void add_element(AnyTensor& sum, const AnyTensor& more, Allocator& 
 
 }  // namespace detail
 
+DFLOW_INLINE TensorList::TensorList(std::vector<AnyTensor> all)
+    : size_(static_cast<std::int64_t>(all.size())), elements_(std::move(all)) {
+  for (const AnyTensor& element : elements_) note_depth(element);
+}
+
+/// Deeper ones would not be destroyed on a thread's stack.
+DFLOW_INLINE void TensorList::note_depth(const AnyTensor& element) {
+  if (element.dtype() != DType::variant) return;
+  depth_ = std::max(depth_, list_of(element).depth_ + 1);
+  if (depth_ <= max_depth) return;
+  throw_error(resource_exhausted(str_cat("lists in lists are nested deeper than ", max_depth)));
+}
+
 DFLOW_INLINE const AnyTensor* TensorList::find(std::int64_t i) const noexcept {
   if (i < first_ || i - first_ >= static_cast<std::int64_t>(elements_.size())) return nullptr;
   const AnyTensor& element = elements_[static_cast<std::size_t>(i - first_)];
   return element.is_initialized() ? &element : nullptr;
 }
 
+/// What lies between elements takes memory too.
+DFLOW_INLINE void TensorList::require_near(std::int64_t i) const {
+  constexpr std::int64_t max_gap = std::int64_t{1} << 22;
+  const auto count = static_cast<std::int64_t>(elements_.size());
+  if (i >= first_ - 4 * count - max_gap && i < first_ + 5 * count + max_gap) return;
+  throw_error(resource_exhausted(str_cat("element ", i, " of a list is more than ", max_gap, " from the others")));
+}
+
 DFLOW_INLINE void TensorList::set(std::int64_t i, AnyTensor element) {
   if (i < 0) throw_error(invalid_argument(str_cat("element ", i, " of a list")));
   if (i >= max_size) throw_error(resource_exhausted(str_cat("a list of more than ", max_size, " elements")));
+  note_depth(element);
   if (elements_.empty()) first_ = i;
+  require_near(i);
   if (i < first_) {  // at least as many again, so that a list which grows downwards is not moved each time
     const std::int64_t count = std::min(first_, std::max(first_ - i, static_cast<std::int64_t>(elements_.size())));
     elements_.insert(elements_.begin(), static_cast<std::size_t>(count), AnyTensor());

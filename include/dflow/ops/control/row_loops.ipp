@@ -4,6 +4,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/row_loops.hpp>
 #include <dflow/ops/control/tensor_array.hpp>
 #include <dflow/ops/expr.hpp>
@@ -65,7 +66,11 @@ class RowLoopBuilder {
         graph_(*loop.elems[0].graph()),
         count_(count_rows(loop.elems, loop.name, at)),
         zero_(any_constant(graph_, Tensor<std::int32_t>(0), {})) {
-    for (const AnyOutput& each : loop.elems) lists_.emplace_back(build<TensorListFromTensor>({each}));
+    for (const AnyOutput& each : loop.elems) {
+      lists_.emplace_back(build<TensorListFromTensor>({each}));
+      const bool is_known = each.shape().has_rank() && each.shape().dim(0) != dynamic && count_.known != dynamic;
+      if (!is_known && lists_.size() > 1) checks_.push_back(has_as_many(lists_.back(), each));
+    }
   }
 
   RowResults build_all() {
@@ -81,6 +86,7 @@ class RowLoopBuilder {
       initial.push_back(any_array(graph_, count_.edge, PartialShape::unknown(), {}));
       shapes.push_back(PartialShape::unknown());
     }
+    const ScopeGuard after = enter_control_dependencies(graph_, checks_);
     const BuiltNode node = any_loop(
         initial, [this](std::span<const AnyOutput> variables) { return goes_on(variables[0]); },
         [this](std::span<const AnyOutput> variables) { return go(variables); }, {shapes, loop_.parallel_iterations},
@@ -90,6 +96,15 @@ class RowLoopBuilder {
 
  private:
   std::size_t num_states() const noexcept { return loop_.initial.size(); }
+
+  /// Fails the step unless the list has as many elements as there are rows.
+  Operation has_as_many(const AnyOutput& list, const AnyOutput& of) const {
+    const AnyOutput length = build<TensorListLength>({list});
+    const AnyOutput is_one = build<Equal>({length, count_.edge});
+    const std::string text =
+        str_cat(loop_.name, ": '", of.name(), "' has not as many rows as '", loop_.elems[0].name(), "'");
+    return build<Assert>({is_one, any_constant(graph_, Tensor<std::string>(text), {}), length, count_.edge});
+  }
 
   BodyResults goes_on(const AnyOutput& i) const {
     if (loop_.is_reverse) return {{AnyOutput(build<GreaterEqual>({i, zero_}))}, {}};
@@ -136,6 +151,7 @@ class RowLoopBuilder {
   RowCount count_;
   AnyOutput zero_;
   std::vector<AnyOutput> lists_;      ///< of the rows
+  std::vector<Operation> checks_;     ///< that all have as many, where the graph does not tell
   std::vector<OutputInfo> gathered_;  ///< what one iteration gives
 };
 

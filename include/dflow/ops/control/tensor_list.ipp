@@ -89,7 +89,9 @@ DFLOW_INLINE void TensorListResize::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   detail::infer_list(context, context.input(0));
 }
-DFLOW_INLINE void TensorListResize::gradient(GradientContext& context) { context.set_dx(0, context.dy()); }
+DFLOW_INLINE void TensorListResize::gradient(GradientContext& context) {
+  context.set_dx(0, build<TensorListResize>({context.dy(), context.input(1)}));  // what was dropped has none
+}
 
 DFLOW_INLINE void TensorListFromTensor::infer(InferContext& context) {
   detail::infer_list(context, detail::without_leading_dim(context.with_rank_at_least(0, 1)));
@@ -128,8 +130,9 @@ DFLOW_INLINE void TensorListSetItem::infer(InferContext& context) {
   detail::infer_list(context, context.input(0));
 }
 DFLOW_INLINE void TensorListSetItem::gradient(GradientContext& context) {
-  context.set_dx(0, build<TensorListUnset>({context.dy(), context.input(1)}));
+  // First what reads the list, so that the other may change it in place.
   context.set_dx(2, detail::gradient_element(context.dy(), context.input(1), context.input(2)));
+  context.set_dx(0, build<TensorListUnset>({context.dy(), context.input(1)}));
 }
 
 DFLOW_INLINE void TensorListPushBack::infer(InferContext& context) {
@@ -139,8 +142,8 @@ DFLOW_INLINE void TensorListPushBack::infer(InferContext& context) {
 }
 DFLOW_INLINE void TensorListPushBack::gradient(GradientContext& context) {
   if (!context.has_dy(0)) return;
-  context.set_dx(0, build<TensorListUnset>({context.dy(), context.output(1)}));
   context.set_dx(1, detail::gradient_element(context.dy(), context.output(1), context.input(1)));
+  context.set_dx(0, build<TensorListUnset>({context.dy(), context.output(1)}));
 }
 
 DFLOW_INLINE void TensorListPopBack::infer(InferContext& context) {
@@ -150,7 +153,7 @@ DFLOW_INLINE void TensorListPopBack::infer(InferContext& context) {
 }
 DFLOW_INLINE void TensorListPopBack::gradient(GradientContext& context) {
   std::vector<AnyOutput> parts;
-  if (context.has_dy(0)) parts.push_back(context.dy(0));
+  if (context.has_dy(0)) parts.push_back(build<TensorListUnset>({context.dy(0), context.output(2)}));
   if (context.has_dy(1)) parts.push_back(build<TensorListOne>({context.output(2), context.dy(1)}));
   if (!parts.empty()) context.set_dx(0, build<TensorListSum>(parts));
 }

@@ -80,7 +80,7 @@ class BasicRnnCell : public Layer {
 /// each [batch, units], and with i, j, f, o the quarters of [x, h] kernel + bias: c' = c sigmoid(f + forget_bias) +
 /// sigmoid(i) tanh(j), h' = tanh(c') sigmoid(o), which is the output. Variables "kernel" [inputs + units, 4 units] and
 /// "bias" [4 units], as TensorFlow's LSTMCell has them; with peepholes "w_i_diag", "w_f_diag" and "w_o_diag" [units],
-/// with a projection "projection_kernel" [units, projection], and h has so many columns.
+/// with a projection "projection/kernel" [units, projection], and h has so many columns.
 ///
 /// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
 class LstmCell : public Layer {
@@ -111,8 +111,8 @@ class LstmCell : public Layer {
   LstmCellOptions options_;
 };
 
-/// Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078): r, u the halves of sigmoid([x, h] gates_kernel +
-/// gates_bias), c = tanh([x, r h] candidate_kernel + candidate_bias), h' = u h + (1 - u) c, which is output and state,
+/// Gated recurrent unit (Cho et al. 2014, arXiv:1406.1078): r, u the halves of sigmoid([x, h] kernel + bias of
+/// "gates"), c = tanh([x, r h] kernel + bias of "candidate"), h' = u h + (1 - u) c, which is output and state,
 /// as TensorFlow's GRUCell has it.
 ///
 /// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.

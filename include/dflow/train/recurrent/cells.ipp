@@ -6,6 +6,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/activation.hpp>
@@ -41,7 +42,8 @@ DFLOW_INLINE AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t uni
   const std::int64_t batch = x.shape().dim(axis);
   if (batch != dynamic) return build<Fill>({IndexList{batch, units}.edge(graph, {}), zero});
   const AnyOutput columns = IndexList(units).edge(graph, DType::int32, {});
-  return build<Fill>({any_concat(0, std::array{extent_of(x, axis), columns}), zero});
+  const AnyOutput zeros = build<Fill>({any_concat(0, std::array{extent_of(x, axis), columns}), zero});
+  return build<EnsureShape>({zeros}, {.shape = {dynamic, units}});
 }
 
 }  // namespace detail
@@ -84,7 +86,7 @@ DFLOW_INLINE void LstmCell::make_variables(detail::LayerBuilder& layer, DType dt
     }
   }
   if (options_.projection > 0) {
-    layer.make("projection_kernel", dtype, {units_, options_.projection}, options_.kernel_initializer,
+    layer.make("projection/kernel", dtype, {units_, options_.projection}, options_.kernel_initializer,
                options_.kernel_regularizer);
   }
 }
@@ -114,7 +116,7 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, 
     next = build<Maximum>({bounded, scalar_like(next, -*options_.cell_clip)});
   }
   AnyOutput output = sigmoid(seen(o, "w_o_diag", next)) * tanh(next);
-  if (options_.projection > 0) output = build<MatMul>({output, layer.variable("projection_kernel").read_edge()});
+  if (options_.projection > 0) output = build<MatMul>({output, layer.variable("projection/kernel").read_edge()});
   layer.commit();
   return {next, output};
 }
@@ -133,19 +135,19 @@ DFLOW_INLINE AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, con
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
     const std::int64_t joint = inputs + units_;
-    layer.make("gates_kernel", x.dtype(), {joint, 2 * units_}, options_.kernel_initializer,
+    layer.make("gates/kernel", x.dtype(), {joint, 2 * units_}, options_.kernel_initializer,
                options_.kernel_regularizer);
-    layer.make("gates_bias", x.dtype(), {2 * units_}, options_.gate_bias_initializer);
-    layer.make("candidate_kernel", x.dtype(), {joint, units_}, options_.kernel_initializer,
+    layer.make("gates/bias", x.dtype(), {2 * units_}, options_.gate_bias_initializer);
+    layer.make("candidate/kernel", x.dtype(), {joint, units_}, options_.kernel_initializer,
                options_.kernel_regularizer);
-    layer.make("candidate_bias", x.dtype(), {units_}, options_.bias_initializer);
+    layer.make("candidate/bias", x.dtype(), {units_}, options_.bias_initializer);
   }
   const AnyOutput gates =
-      build<Sigmoid>({detail::joint_linear(x, h, layer.variable("gates_kernel"), layer.variable("gates_bias"))});
+      build<Sigmoid>({detail::joint_linear(x, h, layer.variable("gates/kernel"), layer.variable("gates/bias"))});
   const std::vector<AnyOutput> parts = detail::any_split(1, 2, gates);
   const Expr r = parts[0], u = parts[1], state = h;
   const Expr candidate = build<Tanh>(
-      {detail::joint_linear(x, r * state, layer.variable("candidate_kernel"), layer.variable("candidate_bias"))});
+      {detail::joint_linear(x, r * state, layer.variable("candidate/kernel"), layer.variable("candidate/bias"))});
   const AnyOutput next = u * state + (1.0 - u) * candidate;
   layer.commit();
   return next;

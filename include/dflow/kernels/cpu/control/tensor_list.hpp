@@ -111,7 +111,7 @@ inline void stack_list(KernelContext& context, std::int64_t num_elements) {
   const auto same = [](std::int64_t row) { return row; };
   const Shape element = common_element_shape(context, list, shape_input(context, 1), list.size(), same);
   context.allocate_output(0, rows_shape(list.size(), element));
-  for (std::int64_t i = 0; i < list.size(); ++i) put_row(context, list, i, i, element);
+  for (std::int64_t i = 0; i < list.size() && element.num_elements() > 0; ++i) put_row(context, list, i, i, element);
 }
 
 inline void gather_list(KernelContext& context) {
@@ -134,6 +134,7 @@ void dense_rows(KernelContext& context, int shape_input_number, Number number) {
   if (shape.rank() == 0) context.fail("the result has a leading dimension");
   const Shape element = row_shape(shape);
   context.allocate_output(0, shape);
+  if (element.num_elements() == 0) return;
   for (std::int64_t row = 0; row < shape.dim(0); ++row) put_row(context, list, number(row), row, element);
 }
 
@@ -153,7 +154,9 @@ inline AnyTensor row_of(const AnyTensor& x, std::int64_t row, const Shape& eleme
 
 inline void unstack_tensor(KernelContext& context) {
   const AnyTensor& x = context.input(0);
+  constexpr std::int64_t max_rows = std::int64_t{1} << 24;
   if (x.rank() == 0) context.fail("a scalar has no rows");
+  if (x.dim(0) > max_rows) throw_error(resource_exhausted(str_cat("a list of the ", x.dim(0), " rows of a tensor")));
   const Shape element = row_shape(x.shape());
   std::vector<AnyTensor> rows;
   rows.reserve(static_cast<std::size_t>(x.dim(0)));
@@ -207,9 +210,15 @@ inline void pop_list_item(KernelContext& context) {
 }
 
 inline void sum_lists(KernelContext& context) {
+  // Into the longest of those that nobody else has.
   int own = 0;
-  while (own < context.num_inputs() && !context.owns_input(own)) ++own;
-  if (own == context.num_inputs()) own = 0;
+  for (int i = 1; i < context.num_inputs(); ++i) {
+    const bool is_better = context.owns_input(i) >= context.owns_input(own);
+    if (is_better && (context.owns_input(i) > context.owns_input(own) ||
+                      list_of(context.input(i)).num_set() > list_of(context.input(own)).num_set())) {
+      own = i;
+    }
+  }
   TensorList& sum = forward_or_copy_list(context, own, 0);
   for (int i = 0; i < context.num_inputs(); ++i) {
     if (i != own) sum.add(list_of(context.input(i)), *context.device().allocator);
