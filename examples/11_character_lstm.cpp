@@ -2,8 +2,8 @@
 //   character_lstm [FILE [STEPS]]
 // Without a file it learns a verse by heart.
 //
-// Training goes over stretches of the text by `dynamic_rnn`; the text it writes is one step of the session, a loop in the
-// graph that draws each letter from what the network expects behind the one before.
+// Training goes over stretches of the text by `dynamic_rnn`; the text it writes is one step of the session, a loop in
+// the graph that draws each letter from what the network expects behind the one before.
 
 #include <dflow/dflow.hpp>
 
@@ -23,7 +23,8 @@ namespace {
 constexpr std::int64_t stretch = 32, batch = 16;
 
 const char* const verse =
-    "The curfew tolls the knell of parting day, the lowing herd wind slowly o'er the lea, the plowman homeward plods his "
+    "The curfew tolls the knell of parting day, the lowing herd wind slowly o'er the lea, the plowman homeward plods "
+    "his "
     "weary way, and leaves the world to darkness and to me. ";
 
 /// Numbers of the letters of `batch` stretches [batch, stretch + 1], evenly spread from an offset on.

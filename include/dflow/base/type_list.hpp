@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <type_traits>
 #include <utility>
 
@@ -59,7 +60,10 @@ using concat_t = decltype((TypeList<>{} + ... + Lists{}));
 /// Calls `f.template operator()<T>()` for each type in order: `for_each_type<L>([]<class T>() { ... })`.
 template <class List, class F>
 constexpr void for_each_type(F&& f) {
-  [&]<class... Ts>(TypeList<Ts...>) { (f.template operator()<Ts>(), ...); }(List{});
+  // A list instead of a fold, of which clang takes up to 256.
+  [&]<class... Ts>(TypeList<Ts...>) {
+    static_cast<void>(std::initializer_list<int>{(static_cast<void>(f.template operator()<Ts>()), 0)...});
+  }(List{});
 }
 
 namespace detail {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -254,14 +255,19 @@ template <class Device, class List>
 struct SortedKernels;
 template <class Device, class... Ops>
 struct SortedKernels<Device, TypeList<Ops...>> {
-  static constexpr std::size_t size = (std::size_t{Ops::has_kernel} + ... + 0);
+  // Lists instead of folds, of which clang takes up to 256.
+  static constexpr std::size_t size = [] {
+    std::size_t count = 0;
+    for (const bool has_kernel : std::initializer_list<bool>{Ops::has_kernel...}) count += has_kernel ? 1 : 0;
+    return count;
+  }();
   static constexpr auto entries = [] {
     std::array<KernelEntry, size> sorted{};
     std::size_t n = 0;
     [[maybe_unused]] const auto add = [&]<class O>() {
       if constexpr (O::has_kernel) sorted[n++] = entry_of<O, Device>();
     };
-    (add.template operator()<Ops>(), ...);
+    static_cast<void>(std::initializer_list<int>{(add.template operator()<Ops>(), 0)...});
     sort_by_name(sorted, [](const KernelEntry& entry) { return entry.op->name; });
     return sorted;
   }();

@@ -50,6 +50,12 @@ template <class... Lists>
 struct Concatenated {
   using type = decltype((TypeList<>{} + ... + Lists{}));
 };
+/// Eight at a time: clang takes folds of up to 256.
+template <class A, class B, class C, class D, class E, class F, class G, class H, class Next, class... Rest>
+struct Concatenated<A, B, C, D, E, F, G, H, Next, Rest...> {
+  using type = typename Concatenated<decltype(A{} + B{} + C{} + D{} + E{} + F{} + G{} + H{}),
+                                     typename Concatenated<Next, Rest...>::type>::type;
+};
 template <class O, class Indices>
 struct DerivativesOf;
 template <class O, std::size_t... I>

@@ -170,7 +170,7 @@ DFLOW_INLINE RowResults any_row_loop(const RowLoop& loop, const BuildRow& build_
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? loop.name : at.name, at.where);
-  const RowResults all = RowLoopBuilder(loop, build_row, around, at).build_all();
+  RowResults all = RowLoopBuilder(loop, build_row, around, at).build_all();
   draft.publish();
   return all;
 }
