@@ -40,10 +40,9 @@ DFLOW_INLINE void add_element(AnyTensor& sum, const AnyTensor& more, Allocator& 
     sum = make_list(std::move(all));
     return;
   }
-  AnyTensor to = sum.buffer_is_unique() ? std::move(sum) : AnyTensor(more.dtype(), more.shape(), allocator);
-  const AnyTensor& from = sum.is_initialized() ? sum : to;
+  AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), allocator);
   visit_dtype<NumberTypes>(more.dtype(), [&]<class T>() {
-    add_elements(static_cast<const T*>(from.raw_data()), static_cast<const T*>(more.raw_data()),
+    add_elements(static_cast<const T*>(std::as_const(sum).raw_data()), static_cast<const T*>(more.raw_data()),
                  static_cast<T*>(to.raw_data()), static_cast<std::size_t>(more.num_elements()));
     return 0;
   });
