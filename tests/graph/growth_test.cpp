@@ -166,3 +166,60 @@ TEST_CASE("a graph is copied and saved while another thread builds", "[graph]") 
   CHECK(is_right);
   CHECK(graph.collection("inputs").size() == 1001);
 }
+
+TEST_CASE("what a draft adds to a collection is seen by the thread that builds it alone, and goes with it") {
+  GraphStore graph;
+  graph.add_to_collection("all", graph.append(named("before")));
+  const auto seen_elsewhere = [&] {
+    std::vector<std::size_t> sizes;
+    std::thread([&] {
+      sizes = {graph.collection("all").size(), graph.collection("new").size(), graph.collections().size()};
+    }).join();
+    return sizes;
+  };
+  for (const bool is_published : {false, true}) {
+    GraphStore::Draft draft(graph);
+    graph.add_to_collection("all", graph.append(named("drafted")));
+    graph.add_to_collection("new", graph.append(named("other")));
+    CHECK(graph.collection("all").size() == 2);
+    CHECK(graph.collections().size() == 2);
+    CHECK(seen_elsewhere() == std::vector<std::size_t>{1, 0, 1});
+    const GraphStore copy(graph);
+    CHECK(copy.collection("all").size() == 1);
+    if (is_published) draft.publish();
+  }
+  CHECK(seen_elsewhere() == std::vector<std::size_t>{2, 1, 2});
+}
+
+TEST_CASE("what was built with a draft is told that it is dropped, the last first, and not what was published") {
+  GraphStore graph;
+  std::string told;
+  const auto build = [&](const char* name) {
+    graph.append(named(name));
+    graph.on_drop([&told, name] { told += name; });
+  };
+  {
+    GraphStore::Draft outer(graph);
+    build("a");
+    {
+      GraphStore::Draft inner(graph);
+      build("b");
+      inner.publish();
+    }
+    {
+      GraphStore::Draft inner(graph);
+      build("c");
+    }
+    CHECK(told == "c");
+    build("d");
+  }
+  CHECK(told == "cdba");
+  {
+    GraphStore::Draft draft(graph);
+    build("e");
+    draft.publish();
+  }
+  CHECK(told == "cdba");
+  build("f");  // without a draft nothing is dropped
+  CHECK(graph.size() == 2);
+}

@@ -231,3 +231,115 @@ TEST_CASE("gradients stop in bodies where they are told to stop around them") {
     CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, df::Output<float>(df::densify(slopes[0], x))).scalar() == 4);
   }
 }
+
+TEST_CASE("a gradient of a call is right where the call's output is fed, and where it is stopped at") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto [y, z] = df::cond(
+      x > 0.0f,
+      [&] {
+        auto square = x * x;
+        return std::tuple{square * x, square};
+      },
+      [&] {
+        return std::tuple{-x, x};
+      });
+  auto slope = df::gradients(y, x);  // 3 x^2
+  const std::vector<df::AnyOutput> ys{slope}, xs{x}, stops{y};
+  auto second = df::Output<float>(df::densify(df::gradients(ys, xs, {.stop_gradients = stops})[0], x));  // 6 x
+  df::Session session(graph);
+  const df::Tensor<float> two(2.0f), one(1.0f);
+  CHECK(session.run({{x, two}}, slope).scalar() == 12);
+  CHECK(session.run({{x, two}, {y, one}}, slope).scalar() == 12);
+  CHECK(session.run({{x, two}, {y, one}, {z, one}}, slope).scalar() == 12);
+  CHECK(session.run({{x, two}}, second).scalar() == 12);
+}
+
+TEST_CASE("two branches that are one function have the gradient of it") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {}, {.name = "x"});
+  df::cond(
+      x > 0.0f,
+      [&] {
+        auto square = x * x;
+        return square * x;
+      },
+      [&] { return -x; }, {.name = "y"});
+  df::GraphDef def = df::to_graph_def(graph);
+  for (df::NodeDef& node : def.nodes) {
+    for (auto& [name, value] : node.attrs) {
+      if (name != "else_branch") continue;
+      for (const auto& [other, then] : node.attrs) {
+        if (other == "then_branch") value = then;
+      }
+    }
+  }
+  df::Graph copy = df::import_graph(def, df::standard_op_table());
+  df::Output<float> of(copy.output("x")), y(copy.output("y"));
+  auto slope = df::gradients(y, of);
+  df::Session session(copy);
+  for (const float at : {-2.0f, 2.0f}) CHECK(session.run({{of, df::Tensor<float>(at)}}, slope).scalar() == 12);
+}
+
+TEST_CASE("what is to be kept of no body is an error, of the step and of a gradient") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {}, {.name = "x"});
+  auto y = df::while_loop([](auto v) { return v < 10.0f; }, [&](auto v) { return v * x; }, x);
+  df::gradients(y, x);
+  const df::GraphDef def = df::to_graph_def(graph);
+  int num_tried = 0;
+  for (const std::string& node : {std::string("x"), std::string("nobody"), std::string("while/condition/Less")}) {
+    for (const std::int64_t output : {std::int64_t{0}, std::int64_t{7}, std::int64_t{-1}}) {
+      INFO(node << ":" << output);
+      df::GraphDef changed = def;
+      std::string kept;
+      for (df::NodeDef& each : changed.nodes) {
+        if (each.op != "KeptList") continue;
+        kept = each.name;
+        each.attrs = {{"node", node}, {"output", output}};
+      }
+      REQUIRE(!kept.empty());
+      df::Graph copy = df::import_graph(changed, df::standard_op_table());
+      df::Output<float> of(copy.output("x"));
+      df::Output<float> last(copy.output("while/While"));
+      std::vector<df::AnyOutput> gradients;
+      for (const df::NodeDef& each : changed.nodes) {
+        if (each.op == "While" && each.name.find("gradient") != std::string::npos) {
+          gradients.push_back(copy.output(each.name + ":1"));
+        }
+      }
+      df::Session session(copy);
+      for (const df::AnyOutput& slope : gradients) {
+        CHECK(code_of([&] {
+                session.run({{of, df::Tensor<float>(2.0f)}}, df::Output<float>(slope));
+              }) == df::Code::invalid_argument);
+        const df::Code code = code_of([&] { df::gradients(df::Output<float>(slope), of); });
+        CHECK((code == df::Code::ok || code == df::Code::invalid_argument));
+        ++num_tried;
+      }
+      CHECK(session.run({{of, df::Tensor<float>(2.0f)}}, last).scalar() == 16);
+    }
+  }
+  CHECK(num_tried == 9);
+}
+
+TEST_CASE("what is kept of a body has its element type") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {}, {.name = "x"});
+  auto y = df::cond(
+      x > 0.0f, [&] { return df::exp(x, {.name = "inner"}); }, [&] { return -x; });
+  const auto kept = [&](const df::AnyOutput& call, const std::string& node, df::DType dtype) {
+    return df::AnyOutput(df::build<df::KeptValue>({call}, {.node = node}, {}, df::detail::one_type(dtype)));
+  };
+  auto last = df::while_loop([](auto v) { return v < 10.0f; }, [](auto v) { return v * 2.0f; }, x);
+  const df::Output<float> right(kept(y, "cond/then/inner", df::DType::float32));
+  const df::Output<double> wrong(kept(y, "cond/then/inner", df::DType::float64));
+  const df::Output<float> count(kept(last, "", df::DType::float32));
+  const df::Output<float> list(kept(last, "while/body/Mul", df::DType::float32));
+  df::Session session(graph);
+  const df::Feed one(x, df::Tensor<float>(1.0f));
+  CHECK(session.run({one}, right).scalar() == Approx(std::exp(1.0f)));
+  CHECK(code_of([&] { session.run({one}, wrong); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { session.run({one}, count); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { session.run({one}, list); }) == df::Code::invalid_argument);
+}

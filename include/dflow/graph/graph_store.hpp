@@ -4,6 +4,7 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/node_list.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -162,6 +164,7 @@ class GraphStore {
  private:
   void note_function(NodeId id, const Node& node);
   void drop_functions(NodeId first) noexcept;
+  void drop_drafted(std::vector<NodeId>& nodes) const;
 
   struct NameHash {
     using is_transparent = void;
@@ -181,6 +184,7 @@ class GraphStore {
   const GraphOptions options_;
   std::shared_ptr<detail::ScopeStack> scopes_;
   int num_drafts_ = 0;
+  std::atomic<std::thread::id> drafting_;                             ///< the thread whose drafts they are
   std::vector<std::pair<std::size_t, UniqueFunction<void()>>> undo_;  ///< by the number of nodes there were
 };
 

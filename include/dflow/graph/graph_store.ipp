@@ -215,6 +215,11 @@ DFLOW_INLINE void GraphStore::note_function(NodeId id, const Node& node) {
     case OpRole::argument: {
       Function& of = functions_.at(node.function);
       const std::size_t number = argument_number(node);
+      // They come in about their order; a number alone does not take memory for all below it.
+      if (constexpr std::size_t slack = 256; number > slack + 8 * of.arguments.size()) {
+        throw_error(
+            invalid_argument(str_cat("argument ", number, " of a function that has ", of.arguments.size(), " so far")));
+      }
       if (of.arguments.size() <= number) of.arguments.resize(number + 1);
       of.arguments[number] = id;
       break;
@@ -268,12 +273,24 @@ DFLOW_INLINE NodeId GraphStore::find(std::string_view name) const {
 DFLOW_INLINE std::vector<NodeId> GraphStore::collection(std::string_view name) const {
   const std::shared_lock lock(mutex_);
   const auto found = collections_.find(name);
-  return found == collections_.end() ? std::vector<NodeId>() : found->second;
+  if (found == collections_.end()) return {};
+  std::vector<NodeId> nodes = found->second;
+  drop_drafted(nodes);
+  return nodes;
 }
 
 DFLOW_INLINE std::vector<std::pair<std::string, std::vector<NodeId>>> GraphStore::collections() const {
   const std::shared_lock lock(mutex_);
-  return {collections_.begin(), collections_.end()};
+  std::vector<std::pair<std::string, std::vector<NodeId>>> all(collections_.begin(), collections_.end());
+  for (auto& [name, nodes] : all) drop_drafted(nodes);
+  std::erase_if(all, [](const auto& each) { return each.second.empty(); });
+  return all;
+}
+
+/// What a draft has added is for the thread alone that builds it. With the mutex held.
+DFLOW_INLINE void GraphStore::drop_drafted(std::vector<NodeId>& nodes) const {
+  if (drafting_ == std::this_thread::get_id()) return;
+  std::erase_if(nodes, [&](NodeId id) { return id.position() >= size(); });
 }
 
 DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& graph, NodeId begin,
@@ -304,7 +321,7 @@ DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {
 
 DFLOW_INLINE GraphStore::Draft::Draft(GraphStore& graph) noexcept
     : graph_(graph), first_(graph.nodes_->num_appended()) {
-  ++graph_.num_drafts_;
+  if (graph_.num_drafts_++ == 0) graph_.drafting_ = std::this_thread::get_id();
 }
 
 DFLOW_INLINE GraphStore::Draft::~Draft() {
@@ -325,6 +342,7 @@ DFLOW_INLINE GraphStore::Draft::~Draft() {
     }
   }
   if (graph_.num_drafts_ == 0) {
+    graph_.drafting_ = std::thread::id();
     graph_.undo_.clear();
     graph_.nodes_->publish();
   }

@@ -99,9 +99,20 @@ class BodyAttacher {
     if (std::find(is_found.begin(), is_found.end(), false) != is_found.end()) {
       throw_error(invalid_argument("a value is to be kept that none of its functions has"));
     }
+    for (const KeptEdge& each : kept) require_kept_type(step.node(each.node), node.op->role, each.edge);
     if (!kept.empty()) widen(step, id, kept);
     step.node(id).call = static_cast<std::int32_t>(step.calls.size());
     step.calls.push_back(std::move(call));
+  }
+
+  /// A loop keeps a list of what an edge has had, and how many iterations there were.
+  void require_kept_type(const StepNode& kept, OpRole call, Endpoint edge) const {
+    const DType gives = !edge.node.is_valid() ? DType::int64 : call == OpRole::loop ? DType::variant : info(edge).dtype;
+    const DType wanted = kept->outputs[0].dtype;
+    if (wanted == gives) return;
+    throw_error(invalid_argument(str_cat("what is kept is ", dflow::name(gives), ", not ", dflow::name(wanted)))
+                    .with_node(kept.op->name, kept->name)
+                    .with_location(kept->where));
   }
 
   /// More outputs for what is kept, whose shape is not known: there may be none.

@@ -193,7 +193,8 @@ class Pruner {
       const std::span<const Index> controls = source_.controls(id);
       num_inputs_ += inputs.size();
       num_controls_ += controls.size();
-      for (const Edge input : inputs) need_edge(input);
+      const bool is_kept = source_.node(id).op->role == OpRole::kept_value;  // of what the call runs, fed or not
+      for (const Edge input : inputs) is_kept ? need(input.node) : need_edge(input);
       for (const Index control : controls) need_control(control);
     }
   }

@@ -82,6 +82,7 @@ struct CalledBodies {
   std::size_t num_leading = 0;
   std::vector<StepCall::Kept> kept;
   std::vector<std::unique_ptr<CalledPlan>> plans;
+  std::vector<std::size_t> first_alike;  ///< for each plan the first that is of the same body
 };
 
 /// What is left to do after a run of a body: a call, or an iteration of a loop, of which there are many.
@@ -159,7 +160,7 @@ class Calls {
     for (std::size_t k = 0; k < called_.kept.size(); ++k) {
       const int output = static_cast<int>(num_results() + k);
       const auto [body, result] = called_.kept[k];
-      if (body == chosen_) {
+      if (called_.first_alike[body] == called_.first_alike[chosen_]) {
         context_.set_output(output, step.take_fetch(num_results() + static_cast<std::size_t>(result)));
       } else {
         const DType dtype = context_.output_dtype(output);
@@ -299,7 +300,11 @@ DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const Step
   constexpr double assumed_iterations = 16;
   bool is_sequential = true;
   double cost_ns = 0;
-  detail::CalledBodies called{role, call.num_leading, call.kept, {}};
+  detail::CalledBodies called{role, call.num_leading, call.kept, {}, {}};
+  for (const std::shared_ptr<const StepGraph>& body : call.bodies) {
+    const auto first = std::find(call.bodies.begin(), call.bodies.end(), body);
+    called.first_alike.push_back(static_cast<std::size_t>(first - call.bodies.begin()));
+  }
   for (std::shared_ptr<const Plan>& plan : bodies) {
     is_sequential &= plan->is_sequential();
     double of_plan = 0;

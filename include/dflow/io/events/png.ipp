@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/base/files/crc32.hpp>
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/io/events/png.hpp>
@@ -18,28 +19,13 @@ DFLOW_INLINE void append_big_endian(std::string& out, std::uint32_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
 
-/// The checksum of PNG's chunks: CRC-32 of RFC 2083, appendix 15.
-DFLOW_INLINE std::uint32_t png_crc32(std::string_view bytes) {
-  static constexpr auto table = [] {
-    std::array<std::uint32_t, 256> entries{};
-    for (std::uint32_t i = 0; i < 256; ++i) {
-      std::uint32_t entry = i;
-      for (int bit = 0; bit < 8; ++bit) entry = (entry & 1) != 0 ? 0xedb88320u ^ (entry >> 1) : entry >> 1;
-      entries[i] = entry;
-    }
-    return entries;
-  }();
-  std::uint32_t crc = ~std::uint32_t{0};
-  for (const char byte : bytes) crc = table[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
-  return ~crc;
-}
-
+/// The checksum is that of RFC 2083, appendix 15.
 DFLOW_INLINE void append_png_chunk(std::string& out, std::string_view type, std::string_view content) {
   append_big_endian(out, static_cast<std::uint32_t>(content.size()));
   const std::size_t start = out.size();
   out.append(type);
   out.append(content);
-  append_big_endian(out, png_crc32(std::string_view(out).substr(start)));
+  append_big_endian(out, crc32(std::string_view(out).substr(start)));
 }
 
 DFLOW_INLINE std::string stored_in_zlib(std::string_view content) {
