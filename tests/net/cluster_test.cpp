@@ -19,6 +19,7 @@
 
 #include "cluster_harness.hpp"
 #include "end_when_cancelled.hpp"
+#include "errors.hpp"
 
 namespace df = dflow;
 using df::testing::MemoryCluster;

@@ -10,6 +10,7 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/matmul.hpp>
+#include <dflow/ops/operators.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/passes/prune.hpp>
 

@@ -5,6 +5,7 @@
 
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/io/record_file.hpp>
 
 #include <bit>

@@ -3,6 +3,7 @@
 #include "catch.hpp"
 
 #include <dflow/base/files/proto_reader.hpp>
+#include <dflow/base/str_cat.hpp>
 
 #include <cstdint>
 #include <limits>

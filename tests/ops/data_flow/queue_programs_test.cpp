@@ -40,8 +40,6 @@ struct Setting {
 struct Element {
   int value = 0;
   int priority = 0;
-
-  friend bool operator==(const Element&, const Element&) = default;
 };
 
 /// How a call ended.
