@@ -39,6 +39,8 @@ SUITES = {
         # Each result takes the place of the one before: nothing is allocated on either side.
         ("scalar additions 10000", 1e4, "ns/op", 5, 8),
         ("step of one addition", 1e3, "us", None, None),
+        ("loop of 10000 iterations", 1e4, "ns/iteration", 6, 20),
+        ("10000 calls of a function", 1e4, "ns/call", None, None),
         ("first run 10000", 1e6, "ms", 25, 60),
         ("first run 100000", 1e6, "ms", 25, 60),
     ],

@@ -138,5 +138,26 @@ int main(int argc, char** argv) {
         steps->session->prepare(df::feeds(x), df::fetches(sum)));
     return [steps, step] { (*step)(2.0f); };
   });
+  rows.row("loop of 10000 iterations", [=] {
+    auto steps = std::make_shared<Steps>();
+    const auto limit = df::placeholder<std::int32_t>(steps->graph, df::Shape{});
+    const auto count = df::while_loop([&](auto i) { return i < limit; }, [](auto i) { return i + 1; },
+                                      df::constant(steps->graph, 0), {.parallel_iterations = 1});
+    steps->session = std::make_unique<df::Session>(steps->graph, options(threads));
+    auto step = std::make_shared<decltype(steps->session->prepare(df::feeds(limit), df::fetches(count)))>(
+        steps->session->prepare(df::feeds(limit), df::fetches(count)));
+    return [steps, step] { (*step)(10'000); };
+  });
+  rows.row("10000 calls of a function", [=] {
+    auto steps = std::make_shared<Steps>();
+    const auto x = df::placeholder<float>(steps->graph, df::Shape{});
+    const auto twice = df::function(steps->graph, "twice", [](df::Output<float> y) { return y + y; });
+    df::Output<float> sum = x;
+    for (int i = 0; i < 10'000; ++i) sum = twice(sum);
+    steps->session = std::make_unique<df::Session>(steps->graph, options(threads));
+    auto step = std::make_shared<decltype(steps->session->prepare(df::feeds(x), df::fetches(sum)))>(
+        steps->session->prepare(df::feeds(x), df::fetches(sum)));
+    return [steps, step] { (*step)(0.0f); };
+  });
   return rows.serve();
 }

@@ -82,6 +82,19 @@ def additions(count):
     return prepare
 
 
+def loop(iterations):
+    """Switch, Merge and what belongs to them, as TensorFlow 1 builds loops and lowers those of TensorFlow 2."""
+    def prepare():
+        tf1.disable_control_flow_v2()
+        graph = tf1.Graph()
+        with graph.as_default():
+            limit = tf1.placeholder(tf.int32, [])
+            count = tf1.while_loop(lambda i: i < limit, lambda i: i + 1, [tf.constant(0)], parallel_iterations=1)
+        call = session(graph).make_callable(count, [limit])
+        return lambda: call(iterations)
+    return prepare
+
+
 def dispatch():
     tf1.disable_eager_execution()
     for size in (10_000, 100_000):
@@ -98,6 +111,7 @@ def dispatch():
         side.timed(f"first run {size}", measure)
     side.row("scalar additions 10000", additions(10_000))
     side.row("step of one addition", additions(1))
+    side.row("loop of 10000 iterations", loop(10_000))
 
 
 def model(name):
