@@ -1,4 +1,5 @@
 #include <dflow/graph/append_node.ipp>
+#include <dflow/graph/frame_layout.ipp>
 #include <dflow/graph/attr_value.ipp>
 #include <dflow/graph/graph.ipp>
 #include <dflow/graph/graph_store.ipp>

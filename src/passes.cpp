@@ -1,4 +1,5 @@
 #include <dflow/passes/check_receives.ipp>
+#include <dflow/passes/frames.ipp>
 #include <dflow/passes/functions.ipp>
 #include <dflow/passes/fuse.ipp>
 #include <dflow/passes/optimize.ipp>

@@ -2,9 +2,13 @@
 #include <dflow/runtime/cpu_device.ipp>
 #include <dflow/runtime/default_devices.ipp>
 #include <dflow/runtime/device.ipp>
+#include <dflow/runtime/frames/frame_plan.ipp>
+#include <dflow/runtime/frames/frame_run.ipp>
+#include <dflow/runtime/frames/frames_kernel.ipp>
 #include <dflow/runtime/local_rendezvous.ipp>
 #include <dflow/runtime/plan.ipp>
 #include <dflow/runtime/plan_constants.ipp>
+#include <dflow/runtime/plan_kernels.ipp>
 #include <dflow/runtime/plan_units.ipp>
 #include <dflow/runtime/stats_collector.ipp>
 #include <dflow/runtime/step.ipp>

@@ -1,5 +1,6 @@
 #include <dflow/ops/control/check.ipp>
 #include <dflow/ops/control/dependencies.ipp>
+#include <dflow/ops/control/frames.ipp>
 #include <dflow/ops/control/function_body.ipp>
 #include <dflow/ops/control/functional.ipp>
 #include <dflow/ops/control/no_op.ipp>

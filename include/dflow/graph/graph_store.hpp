@@ -128,6 +128,8 @@ class GraphStore {
   std::vector<NodeId> collection(std::string_view name) const;
   /// The function that begins with that node; nothing for any other node.
   std::optional<Function> function(NodeId begin) const;
+  /// The nodes that give a Merge of a frame what it passes on in the next iteration, in the order they were built.
+  std::vector<NodeId> next_iterations(NodeId merge) const;
   /// All of them, in the order of names.
   std::vector<std::pair<std::string, std::vector<NodeId>>> collections() const;
   const GraphOptions& options() const noexcept { return options_; }
@@ -180,6 +182,7 @@ class GraphStore {
   NameMap<int> next_suffix_;  ///< of names that were asked for more than once
   std::map<std::string, std::vector<NodeId>, std::less<>> collections_;
   std::map<NodeId, Function> functions_;  ///< by the nodes they begin with
+  std::unordered_map<NodeId, std::vector<NodeId>> next_iterations_;  ///< by the Merges they lead to
   std::uint64_t random_ops_ = 0;
   const GraphOptions options_;
   std::shared_ptr<detail::ScopeStack> scopes_;

@@ -227,6 +227,12 @@ DFLOW_INLINE void GraphStore::note_function(NodeId id, const Node& node) {
     case OpRole::results:
       functions_.at(node.function).results = id;
       break;
+    case OpRole::next_iteration:
+      if (const NodeId merge = node.inputs[1].node; (*nodes_)[merge.position()].op->role == OpRole::merge) {
+        next_iterations_[merge].push_back(id);
+        break;
+      }
+      throw_error(invalid_argument(str_cat("'", (*nodes_)[node.inputs[1].node.position()].name, "' is no Merge")));
     default:
       break;
   }
@@ -244,6 +250,21 @@ DFLOW_INLINE std::optional<GraphStore::Function> GraphStore::function(NodeId beg
   const std::shared_lock lock(mutex_);
   const auto found = functions_.find(begin);
   return found == functions_.end() ? std::nullopt : std::optional(found->second);
+}
+
+DFLOW_INLINE std::vector<NodeId> GraphStore::next_iterations(NodeId merge) const {
+  const std::shared_lock lock(mutex_);
+  const auto found = next_iterations_.find(merge);
+  if (found == next_iterations_.end()) return {};
+  std::vector<NodeId> nodes = found->second;
+  drop_drafted(nodes);
+  // An id that was noted and not given to the node went to another one.
+  std::erase_if(nodes, [&](NodeId id) {
+    const Node& node = (*nodes_)[id.position()];
+    return node.op->role != OpRole::next_iteration || node.inputs[1].node != merge;
+  });
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
 }
 
 DFLOW_INLINE void GraphStore::add_to_collection(std::string_view collection, NodeId node) {
@@ -309,6 +330,8 @@ DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& gra
 
 DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {
   functions_.erase(functions_.lower_bound(first), functions_.end());
+  for (auto& [merge, nodes] : next_iterations_) std::erase_if(nodes, [&](NodeId id) { return id >= first; });
+  std::erase_if(next_iterations_, [](const auto& each) { return each.second.empty(); });
   for (auto& [begin, function] : functions_) {
     for (NodeId& argument : function.arguments) {
       if (argument >= first) argument = NodeId();

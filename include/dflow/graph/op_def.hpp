@@ -68,12 +68,16 @@ enum class OpRole : std::uint8_t {
   branch,          ///< runs one of the functions that its attributes name, which its first input says
   kept_value,      ///< what an edge of a body has had that its input's node ran; node and output are its attributes
   loop,            ///< runs the second of the functions that its attributes name as long as the first one says
+  frames,          ///< runs the function that its attribute names, of nodes that pass tensors on alive or dead
 };
 
 /// It runs functions: its attributes of kind `function`, or a list of names, say which.
 constexpr bool calls_functions(OpRole role) noexcept {
-  return role == OpRole::call || role == OpRole::branch || role == OpRole::loop;
+  return role == OpRole::call || role == OpRole::branch || role == OpRole::loop || role == OpRole::frames;
 }
+
+/// It belongs to the raw form of control flow.
+constexpr bool passes_on(OpRole role) noexcept { return role >= OpRole::switch_op && role <= OpRole::loop_cond; }
 
 /// Two ops whose work another one does: `reader` reads the only output of `first` as its first input.
 struct FusedPair {

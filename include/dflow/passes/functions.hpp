@@ -10,7 +10,8 @@
 
 namespace dflow {
 
-/// Gives the nodes of a pruned step that call functions their bodies, and those of these. `visit` is called with each
+/// Gives the nodes of a pruned step that call functions their bodies, and those of these, and forms frames in all of
+/// them (`form_frames`). `visit` is called with each
 /// node of a body, as by `prune`; all are placed where the call is.
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;

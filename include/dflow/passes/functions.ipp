@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/passes/frames.hpp>
 #include <dflow/passes/functions.hpp>
 
 #include <algorithm>
@@ -20,7 +21,14 @@ class BodyAttacher {
   BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit)
       : graph_(graph), scratch_(scratch), visit_(visit) {}
 
+  /// Also puts its raw form of control flow into one node.
   void attach(StepGraph& step) {
+    attach_calls(step);
+    form_frames(step);
+  }
+
+ private:
+  void attach_calls(StepGraph& step) {
     const Kept kept = find_kept(step);
     for (const StepNodeId id : step.nodes.indices()) {
       const StepNode& node = step.node(id);
@@ -32,12 +40,12 @@ class BodyAttacher {
         throw_error(status_of_current_exception().with_node(node.op->name, node->name).with_location(node->where));
       }
     }
-    if (kept.empty()) return;
-    give_kept(step, kept);
-    step = prune(std::move(step));
+    if (!kept.empty()) {
+      give_kept(step, kept);
+      step = prune(std::move(step));
+    }
   }
 
- private:
   /// A node that stands for an edge of a body.
   struct KeptEdge {
     StepNodeId node;
@@ -179,7 +187,7 @@ class BodyAttacher {
       throw_error(resource_exhausted(str_cat("the bodies of a step have more than ", max_nodes, " nodes")));
     }
     open_.push_back(begin);
-    attach(body);
+    node.op->role == OpRole::frames ? attach_calls(body) : attach(body);
     open_.pop_back();
     return known_[std::move(key)] = std::make_shared<const StepGraph>(std::move(body));
   }

@@ -344,7 +344,8 @@ DFLOW_INLINE bool fuse(StepGraph& graph, const PassContext& context) {
 /// Bodies that calls share stay shared.
 inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const PassContext& context) {
   for (const StepNode& node : graph.nodes) {
-    if (graph.call_of(node) == nullptr) continue;
+    // What frames are made of is no function of its inputs, and stays as it was built.
+    if (graph.call_of(node) == nullptr || node.op->role == OpRole::frames) continue;
     auto call = std::make_shared<StepCall>(*graph.call_of(node));
     for (std::shared_ptr<const StepGraph>& body : call->bodies) {
       OptimizedBody& known = (*context.bodies)[body.get()];

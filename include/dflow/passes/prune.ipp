@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ namespace detail {
 /// What `Pruner` reads of a graph.
 struct PrunedStore {
   using Index = NodeId;
+  const GraphStore& store;
   GraphStore::Nodes nodes;
 
   std::size_t size() const { return nodes.size(); }
@@ -24,18 +26,34 @@ struct PrunedStore {
   StepNode step_node(NodeId id) const { return StepNode(node(id)); }
   std::span<const Endpoint> inputs(NodeId id) const { return node(id).inputs; }
   std::span<const NodeId> controls(NodeId id) const { return node(id).control_inputs; }
+  std::vector<NodeId> next_iterations(NodeId merge) const {
+    std::vector<NodeId> nodes = store.next_iterations(merge);
+    std::erase_if(nodes, [&](NodeId id) { return id.position() >= size(); });
+    return nodes;
+  }
 };
 
 /// The same of a step graph.
 struct PrunedStep {
   using Index = StepNodeId;
+  explicit PrunedStep(const StepGraph& of) : graph(of) {
+    for (const StepNodeId id : graph.nodes.indices()) {
+      const StepNode& node = graph.node(id);
+      if (node.op->role == OpRole::next_iteration && !node.is_fed_only) next[inputs(id)[1].node].push_back(id);
+    }
+  }
   const StepGraph& graph;
+  std::unordered_map<StepNodeId, std::vector<StepNodeId>> next;
 
   std::size_t size() const { return graph.nodes.size(); }
   const Node& node(StepNodeId id) const { return *graph.node(id); }
   StepNode step_node(StepNodeId id) const { return graph.node(id); }
   std::span<const StepEndpoint> inputs(StepNodeId id) const { return graph.inputs_of(graph.node(id)); }
   std::span<const StepNodeId> controls(StepNodeId id) const { return graph.controls_of(graph.node(id)); }
+  std::vector<StepNodeId> next_iterations(StepNodeId merge) const {
+    const auto found = next.find(merge);
+    return found == next.end() ? std::vector<StepNodeId>() : found->second;
+  }
 };
 
 /// Marks what a step needs, then lists it, ids renumbered.
@@ -196,6 +214,9 @@ class Pruner {
       const bool is_kept = source_.node(id).op->role == OpRole::kept_value;  // of what the call runs, fed or not
       for (const Edge input : inputs) is_kept ? need(input.node) : need_edge(input);
       for (const Index control : controls) need_control(control);
+      if (source_.node(id).op->role == OpRole::merge) {
+        for (const Index next : source_.next_iterations(id)) need(next);
+      }
     }
   }
 
@@ -217,7 +238,7 @@ class Pruner {
 DFLOW_INLINE StepGraph prune(const GraphStore& graph, std::span<const Endpoint> feeds,
                              std::span<const Endpoint> fetches, std::span<const NodeId> targets, PruneScratch& scratch,
                              FunctionRef<void(NodeId, StepNode&)> visit) {
-  const detail::PrunedStore source{graph.nodes()};
+  const detail::PrunedStore source{graph, graph.nodes()};
   StepGraph pruned = detail::Pruner(source, feeds, fetches, targets, scratch).prune(visit);
   pruned.graph = graph.keep_nodes();
   return pruned;

@@ -83,6 +83,12 @@ struct CalledBodies {
   std::vector<StepCall::Kept> kept;
   std::vector<std::unique_ptr<CalledPlan>> plans;
   std::vector<std::size_t> first_alike;  ///< for each plan the first that is of the same body
+
+  KernelTraits traits() const {
+    KernelTraits traits;
+    for (const std::unique_ptr<CalledPlan>& plan : plans) traits.makes_dead_outputs |= plan->plan().carries_dead();
+    return traits;
+  }
 };
 
 /// What is left to do after a run of a body: a call, or an iteration of a loop, of which there are many.
@@ -126,10 +132,13 @@ class Calls {
     }
     // Those that are fetched again are taken last.
     if (role_ != OpRole::loop) {
-      for (std::size_t i = 0; i < num_results(); ++i) context_.set_output(static_cast<int>(i), step->take_fetch(i));
+      for (std::size_t i = 0; i < num_results(); ++i) give_result(*step, i);
       give_kept(*step);
     } else if (asks_) {
-      for (std::size_t i = 0; i < num_results(); ++i) given_[i] = step->take_fetch(i);
+      for (std::size_t i = 0; i < num_results(); ++i) {
+        require_alive(*step, i);
+        given_[i] = step->take_fetch(i);
+      }
       for (std::size_t k = 0; k < lists_.size(); ++k) {
         const std::ptrdiff_t result = called_.kept[k].result;
         if (result >= 0) lists_[k].push_back(step->take_fetch(num_results() + static_cast<std::size_t>(result)));
@@ -137,6 +146,7 @@ class Calls {
       ++num_iterations_;
       asks_ = false;
     } else {
+      require_alive(*step, 0);
       const Tensor<bool>& is_true = Tensor<bool>::of(step->fetch(0));
       if (is_true.rank() != 0) {
         throw_error(invalid_argument(str_cat("the condition gives a bool ", is_true.shape().to_string())));
@@ -155,6 +165,16 @@ class Calls {
  private:
   /// Those that the node has by itself: of a loop its variables.
   std::size_t num_results() const { return static_cast<std::size_t>(context_.num_outputs()) - called_.kept.size(); }
+
+  /// Dead where that is what the body gives.
+  void give_result(Step& step, std::size_t i) {
+    if (step.is_fetch_dead(i)) return context_.set_output_dead(static_cast<int>(i));
+    context_.set_output(static_cast<int>(i), step.take_fetch(i));
+  }
+  void require_alive(const Step& step, std::size_t i) const {
+    if (!step.is_fetch_dead(i)) return;
+    throw_error(invalid_argument(str_cat("result ", i, " of the ", asks_ ? "body" : "condition", " is dead")));
+  }
 
   void give_kept(Step& step) {
     for (std::size_t k = 0; k < called_.kept.size(); ++k) {
@@ -208,7 +228,7 @@ class Calls {
 class CallKernel final : public AnyKernel {
  public:
   CallKernel(CalledBodies called, double cost_ns)
-      : AnyKernel(KernelTraits{}), called_(std::move(called)), cost_ns_(cost_ns) {}
+      : AnyKernel(called.traits()), called_(std::move(called)), cost_ns_(cost_ns) {}
 
   void run(KernelContext& context) const override {
     NoWaiting::check();
@@ -282,7 +302,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
 
 class AsyncCallKernel final : public AsyncKernel {
  public:
-  explicit AsyncCallKernel(CalledBodies called) : called_(std::move(called)) {}
+  explicit AsyncCallKernel(CalledBodies called) : AsyncKernel(called.traits()), called_(std::move(called)) {}
 
   void run_async(KernelContext& context, Done done) const override {
     const auto run = std::make_shared<CallRun>(called_, context, std::move(done));

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <dflow/graph/graph_store.hpp>
 #include <dflow/kernels/host_arguments.hpp>
-#include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/plan.hpp>
+#include <dflow/runtime/plan_kernels.hpp>
 #include <dflow/runtime/plan_units.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -47,6 +47,7 @@ class PlanCompiler {
     plan_->device_ = options.device;
     plan_->streams_ = options.streams;
     if (options.streams) shift_ = plan_->graph_.feeds.size();
+    maker_.emplace(plan_->graph_, *plan_->device_, options_);
   }
 
   std::shared_ptr<const Plan> compile() {
@@ -61,6 +62,8 @@ class PlanCompiler {
     reuse_slots();
     list_cleared_slots();
     if (plan_->streams_) place_fetches();
+    plan_->kernels_ = std::move(maker_->made);
+    plan_->kept_kernels_ = std::move(maker_->kept);
     return std::move(plan_);
   }
 
@@ -109,16 +112,16 @@ class PlanCompiler {
                         .with_location(node->where));
       }
       if (calls_functions(node.op->role)) {
-        const AnyKernel& kernel = make_call_of(node);
+        const AnyKernel& kernel = maker_->make_call(node);
         run_as(id, kernel);
         unit_node(id).cost_ns = std::max(kernel.cost_ns(), 1.0);
         continue;
       }
-      entries_[id] = &entry_of(*node);
+      entries_[id] = &maker_->entry_of(*node);
       inputs_.clear();
       for (const StepEndpoint input : g.inputs_of(node)) inputs_.push_back(g.output(input));
       const KernelInit init{*node, inputs_, *plan_->device_, entries_[id]};
-      run_as(id, make_kernel_of(init));
+      run_as(id, maker_->make(init));
       unit_node(id).cost_ns = estimated_ns(*kernels_[id], *entries_[id], init);
     }
   }
@@ -134,87 +137,9 @@ class PlanCompiler {
 
   const AnyKernel& after_controls() {
     if (after_controls_ == nullptr) {
-      plan_->kernels_.push_back(std::make_unique<detail::AfterControlInputs>());
-      after_controls_ = plan_->kernels_.back().get();
+      after_controls_ = &maker_->own(std::make_unique<detail::AfterControlInputs>());
     }
     return *after_controls_;
-  }
-
-  const KernelEntry& entry_of(const Node& node) {
-    const DeviceContext& device = *plan_->device_;
-    const KernelEntry*& entry = entry_of_op_[node.op];
-    if (entry == nullptr) entry = options_.kernels->find(device.type, node.op->name);
-    Status status;
-    if (entry == nullptr) {
-      const bool moves = node.op->role == OpRole::send || node.op->role == OpRole::recv;
-      status = not_found(str_cat("op ", node.op->name, " has no ", device.type,
-                                 " kernel in the tables that the session was given",
-                                 moves ? "; what moves tensors between devices is df::Send and df::Recv" : ""));
-    } else if (entry->op != node.op) {
-      status = invalid_argument(
-          str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
-    } else if (!entry->supports_types(node.types)) {
-      std::string types;
-      for (std::size_t t = 0; t < node.types.size; ++t)
-        types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
-      status = not_found(str_cat("op ", node.op->name, " has no ", device.type, " kernel for ", types));
-    }
-    if (status.ok()) return *entry;
-    throw_error(status.with_node(node.op->name, node.name).with_device(device.name).with_location(node.where));
-  }
-
-  /// The bodies are plans of their own.
-  const AnyKernel& make_call_of(const StepNode& node) {
-    const StepCall* const call = graph().call_of(node);
-    if (call == nullptr) {
-      throw_error(internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
-    }
-    PlanOptions options = options_;
-    options.streams = false;
-    std::vector<std::shared_ptr<const Plan>> bodies;
-    bodies.reserve(call->bodies.size());
-    options.bodies = options_.bodies != nullptr ? options_.bodies : &own_bodies_;
-    for (const std::shared_ptr<const StepGraph>& body : call->bodies) {
-      if (const auto found = options.bodies->find(body.get()); found != options.bodies->end()) {
-        bodies.push_back(found->second);
-        continue;
-      }
-      bodies.push_back(Plan::compile(*body, options));
-      options.bodies->emplace(body.get(), bodies.back());
-    }
-    plan_->kernels_.push_back(make_call_kernel(node.op->role, *call, std::move(bodies)));
-    return *plan_->kernels_.back();
-  }
-
-  /// Owned by the plan.
-  const AnyKernel& make_kernel_of(const KernelInit& init) {
-    const Node& node = init.node;
-    const DeviceContext& device = init.device;
-    // With the op: in another step a pass may have put another in the node's place.
-    const auto key = [&node] { return str_cat(node.op->name, ' ', without_copy(node.name)); };
-    if (options_.kept != nullptr && node.op->is_stateful) {
-      if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, key())) return own(std::move(kept));
-    }
-    std::unique_ptr<AnyKernel> kernel;
-    try {
-      kernel = init.entry->make(init);
-      if (kernel == nullptr) throw_error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
-    } catch (...) {
-      throw_error(status_of_current_exception()
-                      .with_node(node.op->name, node.name)
-                      .with_device(device.name)
-                      .with_location(node.where));
-    }
-    if (options_.kept != nullptr && kernel->traits().keeps_state) {
-      return own(options_.kept->keep(device.name, key(), std::move(kernel)));
-    }
-    plan_->kernels_.push_back(std::move(kernel));
-    return *plan_->kernels_.back();
-  }
-
-  const AnyKernel& own(std::shared_ptr<AnyKernel> kept) {
-    plan_->kept_kernels_.push_back(std::move(kept));
-    return *plan_->kept_kernels_.back();
   }
 
   // ---- slots: one per output, and one more per feed, which consumers read instead ----
@@ -643,10 +568,9 @@ class PlanCompiler {
   const PlanOptions& options_;
   std::shared_ptr<Plan> plan_;
   ByNode<const AnyKernel*> kernels_;
-  std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
+  std::optional<detail::PlanKernels> maker_;
   ByNode<const KernelEntry*> entries_;  ///< null for what does not run, and for constants
   const AnyKernel* after_controls_ = nullptr;
-  std::unordered_map<const StepGraph*, std::shared_ptr<const Plan>> own_bodies_;
   std::vector<detail::UnitNode> unit_nodes_;  ///< late feeds, then the nodes
   std::vector<OutputInfo> inputs_;
   ByNode<std::vector<bool>> host_inputs_;  ///< empty on a device of host memory

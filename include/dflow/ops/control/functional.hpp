@@ -108,6 +108,18 @@ struct While : CallingOp<"While", OpRole::loop> {
   static void infer(InferContext& context);
 };
 
+/// Runs a function with Switch, Merge and frames in it: what these read -> what is read of them. A step puts it in
+/// their place.
+struct Frames : CallingOp<"Frames", OpRole::frames> {
+  struct Attrs {
+    FunctionName graph;
+    std::vector<DType> output_types;
+  };
+  using Inputs = In<AnyList>;
+  using Outputs = Out<TypedList<"output_types">>;
+  static void infer(InferContext&) {}
+};
+
 struct KeptValueAttrs {
   std::string node = {};  ///< in the body
   std::int64_t output = 0;

@@ -4,6 +4,7 @@
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/cond.hpp>
 #include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/control/frames.hpp>
 #include <dflow/ops/control/function.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/no_op.hpp>
@@ -17,7 +18,7 @@ namespace dflow {
 /// The family's ops in the standard table.
 using ControlOps =
     TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument, FunctionResults, CallFunction,
-             If, Case, While, KeptValue, KeptList, KeptCount, KeptElement, KeptHandleElement, KeptListElement,
+             If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue, KeptList, KeptCount, KeptElement, KeptHandleElement, KeptListElement,
              EmptyTensorList, TensorListReserve, TensorListLength, TensorListResize, TensorListFromTensor,
              TensorListStack, TensorListToTensor, TensorListGetItem, TensorListSetItem, TensorListPushBack,
              TensorListPopBack, TensorListGather, TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne,

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <dflow/graph/step_graph.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+/// In which frame each node of a step runs, and to which it gives its outputs.
+///
+/// Thread safety: a value type.
+struct FrameLayout {
+  struct Frame {
+    std::string name;
+    std::ptrdiff_t outer = -1;  ///< -1: none, it is the step itself
+    StepNodeId first = {};      ///< an Enter of it
+    std::size_t num_enters = 0;
+    std::int64_t parallel_iterations = 1;
+  };
+  std::vector<Frame> frames;  ///< the step's own first; others behind those around them
+  IndexedVector<StepNodeId, std::ptrdiff_t> runs_in;
+  IndexedVector<StepNodeId, std::ptrdiff_t> gives_to;
+  IndexedVector<StepNodeId, bool> is_everywhere;  ///< a constant, which all frames may read
+};
+
+/// Errors: InvalidArgument, naming a node, whose inputs and control inputs are of different frames, for one that leaves
+/// a frame outside of all, and for Enters of one frame that differ in how many iterations they let run.
+FrameLayout lay_out_frames(const StepGraph& step);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/graph/frame_layout.ipp>
+#endif

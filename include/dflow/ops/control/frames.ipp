@@ -1,0 +1,57 @@
+#pragma once
+
+#include <dflow/graph/infer_context.hpp>
+#include <dflow/ops/control/frames.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void Switch::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(1, 0));
+  for (int side = 0; side < 2; ++side) context.set_output(side, context.input(0));
+}
+
+DFLOW_INLINE void Merge::infer(InferContext& context) {
+  if (context.num_inputs() == 0) context.fail("it has no inputs");
+  PartialShape shape = context.input(0);
+  for (int i = 1; i < context.num_inputs(); ++i) shape = shape.generalized_with(context.input(i));
+  const PartialShape& given = context.attrs<Merge>().shape;
+  if (given.has_rank()) {
+    if (!given.is_compatible_with(shape)) {
+      context.fail(str_cat("the shape is said to be ", given.to_string(), ", and its inputs have ", shape.to_string()));
+    }
+    shape = given;
+  }
+  context.set_output(0, shape);
+  context.set_output(1, Shape{});
+}
+
+DFLOW_INLINE void Enter::infer(InferContext& context) {
+  const Enter::Attrs& attrs = context.attrs<Enter>();
+  if (attrs.frame_name.empty()) context.fail("the frame has no name");
+  if (attrs.parallel_iterations < 1) {
+    context.fail(str_cat("parallel_iterations is ", attrs.parallel_iterations, ", less than 1"));
+  }
+  context.set_output(0, context.input(0));
+}
+
+DFLOW_INLINE void Exit::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+
+DFLOW_INLINE void NextIteration::infer(InferContext& context) {
+  const PartialShape &next = context.input(0), &merged = context.input(1);
+  // What the Merge says of its shape holds in all iterations.
+  bool fits = !merged.has_rank() || (next.has_rank() && next.rank() == merged.rank());
+  for (int i = 0; fits && merged.has_rank() && i < merged.rank(); ++i) {
+    fits = merged.dim(i) == dynamic || merged.dim(i) == next.dim(i);
+  }
+  if (!fits) {
+    context.fail(str_cat("the next value has shape ", next.to_string(), ", and its Merge ", merged.to_string(),
+                         ": give the Merge the shape that holds in all iterations"));
+  }
+}
+
+DFLOW_INLINE void LoopCond::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 0));
+  context.set_output(0, Shape{});
+}
+
+}  // namespace dflow

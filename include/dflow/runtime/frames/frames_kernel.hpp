@@ -1,0 +1,22 @@
+#pragma once
+
+#include <dflow/graph/step_graph.hpp>
+#include <dflow/kernels/kernel.hpp>
+#include <dflow/runtime/plan.hpp>
+
+#include <memory>
+
+namespace dflow {
+
+/// The kernel of a node that stands for a part of the graph with Switches, Merges and frames, which is `body`: the
+/// second, general and simple loop, which counts what each node of each iteration still waits for. It is asynchronous;
+/// its nodes run in the thread that starts it, and side by side in the pool where they are worth it.
+///
+/// Errors: those of `Plan::compile` and of `lay_out_frames`; InvalidArgument for fetches inside of a frame.
+std::unique_ptr<AnyKernel> make_frames_kernel(const StepGraph& body, const PlanOptions& options);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/runtime/frames/frames_kernel.ipp>
+#endif

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/runtime/call_kernel.hpp>
+#include <dflow/runtime/frames/frames_kernel.hpp>
+#include <dflow/runtime/plan_kernels.hpp>
+
+#include <utility>
+
+namespace dflow::detail {
+
+DFLOW_INLINE const KernelEntry& PlanKernels::entry_of(const Node& node) {
+  const KernelEntry*& entry = entry_of_op_[node.op];
+  if (entry == nullptr) entry = options_.kernels->find(device_.type, node.op->name);
+  Status status;
+  if (entry == nullptr) {
+    const bool moves = node.op->role == OpRole::send || node.op->role == OpRole::recv;
+    status = not_found(str_cat("op ", node.op->name, " has no ", device_.type,
+                               " kernel in the tables that the session was given",
+                               moves ? "; what moves tensors between devices is df::Send and df::Recv" : ""));
+  } else if (entry->op != node.op) {
+    status = invalid_argument(
+        str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
+  } else if (!entry->supports_types(node.types)) {
+    std::string types;
+    for (std::size_t t = 0; t < node.types.size; ++t)
+      types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
+    status = not_found(str_cat("op ", node.op->name, " has no ", device_.type, " kernel for ", types));
+  }
+  if (status.ok()) return *entry;
+  throw_error(status.with_node(node.op->name, node.name).with_device(device_.name).with_location(node.where));
+}
+
+DFLOW_INLINE const AnyKernel& PlanKernels::make_call(const StepNode& node) {
+  const StepCall* const call = graph_.call_of(node);
+  if (call == nullptr) {
+    throw_error(internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
+  }
+  if (node.op->role == OpRole::frames) return own(make_frames_kernel(*call->bodies.front(), options_));
+  PlanOptions options = options_;
+  options.streams = false;
+  std::vector<std::shared_ptr<const Plan>> bodies;
+  bodies.reserve(call->bodies.size());
+  options.bodies = options_.bodies != nullptr ? options_.bodies : &own_bodies_;
+  for (const std::shared_ptr<const StepGraph>& body : call->bodies) {
+    if (const auto found = options.bodies->find(body.get()); found != options.bodies->end()) {
+      bodies.push_back(found->second);
+      continue;
+    }
+    bodies.push_back(Plan::compile(*body, options));
+    options.bodies->emplace(body.get(), bodies.back());
+  }
+  return own(make_call_kernel(node.op->role, *call, std::move(bodies)));
+}
+
+DFLOW_INLINE const AnyKernel& PlanKernels::make(const KernelInit& init) {
+  const Node& node = init.node;
+  const DeviceContext& device = init.device;
+  // With the op: in another step a pass may have put another in the node's place.
+  const auto key = [&node] { return str_cat(node.op->name, ' ', without_copy(node.name)); };
+  if (options_.kept != nullptr && node.op->is_stateful) {
+    if (std::shared_ptr<AnyKernel> kept = options_.kept->find(device.name, key())) return own_kept(std::move(kept));
+  }
+  std::unique_ptr<AnyKernel> kernel;
+  try {
+    kernel = init.entry->make(init);
+    if (kernel == nullptr) throw_error(internal(str_cat("the table's kernel of op ", node.op->name, " is none")));
+  } catch (...) {
+    throw_error(status_of_current_exception()
+                    .with_node(node.op->name, node.name)
+                    .with_device(device.name)
+                    .with_location(node.where));
+  }
+  if (options_.kept != nullptr && kernel->traits().keeps_state) {
+    return own_kept(options_.kept->keep(device.name, key(), std::move(kernel)));
+  }
+  return own(std::move(kernel));
+}
+
+}  // namespace dflow::detail

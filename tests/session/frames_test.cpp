@@ -1,0 +1,323 @@
+#include <dflow/ops/control/frames.hpp>
+
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <tuple>
+#include <vector>
+
+using namespace dflow;
+namespace raw = dflow::frames;
+
+namespace {
+
+template <class T>
+T scalar(const Tensor<T>& tensor) {
+  return *tensor.data();
+}
+std::vector<float> values(const Tensor<float>& tensor) { return {tensor.span().begin(), tensor.span().end()}; }
+
+struct Loop {
+  raw::Merged<std::int32_t> i;
+  Output<bool> goes_on;
+  Output<std::int32_t> last;
+  Output<std::int32_t> now;
+};
+
+/// i = first; while (i < limit): what follows.
+Loop counting(Output<std::int32_t> first, Output<std::int32_t> limit, const std::string& name,
+              std::int64_t parallel = 10) {
+  const raw::EnterOptions variable{.parallel_iterations = parallel};
+  const raw::EnterOptions invariant{.is_constant = true, .parallel_iterations = parallel};
+  auto i = raw::merge({raw::enter(first, name, variable)});
+  auto goes_on = raw::loop_cond(i.value < raw::enter(limit, name, invariant));
+  auto [last, now] = raw::switch_on(i.value, goes_on);
+  return {i, goes_on, last, now};
+}
+
+}  // namespace
+
+TEST_CASE("a Switch passes its input on to one side, and a Merge what comes alive", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{2});
+  const auto side = placeholder<bool>(graph, Shape{});
+  const auto [off, on] = raw::switch_on(x, side);
+  const auto merged = raw::merge({off * 2.0f, on * 3.0f});
+  Session session(graph);
+  const Tensor<float> given({2}, {1, 2});
+  for (int round = 0; round < 3; ++round) {
+    auto [no, which] = session.run({{x, given}, {side, false}}, merged.value, merged.index);
+    CHECK(values(no) == std::vector<float>{2, 4});
+    CHECK(scalar(which) == 0);
+    auto [yes, other] = session.run({{x, given}, {side, true}}, merged.value, merged.index);
+    CHECK(values(yes) == std::vector<float>{3, 6});
+    CHECK(scalar(other) == 1);
+  }
+}
+
+TEST_CASE("what was not taken is dead to a fetch, and to what reads it", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{});
+  const auto side = placeholder<bool>(graph, Shape{});
+  const auto [off, on] = raw::switch_on(x, side);
+  const auto behind = exp(off) + 1.0f;
+  Session session(graph);
+  CHECK(scalar(session.run({{x, 0.0f}, {side, false}}, behind)) == 2.0f);
+  CHECK(code_of([&] { session.run({{x, 0.0f}, {side, true}}, behind); }) == Code::invalid_argument);
+  CHECK(code_of([&] { session.run({{x, 0.0f}, {side, true}}, off); }) == Code::invalid_argument);
+  CHECK(scalar(session.run({{x, 7.0f}, {side, true}}, on)) == 7.0f);
+}
+
+TEST_CASE("what waits for something dead is dead", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{});
+  const auto side = placeholder<bool>(graph, Shape{});
+  const auto [off, on] = raw::switch_on(side, side);
+  // As TensorFlow gates what a branch makes from nothing.
+  const auto one = [&] {
+    const auto scope = graph.control_dependencies({identity(off).operation()});
+    return constant(graph, 1.0f);
+  }();
+  const auto ten = [&] {
+    const auto scope = graph.control_dependencies({identity(on).operation()});
+    return constant(graph, 10.0f);
+  }();
+  const auto merged = raw::merge({one, ten});
+  Session session(graph);
+  CHECK(scalar(session.run({{side, false}}, merged.value)) == 1.0f);
+  CHECK(scalar(session.run({{side, true}}, merged.value)) == 10.0f);
+  CHECK(scalar(session.run({{side, true}, {x, 2.0f}}, merged.value * x)) == 20.0f);
+  CHECK(code_of([&] { session.run({{side, true}}, one); }) == Code::invalid_argument);
+}
+
+TEST_CASE("branches in branches take one of four ways", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{});
+  const auto a = placeholder<bool>(graph, Shape{});
+  const auto b = placeholder<bool>(graph, Shape{});
+  const auto [x_off, x_on] = raw::switch_on(x, a);
+  const auto inner = [&](Output<float> v, Output<bool> side, float no, float yes) {
+    const auto [off, on] = raw::switch_on(v, side);
+    return raw::merge({off + no, on + yes}).value;
+  };
+  const auto [b_off, b_on] = raw::switch_on(b, a);
+  const auto y = raw::merge({inner(x_off, b_off, 1, 2), inner(x_on, b_on, 3, 4)}).value;
+  Session session(graph);
+  for (const bool first : {false, true}) {
+    for (const bool second : {false, true}) {
+      const float wanted = 10 + (first ? 3.0f : 1.0f) + (second ? 1.0f : 0.0f);
+      CHECK(scalar(session.run({{x, 10.0f}, {a, first}, {b, second}}, y)) == wanted);
+    }
+  }
+}
+
+TEST_CASE("a frame runs its nodes once in each iteration", "[frames]") {
+  Graph graph;
+  const auto limit = placeholder<std::int32_t>(graph, Shape{});
+  const auto x = placeholder<float>(graph, Shape{});
+  for (const std::int64_t parallel : {1, 2, 10}) {
+    const std::string name = "loop" + std::to_string(parallel);
+    Loop loop = counting(constant(graph, 0), limit, name, parallel);
+    auto sum = raw::merge({raw::enter(x, name, {.parallel_iterations = parallel})});
+    auto [sum_last, sum_now] = raw::switch_on(sum.value, loop.goes_on);
+    raw::next_iteration(loop.now + 1, loop.i);
+    raw::next_iteration(sum_now * 2.0f, sum);
+    const auto count = raw::exit(loop.last);
+    const auto total = raw::exit(sum_last);
+    for (const int threads : {1, 3}) {
+      Session session(graph, {.num_threads = threads});
+      for (const int n : {0, 1, 2, 7, 20}) {
+        auto [i, y] = session.run({{limit, n}, {x, 1.5f}}, count, total);
+        CHECK(scalar(i) == n);
+        CHECK(scalar(y) == 1.5f * static_cast<float>(1 << n));
+      }
+      CHECK(scalar(session.run({{limit, 3}, {x, 1.0f}}, total + 1.0f)) == 9.0f);
+    }
+  }
+}
+
+TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, Shape{});
+  // sum over i < n of sum over j < i of 10 i + j
+  Loop outer = counting(constant(graph, 0), n, "outer");
+  auto sum = raw::merge({raw::enter(constant(graph, 0), "outer")});
+  auto [sum_last, sum_now] = raw::switch_on(sum.value, outer.goes_on);
+  const auto zero = zeros_like(outer.now);
+  Loop inner = counting(zero, outer.now, "inner");
+  auto part = raw::merge({raw::enter(sum_now, "inner")});
+  auto [part_last, part_now] = raw::switch_on(part.value, inner.goes_on);
+  const auto ten_i = raw::enter(outer.now * 10, "inner", {.is_constant = true});
+  raw::next_iteration(inner.now + 1, inner.i);
+  raw::next_iteration(part_now + ten_i + inner.now, part);
+  raw::next_iteration(outer.now + 1, outer.i);
+  raw::next_iteration(raw::exit(part_last), sum);
+  const auto total = raw::exit(sum_last);
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.num_threads = threads});
+    for (const int count : {0, 1, 2, 5, 9}) {
+      int wanted = 0;
+      for (int i = 0; i < count; ++i) {
+        for (int j = 0; j < i; ++j) wanted += 10 * i + j;
+      }
+      CHECK(scalar(session.run({{n, count}}, total)) == wanted);
+    }
+  }
+}
+
+TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, Shape{});
+  const auto runs = placeholder<bool>(graph, Shape{});
+  const auto [n_off, n_on] = raw::switch_on(n, runs);
+  const auto [zero_off, zero_on] = raw::switch_on(constant(graph, 0), runs);
+  Loop loop = counting(zero_on, n_on, "loop");
+  auto sum = raw::merge({raw::enter(zero_on, "loop")});
+  auto [sum_last, sum_now] = raw::switch_on(sum.value, loop.goes_on);
+  // Odd numbers are added, even ones taken off.
+  const auto is_odd = equal(mod(loop.now, constant(graph, 2)), constant(graph, 1));
+  const auto [even, odd] = raw::switch_on(loop.now, is_odd);
+  const auto [sum_even, sum_odd] = raw::switch_on(sum_now, is_odd);
+  raw::next_iteration(raw::merge({sum_even - even, sum_odd + odd}).value, sum);
+  raw::next_iteration(loop.now + 1, loop.i);
+  const auto result = raw::merge({n_off * 1000, raw::exit(sum_last)}).value;
+  Session session(graph);
+  for (int round = 0; round < 2; ++round) {
+    CHECK(scalar(session.run({{n, 6}, {runs, true}}, result)) == 3);
+    CHECK(scalar(session.run({{n, 0}, {runs, true}}, result)) == 0);
+    CHECK(scalar(session.run({{n, 6}, {runs, false}}, result)) == 6000);
+  }
+}
+
+TEST_CASE("a million iterations", "[frames]") {
+  Graph graph;
+  Loop loop = counting(constant(graph, 0), constant(graph, 1'000'000), "loop");
+  raw::next_iteration(loop.now + 1, loop.i);
+  const auto count = raw::exit(loop.last);
+  Session session(graph);
+  CHECK(scalar(session.run(count)) == 1'000'000);
+}
+
+TEST_CASE("variables are read and written in a frame", "[frames]") {
+  Graph graph;
+  Variable<float> total(graph, constant(graph, 0.0f));
+  Loop loop = counting(constant(graph, 0), constant(graph, 5), "loop", 1);
+  const auto handle = build<Enter>({total.handle()}, {"loop", true, 1}).output(0);
+  const auto added = build<AssignAdd>(std::vector<AnyOutput>{handle, cast<float>(loop.now)}).operation();
+  const auto next = [&] {
+    const auto scope = graph.control_dependencies({Operation(added)});
+    return loop.now + 1;
+  }();
+  raw::next_iteration(next, loop.i);
+  const auto count = raw::exit(loop.last);
+  Session session(graph);
+  session.run(total.initializer());
+  session.run(count);
+  CHECK(scalar(session.run(total)) == 10.0f);
+}
+
+TEST_CASE("an error in a frame names its node", "[frames]") {
+  Graph graph;
+  Loop loop = counting(constant(graph, 0), constant(graph, 10), "loop");
+  const auto bad = constant(graph, 6) / (constant(graph, 3) - loop.now);
+  raw::next_iteration(loop.now + minimum(bad, constant(graph, 1)) * 0 + 1, loop.i);
+  const auto count = raw::exit(loop.last);
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.num_threads = threads});
+    for (int round = 0; round < 3; ++round) {
+      const Status status = status_of([&] { session.run(count); });
+      CHECK(status.code() == Code::invalid_argument);
+      CHECK(status.node() == bad.node().name);
+    }
+  }
+}
+
+TEST_CASE("a frame that does not end is cancelled, and meets its deadline", "[frames]") {
+  Graph graph;
+  Loop loop = counting(constant(graph, 0), constant(graph, 10), "loop");
+  raw::next_iteration(loop.now * 1, loop.i);
+  const auto count = raw::exit(loop.last);
+  Session session(graph);
+  CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {}, count); }) ==
+        Code::deadline_exceeded);
+}
+
+TEST_CASE("what leaves no frame, or mixes two, is an error that names it", "[frames]") {
+  const auto compile = [](Graph& graph, auto edge) {
+    Session session(graph);
+    return status_of([&] { session.run(edge); });
+  };
+  SECTION("an Exit without a frame") {
+    Graph graph;
+    CHECK(compile(graph, raw::exit(constant(graph, 1.0f))).code() == Code::invalid_argument);
+  }
+  SECTION("an edge from outside") {
+    Graph graph;
+    const auto x = random_uniform<float>(graph, Shape{});
+    const auto inside = raw::enter(x, "loop") + x;
+    const Status status = compile(graph, raw::exit(inside));
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(status.node() == inside.node().name);
+  }
+  SECTION("a fetch inside") {
+    Graph graph;
+    const auto inside = raw::enter(constant(graph, 1.0f), "loop");
+    CHECK(compile(graph, inside).code() == Code::invalid_argument);
+  }
+  SECTION("two numbers of iterations at once") {
+    Graph graph;
+    const auto a = raw::enter(constant(graph, 1.0f), "loop", {.parallel_iterations = 2});
+    const auto b = raw::enter(constant(graph, 1.0f), "loop", {.parallel_iterations = 3});
+    CHECK(compile(graph, raw::exit(a + b)).code() == Code::invalid_argument);
+  }
+  SECTION("shapes that grow") {
+    Graph graph;
+    auto merged = raw::merge({raw::enter(constant(graph, Tensor<float>({2}, {1, 2})), "loop")});
+    CHECK(code_of([&] { raw::next_iteration(concat(0, {merged.value, merged.value}), merged); }) ==
+          Code::invalid_argument);
+  }
+  SECTION("something that is no Merge") {
+    Graph graph;
+    const auto x = raw::enter(constant(graph, 1.0f), "loop");
+    CHECK(code_of([&] { build<NextIteration>({x, x}); }) == Code::invalid_argument);
+  }
+}
+
+TEST_CASE("a variable of a frame grows where its Merge says so", "[frames]") {
+  Graph graph;
+  Loop loop = counting(constant(graph, 0), constant(graph, 4), "loop");
+  auto rows = raw::merge({raw::enter(constant(graph, Tensor<float>({1}, {1})), "loop")}, PartialShape{dynamic});
+  auto [last, now] = raw::switch_on(rows.value, loop.goes_on);
+  raw::next_iteration(concat(0, {now, now}), rows);
+  raw::next_iteration(loop.now + 1, loop.i);
+  Session session(graph);
+  CHECK(session.run(raw::exit(last)).shape() == Shape{16});
+}
+
+TEST_CASE("edges of a raw graph are fed", "[frames]") {
+  Graph graph;
+  const auto x = constant(graph, 1.0f);
+  const auto [off, on] = raw::switch_on(x, constant(graph, true));
+  const auto y = raw::merge({off * 2.0f, on * 3.0f});
+  Session session(graph);
+  CHECK(scalar(session.run(y.value)) == 3.0f);
+  CHECK(scalar(session.run({{on, 5.0f}}, y.value)) == 15.0f);
+  CHECK(scalar(session.run({{off, 5.0f}, {on, 7.0f}}, y.value)) > 9.0f);
+  CHECK(scalar(session.run({{y.value, 4.0f}}, y.value + 1.0f)) == 5.0f);
+}
+
+TEST_CASE("a raw graph goes into a GraphDef and back", "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, Shape{}, {.name = "n"});
+  Loop loop = counting(constant(graph, 0), n, "loop");
+  raw::next_iteration(loop.now + 2, loop.i);
+  static_cast<void>(raw::exit(loop.last, {.name = "count"}));
+  Graph copy = import_graph(to_graph_def(graph), standard_op_table());
+  Session session(copy);
+  CHECK(scalar(session.run({{Output<std::int32_t>(copy.output("n")), 5}}, Output<std::int32_t>(copy.output("count")))) == 6);
+}
