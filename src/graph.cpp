@@ -1,6 +1,6 @@
 #include <dflow/graph/append_node.ipp>
-#include <dflow/graph/frame_layout.ipp>
 #include <dflow/graph/attr_value.ipp>
+#include <dflow/graph/frame_layout.ipp>
 #include <dflow/graph/graph.ipp>
 #include <dflow/graph/graph_store.ipp>
 #include <dflow/graph/infer_context.ipp>

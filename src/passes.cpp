@@ -2,6 +2,7 @@
 #include <dflow/passes/frames.ipp>
 #include <dflow/passes/functions.ipp>
 #include <dflow/passes/fuse.ipp>
+#include <dflow/passes/lower_calls.ipp>
 #include <dflow/passes/optimize.ipp>
 #include <dflow/passes/partition.ipp>
 #include <dflow/passes/place.ipp>

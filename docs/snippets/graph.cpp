@@ -357,6 +357,21 @@ void rows() {
   require(a(1) == 10 && b(1, 0) == 9 && c(3) == 8 && i.is_valid(), "rows");
 }
 
+void raw_frames() {
+  // [raw]
+  namespace raw = df::frames;
+  df::Graph graph;
+  auto limit = df::placeholder<std::int32_t>(graph, {});
+  auto i = raw::merge({raw::enter(df::constant(graph, 0), "count")});
+  auto goes_on = raw::loop_cond(i.value < raw::enter(limit, "count", {.is_constant = true}));
+  auto [last, now] = raw::switch_on(i.value, goes_on);
+  raw::next_iteration(now + 1, i);
+  auto count = raw::exit(last);
+  // [raw]
+  df::Session session(graph);
+  require(session.run({{limit, 5}}, count).scalar() == 5, "a raw loop");
+}
+
 void saving() {
   // [saving]
   df::Graph graph;
@@ -405,6 +420,7 @@ int main() {
     control_flow();
     functions();
     rows();
+    raw_frames();
     rows();
     saving();
     pieces();

@@ -3,10 +3,12 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "control_flow_programs.hpp"
 #include "errors.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -16,13 +18,45 @@ namespace raw = dflow::frames;
 
 namespace {
 
+/// Its input, when four of them wait.
+struct MeetsFour : Op<"MeetsFour", TypeList<float>> {
+  static void infer(InferContext& context) { context.set_output(0, context.input(0)); }
+};
+
+struct Meeting {
+  std::mutex mutex;
+  std::vector<AsyncKernel::Done> waiting;
+};
+Meeting& meeting() {
+  static Meeting here;
+  return here;
+}
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<MeetsFour, dflow::Cpu, float> {
+  void run_async(KernelContext& context, AsyncKernel::Done done) const {
+    context.set_output(0, context.input(0));
+    std::vector<AsyncKernel::Done> all;
+    {
+      const std::lock_guard lock(meeting().mutex);
+      meeting().waiting.push_back(std::move(done));
+      if (meeting().waiting.size() == 4) all.swap(meeting().waiting);
+    }
+    for (AsyncKernel::Done& each : all) each(Status());
+  }
+};
+
+namespace {
+
 template <class T>
-T scalar(const Tensor<T>& tensor) {
+T only_element(const Tensor<T>& tensor) {
   return *tensor.data();
 }
-std::vector<float> values(const Tensor<float>& tensor) { return {tensor.span().begin(), tensor.span().end()}; }
+std::vector<float> elements_of(const Tensor<float>& tensor) { return {tensor.span().begin(), tensor.span().end()}; }
 
-struct Loop {
+struct RawLoop {
   raw::Merged<std::int32_t> i;
   Output<bool> goes_on;
   Output<std::int32_t> last;
@@ -30,8 +64,8 @@ struct Loop {
 };
 
 /// i = first; while (i < limit): what follows.
-Loop counting(Output<std::int32_t> first, Output<std::int32_t> limit, const std::string& name,
-              std::int64_t parallel = 10) {
+RawLoop raw_counting(Output<std::int32_t> first, Output<std::int32_t> limit, const std::string& name,
+                     std::int64_t parallel = 10) {
   const raw::EnterOptions variable{.parallel_iterations = parallel};
   const raw::EnterOptions invariant{.is_constant = true, .parallel_iterations = parallel};
   auto i = raw::merge({raw::enter(first, name, variable)});
@@ -52,11 +86,11 @@ TEST_CASE("a Switch passes its input on to one side, and a Merge what comes aliv
   const Tensor<float> given({2}, {1, 2});
   for (int round = 0; round < 3; ++round) {
     auto [no, which] = session.run({{x, given}, {side, false}}, merged.value, merged.index);
-    CHECK(values(no) == std::vector<float>{2, 4});
-    CHECK(scalar(which) == 0);
+    CHECK(elements_of(no) == std::vector<float>{2, 4});
+    CHECK(only_element(which) == 0);
     auto [yes, other] = session.run({{x, given}, {side, true}}, merged.value, merged.index);
-    CHECK(values(yes) == std::vector<float>{3, 6});
-    CHECK(scalar(other) == 1);
+    CHECK(elements_of(yes) == std::vector<float>{3, 6});
+    CHECK(only_element(other) == 1);
   }
 }
 
@@ -67,10 +101,10 @@ TEST_CASE("what was not taken is dead to a fetch, and to what reads it", "[frame
   const auto [off, on] = raw::switch_on(x, side);
   const auto behind = exp(off) + 1.0f;
   Session session(graph);
-  CHECK(scalar(session.run({{x, 0.0f}, {side, false}}, behind)) == 2.0f);
+  CHECK(only_element(session.run({{x, 0.0f}, {side, false}}, behind)) == 2.0f);
   CHECK(code_of([&] { session.run({{x, 0.0f}, {side, true}}, behind); }) == Code::invalid_argument);
   CHECK(code_of([&] { session.run({{x, 0.0f}, {side, true}}, off); }) == Code::invalid_argument);
-  CHECK(scalar(session.run({{x, 7.0f}, {side, true}}, on)) == 7.0f);
+  CHECK(only_element(session.run({{x, 7.0f}, {side, true}}, on)) == 7.0f);
 }
 
 TEST_CASE("what waits for something dead is dead", "[frames]") {
@@ -89,9 +123,9 @@ TEST_CASE("what waits for something dead is dead", "[frames]") {
   }();
   const auto merged = raw::merge({one, ten});
   Session session(graph);
-  CHECK(scalar(session.run({{side, false}}, merged.value)) == 1.0f);
-  CHECK(scalar(session.run({{side, true}}, merged.value)) == 10.0f);
-  CHECK(scalar(session.run({{side, true}, {x, 2.0f}}, merged.value * x)) == 20.0f);
+  CHECK(only_element(session.run({{side, false}}, merged.value)) == 1.0f);
+  CHECK(only_element(session.run({{side, true}}, merged.value)) == 10.0f);
+  CHECK(only_element(session.run({{side, true}, {x, 2.0f}}, merged.value * x)) == 20.0f);
   CHECK(code_of([&] { session.run({{side, true}}, one); }) == Code::invalid_argument);
 }
 
@@ -111,7 +145,7 @@ TEST_CASE("branches in branches take one of four ways", "[frames]") {
   for (const bool first : {false, true}) {
     for (const bool second : {false, true}) {
       const float wanted = 10 + (first ? 3.0f : 1.0f) + (second ? 1.0f : 0.0f);
-      CHECK(scalar(session.run({{x, 10.0f}, {a, first}, {b, second}}, y)) == wanted);
+      CHECK(only_element(session.run({{x, 10.0f}, {a, first}, {b, second}}, y)) == wanted);
     }
   }
 }
@@ -122,7 +156,7 @@ TEST_CASE("a frame runs its nodes once in each iteration", "[frames]") {
   const auto x = placeholder<float>(graph, Shape{});
   for (const std::int64_t parallel : {1, 2, 10}) {
     const std::string name = "loop" + std::to_string(parallel);
-    Loop loop = counting(constant(graph, 0), limit, name, parallel);
+    RawLoop loop = raw_counting(constant(graph, 0), limit, name, parallel);
     auto sum = raw::merge({raw::enter(x, name, {.parallel_iterations = parallel})});
     auto [sum_last, sum_now] = raw::switch_on(sum.value, loop.goes_on);
     raw::next_iteration(loop.now + 1, loop.i);
@@ -133,10 +167,10 @@ TEST_CASE("a frame runs its nodes once in each iteration", "[frames]") {
       Session session(graph, {.num_threads = threads});
       for (const int n : {0, 1, 2, 7, 20}) {
         auto [i, y] = session.run({{limit, n}, {x, 1.5f}}, count, total);
-        CHECK(scalar(i) == n);
-        CHECK(scalar(y) == 1.5f * static_cast<float>(1 << n));
+        CHECK(only_element(i) == n);
+        CHECK(only_element(y) == 1.5f * static_cast<float>(1 << n));
       }
-      CHECK(scalar(session.run({{limit, 3}, {x, 1.0f}}, total + 1.0f)) == 9.0f);
+      CHECK(only_element(session.run({{limit, 3}, {x, 1.0f}}, total + 1.0f)) == 9.0f);
     }
   }
 }
@@ -145,11 +179,11 @@ TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
   Graph graph;
   const auto n = placeholder<std::int32_t>(graph, Shape{});
   // sum over i < n of sum over j < i of 10 i + j
-  Loop outer = counting(constant(graph, 0), n, "outer");
+  RawLoop outer = raw_counting(constant(graph, 0), n, "outer");
   auto sum = raw::merge({raw::enter(constant(graph, 0), "outer")});
   auto [sum_last, sum_now] = raw::switch_on(sum.value, outer.goes_on);
   const auto zero = zeros_like(outer.now);
-  Loop inner = counting(zero, outer.now, "inner");
+  RawLoop inner = raw_counting(zero, outer.now, "inner");
   auto part = raw::merge({raw::enter(sum_now, "inner")});
   auto [part_last, part_now] = raw::switch_on(part.value, inner.goes_on);
   const auto ten_i = raw::enter(outer.now * 10, "inner", {.is_constant = true});
@@ -165,7 +199,7 @@ TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
       for (int i = 0; i < count; ++i) {
         for (int j = 0; j < i; ++j) wanted += 10 * i + j;
       }
-      CHECK(scalar(session.run({{n, count}}, total)) == wanted);
+      CHECK(only_element(session.run({{n, count}}, total)) == wanted);
     }
   }
 }
@@ -176,7 +210,7 @@ TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
   const auto runs = placeholder<bool>(graph, Shape{});
   const auto [n_off, n_on] = raw::switch_on(n, runs);
   const auto [zero_off, zero_on] = raw::switch_on(constant(graph, 0), runs);
-  Loop loop = counting(zero_on, n_on, "loop");
+  RawLoop loop = raw_counting(zero_on, n_on, "loop");
   auto sum = raw::merge({raw::enter(zero_on, "loop")});
   auto [sum_last, sum_now] = raw::switch_on(sum.value, loop.goes_on);
   // Odd numbers are added, even ones taken off.
@@ -188,25 +222,25 @@ TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
   const auto result = raw::merge({n_off * 1000, raw::exit(sum_last)}).value;
   Session session(graph);
   for (int round = 0; round < 2; ++round) {
-    CHECK(scalar(session.run({{n, 6}, {runs, true}}, result)) == 3);
-    CHECK(scalar(session.run({{n, 0}, {runs, true}}, result)) == 0);
-    CHECK(scalar(session.run({{n, 6}, {runs, false}}, result)) == 6000);
+    CHECK(only_element(session.run({{n, 6}, {runs, true}}, result)) == 3);
+    CHECK(only_element(session.run({{n, 0}, {runs, true}}, result)) == 0);
+    CHECK(only_element(session.run({{n, 6}, {runs, false}}, result)) == 6000);
   }
 }
 
 TEST_CASE("a million iterations", "[frames]") {
   Graph graph;
-  Loop loop = counting(constant(graph, 0), constant(graph, 1'000'000), "loop");
+  RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 1'000'000), "loop");
   raw::next_iteration(loop.now + 1, loop.i);
   const auto count = raw::exit(loop.last);
   Session session(graph);
-  CHECK(scalar(session.run(count)) == 1'000'000);
+  CHECK(only_element(session.run(count)) == 1'000'000);
 }
 
 TEST_CASE("variables are read and written in a frame", "[frames]") {
   Graph graph;
   Variable<float> total(graph, constant(graph, 0.0f));
-  Loop loop = counting(constant(graph, 0), constant(graph, 5), "loop", 1);
+  RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 5), "loop", 1);
   const auto handle = build<Enter>({total.handle()}, {"loop", true, 1}).output(0);
   const auto added = build<AssignAdd>(std::vector<AnyOutput>{handle, cast<float>(loop.now)}).operation();
   const auto next = [&] {
@@ -218,12 +252,12 @@ TEST_CASE("variables are read and written in a frame", "[frames]") {
   Session session(graph);
   session.run(total.initializer());
   session.run(count);
-  CHECK(scalar(session.run(total)) == 10.0f);
+  CHECK(only_element(session.run(total)) == 10.0f);
 }
 
 TEST_CASE("an error in a frame names its node", "[frames]") {
   Graph graph;
-  Loop loop = counting(constant(graph, 0), constant(graph, 10), "loop");
+  RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 10), "loop");
   const auto bad = constant(graph, 6) / (constant(graph, 3) - loop.now);
   raw::next_iteration(loop.now + minimum(bad, constant(graph, 1)) * 0 + 1, loop.i);
   const auto count = raw::exit(loop.last);
@@ -239,7 +273,7 @@ TEST_CASE("an error in a frame names its node", "[frames]") {
 
 TEST_CASE("a frame that does not end is cancelled, and meets its deadline", "[frames]") {
   Graph graph;
-  Loop loop = counting(constant(graph, 0), constant(graph, 10), "loop");
+  RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 10), "loop");
   raw::next_iteration(loop.now * 1, loop.i);
   const auto count = raw::exit(loop.last);
   Session session(graph);
@@ -278,8 +312,9 @@ TEST_CASE("what leaves no frame, or mixes two, is an error that names it", "[fra
   SECTION("shapes that grow") {
     Graph graph;
     auto merged = raw::merge({raw::enter(constant(graph, Tensor<float>({2}, {1, 2})), "loop")});
-    CHECK(code_of([&] { raw::next_iteration(concat(0, {merged.value, merged.value}), merged); }) ==
-          Code::invalid_argument);
+    CHECK(code_of([&] {
+            raw::next_iteration(concat(0, {merged.value, merged.value}), merged);
+          }) == Code::invalid_argument);
   }
   SECTION("something that is no Merge") {
     Graph graph;
@@ -290,7 +325,7 @@ TEST_CASE("what leaves no frame, or mixes two, is an error that names it", "[fra
 
 TEST_CASE("a variable of a frame grows where its Merge says so", "[frames]") {
   Graph graph;
-  Loop loop = counting(constant(graph, 0), constant(graph, 4), "loop");
+  RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 4), "loop");
   auto rows = raw::merge({raw::enter(constant(graph, Tensor<float>({1}, {1})), "loop")}, PartialShape{dynamic});
   auto [last, now] = raw::switch_on(rows.value, loop.goes_on);
   raw::next_iteration(concat(0, {now, now}), rows);
@@ -305,19 +340,102 @@ TEST_CASE("edges of a raw graph are fed", "[frames]") {
   const auto [off, on] = raw::switch_on(x, constant(graph, true));
   const auto y = raw::merge({off * 2.0f, on * 3.0f});
   Session session(graph);
-  CHECK(scalar(session.run(y.value)) == 3.0f);
-  CHECK(scalar(session.run({{on, 5.0f}}, y.value)) == 15.0f);
-  CHECK(scalar(session.run({{off, 5.0f}, {on, 7.0f}}, y.value)) > 9.0f);
-  CHECK(scalar(session.run({{y.value, 4.0f}}, y.value + 1.0f)) == 5.0f);
+  CHECK(only_element(session.run(y.value)) == 3.0f);
+  CHECK(only_element(session.run({{on, 5.0f}}, y.value)) == 15.0f);
+  CHECK(only_element(session.run({{off, 5.0f}, {on, 7.0f}}, y.value)) > 9.0f);
+  CHECK(only_element(session.run({{y.value, 4.0f}}, y.value + 1.0f)) == 5.0f);
 }
 
 TEST_CASE("a raw graph goes into a GraphDef and back", "[frames]") {
   Graph graph;
   const auto n = placeholder<std::int32_t>(graph, Shape{}, {.name = "n"});
-  Loop loop = counting(constant(graph, 0), n, "loop");
+  RawLoop loop = raw_counting(constant(graph, 0), n, "loop");
   raw::next_iteration(loop.now + 2, loop.i);
   static_cast<void>(raw::exit(loop.last, {.name = "count"}));
   Graph copy = import_graph(to_graph_def(graph), standard_op_table());
   Session session(copy);
-  CHECK(scalar(session.run({{Output<std::int32_t>(copy.output("n")), 5}}, Output<std::int32_t>(copy.output("count")))) == 6);
+  CHECK(only_element(session.run({{Output<std::int32_t>(copy.output("n")), 5}},
+                                 Output<std::int32_t>(copy.output("count")))) == 6);
+}
+
+TEST_CASE("programs give the same as functions and in the raw form", "[frames]") {
+  for (const dflow::testing::ControlFlowProgram& program : dflow::testing::control_flow_programs()) {
+    INFO(program.name);
+    for (const int devices : {1, 2}) {
+      Graph graph;
+      const auto x = placeholder<float>(graph, Shape{});
+      const auto n = placeholder<std::int32_t>(graph, Shape{});
+      dflow::testing::ControlFlowResults results;
+      {
+        const auto device = graph.device(devices == 1 ? "" : "/cpu:1");
+        results = program.build(graph, x, n);
+      }
+      for (const bool lowers : {false, true}) {
+        for (const int threads : {1, 3}) {
+          PassOptions passes;
+          passes.lower_control_flow = lowers;
+          Session session(graph, {.num_threads = threads, .num_cpu_devices = devices, .passes = passes});
+          for (std::size_t i = 0; i < results.size(); ++i) {
+            INFO("result " << i << ", lowered: " << lowers << ", threads: " << threads);
+            CHECK(only_element(session.run({{x, 1.5f}, {n, 4}}, results[i])) == Approx(program.wanted[i]));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("what a body does is done once in each iteration, in their order, in the raw form too", "[frames]") {
+  for (const bool lowers : {false, true}) {
+    Graph graph;
+    const auto n = placeholder<std::int32_t>(graph, Shape{});
+    Variable<float> w(graph, constant(graph, 1.0f));
+    const auto count = while_loop([&](auto i) { return i < n; },
+                                  [&](auto i) {
+                                    const auto done = w.assign(cast<float>(i) + 10.0f);
+                                    return with_dependencies({Operation(done)}, i + 1);
+                                  },
+                                  constant(graph, 0));
+    const auto once = cond(
+        n > 2, [&] { return Operation(w.assign_add(100.0f)); }, [&] { return Operation(w.assign_sub(100.0f)); });
+    PassOptions passes;
+    passes.lower_control_flow = lowers;
+    Session session(graph, {.num_threads = 3, .passes = passes});
+    session.run(w.initializer());
+    session.run({{n, 4}}, count);
+    CHECK(only_element(session.run(w)) == 13);
+    session.run({{n, 3}}, once);
+    CHECK(only_element(session.run(w)) == 113);
+    session.run({{n, 2}}, once);
+    CHECK(only_element(session.run(w)) == 13);
+    session.run({{n, 0}}, count);
+    CHECK(only_element(session.run(w)) == 13);
+  }
+}
+
+TEST_CASE("iterations that do not depend on each other overlap, as many as are allowed", "[frames]") {
+  // What is met ends when four of them are under way.
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{});
+  const auto [i, sum] = while_loop([&](auto i, auto) { return i < 8; },
+                                   [&](auto i, auto sum) {
+                                     return std::tuple{i + 1, sum + apply<MeetsFour>(x * cast<float>(i))};
+                                   },
+                                   std::tuple{constant(graph, 0), constant(graph, 0.0f)}, {.parallel_iterations = 4});
+  PassOptions passes;
+  passes.lower_control_flow = true;
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.ops = standard_ops + ops<MeetsFour>, .num_threads = threads, .passes = passes});
+    RunMetadata metadata;
+    CHECK(only_element(session.run({.trace = true}, &metadata, {{x, 2.0f}}, sum)) == 56.0f);
+    std::size_t most = 0;
+    for (const NodeStats& a : metadata.stats.nodes) {
+      const auto is_beside = [&](const NodeStats& b) {
+        return b.op == "MeetsFour" && b.start_ns <= a.start_ns && a.start_ns < b.end_ns;
+      };
+      const auto beside = std::count_if(metadata.stats.nodes.begin(), metadata.stats.nodes.end(), is_beside);
+      most = std::max(most, static_cast<std::size_t>(a.op == "MeetsFour" ? beside : 0));
+    }
+    CHECK(most == 4);
+  }
 }

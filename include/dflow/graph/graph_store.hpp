@@ -181,7 +181,7 @@ class GraphStore {
   NameMap<NodeId> node_of_name_;
   NameMap<int> next_suffix_;  ///< of names that were asked for more than once
   std::map<std::string, std::vector<NodeId>, std::less<>> collections_;
-  std::map<NodeId, Function> functions_;  ///< by the nodes they begin with
+  std::map<NodeId, Function> functions_;                             ///< by the nodes they begin with
   std::unordered_map<NodeId, std::vector<NodeId>> next_iterations_;  ///< by the Merges they lead to
   std::uint64_t random_ops_ = 0;
   const GraphOptions options_;

@@ -75,7 +75,7 @@ class Aliveness {
 
   Sides of_merge(const StepNode& node) const {
     const std::span<const StepEndpoint> inputs = step_.inputs_of(node);
-    const Sides a = of(inputs[0]);
+    Sides a = of(inputs[0]);
     if (inputs.size() == 1) return a;
     if (inputs.size() == 2) {
       const Sides b = of(inputs[1]);
@@ -352,9 +352,7 @@ class FrameFormer {
     if (feeds_.contains(old)) return {fed_there_.at(old.node), old.index};
     return {parts_[static_cast<std::size_t>(part_of_[old.node])].now, static_cast<std::int32_t>(output_.at(old))};
   }
-  StepNodeId node(StepNodeId old) {
-    return !old.is_valid() ? old : part_of_[old] == none ? now_[old] : part(old).now;
-  }
+  StepNodeId node(StepNodeId old) { return !old.is_valid() ? old : part_of_[old] == none ? now_[old] : part(old).now; }
 
   void append_node(StepGraph& fresh, StepNodeId id) {
     std::vector<StepEndpoint> inputs;
@@ -365,8 +363,8 @@ class FrameFormer {
   }
 
   void append_part(StepGraph& fresh, Part& part) {
-    const StepNode& first = step_.node(*std::find_if(part.nodes.begin(), part.nodes.end(),
-                                                     [&](StepNodeId id) { return is_raw(id); }));
+    const StepNode& first =
+        step_.node(*std::find_if(part.nodes.begin(), part.nodes.end(), [&](StepNodeId id) { return is_raw(id); }));
     Node frames;
     frames.op = &op_def<Frames>;
     frames.name = str_cat(first->name, "/frames");
@@ -383,6 +381,8 @@ class FrameFormer {
     call->bodies.push_back(std::make_shared<const StepGraph>(std::move(part.body)));
     std::vector<StepEndpoint> inputs;
     std::vector<StepNodeId> controls;
+    inputs.reserve(part.inputs.size());
+    controls.reserve(part.controls.size());
     for (const StepEndpoint input : part.inputs) inputs.push_back(edge(input));
     for (const StepNodeId control : part.controls) controls.push_back(node(control));
     part.now = fresh.append(std::move(frames), first.placed_on, inputs, controls);
@@ -405,9 +405,8 @@ class FrameFormer {
 }  // namespace detail
 
 DFLOW_INLINE void form_frames(StepGraph& step) {
-  const bool has_any = std::any_of(step.nodes.begin(), step.nodes.end(), [](const StepNode& node) {
-    return passes_on(node.op->role) && !node.is_fed_only;
-  });
+  const bool has_any = std::any_of(step.nodes.begin(), step.nodes.end(),
+                                   [](const StepNode& node) { return passes_on(node.op->role) && !node.is_fed_only; });
   if (has_any) detail::FrameFormer(step).form();
 }
 

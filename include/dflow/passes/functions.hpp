@@ -11,7 +11,7 @@
 namespace dflow {
 
 /// Gives the nodes of a pruned step that call functions their bodies, and those of these, and forms frames in all of
-/// them (`form_frames`). `visit` is called with each
+/// them (`form_frames`); before that, `lowers` says, it lowers the calls (`lower_calls`). `visit` is called with each
 /// node of a body, as by `prune`; all are placed where the call is.
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
@@ -19,7 +19,7 @@ namespace dflow {
 /// bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what `visit` throws. A body that calls share
 /// is there once.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                   FunctionRef<void(NodeId, StepNode&)> visit);
+                   FunctionRef<void(NodeId, StepNode&)> visit, bool lowers = false);
 
 }  // namespace dflow
 

@@ -2,6 +2,7 @@
 
 #include <dflow/passes/frames.hpp>
 #include <dflow/passes/functions.hpp>
+#include <dflow/passes/lower_calls.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,13 +19,13 @@ namespace detail {
 
 class BodyAttacher {
  public:
-  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit)
-      : graph_(graph), scratch_(scratch), visit_(visit) {}
+  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit, bool lowers)
+      : graph_(graph), scratch_(scratch), visit_(visit), lowers_(lowers) {}
 
   /// Also puts its raw form of control flow into one node.
   void attach(StepGraph& step) {
     attach_calls(step);
-    form_frames(step);
+    if (!lowers_) form_frames(step);
   }
 
  private:
@@ -259,6 +260,7 @@ class BodyAttacher {
   const GraphStore& graph_;
   PruneScratch& scratch_;
   FunctionRef<void(NodeId, StepNode&)> visit_;
+  const bool lowers_;  ///< in the end, all bodies at once
   std::size_t num_nodes_ = 0;
   std::vector<NodeId> open_;  ///< functions whose bodies are on the way
   std::map<BodyKey, std::shared_ptr<const StepGraph>> known_;
@@ -267,8 +269,11 @@ class BodyAttacher {
 }  // namespace detail
 
 DFLOW_INLINE void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                                FunctionRef<void(NodeId, StepNode&)> visit) {
-  detail::BodyAttacher(graph, scratch, visit).attach(step);
+                                FunctionRef<void(NodeId, StepNode&)> visit, bool lowers) {
+  detail::BodyAttacher(graph, scratch, visit, lowers).attach(step);
+  if (!lowers) return;
+  lower_calls(step);
+  form_frames(step);
 }
 
 }  // namespace dflow

@@ -10,8 +10,11 @@ struct PassOptions {
   bool fusion = true;
   /// Kernels write into inputs that nobody else reads any more.
   bool buffer_reuse = true;
+  /// Calls, branches and loops run as Switches, Merges and frames (`lower_calls`): iterations of a loop may overlap,
+  /// and each costs more.
+  bool lower_control_flow = false;
 
-  static constexpr PassOptions none() { return {false, false, false, false}; }
+  static constexpr PassOptions none() { return {false, false, false, false, false}; }
 };
 
 }  // namespace dflow

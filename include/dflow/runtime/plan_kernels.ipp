@@ -23,8 +23,7 @@ DFLOW_INLINE const KernelEntry& PlanKernels::entry_of(const Node& node) {
         str_cat("the graph's op ", node.op->name, " is not the one of that name in the session's tables"));
   } else if (!entry->supports_types(node.types)) {
     std::string types;
-    for (std::size_t t = 0; t < node.types.size; ++t)
-      types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
+    for (std::size_t t = 0; t < node.types.size; ++t) types += str_cat(t == 0 ? "" : ", ", dflow::name(node.types[t]));
     status = not_found(str_cat("op ", node.op->name, " has no ", device_.type, " kernel for ", types));
   }
   if (status.ok()) return *entry;

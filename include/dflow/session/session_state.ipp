@@ -296,7 +296,7 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
       node.placed_on = static_cast<std::int32_t>(placed.device_of(id));
     };
     StepGraph step = prune(*graph, feed_points, fetch_points, target_ids, *room, place);
-    attach_bodies(*graph, step, *room, place);
+    attach_bodies(*graph, step, *room, place, options.passes.lower_control_flow);
     return step;
   }();
   const std::lock_guard lock(scratch_mutex);

@@ -62,8 +62,8 @@ struct Exit : StandardOp<"Exit", EdgeTypes> {
   static void infer(InferContext& context);
 };
 
-/// Gives a Merge of its frame a tensor in the next iteration: x, what the Merge gives in this one. (In TensorFlow's form
-/// the Merge has this node as an input, and the graph a cycle.)
+/// Gives a Merge of its frame a tensor in the next iteration: x, what the Merge gives in this one. (In TensorFlow's
+/// form the Merge has this node as an input, and the graph a cycle.)
 struct NextIteration : StandardOp<"NextIteration", EdgeTypes> {
   using Inputs = In<T, T>;
   using Outputs = Out<>;

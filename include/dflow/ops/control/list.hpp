@@ -18,10 +18,10 @@ namespace dflow {
 /// The family's ops in the standard table.
 using ControlOps =
     TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument, FunctionResults, CallFunction,
-             If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue, KeptList, KeptCount, KeptElement, KeptHandleElement, KeptListElement,
-             EmptyTensorList, TensorListReserve, TensorListLength, TensorListResize, TensorListFromTensor,
-             TensorListStack, TensorListToTensor, TensorListGetItem, TensorListSetItem, TensorListPushBack,
-             TensorListPopBack, TensorListGather, TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne,
-             TensorListOneList, TensorListUnset>;
+             If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue, KeptList,
+             KeptCount, KeptElement, KeptHandleElement, KeptListElement, EmptyTensorList, TensorListReserve,
+             TensorListLength, TensorListResize, TensorListFromTensor, TensorListStack, TensorListToTensor,
+             TensorListGetItem, TensorListSetItem, TensorListPushBack, TensorListPopBack, TensorListGather,
+             TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne, TensorListOneList, TensorListUnset>;
 
 }  // namespace dflow

@@ -16,7 +16,8 @@ struct WhileOptions {
   /// The shape that each variable has in all iterations, where that is not the one of its first value: of a variable
   /// that grows, `{df::dynamic, 3}`. None, or one for each.
   std::vector<PartialShape> shapes = {};
-  /// At most so many iterations are under way at once; at least 1. Now they run one after the other, whatever it says.
+  /// At most so many iterations are under way at once, where a session lowers control flow (`PassOptions`); at least 1.
+  /// Else they run one after the other.
   std::int64_t parallel_iterations = 10;
 };
 

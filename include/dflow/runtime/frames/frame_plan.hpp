@@ -38,13 +38,13 @@ class FramePlan {
     KernelContext::Wiring wiring;       ///< inputs in the frame it runs in, outputs in the one it gives to
     Index frame = 0;
     Index gives_to = 0;
-    Index number = 0;    ///< in its frame
-    Index pending = 0;   ///< inputs that change, and control inputs; of a Merge only these
-    Index num_data = 0;  ///< of a Merge: inputs in the first iteration
-    Index merge = -1;    ///< of a NextIteration: what it leads to
-    Index place = -1;    ///< of a NextIteration: among the inputs of that
-    bool has_next = false;    ///< a Merge that NextIterations lead to
-    bool is_constant = false;  ///< an Enter
+    Index number = 0;               ///< in its frame
+    Index pending = 0;              ///< inputs that change, and control inputs; of a Merge only these
+    Index num_data = 0;             ///< of a Merge: inputs in the first iteration
+    Index merge = -1;               ///< of a NextIteration: what it leads to
+    Index place = -1;               ///< of a NextIteration: among the inputs of that
+    bool has_next = false;          ///< a Merge that NextIterations lead to
+    bool is_constant = false;       ///< an Enter
     bool is_late_constant = false;  ///< a constant that waits for something
     bool is_trusted = true;
     bool is_expensive = false;  ///< worth another thread
@@ -59,7 +59,7 @@ class FramePlan {
     std::vector<Index> pending;  ///< of its nodes, by their numbers
     std::vector<Index> reads;    ///< of its slots; those of constants and fetches are never let go
     std::vector<std::pair<SlotId, AnyTensor>> constants;
-    std::vector<SlotId> late;  ///< of constants that wait for something
+    std::vector<SlotId> late;                     ///< of constants that wait for something
     std::vector<std::pair<Index, Index>> merges;  ///< that have an input from the beginning, and its number
   };
 

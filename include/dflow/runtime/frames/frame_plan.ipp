@@ -286,7 +286,7 @@ class FramePlanCompiler {
     }
   }
 
-  const std::shared_ptr<FramePlan> plan_;
+  std::shared_ptr<FramePlan> plan_;
   PlanOptions options_;
   PlanKernels maker_{plan_->body_, *options_.device, options_};
   FrameLayout layout_;

@@ -25,13 +25,13 @@ struct FrameIteration {
   std::int64_t number = 0;
   IndexedVector<SlotId, AnyTensor> slots;
   DeadTensors dead;
-  std::vector<Index> pending;    ///< by node
-  std::vector<Index> num_dead;   ///< by node: inputs
-  std::vector<std::uint8_t> is_taken;  ///< by node: a Merge that has its value
-  std::vector<Index> reads;  ///< by slot: those to come
+  std::vector<Index> pending;                        ///< by node
+  std::vector<Index> num_dead;                       ///< by node: inputs
+  std::vector<std::uint8_t> is_taken;                ///< by node: a Merge that has its value
+  std::vector<Index> reads;                          ///< by slot: those to come
   std::map<Index, std::unique_ptr<FrameRun>> inner;  ///< frames under way
-  Index num_ready = 0;           ///< nodes that are ready or run
-  std::string frame;             ///< for messages to other devices
+  Index num_ready = 0;                               ///< nodes that are ready or run
+  std::string frame;                                 ///< for messages to other devices
   StepContext context;
 };
 

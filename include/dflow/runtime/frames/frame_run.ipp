@@ -181,7 +181,7 @@ DFLOW_INLINE void FrameLoop::end_async(const Ready& ready, KernelContext& contex
 }
 
 DFLOW_INLINE void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, KernelContext& context,
-                                          const FrameIteration& iteration) const {
+                                           const FrameIteration& iteration) const {
   for (int o = 0; o < context.num_outputs(); ++o) {
     const AnyTensor& output = context.output(o);
     if (!output.is_initialized()) {
@@ -331,8 +331,8 @@ DFLOW_INLINE void FrameLoop::pass_switch(const Ready& ready) {
   const KernelContext::Wiring& wiring = plan_->node(ready.node).wiring;
   const AnyTensor& side = iteration.slots[wiring.inputs[1]];
   if (side.dtype() != DType::boolean || side.rank() != 0) {
-    throw_error(invalid_argument(str_cat("the side is a ", dflow::name(side.dtype()), " ", side.shape().to_string(),
-                                         ", not one bool")));
+    throw_error(invalid_argument(
+        str_cat("the side is a ", dflow::name(side.dtype()), " ", side.shape().to_string(), ", not one bool")));
   }
   const int taken = *Tensor<bool>::of(side).data() ? 1 : 0;
   iteration.slots[wiring.first_output + taken] = take(iteration, wiring.inputs[0]);
@@ -468,8 +468,11 @@ DFLOW_INLINE void FrameLoop::has_read(FrameIteration& iteration, SlotId slot) {
 DFLOW_INLINE void FrameLoop::let_go(FrameIteration& iteration, SlotId slot) {
   AnyTensor& tensor = iteration.slots[slot];
   const DeviceContext& device = plan_->device();
-  if (device.release != nullptr && tensor.is_initialized()) device.release(device, std::move(tensor));
-  tensor.reset();
+  if (device.release != nullptr && tensor.is_initialized()) {
+    device.release(device, std::exchange(tensor, AnyTensor()));
+  } else {
+    tensor.reset();
+  }
 }
 
 /// What no frame has given is dead.

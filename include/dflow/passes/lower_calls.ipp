@@ -1,0 +1,358 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/like.hpp>
+#include <dflow/ops/control/frames.hpp>
+#include <dflow/passes/frames.hpp>
+#include <dflow/passes/lower_calls.hpp>
+#include <dflow/passes/prune.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+class CallLowerer {
+ public:
+  StepGraph lower(const StepGraph& step) {
+    fresh_.graph = step.graph;
+    add_made(step);
+    Emitted all(step, {}, true);
+    emit(all, {});
+    for (const StepEndpoint feed : step.feeds) fresh_.feeds.push_back(all.edge(feed));
+    for (const StepEndpoint fetch : step.fetches) fresh_.fetches.push_back(all.edge(fetch));
+    for (const StepNodeId target : step.targets) fresh_.targets.push_back(all.end_of(target));
+    return std::move(fresh_);
+  }
+
+ private:
+  /// Where the nodes of one graph have gone.
+  struct Emitted {
+    Emitted(const StepGraph& of, std::vector<StepEndpoint> given, bool is_whole)
+        : graph(of), feeds(of.feeds, of.nodes.size()), fed(std::move(given)), is_step(is_whole), now(of.nodes.size()) {}
+
+    StepEndpoint edge(StepEndpoint old) const {
+      if (!is_step) {
+        if (const std::int32_t feed = feeds.find(old); feed >= 0) return fed[static_cast<std::size_t>(feed)];
+      }
+      const auto found = outputs.find(old.node);
+      return found == outputs.end() ? StepEndpoint{now[old.node], old.index}
+                                    : found->second[static_cast<std::size_t>(old.index)];
+    }
+    /// What comes after the node comes after that; none for what is only fed.
+    StepNodeId end_of(StepNodeId old) const { return now[old]; }
+
+    const StepGraph& graph;
+    EdgePositions<StepNodeId> feeds;
+    std::vector<StepEndpoint> fed;  ///< of a body: in its place
+    bool is_step;
+    IndexedVector<StepNodeId, StepNodeId> now;                ///< of what was lowered: what has run when it has
+    std::map<StepNodeId, std::vector<StepEndpoint>> outputs;  ///< of what was lowered
+  };
+  /// What a node waits for that reads nothing else of its branch or iteration, so that it runs with that alone.
+  struct Around {
+    StepNodeId pivot = {};
+  };
+  struct Results {
+    std::vector<StepEndpoint> edges;
+    std::vector<StepNodeId> targets;
+  };
+
+  void add_made(const StepGraph& of) {
+    for (const auto& each : of.made) {
+      if (std::find(fresh_.made.begin(), fresh_.made.end(), each) == fresh_.made.end()) fresh_.made.push_back(each);
+    }
+  }
+
+  bool is_constant(StepEndpoint edge) const {
+    const StepNode& node = fresh_.node(edge.node);
+    return node.op->role == OpRole::constant && node.num_controls == 0 && !node.is_fed_only;
+  }
+
+  /// Waits for the pivot where nothing else says whether the node runs.
+  void gate(std::span<const StepEndpoint> inputs, std::vector<StepNodeId>& controls, const Around& around) const {
+    const bool is_gated = !controls.empty() || !std::all_of(inputs.begin(), inputs.end(),
+                                                            [&](StepEndpoint input) { return is_constant(input); });
+    if (!is_gated && around.pivot.is_valid()) controls.push_back(around.pivot);
+  }
+
+  StepNodeId add(const StepNode& like, const OpDef& op, const char* suffix, std::vector<OutputInfo> outputs,
+                 std::shared_ptr<const void> attrs, const TypeArgs& types, const std::vector<StepEndpoint>& inputs,
+                 const Around& around, std::vector<StepNodeId> controls = {}) {
+    Node node;
+    node.op = &op;
+    node.name = str_cat(like->name, "/", suffix);
+    node.types = types;
+    node.outputs = std::move(outputs);
+    node.attrs = std::move(attrs);
+    node.where = like->where;
+    gate(inputs, controls, around);
+    return fresh_.append(std::move(node), like.placed_on, inputs, controls);
+  }
+
+  OutputInfo info(StepEndpoint edge) const { return fresh_.output(edge); }
+
+  StepEndpoint add_identity(const StepNode& like, StepEndpoint x, const Around& around,
+                            std::vector<StepNodeId> controls = {}) {
+    const OutputInfo of = info(x);
+    return {
+        add(like, op_def<Identity>, "identity", {of}, nullptr, one_type(of.dtype), {x}, around, std::move(controls)),
+        0};
+  }
+  /// {where the side is false, where it is true}
+  std::pair<StepEndpoint, StepEndpoint> add_switch(const StepNode& like, StepEndpoint x, StepEndpoint side,
+                                                   const Around& around) {
+    const OutputInfo of = info(x);
+    const StepNodeId id = add(like, op_def<Switch>, "switch", {of, of}, nullptr, one_type(of.dtype), {x, side}, around);
+    return {{id, 0}, {id, 1}};
+  }
+  StepEndpoint add_merge(const StepNode& like, const std::vector<StepEndpoint>& inputs, const OutputInfo& of,
+                         std::vector<StepNodeId> controls = {}) {
+    auto attrs = std::make_shared<const Merge::Attrs>(
+        Merge::Attrs{static_cast<std::int64_t>(inputs.size()), PartialShape::unknown()});
+    return {add(like, op_def<Merge>, "merge", {of, {DType::int32, Shape{}}}, std::move(attrs), one_type(of.dtype),
+                inputs, {}, std::move(controls)),
+            0};
+  }
+
+  // ---- the nodes of a graph ----
+
+  void emit(Emitted& to, const Around& around) {
+    std::vector<StepEndpoint> inputs;
+    std::vector<StepNodeId> controls;
+    for (const StepNodeId id : to.graph.nodes.indices()) {
+      const StepNode& node = to.graph.node(id);
+      if (node.is_fed_only) {
+        if (to.is_step) to.now[id] = fresh_.append(node, {}, {});
+        continue;
+      }
+      inputs.clear();
+      controls.clear();
+      for (const StepEndpoint input : to.graph.inputs_of(node)) inputs.push_back(to.edge(input));
+      for (const StepNodeId control : to.graph.controls_of(node)) {
+        if (control.is_valid() && to.end_of(control).is_valid()) controls.push_back(to.end_of(control));
+      }
+      const StepCall* const call = to.graph.call_of(node);
+      if (call != nullptr && lower_call(to, id, *call, inputs, controls, around)) continue;
+      if (node.op->role != OpRole::constant) gate(inputs, controls, around);
+      StepNode here = node;
+      if (call != nullptr) {
+        here.call = static_cast<std::int32_t>(fresh_.calls.size());
+        fresh_.calls.push_back(with_lowered_bodies(*call));
+      }
+      to.now[id] = fresh_.append(here, inputs, controls);
+    }
+  }
+
+  Results emit_body(const StepNode& call, const StepGraph& body, std::vector<StepEndpoint> given,
+                    const Around& around) {
+    add_made(body);
+    Emitted here(body, std::move(given), false);
+    emit(here, around);
+    Results results;
+    for (const StepEndpoint fetch : body.fetches) {
+      const StepEndpoint edge = here.edge(fetch);
+      results.edges.push_back(around.pivot.is_valid() && is_constant(edge) ? add_identity(call, edge, around) : edge);
+    }
+    for (const StepNodeId target : body.targets) {
+      if (here.end_of(target).is_valid()) results.targets.push_back(here.end_of(target));
+    }
+    return results;
+  }
+
+  std::shared_ptr<const StepCall> with_lowered_bodies(const StepCall& call) {
+    auto lowered = std::make_shared<StepCall>(call);
+    for (std::shared_ptr<const StepGraph>& body : lowered->bodies) {
+      std::shared_ptr<const StepGraph>& known = lowered_[body];
+      if (known == nullptr) {
+        StepGraph fresh = prune(CallLowerer().lower(*body));
+        form_frames(fresh);
+        known = std::make_shared<const StepGraph>(std::move(fresh));
+      }
+      body = known;
+    }
+    return lowered;
+  }
+
+  // ---- calls ----
+
+  bool lower_call(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
+                  const std::vector<StepNodeId>& controls, const Around& around) {
+    const StepNode& node = to.graph.node(id);
+    if (!call.kept.empty()) return false;
+    if (node.op->role == OpRole::call) {
+      lower_function(to, id, call, inputs, controls, around);
+    } else if (node.op->role == OpRole::branch && info(inputs[0]).dtype == DType::boolean) {
+      lower_branch(to, id, call, inputs, controls, around);
+    } else if (node.op->role == OpRole::loop) {
+      lower_loop(to, id, call, inputs, controls, around);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  /// The inputs, after what the call waits for.
+  std::vector<StepEndpoint> given(const StepNode& node, std::span<const StepEndpoint> inputs,
+                                  const std::vector<StepNodeId>& controls, const Around& around) {
+    std::vector<StepEndpoint> all(inputs.begin(), inputs.end());
+    if (controls.empty()) return all;
+    for (StepEndpoint& each : all) {
+      if (!is_handle(info(each).dtype)) each = add_identity(node, each, around, controls);
+    }
+    return all;
+  }
+
+  static StepEndpoint bool_of(StepNodeId id) { return {id, 0}; }
+
+  StepEndpoint add_true(const StepNode& like, const Around& around, std::vector<StepNodeId> controls = {}) {
+    auto attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<bool>(true)});
+    const StepNodeId constant = add(like, op_def<Const>, "true", {{DType::boolean, Shape{}}}, std::move(attrs),
+                                    one_type(DType::boolean), {}, {});
+    return add_identity(like, bool_of(constant), around, std::move(controls));
+  }
+
+  void lower_function(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
+                      const std::vector<StepNodeId>& controls, const Around& around) {
+    const StepNode& node = to.graph.node(id);
+    const StepEndpoint begun = add_true(node, around, controls);
+    Results results = emit_body(node, *call.bodies[0], given(node, inputs, controls, around), {begun.node});
+    to.now[id] = add_identity(node, begun, around, results.targets).node;
+    for (StepEndpoint& edge : results.edges) {
+      if (!results.targets.empty() && !is_handle(info(edge).dtype))
+        edge = add_identity(node, edge, around, {to.now[id]});
+    }
+    to.outputs[id] = std::move(results.edges);
+  }
+
+  void lower_branch(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
+                    const std::vector<StepNodeId>& controls, const Around& around) {
+    const StepNode& node = to.graph.node(id);
+    const StepEndpoint side = add_identity(node, inputs[0], around, controls);
+    const auto [not_taken, taken] = add_switch(node, side, side, around);
+    const Around otherwise{add_identity(node, not_taken, around).node}, then{add_identity(node, taken, around).node};
+    std::vector<StepEndpoint> of_then, of_else;
+    for (const StepEndpoint input : std::span(inputs).subspan(1)) {
+      const auto [off, on] = add_switch(node, input, side, around);
+      of_else.push_back(off);
+      of_then.push_back(on);
+    }
+    const Results first = emit_body(node, *call.bodies[0], std::move(of_then), then);
+    const Results second = emit_body(node, *call.bodies[1], std::move(of_else), otherwise);
+    const StepEndpoint first_end = add_identity(node, bool_of(then.pivot), around, first.targets);
+    const StepEndpoint second_end = add_identity(node, bool_of(otherwise.pivot), around, second.targets);
+    const StepEndpoint end = add_merge(node, {first_end, second_end}, info(first_end));
+    to.now[id] = end.node;
+    std::vector<StepEndpoint>& outputs = to.outputs[id];
+    for (std::size_t r = 0; r < node->outputs.size(); ++r) {
+      outputs.push_back(add_merge(node, {first.edges[r], second.edges[r]}, node->outputs[r], {end.node}));
+    }
+  }
+
+  StepEndpoint add_enter(const StepNode& like, StepEndpoint x, const Enter::Attrs& attrs, const Around& around) {
+    const OutputInfo of = info(x);
+    return {add(like, op_def<Enter>, "enter", {of}, std::make_shared<const Enter::Attrs>(attrs), one_type(of.dtype),
+                {x}, around),
+            0};
+  }
+
+  void lower_loop(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
+                  const std::vector<StepNodeId>& controls, const Around& around) {
+    const StepNode& node = to.graph.node(id);
+    const std::size_t num_variables = node->outputs.size();
+    const bool overlaps = !keeps_state(*call.bodies[0]) && !keeps_state(*call.bodies[1]);
+    Enter::Attrs frame{str_cat(node->name, "/", ++num_frames_), false, overlaps ? parallel_iterations(*node) : 1};
+    Enter::Attrs invariant = frame;
+    invariant.is_constant = true;
+
+    // A variable of the loop's own says that what the body does is done.
+    const StepEndpoint begun = add_true(node, around, controls);
+    const StepEndpoint token = add_merge(node, {add_enter(node, begun, frame, around)}, info(begun));
+    const std::vector<StepEndpoint> first = given(node, inputs, controls, around);
+    std::vector<StepEndpoint> variables, captures;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const bool varies = i < num_variables;
+      const StepEndpoint entered = add_enter(node, first[i], varies ? frame : invariant, around);
+      if (!varies) {
+        captures.push_back(entered);
+        continue;
+      }
+      const StepGraph& body = *call.bodies[1];
+      variables.push_back(add_merge(node, {entered}, body.output(body.feeds[i])));
+    }
+    const auto with_captures = [&](std::vector<StepEndpoint> values) {
+      values.insert(values.end(), captures.begin(), captures.end());
+      return values;
+    };
+    const Around asks{add_identity(node, token, {}).node};
+    Results asked = emit_body(node, *call.bodies[0], with_captures(variables), asks);
+    asked.targets.push_back(asks.pivot);  // so that the loop has the variable that waits for what the body does
+    const StepEndpoint goes_on = {add(node, op_def<LoopCond>, "loop_cond", {{DType::boolean, Shape{}}}, nullptr, {},
+                                      {asked.edges[0]}, asks, asked.targets),
+                                  0};
+    const auto [ended, going] = add_switch(node, token, goes_on, asks);
+    const Around runs{add_identity(node, going, {}).node};
+    std::vector<StepEndpoint> last, now;
+    for (const StepEndpoint variable : variables) {
+      const auto [off, on] = add_switch(node, variable, goes_on, asks);
+      last.push_back(off);
+      now.push_back(on);
+    }
+    const Results next = emit_body(node, *call.bodies[1], with_captures(std::move(now)), runs);
+    add_next(node, add_identity(node, bool_of(runs.pivot), runs, next.targets), token);
+    for (std::size_t i = 0; i < num_variables; ++i) add_next(node, next.edges[i], variables[i]);
+
+    to.now[id] = add_exit(node, ended).node;
+    std::vector<StepEndpoint>& outputs = to.outputs[id];
+    for (const StepEndpoint value : last) outputs.push_back(add_exit(node, value));
+  }
+
+  void add_next(const StepNode& like, StepEndpoint value, StepEndpoint merge) {
+    add(like, op_def<NextIteration>, "next", {}, nullptr, one_type(info(value).dtype), {value, merge}, {});
+  }
+  StepEndpoint add_exit(const StepNode& like, StepEndpoint value) {
+    const OutputInfo of = info(value);
+    return {add(like, op_def<Exit>, "exit", {of}, nullptr, one_type(of.dtype), {value}, {}), 0};
+  }
+
+  static std::int64_t parallel_iterations(const Node& loop) {
+    for (const AttrField& field : loop.op->attr_fields) {
+      if (field.kind == AttrKind::integer) return std::get<std::int64_t>(attr_of(loop, field));
+    }
+    return 1;
+  }
+
+  /// Its iterations run one after the other, then.
+  static bool keeps_state(const StepGraph& body) {
+    return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const StepNode& node) {
+      if (node.is_fed_only) return false;
+      const StepCall* const call = body.call_of(node);
+      if (call == nullptr) return node.op->is_stateful;
+      return std::any_of(call->bodies.begin(), call->bodies.end(),
+                         [](const std::shared_ptr<const StepGraph>& inner) { return keeps_state(*inner); });
+    });
+  }
+
+  StepGraph fresh_;
+  int num_frames_ = 0;
+  std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE void lower_calls(StepGraph& step) {
+  // What is left without a reader would stay in frames that have ended.
+  if (!step.calls.empty()) step = prune(detail::CallLowerer().lower(step));
+}
+
+}  // namespace dflow
