@@ -3,12 +3,16 @@
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/kernels/kernel_table.hpp>
-#include <dflow/runtime/plan.hpp>
 
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
+
+namespace dflow {
+class Plan;
+struct PlanOptions;
+}  // namespace dflow
 
 namespace dflow::detail {
 
@@ -52,5 +56,5 @@ class PlanKernels {
 }  // namespace dflow::detail
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/plan_kernels.ipp>
+#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
 #endif

@@ -3,6 +3,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/frames/frames_kernel.hpp>
+#include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>
 
 #include <utility>

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <dflow/kernels/host_arguments.hpp>
-#include <dflow/runtime/frames/frame_plan.hpp>
+#include <dflow/runtime/frames/frame_run.hpp>
+#include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>
 #include <dflow/runtime/plan_units.hpp>
 

@@ -2,11 +2,12 @@
 
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel.hpp>
-#include <dflow/runtime/plan.hpp>
 
 #include <memory>
 
 namespace dflow {
+
+struct PlanOptions;
 
 /// The kernel of a node that stands for a part of the graph with Switches, Merges and frames, which is `body`: the
 /// second, general and simple loop, which counts what each node of each iteration still waits for. It is asynchronous;
@@ -18,5 +19,5 @@ std::unique_ptr<AnyKernel> make_frames_kernel(const StepGraph& body, const PlanO
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/runtime/frames/frames_kernel.ipp>
+#include <dflow/runtime/step.hpp>  // whose end brings the bodies: they need a complete Step
 #endif

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/runtime/frames/frame_plan.hpp>
 #include <dflow/runtime/frames/frame_run.hpp>
 #include <dflow/runtime/frames/frames_kernel.hpp>
+#include <dflow/runtime/plan.hpp>
 
 #include <utility>
 
