@@ -296,6 +296,35 @@ TEST_CASE("bodies whose kernels run side by side, and wait, give the same") {
         }) == df::Code::deadline_exceeded);
 }
 
+TEST_CASE("what waits in a body ends when something else of the body fails") {
+  df::Graph graph;
+  auto place = df::placeholder<std::int32_t>(graph, {});
+  auto row = df::constant<float>(graph, {1, 2});
+  df::FifoQueue<float> queue(graph, {.capacity = 10, .shapes = {{}}});
+  auto put = queue.enqueue(df::constant(graph, 1.0f));
+  const auto both = [&] { return df::Output<float>(queue.dequeue() + df::gather(row, place)); };
+  auto call = df::function(graph, "both", [&](df::Output<float> v) { return both() * v; })(df::constant(graph, 1.0f));
+  auto branch = df::cond(place > 1, both, [&] { return df::Output<float>(df::reduce_sum(row)); });
+  auto loop = std::get<1>(df::while_loop([&](auto i, auto) { return i < 3; },
+                                         [&](auto i, auto v) {
+                                           return std::tuple{i + 1, v + both()};
+                                         },
+                                         std::tuple{df::constant(graph, 0), df::constant(graph, 0.0f)}));
+  const df::Tensor<std::int32_t> wrong(7), right(1);
+  for (const bool lowers : {false, true}) {
+    for (const int num_threads : {1, 3}) {
+      df::Session session(graph, {.num_threads = num_threads, .passes = {.lower_control_flow = lowers}});
+      for (const df::Output<float>& value : {call, branch, loop}) {
+        CHECK(code_of([&] {
+                return session.run({.deadline = std::chrono::seconds(20)}, {{place, wrong}}, value);
+              }) == df::Code::invalid_argument);
+      }
+      for (int i = 0; i < 3; ++i) session.run(put);
+      CHECK(session.run({{place, right}}, loop).scalar() == 9);
+    }
+  }
+}
+
 TEST_CASE("functions are saved with their graph, and imported under other names beside it") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {}, {.name = "x"});

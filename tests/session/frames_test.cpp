@@ -76,6 +76,25 @@ RawLoop raw_counting(Output<std::int32_t> first, Output<std::int32_t> limit, con
 
 }  // namespace
 
+TEST_CASE("what raw nodes are given at run time is what was said of it", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, PartialShape::unknown());
+  const auto side = placeholder<bool>(graph, PartialShape::unknown());
+  const auto merged = raw::merge({x}, PartialShape({dynamic})).value;
+  const auto condition = raw::loop_cond(side);
+  const auto on = std::get<1>(raw::switch_on(x, side));
+  const auto made = on + 1.0f;
+  const Tensor<bool> none({0});
+  for (const int num_threads : {1, 3}) {
+    Session session(graph, {.num_threads = num_threads});
+    CHECK(session.run({{x, Tensor<float>({2}, {1.0f, 2.0f})}}, merged)(1) == 2.0f);
+    CHECK_THROWS_WITH(session.run({{x, 1.0f}}, merged), ContainsSubstring("[]") && ContainsSubstring("[?]"));
+    CHECK_THROWS_WITH(session.run({{side, none}}, condition), ContainsSubstring("bool [0]"));
+    CHECK_THROWS_WITH(session.run({{x, 1.0f}, {side, none}}, made), ContainsSubstring("bool [0]"));
+  }
+  CHECK_THROWS_AS(raw::merge({constant(graph, 1.0f)}, PartialShape({dynamic})), Error);
+}
+
 TEST_CASE("a Switch passes its input on to one side, and a Merge what comes alive", "[frames]") {
   Graph graph;
   const auto x = placeholder<float>(graph, Shape{2});

@@ -74,8 +74,10 @@ class CallLowerer {
     }
   }
 
+  /// Alive whatever the side: a constant, or what a loop reads in all iterations, of which the last is but asked for.
   bool is_constant(StepEndpoint edge) const {
     const StepNode& node = fresh_.node(edge.node);
+    if (node.op->role == OpRole::enter) return static_cast<const Enter::Attrs*>(node->attrs.get())->is_constant;
     return node.op->role == OpRole::constant && node.num_controls == 0 && !node.is_fed_only;
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/threads/no_waiting.hpp>
+#include <dflow/core/cancellation.hpp>
 #include <dflow/kernels/state/tensor_list.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/step.hpp>
@@ -252,7 +253,10 @@ class CallKernel final : public AnyKernel {
 class CallRun : public std::enable_shared_from_this<CallRun> {
  public:
   CallRun(const CalledBodies& called, KernelContext& context, Completion done)
-      : calls_(called, context), context_(context), done_(std::move(done)) {}
+      : calls_(called, context),
+        context_(context),
+        done_(std::move(done)),
+        cancellation_(context.step().cancellation) {}
 
   /// Goes on until the call has ended or somebody else goes on.
   void run() noexcept {
@@ -267,6 +271,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
           continue;
         }
         has_one_arrived_.store(false, std::memory_order_relaxed);
+        attend(*step);
         step->start(context_.step().queue->shared_from_this(),
                     [self = shared_from_this(), step](const Status& status) { self->end(step, status); });
         // Whoever comes second goes on: this thread, or the one that ended the run.
@@ -279,6 +284,14 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
   }
 
  private:
+  /// What waits in a body ends when something else of it fails: the step outside hears of that only from the body's
+  /// end.
+  void attend(Step& step) {
+    step.context().cancellation = cancellation_.token();
+    step.context().receive_cancellation = cancellation_.token();
+    step.set_on_error([self = shared_from_this()](const Status& status) { self->cancellation_.cancel(status); });
+  }
+
   void end(std::shared_ptr<Step> step, const Status& status) noexcept {
     try {
       has_ended_ = !calls_.take(std::move(step), status);
@@ -295,6 +308,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
   Calls calls_;
   KernelContext& context_;
   Completion done_;
+  CancellationSource cancellation_;
   std::atomic<bool> has_one_arrived_{false};
   bool has_ended_ = false;
   Status ended_with_;

@@ -135,6 +135,9 @@ class Bucket final : public Recipe {
         for (std::size_t k = 0; k < count; ++k) {
           places.emplace_back(buckets_[i].indices.emplace_back(in.varint()), &buckets_[i].items[k]);
         }
+        if (!std::is_sorted(buckets_[i].indices.begin(), buckets_[i].indices.end())) {
+          throw_error(data_loss("an iterator's state has a bucket whose elements are out of order"));
+        }
       }
       std::sort(places.begin(), places.end());
       std::vector<std::uint64_t> indices;
@@ -236,6 +239,7 @@ class Window final : public Recipe {
       for (std::uint64_t i = 0; i < count; ++i) indices[i] = position - count + i;
       input_.restore(in, saturating_add(saturating_multiply(window_.n_, 2), 128), indices,
                      [&](std::size_t, Item item) { held_.push_back(std::move(item)); });
+      if (input_.position() != position) throw_error(data_loss("an iterator's state has a window at two positions"));
     }
 
    private:

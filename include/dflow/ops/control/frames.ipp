@@ -16,8 +16,10 @@ DFLOW_INLINE void Merge::infer(InferContext& context) {
   for (int i = 1; i < context.num_inputs(); ++i) shape = shape.generalized_with(context.input(i));
   const PartialShape& given = context.attrs<Merge>().shape;
   if (given.has_rank()) {
-    if (!given.is_compatible_with(shape)) {
-      context.fail(str_cat("the shape is said to be ", given.to_string(), ", and its inputs have ", shape.to_string()));
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      if (given.is_compatible_with(context.input(i))) continue;
+      context.fail(str_cat("the shape is said to be ", given.to_string(), ", and input ", i, " has ",
+                           context.input(i).to_string()));
     }
     shape = given;
   }

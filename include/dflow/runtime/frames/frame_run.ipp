@@ -308,7 +308,13 @@ DFLOW_INLINE void FrameLoop::finish(const Ready& ready) {
         tell(iteration, ready.node, ready.is_dead);
         break;
       case OpRole::loop_cond:
-        if (!ready.is_dead) iteration.slots[node.wiring.first_output] = take(iteration, node.wiring.inputs[0]);
+        if (!ready.is_dead) {
+          AnyTensor condition = take(iteration, node.wiring.inputs[0]);
+          if (condition.rank() != 0) {
+            throw_error(invalid_argument(str_cat("the condition is a bool ", condition.shape().to_string())));
+          }
+          iteration.slots[node.wiring.first_output] = std::move(condition);
+        }
         tell(iteration, ready.node, ready.is_dead);
         break;
       default:  // of a Merge the value has been set when it came
@@ -442,6 +448,10 @@ DFLOW_INLINE void FrameLoop::take_merged(FrameIteration& to, Index merge, Index 
   const FramePlan::PlannedNode& node = plan_->node(merge);
   const auto at = static_cast<std::size_t>(node.number);
   if (to.is_taken[at] != 0) return;
+  if (const PartialShape& declared = node.node->outputs[0].shape; !declared.is_compatible_with(value.shape())) {
+    return fail(error_at(merge, invalid_argument(str_cat("input ", number, " has shape ", value.shape().to_string(),
+                                                         ", and the shape is said to be ", declared.to_string()))));
+  }
   to.is_taken[at] = 1;
   to.slots[node.wiring.first_output] = std::move(value);
   to.slots[node.wiring.first_output + 1] = Tensor<std::int32_t>(number);
