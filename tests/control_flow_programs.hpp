@@ -65,12 +65,25 @@ inline ControlFlowResults matrices(Graph& graph, Output<float> x, Output<std::in
   return {sum, gradients(sum, x)};
 }
 
-/// `wanted` are closed forms: 81 x and 81; sum x^(i j) and its derivative; x^3, 3 x^2, x^5; and with
-/// a_0 = x / 4, a_k = tanh(3 x a_(k-1) / 4): 9 a_4 and its derivative.
+inline ControlFlowResults recursion(Graph& graph, Output<float> x, Output<std::int32_t> n) {
+  // x to the power n.
+  auto power = recursive_function<Output<float>(Output<std::int32_t>)>(
+      graph, "power", [&](const auto& self, Output<std::int32_t> k) {
+        return cond(
+            k < 1, [&] { return Output<float>(ones_like(x)); }, [&] { return Output<float>(x * self(k - 1)); });
+      });
+  auto y = power(n);
+  auto dy = Output<float>(gradients(y, x));
+  return {y, dy, gradients(dy, x)};
+}
+
+/// `wanted` are closed forms: 81 x and 81; sum x^(i j) and its derivative; x^3, 3 x^2, x^5; x^4 and its first two
+/// derivatives; and with a_0 = x / 4, a_k = tanh(3 x a_(k-1) / 4): 9 a_4 and its derivative.
 inline std::vector<ControlFlowProgram> control_flow_programs() {
   return {{"loop with branches", loop_with_branches, {121.5f, 81}},
           {"loop in a loop", loop_in_a_loop, {86.037109375f, 355.78515625f, 4}},
           {"functions in branches", functions_in_branches, {3.375f, 6.75f, 7.59375f}},
+          {"recursion", recursion, {5.0625f, 13.5f, 27}},
           {"matrices", matrices, {4.129082153303187f, 9.338249375454696f}}};
 }
 

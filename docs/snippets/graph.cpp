@@ -331,8 +331,17 @@ void functions() {
   auto r = norm(norm(a, b), b);   // two nodes, one body
   auto gr = df::gradients(r, a);  // functions have gradients
   // [function]
+  // [recursion]
+  auto power = df::recursive_function<df::Output<float>(df::Output<std::int32_t>)>(
+      graph, "power", [&](const auto& self, df::Output<std::int32_t> k) {
+        return df::cond(
+            k < 1, [&] { return df::ones_like(a); }, [&] { return a * self(k - 1); });
+      });
+  auto cube = power(df::constant(graph, 3));
+  // [recursion]
   df::Session session(graph);
   const auto [value, slope] = session.run({{a, df::Tensor<float>(1.0f)}, {b, df::Tensor<float>(2.0f)}}, r, gr);
+  require(session.run({{a, 2.0f}}, cube).scalar() == 8, "recursion");
   require(value.scalar() == 3 && slope.scalar() > 0.33f && slope.scalar() < 0.34f, "functions");
 }
 

@@ -88,11 +88,12 @@ TEST_CASE("what raw nodes are given at run time is what was said of it", "[frame
   for (const int num_threads : {1, 3}) {
     Session session(graph, {.num_threads = num_threads});
     CHECK(session.run({{x, Tensor<float>({2}, {1.0f, 2.0f})}}, merged)(1) == 2.0f);
-    CHECK_THROWS_WITH(session.run({{x, 1.0f}}, merged), ContainsSubstring("[]") && ContainsSubstring("[?]"));
-    CHECK_THROWS_WITH(session.run({{side, none}}, condition), ContainsSubstring("bool [0]"));
-    CHECK_THROWS_WITH(session.run({{x, 1.0f}, {side, none}}, made), ContainsSubstring("bool [0]"));
+    const Status rank = status_of([&] { return session.run({{x, 1.0f}}, merged); });
+    CHECK((rank.code() == Code::invalid_argument && mentions(rank, "has shape []") && mentions(rank, "to be [?]")));
+    CHECK(mentions(status_of([&] { return session.run({{side, none}}, condition); }), "a bool [0]"));
+    CHECK(mentions(status_of([&] { return session.run({{x, 1.0f}, {side, none}}, made); }), "a bool [0]"));
   }
-  CHECK_THROWS_AS(raw::merge({constant(graph, 1.0f)}, PartialShape({dynamic})), Error);
+  CHECK(code_of([&] { raw::merge({constant(graph, 1.0f)}, PartialShape({dynamic})); }) == Code::invalid_argument);
 }
 
 TEST_CASE("a Switch passes its input on to one side, and a Merge what comes alive", "[frames]") {

@@ -18,6 +18,17 @@
 #include <utility>
 #include <variant>
 
+namespace dflow {
+
+/// A function that may call itself inside: of those calls the gradient is a call too.
+struct GraphStore::OpenGradient {
+  NodeId function;
+  std::optional<detail::FunctionHandle> gradient;  ///< once there is one
+  OpenGradient* outer = nullptr;
+};
+
+}  // namespace dflow
+
 namespace dflow::detail {
 
 /// What is known of the shape may have been lost on the way.
@@ -164,6 +175,12 @@ class CallGradient {
   std::vector<AnyOutput> build() {
     std::vector<AnyOutput> dxs(graph_.node(call_).inputs.size());
     if (wanted_.empty()) return dxs;
+    if (graph_.node(call_).op->role == OpRole::call) return build_call(std::move(dxs));
+    return build_of_bodies(std::move(dxs));
+  }
+
+ private:
+  std::vector<AnyOutput> build_of_bodies(std::vector<AnyOutput> dxs) {
     const bool is_loop = graph_.node(call_).op->role == OpRole::loop;
     const BuiltNode gradient = is_loop ? build_loop() : build_branch();
     if (is_loop) return loop_gradients(gradient, std::move(dxs));
@@ -173,7 +190,114 @@ class CallGradient {
     return dxs;
   }
 
- private:
+  // ---- functions that call themselves ----
+
+  /// A call inside of a body whose gradient is being built is differentiated by calling that.
+  std::vector<AnyOutput> build_call(std::vector<AnyOutput> dxs) {
+    const NodeId function = edges_.function(0);
+    GraphStore::OpenGradient* open = find_open(function);
+    const bool is_own_call = open != nullptr && open->gradient && graph_.node(call_).function == open->gradient->begin;
+    if (open == nullptr || is_own_call || !kept_.empty()) {
+      GraphStore::OpenGradient own{function, open == nullptr ? std::nullopt : open->gradient,
+                                   graph_.scope().open_gradient};
+      GraphStore::Scope scope = graph_.scope();
+      scope.open_gradient = &own;
+      const ScopeGuard inside = graph_.enter(std::move(scope));
+      return build_of_bodies(std::move(dxs));
+    }
+    if (!open->gradient) open->gradient = define_gradient(function);
+    return call_gradient(*open->gradient, std::move(dxs));
+  }
+
+  GraphStore::OpenGradient* find_open(NodeId function) const {
+    for (GraphStore::OpenGradient* open = graph_.scope().open_gradient; open != nullptr; open = open->outer) {
+      if (open->function == function) return open;
+      // What is part of that function's body is another one in each call of it.
+      if (graph_.is_inside(graph_.node(function).function, open->function)) break;
+    }
+    return nullptr;
+  }
+
+  std::vector<std::size_t> differentiable_inputs() const {
+    std::vector<std::size_t> inputs;
+    for (std::size_t i = 0; i < graph_.node(call_).inputs.size(); ++i) {
+      if (is_differentiable(input(i).dtype())) inputs.push_back(i);
+    }
+    return inputs;
+  }
+
+  /// Arguments: those of the function, the gradients of all results that have any. Results: the gradients of all
+  /// arguments and captures that have any. It computes the function again, for what its body needs of it.
+  FunctionHandle define_gradient(NodeId function) {
+    const GraphStore::Function& parts = edges_.parts(0);
+    const std::size_t num_arguments = parts.arguments.size();
+    const std::vector<Endpoint> inputs = graph_.node(call_).inputs;
+    FunctionHandle forward{&graph_, function, graph_.node(function).name, {}, {}, {}, {}};
+    Recursion known;
+    for (const NodeId argument : parts.arguments) {
+      const OutputInfo& info = graph_.node(argument).outputs[0];
+      forward.argument_types.push_back(info.dtype);
+      forward.argument_shapes.push_back(info.shape);
+    }
+    forward.captures.assign(inputs.begin() + static_cast<std::ptrdiff_t>(num_arguments), inputs.end());
+    known.argument_types = forward.argument_types;
+    known.argument_shapes = forward.argument_shapes;
+    known.captures = forward.captures;
+    for (const OutputInfo& result : graph_.node(call_).outputs) {
+      forward.result_types.push_back(result.dtype);
+      if (!is_differentiable(result.dtype)) continue;
+      known.argument_types.push_back(result.dtype);
+      known.argument_shapes.push_back(PartialShape::unknown());
+    }
+    const std::vector<std::size_t> of = differentiable_inputs();
+    for (const std::size_t i : of) {
+      const AnyOutput x = inside(0, i);
+      known.result_types.push_back(x.dtype());
+      known.result_shapes.push_back(x.dtype() == DType::variant ? PartialShape::unknown() : x.shape());
+    }
+    const auto build_it = [&](const FunctionHandle& self, std::span<const AnyOutput> given) {
+      GraphStore::OpenGradient open{function, self, graph_.scope().open_gradient};
+      GraphStore::Scope scope = graph_.scope();
+      scope.open_gradient = &open;
+      const ScopeGuard inside_of = graph_.enter(std::move(scope));
+      const BuiltNode y = forward.call(given.first(num_arguments), {});
+      std::vector<AnyOutput> ys, xs, stops(given.begin(), given.begin() + static_cast<std::ptrdiff_t>(num_arguments));
+      for (const Endpoint capture : forward.captures) stops.push_back(edge(capture));
+      for (std::size_t o = 0; o < forward.result_types.size(); ++o) {
+        if (is_differentiable(forward.result_types[o])) ys.push_back(y.output(static_cast<int>(o)));
+      }
+      for (const std::size_t i : of) xs.push_back(stops[i]);
+      const std::vector<Gradient> all =
+          gradients(ys, xs, {.grad_ys = given.subspan(num_arguments), .stop_gradients = stops});
+      BodyResults results;
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        results.edges.push_back(with_shape(densify(all[i], xs[i]), known.result_shapes[i]));
+      }
+      return results;
+    };
+    // Beside the function, whatever it is called in.
+    GraphStore::Scope scope = graph_.scope();
+    scope.function = graph_.node(function).function;
+    scope.foreign = nullptr;
+    scope.control_inputs.clear();
+    const ScopeGuard beside = graph_.enter(std::move(scope));
+    return define_recursion(graph_, "gradient", known, build_it, {});
+  }
+
+  std::vector<AnyOutput> call_gradient(const FunctionHandle& gradient, std::vector<AnyOutput> dxs) const {
+    const std::size_t num_arguments = edges_.parts(0).arguments.size();
+    std::vector<AnyOutput> given;
+    for (std::size_t i = 0; i < num_arguments; ++i) given.push_back(input(i));
+    for (std::size_t o = 0; o < dys_.size(); ++o) {
+      const AnyOutput y = edge({call_, static_cast<std::int32_t>(o)});
+      if (is_differentiable(y.dtype())) given.push_back(dys_[o].is_valid() ? dys_[o] : zero_gradient(y));
+    }
+    const BuiltNode node = gradient.call(given, {});
+    int next = 0;
+    for (const std::size_t i : differentiable_inputs()) dxs[i] = with_shape(node.output(next++), input(i).shape());
+    return dxs;
+  }
+
   static bool is_differentiable(DType dtype) {
     return is_floating(dtype) || is_complex(dtype) || dtype == DType::variant;
   }

@@ -47,6 +47,9 @@ class GraphStore {
     virtual std::size_t depth() const noexcept = 0;
   };
 
+  /// A function of which a call is being differentiated; `autodiff/call_gradients.ipp` says what is known of it.
+  struct OpenGradient;
+
   /// What nodes built now take over.
   struct Scope {
     std::string name_prefix;  ///< "" or "layer1/"
@@ -56,6 +59,7 @@ class GraphStore {
     NodeId colocated_with;
     NodeId function;  ///< the one whose body is built
     std::shared_ptr<ForeignEdges> foreign;
+    OpenGradient* open_gradient = nullptr;  ///< the innermost one, which lives as long as the scope
     /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
     /// (`At::where`), which inside the library is a line of the library: so whatever a gradient, a layer or an
     /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back

@@ -67,6 +67,7 @@ struct StepGraph {
   /// Nodes that were made for this step, which do not move; a list that copies share is not added to.
   std::vector<std::shared_ptr<std::deque<Node>>> made;
   std::vector<std::shared_ptr<const StepCall>> calls;  ///< what its nodes run
+  std::int32_t recursion = -1;  ///< of a body that calls itself: a number that no other body of the step has
 
   const StepNode& node(StepNodeId id) const { return nodes[id]; }
   StepNode& node(StepNodeId id) { return nodes[id]; }
@@ -110,8 +111,10 @@ struct StepGraph {
 ///
 /// Thread safety: immutable.
 struct StepCall {
-  std::vector<std::shared_ptr<const StepGraph>> bodies;  ///< in the order of the node's attributes; calls may share one
-  std::size_t num_leading = 0;                           ///< inputs that say what to run
+  /// In the order of the node's attributes; calls may share one. Null: a body that the call stands in.
+  std::vector<std::shared_ptr<const StepGraph>> bodies;
+  std::vector<std::int32_t> around = {};  ///< where bodies are null: the `recursion` of what each of these is, else -1
+  std::size_t num_leading = 0;            ///< inputs that say what to run
   /// What the node gives behind its results: one of a body's, behind those that the function has; of a loop those of
   /// all iterations in a list, or how many there were (-1).
   struct Kept {
@@ -119,6 +122,9 @@ struct StepCall {
     std::ptrdiff_t result = -1;
   };
   std::vector<Kept> kept = {};
+
+  /// -1 unless the call stands in that body.
+  std::int32_t around_of(std::size_t body) const noexcept { return body < around.size() ? around[body] : -1; }
 };
 
 /// Where each of some edges stands among them: feeds, say.

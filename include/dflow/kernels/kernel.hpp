@@ -31,6 +31,9 @@ struct KernelTraits {
   bool sees_dead_inputs = false;
   /// An output may be dead although all inputs are alive.
   bool makes_dead_outputs = false;
+  /// Asynchronous, and what it starts may start it again: it is run after what else is ready, the last one first, so
+  /// that of a tree of calls one path is on the way, not a level.
+  bool nests = false;
 };
 
 /// The code of one node on one device.

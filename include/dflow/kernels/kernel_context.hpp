@@ -126,6 +126,7 @@ struct StepContext {
   /// For kernels that run plans themselves: where the step's units and statistics go, null where there are none.
   UnitQueue* queue = nullptr;
   StatsCollector* stats = nullptr;
+  std::int32_t call_depth = 0;  ///< calls of functions around the kernels
 };
 
 /// The tensors and services handed to one run of a kernel.

@@ -373,7 +373,7 @@ class ClusterShare final : public RemoteShare, public std::enable_shared_from_th
       for (const StepNode& node : graph.nodes) where_.try_emplace(node->name, node->where);
       for (const std::shared_ptr<const StepCall>& call : graph.calls) {
         for (const std::shared_ptr<const StepGraph>& body : call->bodies) {
-          if (seen.insert(body.get()).second) to_do.push_back(body.get());
+          if (body != nullptr && seen.insert(body.get()).second) to_do.push_back(body.get());
         }
       }
     }

@@ -294,6 +294,7 @@ class FrameFormer {
     fresh.graph = step_.graph;
     fresh.made = step_.made;
     fresh.calls = step_.calls;
+    fresh.recursion = step_.recursion;
     now_.assign(step_.nodes.size(), StepNodeId());
     for (const StepEndpoint feed : step_.feeds) {
       if (!is_bare(feed) || fed_there_.contains(feed.node)) continue;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -103,7 +104,11 @@ class BodyAttacher {
           of_body.push_back(kept[k].edge);
         }
       }
-      call->bodies.push_back(body_of(node, names[b], *call, of_body));
+      call->around.push_back(-1);
+      call->bodies.push_back(body_of(node, names[b], *call, of_body, call->around.back()));
+      if (call->bodies.back() == nullptr && !of_body.empty()) {
+        throw_error(unimplemented(str_cat("of a call of '", names[b], "' in itself no values can be kept")));
+      }
     }
     if (std::find(is_found.begin(), is_found.end(), false) != is_found.end()) {
       throw_error(invalid_argument("a value is to be kept that none of its functions has"));
@@ -153,13 +158,11 @@ class BodyAttacher {
     std::for_each(step.fetches.begin(), step.fetches.end(), move);
   }
 
+  /// Null for one that the call stands in: `around` is its number then.
   std::shared_ptr<const StepGraph> body_of(const StepNode& node, const std::string& name, const StepCall& call,
-                                           const std::vector<Endpoint>& kept) {
+                                           const std::vector<Endpoint>& kept, std::int32_t& around) {
     const NodeId begin = graph_.find(name);
     const GraphStore::Function function = require_function(graph_, begin, name);
-    if (std::find(open_.begin(), open_.end(), begin) != open_.end()) {
-      throw_error(unimplemented(str_cat("function '", name, "' calls itself")));
-    }
     if (open_.size() == max_depth) {
       throw_error(resource_exhausted(str_cat("calls of functions in functions are nested deeper than ", max_depth)));
     }
@@ -177,7 +180,17 @@ class BodyAttacher {
     fetches.insert(fetches.end(), kept.begin(), kept.end());
     // Calls of a function mostly read the same of what is around it.
     BodyKey key{begin, node.placed_on, feeds, kept};
-    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    for (Open& each : open_) {
+      if (each.key < key || key < each.key) continue;
+      if (each.recursion < 0) each.recursion = num_recursions_++;
+      around = each.recursion;
+      calls_around_.insert(around);
+      return nullptr;
+    }
+    if (const auto found = known_.find(key); found != known_.end() && stands_in_open(found->second)) {
+      calls_around_.insert(found->second.calls_around.begin(), found->second.calls_around.end());
+      return found->second.body;
+    }
     StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_, [&](NodeId id, StepNode& of_body) {
       visit_(id, of_body);
       of_body.placed_on = node.placed_on;
@@ -187,10 +200,17 @@ class BodyAttacher {
     if (num_nodes_ > max_nodes) {
       throw_error(resource_exhausted(str_cat("the bodies of a step have more than ", max_nodes, " nodes")));
     }
-    open_.push_back(begin);
+    std::set<std::int32_t> calls_around;
+    calls_around.swap(calls_around_);
+    open_.push_back({key, -1});
     node.op->role == OpRole::frames ? attach_calls(body) : attach(body);
+    body.recursion = open_.back().recursion;
     open_.pop_back();
-    return known_[std::move(key)] = std::make_shared<const StepGraph>(std::move(body));
+    calls_around_.erase(body.recursion);
+    Known& known = known_[std::move(key)];
+    known = {std::make_shared<const StepGraph>(std::move(body)), calls_around_};
+    calls_around_.merge(calls_around);
+    return known.body;
   }
 
   /// The step's rendezvous has one tensor of each name, and a body may run many times.
@@ -254,6 +274,22 @@ class BodyAttacher {
       });
     }
   };
+  /// A body on the way.
+  struct Open {
+    BodyKey key;
+    std::int32_t recursion = -1;  ///< its number, if it calls itself
+  };
+  struct Known {
+    std::shared_ptr<const StepGraph> body;
+    std::set<std::int32_t> calls_around;  ///< bodies that it stands in and calls
+  };
+  /// What calls bodies around it is the same only in these.
+  bool stands_in_open(const Known& known) const {
+    return std::all_of(known.calls_around.begin(), known.calls_around.end(), [&](std::int32_t number) {
+      return std::any_of(open_.begin(), open_.end(), [&](const Open& each) { return each.recursion == number; });
+    });
+  }
+
   static constexpr std::size_t max_depth = 256;
   static constexpr std::size_t max_nodes = std::size_t{1} << 20;  ///< a body counts once for each set of kept values
 
@@ -262,8 +298,10 @@ class BodyAttacher {
   FunctionRef<void(NodeId, StepNode&)> visit_;
   const bool lowers_;  ///< in the end, all bodies at once
   std::size_t num_nodes_ = 0;
-  std::vector<NodeId> open_;  ///< functions whose bodies are on the way
-  std::map<BodyKey, std::shared_ptr<const StepGraph>> known_;
+  std::vector<Open> open_;
+  std::int32_t num_recursions_ = 0;
+  std::set<std::int32_t> calls_around_;  ///< by what is being attached
+  std::map<BodyKey, Known> known_;
 };
 
 }  // namespace detail

@@ -26,6 +26,7 @@ class CallLowerer {
  public:
   StepGraph lower(const StepGraph& step) {
     fresh_.graph = step.graph;
+    fresh_.recursion = step.recursion;
     add_made(step);
     Emitted all(step, {}, true);
     emit(all, {});
@@ -175,6 +176,7 @@ class CallLowerer {
   std::shared_ptr<const StepCall> with_lowered_bodies(const StepCall& call) {
     auto lowered = std::make_shared<StepCall>(call);
     for (std::shared_ptr<const StepGraph>& body : lowered->bodies) {
+      if (body == nullptr) continue;
       std::shared_ptr<const StepGraph>& known = lowered_[body];
       if (known == nullptr) {
         StepGraph fresh = prune(CallLowerer().lower(*body));
@@ -191,7 +193,7 @@ class CallLowerer {
   bool lower_call(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    if (!call.kept.empty()) return false;
+    if (!call.kept.empty() || calls_itself(call)) return false;
     if (node.op->role == OpRole::call) {
       lower_function(to, id, call, inputs, controls, around);
     } else if (node.op->role == OpRole::branch && info(inputs[0]).dtype == DType::boolean) {
@@ -334,6 +336,13 @@ class CallLowerer {
     return 1;
   }
 
+  /// Frames have an end: what calls itself stays a call.
+  static bool calls_itself(const StepCall& call) {
+    return std::any_of(call.bodies.begin(), call.bodies.end(), [](const std::shared_ptr<const StepGraph>& body) {
+      return body == nullptr || body->recursion >= 0;
+    });
+  }
+
   /// Its iterations run one after the other, then.
   static bool keeps_state(const StepGraph& body) {
     return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const StepNode& node) {
@@ -341,7 +350,7 @@ class CallLowerer {
       const StepCall* const call = body.call_of(node);
       if (call == nullptr) return node.op->is_stateful;
       return std::any_of(call->bodies.begin(), call->bodies.end(),
-                         [](const std::shared_ptr<const StepGraph>& inner) { return keeps_state(*inner); });
+                         [](const auto& inner) { return inner == nullptr || keeps_state(*inner); });
     });
   }
 

@@ -348,6 +348,7 @@ inline void optimize_bodies(StepGraph& graph, const PassOptions& options, const 
     if (graph.call_of(node) == nullptr || node.op->role == OpRole::frames) continue;
     auto call = std::make_shared<StepCall>(*graph.call_of(node));
     for (std::shared_ptr<const StepGraph>& body : call->bodies) {
+      if (body == nullptr) continue;
       OptimizedBody& known = (*context.bodies)[body.get()];
       if (known.optimized == nullptr) {
         known.original = body;

@@ -258,6 +258,7 @@ DFLOW_INLINE StepGraph prune(StepGraph graph) {
   pruned.graph = std::move(graph.graph);
   pruned.made = std::move(graph.made);
   pruned.calls = std::move(graph.calls);
+  pruned.recursion = graph.recursion;
   pruned.drop_unused_made();
   return pruned;
 }

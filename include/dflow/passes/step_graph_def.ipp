@@ -103,7 +103,9 @@ class StepGraphWriter {
     const std::vector<std::string> functions = called_functions(*node);
     std::vector<const Written*> bodies;
     for (std::size_t b = 0; b < functions.size(); ++b) {
-      bodies.push_back(&write_body(call.bodies[b], functions[b], num_results(node, call, b)));
+      const Written* const around = find_open(call.around_of(b));
+      bodies.push_back(around != nullptr ? around
+                                         : &write_body(call.bodies[b], functions[b], num_results(node, call, b)));
     }
     auto next = bodies.begin();
     for (auto& [name, value] : def.attrs) {
@@ -153,6 +155,7 @@ class StepGraphWriter {
                             std::size_t num_results) {
     if (const auto found = written_.find(body); found != written_.end()) return found->second;
     Written written{unique(name), {}};
+    if (body->recursion >= 0) open_[body->recursion] = &written;
     add(FunctionBegin::name, written.function, {});
     std::vector<std::string> arguments;
     for (const StepEndpoint feed : body->feeds) {
@@ -168,7 +171,14 @@ class StepGraphWriter {
     NodeDef& results = add(FunctionResults::name, unique(str_cat(written.function, "/results")), written.function);
     for (std::size_t i = 0; i < num_results; ++i) results.inputs.push_back(written.fetches[i].text());
     for (const StepNodeId target : body->targets) results.inputs.push_back("^" + names[target]);
+    open_.erase(body->recursion);
     return written_.emplace(body, std::move(written)).first->second;
+  }
+
+  /// That is being written, and called in itself; null: none.
+  const Written* find_open(std::int32_t recursion) const {
+    const auto found = open_.find(recursion);
+    return found == open_.end() ? nullptr : found->second;
   }
 
   NodeDef& add(std::string_view op, std::string name, std::string function) {
@@ -183,6 +193,7 @@ class StepGraphWriter {
   NodeDefWriter writer_;
   std::unordered_set<std::string> used_;
   std::map<std::shared_ptr<const StepGraph>, Written> written_;
+  std::map<std::int32_t, const Written*> open_;  ///< by `recursion`
 };
 
 }  // namespace detail

@@ -17,12 +17,11 @@ namespace dflow {
 
 namespace detail {
 
-/// A plan that is called, and runs of it that can be used again.
-///
-/// Thread safety: safe.
+/// Thread safety: safe, once it has its plan.
 class CalledPlan {
  public:
-  explicit CalledPlan(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
+  void set(std::shared_ptr<const Plan> plan) {
+    plan_ = std::move(plan);
     const StepGraph& graph = plan_->graph();
     for (std::size_t i = 0; i < graph.feeds.size(); ++i) {
       const StepNode& node = graph.node(graph.feeds[i].node);
@@ -31,7 +30,8 @@ class CalledPlan {
     }
   }
 
-  const Plan& plan() const noexcept { return *plan_; }
+  /// Null while it is being compiled.
+  const Plan* plan() const noexcept { return plan_.get(); }
 
   /// Kernels rely on what the body says of its arguments' shapes. Errors: InvalidArgument naming both shapes.
   void check(std::span<const AnyTensor> given) const {
@@ -43,7 +43,12 @@ class CalledPlan {
     }
   }
 
+  /// Errors: ResourceExhausted inside of too many calls.
   std::shared_ptr<Step> take(const StepContext& outer) {
+    if (outer.call_depth >= max_call_depth) {
+      throw_error(resource_exhausted(
+          str_cat("calls of functions are nested in ", max_call_depth, " others: a function may call itself forever")));
+    }
     std::shared_ptr<Step> step;
     if (const std::lock_guard lock(mutex_); !idle_.empty()) {
       step = std::move(idle_.back());
@@ -51,6 +56,7 @@ class CalledPlan {
     }
     if (step == nullptr) step = std::make_shared<Step>(plan_);
     step->set_outer(outer);
+    ++step->context().call_depth;
     return step;
   }
 
@@ -71,7 +77,7 @@ class CalledPlan {
     const Node* node;
   };
 
-  const std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const Plan> plan_;
   std::vector<Argument> arguments_;  ///< that have a shape
   std::mutex mutex_;
   std::vector<std::shared_ptr<Step>> idle_;
@@ -82,12 +88,16 @@ struct CalledBodies {
   OpRole role = OpRole::call;
   std::size_t num_leading = 0;
   std::vector<StepCall::Kept> kept;
-  std::vector<std::unique_ptr<CalledPlan>> plans;
+  std::vector<std::shared_ptr<CalledPlan>> plans;
   std::vector<std::size_t> first_alike;  ///< for each plan the first that is of the same body
 
   KernelTraits traits() const {
     KernelTraits traits;
-    for (const std::unique_ptr<CalledPlan>& plan : plans) traits.makes_dead_outputs |= plan->plan().carries_dead();
+    for (const std::shared_ptr<CalledPlan>& each : plans) {
+      // What is not known yet may give dead results.
+      traits.makes_dead_outputs |= each->plan() == nullptr || each->plan()->carries_dead();
+      traits.nests |= each->plan() == nullptr || each->plan()->nests();
+    }
     return traits;
   }
 };
@@ -213,7 +223,7 @@ class Calls {
   }
 
   const CalledBodies& called_;
-  const std::vector<std::unique_ptr<CalledPlan>>& bodies_;
+  const std::vector<std::shared_ptr<CalledPlan>>& bodies_;
   const OpRole role_;
   KernelContext& context_;
   std::vector<std::vector<AnyTensor>> lists_;  ///< of a loop: what is kept of its iterations
@@ -247,6 +257,36 @@ class CallKernel final : public AnyKernel {
  private:
   CalledBodies called_;
   const double cost_ns_;
+};
+
+class CallRun;
+
+/// Runs that end in one thread, each because the one before it did: beyond some depth they take turns, so that however
+/// deep calls are nested the stack is not.
+class Endings {
+ public:
+  explicit Endings(const UnitQueue* queue) noexcept : queue_(queue), outer_(std::exchange(innermost(), this)) {}
+  Endings(const Endings&) = delete;
+  Endings& operator=(const Endings&) = delete;
+  ~Endings() { innermost() = outer_; }
+
+  /// Those of the thread, if they are of that step; one that was begun in a kernel of another step is not waited for.
+  static Endings* of(const UnitQueue* queue) noexcept {
+    Endings* const here = innermost();
+    return here != nullptr && here->queue_ == queue ? here : nullptr;
+  }
+
+  std::shared_ptr<CallRun> first, last;  ///< that wait for their turn
+  int depth = 0;
+
+ private:
+  static Endings*& innermost() noexcept {
+    static constinit thread_local Endings* here = nullptr;
+    return here;
+  }
+
+  const UnitQueue* queue_;
+  Endings* outer_;
 };
 
 /// A run of an asynchronous call. Units of its bodies go to the step's queue; a body without them runs at once.
@@ -293,6 +333,30 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
   }
 
   void end(std::shared_ptr<Step> step, const Status& status) noexcept {
+    constexpr int max_depth = 8;
+    const UnitQueue* const queue = context_.step().queue;
+    if (Endings* const around = Endings::of(queue); around == nullptr) {
+      Endings here(queue);
+      take_end(std::move(step), status);
+      while (here.first != nullptr) {
+        const std::shared_ptr<CallRun> next = std::exchange(here.first, std::move(here.first->next_));
+        const Status with = std::exchange(next->ended_with_, Status());
+        next->take_end(std::move(next->ended_), with);
+      }
+    } else if (around->depth < max_depth) {
+      ++around->depth;
+      take_end(std::move(step), status);
+      --around->depth;
+    } else {
+      ended_ = std::move(step);
+      ended_with_ = status;
+      const std::shared_ptr<CallRun> self = shared_from_this();
+      (around->first == nullptr ? around->first : around->last->next_) = self;
+      around->last = self;
+    }
+  }
+
+  void take_end(std::shared_ptr<Step> step, const Status& status) noexcept {
     try {
       has_ended_ = !calls_.take(std::move(step), status);
     } catch (...) {
@@ -312,6 +376,8 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
   std::atomic<bool> has_one_arrived_{false};
   bool has_ended_ = false;
   Status ended_with_;
+  std::shared_ptr<Step> ended_;    ///< whose end waits for its turn
+  std::shared_ptr<CallRun> next_;  ///< after it
 };
 
 class AsyncCallKernel final : public AsyncKernel {
@@ -329,23 +395,27 @@ class AsyncCallKernel final : public AsyncKernel {
 
 }  // namespace detail
 
+DFLOW_INLINE std::shared_ptr<detail::CalledPlan> detail::make_called_plan() { return std::make_shared<CalledPlan>(); }
+
+DFLOW_INLINE void detail::set_plan(CalledPlan& of, std::shared_ptr<const Plan> plan) { of.set(std::move(plan)); }
+
 DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const StepCall& call,
-                                                         std::vector<std::shared_ptr<const Plan>> bodies) {
+                                                         std::vector<std::shared_ptr<detail::CalledPlan>> bodies) {
   constexpr double assumed_iterations = 16;
   bool is_sequential = true;
   double cost_ns = 0;
   detail::CalledBodies called{role, call.num_leading, call.kept, {}, {}};
-  for (const std::shared_ptr<const StepGraph>& body : call.bodies) {
-    const auto first = std::find(call.bodies.begin(), call.bodies.end(), body);
-    called.first_alike.push_back(static_cast<std::size_t>(first - call.bodies.begin()));
-  }
-  for (std::shared_ptr<const Plan>& plan : bodies) {
-    is_sequential &= plan->is_sequential();
+  for (const std::shared_ptr<detail::CalledPlan>& body : bodies) {
+    const auto first = std::find(bodies.begin(), bodies.end(), body);
+    called.first_alike.push_back(static_cast<std::size_t>(first - bodies.begin()));
+    const Plan* const plan = body->plan();
+    is_sequential &= plan != nullptr && plan->is_sequential();
+    if (plan == nullptr) continue;
     double of_plan = 0;
     for (const Plan::PlanNode& each : plan->nodes()) of_plan += each.cost_ns;
     cost_ns = role == OpRole::branch ? std::max(cost_ns, of_plan) : cost_ns + of_plan;
-    called.plans.push_back(std::make_unique<detail::CalledPlan>(std::move(plan)));
   }
+  called.plans = std::move(bodies);
   if (role == OpRole::loop) cost_ns *= assumed_iterations;
   if (!is_sequential) return std::make_unique<detail::AsyncCallKernel>(std::move(called));
   return std::make_unique<detail::CallKernel>(std::move(called), cost_ns);

@@ -50,6 +50,18 @@ class KeptKernels {
 
 class Plan;
 
+namespace detail {
+
+class CalledPlan;
+
+/// The bodies that the nodes of a plan call, and those of their bodies.
+struct CalledPlans {
+  std::unordered_map<const StepGraph*, std::shared_ptr<CalledPlan>> by_body;
+  std::unordered_map<std::int32_t, CalledPlan*> around;  ///< by `StepGraph::recursion`
+};
+
+}  // namespace detail
+
 /// How a plan is made.
 ///
 /// Thread safety: a value type.
@@ -73,8 +85,8 @@ struct PlanOptions {
   /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded,
   /// Cancelled.
   Clock* clock = nullptr;
-  /// The plans of bodies that calls share. Null: `compile` finds them itself.
-  std::unordered_map<const StepGraph*, std::shared_ptr<const Plan>>* bodies = nullptr;
+  /// The bodies that calls share. Null: `compile` finds them itself.
+  detail::CalledPlans* called = nullptr;
   Clock::time_point deadline = Clock::never;
   std::stop_token stop = {};
 };
@@ -110,6 +122,7 @@ class Plan {
     std::int32_t fetch_end = 0;
     std::int32_t pending = 0;   ///< units that must have finished before
     bool is_async = false;      ///< a single asynchronous node
+    bool is_nested = false;     ///< one whose kernel `nests`
     bool is_expensive = false;  ///< worth waking another thread for
     bool is_brief = false;      ///< kernels of the library that are known to cost less than to wake another thread
     bool is_feed = false;       ///< without nodes; finished by a late feed
@@ -143,6 +156,8 @@ class Plan {
   bool is_sequential() const noexcept { return is_sequential_; }
   /// Some kernel may give a dead tensor.
   bool carries_dead() const noexcept { return carries_dead_; }
+  /// A kernel of it does.
+  bool nests() const noexcept { return nests_; }
   bool streams() const noexcept { return streams_; }
   /// If the plan streams: the unit of each feed, and of each fetch (none: it is there from the beginning).
   std::span<const UnitId> feed_units() const noexcept { return feed_units_; }
@@ -181,6 +196,7 @@ class Plan {
   std::vector<std::size_t> unit_fetches_;
   bool is_sequential_ = true;
   bool carries_dead_ = false;
+  bool nests_ = false;
   bool streams_ = false;
 };
 

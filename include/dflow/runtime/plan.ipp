@@ -133,6 +133,7 @@ class PlanCompiler {
     unit.is_async = kernel.is_async();
     unit.splits = kernel.traits().splits;
     plan_->carries_dead_ |= kernel.traits().makes_dead_outputs;
+    plan_->nests_ |= kernel.traits().nests;
   }
 
   const AnyKernel& after_controls() {
@@ -267,6 +268,9 @@ class PlanCompiler {
       plan_->feed_units_.push_back(formed.unit_of[f]);
     }
     unit_of_.assign(formed.unit_of.begin() + static_cast<std::ptrdiff_t>(shift_), formed.unit_of.end());
+    for (const StepNodeId id : graph().nodes.indices()) {
+      if (kernels_[id] != nullptr && kernels_[id]->traits().nests) units_[unit_of_[id]].is_nested = true;
+    }
     find_brief_units();
   }
 

@@ -16,6 +16,8 @@ struct PlanOptions;
 
 namespace dflow::detail {
 
+struct CalledPlans;
+
 /// Makes the kernels of one plan, and of what it calls.
 ///
 /// Thread safety: used by the thread that compiles.
@@ -50,7 +52,7 @@ class PlanKernels {
   const DeviceContext& device_;
   const PlanOptions& options_;
   std::unordered_map<const OpDef*, const KernelEntry*> entry_of_op_;
-  std::unordered_map<const StepGraph*, std::shared_ptr<const Plan>> own_bodies_;
+  std::shared_ptr<CalledPlans> own_called_;
 };
 
 }  // namespace dflow::detail

@@ -39,16 +39,28 @@ DFLOW_INLINE const AnyKernel& PlanKernels::make_call(const StepNode& node) {
   if (node.op->role == OpRole::frames) return own(make_frames_kernel(*call->bodies.front(), options_));
   PlanOptions options = options_;
   options.streams = false;
-  std::vector<std::shared_ptr<const Plan>> bodies;
+  std::vector<std::shared_ptr<CalledPlan>> bodies;
   bodies.reserve(call->bodies.size());
-  options.bodies = options_.bodies != nullptr ? options_.bodies : &own_bodies_;
-  for (const std::shared_ptr<const StepGraph>& body : call->bodies) {
-    if (const auto found = options.bodies->find(body.get()); found != options.bodies->end()) {
+  if (options.called == nullptr) {
+    if (own_called_ == nullptr) own_called_ = std::make_shared<CalledPlans>();
+    options.called = own_called_.get();
+  }
+  for (std::size_t b = 0; b < call->bodies.size(); ++b) {
+    const std::shared_ptr<const StepGraph>& body = call->bodies[b];
+    if (body == nullptr) {
+      // Owned by what calls it from outside: the plan that this kernel is part of is its.
+      CalledPlan* const around = options.called->around.at(call->around_of(b));
+      bodies.push_back(std::shared_ptr<CalledPlan>(std::shared_ptr<void>(), around));
+      continue;
+    }
+    if (const auto found = options.called->by_body.find(body.get()); found != options.called->by_body.end()) {
       bodies.push_back(found->second);
       continue;
     }
-    bodies.push_back(Plan::compile(*body, options));
-    options.bodies->emplace(body.get(), bodies.back());
+    bodies.push_back(make_called_plan());
+    if (body->recursion >= 0) options.called->around[body->recursion] = bodies.back().get();
+    set_plan(*bodies.back(), Plan::compile(*body, options));
+    options.called->by_body.emplace(body.get(), bodies.back());
   }
   return own(make_call_kernel(node.op->role, *call, std::move(bodies)));
 }

@@ -190,7 +190,7 @@ DFLOW_INLINE Status Step::run_sequential() {
 
 DFLOW_INLINE ReadyUnit Step::ready(UnitId unit) noexcept {
   const Plan::Unit& planned = plan_->units()[unit];
-  return {this, unit, planned.is_async, planned.is_expensive, planned.is_brief};
+  return {this, unit, planned.is_async && !planned.is_nested, planned.is_expensive, planned.is_brief};
 }
 
 DFLOW_INLINE void Step::start(std::shared_ptr<UnitQueue> queue, Done done) {

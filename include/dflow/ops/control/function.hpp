@@ -18,6 +18,13 @@ struct FunctionOptions {
   std::vector<PartialShape> shapes = {};
 };
 
+struct RecursiveFunctionOptions {
+  /// What is known of the arguments' shapes in all calls. None, or one for each.
+  std::vector<PartialShape> shapes = {};
+  /// The same of the results.
+  std::vector<PartialShape> result_shapes = {};
+};
+
 template <class Signature>
 class Function;
 
@@ -70,6 +77,41 @@ struct FunctionOf<F, std::tuple<As...>> {
   }
 };
 
+/// Element types of what a function returns whose type is said.
+template <class Result>
+struct ResultTypes;
+template <Element T>
+struct ResultTypes<Output<T>> {
+  static std::vector<DType> dtypes() { return {dtype_of<T>}; }
+};
+template <Element... Ts>
+struct ResultTypes<std::tuple<Output<Ts>...>> {
+  static std::vector<DType> dtypes() { return {dtype_of<Ts>...}; }
+};
+
+template <class Signature>
+struct RecursionOf;
+template <class Result, class... Arguments>
+struct RecursionOf<Result(Arguments...)> {
+  static Recursion known(const RecursiveFunctionOptions& options) {
+    return {{dtype_of<typename Arguments::element_type>...},
+            options.shapes,
+            ResultTypes<Result>::dtypes(),
+            options.result_shapes};
+  }
+  template <class F>
+  static BodyResults build(F& body, const FunctionHandle& self, std::span<const AnyOutput> arguments) {
+    using Given = BodyValue<
+        std::remove_cvref_t<std::invoke_result_t<F&, const Function<Result(Arguments...)>&, const Arguments&...>>>;
+    static_assert(std::same_as<typename Given::Type, Result>, "the body returns what the signature says");
+    const Function<Result(Arguments...)> callable(self);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      const auto bound = [&](const Arguments&... given) { return body(callable, given...); };
+      return body_results(bound, Arguments(arguments[I])...);
+    }(std::index_sequence_for<Arguments...>{});
+  }
+};
+
 }  // namespace detail
 
 /// A named part of the graph that can be called: `body` is called once, here, with edges that stand for the arguments.
@@ -91,6 +133,36 @@ auto function(Graph& graph, std::string_view name, F body, const FunctionOptions
   return typename Of::Type(detail::define_function(
       *graph.store(), name, Of::dtypes(), options.shapes,
       [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at));
+}
+
+/// A function that calls itself: `body` gets it before its arguments. It has to come to an end by a branch.
+///
+/// ```cpp
+/// auto fibonacci = df::recursive_function<df::Output<float>(df::Output<float>)>(
+///     graph, "fibonacci", [](const auto& self, df::Output<float> n) {
+///       return df::cond(n < 2.0f, [&] { return n; }, [&] { return self(n - 1.0f) + self(n - 2.0f); });
+///     });
+/// ```
+/// As `function` in all else, but that `body` is called again, with a new graph in place of what it has built, where it
+/// reads anything that is built outside of it: let it do nothing else than build. Arguments and results are
+/// `Output<T>`, results also a tuple of them. A call gives results with the shapes that `options` say of them.
+///
+/// Calls nest in one device as deep as `max_call_depth`; deeper ones end the step with ResourceExhausted. Their
+/// gradient is a function that calls itself too, and computes again at every level what the levels below have given.
+///
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument for shapes that are not as many as there are arguments or results, and for results of other
+/// shapes than were declared; else as `function`.
+template <class Signature, class F>
+Function<Signature> recursive_function(Graph& graph, std::string_view name, F body,
+                                       const RecursiveFunctionOptions& options = {}, const At& at = {}) {
+  using Of = detail::RecursionOf<Signature>;
+  return Function<Signature>(detail::define_recursion(
+      *graph.store(), name, Of::known(options),
+      [&](const detail::FunctionHandle& self, std::span<const AnyOutput> arguments) {
+        return Of::build(body, self, arguments);
+      },
+      at));
 }
 
 }  // namespace dflow

@@ -83,6 +83,9 @@ struct FunctionHandle {
   std::vector<PartialShape> argument_shapes;
   std::vector<Endpoint> captures;
   std::vector<DType> result_types;
+  /// Of one whose body is being built, and calls it: what is said of its results.
+  std::vector<PartialShape> result_shapes = {};
+  bool is_open = false;
 
   /// The results have the shapes that the arguments' give them. Errors: InvalidArgument for arguments of other shapes
   /// than were declared, or that the body does not take.
@@ -93,6 +96,22 @@ struct FunctionHandle {
 /// element types.
 FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
                                std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at);
+
+/// What is known of a function that calls itself before its body is built.
+struct Recursion {
+  std::vector<DType> argument_types;
+  std::vector<PartialShape> argument_shapes;  ///< none: nothing is known of them
+  std::vector<DType> result_types;
+  std::vector<PartialShape> result_shapes;  ///< as those of the arguments
+  std::vector<Endpoint> captures = {};      ///< in their order; what the body reads besides is found
+};
+using BuildRecursion = std::function<BodyResults(const FunctionHandle& self, std::span<const AnyOutput> arguments)>;
+
+/// Builds the body again where it reads what was not known before. Errors: InvalidArgument for shapes that are neither
+/// none nor as many as the element types, results of other element types or shapes, and a body that reads something
+/// else each time it is built.
+FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recursion known,
+                                const BuildRecursion& build_it, const At& at);
 
 /// A function without arguments, called where it is built.
 BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at);

@@ -82,14 +82,19 @@ BuiltNode build_call(GraphStore& graph, std::vector<AnyOutput> inputs, const Cap
   return build<O>(graph, inputs, std::move(attrs), at);
 }
 
+/// No shapes stand for shapes of which nothing is known.
+inline void complete_shapes(std::vector<PartialShape>& shapes, std::size_t n, std::string_view of,
+                            std::string_view function, std::source_location where) {
+  if (shapes.empty()) shapes.resize(n, PartialShape::unknown());
+  if (shapes.size() == n) return;
+  throw_error(
+      invalid_argument(str_cat("function '", function, "': ", shapes.size(), " shapes are declared for ", n, " ", of))
+          .with_location(where));
+}
+
 DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
                                             std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at) {
-  if (shapes.empty()) shapes.resize(types.size(), PartialShape::unknown());
-  if (shapes.size() != types.size()) {
-    throw_error(invalid_argument(str_cat("function '", name, "': ", shapes.size(), " shapes are declared for ",
-                                         types.size(), " arguments"))
-                    .with_location(at.where));
-  }
+  complete_shapes(shapes, types.size(), "arguments", name, at.where);
   const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
@@ -108,6 +113,79 @@ DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view 
   return handle;
 }
 
+/// Every shape that `shape` stands for is one that `declared` does.
+inline bool is_within(const PartialShape& shape, const PartialShape& declared) {
+  bool fits = !declared.has_rank();
+  if (!fits && shape.has_rank() && shape.rank() == declared.rank()) {
+    fits = true;
+    for (int d = 0; d < declared.rank(); ++d) fits &= declared.dim(d) == dynamic || declared.dim(d) == shape.dim(d);
+  }
+  return fits;
+}
+
+/// Errors: InvalidArgument unless they are what was said of them.
+inline void require_declared(const BodyResults& results, const FunctionHandle& function, std::source_location where) {
+  const auto reject = [&](const auto&... what) {
+    throw_error(invalid_argument(str_cat("function '", function.name, "' ", what...)).with_location(where));
+  };
+  if (results.edges.size() != function.result_types.size()) {
+    reject("gives ", results.edges.size(), " results, not ", function.result_types.size());
+  }
+  for (std::size_t i = 0; i < results.edges.size(); ++i) {
+    const AnyOutput& edge = results.edges[i];
+    if (!edge.is_valid()) continue;  // an error of the node that ends the body
+    const DType wanted = function.result_types[i];
+    if (edge.dtype() != wanted) {
+      reject("gives as result ", i, " ", dflow::name(edge.dtype()), ", not ", dflow::name(wanted));
+    }
+    if (!is_within(edge.shape(), function.result_shapes[i])) {
+      reject("gives as result ", i, " the shape ", edge.shape().to_string(), ", not ",
+             function.result_shapes[i].to_string());
+    }
+  }
+}
+
+DFLOW_INLINE FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recursion known,
+                                             const BuildRecursion& build_it, const At& at) {
+  complete_shapes(known.argument_shapes, known.argument_types.size(), "arguments", name, at.where);
+  complete_shapes(known.result_shapes, known.result_types.size(), "results", name, at.where);
+  const std::optional<std::source_location> around = graph.scope().where;
+  const ScopeGuard place = enter_place(graph, at.where);
+  constexpr int max_attempts = 3;
+  for (int attempt = 0; attempt < max_attempts; ++attempt) {
+    GraphStore::Draft draft(graph);
+    FunctionBody body(graph, name, at.where, around);
+    FunctionHandle self{&graph,
+                        body.begin(),
+                        body.name(),
+                        known.argument_types,
+                        known.argument_shapes,
+                        known.captures,
+                        known.result_types,
+                        known.result_shapes,
+                        true};
+    std::vector<AnyOutput> arguments;
+    for (std::size_t i = 0; i < known.argument_types.size(); ++i) {
+      arguments.push_back(body.add_argument(known.argument_types[i], known.argument_shapes[i]));
+    }
+    const BodyResults results = build_it(self, arguments);
+    require_declared(results, self, at.where);
+    body.finish(results);
+    bool is_complete = true;
+    for (const Endpoint capture : body.captures()) {
+      if (std::find(known.captures.begin(), known.captures.end(), capture) != known.captures.end()) continue;
+      known.captures.push_back(capture);
+      is_complete = false;
+    }
+    if (!is_complete) continue;
+    draft.publish();
+    self.is_open = false;
+    return self;
+  }
+  throw_error(invalid_argument(str_cat("function '", name, "' reads something else each time its body is built"))
+                  .with_location(at.where));
+}
+
 DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
   std::vector<AnyOutput> inputs(arguments.begin(), arguments.end());
   std::vector<PartialShape> shapes = argument_shapes;
@@ -121,6 +199,7 @@ DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments
     if (!shapes[i].has_rank()) shapes[i] = inputs[i].shape();
   }
   for (const Endpoint edge : captures) inputs.emplace_back(graph, edge);
+  if (is_open) return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes}, at);
   const GraphStore::Function function = require_function(*graph, begin, name);
   return build<CallFunction>(*graph, inputs, {{name}, result_types, infer_results(*graph, begin, function, shapes)},
                              at);
@@ -189,12 +268,7 @@ inline void require_invariant(std::size_t i, const AnyOutput& next, DType dtype,
                                          " and leaves it as ", dflow::name(next.dtype())))
                     .with_location(where));
   }
-  bool fits = !shape.has_rank();
-  if (!fits && next.shape().has_rank() && next.shape().rank() == shape.rank()) {
-    fits = true;
-    for (int d = 0; d < shape.rank(); ++d) fits &= shape.dim(d) == dynamic || shape.dim(d) == next.shape().dim(d);
-  }
-  if (fits) return;
+  if (is_within(next.shape(), shape)) return;
   throw_error(invalid_argument(str_cat("while_loop: variable ", i, " enters an iteration with shape ",
                                        shape.to_string(), " and leaves it with ", next.shape().to_string(),
                                        ": declare the shape that it has in all of them"))

@@ -1,0 +1,221 @@
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+using Unary = Output<float>(Output<float>);
+
+Function<Unary> factorial_function(Graph& graph) {
+  return recursive_function<Unary>(graph, "factorial", [&](const auto& self, Output<float> n) {
+    return cond(
+        n < 2.0f, [&] { return Output<float>(ones_like(n)); }, [&] { return Output<float>(n * self(n - 1.0f)); });
+  });
+}
+
+/// x to the power n, by squares.
+Function<Output<float>(Output<float>, Output<std::int32_t>)> power_function(Graph& graph) {
+  return recursive_function<Output<float>(Output<float>, Output<std::int32_t>)>(
+      graph, "power", [&](const auto& self, Output<float> x, Output<std::int32_t> n) {
+        return cond(
+            n < 1, [&] { return Output<float>(ones_like(x)); },
+            [&] {
+              const Output<float> root = self(x, n / 2);
+              const Output<float> square = root * root;
+              return cond(
+                  equal(n % 2, constant(graph, 0)), [&] { return square; }, [&] { return Output<float>(square * x); });
+            });
+      });
+}
+
+std::vector<SessionOptions> all_sessions() {
+  std::vector<SessionOptions> all;
+  for (const int num_threads : {1, 3}) {
+    for (const bool lowers : {false, true}) {
+      SessionOptions options;
+      options.num_threads = num_threads;
+      options.passes.lower_control_flow = lowers;
+      all.push_back(options);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a function calls itself, once and twice", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto factorial = factorial_function(graph);
+  const auto fibonacci = recursive_function<Unary>(graph, "fibonacci", [](const auto& self, Output<float> n) {
+    return cond(
+        n < 2.0f, [&] { return n; }, [&] { return Output<float>(self(n - 1.0f) + self(n - 2.0f)); });
+  });
+  const auto f = factorial(x), g = fibonacci(x), both = factorial(factorial(x - 3.0f));
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(graph, options);
+    for (int run = 0; run < 3; ++run) {
+      CHECK(session.run({{x, 6.0f}}, f).scalar() == 720);
+      CHECK(session.run({{x, 15.0f}}, g).scalar() == 610);
+      CHECK(session.run({{x, 6.0f}}, both).scalar() == 720);
+      const auto [a, b] = session.run({{x, 1.0f}}, f, g);
+      CHECK((a.scalar() == 1 && b.scalar() == 1));
+    }
+  }
+}
+
+TEST_CASE("a function that calls itself is differentiated, once and twice", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto n = placeholder<std::int32_t>(graph, {});
+  const auto power = power_function(graph);
+  const auto y = power(x, n);
+  const auto dy = Output<float>(gradients(y, x)), ddy = Output<float>(gradients(dy, x));
+  // Of n (n - 1) ... 1 it is the product's times the sum of 1 / k over the k that are not the last one.
+  const auto factorial = factorial_function(graph);
+  const auto df_dx = Output<float>(gradients(factorial(x), x));
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(graph, options);
+    for (const int exponent : {0, 1, 2, 7, 10}) {
+      const auto k = static_cast<float>(exponent);
+      const auto [value, first, second] = session.run({{x, 1.25f}, {n, exponent}}, y, dy, ddy);
+      CHECK(value.scalar() == Approx(std::pow(1.25f, k)));
+      CHECK(first.scalar() == Approx(k * std::pow(1.25f, k - 1)));
+      CHECK(second.scalar() == Approx(k * (k - 1) * std::pow(1.25f, k - 2)));
+    }
+    CHECK(session.run({{x, 4.0f}}, df_dx).scalar() == Approx(24.0 * (1 / 4.0 + 1 / 3.0 + 1 / 2.0)));
+  }
+}
+
+TEST_CASE("functions call each other, read what is around them, and give several results", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2});
+  const auto n = placeholder<std::int32_t>(graph, {});
+  Variable<float> weight(graph, Tensor<float>({2}, {2.0f, 3.0f}), {.name = "weight"});
+  using Pair = std::tuple<Output<float>, Output<std::int32_t>>;
+  // In turn times the weight and plus x; how many turns of the first kind there were.
+  const auto turns = recursive_function<Pair(Output<float>, Output<std::int32_t>)>(
+      graph, "even",
+      [&](const auto& self, Output<float> v, Output<std::int32_t> k) {
+        const auto odd = function(graph, "odd",
+                                  [&](Output<float> u, Output<std::int32_t> j) {
+                                    return cond(
+                                        j < 1, [&] { return Pair(u, j * 0); }, [&] { return self(u + x, j - 1); });
+                                  },
+                                  {.shapes = {PartialShape({2}), PartialShape({})}});
+        return cond(
+            k < 1, [&] { return Pair(v, k * 0); },
+            [&] {
+              const auto [value, count] = odd(v * weight, k - 1);
+              return Pair(value, count + 1);
+            });
+      },
+      {.shapes = {PartialShape({2}), PartialShape({})}, .result_shapes = {PartialShape({2}), PartialShape({})}});
+  const auto [value, count] = turns(x, n);
+  CHECK(value.shape() == PartialShape({2}));
+  const auto dx = Output<float>(gradients(value, x)), dw = Output<float>(gradients(value, weight.read()));
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(graph, options);
+    session.run(weight.initializer());
+    // ((x w) + x) w = x w^2 + x w
+    const auto [v, c, of_x] = session.run({{x, Tensor<float>({2}, {1.0f, 1.0f})}, {n, 3}}, value, count, dx);
+    CHECK((v(0) == 6 && v(1) == 12));
+    CHECK(c.scalar() == 2);
+    CHECK((of_x(0) == 6 && of_x(1) == 12));
+  }
+  CHECK(dw.is_valid());
+}
+
+TEST_CASE("calls nest deep, and not forever", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto down = recursive_function<Unary>(graph, "down", [](const auto& self, Output<float> v) {
+    return cond(
+        v < 1.0f, [&] { return v; }, [&] { return self(v - 1.0f); });
+  });
+  const auto last = down(x);
+  const auto forever =
+      recursive_function<Unary>(graph, "forever", [](const auto& self, Output<float> v) { return self(v + 1.0f); })(x);
+  const auto twice = recursive_function<Unary>(graph, "twice", [](const auto& self, Output<float> v) {
+    return Output<float>(self(v + 1.0f) + self(v + 2.0f));
+  })(x);
+  const auto slope = Output<float>(gradients(last, x));
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(graph, options);
+    CHECK(session.run({{x, 2000.5f}}, last).scalar() == 0.5f);
+    CHECK(session.run({{x, 50.5f}}, slope).scalar() == 1);
+    for (const auto& endless : {forever, twice}) {
+      const Status status = status_of([&] { return session.run({{x, 1.0f}}, endless); });
+      CHECK(status.code() == Code::resource_exhausted);
+      CHECK(mentions(status, "nested in 4096 others"));
+    }
+    CHECK(code_of([&] { return session.run({{x, 1.0e9f}}, last); }) == Code::resource_exhausted);
+    CHECK(session.run({{x, 3.5f}}, last).scalar() == 0.5f);
+  }
+  // A deadline is seen on the way.
+  Session session(graph);
+  CHECK(code_of([&] {
+          return session.run({.deadline = std::chrono::milliseconds(0)}, {{x, 2000.0f}}, last);
+        }) == Code::deadline_exceeded);
+}
+
+TEST_CASE("what a recursive function is said to give it gives", "[recursion]") {
+  Graph graph;
+  const auto x = constant<float>(graph, {1, 2, 3});
+  const std::size_t size = graph.store()->size();
+  const auto same = [](const auto& self, Output<float> v) {
+    return cond(
+        reduce_sum(v) < 1.0f, [&] { return v; }, [&] { return self(v * 0.5f); });
+  };
+  CHECK(code_of([&] {
+          recursive_function<Unary>(graph, "f", same, {.shapes = {PartialShape({3}), PartialShape({3})}});
+        }) == Code::invalid_argument);
+  CHECK(code_of([&] {
+          recursive_function<Unary>(graph, "f", same, {.shapes = {}, .result_shapes = {PartialShape({3})}});
+        }) == Code::invalid_argument);
+  int n = 0;
+  CHECK(code_of([&] {
+          recursive_function<Unary>(graph, "f", [&](const auto&, Output<float>) -> Output<float> {
+            throw_error(not_found(str_cat("nothing ", ++n)));
+          });
+        }) == Code::not_found);
+  CHECK(graph.store()->size() == size);
+  const auto f = recursive_function<Unary>(graph, "f", same,
+                                           {.shapes = {PartialShape({3})}, .result_shapes = {PartialShape({3})}});
+  CHECK(f(x).shape() == PartialShape({3}));
+  CHECK(code_of([&] { f(constant(graph, 1.0f)); }) == Code::invalid_argument);
+  Session session(graph);
+  CHECK(session.run(f(x))(2) == 3.0f / 8);
+}
+
+TEST_CASE("a graph with functions that call themselves is written, read and imported", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}, {.name = "x"});
+  const auto scale = x * 2.0f;
+  const auto f = recursive_function<Unary>(graph, "f", [&](const auto& self, Output<float> v) {
+    return cond(
+        v < 1.0f, [&] { return v; }, [&] { return Output<float>(scale * self(v - 1.0f)); });
+  });
+  const auto y = f(x, {.name = "y"});
+  const auto dy = Output<float>(gradients(y, x));
+  const GraphDef def = to_graph_def(graph);
+  Graph copy = import_graph(def, standard_op_table());
+  const Output<float> fed(copy.output("x")), fetched(copy.output("y")), slope(copy.output(dy.name()));
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(copy, options);
+    // (2 x)^2 (x - 2): 8 x^3 - ... its derivative 12 x^2 - 16 x
+    const auto [value, derivative] = session.run({{fed, 2.5f}}, fetched, slope);
+    CHECK(value.scalar() == 12.5f);
+    CHECK(derivative.scalar() == Approx(12 * 6.25 - 16 * 2.5));
+  }
+  CHECK(to_graph_def(copy).nodes.size() == def.nodes.size());
+}
