@@ -49,6 +49,8 @@ SUITES = {
         ("mlp sgd", 1e6, "ms", 1.1, (1.2, 1.5)),
         ("mlp adam", 1e6, "ms", (1.2, 1.3), (1.35, 1.7)),
         ("lenet sgd", 1e6, "ms", (1.05, 1.15), (1.2, 1.45)),
+        # 256 units, 32 steps of a batch of 32.
+        ("lstm sgd", 1e6, "ms", 0.9, (1.2, 1.4)),
     ],
     "kernels": [
         ("exp 100000", 1e3, "us", 1, 1),

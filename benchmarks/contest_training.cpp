@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <tuple>
 
 namespace df = dflow;
 
@@ -25,6 +26,13 @@ Images lenet(const Images& x) {
   auto low = df::max_pool(df::conv2d(x, 32, 5, {.activation = relu}), 2);
   auto high = df::max_pool(df::conv2d(low, 64, 5, {.activation = relu}), 2);
   return df::dense(df::dense(df::flatten(high), 512, {.activation = relu}), 10);
+}
+
+/// Over x [time, batch, inputs].
+Images lstm(const Images& x) {
+  const df::LstmCell cell(256, {.forget_bias = 0});
+  const auto [outputs, state] = df::dynamic_rnn(cell, x, {.time_major = true});
+  return df::dense(std::get<1>(state), 10);
 }
 
 struct Training {
@@ -68,5 +76,6 @@ int main(int argc, char** argv) {
   add(rows, "mlp sgd", {128, 784}, mlp, false, threads);
   add(rows, "mlp adam", {128, 784}, mlp, true, threads);
   add(rows, "lenet sgd", {64, 28, 28, 1}, lenet, false, threads);
+  add(rows, "lstm sgd", {32, 32, 256}, lstm, false, threads);
   return rows.serve();
 }

@@ -21,7 +21,17 @@ torch.set_num_threads(threads)
 torch.manual_seed(1)
 side = Contestant()
 
-SHAPES = {"tiny": (8, 16), "mlp": (128, 784), "lenet": (64, 1, 28, 28)}
+SHAPES = {"tiny": (8, 16), "mlp": (128, 784), "lenet": (64, 1, 28, 28), "lstm": (32, 32, 256)}
+
+
+class LastOfLstm(nn.Module):
+    """Of x [time, batch, inputs]."""
+    def __init__(self):
+        super().__init__()
+        self.recurrent, self.out = nn.LSTM(256, 256), nn.Linear(256, 10)
+
+    def forward(self, x):
+        return self.out(self.recurrent(x)[0][-1])
 
 
 def model(name):
@@ -29,6 +39,8 @@ def model(name):
         return nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 10))
     if name == "mlp":
         return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    if name == "lstm":
+        return LastOfLstm()
     return nn.Sequential(nn.Conv2d(1, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
                          nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
                          nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 10))
@@ -153,7 +165,7 @@ def kernels():
 
 
 if suite == "training":
-    for row in ("tiny sgd", "mlp sgd", "mlp adam", "lenet sgd"):
+    for row in ("tiny sgd", "mlp sgd", "mlp adam", "lenet sgd", "lstm sgd"):
         side.row(row, training_step(*row.split()))
 else:
     kernels()
