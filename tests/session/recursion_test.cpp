@@ -218,4 +218,44 @@ TEST_CASE("a graph with functions that call themselves is written, read and impo
     CHECK(derivative.scalar() == Approx(12 * 6.25 - 16 * 2.5));
   }
   CHECK(to_graph_def(copy).nodes.size() == def.nodes.size());
+  // Beside another graph, under a name before its own.
+  Graph host;
+  const auto own = placeholder<float>(host, {}, {.name = "x"});
+  import_graph_into(host, def, standard_op_table(), {.prefix = "twin"});
+  const Output<float> twin_x(host.output("twin/x")), twin_slope(host.output("twin/" + dy.name()));
+  Session session(host);
+  CHECK(session.run({{twin_x, 2.5f}}, twin_slope).scalar() == Approx(12 * 6.25 - 16 * 2.5));
+  CHECK(session.run({{own, 2.5f}}, own).scalar() == 2.5f);
+}
+
+TEST_CASE("a recursion that stands in a loop, and reads its variables, is differentiated", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+  const PartialShape scalar({});
+  auto [i, u, v] = while_loop(
+      [](auto i, auto, auto) { return i < 2; },
+      [&](auto i, auto u, auto v) {
+        const auto f = recursive_function<Output<float>(Output<float>, Output<std::int32_t>)>(
+            graph, "f",
+            [&](const auto& self, Output<float> w, Output<std::int32_t> k) {
+              return cond(
+                  k < 1, [&] { return w; }, [&] { return Output<float>(self(w * u, k - 1) + w); });
+            },
+            {.shapes = {scalar, scalar}, .result_shapes = {scalar}});
+        return std::tuple{i + 1, v, f(y, i + 1)};
+      },
+      std::tuple{constant(graph, 0), x, y});
+  CHECK(i.is_valid());
+  // y + y x, then y + y y + y y^2
+  const Output<float> sum = u + v;
+  const auto dx = Output<float>(gradients(sum, x)), dy = Output<float>(gradients(sum, y));
+  const auto dyy = Output<float>(gradients(dy, y));
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(graph, options);
+    const auto [value, by_x, by_y, twice] = session.run({{x, 0.5f}, {y, 3.0f}}, sum, dx, dy, dyy);
+    CHECK(value.scalar() == 3 + 1.5f + 3 + 9 + 27);
+    CHECK(by_x.scalar() == 3);
+    CHECK(by_y.scalar() == 1.5f + 1 + 6 + 27);
+    CHECK(twice.scalar() == 2 + 18);
+  }
 }

@@ -42,12 +42,18 @@ class KeptEdges final : public GraphStore::ForeignEdges {
  public:
   KeptEdges(GraphStore& graph, NodeId call) : graph_(graph), call_(call) {
     for (const std::string& name : called_functions(node())) add(name);
+    captured_ = captured_edges(graph_, node(), true);
+    if (!captured_.empty() && captured_.size() + parts_[0].arguments.size() != node().inputs.size()) {
+      throw_error(invalid_argument(str_cat("it says of ", captured_.size(), " captures what they stand for")));
+    }
   }
 
   const Node& node() const { return graph_.node(call_); }
   NodeId function(std::size_t i) const { return functions_.at(i); }
   std::size_t num_functions() const noexcept { return functions_.size(); }
   const GraphStore::Function& parts(std::size_t i) const { return parts_.at(i); }
+  /// What the captures of the call are in its body; none: its inputs.
+  std::span<const Endpoint> captured() const noexcept { return captured_; }
 
   /// Until the guard goes, what is built in the body that was begun reads of the call's bodies through this.
   /// `iteration`: of a loop, which of its iterations it reads.
@@ -69,6 +75,11 @@ class KeptEdges final : public GraphStore::ForeignEdges {
   AnyOutput bring(const AnyOutput& edge) override {
     const NodeId of = edge.node().function;
     if (std::find(functions_.begin(), functions_.end(), of) == functions_.end()) {
+      const auto found = std::find(captured_.begin(), captured_.end(), edge.endpoint());
+      if (found != captured_.end()) {
+        const std::size_t input = parts_[0].arguments.size() + static_cast<std::size_t>(found - captured_.begin());
+        return out_of_call(AnyOutput(&graph_, node().inputs[input]));
+      }
       return outer_ == nullptr ? edge : outer_->bring(edge);
     }
     const auto key = std::pair(edge.node_id(), edge.endpoint().index);
@@ -148,6 +159,7 @@ class KeptEdges final : public GraphStore::ForeignEdges {
   const NodeId call_;
   std::vector<NodeId> functions_;
   std::vector<GraphStore::Function> parts_;
+  std::vector<Endpoint> captured_;
   std::shared_ptr<GraphStore::ForeignEdges> outer_;
   GraphStore::Scope body_;
   AnyOutput iteration_;
@@ -231,7 +243,6 @@ class CallGradient {
   FunctionHandle define_gradient(NodeId function) {
     const GraphStore::Function& parts = edges_.parts(0);
     const std::size_t num_arguments = parts.arguments.size();
-    const std::vector<Endpoint> inputs = graph_.node(call_).inputs;
     FunctionHandle forward{&graph_, function, graph_.node(function).name, {}, {}, {}, {}};
     Recursion known;
     for (const NodeId argument : parts.arguments) {
@@ -239,7 +250,9 @@ class CallGradient {
       forward.argument_types.push_back(info.dtype);
       forward.argument_shapes.push_back(info.shape);
     }
-    forward.captures.assign(inputs.begin() + static_cast<std::ptrdiff_t>(num_arguments), inputs.end());
+    for (std::size_t i = num_arguments; i < graph_.node(call_).inputs.size(); ++i) {
+      forward.captures.push_back(inside(0, i).endpoint());
+    }
     known.argument_types = forward.argument_types;
     known.argument_shapes = forward.argument_shapes;
     known.captures = forward.captures;
@@ -308,7 +321,8 @@ class CallGradient {
   AnyOutput inside(std::size_t f, std::size_t i) const {
     const GraphStore::Function& parts = edges_.parts(f);
     const std::size_t argument = i - num_leading_;
-    return argument < parts.arguments.size() ? edge({parts.arguments[argument], 0}) : input(i);
+    if (argument < parts.arguments.size()) return edge({parts.arguments[argument], 0});
+    return edges_.captured().empty() ? input(i) : edge(edges_.captured()[argument - parts.arguments.size()]);
   }
 
   /// In the body of the gradient of function `f`: with respect to what the wanted inputs are there.

@@ -4,6 +4,7 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <mutex>
 #include <utility>
 
@@ -326,6 +327,44 @@ DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& gra
     throw_error(invalid_argument(str_cat("function '", name, "' has no argument ", i)));
   }
   return *std::move(function);
+}
+
+DFLOW_INLINE std::vector<Endpoint> detail::captured_edges(const GraphStore& graph, const Node& call,
+                                                           bool builds) {
+  std::vector<Endpoint> edges;
+  if (call.op->role != OpRole::call) return edges;
+  std::string text;
+  for (const AttrField& field : call.op->attr_fields) {
+    if (field.kind == AttrKind::string) text = std::get<std::string>(attr_of(call, field));
+  }
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::string_view one = rest.substr(0, rest.find(';'));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    const std::size_t colon = one.rfind(':');
+    std::int32_t output = -1;
+    if (colon != std::string_view::npos) {
+      const std::string_view digits = one.substr(colon + 1);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), output);
+      if (error != std::errc() || end != digits.data() + digits.size()) output = -1;
+    }
+    const std::string_view name = one.substr(0, colon);
+    const NodeId id = builds ? graph.find_appended(name) : graph.find(name);
+    if (!id.is_valid() || output < 0 || static_cast<std::size_t>(output) >= graph.node(id).outputs.size()) {
+      throw_error(invalid_argument(str_cat("the graph has no edge '", one, "' for a capture to stand for")));
+    }
+    edges.push_back({id, output});
+  }
+  return edges;
+}
+
+DFLOW_INLINE std::string detail::captured_text(const GraphStore& graph, std::span<const Endpoint> edges) {
+  std::string text;
+  for (const Endpoint edge : edges) {
+    if (!text.empty()) text += ';';
+    text += str_cat(graph.node(edge.node).name, ":", edge.index);
+  }
+  return text;
 }
 
 DFLOW_INLINE void GraphStore::drop_functions(NodeId first) noexcept {

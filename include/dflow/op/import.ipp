@@ -282,11 +282,12 @@ class GraphImporter {
       if (is_set[position]) throw_error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
       is_set[position] = true;
       check_dtypes(name, value);
-      field->set(attrs.get(), calls_functions(op.role) ? with_new_names(value) : value);
+      field->set(attrs.get(), names_nodes(op.role) ? with_new_names(value) : value);
     }
     return attrs;
   }
 
+  static bool names_nodes(OpRole role) { return calls_functions(role) || role == OpRole::kept_value; }
   /// The functions of the def have the names that their first nodes have now.
   AttrValue with_new_names(AttrValue value) const {
     const auto rename = [&](std::string& name) {
@@ -294,7 +295,20 @@ class GraphImporter {
     };
     if (auto* function = std::get_if<FunctionName>(&value)) rename(function->name);
     if (auto* list = std::get_if<std::vector<std::string>>(&value)) std::for_each(list->begin(), list->end(), rename);
+    if (auto* edges = std::get_if<std::string>(&value)) *edges = with_new_edges(*edges);
     return value;
+  }
+  /// Of a node's name, or of "node:0;other:1".
+  std::string with_new_edges(std::string_view edges) const {
+    std::string renamed;
+    while (!edges.empty()) {
+      const std::string_view one = edges.substr(0, edges.find(';'));
+      edges.remove_prefix(std::min(edges.size(), one.size() + 1));
+      if (!renamed.empty()) renamed += ';';
+      if (index_of_.contains(std::string(one.substr(0, one.rfind(':'))))) renamed += outer_.name_prefix;
+      renamed += one;
+    }
+    return renamed;
   }
 
   static void check_dtypes(std::string_view name, const AttrValue& value) {

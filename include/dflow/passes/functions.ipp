@@ -173,7 +173,14 @@ class BodyAttacher {
     }
     std::vector<Endpoint> feeds(given.begin(), given.end());
     for (std::size_t i = 0; i < function.arguments.size(); ++i) feeds[i] = {function.arguments[i], 0};
-    for (std::size_t i = 0; i < function.arguments.size(); ++i) require_type(name, "argument", i, feeds[i], given[i]);
+    if (const std::vector<Endpoint> captured = captured_edges(graph_, *node, false); !captured.empty()) {
+      if (captured.size() != feeds.size() - function.arguments.size()) {
+        throw_error(invalid_argument(str_cat("it says of ", captured.size(), " captures what they stand for, and has ",
+                                             feeds.size() - function.arguments.size())));
+      }
+      std::copy(captured.begin(), captured.end(), feeds.begin() + static_cast<std::ptrdiff_t>(function.arguments.size()));
+    }
+    for (std::size_t i = 0; i < feeds.size(); ++i) require_type(name, "argument", i, feeds[i], given[i]);
     const Node& results = graph_.node(function.results);
     check_results(node, name, call.bodies.size(), results.inputs);
     std::vector<Endpoint> fetches = results.inputs;

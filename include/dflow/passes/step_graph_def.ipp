@@ -110,6 +110,7 @@ class StepGraphWriter {
     auto next = bodies.begin();
     for (auto& [name, value] : def.attrs) {
       if (auto* const function = std::get_if<FunctionName>(&value)) function->name = (*next++)->function;
+      if (node.op->role == OpRole::call && name == "captured") value = std::string();  // they are arguments now
       if (auto* const list = std::get_if<std::vector<std::string>>(&value)) {
         for (std::string& function : *list) function = (*next++)->function;
       }

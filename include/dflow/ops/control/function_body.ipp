@@ -198,11 +198,16 @@ DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments
     }
     if (!shapes[i].has_rank()) shapes[i] = inputs[i].shape();
   }
-  for (const Endpoint edge : captures) inputs.emplace_back(graph, edge);
-  if (is_open) return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes}, at);
+  bool sees_captures = true;
+  for (const Endpoint edge : captures) {
+    inputs.emplace_back(graph, edge);
+    sees_captures &= graph->is_inside(graph->scope().function, graph->node(edge.node).function);
+  }
+  const std::string captured = sees_captures ? std::string() : captured_text(*graph, captures);
+  if (is_open) return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes, captured}, at);
   const GraphStore::Function function = require_function(*graph, begin, name);
-  return build<CallFunction>(*graph, inputs, {{name}, result_types, infer_results(*graph, begin, function, shapes)},
-                             at);
+  return build<CallFunction>(
+      *graph, inputs, {{name}, result_types, infer_results(*graph, begin, function, shapes), captured}, at);
 }
 
 DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {

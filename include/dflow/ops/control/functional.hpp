@@ -54,12 +54,14 @@ struct CallingOp : StandardOp<Name> {
   static constexpr bool has_kernel = false;
 };
 
-/// Runs a function: arguments and captures -> its results.
+/// Runs a function: arguments and captures -> its results. Where the call does not see what the body reads of what is
+/// around it, `captured` says which edges the captures stand for, "node:0;other:1".
 struct CallFunction : CallingOp<"Call", OpRole::call> {
   struct Attrs {
     FunctionName function;
     std::vector<DType> output_types;
     std::vector<PartialShape> output_shapes;
+    std::string captured = {};
   };
   using Inputs = In<AnyList>;
   using Outputs = Out<TypedList<"output_types">>;
