@@ -43,6 +43,13 @@ struct GruCellOptions {
 };
 
 namespace detail {
+
+/// What a cell computes of the inputs of all steps at once, before the loop over them.
+struct PreparedInputs {
+  AnyOutput rows;    ///< [rows, columns], for x [rows, inputs]
+  AnyOutput kernel;  ///< that each step multiplies its state by
+};
+
 /// Zeros [batch, units], of x's batch, its dimension `axis`.
 AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer, const At& at);
 }  // namespace detail
@@ -96,6 +103,13 @@ class LstmCell : public Layer {
     const auto output = Output<T>::unchecked(h);
     return {output, State<T>{Output<T>::unchecked(c), output}};
   }
+  /// For loops over steps: x [rows, inputs] of any number of them; each is then given its rows and the kernel. The sums
+  /// are those of a call in another order.
+  detail::PreparedInputs prepare(const AnyOutput& x, const At& at = {}) const;
+  /// {c', h'}
+  std::pair<AnyOutput, AnyOutput> step(const AnyOutput& row, const AnyOutput& kernel, const AnyOutput& c,
+                                       const AnyOutput& h, const At& at = {}) const;
+
   template <AllowedFor<Conv2D> T>
   State<T> zero_state(const Output<T>& x, int axis = 0, const At& at = {}) const {
     const std::int64_t outputs = options_.projection > 0 ? options_.projection : units_;
@@ -106,6 +120,9 @@ class LstmCell : public Layer {
  private:
   std::pair<AnyOutput, AnyOutput> call(const AnyOutput& x, const AnyOutput& c, const AnyOutput& h, const At& at) const;
   void make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const;
+  std::int64_t num_outputs() const noexcept { return options_.projection > 0 ? options_.projection : units_; }
+  std::pair<AnyOutput, AnyOutput> next_state(const detail::LayerBuilder& layer, const AnyOutput& gates,
+                                             const AnyOutput& c) const;
 
   std::int64_t units_;
   LstmCellOptions options_;

@@ -77,8 +77,7 @@ DFLOW_INLINE LstmCell::LstmCell(std::int64_t units, LstmCellOptions options)
 }
 
 DFLOW_INLINE void LstmCell::make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const {
-  const std::int64_t outputs = options_.projection > 0 ? options_.projection : units_;
-  layer.make("kernel", dtype, {inputs + outputs, 4 * units_}, options_.kernel_initializer, options_.kernel_regularizer);
+  layer.make("kernel", dtype, {inputs + num_outputs(), 4 * units_}, options_.kernel_initializer, options_.kernel_regularizer);
   layer.make("bias", dtype, {4 * units_}, options_.bias_initializer);
   if (options_.use_peepholes) {
     for (const char* name : {"w_f_diag", "w_i_diag", "w_o_diag"}) {
@@ -100,14 +99,49 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, 
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) make_variables(layer, x.dtype(), inputs);
+  auto next = next_state(layer, detail::joint_linear(x, h, layer.variable("kernel"), layer.variable("bias")), c);
+  layer.commit();
+  return next;
+}
 
+DFLOW_INLINE detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const At& at) const {
+  const std::int64_t inputs = detail::known_channels(x, 2, 2, name(), at);
+  detail::require_positive(units_, "units", name(), at);
+  GraphStore& graph = *x.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
+  const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
+  if (layer.is_first_call()) make_variables(layer, x.dtype(), inputs);
+  const AnyOutput kernel = layer.variable("kernel").read_edge();
+  const auto rows_of = [&](std::int64_t begin, std::int64_t count) {
+    return detail::any_slice(kernel, {begin, 0}, {count, 4 * units_}, {});
+  };
+  detail::PreparedInputs prepared;
+  prepared.rows =
+      build<BiasAdd>({AnyOutput(build<MatMul>({x, rows_of(0, inputs)})), layer.variable("bias").read_edge()});
+  prepared.kernel = rows_of(inputs, num_outputs());
+  layer.commit();
+  return prepared;
+}
+
+DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::step(const AnyOutput& row, const AnyOutput& kernel,
+                                                            const AnyOutput& c, const AnyOutput& h,
+                                                            const At& at) const {
+  GraphStore& graph = *row.graph();
+  const ScopeGuard place = enter_place(graph, at.where);
+  const detail::LayerBuilder layer(*state_, graph, row.dtype(), at);
+  const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
+  return next_state(layer, Expr(build<MatMul>({h, kernel})) + row, c);
+}
+
+DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::LayerBuilder& layer,
+                                                                  const AnyOutput& gates, const AnyOutput& c) const {
   const auto sigmoid = [](const Expr& of) { return Expr(build<Sigmoid>({of})); };
   const auto tanh = [](const Expr& of) { return Expr(build<Tanh>({of})); };
   const auto seen = [&](const Expr& gate, const char* by, const Expr& cell) {
     return options_.use_peepholes ? gate + cell * Expr(layer.variable(by).read_edge()) : gate;
   };
-  const std::vector<AnyOutput> parts =
-      detail::any_split(1, 4, detail::joint_linear(x, h, layer.variable("kernel"), layer.variable("bias")));
+  const std::vector<AnyOutput> parts = detail::any_split(1, 4, gates);
   const Expr i = parts[0], j = parts[1], f = parts[2], o = parts[3], cell = c;
   Expr next =
       cell * sigmoid(seen(f + options_.forget_bias, "w_f_diag", cell)) + sigmoid(seen(i, "w_i_diag", cell)) * tanh(j);
@@ -117,7 +151,6 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, 
   }
   AnyOutput output = sigmoid(seen(o, "w_o_diag", next)) * tanh(next);
   if (options_.projection > 0) output = build<MatMul>({output, layer.variable("projection/kernel").read_edge()});
-  layer.commit();
   return {next, output};
 }
 

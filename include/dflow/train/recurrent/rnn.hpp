@@ -3,6 +3,7 @@
 #include <dflow/ops/control/row_loops.hpp>
 #include <dflow/train/recurrent/cells.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,9 +24,14 @@ struct RnnOptions {
 
 namespace detail {
 using CellStep = std::function<RowResults(const AnyOutput& x, std::span<const AnyOutput> states)>;
+/// What steps get in place of x [time, batch, inputs]: [time, batch, columns]. Called once, before the loop.
+using PrepareSteps = std::function<AnyOutput(const AnyOutput& x)>;
 /// The output of each step in the layout of x, and the last states.
 RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
-                   const CellStep& step, const At& at);
+                   const CellStep& step, const At& at, const PrepareSteps& prepare = {});
+/// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
+AnyOutput steps_as_rows(const AnyOutput& x);
+AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x);
 /// Where a sequence goes on at step `step`, else what it had before.
 RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
                        std::span<const AnyOutput> states);
@@ -37,6 +43,33 @@ CellStep cell_step(const Cell& cell) {
     auto [output, next] = cell(Output<T>::unchecked(x), from_edges<State>(states));
     return RowResults{edges_of(next), {output}};
   };
+}
+
+/// A cell that multiplies the inputs of all steps at once.
+template <class Cell>
+concept PreparesInputs = requires(const Cell& cell, const AnyOutput& x) {
+  { cell.prepare(x) } -> std::same_as<PreparedInputs>;
+  cell.step(x, x, x, x);
+};
+
+template <class Cell, class T>
+RowResults cell_rnn(const Cell& cell, const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
+                    const At& at) {
+  if constexpr (PreparesInputs<Cell>) {
+    AnyOutput kernel;
+    const PrepareSteps prepare = [&](const AnyOutput& steps) {
+      const PreparedInputs prepared = cell.prepare(steps_as_rows(steps));
+      kernel = prepared.kernel;
+      return rows_as_steps(prepared.rows, steps);
+    };
+    const CellStep step = [&](const AnyOutput& row, std::span<const AnyOutput> states) {
+      const auto [c, h] = cell.step(row, kernel, states[0], states[1]);
+      return RowResults{{c, h}, {h}};
+    };
+    return any_rnn(x, initial, options, step, at, prepare);
+  } else {
+    return any_rnn(x, initial, options, cell_step<Cell, T>(cell), at);
+  }
 }
 }  // namespace detail
 
@@ -55,7 +88,7 @@ std::tuple<Output<T>, typename Cell::template State<T>> dynamic_rnn(
     const Cell& cell, const Output<T>& x, const typename Cell::template State<T>& initial_state,
     const RnnOptions& options = {}, const At& at = {}) {
   const std::vector<AnyOutput> initial = detail::edges_of(initial_state);
-  const detail::RowResults all = detail::any_rnn(x, initial, options, detail::cell_step<Cell, T>(cell), at);
+  const detail::RowResults all = detail::cell_rnn<Cell, T>(cell, x, initial, options, at);
   return {Output<T>::unchecked(all.gathered.at(0)), detail::from_edges<typename Cell::template State<T>>(all.states)};
 }
 /// The same from a state of zeros.

@@ -2,15 +2,18 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/array/transpose.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
 
+#include <array>
 #include <utility>
 
 namespace dflow {
@@ -33,8 +36,28 @@ DFLOW_INLINE RowResults masked_step(std::int32_t step, const AnyOutput& sequence
   return masked(build<Less>({t, sequence_length}), std::move(next), states);
 }
 
+DFLOW_INLINE AnyOutput steps_as_rows(const AnyOutput& x) {
+  const PartialShape& shape = x.shape();
+  if (!shape.has_rank() || shape.rank() != 3 || shape.dim(2) == dynamic) {
+    reject_layer("rnn", str_cat("x needs three dimensions and a known number of inputs, its shape is ", shape.to_string()),
+                 {});
+  }
+  return any_reshape(x, IndexList{-1, shape.dim(2)}, {});
+}
+
+DFLOW_INLINE AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) {
+  const std::int64_t time = x.shape().dim(0), batch = x.shape().dim(1), columns = rows.shape().dim(1);
+  if (time != dynamic) return any_reshape(rows, IndexList{time, batch == dynamic ? -1 : batch, columns}, {});
+  if (batch != dynamic) return any_reshape(rows, IndexList{-1, batch, columns}, {});
+  GraphStore& graph = *rows.graph();
+  const AnyOutput extents = any_slice(shape_of(x), {0}, {2}, {});
+  const AnyOutput last = IndexList(columns).edge(graph, DType::int32, {});
+  const AnyOutput steps = build<Reshape>({rows, any_concat(0, std::array{extents, last})});
+  return build<EnsureShape>({steps}, {.shape = {dynamic, dynamic, columns}});
+}
+
 DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
-                                const CellStep& step, const At& at) {
+                                const CellStep& step, const At& at, const PrepareSteps& prepare) {
   if (!x.is_valid() || (x.shape().has_rank() && x.shape().rank() != 3)) {
     reject_layer("rnn",
                  str_cat("x has three dimensions, batch, time and inputs, its shape is ",
@@ -46,6 +69,7 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "rnn" : at.name, at.where);
   const auto exchanged = [&](const AnyOutput& of) { return any_transpose(of, {1, 0, 2}, {}); };
   std::vector<AnyOutput> elems{options.time_major ? x : exchanged(x)};
+  if (prepare) elems[0] = prepare(elems[0]);
   const bool has_lengths = options.sequence_length.is_valid();
   if (has_lengths) {
     const AnyOutput count = any_reshape(any_slice(shape_of(elems[0]), {0}, {1}, {}), IndexList(Shape{}), {});
