@@ -10,6 +10,7 @@
 #include <dflow/base/files/crc32.ipp>
 #include <dflow/base/files/crc32c.ipp>
 #include <dflow/base/files/file_system.ipp>
+#include <dflow/base/files/matching_files.ipp>
 #include <dflow/base/files/memory_file_system.ipp>
 #include <dflow/base/files/proto_reader.ipp>
 #include <dflow/base/files/proto_writer.ipp>

@@ -17,7 +17,5 @@
 #include <dflow/io/labelled_images.ipp>
 #include <dflow/io/npy.ipp>
 #include <dflow/io/npz.ipp>
-#include <dflow/io/record_file.ipp>
 #include <dflow/io/safetensors.ipp>
 #include <dflow/io/zip.ipp>
-#include <dflow/io/zlib_stream.ipp>

@@ -6,6 +6,8 @@
 #include <dflow/kernels/state/kept_resource.ipp>
 #include <dflow/kernels/state/queue_state.ipp>
 #include <dflow/kernels/state/random_stream.ipp>
+#include <dflow/kernels/state/readers/reader_state.ipp>
+#include <dflow/kernels/state/readers/work_unit.ipp>
 #include <dflow/kernels/state/staleness_clock_state.ipp>
 #include <dflow/kernels/state/tables/lookup_table_state.ipp>
 #include <dflow/kernels/state/tables/table_file.ipp>

@@ -8,6 +8,8 @@
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 #include <dflow/ops/data_flow/staging.hpp>
+#include <dflow/ops/io/files.hpp>
+#include <dflow/ops/io/reader.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/standard_ops.hpp>
 #include <dflow/ops/state/typed_variable.hpp>

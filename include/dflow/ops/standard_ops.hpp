@@ -5,6 +5,7 @@
 #include <dflow/ops/checkpoint/list.hpp>
 #include <dflow/ops/control/list.hpp>
 #include <dflow/ops/data_flow/list.hpp>
+#include <dflow/ops/io/list.hpp>
 #include <dflow/ops/linalg/list.hpp>
 #include <dflow/ops/math/list.hpp>
 #include <dflow/ops/nn/list.hpp>
@@ -17,7 +18,7 @@ namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
 using StandardOps = concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps,
-                             ControlOps, CheckpointOps, SendRecvOps>;
+                             ControlOps, CheckpointOps, IoOps, SendRecvOps>;
 
 }  // namespace dflow
 

@@ -1,1 +1,2 @@
 #include <dflow/kernels/cpu/cpu_kernel.ipp>
+#include <dflow/kernels/cpu/file_kernel.ipp>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace dflow {
@@ -21,6 +22,9 @@ class ByteSource {
   /// Blocks. Fills `into` with what comes next; returns how many bytes there were, fewer only at the end. The end is
   /// not final where more can be added: a later call sees that.
   virtual std::size_t read(std::span<std::byte> into) = 0;
+  /// What is read next, as far as it is in memory: reading it does not block. Until the next call that changes
+  /// anything.
+  virtual std::span<const std::byte> at_hand() const { return {}; }
   /// Bytes before the next one.
   virtual std::uint64_t position() const = 0;
   /// May block. Past the end nothing is read.
@@ -36,6 +40,9 @@ class FileSource final : public ByteSource {
   explicit FileSource(std::unique_ptr<RandomAccessFile> file, std::size_t buffer_bytes = default_buffer_bytes);
 
   std::size_t read(std::span<std::byte> into) override;
+  std::span<const std::byte> at_hand() const override {
+    return std::span(buffer_).subspan(window_used_, window_size_ - window_used_);
+  }
   std::uint64_t position() const override { return window_start_ + window_used_; }
   void seek(std::uint64_t position) override;
 
@@ -46,6 +53,11 @@ class FileSource final : public ByteSource {
   std::size_t window_size_ = 0;
   std::size_t window_used_ = 0;
 };
+
+/// Appends to `bytes` what comes next, until they are `size` or the source ends. A size is believed as far as there are
+/// bytes: memory is at most twice what is there, and a megabyte. Blocks. Errors: those of the source; then `bytes` are
+/// as they were.
+void fill_to(ByteSource& source, std::uint64_t size, std::string& bytes);
 
 }  // namespace dflow
 

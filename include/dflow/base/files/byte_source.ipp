@@ -45,4 +45,24 @@ DFLOW_INLINE std::size_t FileSource::read(std::span<std::byte> into) {
   return done;
 }
 
+DFLOW_INLINE void fill_to(ByteSource& source, std::uint64_t size, std::string& bytes) {
+  constexpr std::uint64_t first_step = std::uint64_t{1} << 20;
+  const std::size_t held = bytes.size();
+  try {
+    while (bytes.size() < size) {
+      const std::uint64_t step = std::max<std::uint64_t>(first_step, bytes.size());
+      const std::size_t before = bytes.size();
+      bytes.resize(before + static_cast<std::size_t>(std::min<std::uint64_t>(size - before, step)));
+      const auto room = std::as_writable_bytes(std::span(bytes)).subspan(before);
+      const std::size_t got = source.read(room);
+      if (got == room.size()) continue;
+      bytes.resize(before + got);
+      return;
+    }
+  } catch (...) {
+    bytes.resize(held);
+    throw;
+  }
+}
+
 }  // namespace dflow

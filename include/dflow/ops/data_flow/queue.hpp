@@ -121,6 +121,9 @@ using FifoQueueOptions = QueueOptions;
 
 namespace detail {
 
+/// What gives a handle waits for nothing: whoever uses it does.
+[[nodiscard]] ScopeGuard enter_without_control_inputs(GraphStore& graph);
+
 /// What must be true of every queue's components.
 void infer_queue(InferContext& context, std::span<const DType> dtypes, std::span<const PartialShape> shapes,
                  std::int64_t capacity);

@@ -9,6 +9,7 @@
 #include <dflow/ops/data_flow/staging.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
+#include <dflow/ops/io/reader.hpp>
 #include <dflow/train/saving/savable_resources.hpp>
 
 #include <algorithm>
@@ -29,6 +30,12 @@ DFLOW_INLINE const std::vector<DType>* components_of(const Node& node) {
   return nullptr;
 }
 
+DFLOW_INLINE bool is_reader(const Node& node) {
+  return node.op == &op_def<WholeFileReaderOp> || node.op == &op_def<TextLineReaderOp> ||
+         node.op == &op_def<FixedLengthRecordReaderOp> || node.op == &op_def<TFRecordReaderOp> ||
+         node.op == &op_def<IdentityReaderOp>;
+}
+
 /// Of what the node gives a handle to; empty where that is not saved.
 DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
   if (node.op == &op_def<TokenBarrier> || node.op == &op_def<StalenessClock>) return {DType::boolean};
@@ -39,6 +46,7 @@ DFLOW_INLINE std::vector<DType> saved_types_of(const Node& node) {
     const auto& table = node.attrs_as<MutableHashTableOp>();
     return {DType::int64, table.key_dtype, table.value_dtype};
   }
+  if (is_reader(node)) return {DType::string};
   std::vector<DType> types{DType::int64};
   const std::vector<DType>* components = components_of(node);
   if (components == nullptr) return {};

@@ -1,27 +1,12 @@
 #pragma once
 
-#include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/cpu/file_kernel.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
-
-#include <memory>
 
 namespace dflow {
 
 namespace detail {
-
-/// A kernel that blocks on files, in a thread of its own: those of the step go on meanwhile.
-class FileKernel {
- public:
-  using Work = void (*)(KernelContext& context);
-
-  explicit FileKernel(Work work);
-  void run_async(KernelContext& context, AsyncKernel::Done done) const;
-
- private:
-  Work work_;
-  std::unique_ptr<ElasticPool> threads_;
-};
 
 void save_shard(KernelContext& context);
 void restore_tensors(KernelContext& context);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/records/line_file.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/kernels/state/tables/table_file.hpp>
@@ -18,56 +19,6 @@
 namespace dflow {
 
 namespace detail {
-
-/// A file line by line.
-///
-/// Thread safety: used by one thread.
-class TableLines {
- public:
-  TableLines(FileSystem& files, const std::string& path) : file_(files.open_for_reading(path)) {}
-
-  /// The next line, until the next call; false at the end of the file.
-  bool next(std::string_view& line) {
-    std::size_t searched = 0;
-    for (;;) {
-      const std::size_t end = text_.find('\n', begin_ + searched);
-      if (end != std::string::npos) {
-        line = std::string_view(text_).substr(begin_, end - begin_);
-        begin_ = end + 1;
-        break;
-      }
-      searched = text_.size() - begin_;
-      if (read_more()) continue;
-      if (begin_ == text_.size()) return false;
-      line = std::string_view(text_).substr(begin_);
-      begin_ = text_.size();
-      break;
-    }
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    return true;
-  }
-
- private:
-  bool read_more() {
-    constexpr std::size_t least = std::size_t{1} << 16;
-    text_.erase(0, begin_);
-    begin_ = 0;
-    // A long line is read in parts that grow with it, so that it costs no more than twice its length.
-    const std::size_t held = text_.size();
-    const std::uint64_t left = file_->size() - std::min<std::uint64_t>(offset_, file_->size());
-    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(left, std::max(least, held)));
-    text_.resize(held + wanted);
-    const std::size_t got = file_->read_at(offset_, std::as_writable_bytes(std::span(text_.data() + held, wanted)));
-    text_.resize(held + got);
-    offset_ += got;
-    return got > 0;
-  }
-
-  const std::unique_ptr<RandomAccessFile> file_;
-  std::uint64_t offset_ = 0;
-  std::string text_;
-  std::size_t begin_ = 0;  ///< of what has not been given yet
-};
 
 /// Elements of a type that is known at run time, as they come.
 ///
@@ -145,7 +96,7 @@ class TableColumn {
 DFLOW_INLINE TableEntries read_table_file(FileSystem& files, const std::string& path, const TableFileFormat& format,
                                           DType key, DType value) {
   detail::TableColumn keys(format.key_index, key), values(format.value_index, value);
-  detail::TableLines lines(files, path);
+  LineReader lines(files, path);
   std::string_view line;
   std::int64_t count = 0;
   for (; count != format.max_lines && lines.next(line); ++count) {

@@ -3,8 +3,8 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
-#include <dflow/io/record_file.hpp>
-#include <dflow/io/zlib_stream.hpp>
+#include <dflow/base/records/record_file.hpp>
+#include <dflow/base/records/zlib_stream.hpp>
 
 #include <algorithm>
 #include <array>
@@ -103,14 +103,17 @@ DFLOW_INLINE void RecordWriter::close() {
   file_.reset();
 }
 
+DFLOW_INLINE std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
+                                                            RecordCompression compression, std::size_t buffer_bytes) {
+  auto source = std::make_unique<FileSource>(files.open_for_reading(path), buffer_bytes);
+  if (compression == RecordCompression::none) return source;
+  return inflating_source(std::move(source), detail::zlib_format(compression));
+}
+
 DFLOW_INLINE RecordReader::RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options)
     : path_(std::move(path)),
       max_record_bytes_(options.max_record_bytes),
-      source_(std::make_unique<FileSource>(files.open_for_reading(path_), options.buffer_bytes)) {
-  if (options.compression != RecordCompression::none) {
-    source_ = inflating_source(std::move(source_), detail::zlib_format(options.compression));
-  }
-}
+      source_(open_record_source(files, path_, options.compression, options.buffer_bytes)) {}
 
 DFLOW_INLINE RecordReader::~RecordReader() = default;
 
@@ -147,7 +150,8 @@ DFLOW_INLINE bool RecordReader::read_record(std::string& record) {
   if (length > std::min(max_record_bytes_, addressable)) {
     throw_error(resource_exhausted(str_cat("it has ", length, " bytes, more than the limit of ", max_record_bytes_)));
   }
-  read_content(record, length);
+  fill_to(*source_, length, record);
+  if (record.size() < length) throw_error(data_loss(str_cat("it has fewer than its ", length, " bytes")));
   std::array<std::byte, detail::record_footer_bytes> footer;
   if (source_->read(footer) < footer.size()) throw_error(data_loss("it is cut short"));
   if (mask_crc32c(crc32c(record)) != ByteReader(footer).u32()) throw_error(data_loss("the checksum is wrong"));
@@ -155,16 +159,11 @@ DFLOW_INLINE bool RecordReader::read_record(std::string& record) {
   return true;
 }
 
-DFLOW_INLINE void RecordReader::read_content(std::string& record, std::uint64_t length) {
-  // A length is believed as far as there are bytes: memory grows with what has been read.
-  constexpr std::uint64_t first_step = std::uint64_t{1} << 20;
-  while (record.size() < length) {
-    const std::uint64_t step = std::max<std::uint64_t>(first_step, record.size());
-    const std::size_t before = record.size();
-    record.resize(before + static_cast<std::size_t>(std::min<std::uint64_t>(length - before, step)));
-    const auto room = std::as_writable_bytes(std::span(record)).subspan(before);
-    if (source_->read(room) < room.size()) throw_error(data_loss(str_cat("it has fewer than its ", length, " bytes")));
-  }
+DFLOW_INLINE bool RecordReader::has_next_at_hand() const {
+  const std::span<const std::byte> bytes = source_->at_hand();
+  if (source_->position() != offset_ || bytes.size() < detail::record_header_bytes) return false;
+  const std::size_t rest = bytes.size() - detail::record_header_bytes;
+  return rest >= detail::record_footer_bytes && ByteReader(bytes).u64() <= rest - detail::record_footer_bytes;
 }
 
 }  // namespace dflow

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <dflow/base/records/zlib_stream.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/zlib_stream.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <dflow/ops/io/files.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void ReadFile::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 0));
+  context.set_output(0, Shape{});
+}
+DFLOW_INLINE void WriteFile::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 0));
+  static_cast<void>(context.with_rank(1, 0));
+}
+DFLOW_INLINE void MatchingFiles::infer(InferContext& context) {
+  const PartialShape& pattern = context.input(0);
+  if (pattern.has_rank() && pattern.rank() > 1) context.fail("patterns are a scalar or a vector");
+  context.set_output(0, PartialShape{dynamic});
+}
+
+}  // namespace dflow

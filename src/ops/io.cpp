@@ -1,0 +1,2 @@
+#include <dflow/ops/io/files.ipp>
+#include <dflow/ops/io/reader.ipp>
