@@ -7,6 +7,8 @@
 #include <dflow/train/fitting/moving_average.ipp>
 #include <dflow/train/fitting/train_step.ipp>
 #include <dflow/train/initializers.ipp>
+#include <dflow/train/input/coordinator.ipp>
+#include <dflow/train/input/queue_runner.ipp>
 #include <dflow/train/layer.ipp>
 #include <dflow/train/layers.ipp>
 #include <dflow/train/minibatches.ipp>

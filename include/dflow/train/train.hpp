@@ -8,6 +8,8 @@
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/fitting/moving_average.hpp>
 #include <dflow/train/initializers.hpp>
+#include <dflow/train/input/coordinator.hpp>
+#include <dflow/train/input/queue_runner.hpp>
 #include <dflow/train/layers.hpp>
 #include <dflow/train/metrics.hpp>
 #include <dflow/train/minibatches.hpp>

@@ -1,0 +1,245 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/base/threads/thread_name.hpp>
+#include <dflow/train/input/coordinator.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <mutex>
+#include <system_error>
+
+namespace dflow::train {
+
+struct Coordinator::State {
+  struct Thread {
+    std::string name;
+    std::string key;  ///< of its group; may be empty
+    std::thread::id id;
+    bool has_ended = false;
+    std::jthread thread;
+  };
+
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  std::vector<Code> clean_stop;
+  std::shared_ptr<Clock> clock;
+  std::stop_source source;
+  std::atomic<bool> is_stopped{false};  ///< written under the mutex
+  std::exception_ptr error;
+  bool was_joined = false;
+  std::list<Thread> threads;
+
+  bool any_runs() const {
+    return std::any_of(threads.begin(), threads.end(), [](const Thread& thread) { return !thread.has_ended; });
+  }
+  bool is_own(std::thread::id id) const {
+    return std::any_of(threads.begin(), threads.end(), [&](const Thread& thread) { return thread.id == id; });
+  }
+  /// Those that have ended are out of the list then, and joined by who lets go of it.
+  std::list<Thread> take_ended() {
+    std::list<Thread> ended;
+    for (auto thread = threads.begin(); thread != threads.end();) {
+      const auto next = std::next(thread);
+      if (thread->has_ended) ended.splice(ended.end(), threads, thread);
+      thread = next;
+    }
+    return ended;
+  }
+  /// An error that is an ordinary end is none.
+  std::exception_ptr reported(std::exception_ptr given) const {
+    if (given == nullptr) return given;
+    try {
+      std::rethrow_exception(given);
+    } catch (const Error& thrown) {
+      return std::find(clean_stop.begin(), clean_stop.end(), thrown.code()) == clean_stop.end() ? given : nullptr;
+    } catch (...) {
+      return given;
+    }
+  }
+
+  /// Waits, with the lock, until `is_done()` or that time; whether it is done. `self` is this.
+  template <class IsDone>
+  static bool wait_until(const std::shared_ptr<State>& self, std::unique_lock<std::mutex>& lock,
+                         Clock::time_point time, const IsDone& is_done) {
+    if (time == Clock::never) {
+      self->changed.wait(lock, is_done);
+      return true;
+    }
+    if (is_done() || self->clock->now() >= time) return is_done();
+    lock.unlock();
+    const TimerId timer = self->clock->schedule_at(time, [self] {
+      const std::lock_guard guard(self->mutex);
+      self->changed.notify_all();
+    });
+    lock.lock();
+    while (!is_done() && self->clock->now() < time) self->changed.wait(lock);
+    const bool done = is_done();
+    lock.unlock();
+    self->clock->cancel(timer);
+    lock.lock();
+    return done;
+  }
+};
+
+DFLOW_INLINE Coordinator::Coordinator(CoordinatorOptions options) : state_(std::make_shared<State>()) {
+  state_->clean_stop = std::move(options.clean_stop);
+  state_->clock = options.clock != nullptr ? std::move(options.clock) : std::make_shared<RealClock>();
+}
+
+DFLOW_INLINE Coordinator::~Coordinator() {
+  request_stop(nullptr, false);
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return !state_->any_runs(); });
+  const std::list<State::Thread> ended = state_->take_ended();
+  lock.unlock();
+}
+
+DFLOW_INLINE void Coordinator::request_stop() { request_stop(nullptr, false); }
+
+DFLOW_INLINE void Coordinator::request_stop(std::exception_ptr error) { request_stop(std::move(error), true); }
+
+DFLOW_INLINE void Coordinator::request_stop(const Status& status) {
+  request_stop(status.ok() ? nullptr : std::make_exception_ptr(Error(status)), true);
+}
+
+DFLOW_INLINE void Coordinator::request_stop(std::exception_ptr error, bool throws) {
+  error = state_->reported(std::move(error));
+  std::stop_source source{std::nostopstate};
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (error != nullptr && throws && state_->was_joined && !state_->is_own(std::this_thread::get_id())) {
+      std::rethrow_exception(error);
+    }
+    if (state_->is_stopped.load(std::memory_order_relaxed)) return;
+    state_->error = std::move(error);
+    state_->is_stopped.store(true, std::memory_order_release);
+    source = state_->source;
+    state_->changed.notify_all();
+  }
+  source.request_stop();
+}
+
+DFLOW_INLINE bool Coordinator::should_stop() const noexcept {
+  return state_->is_stopped.load(std::memory_order_acquire);
+}
+
+DFLOW_INLINE std::stop_token Coordinator::stop_token() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->source.get_token();
+}
+
+DFLOW_INLINE void Coordinator::wait_for_stop() const {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [this] { return state_->is_stopped.load(std::memory_order_relaxed); });
+}
+
+DFLOW_INLINE bool Coordinator::wait_for_stop(Duration timeout) const {
+  std::unique_lock lock(state_->mutex);
+  return State::wait_until(state_, lock, state_->clock->after(timeout),
+                           [this] { return state_->is_stopped.load(std::memory_order_relaxed); });
+}
+
+DFLOW_INLINE void Coordinator::start(std::string name, UniqueFunction<void()> body) {
+  std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies;
+  bodies.emplace_back(std::move(name), std::move(body));
+  start_group({}, std::move(bodies));
+}
+
+DFLOW_INLINE void Coordinator::start_every(std::string name, Duration interval, UniqueFunction<void()> body) {
+  start(std::move(name), [this, interval, body = std::move(body)]() mutable {
+    const std::stop_token stop = stop_token();
+    Clock::time_point next = state_->clock->now();
+    while (interval > Duration::zero() ? !wait_for_stop(next - state_->clock->now()) && !stop.stop_requested()
+                                       : !stop.stop_requested()) {
+      next += interval;
+      body();
+    }
+  });
+}
+
+DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
+                                           std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies) {
+  std::list<State::Thread> ended;  // joined without the lock
+  std::unique_lock lock(state_->mutex);
+  ended = state_->take_ended();
+  const auto is_of_group = [&](const State::Thread& thread) { return thread.key == key; };
+  if (!key.empty() && std::any_of(state_->threads.begin(), state_->threads.end(), is_of_group)) return false;
+  for (auto& [name, body] : bodies) {
+    State::Thread& thread = state_->threads.emplace_back();
+    thread.name = std::move(name);
+    thread.key = key;
+    // The thread finds its entry in place: it first takes the mutex when it ends, or asks for a stop.
+    auto run = [this, &thread, body = std::move(body)]() mutable {
+      detail::name_this_thread("dflow-train", 0);
+      stop_on_exception(body);
+      {
+        // What the body holds may be what the key names, so that another may have that name as soon as it is gone.
+        const std::lock_guard group_ends(state_->mutex);
+        thread.key.clear();
+      }
+      body = nullptr;  // before `join` returns
+      const std::lock_guard ends(state_->mutex);
+      thread.has_ended = true;
+      state_->changed.notify_all();
+    };
+    try {
+      thread.thread = std::jthread(std::move(run));
+    } catch (const std::system_error& error) {
+      const std::string failed = std::move(thread.name);
+      state_->threads.pop_back();
+      lock.unlock();
+      request_stop();
+      throw_error(resource_exhausted(str_cat("thread '", failed, "' cannot be started: ", error.what())));
+    }
+    thread.id = thread.thread.get_id();
+  }
+  return true;
+}
+
+DFLOW_INLINE void Coordinator::register_thread(std::string name, std::jthread thread) {
+  start(std::move(name), [stop = stop_token(), thread = std::move(thread)]() mutable {
+    const std::stop_callback stops(stop, [&] { thread.request_stop(); });
+    if (thread.joinable()) thread.join();
+  });
+}
+
+DFLOW_INLINE std::vector<std::string> Coordinator::running_threads() const {
+  const std::lock_guard lock(state_->mutex);
+  std::vector<std::string> names;
+  for (const State::Thread& thread : state_->threads) {
+    if (!thread.has_ended) names.push_back(thread.name);
+  }
+  return names;
+}
+
+DFLOW_INLINE void Coordinator::join(const JoinOptions& options) {
+  std::list<State::Thread> ended;  // joined without the lock
+  std::unique_lock lock(state_->mutex);
+  if (state_->is_own(std::this_thread::get_id())) {
+    throw_error(failed_precondition("a thread of the coordinator cannot wait for itself"));
+  }
+  state_->changed.wait(
+      lock, [this] { return state_->is_stopped.load(std::memory_order_relaxed) || !state_->any_runs(); });
+  const bool all_ended = State::wait_until(state_, lock, state_->clock->after(options.grace),
+                                           [this] { return !state_->any_runs(); });
+  ended = state_->take_ended();
+  state_->was_joined = true;
+  if (state_->error != nullptr) std::rethrow_exception(state_->error);
+  if (all_ended || options.ignore_stragglers) return;
+  std::string names;
+  for (const State::Thread& thread : state_->threads) names += str_cat(names.empty() ? "" : ", ", thread.name);
+  throw_error(deadline_exceeded(str_cat("threads still run although a stop was requested: ", names)));
+}
+
+DFLOW_INLINE void Coordinator::clear_stop() {
+  const std::lock_guard lock(state_->mutex);
+  state_->is_stopped.store(false, std::memory_order_release);
+  state_->error = nullptr;
+  state_->was_joined = false;
+  state_->source = std::stop_source();
+}
+
+}  // namespace dflow::train
