@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph.hpp>
 #include <dflow/session/async_token.hpp>
+#include <dflow/session/device_graph.hpp>
 #include <dflow/session/feed.hpp>
 #include <dflow/session/options.hpp>
 #include <dflow/session/partial_run.hpp>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -199,6 +201,10 @@ class Session {
   const OpTable& ops() const;
   /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
   std::string placement_log() const;
+  /// The full name of the device that a node runs on in whatever step needs it; empty for constants and placeholders
+  /// without a constraint, which are where they are read. Errors: InvalidArgument for a node of another graph; those of
+  /// placing it (`Placement`); FailedPrecondition where a master in another process places.
+  std::string device_of(const Operation& operation) const;
   /// Gives back what is kept for speed alone: the memory of idle steps and what the devices' allocators cache.
   void release_memory();
 
@@ -211,6 +217,7 @@ class Session {
   State& state() const;
   std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets);
+  static std::vector<DeviceGraph> device_graphs_of(const CompiledStep* step);
   /// Of a prepared step; `state` is null where it was moved from.
   static void run_compiled(State* state, CompiledStep* step, const RunOptions& options, RunMetadata* metadata,
                            std::span<AnyTensor> feed_tensors, std::span<AnyTensor> results);
@@ -255,6 +262,9 @@ class PreparedStep<FeedList<Ts...>, FetchList<Fs...>> {
   detail::RunResult<Fs...> operator()(const Tensor<Ts>&... tensors) const {
     return run(RunOptions{}, nullptr, tensors...);
   }
+
+  /// What each device of this process runs. Nothing where a master in another process has it run.
+  std::vector<DeviceGraph> device_graphs() const { return Session::device_graphs_of(step_.get()); }
 
   /// The same with a deadline, a stop token or a trace.
   detail::RunResult<Fs...> run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {

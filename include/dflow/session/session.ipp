@@ -29,6 +29,27 @@ DFLOW_INLINE std::string Session::placement_log() const {
   }
   return placed == nullptr ? std::string() : placement_text(*placed, state().placement->devices());
 }
+DFLOW_INLINE std::string Session::device_of(const Operation& operation) const {
+  State& of = state();
+  if (operation.graph() != of.graph) {
+    throw_error(invalid_argument("device_of: the node is not one of the session's graph"));
+  }
+  if (of.placement == nullptr) {
+    throw_error(failed_precondition("device_of: a master in another process places this session's nodes"));
+  }
+  of.placement->extend(*of.graph);
+  const std::size_t device = of.placement->device_of(operation.node_id());
+  const std::span<const DeviceInfo> devices = of.placement->devices();
+  return device < devices.size() ? devices[device].name : std::string();
+}
+DFLOW_INLINE std::vector<DeviceGraph> Session::device_graphs_of(const CompiledStep* step) {
+  if (step == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
+  std::vector<DeviceGraph> parts;
+  for (const CompiledStep::Part& part : step->parts) {
+    parts.push_back({part.device->name(), std::shared_ptr<const StepGraph>(part.plan, &part.plan->graph())});
+  }
+  return parts;
+}
 DFLOW_INLINE void Session::release_memory() {
   state().cache.release_idle_memory();
   for (const std::shared_ptr<Device>& device : state().devices) device->release_cached_memory();

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <dflow/trace/drawing.hpp>
+
+#include <string>
+
+namespace dflow {
+
+/// A drawing as text in Graphviz's language: `dot -Tsvg`, or `-Tpng`, lays it out. Boxes are clusters, control edges
+/// are dashed, devices are colours with a legend. Names are escaped, whatever they are; what is not UTF-8 becomes
+/// U+FFFD.
+///
+/// Thread safety: safe. Errors: InvalidArgument for a node, box or device that the drawing does not have, and for boxes
+/// that do not stand behind their parents.
+std::string to_dot(const Drawing& drawing);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/trace/dot.ipp>
+#endif
