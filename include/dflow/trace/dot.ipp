@@ -46,7 +46,7 @@ class DotWriter {
 
   std::string write() {
     out_ = "digraph dflow {\n";
-    out_ += "  graph [fontname=\"Helvetica\", fontsize=11, labelloc=t, ranksep=0.4, nodesep=0.25];\n";
+    out_ += "  graph [fontname=\"Helvetica\", fontsize=11, labelloc=t, ranksep=0.4, nodesep=0.25, newrank=true];\n";
     out_ +=
         "  node [fontname=\"Helvetica\", fontsize=10, shape=box, style=\"rounded,filled\", fillcolor=\"#f6f6f6\", "
         "height=0.3];\n";
