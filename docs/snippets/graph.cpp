@@ -243,6 +243,22 @@ void running() {
   require(traced.scalar() == 14 && within.scalar() == 14 && !trace.empty(), "trace");
 }
 
+void compiled_functions() {
+  // [compiled]
+  df::Graph graph;
+  df::Variable<float> state(graph, 0, {.name = "state"});
+  auto inc = df::placeholder<float>(graph, {});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+
+  auto accumulate = df::compile(session, df::inputs(inc), df::outputs(state), df::updates(state, state + inc));
+  float before = accumulate(1).scalar();                             // 0, and the state is 1
+  before = accumulate(300).scalar();                                 // 1, and the state is 301
+  df::CompiledFunction<df::Tensor<float>(float)> kept = accumulate;  // its type, by the element types of its inputs
+  // [compiled]
+  require(before == 1 && kept(1).scalar() == 301, "a compiled function");
+}
+
 void run_errors() {
   // [run_errors]
   df::Graph graph;
@@ -423,6 +439,7 @@ int main() {
     random_streams();
     state();
     running();
+    compiled_functions();
     run_errors();
     gradients();
     clipped_training();

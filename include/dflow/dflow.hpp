@@ -31,6 +31,7 @@
 #include <dflow/op/import.hpp>
 #include <dflow/ops/ops.hpp>
 #include <dflow/runtime/device.hpp>
+#include <dflow/session/compiled_function.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 #include <dflow/train/train.hpp>

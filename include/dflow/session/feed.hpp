@@ -173,6 +173,10 @@ struct FetchLists {
     };
     (add(fetch_of(fetches)), ...);
   }
+  /// Of edges alone, one for each fetch.
+  explicit FetchLists(const std::array<AnyOutput, sizeof...(Fs)>& fetched)
+    requires(num_edges<Fs...> == sizeof...(Fs))
+      : edges(fetched) {}
 };
 
 template <class Tuple, std::size_t... I>

@@ -36,7 +36,8 @@ FeedList<Ts...> feeds(const Output<Ts>&... edges) {
 /// What a prepared step fetches and runs.
 template <Fetchable... Fs>
 struct FetchList {
-  detail::FetchLists<Fs...> lists;
+  using Lists = detail::FetchLists<Fs...>;
+  Lists lists;
 };
 template <Fetchable... Fs>
 FetchList<Fs...> fetches(const Fs&... fetches) {
@@ -182,6 +183,15 @@ class Session {
                                                           const FetchList<Fs...>& fetch_list) {
     return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets)};
   }
+  /// The same with operations that run as well, as many as are known at run time.
+  template <Element... Ts, Fetchable... Fs>
+  PreparedStep<FeedList<Ts...>, FetchList<Fs...>> prepare(const FeedList<Ts...>& feed_list,
+                                                          const FetchList<Fs...>& fetch_list,
+                                                          std::span<const Operation> more_targets) {
+    std::vector<Operation> targets(fetch_list.lists.targets.begin(), fetch_list.lists.targets.end());
+    targets.insert(targets.end(), more_targets.begin(), more_targets.end());
+    return {state_, compile(feed_list.edges, fetch_list.lists.edges, targets)};
+  }
 
   /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace are
   /// of the whole step; metadata, if given, is filled when the step ends, and must live as long as the run.
@@ -199,6 +209,8 @@ class Session {
 
   const std::vector<std::shared_ptr<Device>>& devices() const;
   const OpTable& ops() const;
+  /// The graph that it runs, which must live to be looked into.
+  const GraphStore* graph() const;
   /// Where each node of the last compiled step was placed: "node -> device" lines. Empty if the session has one device.
   std::string placement_log() const;
   /// The full name of the device that a node runs on in whatever step needs it; empty for constants and placeholders

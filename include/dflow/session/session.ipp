@@ -21,6 +21,7 @@ DFLOW_INLINE Session::State& Session::state() const {
 
 DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Session::devices() const { return state().devices; }
 DFLOW_INLINE const OpTable& Session::ops() const { return state().options.ops.ops(); }
+DFLOW_INLINE const GraphStore* Session::graph() const { return state().graph; }
 DFLOW_INLINE std::string Session::placement_log() const {
   std::shared_ptr<const StepGraph> placed;
   {

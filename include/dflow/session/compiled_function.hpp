@@ -1,0 +1,230 @@
+#pragma once
+
+#include <dflow/ops/state/typed_variable.hpp>
+#include <dflow/session/session.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <source_location>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+/// The edges that a compiled function is given tensors for, in the order of its arguments.
+template <Element... Ts>
+FeedList<Ts...> inputs(const Output<Ts>&... edges) {
+  return {{static_cast<const AnyOutput&>(edges)...}};
+}
+
+/// What a compiled function returns, in order: an edge gives its tensor, an operation runs and gives nothing.
+template <Fetchable... Fs>
+FetchList<Fs...> outputs(const Fs&... fetches) {
+  return {detail::FetchLists<Fs...>(fetches...)};
+}
+
+/// Variables and the edges whose tensors they get at the end of each call of a compiled function.
+///
+/// ```cpp
+/// df::Updates updates;
+/// for (const auto& [w, gradient] : trained) updates.add(w, w - gradient * 0.1f);
+/// ```
+/// Thread safety: a value type.
+class Updates {
+ public:
+  struct Update {
+    AnyVariable variable;
+    AnyOutput value;
+  };
+
+  /// Element types and shapes are compared when the function is compiled.
+  Updates& add(const AnyVariable& variable, const AnyOutput& value) {
+    updates_.push_back({variable, value});
+    return *this;
+  }
+  template <Element T>
+  Updates& add(const Variable<T>& variable, const std::type_identity_t<Output<T>>& value) {
+    return add(variable.any_variable(), value);
+  }
+
+  const std::vector<Update>& all() const noexcept { return updates_; }
+
+ private:
+  std::vector<Update> updates_;
+};
+
+/// `updates(w, new_w, b, new_b)`: each variable, followed by the edge that it gets.
+template <Element T, class V, class... More>
+Updates updates(const Variable<T>& variable, const V& value, const More&... more) {
+  static_assert(
+      std::derived_from<V, Output<T>>,
+      "a variable is updated to an edge of its element type: updates(variable, Output of the same type, ...)");
+  static_assert(sizeof...(More) % 2 == 0, "updates(variable, value, ...): each variable is followed by its new value");
+  Updates all;
+  if constexpr (std::derived_from<V, Output<T>>) all.add(variable, value);
+  if constexpr (sizeof...(More) > 0 && sizeof...(More) % 2 == 0) {
+    const Updates rest = updates(more...);
+    for (const Updates::Update& each : rest.all()) all.add(each.variable, each.value);
+  }
+  return all;
+}
+
+struct CompileOptions {
+  /// Of every call that is given none of its own.
+  RunOptions run = {};
+  /// Of the operation that the updates end with, and of the scope that they are built in.
+  std::string_view name = "function";
+};
+
+namespace detail {
+
+/// An edge whose tensor is returned as a Result.
+template <class Result>
+struct EdgeAs {
+  AnyOutput output;
+};
+template <class Result>
+EdgeFetch<Result> as_fetch(const EdgeAs<Result>& edge) {
+  return {edge.output};
+}
+
+/// What a step fetches that returns this: nothing, one thing, or a tuple.
+template <class Result>
+struct FetchesOf {
+  using type = FetchList<EdgeAs<Result>>;
+};
+template <>
+struct FetchesOf<void> {
+  using type = FetchList<>;
+};
+template <class... Results>
+struct FetchesOf<std::tuple<Results...>> {
+  using type = FetchList<EdgeAs<Results>...>;
+};
+
+/// Builds what gives the variables their new values once all `operations` and all new values are there; an empty
+/// Operation without updates. Errors: InvalidArgument for an empty variable or edge, a variable that is updated twice,
+/// anything of another graph than the session's, and a value of another element type or shape than the variable's. The
+/// graph is unchanged then.
+Operation build_updates(const Session& session, const Updates& updates, std::span<const AnyOutput> inputs,
+                        std::span<const AnyOutput> outputs, std::span<const Operation> operations,
+                        std::string_view name, std::source_location where);
+
+/// A tensor, or a number for a scalar.
+template <class Given, class T>
+concept ArgumentFor = std::convertible_to<const Given&, Tensor<T>> || LiteralFor<Given, T>;
+
+template <Element T, ArgumentFor<T> Given>
+Tensor<T> argument_tensor(const Given& given) {
+  if constexpr (std::convertible_to<const Given&, Tensor<T>>) {
+    return given;
+  } else {
+    return Tensor<T>(convert_literal<T>(given));
+  }
+}
+
+}  // namespace detail
+
+template <class Signature>
+class CompiledFunction;
+
+/// A step as an ordinary C++ callable: `compile` makes it. What it is given are tensors, or numbers for scalars; what
+/// it returns is nothing, one tensor or a tuple of them.
+///
+/// ```cpp
+/// df::CompiledFunction<df::Tensor<float>(float)> square = df::compile(session, df::inputs(x), df::outputs(x * x));
+/// float nine = square(3).scalar();
+/// ```
+/// It holds a prepared step, so a call looks nothing up, and it keeps what it needs of the session alive.
+///
+/// Thread safety: a value type, whose copies are the same step; calls may run in several threads at once, as those of
+/// `Session::run` may. Two calls at once may both begin with the values before either's updates: callers that must not
+/// lose an update take turns.
+/// Errors: as of `Session`; FailedPrecondition if it was moved from. After an error no variable has been updated,
+/// unless what failed is an update itself.
+template <class Result, Element... Ts>
+class CompiledFunction<Result(Ts...)> {
+ public:
+  using Step = PreparedStep<FeedList<Ts...>, typename detail::FetchesOf<Result>::type>;
+
+  CompiledFunction(Step step, RunOptions options) : step_(std::move(step)), options_(std::move(options)) {}
+
+  /// Blocks until the step has ended, updates included.
+  Result operator()(const Tensor<Ts>&... tensors) const { return step_.run(options_, nullptr, tensors...); }
+
+  template <class... Given>
+    requires(sizeof...(Given) == sizeof...(Ts) && sizeof...(Ts) > 0)
+  Result operator()(const Given&... arguments) const {
+    static_assert((detail::ArgumentFor<Given, Ts> && ...),
+                  "a compiled function is called with tensors of the element types of its inputs, or numbers for "
+                  "scalars");
+    if constexpr ((detail::ArgumentFor<Given, Ts> && ...)) {
+      return step_.run(options_, nullptr, detail::argument_tensor<Ts>(arguments)...);
+    }
+  }
+  /// Says what is wrong with the arguments.
+  template <class... Given>
+    requires(sizeof...(Given) != sizeof...(Ts))
+  void operator()(const Given&...) const {
+    static_assert(detail::never<Given...>, "a compiled function is called with one tensor for each of its inputs");
+  }
+
+  /// The same with a deadline, a stop token or a trace of its own.
+  Result run(const RunOptions& options, RunMetadata* metadata, const Tensor<Ts>&... tensors) const {
+    return step_.run(options, metadata, tensors...);
+  }
+  /// `run_async(tensors..., done)` starts the step and returns, as that of `PreparedStep` does.
+  template <class Token>
+  auto run_async(const Tensor<Ts>&... tensors, Token&& done) const {
+    return step_.run_async(options_, nullptr, tensors..., std::forward<Token>(done));
+  }
+
+ private:
+  Step step_;
+  RunOptions options_;
+};
+
+/// Makes a function of a part of the graph, as Theano's `function(inputs, outputs, updates)`: each call is one step,
+/// which is given tensors for `inputs`, returns those of `outputs`, and then changes the variables of `updates`. All
+/// that it returns and all new values are computed of what the variables were before the call.
+///
+/// ```cpp
+/// auto train = df::compile(session, df::inputs(x, y), df::outputs(loss), df::updates(w, w - gw * 0.1f, n, n + 1));
+/// float value = train(batch_x, batch_y).scalar();
+/// ```
+/// It builds (`updates` become nodes of the graph) and compiles the step. Operations among the outputs run before the
+/// updates; what they change is not ordered with what the new values read.
+///
+/// Thread safety: builds, see Graph.
+/// Errors: does not compile for a new value of another element type than its variable's. InvalidArgument for anything
+/// of another graph than the session's, for a variable that is updated twice and for a new value of another shape; the
+/// graph is unchanged then. Else those of `Session::prepare`.
+template <Element... Ts, Fetchable... Fs>
+auto compile(Session& session, const FeedList<Ts...>& input_list, const FetchList<Fs...>& output_list,
+             const Updates& update_list = {}, const CompileOptions& options = {},
+             std::source_location where = std::source_location::current()) {
+  using Function = CompiledFunction<detail::RunResult<Fs...>(Ts...)>;
+  using Fetches = typename detail::FetchesOf<detail::RunResult<Fs...>>::type;
+  Fetches fetches{typename Fetches::Lists(output_list.lists.edges)};
+  std::vector<Operation> targets(output_list.lists.targets.begin(), output_list.lists.targets.end());
+  const Operation updated = detail::build_updates(session, update_list, input_list.edges, output_list.lists.edges,
+                                                  targets, options.name, where);
+  if (updated.is_valid()) targets.assign(1, updated);
+  return Function(session.prepare(input_list, fetches, targets), options.run);
+}
+
+/// The same for a function that returns nothing.
+template <Element... Ts>
+auto compile(Session& session, const FeedList<Ts...>& input_list, const Updates& update_list,
+             const CompileOptions& options = {}, std::source_location where = std::source_location::current()) {
+  return compile(session, input_list, outputs(), update_list, options, where);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/session/compiled_function.ipp>
+#endif

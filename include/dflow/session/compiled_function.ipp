@@ -1,0 +1,59 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/session/compiled_function.hpp>
+
+#include <string>
+#include <unordered_set>
+
+namespace dflow::detail {
+
+DFLOW_INLINE Operation build_updates(const Session& session, const Updates& updates, std::span<const AnyOutput> inputs,
+                                     std::span<const AnyOutput> outputs, std::span<const Operation> operations,
+                                     std::string_view name, std::source_location where) {
+  const auto require_own = [&](const GraphStore* graph, std::string_view what, std::size_t i) {
+    if (graph == session.graph()) return;
+    throw_error(invalid_argument(str_cat("compile: ", what, " ", i,
+                                         graph == nullptr ? " is empty" : " belongs to another graph than the session"))
+                    .with_location(where));
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) require_own(inputs[i].graph(), "input", i);
+  for (std::size_t i = 0; i < outputs.size(); ++i) require_own(outputs[i].graph(), "output", i);
+  for (std::size_t i = 0; i < operations.size(); ++i) require_own(operations[i].graph(), "operation", i);
+  const std::vector<Updates::Update>& all = updates.all();
+  std::unordered_set<NodeId> updated;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    require_own(all[i].variable.handle().graph(), "variable", i);
+    require_own(all[i].value.graph(), "new value", i);
+    if (updated.insert(all[i].variable.handle().node_id()).second) continue;
+    throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' is updated twice"))
+                    .with_location(where));
+  }
+  if (all.empty()) {
+    if (outputs.empty() && operations.empty()) {
+      throw_error(invalid_argument("compile: there are neither outputs nor updates").with_location(where));
+    }
+    return {};
+  }
+
+  GraphStore& graph = *all.front().variable.handle().graph();
+  const ScopeGuard place = enter_place(graph, where);
+  GraphStore::Draft draft(graph);
+  std::vector<Operation> first(operations.begin(), operations.end());
+  for (const AnyOutput& output : outputs) first.push_back(output.operation());
+  for (const Updates::Update& each : all) first.push_back(each.value.operation());
+  std::vector<Operation> assigned;
+  assigned.reserve(all.size());
+  const ScopeGuard scope = enter_name_scope(graph, name, where);
+  const Operation computed = group(first, {.name = "computed"});
+  {
+    const ScopeGuard after = enter_control_dependencies(graph, std::span(&computed, 1));
+    for (const Updates::Update& each : all) assigned.push_back(each.variable.assign(each.value));
+  }
+  const Operation all_assigned = group(assigned, {.name = "updated"});
+  draft.publish();
+  return all_assigned;
+}
+
+}  // namespace dflow::detail

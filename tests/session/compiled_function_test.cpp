@@ -1,0 +1,244 @@
+#include <dflow/session/compiled_function.hpp>
+
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <limits>
+#include <optional>
+#include <source_location>
+#include <stop_token>
+#include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+/// Theano's tutorial, "Using Shared Variables": state = shared(0), accumulator = function([inc], state,
+/// updates=[(state, state+inc)]).
+struct CompiledAccumulator {
+  Graph graph;
+  Variable<std::int64_t> state{graph, 0, {.name = "state"}};
+  Output<std::int64_t> inc = placeholder<std::int64_t>(graph, {}, {.name = "inc"});
+  Session session{graph};
+
+  CompiledAccumulator() { session.run(initialize_variables(graph)); }
+  std::int64_t value() { return session.run(state).scalar(); }
+};
+
+template <class T>
+std::vector<T> compiled_values(const Tensor<T>& tensor) {
+  return {tensor.span().begin(), tensor.span().end()};
+}
+
+}  // namespace
+
+TEST_CASE("a compiled function returns old values and then updates, as Theano's accumulator", "[compiled_function]") {
+  CompiledAccumulator a;
+  const auto accumulator = compile(a.session, inputs(a.inc), outputs(a.state), updates(a.state, a.state + a.inc));
+  static_assert(std::is_same_v<decltype(accumulator(1)), Tensor<std::int64_t>>);
+  // The numbers are the tutorial's.
+  CHECK(a.value() == 0);
+  CHECK(accumulator(1).scalar() == 0);
+  CHECK(a.value() == 1);
+  CHECK(accumulator(300).scalar() == 1);
+  CHECK(a.value() == 301);
+  const auto decrementor = compile(a.session, inputs(a.inc), outputs(a.state), updates(a.state, a.state - a.inc));
+  CHECK(decrementor(2).scalar() == 301);
+  CHECK(a.value() == 299);
+}
+
+TEST_CASE("a compiled function computes several outputs", "[compiled_function]") {
+  // Theano's tutorial, "Computing More than one Thing at the Same Time".
+  Graph graph;
+  const auto a = placeholder<double>(graph, {dynamic, dynamic}), b = placeholder<double>(graph, {dynamic, dynamic});
+  const auto diff = a - b;
+  Session session(graph);
+  const auto f = compile(session, inputs(a, b), outputs(diff, abs(diff), square(diff)));
+  const auto [d, absolute, squared] = f(Tensor<double>({2, 2}, {1, 1, 1, 1}), Tensor<double>({2, 2}, {0, 1, 2, 3}));
+  CHECK(compiled_values(d) == std::vector<double>{1, 0, -1, -2});
+  CHECK(compiled_values(absolute) == std::vector<double>{1, 0, 1, 2});
+  CHECK(compiled_values(squared) == std::vector<double>{1, 0, 1, 4});
+}
+
+TEST_CASE("new values are computed of the old ones, whatever the order of the updates", "[compiled_function]") {
+  for (const int threads : {1, 4}) {
+    Graph graph;
+    Variable<float> a(graph, Tensor<float>({2}, {1, 2})), b(graph, Tensor<float>({2}, {30, 40}));
+    SessionOptions options;
+    options.num_threads = threads;
+    Session session(graph, options);
+    session.run(initialize_variables(graph));
+    const auto swap = compile(session, inputs(), updates(a, b, b, a));
+    static_assert(std::is_void_v<decltype(swap())>);
+    for (int i = 0; i < 3; ++i) swap();
+    CHECK(compiled_values(session.run(a)) == std::vector<float>{30, 40});
+    CHECK(compiled_values(session.run(b)) == std::vector<float>{1, 2});
+    // Fibonacci's numbers, which go wrong as soon as one update sees another.
+    session.run(a.assign(constant(graph, Tensor<float>({2}, {0, 0}))));
+    session.run(b.assign(constant(graph, Tensor<float>({2}, {1, 1}))));
+    const auto next = compile(session, inputs(), outputs(a, b), updates(a, b, b, a + b));
+    for (int i = 0; i < 20; ++i) next();
+    const auto [f20, f21] = next();
+    CHECK(compiled_values(f20) == std::vector<float>{6765, 6765});
+    CHECK(compiled_values(f21) == std::vector<float>{10946, 10946});
+  }
+}
+
+TEST_CASE("a compiled function keeps what it needs, and is copied and moved", "[compiled_function]") {
+  std::optional<CompiledFunction<Tensor<float>(float)>> kept;
+  {
+    Graph graph;
+    const auto x = placeholder<float>(graph, {});
+    Variable<float> calls(graph, 0);
+    Session session(graph);
+    session.run(initialize_variables(graph));
+    CompiledFunction<Tensor<float>(float)> f =
+        compile(session, inputs(x), outputs(x * 2 + calls), updates(calls, calls + 1));
+    const auto copy = f;
+    CHECK(copy(1).scalar() == 2);
+    CHECK(f(1).scalar() == 3);
+    kept = std::move(f);
+    CHECK(code_of([&] { return f(1); }) == Code::failed_precondition);  // NOLINT(bugprone-use-after-move): its error
+  }
+  CHECK((*kept)(1.0f).scalar() == 4);
+  CHECK((*kept)(Tensor<float>(5.0f)).scalar() == 13);
+}
+
+TEST_CASE("operations among the outputs run before the updates", "[compiled_function]") {
+  Graph graph;
+  Variable<std::int64_t> n(graph, 1), seen(graph, 0);
+  Session session(graph);
+  session.run(initialize_variables(graph));
+  const Operation bump = n.assign_add(10);
+  Output<std::int64_t> after;
+  {
+    const auto wait = graph.control_dependencies({bump});
+    after = n.read();
+  }
+  const auto f = compile(session, inputs(), outputs(bump, after), updates(seen, after));
+  static_assert(std::is_same_v<decltype(f()), Tensor<std::int64_t>>);
+  CHECK(f().scalar() == 11);
+  CHECK(session.run(seen).scalar() == 11);
+  compile(session, inputs(), outputs(bump))();
+  CHECK(session.run(n).scalar() == 21);
+}
+
+TEST_CASE("a compiled function trains", "[compiled_function]") {
+  Graph graph({.seed = 1});
+  const auto x = placeholder<float>(graph, {dynamic, 2}), y = placeholder<float>(graph, {dynamic, 1});
+  Variable<float> w(graph, Tensor<float>::zeros({2, 1})), b(graph, 0);
+  const auto loss = reduce_mean(square(matmul(x, w) + b - y));
+  const auto gradient = gradients(loss, w, b);
+  Updates all;
+  all.add(w, w - std::get<0>(gradient) * 0.5f).add(b, b - std::get<1>(gradient) * 0.5f);
+  Session session(graph);
+  session.run(initialize_variables(graph));
+  const auto train = compile(session, inputs(x, y), outputs(loss), all);
+  const Tensor<float> batch_x({4, 2}, {0, 0, 0, 1, 1, 0, 1, 1}), batch_y({4, 1}, {1, 3, 0, 2});
+  const float first = train(batch_x, batch_y).scalar();
+  for (int i = 0; i < 200; ++i) train(batch_x, batch_y);
+  CHECK(first == Catch::Approx(3.5));
+  CHECK(train(batch_x, batch_y).scalar() < 1e-6f);
+  CHECK(session.run(w)(0, 0) == Catch::Approx(-1).margin(1e-3));
+  CHECK(session.run(w)(1, 0) == Catch::Approx(2).margin(1e-3));
+}
+
+TEST_CASE("calls may come from several threads", "[compiled_function]") {
+  CompiledAccumulator a;
+  const auto twice = compile(a.session, inputs(a.inc), outputs(a.inc * 2, a.inc));
+  const auto count = compile(a.session, inputs(a.inc), outputs(a.inc), updates(a.state, a.state + a.inc));
+  std::atomic<int> wrong{0};
+  std::vector<std::jthread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const auto [doubled, same] = twice(i * t);
+        if (doubled.scalar() != 2 * i * t || same.scalar() != i * t) ++wrong;
+        if (count(1).scalar() != 1) ++wrong;
+      }
+    });
+  }
+  threads.clear();
+  CHECK(wrong == 0);
+  CHECK(a.value() >= 1);
+  CHECK(a.value() <= 800);
+}
+
+TEST_CASE("a compiled function has a deadline and a stop token, and runs on its own", "[compiled_function]") {
+  CompiledAccumulator a;
+  std::stop_source stop;
+  const auto f = compile(a.session, inputs(a.inc), outputs(a.state), updates(a.state, a.state + a.inc),
+                         {.run = {.stop = stop.get_token()}});
+  CHECK(f(1).scalar() == 0);
+  std::promise<std::int64_t> done;
+  f.run_async(2, [&](const Status& status, const Tensor<std::int64_t>& before) {
+    done.set_value(status.ok() ? before.scalar() : -1);
+  });
+  CHECK(done.get_future().get() == 1);
+  RunMetadata metadata;
+  f.run({.trace = true}, &metadata, 4);
+  CHECK(!metadata.stats.nodes.empty());
+  CHECK(code_of([&] { return f.run({.deadline = std::chrono::nanoseconds(0)}, nullptr, 1); }) ==
+        Code::deadline_exceeded);
+  stop.request_stop();
+  CHECK(code_of([&] { return f(1); }) == Code::cancelled);
+  CHECK(a.value() == 7);
+}
+
+TEST_CASE("a call that fails updates nothing", "[compiled_function]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic});
+  Variable<float> total(graph, 0), last(graph, 0);
+  Session session(graph);
+  session.run(initialize_variables(graph));
+  const auto f = compile(session, inputs(x), outputs(check_numerics(x, "the input")),
+                         updates(total, total + reduce_sum(x), last, reduce_max(x)));
+  f(Tensor<float>({2}, {1, 2}));
+  CHECK(code_of([&] { return f(Tensor<float>({1}, {std::numeric_limits<float>::quiet_NaN()})); }) ==
+        Code::invalid_argument);
+  CHECK(session.run(total).scalar() == 3);
+  CHECK(session.run(last).scalar() == 2);
+}
+
+TEST_CASE("compile says what does not fit, and leaves the graph as it was", "[compiled_function]") {
+  CompiledAccumulator a, other;
+  const std::size_t before = a.graph.num_nodes();
+  const auto message = [&](const Updates& u) {
+    return error_of([&] { return compile(a.session, inputs(a.inc), outputs(a.state), u); });
+  };
+  CHECK(contains(message(updates(other.state, other.state + 1)), "variable 0 belongs to another graph"));
+  CHECK(contains(error_of([&] { return compile(a.session, inputs(other.inc), outputs(a.state)); }),
+                 "input 0 belongs to another graph"));
+  CHECK(contains(error_of([&] { return compile(a.session, inputs(a.inc), outputs(other.state)); }),
+                 "output 0 belongs to another graph"));
+  CHECK(contains(error_of([&] { return compile(a.session, inputs(a.inc), outputs(other.state.initializer())); }),
+                 "operation 0 belongs to another graph"));
+  CHECK(contains(error_of([&] { return compile(a.session, inputs(), outputs()); }), "neither outputs nor updates"));
+  CHECK(
+      contains(error_of([&] { return compile(a.session, inputs(), outputs(Output<float>())); }), "output 0 is empty"));
+  CHECK(contains(message(Updates().add(AnyVariable(), a.state)), "variable 0 is empty"));
+  CHECK(a.graph.num_nodes() == before);
+
+  const auto more = a.state + 1;
+  const auto rows = constant(a.graph, Tensor<std::int64_t>({2}, {1, 2}));
+  const AnyOutput floating = constant(a.graph, 1.0f);
+  const std::size_t built = a.graph.num_nodes();
+  CHECK(contains(message(updates(a.state, more, a.state, a.inc)), "variable 'state' is updated twice"));
+  CHECK(contains(message(updates(a.state, rows)), "[2]"));
+  CHECK(contains(message(Updates().add(a.state.any_variable(), floating)), "float"));
+  CHECK(a.graph.num_nodes() == built);
+  // The line is that of the call.
+  const std::uint_least32_t line = std::source_location::current().line() + 1;
+  const Status status = status_of([&] { return compile(a.session, inputs(), updates(a.state, rows)); });
+  CHECK(status.where().line() == line);
+}
