@@ -171,6 +171,21 @@ void training() {
   require(df::bitwise_equal(answer, expected), "restored weights");
 }
 
+void shared_by_name() {
+  df::Graph graph({.seed = 1});
+  auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  // [variable_scope]
+  auto tower = [&](df::Output<float> x, df::Reuse reuse) {
+    df::VariableScope scope(graph, "tower", {.reuse = reuse, .regularizer = df::regularizer::l2(1e-4)});
+    auto w = scope.get_variable<float>("w", {64, 16});             // "tower/w"
+    return df::dense(df::relu(df::matmul(df::flatten(x), w)), 8);  // "tower/dense/kernel", "tower/dense/bias"
+  };
+  auto trained = tower(images, df::Reuse::never);     // AlreadyExists if one were there
+  auto evaluated = tower(images, df::Reuse::always);  // NotFound if one were missing; Reuse::automatic makes it then
+  // [variable_scope]
+  require(df::global_variables(graph).size() == 3 && trained.name() != evaluated.name(), "variables shared by name");
+}
+
 void fed_training() {
   // [fed]
   df::Graph graph({.seed = 1});
@@ -316,6 +331,7 @@ int main() {
   try {
     functions();
     training();
+    shared_by_name();
     fed_training();
     std::string folder = (std::filesystem::temp_directory_path() / "dflow_training_XXXXXX").string();
     require(::mkdtemp(folder.data()) != nullptr, "a folder of its own");

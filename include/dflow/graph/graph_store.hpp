@@ -20,6 +20,8 @@
 
 namespace dflow {
 
+struct VariableScopeState;
+
 /// The nodes of a graph, its name index, its collections and its scope stack: what `Graph` owns and what Outputs point
 /// into. Node ids count up in the order of appending, and a node once appended is never changed.
 ///
@@ -60,6 +62,8 @@ class GraphStore {
     NodeId function;  ///< the one whose body is built
     std::shared_ptr<ForeignEdges> foreign;
     OpenGradient* open_gradient = nullptr;  ///< the innermost one, which lives as long as the scope
+    /// By which variables are found by name (`train/variables/variable_scope.hpp`); null outside of those scopes.
+    std::shared_ptr<VariableScopeState> variables;
     /// Where in the user's program the nodes come from that are built now. It wins over the place a builder is given
     /// (`At::where`), which inside the library is a line of the library: so whatever a gradient, a layer or an
     /// optimizer builds carries the line that the user wrote. Code of the user's that a library function calls back
@@ -126,7 +130,7 @@ class GraphStore {
   Nodes nodes() const noexcept { return Nodes(*nodes_); }
   /// What keeps the nodes where they are, though the store may go: of compiled steps, which refer to them.
   std::shared_ptr<const NodeList> keep_nodes() const noexcept { return nodes_; }
-  /// The node of that full name, else none.
+  /// The node of that full name, else none. Those of a draft are found by the thread that builds it.
   NodeId find(std::string_view name) const;
   /// The members of a named list, in the order of insertion.
   std::vector<NodeId> collection(std::string_view name) const;

@@ -288,8 +288,9 @@ DFLOW_INLINE std::uint64_t GraphStore::count_random_ops(std::uint64_t count) {
 DFLOW_INLINE NodeId GraphStore::find(std::string_view name) const {
   const std::shared_lock lock(mutex_);
   const auto found = node_of_name_.find(name);
-  const bool is_there = found != node_of_name_.end() && found->second.position() < size();
-  return is_there ? found->second : NodeId();
+  if (found == node_of_name_.end()) return {};
+  const bool is_seen = found->second.position() < size() || drafting_ == std::this_thread::get_id();
+  return is_seen ? found->second : NodeId();
 }
 
 DFLOW_INLINE std::vector<NodeId> GraphStore::collection(std::string_view name) const {

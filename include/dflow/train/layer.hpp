@@ -39,6 +39,7 @@ class LayerBuilder {
   LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at);
 
   bool is_first_call() const noexcept { return state_.variables.empty(); }
+  /// Inside of a variable scope, found or made as that says.
   AnyVariable make(std::string_view name, DType dtype, const Shape& shape, const Initializer& initializer,
                    const Regularizer& regularizer = {}, bool trainable = true);
   /// That this call made, or the first one.
@@ -53,6 +54,7 @@ class LayerBuilder {
   DType inputs_;
   const At& at_;
   LayerState made_;
+  std::string scope_name_;  ///< of the layer in the variable scope
   std::vector<std::pair<std::string_view, NodeId>> listed_;
 };
 
@@ -81,6 +83,8 @@ void require_positive(std::int64_t value, std::string_view what, std::string_vie
 /// Variables and nodes of a layer are named "<name>/...", made unique: "dense/kernel". The name is that of the first
 /// call's `At`, or else that of the options; nodes of a later call are under a name of their own, "dense_1/MatMul".
 ///
+/// Inside of a `VariableScope` the first call finds or makes its variables as that says.
+///
 /// A call that fails leaves layer and collections as they were. A layer is of the graph of its first call, also when
 /// that is gone; its variables are valid while the graph lives.
 ///
@@ -99,7 +103,8 @@ class Layer {
   std::vector<AnyVariable> trainable_variables() const;
   /// Of that name within the layer: "kernel". Errors: NotFound if there is none, as before the first call.
   AnyVariable variable(std::string_view name) const;
-  /// What the regularisers give, scalars. They are in the graph's collection "regularization_losses" as well.
+  /// What the regularisers give of the variables that the layer has made, scalars. They are in the graph's collection
+  /// "regularization_losses" as well.
   const std::vector<AnyOutput>& regularization_losses() const noexcept { return state_->regularization_losses; }
   /// Of its scope; before the first call that of its options.
   const std::string& name() const noexcept { return state_->name; }

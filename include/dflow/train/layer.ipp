@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/train/layer.hpp>
+#include <dflow/train/variables/variable_scope.hpp>
 
 #include <utility>
 
@@ -51,32 +52,28 @@ DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DT
 DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, const Shape& shape,
                                             const Initializer& initializer, const Regularizer& regularizer,
                                             bool trainable) {
-  if (!initializer) reject_layer(name, "the initializer is empty", at_);
-  GraphStore::Scope outside = graph_.scope();
-  outside.control_inputs.clear();  // neither the first value nor the loss waits for what a step does
-  outside.function = NodeId();     // nor are they part of a body in which the layer is called
-  outside.foreign = nullptr;
-  const ScopeGuard without_control_inputs = graph_.enter(std::move(outside));
-  AnyOutput initial;
-  {
-    const ScopeGuard scope = enter_name_scope(graph_, str_cat(name, "_init"));
-    initial = initializer(graph_, dtype, shape);
-  }
-  const AnyVariable variable = AnyVariable::make_unlisted(graph_, initial, {.name = name}, at_);
-  made_.variables.push_back({std::string(name), variable, trainable});
-  list("variables", variable.handle().node_id());
-  if (trainable) list("trainable_variables", variable.handle().node_id());
-  if (regularizer) {
-    const ScopeGuard scope = enter_name_scope(graph_, str_cat(name, "_regularizer"));
-    const AnyOutput loss = regularizer(variable.read_edge());
-    if (!loss.is_valid() || loss.graph() != &graph_ || loss.endpoint().index != 0 || !loss.shape().has_rank() ||
-        loss.shape().rank() != 0) {
-      reject_layer(name, "the regularizer must give a scalar, the first output of a node of the graph", at_);
+  VariableScopeState* const scope = graph_.scope().variables.get();
+  FoundVariable found;
+  if (scope == nullptr) {
+    found = make_variable(graph_, graph_.scope().name_prefix, name, dtype, shape, initializer, regularizer, at_);
+  } else {
+    if (scope_name_.empty()) {
+      scope_name_ = at_.name.empty() ? scope->take_name(state_.name) : std::string(at_.name);
+      scope->taken.insert(scope_name_);
     }
-    made_.regularization_losses.push_back(loss);
-    list("regularization_losses", loss.node_id());
+    found =
+        find_or_make_variable(graph_, *scope, str_cat(scope_name_, "/", name), dtype, shape,
+                              {.initializer = initializer, .regularizer = regularizer, .trainable = trainable}, at_);
   }
-  return variable;
+  made_.variables.push_back({std::string(name), found.variable, trainable});
+  if (!found.is_new) return found.variable;
+  list("variables", found.variable.handle().node_id());
+  if (trainable) list("trainable_variables", found.variable.handle().node_id());
+  if (found.regularization_loss.is_valid()) {
+    made_.regularization_losses.push_back(found.regularization_loss);
+    list("regularization_losses", found.regularization_loss.node_id());
+  }
+  return found.variable;
 }
 
 DFLOW_INLINE AnyVariable find_variable(const LayerState& state, std::string_view name) {

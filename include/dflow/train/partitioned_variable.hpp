@@ -26,7 +26,8 @@ std::vector<AnyVariable> any_partitioned_variable(GraphStore& graph, DType dtype
 
 /// A table of shape [rows, width...] as `num_shards` variables "table/part_0" and so on, [rows / num_shards, width...],
 /// the first rows % num_shards of them with a row more: what `embedding_lookup` takes. Inside
-/// `graph.device(train::replica_device(cluster))` they lie on different parameter servers.
+/// `graph.device(train::replica_device(cluster))` they lie on different parameter servers. Inside of a `VariableScope`
+/// the shards are found or made as that says, under exactly this name.
 ///
 /// Errors: InvalidArgument unless the shape has rows, and 1 <= num_shards <= rows.
 template <AllowedFor<Gather> T>

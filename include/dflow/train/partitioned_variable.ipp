@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/train/partitioned_variable.hpp>
+#include <dflow/train/variables/variable_scope.hpp>
 
 #include <cstddef>
 #include <string>
@@ -28,10 +29,16 @@ DFLOW_INLINE std::vector<AnyVariable> any_partitioned_variable(GraphStore& graph
   shards.reserve(static_cast<std::size_t>(num_shards));
   for (std::int64_t i = 0; i < num_shards; ++i) {
     const std::string name = str_cat("part_", i);
+    const Shape shard = shape.with_dim(0, rows_of_shard(shape[0], num_shards, i));
+    if (const VariableScopeState* const around = graph.scope().variables.get(); around != nullptr) {
+      shards.push_back(any_get_variable(graph, *around, str_cat(options.name, "/", name), dtype, shard,
+                                        {.initializer = options.initializer, .trainable = options.trainable}, at));
+      continue;
+    }
     AnyOutput initial;
     {
       const ScopeGuard first_value = enter_name_scope(graph, name + "_init");
-      initial = options.initializer(graph, dtype, shape.with_dim(0, rows_of_shard(shape[0], num_shards, i)));
+      initial = options.initializer(graph, dtype, shard);
     }
     shards.push_back(AnyVariable::make(graph, initial, {.name = name, .trainable = options.trainable}, at));
   }

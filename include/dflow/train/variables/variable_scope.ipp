@@ -1,0 +1,169 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/train/variables/variable_scope.hpp>
+
+#include <optional>
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE std::string VariableScopeState::path_of(std::string_view name) const {
+  return path.empty() ? std::string(name) : str_cat(path, "/", name);
+}
+
+DFLOW_INLINE std::string VariableScopeState::take_name(std::string_view name) {
+  std::string free(name);
+  for (int suffix = 1; !taken.insert(free).second; ++suffix) free = str_cat(name, "_", suffix);
+  return free;
+}
+
+namespace detail {
+
+DFLOW_INLINE std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& graph) {
+  const std::shared_ptr<VariableScopeState>& current = graph.scope().variables;
+  return current != nullptr ? current : std::make_shared<VariableScopeState>();
+}
+
+DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
+                                         const Shape& shape, const Initializer& initializer,
+                                         const Regularizer& regularizer, const At& at) {
+  const auto reject = [&](std::string_view message) {
+    throw_error(invalid_argument(str_cat(name, ": ", message)).with_location(graph.scope().where.value_or(at.where)));
+  };
+  if (!initializer) reject("the initializer is empty");
+  GraphStore::Scope outside = graph.scope();
+  outside.control_inputs.clear();  // neither the first value nor the loss waits for what a step does
+  outside.function = NodeId();     // nor are they part of a body in which the variable is asked for
+  outside.foreign = nullptr;
+  outside.name_prefix = prefix;
+  const ScopeGuard without_control_inputs = graph.enter(std::move(outside));
+  FoundVariable made;
+  made.is_new = true;
+  AnyOutput initial;
+  {
+    const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_init"), at.where);
+    initial = initializer(graph, dtype, shape);
+  }
+  made.variable = AnyVariable::make_unlisted(graph, initial, {.name = name}, at);
+  if (regularizer) {
+    const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_regularizer"), at.where);
+    const AnyOutput loss = regularizer(made.variable.read_edge());
+    if (!loss.is_valid() || loss.graph() != &graph || loss.endpoint().index != 0 || !loss.shape().has_rank() ||
+        loss.shape().rank() != 0) {
+      reject("the regularizer must give a scalar, the first output of a node of the graph");
+    }
+    made.regularization_loss = loss;
+  }
+  return made;
+}
+
+/// The variable of that name; an empty handle if there is no node of it. Errors: AlreadyExists for another node.
+DFLOW_INLINE AnyVariable variable_named(GraphStore& graph, const std::string& path, std::source_location where) {
+  const NodeId id = graph.find(path);
+  if (!id.is_valid()) return {};
+  if (graph.node(id).op->role == OpRole::variable) return AnyVariable::of(Operation(&graph, id));
+  throw_error(already_exists(str_cat("'", path, "' is the name of a ", graph.node(id).op->name, ", not of a variable"))
+                  .with_location(where));
+}
+
+DFLOW_INLINE FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState& scope,
+                                                 std::string_view name, DType dtype, const Shape& shape,
+                                                 const GetVariableOptions& options, const At& at) {
+  const std::source_location where = graph.scope().where.value_or(at.where);
+  check_node_name(name, "get_variable", where);
+  const std::string path = scope.path_of(name);
+  const AnyVariable there = variable_named(graph, path, where);
+  if (!there.handle().is_valid()) {
+    if (scope.reuse == Reuse::always) {
+      throw_error(not_found(str_cat("there is no variable '", path,
+                                    "', and its scope makes none: Reuse::never does, and Reuse::automatic"))
+                      .with_location(where));
+    }
+    const std::string prefix = scope.path.empty() ? std::string() : scope.path + "/";
+    const Regularizer& inherited = options.trainable ? scope.regularizer : options.regularizer;
+    return make_variable(graph, prefix, name, dtype, shape,
+                         options.initializer ? options.initializer : scope.initializer,
+                         options.regularizer ? options.regularizer : inherited, at);
+  }
+  const std::source_location made_at = there.handle().node().where;
+  const std::string made = str_cat(", made at ", made_at.file_name(), ":", made_at.line());
+  if (scope.reuse == Reuse::never) {
+    throw_error(already_exists(str_cat("variable '", path, "' exists already", made,
+                                       ", and its scope shares none: Reuse::always does, and Reuse::automatic"))
+                    .with_location(where));
+  }
+  if (there.dtype() != dtype || !there.shape().is_compatible_with(shape)) {
+    throw_error(invalid_argument(str_cat("variable '", path, "' is ", dflow::name(there.dtype()), " ",
+                                         there.shape().to_string(), made, ", and is asked for as ", dflow::name(dtype),
+                                         " ", shape.to_string()))
+                    .with_location(where));
+  }
+  return {there, {}, false};
+}
+
+DFLOW_INLINE AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
+                                          DType dtype, const Shape& shape, const GetVariableOptions& options,
+                                          const At& at) {
+  const ScopeGuard place = enter_place(graph, at.where);
+  GraphStore::Draft draft(graph);
+  FoundVariable found = find_or_make_variable(graph, scope, name, dtype, shape, options, at);
+  if (found.is_new) {
+    const NodeId handle = found.variable.handle().node_id();
+    graph.add_to_collection("variables", handle);
+    if (options.trainable) graph.add_to_collection("trainable_variables", handle);
+    if (found.regularization_loss.is_valid()) {
+      graph.add_to_collection("regularization_losses", found.regularization_loss.node_id());
+    }
+  }
+  draft.publish();
+  return found.variable;
+}
+
+DFLOW_INLINE AnyVariable existing_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
+                                           const At& at) {
+  const std::source_location where = graph.scope().where.value_or(at.where);
+  const std::string path = scope.path_of(name);
+  AnyVariable there = variable_named(graph, path, where);
+  if (there.handle().is_valid()) return there;
+  throw_error(not_found(str_cat("there is no variable '", path, "'")).with_location(where));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::shared_ptr<VariableScopeState> VariableScope::nested(Graph& graph, std::string_view name) {
+  const std::shared_ptr<VariableScopeState> around = detail::variable_scope_of(*graph.store());
+  auto state = std::make_shared<VariableScopeState>(*around);
+  if (name.empty()) return state;
+  around->taken.emplace(name);
+  state->path = around->path_of(name);
+  return state;
+}
+
+DFLOW_INLINE ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
+                                             const std::shared_ptr<VariableScopeState>& state,
+                                             const VariableScopeOptions& options, std::source_location where) {
+  state->taken.clear();
+  if (options.reuse != Reuse::inherit) state->reuse = options.reuse;
+  if (options.initializer) state->initializer = options.initializer;
+  if (options.regularizer) state->regularizer = options.regularizer;
+  std::optional<ScopeGuard> names;
+  if (!name.empty()) names.emplace(enter_name_scope(graph, name, where));
+  GraphStore::Scope scope = graph.scope();
+  scope.variables = state;
+  return graph.enter(std::move(scope));
+}
+
+DFLOW_INLINE VariableScope::VariableScope(Graph& graph, std::string_view name, const VariableScopeOptions& options,
+                                          std::source_location where)
+    : graph_(graph.store()), state_(nested(graph, name)), guard_(enter(*graph_, name, state_, options, where)) {}
+
+DFLOW_INLINE VariableScope::VariableScope(Graph& graph, const VariableScopePath& again,
+                                          const VariableScopeOptions& options, std::source_location where)
+    : graph_(graph.store()),
+      state_(std::make_shared<VariableScopeState>(again.state_)),
+      guard_(
+          enter(*graph_, std::string_view(state_->path).substr(state_->path.rfind('/') + 1), state_, options, where)) {}
+
+}  // namespace dflow
