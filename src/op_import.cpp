@@ -1,1 +1,2 @@
 #include <dflow/op/import.ipp>
+#include <dflow/op/merge.ipp>

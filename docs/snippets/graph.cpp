@@ -259,6 +259,21 @@ void compiled_functions() {
   require(before == 1 && kept(1).scalar() == 301, "a compiled function");
 }
 
+void merging() {
+  df::Graph trained;
+  auto x = df::placeholder<float>(trained, {df::dynamic, 4}, {.name = "x"});
+  auto code = df::tanh(df::dense(x, 2), {.name = "code"});
+  // [merging]
+  df::Graph graph;
+  auto images = df::placeholder<float>(graph, {df::dynamic, 4});
+  df::MergedGraph encoder = df::merge(graph, trained, {.prefix = "encoder", .input_map = df::EdgeMap().add(x, images)});
+  df::Output<float> encoded = encoder(code);       // the copy of an edge: "encoder/code"
+  df::Output<float> same(encoder.output("code"));  // by the name that it had
+  auto noisy = df::substitute(encoded, df::EdgeMap().add(images, images + 0.1f));  // with the same variables
+  // [merging]
+  require(encoded == same && noisy != encoded && df::global_variables(graph).size() == 2, "a merge");
+}
+
 void run_errors() {
   // [run_errors]
   df::Graph graph;
@@ -440,6 +455,7 @@ int main() {
     state();
     running();
     compiled_functions();
+    merging();
     run_errors();
     gradients();
     clipped_training();

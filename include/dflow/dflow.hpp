@@ -29,6 +29,7 @@
 #include <dflow/net/server.hpp>
 #include <dflow/op/build.hpp>
 #include <dflow/op/import.hpp>
+#include <dflow/op/merge.hpp>
 #include <dflow/ops/ops.hpp>
 #include <dflow/runtime/device.hpp>
 #include <dflow/session/compiled_function.hpp>

@@ -282,23 +282,28 @@ class GraphImporter {
       if (is_set[position]) throw_error(invalid_argument(str_cat("attribute '", name, "' is given twice")));
       is_set[position] = true;
       check_dtypes(name, value);
-      field->set(attrs.get(), names_nodes(op.role) ? with_new_names(value) : value);
+      field->set(attrs.get(), with_new_names(op.role, value));
     }
     return attrs;
   }
 
-  static bool names_nodes(OpRole role) { return calls_functions(role) || role == OpRole::kept_value; }
-  /// The functions of the def have the names that their first nodes have now.
-  AttrValue with_new_names(AttrValue value) const {
+  /// The functions of the def have the names that their first nodes have now, and so have the nodes of their bodies
+  /// whose values are kept. Frames are the prefix's: a def that is imported twice has two.
+  AttrValue with_new_names(OpRole role, AttrValue value) const {
     const auto rename = [&](std::string& name) {
       if (index_of_.contains(name)) name = outer_.name_prefix + name;
     };
+    if (auto* text = std::get_if<std::string>(&value)) {
+      if (role == OpRole::kept_value) rename(*text);
+      if (role == OpRole::enter && !prefix_.empty()) *text = str_cat(prefix_, "/", *text);
+    }
+    if (!calls_functions(role)) return value;
     if (auto* function = std::get_if<FunctionName>(&value)) rename(function->name);
     if (auto* list = std::get_if<std::vector<std::string>>(&value)) std::for_each(list->begin(), list->end(), rename);
     if (auto* edges = std::get_if<std::string>(&value)) *edges = with_new_edges(*edges);
     return value;
   }
-  /// Of a node's name, or of "node:0;other:1".
+  /// Of "node:0;other:1".
   std::string with_new_edges(std::string_view edges) const {
     std::string renamed;
     while (!edges.empty()) {
