@@ -57,6 +57,25 @@ TEST_CASE("a compiled function returns old values and then updates, as Theano's 
   CHECK(a.value() == 299);
 }
 
+TEST_CASE("givens stand for other edges in a compiled function alone", "[compiled_function]") {
+  // The numbers are those of Theano's tutorial: skip_shared(1, 3) is 7, and the state stays what it was.
+  CompiledAccumulator a;
+  const auto foo = placeholder<std::int64_t>(a.graph, {});
+  const auto fn_of_state = a.state * 2 + a.inc;
+  const auto skip_shared =
+      compile(a.session, inputs(a.inc, foo), outputs(fn_of_state), {}, {.givens = EdgeMap().add(a.state, foo)});
+  CHECK(skip_shared(1, 3).scalar() == 7);
+  CHECK(a.value() == 0);
+  const auto plain = compile(a.session, inputs(a.inc), outputs(fn_of_state));
+  CHECK(plain(1).scalar() == 1);
+  // In new values too; the variable that is updated stays.
+  const auto set =
+      compile(a.session, inputs(a.inc, foo), updates(a.state, fn_of_state), {.givens = EdgeMap().add(a.state, foo)});
+  set(1, 10);
+  CHECK(a.value() == 21);
+  CHECK(plain(1).scalar() == 43);
+}
+
 TEST_CASE("a compiled function computes several outputs", "[compiled_function]") {
   // Theano's tutorial, "Computing More than one Thing at the Same Time".
   Graph graph;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/op/merge.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/session/session.hpp>
 
@@ -73,6 +74,9 @@ Updates updates(const Variable<T>& variable, const V& value, const More&... more
 }
 
 struct CompileOptions {
+  /// Edges that outputs and new values are computed with in the place of others, as Theano's `givens`: the part of the
+  /// graph between them is copied (`substitute`). What is fed, and which variables are updated, stays.
+  EdgeMap givens = {};
   /// Of every call that is given none of its own.
   RunOptions run = {};
   /// Of the operation that the updates end with, and of the scope that they are built in.
@@ -105,13 +109,13 @@ struct FetchesOf<std::tuple<Results...>> {
   using type = FetchList<EdgeAs<Results>...>;
 };
 
-/// Builds what gives the variables their new values once all `operations` and all new values are there; an empty
-/// Operation without updates. Errors: InvalidArgument for an empty variable or edge, a variable that is updated twice,
-/// anything of another graph than the session's, and a value of another element type or shape than the variable's. The
-/// graph is unchanged then.
-Operation build_updates(const Session& session, const Updates& updates, std::span<const AnyOutput> inputs,
-                        std::span<const AnyOutput> outputs, std::span<const Operation> operations,
-                        std::string_view name, std::source_location where);
+/// Puts the givens in place in the outputs and builds what gives the variables their new values once all outputs,
+/// `operations` and new values are there; an empty Operation without updates. Errors: InvalidArgument for an empty
+/// variable or edge, a variable that is updated twice, anything of another graph than the session's, and a value of
+/// another element type or shape than the variable's. The graph is unchanged then.
+Operation build_function(const Session& session, std::span<const AnyOutput> inputs, std::span<AnyOutput> outputs,
+                         std::span<const Operation> operations, const Updates& updates, const CompileOptions& options,
+                         std::source_location where);
 
 /// A tensor, or a number for a scalar.
 template <class Given, class T>
@@ -210,8 +214,8 @@ auto compile(Session& session, const FeedList<Ts...>& input_list, const FetchLis
   using Fetches = typename detail::FetchesOf<detail::RunResult<Fs...>>::type;
   Fetches fetches{typename Fetches::Lists(output_list.lists.edges)};
   std::vector<Operation> targets(output_list.lists.targets.begin(), output_list.lists.targets.end());
-  const Operation updated = detail::build_updates(session, update_list, input_list.edges, output_list.lists.edges,
-                                                  targets, options.name, where);
+  const Operation updated =
+      detail::build_function(session, input_list.edges, fetches.lists.edges, targets, update_list, options, where);
   if (updated.is_valid()) targets.assign(1, updated);
   return Function(session.prepare(input_list, fetches, targets), options.run);
 }

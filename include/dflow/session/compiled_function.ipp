@@ -4,14 +4,16 @@
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/session/compiled_function.hpp>
 
+#include <algorithm>
 #include <string>
 #include <unordered_set>
 
 namespace dflow::detail {
 
-DFLOW_INLINE Operation build_updates(const Session& session, const Updates& updates, std::span<const AnyOutput> inputs,
-                                     std::span<const AnyOutput> outputs, std::span<const Operation> operations,
-                                     std::string_view name, std::source_location where) {
+DFLOW_INLINE Operation build_function(const Session& session, std::span<const AnyOutput> inputs,
+                                      std::span<AnyOutput> outputs, std::span<const Operation> operations,
+                                      const Updates& updates, const CompileOptions& options,
+                                      std::source_location where) {
   const auto require_own = [&](const GraphStore* graph, std::string_view what, std::size_t i) {
     if (graph == session.graph()) return;
     throw_error(invalid_argument(str_cat("compile: ", what, " ", i,
@@ -30,26 +32,34 @@ DFLOW_INLINE Operation build_updates(const Session& session, const Updates& upda
     throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' is updated twice"))
                     .with_location(where));
   }
-  if (all.empty()) {
-    if (outputs.empty() && operations.empty()) {
-      throw_error(invalid_argument("compile: there are neither outputs nor updates").with_location(where));
-    }
-    return {};
+  if (all.empty() && outputs.empty() && operations.empty()) {
+    throw_error(invalid_argument("compile: there are neither outputs nor updates").with_location(where));
   }
+  const bool has_givens = !options.givens.pairs().empty();
+  if (all.empty() && (!has_givens || outputs.empty())) return {};
 
-  GraphStore& graph = *all.front().variable.handle().graph();
+  GraphStore& graph = *(all.empty() ? outputs.front().graph() : all.front().variable.handle().graph());
   const ScopeGuard place = enter_place(graph, where);
   GraphStore::Draft draft(graph);
+  std::vector<AnyOutput> edges(outputs.begin(), outputs.end());
+  for (const Updates::Update& each : all) edges.push_back(each.value);
+  if (has_givens) edges = any_substitute(edges, options.givens, options.name, where);
+  std::copy_n(edges.begin(), outputs.size(), outputs.begin());
+  if (all.empty()) {
+    draft.publish();
+    return {};
+  }
   std::vector<Operation> first(operations.begin(), operations.end());
-  for (const AnyOutput& output : outputs) first.push_back(output.operation());
-  for (const Updates::Update& each : all) first.push_back(each.value.operation());
+  for (const AnyOutput& edge : edges) first.push_back(edge.operation());
   std::vector<Operation> assigned;
   assigned.reserve(all.size());
-  const ScopeGuard scope = enter_name_scope(graph, name, where);
+  const ScopeGuard scope = enter_name_scope(graph, options.name, where);
   const Operation computed = group(first, {.name = "computed"});
   {
     const ScopeGuard after = enter_control_dependencies(graph, std::span(&computed, 1));
-    for (const Updates::Update& each : all) assigned.push_back(each.variable.assign(each.value));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      assigned.push_back(all[i].variable.assign(edges[outputs.size() + i]));
+    }
   }
   const Operation all_assigned = group(assigned, {.name = "updated"});
   draft.publish();
