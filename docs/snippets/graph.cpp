@@ -376,6 +376,22 @@ void functions() {
   require(value.scalar() == 3 && slope.scalar() > 0.33f && slope.scalar() < 0.34f, "functions");
 }
 
+void function_table() {
+  // [function_table]
+  df::Graph library;
+  df::register_function(library, "norm",
+                        [](df::Output<float> x, df::Output<float> y) { return df::sqrt(x * x + y * y); });
+
+  df::Graph graph;
+  df::merge(graph, library);  // or a graph that was read from a file
+  auto x = df::placeholder<float>(graph, {});
+  auto norm = df::find_function<df::Output<float>(df::Output<float>, df::Output<float>)>(graph, "norm");
+  auto r = norm(x, x + 1.0f);
+  // [function_table]
+  df::Session session(graph);
+  require(session.run({{x, 3.0f}}, r).scalar() == 5, "a function found by its name");
+}
+
 void rows() {
   // [rows]
   df::Graph graph;
@@ -461,6 +477,7 @@ int main() {
     clipped_training();
     control_flow();
     functions();
+    function_table();
     rows();
     raw_frames();
     rows();

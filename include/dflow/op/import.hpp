@@ -43,7 +43,9 @@ Graph import_graph(const GraphDef& def, const OpTable& table, const ImportOption
 /// ```cpp
 /// df::import_graph_into(graph, trained, df::standard_op_table(), {.prefix = "encoder", .input_map = {{"x", images}}});
 /// ```
-/// Errors: as `import_graph`; also for a key of the input map that no node asks for. The graph is unchanged then.
+/// A call in it may name a function that the graph has (`register_function`). Errors: as `import_graph`; also for a key
+/// of the input map that no node asks for; NotFound for a call of a function that is nowhere. The graph is unchanged
+/// then.
 std::vector<Operation> import_graph_into(Graph& graph, const GraphDef& def, const OpTable& table,
                                          const ImportOptions& options = {},
                                          std::source_location where = std::source_location::current());

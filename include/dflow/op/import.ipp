@@ -64,8 +64,10 @@ class GraphImporter {
     operations.reserve(def_.nodes.size());
     {
       GraphStore::Draft draft(graph_);
+      built_front_ = NodeId(graph_.num_appended());
       enter_prefix();
       append_in_order();
+      for (const NodeId id : built_) check_call(id);
       check_input_map_was_used();
       check_collections();
       for (const NodeId id : built_) operations.emplace_back(&graph_, id);
@@ -370,6 +372,38 @@ class GraphImporter {
     inputs.emplace_back(&graph_, endpoint);
   }
 
+  /// A call may name a function that the graph has and the def has not; it fits it. Errors: NotFound if there is none.
+  void check_call(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (node.op->role != OpRole::call) return;
+    const std::string name = called_functions(node).front();
+    const NodeId begin = graph_.find_appended(name);
+    if (begin.is_valid() && begin >= built_front_) return;  // the def's: the step looks at it
+    const auto reject = [&](Status status) {
+      throw_error(std::move(status).with_node(node.op->name, node.name).with_location(where_));
+    };
+    if (!begin.is_valid() || graph_.node(begin).op->role != OpRole::function) {
+      reject(not_found(str_cat("it calls function '", name, "', which neither the def nor the graph has")));
+    }
+    const std::optional<GraphStore::Function> function = graph_.function(begin);
+    if (!function || !function->results.is_valid()) {
+      reject(invalid_argument(str_cat("the body of function '", name, "' is not finished")));
+    }
+    const auto dtype = [&](Endpoint edge) { return graph_.node(edge.node).outputs[as_size(edge.index)].dtype; };
+    const std::vector<Endpoint>& results = graph_.node(function->results).inputs;
+    bool fits = node.inputs.size() >= function->arguments.size() && node.outputs.size() == results.size();
+    for (std::size_t i = 0; fits && i < function->arguments.size(); ++i) {
+      fits = dtype(node.inputs[i]) == dtype({function->arguments[i], 0});
+    }
+    for (std::size_t i = 0; fits && i < results.size(); ++i) fits = node.outputs[i].dtype == dtype(results[i]);
+    if (!fits) {
+      reject(invalid_argument(str_cat("function '", name, "' of the graph has ", function->arguments.size(),
+                                      " arguments and ", results.size(),
+                                      " results, of element types that the call does not give and take")));
+    }
+  }
+  static std::size_t as_size(std::int32_t index) noexcept { return static_cast<std::size_t>(index); }
+
   void check_input_map_was_used() const {
     for (const auto& [key, mapped] : mapped_) {
       if (!mapped.is_used) {
@@ -419,6 +453,7 @@ class GraphImporter {
   std::vector<std::size_t> first_successor_;
   std::vector<Index> successors_;
   std::vector<NodeId> built_;
+  NodeId built_front_;  ///< the first
   std::size_t list_outputs_ = 0;
 };
 

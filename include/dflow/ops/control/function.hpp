@@ -77,16 +77,27 @@ struct FunctionOf<F, std::tuple<As...>> {
   }
 };
 
-/// Element types of what a function returns whose type is said.
-template <class Result>
+/// The element types of what a function returns, in order.
+template <class V>
 struct ResultTypes;
-template <Element T>
-struct ResultTypes<Output<T>> {
-  static std::vector<DType> dtypes() { return {dtype_of<T>}; }
+template <class V>
+  requires std::derived_from<V, AnyOutput>
+struct ResultTypes<V> {
+  static void add(std::vector<DType>& types) {
+    if constexpr (requires { typename V::element_type; }) {
+      types.push_back(dtype_of<typename V::element_type>);
+    } else {
+      types.push_back(DType::invalid);
+    }
+  }
 };
-template <Element... Ts>
-struct ResultTypes<std::tuple<Output<Ts>...>> {
-  static std::vector<DType> dtypes() { return {dtype_of<Ts>...}; }
+template <>
+struct ResultTypes<Operation> {
+  static void add(std::vector<DType>&) {}
+};
+template <class... Vs>
+struct ResultTypes<std::tuple<Vs...>> {
+  static void add(std::vector<DType>& types) { (ResultTypes<Vs>::add(types), ...); }
 };
 
 template <class Signature>
@@ -94,9 +105,11 @@ struct RecursionOf;
 template <class Result, class... Arguments>
 struct RecursionOf<Result(Arguments...)> {
   static Recursion known(const RecursiveFunctionOptions& options) {
+    std::vector<DType> result_types;
+    ResultTypes<Result>::add(result_types);
     return {{dtype_of<typename Arguments::element_type>...},
             options.shapes,
-            ResultTypes<Result>::dtypes(),
+            result_types,
             options.result_shapes};
   }
   template <class F>
@@ -163,6 +176,51 @@ Function<Signature> recursive_function(Graph& graph, std::string_view name, F bo
         return Of::build(body, self, arguments);
       },
       at));
+}
+
+/// The same as an entry of the graph's table of functions: it has exactly this name, from the root of the graph,
+/// whatever the name scopes, and is found by it wherever the graph is built on (`find_function`), as by nodes of
+/// a GraphDef that is imported and calls it. The table is the graph's collection "functions": it is saved, copied and
+/// merged with the graph, so a graph of functions alone is a library (`merge(graph, library)`), and a session has that
+/// of its graph, as it grows.
+///
+/// Errors: also AlreadyExists where the graph has a node, or a name scope, of that name.
+template <class F>
+auto register_function(Graph& graph, std::string_view name, F body, const FunctionOptions& options = {},
+                       const At& at = {}) {
+  using Of = detail::FunctionOf<F, typename detail::Callable<F>::Arguments>;
+  return typename Of::Type(detail::register_function(
+      *graph.store(), name, Of::dtypes(), options.shapes,
+      [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at));
+}
+
+namespace detail {
+
+template <class Signature>
+struct FindFunction;
+template <class Result, class... Arguments>
+struct FindFunction<Result(Arguments...)> {
+  static FunctionHandle in(GraphStore& graph, std::string_view name, const At& at) {
+    std::vector<DType> arguments, results;
+    (ResultTypes<Arguments>::add(arguments), ...);
+    ResultTypes<Result>::add(results);
+    return find_function(graph, name, arguments, results, at);
+  }
+};
+
+}  // namespace detail
+
+/// A function of the graph by its name: one that was registered, merged or imported, or any other.
+///
+/// ```cpp
+/// using Norm = df::Output<float>(df::Output<float>, df::Output<float>);
+/// auto r = df::find_function<Norm>(graph, "norm")(a, b);
+/// ```
+/// Errors: NotFound if the graph has no function of that name; InvalidArgument, with both signatures, if its arguments
+/// or results are of other element types, or its body is being built.
+template <class Signature>
+Function<Signature> find_function(Graph& graph, std::string_view name, const At& at = {}) {
+  return Function<Signature>(detail::FindFunction<Signature>::in(*graph.store(), name, at));
 }
 
 }  // namespace dflow

@@ -113,6 +113,16 @@ using BuildRecursion = std::function<BodyResults(const FunctionHandle& self, std
 FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recursion known,
                                 const BuildRecursion& build_it, const At& at);
 
+/// The same under this name, from the graph's root, and in its collection "functions". Errors: AlreadyExists where the
+/// graph has a node or a name scope of that name.
+FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
+                                 std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at);
+
+/// A function that is there, whoever built it. Errors: NotFound if there is none of that name; InvalidArgument if it is
+/// not finished, or its arguments and results are not of these element types (`invalid`: of any).
+FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span<const DType> argument_types,
+                             std::span<const DType> result_types, const At& at);
+
 /// A function without arguments, called where it is built.
 BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at);
 

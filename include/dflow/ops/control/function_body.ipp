@@ -47,18 +47,23 @@ DFLOW_INLINE void FunctionBody::finish(const BodyResults& results) {
   scope_.reset();
 }
 
-DFLOW_INLINE void FunctionBody::find_captures(NodeId last) {
-  for (const NodeId id : IndexRange<NodeId>(begin_ + 1, last + 1)) {
-    const Node& node = graph_.node(id);
-    if (node.function != begin_) continue;
+/// What the body between these nodes reads of what is around it, each edge once, but for constants.
+DFLOW_INLINE std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId begin, NodeId last) {
+  std::vector<Endpoint> captures;
+  for (const NodeId id : IndexRange<NodeId>(begin + 1, last + 1)) {
+    const Node& node = graph.node(id);
+    if (node.function != begin) continue;
     for (const Endpoint input : node.inputs) {
-      const Node& source = graph_.node(input.node);
-      if (source.function == begin_) continue;
+      const Node& source = graph.node(input.node);
+      if (source.function == begin) continue;
       if (source.op->role == OpRole::constant && source.control_inputs.empty()) continue;
-      if (std::find(captures_.begin(), captures_.end(), input) == captures_.end()) captures_.push_back(input);
+      if (std::find(captures.begin(), captures.end(), input) == captures.end()) captures.push_back(input);
     }
   }
+  return captures;
 }
+
+DFLOW_INLINE void FunctionBody::find_captures(NodeId last) { captures_ = captures_of(graph_, begin_, last); }
 
 DFLOW_INLINE void CaptureList::add(const FunctionBody& body) {
   for (const Endpoint edge : body.captures()) {
@@ -184,6 +189,78 @@ DFLOW_INLINE FunctionHandle define_recursion(GraphStore& graph, std::string_view
   }
   throw_error(invalid_argument(str_cat("function '", name, "' reads something else each time its body is built"))
                   .with_location(at.where));
+}
+
+DFLOW_INLINE FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
+                                              std::vector<PartialShape> shapes, const BuildBody& build_it,
+                                              const At& at) {
+  check_node_name(name, "register_function", graph.scope().where.value_or(at.where));
+  GraphStore::Scope root = graph.scope();
+  root.name_prefix.clear();
+  root.function = NodeId();
+  root.foreign = nullptr;
+  const ScopeGuard scope = graph.enter(std::move(root));
+  GraphStore::Draft draft(graph);
+  FunctionHandle handle = define_function(graph, name, std::move(types), std::move(shapes), build_it, at);
+  if (handle.name != name) {
+    throw_error(already_exists(str_cat("the graph has a node, or a name scope, '", name, "' already"))
+                    .with_location(graph.scope().where.value_or(at.where)));
+  }
+  graph.add_to_collection("functions", handle.begin);
+  draft.publish();
+  return handle;
+}
+
+/// "(float, int32) -> (float)".
+DFLOW_INLINE std::string signature_text(std::span<const DType> arguments, std::span<const DType> results) {
+  const auto list = [](std::span<const DType> types) {
+    std::string text = "(";
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      text += i == 0 ? "" : ", ";
+      text += types[i] == DType::invalid ? "any" : dflow::name(types[i]);
+    }
+    return text + ")";
+  };
+  return str_cat(list(arguments), " -> ", list(results));
+}
+
+DFLOW_INLINE FunctionHandle find_function(GraphStore& graph, std::string_view name,
+                                          std::span<const DType> argument_types, std::span<const DType> result_types,
+                                          const At& at) {
+  const std::source_location where = graph.scope().where.value_or(at.where);
+  const NodeId begin = graph.find(name);
+  if (!begin.is_valid() || graph.node(begin).op->role != OpRole::function) {
+    throw_error(not_found(str_cat("the graph has no function '", name, "'",
+                                  begin.is_valid() ? str_cat(": that is a ", graph.node(begin).op->name) : ""))
+                    .with_location(where));
+  }
+  FunctionHandle handle{&graph, begin, std::string(name), {}, {}, {}, {}};
+  GraphStore::Function function;
+  try {
+    function = require_function(graph, begin, handle.name);
+  } catch (const Error& error) {
+    throw_error(Status(error.status()).with_location(where));
+  }
+  for (const NodeId argument : function.arguments) {
+    const OutputInfo& info = graph.node(argument).outputs.front();
+    handle.argument_types.push_back(info.dtype);
+    handle.argument_shapes.push_back(info.shape);
+  }
+  for (const Endpoint result : graph.node(function.results).inputs) {
+    handle.result_types.push_back(graph.node(result.node).outputs[static_cast<std::size_t>(result.index)].dtype);
+  }
+  const auto fit = [](std::span<const DType> asked, const std::vector<DType>& has) {
+    return std::equal(asked.begin(), asked.end(), has.begin(), has.end(),
+                      [](DType a, DType b) { return a == b || a == DType::invalid; });
+  };
+  if (!fit(argument_types, handle.argument_types) || !fit(result_types, handle.result_types)) {
+    throw_error(invalid_argument(str_cat("function '", name, "' is ",
+                                         signature_text(handle.argument_types, handle.result_types),
+                                         ", and is asked for as ", signature_text(argument_types, result_types)))
+                    .with_location(where));
+  }
+  handle.captures = captures_of(graph, begin, function.results);
+  return handle;
 }
 
 DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
