@@ -451,7 +451,7 @@ class HostArguments final : public InputValues {
       for (int k = 0; k < (arg.is_list() ? inputs_of_list : 1); ++k) {
         arg_of.push_back(a);
         shapes.push_back(shapes.empty() ? first : other);
-        types.push_back(arg.kind == ArgDef::Kind::fixed ? arg.dtype : node.types[arg.param]);
+        types.push_back(arg.is_of_fixed_type() ? arg.dtype : node.types[arg.param]);
       }
     }
     std::vector<PartialShape> outputs(op.outputs.size() + inputs_of_list, PartialShape::unknown());

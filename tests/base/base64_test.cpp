@@ -23,3 +23,15 @@ TEST_CASE("base64 is that of RFC 4648, and each of its texts the only one of its
     CHECK_FALSE(from_base64(malformed));
   }
 }
+
+TEST_CASE("the code for URLs is that of RFC 4648, padded or not", "[base64]") {
+  const std::string bytes("\xff\xfe>?a", 5);
+  CHECK(to_base64_url(std::as_bytes(std::span(bytes)), false) == "__4-P2E");
+  CHECK(to_base64_url(std::as_bytes(std::span(bytes)), true) == "__4-P2E=");
+  CHECK(from_base64_url("__4-P2E") == bytes);
+  CHECK(from_base64_url("__4-P2E=") == bytes);
+  CHECK(from_base64_url("YR") == "a");  // as TensorFlow's decode_base64
+  for (const char* malformed : {"//4+P2E", "Y", "YQ=", "YQ===", "====", "Y Q", "YQ==YQ", "Y==="}) {
+    CHECK_FALSE(from_base64_url(malformed));
+  }
+}

@@ -30,6 +30,7 @@ FAMILIES = [
     "derived",
     "gradient",
     "data_flow",
+    "strings",
 ]
 
 

@@ -86,7 +86,7 @@ class SignatureCheck {
       if (arg.kind == ArgDef::Kind::typed_list) {
         for (const DType dtype : lists_.dtypes(arg)) outputs.push_back({dtype, PartialShape::unknown()});
       } else {
-        const DType dtype = arg.kind == ArgDef::Kind::fixed ? arg.dtype : types_[arg.param];
+        const DType dtype = arg.is_of_fixed_type() ? arg.dtype : types_[arg.param];
         outputs.insert(outputs.end(), static_cast<std::size_t>(length), OutputInfo{dtype, PartialShape::unknown()});
       }
     }
@@ -118,7 +118,7 @@ class SignatureCheck {
 
   void check_input(const ArgDef& arg, std::size_t i) {
     if (arg.kind == ArgDef::Kind::any_list) return;
-    if (arg.kind == ArgDef::Kind::fixed) return check_fixed(arg.dtype, i);
+    if (arg.is_of_fixed_type()) return check_fixed(arg.dtype, i);
     const DType got = inputs_[i].dtype();
     DType& want = types_.values[arg.param];
     if (want == DType::invalid) want = got;

@@ -23,15 +23,17 @@ struct ArgDef {
     param_list,  ///< any number of edges of type parameter `param`
     any_list,    ///< any number of edges of any element types
     typed_list,  ///< edges of the element types that an attribute lists
+    fixed_list,  ///< any number of edges of element type `dtype`
   };
   Kind kind = Kind::fixed;
   DType dtype = DType::invalid;
   std::uint8_t param = 0;
   /// Position in `OpDef::attr_fields` of the attribute that decides a list: the element types of a `typed_list`, the
-  /// length of a `param_list`. -1: an open list, as long as the node's other inputs leave it (or, of outputs, as
+  /// length of the others. -1: an open list, as long as the node's other inputs leave it (or, of outputs, as
   /// `OpDef::output_list_size` says).
   std::int8_t attr = -1;
 
+  constexpr bool is_of_fixed_type() const noexcept { return kind == Kind::fixed || kind == Kind::fixed_list; }
   constexpr bool is_list() const noexcept { return kind >= Kind::param_list; }
   constexpr bool is_open_list() const noexcept { return is_list() && attr < 0; }
 };

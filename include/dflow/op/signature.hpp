@@ -16,13 +16,13 @@ namespace dflow {
 template <std::uint8_t I>
 struct TypeParam {};
 
-/// Edges of one element type, the type parameter's. Of an op's inputs one `List` or `AnyList` may be open, as long as
-/// the other inputs leave it, and of its outputs one, as long as the op's `output_list_size` says. Any number of others
-/// name the integer attribute that is their length:
+/// Edges of one element type, the type parameter's or a fixed one. Of an op's inputs one `List` or `AnyList` may be
+/// open, as long as the other inputs leave it, and of its outputs one, as long as the op's `output_list_size` says. Any
+/// number of others name the integer attribute that is their length:
 ///
 /// ```cpp
 /// struct Attrs { std::int64_t N = 1; std::vector<df::DType> Tcomponents; };
-/// using Inputs = df::In<df::List<T, "N">, df::TypedList<"Tcomponents">, df::List<U>>;
+/// using Inputs = df::In<df::List<T, "N">, df::List<float, "N">, df::TypedList<"Tcomponents">, df::List<U>>;
 /// using Outputs = df::Out<df::TypedList<"Tcomponents">>;
 /// ```
 template <class Param, FixedString length = "">
@@ -57,6 +57,12 @@ struct ArgOf<TypeParam<I>> {
 template <std::uint8_t I, FixedString length>
 struct ArgOf<List<TypeParam<I>, length>> {
   static constexpr ArgDef value{ArgDef::Kind::param_list, DType::invalid, I};
+  static constexpr std::string_view attr = length.view();
+  static constexpr AttrKind attr_kind = AttrKind::integer;
+};
+template <Element T, FixedString length>
+struct ArgOf<List<T, length>> {
+  static constexpr ArgDef value{ArgDef::Kind::fixed_list, dtype_of<T>, 0};
   static constexpr std::string_view attr = length.view();
   static constexpr AttrKind attr_kind = AttrKind::integer;
 };

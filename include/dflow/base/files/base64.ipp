@@ -7,8 +7,11 @@
 
 namespace dflow {
 
-DFLOW_INLINE std::string to_base64(std::span<const std::byte> bytes) {
-  constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+namespace detail {
+
+/// The code of each 6 bits; 62 and 63 differ between the two alphabets.
+DFLOW_INLINE std::string base64_text(std::span<const std::byte> bytes, std::string_view last_two, bool is_padded) {
+  constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
@@ -16,24 +19,31 @@ DFLOW_INLINE std::string to_base64(std::span<const std::byte> bytes) {
     std::uint32_t word = 0;
     for (std::size_t k = 0; k < 3; ++k)
       word = word << 8 | (k < count ? std::to_integer<std::uint32_t>(bytes[i + k]) : 0);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= count ? alphabet[word >> (18 - 6 * k) & 63] : '=';
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::size_t value = word >> (18 - 6 * k) & 63;
+      if (k > count) {
+        if (is_padded) text += '=';
+      } else {
+        text += value < alphabet.size() ? alphabet[value] : last_two[value - alphabet.size()];
+      }
+    }
   }
   return text;
 }
 
-DFLOW_INLINE std::optional<std::string> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  const auto value_of = [](char c) -> int {
+/// The bytes of a text without padding, whose length is not 1 more than a multiple of 4. With `is_exact` bits that are
+/// left over must be 0, so that no two texts mean the same bytes.
+DFLOW_INLINE std::optional<std::string> base64_bytes(std::string_view text, std::string_view last_two, bool is_exact) {
+  const auto value_of = [&](char c) -> int {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;
     if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
+    return c == last_two[0] ? 62 : c == last_two[1] ? 63 : -1;
   };
   std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  for (std::size_t i = 0; i < text.size(); i += 4) {
-    std::string_view four = text.substr(i, 4);
-    if (i + 4 == text.size()) four = four.substr(0, four.ends_with("==") ? 2 : four.ends_with('=') ? 3 : 4);
+  bytes.reserve(text.size() / 4 * 3 + 2);
+  for (; !text.empty(); text.remove_prefix(std::min<std::size_t>(4, text.size()))) {
+    const std::string_view four = text.substr(0, 4);
     std::uint32_t word = 0;
     for (std::size_t k = 0; k < 4; ++k) {
       const int value = k < four.size() ? value_of(four[k]) : 0;
@@ -41,10 +51,34 @@ DFLOW_INLINE std::optional<std::string> from_base64(std::string_view text) {
       word = word << 6 | static_cast<std::uint32_t>(value);
     }
     const std::size_t count = four.size() - 1;
-    if ((word & ((1u << (24 - 8 * count)) - 1)) != 0) return std::nullopt;  // two texts must not mean the same bytes
+    if (is_exact && (word & ((1u << (24 - 8 * count)) - 1)) != 0) return std::nullopt;
     for (std::size_t k = 0; k < count; ++k) bytes += static_cast<char>(word >> (16 - 8 * k) & 0xff);
   }
   return bytes;
+}
+
+/// Without the one or two '=' that make its length a multiple of 4.
+DFLOW_INLINE std::string_view without_padding(std::string_view text) noexcept {
+  if (text.size() % 4 == 0 && text.ends_with('=')) text.remove_suffix(text.ends_with("==") ? 2 : 1);
+  return text;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::string to_base64(std::span<const std::byte> bytes) { return detail::base64_text(bytes, "+/", true); }
+
+DFLOW_INLINE std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  return detail::base64_bytes(detail::without_padding(text), "+/", true);
+}
+
+DFLOW_INLINE std::string to_base64_url(std::span<const std::byte> bytes, bool is_padded) {
+  return detail::base64_text(bytes, "-_", is_padded);
+}
+
+DFLOW_INLINE std::optional<std::string> from_base64_url(std::string_view text) {
+  if (text.size() % 4 == 1) return std::nullopt;
+  return detail::base64_bytes(detail::without_padding(text), "-_", false);
 }
 
 }  // namespace dflow

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace dflow {
+
+/// Reads the number that a text spells, whole: spaces around it and a sign in front count for nothing. A float may be
+/// hexadecimal ("0x1p3"), "inf", "infinity" or "nan", in any case; one that is too large is infinite, one that is too
+/// small 0. An integer is decimal. The locale plays no part. What TensorFlow's StringToNumber takes.
+///
+/// Returns false, and leaves `value` alone, for what is no number, and an integer out of range.
+[[nodiscard]] bool parse_number(std::string_view text, float& value) noexcept;
+[[nodiscard]] bool parse_number(std::string_view text, double& value) noexcept;
+[[nodiscard]] bool parse_number(std::string_view text, std::int32_t& value) noexcept;
+[[nodiscard]] bool parse_number(std::string_view text, std::int64_t& value) noexcept;
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/parse_number.ipp>
+#endif

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <dflow/kernels/cpu/strings/text_loop.hpp>
+#include <dflow/ops/strings/substr.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+/// One kernel for both types of positions.
+struct SubstrKernel {
+  Substr::Attrs attrs;
+  double cost_ns(const KernelInit& init) const { return text_loop_cost_ns(init); }
+  void operator()(KernelContext& context) const;
+};
+
+}  // namespace detail
+
+template <class I>
+struct Kernel<Substr, Cpu, I> : detail::SubstrKernel {};
+
+template <>
+struct Kernel<StringLength, Cpu> {
+  StringLength::Attrs attrs;
+  double cost_ns(const KernelInit& init) const { return detail::text_loop_cost_ns(init); }
+  void operator()(KernelContext& context, const Tensor<std::string>& texts, Tensor<std::int32_t>& lengths) const;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/strings/substr.ipp>
+#endif

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <dflow/graph/output.hpp>
+
+#include <cstdint>
+
+namespace dflow {
+
+/// The three edges that carry a sparse tensor, as TensorFlow's SparseTensor has them: the values that are there, in
+/// row-major order, and where.
+///
+/// Thread safety: a value type.
+template <Element T>
+struct SparseOutput {
+  Output<std::int64_t> indices;      ///< [values, rank]
+  Output<T> values;                  ///< [values]
+  Output<std::int64_t> dense_shape;  ///< [rank]
+};
+
+}  // namespace dflow

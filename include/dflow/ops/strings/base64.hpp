@@ -1,0 +1,41 @@
+#pragma once
+
+#include <dflow/ops/strings/string_op.hpp>
+
+#include <string>
+
+namespace dflow {
+
+/// The base64 code of each text, elementwise: that which is safe in URLs (RFC 4648, section 5).
+struct EncodeBase64 : TextOp<"EncodeBase64"> {
+  struct Attrs {
+    bool pad = false;
+  };
+  using Inputs = In<std::string>;
+  using Outputs = Out<std::string>;
+  static void infer(InferContext& context);
+};
+
+/// The bytes of each such code, padded or not, elementwise.
+struct DecodeBase64 : TextOp<"DecodeBase64"> {
+  using Inputs = In<std::string>;
+  using Outputs = Out<std::string>;
+  static void infer(InferContext& context);
+};
+
+/// texts [d0, ..., dn] to codes of the same shape.
+inline Output<std::string> encode_base64(const Output<std::string>& texts, EncodeBase64::Attrs attrs = {},
+                                         const At& at = {}) {
+  return Output<std::string>::unchecked(build<EncodeBase64>({texts}, attrs, at));
+}
+
+/// codes [d0, ..., dn] to bytes of the same shape. Errors: InvalidArgument in the step for what is no code; says which.
+inline Output<std::string> decode_base64(const Output<std::string>& codes, const At& at = {}) {
+  return Output<std::string>::unchecked(build<DecodeBase64>({codes}, {}, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/strings/base64.ipp>
+#endif

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <dflow/ops/sparse_output.hpp>
+#include <dflow/ops/strings/string_op.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// The parts of each text, as a sparse matrix of a row per text: input [n], delimiter [] -> indices [parts, 2], values
+/// [parts], shape [2] = [n, most parts]. Each character of the delimiter ends a part; without any each byte is one. An
+/// empty text has none.
+struct StringSplit : TextOp<"StringSplit"> {
+  struct Attrs {
+    bool skip_empty = true;
+  };
+  using Inputs = In<std::string, std::string>;
+  using Outputs = Out<std::int64_t, std::string, std::int64_t>;
+  static void infer(InferContext& context);
+};
+
+/// The same by a separator as a whole, as Python's `str.split` has it: an empty one stands for any run of white space,
+/// and then spaces in front count for nothing; of another, empty parts count.
+struct StringSplitV2 : TextOp<"StringSplitV2"> {
+  struct Attrs {
+    std::int64_t maxsplit = -1;  ///< so many parts are split off at most, the rest stays whole; below 0: all
+  };
+  using Inputs = In<std::string, std::string>;
+  using Outputs = Out<std::int64_t, std::string, std::int64_t>;
+  static void infer(InferContext& context);
+};
+
+namespace detail {
+SparseOutput<std::string> split_of(const BuiltNode& node);
+AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view text, const At& at);
+}  // namespace detail
+
+/// input: [n], delimiter: a scalar.
+///
+/// ```cpp
+/// auto words = df::string_split(lines, " ,");   // words.values: [words]
+/// ```
+/// Errors: InvalidArgument for other ranks.
+inline SparseOutput<std::string> string_split(const Output<std::string>& input, const Output<std::string>& delimiter,
+                                              StringSplit::Attrs attrs = {}, const At& at = {}) {
+  return detail::split_of(build<StringSplit>({input, delimiter}, attrs, at));
+}
+inline SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter = " ",
+                                              StringSplit::Attrs attrs = {}, const At& at = {}) {
+  return detail::split_of(build<StringSplit>({input, detail::text_constant_beside(input, delimiter, at)}, attrs, at));
+}
+
+/// input: [n], separator: a scalar. Errors: as of string_split.
+inline SparseOutput<std::string> string_split_v2(const Output<std::string>& input, const Output<std::string>& separator,
+                                                 StringSplitV2::Attrs attrs = {}, const At& at = {}) {
+  return detail::split_of(build<StringSplitV2>({input, separator}, attrs, at));
+}
+inline SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator = "",
+                                                 StringSplitV2::Attrs attrs = {}, const At& at = {}) {
+  return detail::split_of(build<StringSplitV2>({input, detail::text_constant_beside(input, separator, at)}, attrs, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/strings/string_split.ipp>
+#endif

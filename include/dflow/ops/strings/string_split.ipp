@@ -1,0 +1,34 @@
+#pragma once
+
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/strings/string_split.hpp>
+
+namespace dflow {
+
+namespace detail {
+
+DFLOW_INLINE void infer_split(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 1));
+  static_cast<void>(context.with_rank(1, 0));
+  context.set_output(0, PartialShape{dynamic, 2});
+  context.set_output(1, PartialShape{dynamic});
+  context.set_output(2, Shape{2});
+}
+
+DFLOW_INLINE SparseOutput<std::string> split_of(const BuiltNode& node) {
+  return {Output<std::int64_t>::unchecked(node.output(0)), Output<std::string>::unchecked(node.output(1)),
+          Output<std::int64_t>::unchecked(node.output(2))};
+}
+
+DFLOW_INLINE AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view text, const At& at) {
+  const AnyOutput beside = edge;
+  GraphStore& graph = graph_of({&beside, 1}, op_def<StringSplit>, at);
+  return any_constant(graph, Tensor<std::string>(std::string(text)), {.where = at.where});
+}
+
+}  // namespace detail
+
+DFLOW_INLINE void StringSplit::infer(InferContext& context) { detail::infer_split(context); }
+DFLOW_INLINE void StringSplitV2::infer(InferContext& context) { detail::infer_split(context); }
+
+}  // namespace dflow

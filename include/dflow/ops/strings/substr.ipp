@@ -1,0 +1,35 @@
+#pragma once
+
+#include <dflow/core/broadcast.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/strings/substr.hpp>
+
+#include <optional>
+
+namespace dflow {
+
+DFLOW_INLINE void Substr::infer(InferContext& context) {
+  const PartialShape& pos = context.input(1);
+  const PartialShape& length = context.input(2);
+  if (!pos.is_compatible_with(length)) {
+    context.fail(str_cat("pos and len must have the same shape, got ", pos.to_string(), " and ", length.to_string()));
+  }
+  const std::optional<PartialShape> shape = broadcast_shapes(context.input(0), context.merge(pos, length));
+  if (!shape) context.fail("pos does not broadcast with the texts");
+  context.set_output(0, *shape);
+}
+
+DFLOW_INLINE void StringLength::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+
+DFLOW_INLINE Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, std::int64_t length,
+                                        Substr::Attrs attrs, const At& at) {
+  const AnyOutput edge = texts;
+  GraphStore& graph = detail::graph_of({&edge, 1}, op_def<Substr>, at);
+  const At here{.where = at.where};
+  return Output<std::string>::unchecked(
+      build<Substr>({edge, detail::any_constant(graph, Tensor<std::int64_t>(pos), here),
+                     detail::any_constant(graph, Tensor<std::int64_t>(length), here)},
+                    attrs, at));
+}
+
+}  // namespace dflow
