@@ -20,6 +20,10 @@
 #include <dflow/core/memory/pool_allocator.ipp>
 #include <dflow/core/nested_elements.ipp>
 #include <dflow/core/partial_shape.ipp>
+#include <dflow/core/records/csv_record.ipp>
+#include <dflow/core/records/example.ipp>
+#include <dflow/core/records/example_json.ipp>
+#include <dflow/core/records/example_parser.ipp>
 #include <dflow/core/rendezvous.ipp>
 #include <dflow/core/resource.ipp>
 #include <dflow/core/shape.ipp>

@@ -10,8 +10,6 @@
 #include <dflow/io/events/tensor_proto.ipp>
 #include <dflow/io/events/tensorflow_graph.ipp>
 #include <dflow/io/events/wav.ipp>
-#include <dflow/io/example.ipp>
-#include <dflow/io/example_parser.ipp>
 #include <dflow/io/gzip.ipp>
 #include <dflow/io/idx.ipp>
 #include <dflow/io/labelled_images.ipp>

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <dflow/base/parse_number.hpp>
+#include <dflow/core/records/csv_record.hpp>
 #include <dflow/io/csv.hpp>
 #include <dflow/io/gzip.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <cstddef>
 
 namespace dflow {
 
@@ -65,14 +67,9 @@ class CsvReader {
   std::string quoted_field() {
     std::string field;
     rest_.remove_prefix(1);
-    for (;;) {
-      if (rest_.empty()) fail("has a quote that does not end");
-      const char c = rest_.front();
-      rest_.remove_prefix(1);
-      if (c == '"' && !take('"')) break;
-      if (c == '\n') ++line_;
-      field += c;
-    }
+    const std::string_view before = rest_;
+    if (!take_quoted(rest_, field)) fail("has a quote that does not end");
+    line_ += std::count(before.begin(), before.end() - static_cast<std::ptrdiff_t>(rest_.size()), '\n');
     skip_spaces();
     if (!rest_.empty() && rest_.front() != separator_ && rest_.front() != '\n') fail("goes on after its quotes");
     return field;
@@ -89,19 +86,10 @@ class CsvReader {
   std::int64_t field_ = 0;
 };
 
-/// False for what is no finite number of float's range. What is nearer to 0 than to any other float becomes a zero.
+/// False for what is no finite decimal number of float's range. What is nearer to 0 than to any other float becomes a
+/// zero.
 DFLOW_INLINE bool parse_csv_number(std::string_view field, float& value) {
-  if (field.size() > 1 && field[0] == '+' && field[1] != '-') field.remove_prefix(1);
-  const char* const last = field.data() + field.size();
-  auto [next, error] = std::from_chars(field.data(), last, value);
-  if (error == std::errc::result_out_of_range) {  // which does not say on which side
-    double wide = field.front() == '-' ? -0.0 : 0.0;
-    error = std::from_chars(field.data(), last, wide).ec;
-    const bool is_tiny = field.find("e-") != field.npos || field.find("E-") != field.npos;
-    if (error == std::errc::result_out_of_range && is_tiny) error = {};
-    value = static_cast<float>(wide);
-  }
-  return error == std::errc() && next == last && std::isfinite(value);
+  return field.find_first_of("xX") == field.npos && parse_number(field, value) && std::isfinite(value);
 }
 
 [[noreturn]] DFLOW_INLINE void throw_no_number(std::int64_t line, std::size_t index, const std::string& field,

@@ -1,4 +1,4 @@
-#include <dflow/io/example.hpp>
+#include <dflow/core/records/example.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

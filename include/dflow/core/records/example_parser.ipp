@@ -2,8 +2,8 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/example_parser.hpp>
-#include <dflow/io/example_wire.hpp>
+#include <dflow/core/records/example_parser.hpp>
+#include <dflow/core/records/example_wire.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -57,6 +57,11 @@ Tensor<T> moved_to_tensor(std::vector<T>& values, const Shape& shape) {
 /// Rows of different lengths side by side, each filled up to `longest`.
 template <class T>
 Tensor<T> padded_tensor(FeatureColumn<T>& column, std::int64_t longest, const Shape& shape, const T& padding) {
+  // Short rows beside a long one are to take no memory without measure.
+  constexpr std::uint64_t most_bytes = std::uint64_t{1} << 32;
+  if (num_bytes(dtype_of<T>, shape).value_or(most_bytes + 1) > most_bytes) {
+    throw_error(resource_exhausted(str_cat("padded to shape ", shape.to_string(), " it takes more than 4 GiB")));
+  }
   Tensor<T> tensor(shape);
   auto from = column.values.begin();
   T* to = tensor.data();
@@ -233,7 +238,10 @@ class FeaturesParser {
 
   ParsedFeatures finish(bool has_rows) {
     ParsedFeatures result;
-    for (DenseColumn& column : dense_) result.dense.push_back(column.finish(has_rows));
+    for (std::size_t i = 0; i < dense_.size(); ++i) {
+      with_context([&] { result.dense.push_back(dense_[i].finish(has_rows)); },
+                   [&] { return context_of(spec_->dense[i].name); });
+    }
     for (AnyFeatureColumn& column : sparse_) result.sparse.push_back(sparse_values(column, has_rows));
     return result;
   }
@@ -249,10 +257,13 @@ class FeaturesParser {
 };
 
 template <class Text>
-ParsedFeatures parse_batch(std::span<const Text> serialized, const FeaturesSpec& spec) {
+ParsedFeatures parse_batch(std::span<const Text> serialized, const FeaturesSpec& spec,
+                           std::span<const std::string> names = {}) {
   FeaturesParser parser(spec);
   for (std::size_t i = 0; i < serialized.size(); ++i) {
-    with_context([&] { parser.append(serialized[i]); }, [&] { return str_cat("example ", i, ": "); });
+    with_context(
+        [&] { parser.append(serialized[i]); },
+        [&] { return names.empty() ? str_cat("example ", i, ": ") : str_cat("example ", i, " ('", names[i], "'): "); });
   }
   return parser.finish(true);
 }
@@ -312,6 +323,14 @@ DFLOW_INLINE SparseValues parse_sparse_list(const SparseFeature& spec, const Pro
 
 DFLOW_INLINE ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec) {
   return detail::parse_batch(serialized, spec);
+}
+
+DFLOW_INLINE ParsedFeatures parse_examples(std::span<const std::string> serialized, const FeaturesSpec& spec,
+                                           std::span<const std::string> names) {
+  if (!names.empty() && names.size() != serialized.size()) {
+    throw_error(invalid_argument(str_cat("there are ", names.size(), " names for ", serialized.size(), " examples")));
+  }
+  return detail::parse_batch(serialized, spec, names);
 }
 
 DFLOW_INLINE ParsedFeatures parse_examples(std::span<const std::string_view> serialized, const FeaturesSpec& spec) {

@@ -1,9 +1,9 @@
-#include <dflow/io/example_parser.hpp>
+#include <dflow/core/records/example_parser.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/io/example.hpp>
+#include <dflow/core/records/example.hpp>
 
 #include <cstdint>
 #include <random>

@@ -2,8 +2,8 @@
 
 #include <dflow/base/files/proto_writer.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/example.hpp>
-#include <dflow/io/example_wire.hpp>
+#include <dflow/core/records/example.hpp>
+#include <dflow/core/records/example_wire.hpp>
 
 #include <algorithm>
 #include <bit>
