@@ -9,6 +9,7 @@
 #include <dflow/ops/linalg/list.hpp>
 #include <dflow/ops/math/list.hpp>
 #include <dflow/ops/nn/list.hpp>
+#include <dflow/ops/parsing/list.hpp>
 #include <dflow/ops/random/list.hpp>
 #include <dflow/ops/reduction/list.hpp>
 #include <dflow/ops/send_recv/list.hpp>
@@ -19,7 +20,7 @@ namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
 using StandardOps = concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps,
-                             ControlOps, CheckpointOps, IoOps, SendRecvOps, StringsOps>;
+                             ControlOps, CheckpointOps, IoOps, SendRecvOps, StringsOps, ParsingOps>;
 
 }  // namespace dflow
 

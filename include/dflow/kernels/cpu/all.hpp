@@ -10,6 +10,7 @@
 #include <dflow/kernels/cpu/linalg/list.hpp>
 #include <dflow/kernels/cpu/math/list.hpp>
 #include <dflow/kernels/cpu/nn/list.hpp>
+#include <dflow/kernels/cpu/parsing/list.hpp>
 #include <dflow/kernels/cpu/random/list.hpp>
 #include <dflow/kernels/cpu/reduction/list.hpp>
 #include <dflow/kernels/cpu/send_recv/list.hpp>

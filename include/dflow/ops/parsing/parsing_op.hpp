@@ -1,0 +1,19 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+namespace dflow {
+
+/// An op that reads records, through which no gradient goes.
+template <FixedString Name, class... AllowedTypes>
+struct ParsingOp : StandardOp<Name, AllowedTypes...> {
+  static constexpr bool gradient_stops = true;
+};
+
+/// The element types that features have.
+using FeatureTypes = TypeList<float, std::int64_t, std::string>;
+
+template <class T>
+concept FeatureElement = contains_v<T, FeatureTypes>;
+
+}  // namespace dflow
