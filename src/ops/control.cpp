@@ -4,6 +4,7 @@
 #include <dflow/ops/control/function_body.ipp>
 #include <dflow/ops/control/functional.ipp>
 #include <dflow/ops/control/no_op.ipp>
+#include <dflow/ops/control/print.ipp>
 #include <dflow/ops/control/row_loops.ipp>
 #include <dflow/ops/control/tensor_array.ipp>
 #include <dflow/ops/control/tensor_list.ipp>

@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 134> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 135> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow_test.cpp"},
     {"FunctionResults", "ends a body; tests/session/control_flow_test.cpp"},
@@ -60,6 +60,7 @@ constexpr std::array<OpWithoutRows, 134> ops_without_rows{{
     {"KeptCount", "tells what ran before; tests/session/control_flow_test.cpp"},
     {"KeptElement", "reads what a loop has kept; tests/session/control_flow_test.cpp"},
     {"KeptHandleElement", "reads what a loop has kept; tests/session/control_flow_test.cpp"},
+    {"Print", "passes on what it is given; tests/ops/print_test.cpp"},
     {"DecodeRaw", "reads bytes that JSON has not; tests/ops/parsing/decode_raw_test.cpp"},
     {"DecodeCSV", "has outputs of any types; tests/ops/parsing/decode_csv_test.cpp"},
     {"DecodeJSONExample", "gives bytes that JSON has not; tests/ops/parsing/parse_example_test.cpp"},

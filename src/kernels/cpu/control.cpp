@@ -1,4 +1,5 @@
 #include <dflow/kernels/cpu/control/list.hpp>
+#include <dflow/kernels/cpu/control/print.ipp>
 #include <dflow/kernels/library_kernel.hpp>
 
 namespace dflow {

@@ -8,6 +8,7 @@
 #include <dflow/ops/control/function.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/control/print.hpp>
 #include <dflow/ops/control/row_loops.hpp>
 #include <dflow/ops/control/tensor_array.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
@@ -17,9 +18,9 @@ namespace dflow {
 
 /// The family's ops in the standard table.
 using ControlOps =
-    TypeList<NoOp, Assert, CheckNumerics, EnsureShape, FunctionBegin, FunctionArgument, FunctionResults, CallFunction,
-             If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue, KeptList,
-             KeptCount, KeptElement, KeptHandleElement, KeptListElement, EmptyTensorList, TensorListReserve,
+    TypeList<NoOp, Assert, CheckNumerics, EnsureShape, Print, FunctionBegin, FunctionArgument, FunctionResults,
+             CallFunction, If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue,
+             KeptList, KeptCount, KeptElement, KeptHandleElement, KeptListElement, EmptyTensorList, TensorListReserve,
              TensorListLength, TensorListResize, TensorListFromTensor, TensorListStack, TensorListToTensor,
              TensorListGetItem, TensorListSetItem, TensorListPushBack, TensorListPopBack, TensorListGather,
              TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne, TensorListOneList, TensorListUnset>;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace dflow {
+
+/// Passes its first input on, and writes the others to the standard error stream.
+struct Print : StandardOp<"Print", AllTypes> {
+  struct Attrs {
+    std::string message = {};
+    std::int64_t first_n = -1;   ///< so many times; below 0: always
+    std::int64_t summarize = 3;  ///< elements of each tensor; below 0: all
+  };
+  using Inputs = In<T, AnyList>;
+  static constexpr bool is_stateful = true;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+namespace detail {
+AnyOutput any_print(const AnyOutput& value, std::span<const AnyOutput> data, Print::Attrs attrs, const At& at);
+}  // namespace detail
+
+/// value, unchanged; whoever reads it has the tensors `data` written in one line, as TensorFlow's `Print` does:
+/// `loss: [0.25][[1 2][3...]...]`. Its gradient is that of the identity.
+///
+/// ```cpp
+/// auto y = df::print(x, {loss, step}, "loss: ", {.first_n = 10});
+/// ```
+/// The steps of a session count together. Lines of kernels that run at the same time are not mixed.
+template <AllowedFor<Print> T>
+Output<T> print(const Output<T>& value, std::initializer_list<AnyOutput> data, std::string message = {},
+                Print::Attrs attrs = {}, const At& at = {}) {
+  attrs.message = std::move(message);
+  return Output<T>::unchecked(detail::any_print(value, std::span(data.begin(), data.size()), std::move(attrs), at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/control/print.ipp>
+#endif

@@ -1,0 +1,88 @@
+#include <dflow/ops/control/print.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/dflow.hpp>
+
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+#include <unistd.h>
+
+using namespace dflow;
+
+// The lines are those of tf.raw_ops.Print of TensorFlow 2.21.0, but that of complex numbers, which it writes as '?'.
+
+namespace {
+
+/// What `f` writes to the standard error stream.
+template <class F>
+std::string written_by(F f) {
+  std::FILE* const file = std::tmpfile();
+  REQUIRE(file != nullptr);
+  std::fflush(stderr);
+  const int before = dup(STDERR_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  f();
+  std::fflush(stderr);
+  dup2(before, STDERR_FILENO);
+  close(before);
+  std::string text;
+  std::rewind(file);
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+/// The line that a step writes of one tensor.
+std::string line_of(const AnyTensor& tensor, std::int64_t summarize = 3) {
+  Graph graph;
+  const auto y = print(constant(graph, 1.0f), {constant(graph, tensor)}, {}, {.summarize = summarize});
+  Session session(graph);
+  return written_by([&] { CHECK(session.run(y).scalar() == 1.0f); });
+}
+
+}  // namespace
+
+TEST_CASE("tensors are printed in rows, as many elements as asked for", "[print]") {
+  const Tensor<std::int32_t> square({2, 2}, {1, 2, 3, 4});
+  CHECK(line_of(square) == "[[1 2][3...]...]\n");
+  CHECK(line_of(square, -1) == "[[1 2][3 4]]\n");
+  CHECK(line_of(square, 10) == "[[1 2][3 4]]\n");
+  CHECK(line_of(Tensor<std::int32_t>({2, 2, 1}, {1, 2, 3, 4})) == "[[[1][2]][[3]]...]\n");
+  CHECK(line_of(Tensor<std::int32_t>({2}, {1, 2}), 0) == "[...]\n");
+  CHECK(line_of(Tensor<float>(Shape{2, 0})) == "[]\n");
+  CHECK(line_of(Tensor<double>::zeros({2, 3, 4}), 5) == "[[[0 0 0 0][0...]]...]\n");
+}
+
+TEST_CASE("elements of each type are printed", "[print]") {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(line_of(Tensor<float>({9}, {1.5f, 2, 1e10f, nan, infinity, 0.1f, 1.0f / 3, 1e-10f, 123456789.0f}), 20) ==
+        "[1.5 2 1e+10 nan inf 0.1 0.333333343 1e-10 123456792]\n");
+  CHECK(line_of(Tensor<double>({2}, {1.0 / 3, 0.1})) == "[0.33333333333333331 0.1]\n");
+  CHECK(line_of(Tensor<Half>({1}, {Half(0.1f)})) == "[0.0999755859]\n");
+  CHECK(line_of(Tensor<BFloat16>({1}, {BFloat16(0.1f)})) == "[0.100097656]\n");
+  CHECK(line_of(Tensor<bool>({2}, {true, false})) == "[1 0]\n");
+  CHECK(line_of(Tensor<std::int8_t>(std::int8_t{-1})) == "[-1]\n");
+  CHECK(line_of(Tensor<std::uint64_t>(std::uint64_t{1} << 63)) == "[9223372036854775808]\n");
+  CHECK(line_of(Tensor<std::string>({3}, {"a", "b c", "\x01\xff\"'\n\\"})) == "[a b c \\001\xff\\\"\\'\\n\\\\]\n");
+  CHECK(line_of(Tensor<std::complex<float>>(std::complex<float>(1, -0.5f))) == "[(1,-0.5)]\n");
+}
+
+TEST_CASE("a line has a message and several tensors, and is written so many times", "[print]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{});
+  const auto y = print(x, {x, x * 2.0f}, "x: ", {.first_n = 2});
+  const auto nothing = print(y, {}, "nothing");
+  const auto slope = gradients(reduce_sum(nothing * 3.0f), x);
+  Session session(graph);
+  CHECK(written_by([&] {
+          for (int i = 0; i < 3; ++i) CHECK(session.run({{x, static_cast<float>(i)}}, y).scalar() == i);
+        }) == "x: [0][0]\nx: [1][2]\n");
+  CHECK(written_by([&] { CHECK(session.run({{x, 1.0f}}, slope).scalar() == 3.0f); }) == "");
+  CHECK(written_by([&] { session.run({{x, 1.0f}}, nothing); }) == "nothing\n");
+}
