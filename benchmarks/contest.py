@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures dflow beside other libraries, in turn, each in a process of its own, and prints the ratios.
 
-usage: benchmarks/contest.py dispatch|training|kernels|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
+usage: benchmarks/contest.py dispatch|training|input|kernels|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
          [--build DIR] [--tensorflow PYTHON] [--jax PYTHON] [--torch PYTHON]
 
 DIR is a build with -DDFLOW_BENCHMARKS=ON (default build/release). PYTHON is an interpreter that can import the library,
@@ -51,6 +51,11 @@ SUITES = {
         ("lenet sgd", 1e6, "ms", (1.05, 1.15), (1.2, 1.45)),
         # 256 units, 32 steps of a batch of 32.
         ("lstm sgd", 1e6, "ms", 0.9, (1.2, 1.4)),
+    ],
+    # Of 20,000 records of 784 bytes in one file, shuffled in a buffer of 2,000.
+    "input": [
+        ("batches of 64 records", 1e3, "us", 1, 2),
+        ("mlp sgd from records", 1e6, "ms", 1, 1.2),
     ],
     "kernels": [
         ("exp 100000", 1e3, "us", 1, 1),
@@ -107,12 +112,14 @@ NOTES = {
                 "hides that.",
     "training": "PyTorch runs eagerly, its Adam without fused=True; JAX and TensorFlow hold the batch in their programs, dflow is "
                 "fed each step.",
+    "input": "bench_contest_input THREADS waits tells how much of its time training waits for input.",
     "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory. Both sides write into given memory "
                "but in rows \"by a step\", where TensorFlow and dflow run a step of their sessions, PyTorch an expression. "
                "PyTorch's max pool writes positions too.",
     "cluster": "null step, ps x workers, all on this machine: with 16 x 100 must 30 ms, aim 8.8 ms, in the scalar row.",
 }
 PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"],
+         "input": ["tensorflow"],
          "cluster": ["tensorflow"]}
 
 

@@ -72,8 +72,9 @@ int main() {
     if (i == num_steps / 4) session.run(keep);
     if (i % stretch != 0) continue;
     std::printf("%6lld rows: %4.1f %% right", static_cast<long long>(i * batch), 100 * now / stretch);
-    if (i > num_steps / 4) std::printf(", %4.1f %% with what was known after %lld", 100 * then / stretch,
-                                       static_cast<long long>(num_rows / 4));
+    if (i > num_steps / 4)
+      std::printf(", %4.1f %% with what was known after %lld", 100 * then / stretch,
+                  static_cast<long long>(num_rows / 4));
     std::printf("\n");
     if (i < num_steps) now = then = 0;
   }

@@ -18,8 +18,8 @@ namespace df = dflow;
 
 namespace {
 
-/// Trains up to `last_step` from the latest checkpoint in the folder, which it saves to every 20 steps. Returns the loss
-/// of the last step.
+/// Trains up to `last_step` from the latest checkpoint in the folder, which it saves to every 20 steps. Returns the
+/// loss of the last step.
 double train(const std::string& folder, std::int64_t last_step) {
   df::PosixFileSystem files;
   const auto digits = df::read_digits(files, DFLOW_EXAMPLES_DATA_DIR "/optdigits.csv.gz");

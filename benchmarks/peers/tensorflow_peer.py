@@ -184,6 +184,50 @@ def training():
         side.row(row, training_step(*row.split()))
 
 
+def input_pipeline():
+    """Records from a file of the same form, by tf.data."""
+    import tempfile
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
+    rng = np.random.default_rng(1)
+    folder = tempfile.TemporaryDirectory()
+    path = folder.name + "/records"
+    with tf.io.TFRecordWriter(path) as writer:
+        for _ in range(20000):
+            feature = {"image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[rng.bytes(784)])),
+                       "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[int(rng.integers(0, 10))]))}
+            writer.write(tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString())
+    spec = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+
+    def parsed(record):
+        features = tf.io.parse_single_example(record, spec)
+        image = tf.cast(tf.io.decode_raw(features["image"], tf.uint8), tf.float32) / 255.0
+        return tf.ensure_shape(image, [784]), features["label"]
+
+    def batches():
+        return iter(tf.data.TFRecordDataset(path).repeat().shuffle(2000).map(parsed)
+                    .batch(64, drop_remainder=True).prefetch(4))
+
+    def alone():
+        iterator, _ = batches(), folder
+        return lambda: next(iterator)
+
+    def training():
+        iterator = batches()
+        weights, _, forward = model("mlp")
+
+        @tf.function
+        def step(x, y):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, forward(x)))
+            for w, g in zip(weights, tape.gradient(loss, weights)):
+                w.assign_sub(0.01 * g)
+            return loss
+        return lambda: step(*next(iterator)).numpy()
+    side.row("batches of 64 records", alone)
+    side.row("mlp sgd from records", training)
+
+
 def kernels():
     """Ops by their kernels alone: what they compute stays in the graph, in memory that TensorFlow allocates each time."""
     tf1.disable_eager_execution()
@@ -239,5 +283,5 @@ def cluster():
             side.measured(f"null step, {kind}, {n} x {n}", lambda kind=kind, n=n: Cluster(kind, n, n, threads))
 
 
-{"dispatch": dispatch, "training": training, "kernels": kernels, "cluster": cluster}[suite]()
+{"dispatch": dispatch, "training": training, "input": input_pipeline, "kernels": kernels, "cluster": cluster}[suite]()
 side.serve()

@@ -166,7 +166,7 @@ TEST_CASE("a merge that does not fit says why and changes nothing", "[merge]") {
   const auto matrix = placeholder<float>(b.graph, {2, 3}, {.name = "matrix"});
   matmul(matrix, matrix, {.transpose_b = true}, {.name = "product"});
   const std::size_t before = a.graph.num_nodes(), variables = global_variables(a.graph).size();
-  const auto message = [&](const MergeOptions& options) {
+  const auto message = [&](const GraphMergeOptions& options) {
     return error_of([&] { return merge(a.graph, b.graph, options); });
   };
   CHECK(contains(message({}), "a node named 'x' exists already"));

@@ -67,21 +67,24 @@ struct GraphProgram {
                        std::tuple{[&] { return part(0, pool); }, [&] { return b; }, [&] { return part(1, pool); }});
       case Piece::loop: {
         auto [i, v] = while_loop([&](auto i, auto) { return i < count; },
-                                 [&](auto i, auto v) { return std::tuple{i + 1, ProgramEdge(tanh(part(0, with(pool, v))))}; },
+                                 [&](auto i, auto v) {
+                                   return std::tuple{i + 1, ProgramEdge(tanh(part(0, with(pool, v))))};
+                                 },
                                  std::tuple{constant(graph, 0), a});
         return v;
       }
       case Piece::two_variables: {
         // Ends by its values; what it leaves of one variable is what it had of the other.
-        auto [i, u, v] = while_loop(
-            [&](auto i, auto u, auto v) { return logical_and(i < count + 1, u - v < 0.9f); },
-            [&](auto i, auto u, auto v) { return std::tuple{i + 1, v, ProgramEdge(part(0, with(with(pool, u), v)) * 0.5f)}; },
-            std::tuple{constant(graph, 0), a, b});
+        auto [i, u, v] = while_loop([&](auto i, auto u, auto v) { return logical_and(i < count + 1, u - v < 0.9f); },
+                                    [&](auto i, auto u, auto v) {
+                                      return std::tuple{i + 1, v, ProgramEdge(part(0, with(with(pool, u), v)) * 0.5f)};
+                                    },
+                                    std::tuple{constant(graph, 0), a, b});
         return tanh(u + v);
       }
       case Piece::call: {
-        const auto f = function(graph, "f", [&](ProgramEdge u) { return part(0, with(pool, u)); },
-                                {.shapes = {PartialShape({})}});
+        const auto f =
+            function(graph, "f", [&](ProgramEdge u) { return part(0, with(pool, u)); }, {.shapes = {PartialShape({})}});
         return count % 2 == 0 ? f(part(1, pool)) : ProgramEdge(tanh(f(a) - f(b)));
       }
       case Piece::recursion: {

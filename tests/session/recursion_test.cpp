@@ -232,19 +232,19 @@ TEST_CASE("a recursion that stands in a loop, and reads its variables, is differ
   Graph graph;
   const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
   const PartialShape scalar({});
-  auto [i, u, v] = while_loop(
-      [](auto i, auto, auto) { return i < 2; },
-      [&](auto i, auto u, auto v) {
-        const auto f = recursive_function<Output<float>(Output<float>, Output<std::int32_t>)>(
-            graph, "f",
-            [&](const auto& self, Output<float> w, Output<std::int32_t> k) {
-              return cond(
-                  k < 1, [&] { return w; }, [&] { return Output<float>(self(w * u, k - 1) + w); });
-            },
-            {.shapes = {scalar, scalar}, .result_shapes = {scalar}});
-        return std::tuple{i + 1, v, f(y, i + 1)};
-      },
-      std::tuple{constant(graph, 0), x, y});
+  auto [i, u, v] =
+      while_loop([](auto i, auto, auto) { return i < 2; },
+                 [&](auto i, auto u, auto v) {
+                   const auto f = recursive_function<Output<float>(Output<float>, Output<std::int32_t>)>(
+                       graph, "f",
+                       [&](const auto& self, Output<float> w, Output<std::int32_t> k) {
+                         return cond(
+                             k < 1, [&] { return w; }, [&] { return Output<float>(self(w * u, k - 1) + w); });
+                       },
+                       {.shapes = {scalar, scalar}, .result_shapes = {scalar}});
+                   return std::tuple{i + 1, v, f(y, i + 1)};
+                 },
+                 std::tuple{constant(graph, 0), x, y});
   CHECK(i.is_valid());
   // y + y x, then y + y y + y y^2
   const Output<float> sum = u + v;

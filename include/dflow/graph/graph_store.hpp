@@ -221,8 +221,8 @@ GraphStore::Function require_function(const GraphStore& graph, NodeId begin, con
 std::vector<PartialShape> infer_results(const GraphStore& graph, NodeId begin, const GraphStore::Function& function,
                                         std::span<const PartialShape> arguments);
 /// What a node that calls a function says of its captures where it does not see what they stand for (its attribute
-/// "captured", "node:0;other:1"); none: they stand for themselves. Errors: InvalidArgument unless the graph has the edges.
-/// The thread that builds sees those of a draft, too.
+/// "captured", "node:0;other:1"); none: they stand for themselves. Errors: InvalidArgument unless the graph has the
+/// edges. The thread that builds sees those of a draft, too.
 std::vector<Endpoint> captured_edges(const GraphStore& graph, const Node& call, bool builds);
 std::string captured_text(const GraphStore& graph, std::span<const Endpoint> edges);
 /// Throws InvalidArgument, in the words of `function`, unless the operation is a node of `graph`.

@@ -330,8 +330,7 @@ DFLOW_INLINE GraphStore::Function detail::require_function(const GraphStore& gra
   return *std::move(function);
 }
 
-DFLOW_INLINE std::vector<Endpoint> detail::captured_edges(const GraphStore& graph, const Node& call,
-                                                           bool builds) {
+DFLOW_INLINE std::vector<Endpoint> detail::captured_edges(const GraphStore& graph, const Node& call, bool builds) {
   std::vector<Endpoint> edges;
   if (call.op->role != OpRole::call) return edges;
   std::string text;

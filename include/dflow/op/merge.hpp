@@ -39,7 +39,7 @@ class EdgeMap {
   std::vector<std::pair<AnyOutput, AnyOutput>> pairs_;
 };
 
-struct MergeOptions {
+struct GraphMergeOptions {
   /// Names of the new nodes become "prefix/name"; the prefix is made unique. Empty: names stay as they are.
   std::string prefix = {};
   /// Edges of the graph that is merged, and those that its nodes read instead.
@@ -91,7 +91,7 @@ class MergedGraph {
 /// Errors: InvalidArgument for a name that `into` has already, for an input map that names edges of other graphs, an
 /// edge twice, or one that no node reads, and for an edge of another element type or shape than a node takes. `into` is
 /// unchanged then.
-MergedGraph merge(Graph& into, const Graph& from, const MergeOptions& options = {},
+MergedGraph merge(Graph& into, const Graph& from, const GraphMergeOptions& options = {},
                   std::source_location where = std::source_location::current());
 
 namespace detail {

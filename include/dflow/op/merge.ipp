@@ -331,7 +331,7 @@ DFLOW_INLINE AnyOutput MergedGraph::output(std::string_view name) const {
   return {into_, {of.node_id(), static_cast<std::int32_t>(index)}};
 }
 
-DFLOW_INLINE MergedGraph merge(Graph& into, const Graph& from, const MergeOptions& options,
+DFLOW_INLINE MergedGraph merge(Graph& into, const Graph& from, const GraphMergeOptions& options,
                                std::source_location where) {
   detail::GraphMerger merger(*into.store(), *from.store(), options.input_map, "merge", where);
   std::vector<NodeId> copies = merger.merge(options.prefix);

@@ -178,7 +178,8 @@ class BodyAttacher {
         throw_error(invalid_argument(str_cat("it says of ", captured.size(), " captures what they stand for, and has ",
                                              feeds.size() - function.arguments.size())));
       }
-      std::copy(captured.begin(), captured.end(), feeds.begin() + static_cast<std::ptrdiff_t>(function.arguments.size()));
+      std::copy(captured.begin(), captured.end(),
+                feeds.begin() + static_cast<std::ptrdiff_t>(function.arguments.size()));
     }
     for (std::size_t i = 0; i < feeds.size(); ++i) require_type(name, "argument", i, feeds[i], given[i]);
     const Node& results = graph_.node(function.results);

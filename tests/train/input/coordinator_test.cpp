@@ -17,8 +17,8 @@
 // The behaviours are those of TensorFlow 0.8, python/training/coordinator_test.py.
 
 using namespace dflow;
-using dflow::train::Coordinator;
 using Catch::Matchers::Contains;
+using dflow::train::Coordinator;
 using namespace std::chrono_literals;
 
 namespace {

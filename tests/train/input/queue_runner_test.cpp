@@ -16,9 +16,9 @@
 // The behaviours are those of TensorFlow 0.8, python/training/queue_runner_test.py.
 
 using namespace dflow;
+using Catch::Matchers::Contains;
 using dflow::train::Coordinator;
 using dflow::train::QueueRunner;
-using Catch::Matchers::Contains;
 using namespace std::chrono_literals;
 
 namespace {

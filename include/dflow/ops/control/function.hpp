@@ -107,10 +107,7 @@ struct RecursionOf<Result(Arguments...)> {
   static Recursion known(const RecursiveFunctionOptions& options) {
     std::vector<DType> result_types;
     ResultTypes<Result>::add(result_types);
-    return {{dtype_of<typename Arguments::element_type>...},
-            options.shapes,
-            result_types,
-            options.result_shapes};
+    return {{dtype_of<typename Arguments::element_type>...}, options.shapes, result_types, options.result_shapes};
   }
   template <class F>
   static BodyResults build(F& body, const FunctionHandle& self, std::span<const AnyOutput> arguments) {

@@ -283,8 +283,8 @@ DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments
   const std::string captured = sees_captures ? std::string() : captured_text(*graph, captures);
   if (is_open) return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes, captured}, at);
   const GraphStore::Function function = require_function(*graph, begin, name);
-  return build<CallFunction>(
-      *graph, inputs, {{name}, result_types, infer_results(*graph, begin, function, shapes), captured}, at);
+  return build<CallFunction>(*graph, inputs,
+                             {{name}, result_types, infer_results(*graph, begin, function, shapes), captured}, at);
 }
 
 DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {

@@ -84,8 +84,8 @@ class Coordinator {
   /// Runs `body` in a thread of its own. What it throws requests the stop. The name is what `join` calls it.
   /// Errors: ResourceExhausted if no thread can be started.
   void start(std::string name, UniqueFunction<void()> body);
-  /// Calls `body` in a thread of its own every `interval`, the first time at once, until a stop; without a pause if that
-  /// is zero.
+  /// Calls `body` in a thread of its own every `interval`, the first time at once, until a stop; without a pause if
+  /// that is zero.
   void start_every(std::string name, Duration interval, UniqueFunction<void()> body);
   /// Several, as `start`, unless a thread of that key runs; whether it has started them. Where one cannot be started a
   /// stop is requested, for those that were.

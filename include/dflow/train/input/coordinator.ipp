@@ -62,8 +62,8 @@ struct Coordinator::State {
 
   /// Waits, with the lock, until `is_done()` or that time; whether it is done. `self` is this.
   template <class IsDone>
-  static bool wait_until(const std::shared_ptr<State>& self, std::unique_lock<std::mutex>& lock,
-                         Clock::time_point time, const IsDone& is_done) {
+  static bool wait_until(const std::shared_ptr<State>& self, std::unique_lock<std::mutex>& lock, Clock::time_point time,
+                         const IsDone& is_done) {
     if (time == Clock::never) {
       self->changed.wait(lock, is_done);
       return true;
@@ -173,7 +173,7 @@ DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
     thread.key = key;
     // The thread finds its entry in place: it first takes the mutex when it ends, or asks for a stop.
     auto run = [this, &thread, body = std::move(body)]() mutable {
-      detail::name_this_thread("dflow-train", 0);
+      dflow::detail::name_this_thread("dflow-train", 0);
       stop_on_exception(body);
       {
         // What the body holds may be what the key names, so that another may have that name as soon as it is gone.
@@ -221,10 +221,10 @@ DFLOW_INLINE void Coordinator::join(const JoinOptions& options) {
   if (state_->is_own(std::this_thread::get_id())) {
     throw_error(failed_precondition("a thread of the coordinator cannot wait for itself"));
   }
-  state_->changed.wait(
-      lock, [this] { return state_->is_stopped.load(std::memory_order_relaxed) || !state_->any_runs(); });
-  const bool all_ended = State::wait_until(state_, lock, state_->clock->after(options.grace),
-                                           [this] { return !state_->any_runs(); });
+  state_->changed.wait(lock,
+                       [this] { return state_->is_stopped.load(std::memory_order_relaxed) || !state_->any_runs(); });
+  const bool all_ended =
+      State::wait_until(state_, lock, state_->clock->after(options.grace), [this] { return !state_->any_runs(); });
   ended = state_->take_ended();
   state_->was_joined = true;
   if (state_->error != nullptr) std::rethrow_exception(state_->error);

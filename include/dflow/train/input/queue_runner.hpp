@@ -57,12 +57,13 @@ class QueueRunner {
   const Output<bool>& is_closed() const noexcept { return is_closed_; }
 
   /// Starts one thread for each operation, which the coordinator joins, and returns how many; 0 if the coordinator has
-  /// threads of this runner and session that run, whatever value of it they were started by. Compiles what they run first.
+  /// threads of this runner and session that run, whatever value of it they were started by. Compiles what they run
+  /// first.
   ///
-  /// A stop of the coordinator ends steps that wait, and then the queue is cancelled, so that who waits for its elements
-  /// goes on with what is left of them or OutOfRange. The threads keep what they need of the session, which may go, and
-  /// so may the graph.
-  /// Errors: those of `Session::prepare`, with nothing started; ResourceExhausted if no thread can be started.
+  /// A stop of the coordinator ends steps that wait, and then the queue is cancelled, so that who waits for its
+  /// elements goes on with what is left of them or OutOfRange. The threads keep what they need of the session, which
+  /// may go, and so may the graph. Errors: those of `Session::prepare`, with nothing started; ResourceExhausted if no
+  /// thread can be started.
   int create_threads(Session& session, Coordinator& coordinator) const;
 
  private:
@@ -75,17 +76,16 @@ class QueueRunner {
   Output<bool> is_closed_;
 };
 
-/// Adds a runner to the graph, with which it is copied, saved and imported: as the nodes queue, close, cancel, is_closed,
-/// those that put in, and the queue again.
-/// Errors: InvalidArgument for a runner of another graph.
+/// Adds a runner to the graph, with which it is copied, saved and imported: as the nodes queue, close, cancel,
+/// is_closed, those that put in, and the queue again. Errors: InvalidArgument for a runner of another graph.
 void add_queue_runner(Graph& graph, const QueueRunner& runner, std::string_view collection = queue_runner_collection);
 
 /// Those that the graph has now, in the order in which they were added.
 /// Errors: InvalidArgument for a collection that holds something else.
 std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view collection = queue_runner_collection);
 
-/// Starts all runners of the graph that do not run yet, and returns the number of threads. Variables that steps need must
-/// have been initialised.
+/// Starts all runners of the graph that do not run yet, and returns the number of threads. Variables that steps need
+/// must have been initialised.
 ///
 /// ```cpp
 /// df::train::Coordinator coordinator;

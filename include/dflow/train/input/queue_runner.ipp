@@ -139,8 +139,8 @@ DFLOW_INLINE std::vector<QueueRunner> queue_runners(const Graph& graph, std::str
     std::size_t end = begin + fixed;
     while (end < nodes.size() && nodes[end] != nodes[begin]) ++end;
     if (end >= nodes.size() || end == begin + fixed) {
-      throw_error(invalid_argument(str_cat("collection '", collection, "' has no whole queue runner at node '",
-                                           nodes[begin].name(), "'")));
+      throw_error(invalid_argument(
+          str_cat("collection '", collection, "' has no whole queue runner at node '", nodes[begin].name(), "'")));
     }
     QueueRunner& runner = runners.emplace_back(QueueRunner());
     runner.queue_ = detail::first_output(nodes[begin], collection);

@@ -77,7 +77,8 @@ DFLOW_INLINE LstmCell::LstmCell(std::int64_t units, LstmCellOptions options)
 }
 
 DFLOW_INLINE void LstmCell::make_variables(detail::LayerBuilder& layer, DType dtype, std::int64_t inputs) const {
-  layer.make("kernel", dtype, {inputs + num_outputs(), 4 * units_}, options_.kernel_initializer, options_.kernel_regularizer);
+  layer.make("kernel", dtype, {inputs + num_outputs(), 4 * units_}, options_.kernel_initializer,
+             options_.kernel_regularizer);
   layer.make("bias", dtype, {4 * units_}, options_.bias_initializer);
   if (options_.use_peepholes) {
     for (const char* name : {"w_f_diag", "w_i_diag", "w_o_diag"}) {

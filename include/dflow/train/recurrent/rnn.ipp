@@ -39,8 +39,8 @@ DFLOW_INLINE RowResults masked_step(std::int32_t step, const AnyOutput& sequence
 DFLOW_INLINE AnyOutput steps_as_rows(const AnyOutput& x) {
   const PartialShape& shape = x.shape();
   if (!shape.has_rank() || shape.rank() != 3 || shape.dim(2) == dynamic) {
-    reject_layer("rnn", str_cat("x needs three dimensions and a known number of inputs, its shape is ", shape.to_string()),
-                 {});
+    reject_layer(
+        "rnn", str_cat("x needs three dimensions and a known number of inputs, its shape is ", shape.to_string()), {});
   }
   return any_reshape(x, IndexList{-1, shape.dim(2)}, {});
 }

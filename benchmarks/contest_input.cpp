@@ -1,0 +1,154 @@
+// Records of images read, parsed, shuffled and batched, alone and beside training; a side of `benchmarks/contest.py
+// input`.
+// usage: bench_contest_input THREADS
+//        bench_contest_input THREADS waits    trains for some seconds, and tells how much of it was waiting for input
+#include <dflow/dflow.hpp>
+#include <dflow/io/example.hpp>
+#include <dflow/io/example_parser.hpp>
+#include <dflow/io/record_file.hpp>
+
+#include "contestant.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <utility>
+
+namespace df = dflow;
+
+namespace {
+
+using Row = std::pair<df::Tensor<float>, df::Tensor<std::int32_t>>;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t num_records = 20000, num_pixels = 784, batch = 64, shuffled = 2000;
+
+/// A file of as many Examples, with bytes as pixels and a class each.
+class RecordsFile {
+ public:
+  RecordsFile() : path_((std::filesystem::temp_directory_path() / ("dflow_input_" + std::to_string(getpid()))).string()) {
+    df::PosixFileSystem files;
+    df::RecordWriter writer(files, path_);
+    std::mt19937 random(1);
+    for (std::int64_t i = 0; i < num_records; ++i) {
+      std::string pixels(num_pixels, '\0');
+      for (char& pixel : pixels) pixel = static_cast<char>(random());
+      df::Example example;
+      example.features["image"] = df::Feature::of_text(std::move(pixels));
+      example.features["label"] = df::Feature::of_integers({static_cast<std::int64_t>(random() % 10)});
+      writer.write(df::serialize(example));
+    }
+    writer.close();
+  }
+  RecordsFile(const RecordsFile&) = delete;
+  RecordsFile& operator=(const RecordsFile&) = delete;
+  ~RecordsFile() { std::filesystem::remove(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Row parsed(const std::string& record) {
+  static const df::FeaturesSpec spec{.dense = {{"image", df::DType::string, {}, {}}, {"label", df::DType::int64, {}, {}}},
+                                     .sparse = {}};
+  const df::ParsedFeatures features = df::parse_single_example(record, spec);
+  const std::string& bytes = *df::Tensor<std::string>::of(features.dense[0]).data();
+  df::Tensor<float> image({num_pixels});
+  std::transform(bytes.begin(), bytes.end(), image.begin(),
+                 [](char pixel) { return static_cast<float>(static_cast<unsigned char>(pixel)) / 255.0f; });
+  return {std::move(image),
+          df::Tensor<std::int32_t>(static_cast<std::int32_t>(*df::Tensor<std::int64_t>::of(features.dense[1]).data()))};
+}
+
+/// Batches without an end, a few of them ahead in threads of their own.
+auto batches_of(const std::string& path) {
+  const auto begin = [path] {
+    auto files = std::make_shared<df::PosixFileSystem>();
+    auto reader = std::make_shared<df::RecordReader>(*files, path);
+    return [files, reader]() -> std::optional<std::string> {
+      std::string record;
+      return reader->next(record) ? std::optional(std::move(record)) : std::nullopt;
+    };
+  };
+  return df::data::from_generator(begin)
+      .repeat()
+      .shuffle(shuffled, {.seed = 1})
+      .map(parsed)
+      .batch(batch, {.drop_remainder = true})
+      .prefetch(4);
+}
+
+struct Training {
+  explicit Training(int threads) : session(nullptr) {
+    x = df::placeholder<float>(graph, {batch, num_pixels});
+    y = df::placeholder<std::int32_t>(graph, {batch});
+    const auto relu = df::Activation::relu;
+    const auto hidden = df::dense(df::dense(x, 512, {.activation = relu}), 512, {.activation = relu});
+    loss = df::reduce_mean(df::sparse_softmax_cross_entropy(df::dense(hidden, 10), y));
+    train = df::train::GradientDescent(0.01f).minimize(loss);
+    session = std::make_unique<df::Session>(graph, df::SessionOptions{.num_threads = threads});
+    session->run(df::initialize_variables(graph));
+  }
+  auto prepared() const { return session->prepare(df::feeds(x, y), df::fetches(loss, train)); }
+
+  df::Graph graph{{.seed = 1}};
+  df::Output<float> x, loss;
+  df::Output<std::int32_t> y;
+  df::Operation train;
+  std::unique_ptr<df::Session> session;
+};
+
+int tell_waits(const std::string& path, int threads) {
+  auto data = batches_of(path);
+  auto iterator = data.iterate();
+  const Training training(threads);
+  auto step = training.prepared();
+  for (int i = 0; i < 20; ++i) {
+    auto rows = *iterator.next();
+    step(std::get<0>(rows), std::get<1>(rows));
+  }
+  std::chrono::duration<double> waited{}, trained{};
+  while (waited + trained < std::chrono::seconds(5)) {
+    const auto begin = Clock::now();
+    auto rows = *iterator.next();
+    const auto got = Clock::now();
+    step(std::get<0>(rows), std::get<1>(rows));
+    waited += got - begin;
+    trained += Clock::now() - got;
+  }
+  std::printf("waited for input %.2f %% of the time\n", 100 * waited / (waited + trained));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  const RecordsFile records;
+  if (argc > 2 && std::string_view(argv[2]) == "waits") return tell_waits(records.path(), threads);
+  df::bench::Contestant rows;
+  rows.row("batches of 64 records", [&] {
+    auto iterator = std::make_shared<decltype(batches_of("").iterate())>(batches_of(records.path()).iterate());
+    return [iterator] { static_cast<void>(iterator->next()); };
+  });
+  rows.row("mlp sgd from records", [&] {
+    auto iterator = std::make_shared<decltype(batches_of("").iterate())>(batches_of(records.path()).iterate());
+    auto training = std::make_shared<Training>(threads);
+    auto step = std::make_shared<decltype(training->prepared())>(training->prepared());
+    return [iterator, training, step] {
+      auto got = *iterator->next();
+      (*step)(std::get<0>(got), std::get<1>(got));
+    };
+  });
+  return rows.serve();
+}
