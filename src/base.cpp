@@ -15,13 +15,13 @@
 #include <dflow/base/files/proto_reader.ipp>
 #include <dflow/base/files/proto_writer.ipp>
 #include <dflow/base/files/snappy.ipp>
-#include <dflow/base/parse_number.ipp>
 #include <dflow/base/printable.ipp>
 #include <dflow/base/sha256.ipp>
 #include <dflow/base/status.ipp>
 #include <dflow/base/str_cat.ipp>
-#include <dflow/base/string_hash.ipp>
 #include <dflow/base/system_seed.ipp>
+#include <dflow/base/text/parse_number.ipp>
+#include <dflow/base/text/string_hash.ipp>
 #include <dflow/base/threads/completion.ipp>
 #include <dflow/base/threads/cpu_quota.ipp>
 #include <dflow/base/threads/elastic_pool.ipp>

@@ -1,4 +1,4 @@
-#include <dflow/base/parse_number.hpp>
+#include <dflow/base/text/parse_number.hpp>
 
 #include "catch.hpp"
 

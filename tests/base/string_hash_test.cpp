@@ -1,4 +1,4 @@
-#include <dflow/base/string_hash.hpp>
+#include <dflow/base/text/string_hash.hpp>
 
 #include "catch.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/parse_number.hpp>
+#include <dflow/base/text/parse_number.hpp>
 #include <dflow/core/records/csv_record.hpp>
 #include <dflow/io/csv.hpp>
 #include <dflow/io/gzip.hpp>

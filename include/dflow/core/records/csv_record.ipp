@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/parse_number.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/text/parse_number.hpp>
 #include <dflow/core/records/csv_record.hpp>
 
 #include <algorithm>

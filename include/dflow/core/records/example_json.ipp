@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/files/base64.hpp>
-#include <dflow/base/parse_number.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/base/text/parse_number.hpp>
 #include <dflow/core/records/example_json.hpp>
 
 #include <algorithm>

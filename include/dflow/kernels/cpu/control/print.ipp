@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/parse_number.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/base/text/parse_number.hpp>
 #include <dflow/kernels/cpu/control/print.hpp>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/string_hash.hpp>
+#include <dflow/base/text/string_hash.hpp>
 #include <dflow/kernels/cpu/strings/string_hash.hpp>
 
 namespace dflow {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/parse_number.hpp>
+#include <dflow/base/text/parse_number.hpp>
 #include <dflow/kernels/cpu/strings/text_loop.hpp>
 #include <dflow/ops/strings/string_number.hpp>
 

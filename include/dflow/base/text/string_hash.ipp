@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/string_hash.hpp>
+#include <dflow/base/text/string_hash.hpp>
 
 #include <bit>
 #include <cstddef>

@@ -20,5 +20,5 @@ namespace dflow {
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/parse_number.ipp>
+#include <dflow/base/text/parse_number.ipp>
 #endif

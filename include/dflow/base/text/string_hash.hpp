@@ -23,5 +23,5 @@ std::uint64_t sip_hash(const std::array<std::uint64_t, 2>& key, std::string_view
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/base/string_hash.ipp>
+#include <dflow/base/text/string_hash.ipp>
 #endif

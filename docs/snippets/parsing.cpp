@@ -1,0 +1,122 @@
+// What docs/parsing.md shows, one function per section.
+
+#include <dflow/core/records/example.hpp>
+#include <dflow/dflow.hpp>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace df = dflow;
+
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw df::Error(df::internal(what));
+}
+
+std::string record(std::int64_t label, std::vector<std::string> words) {
+  df::Example example;
+  example.features["pixels"] = df::Feature::of_floats({0.5f, 0.25f});
+  example.features["label"] = df::Feature::of_integers({label});
+  example.features["words"] = df::Feature::of_texts(std::move(words));
+  return df::serialize(example);
+}
+
+void examples() {
+  // [examples]
+  df::Graph graph;
+  auto records = df::placeholder<std::string>(graph, {df::dynamic});  // [batch], each a serialised Example
+  auto [pixels, label, words, weight] =
+      df::parse_example(records, std::tuple{df::FixedLenFeature<float>{"pixels", {2}},         // Output, [batch, 2]
+                                            df::FixedLenFeature<std::int64_t>{"label"},        // Output, [batch]
+                                            df::VarLenFeature<std::string>{"words"},           // SparseOutput
+                                            df::FixedLenFeature<float>{"weight", df::Shape{},  // has a default
+                                                                       df::Tensor<float>(1.0f)}});
+  // [examples]
+  df::Session session(graph);
+  const df::Feed feed{records, df::Tensor<std::string>({2}, {record(3, {"a", "b"}), record(4, {})})};
+  require(session.run({feed}, label)(1) == 4, "label");
+  require(session.run({feed}, pixels)(1, 1) == 0.25f, "pixels");
+  require(session.run({feed}, weight)(0) == 1.0f, "weight");
+  require(session.run({feed}, words.dense_shape)(1) == 2, "words");
+}
+
+void sequences() {
+  df::SequenceExample example;
+  example.context["label"] = df::Feature::of_integers({1});
+  example.feature_lists["frames"] = {df::Feature::of_floats({1, 2}), df::Feature::of_floats({3, 4})};
+  df::Graph graph;
+  auto record = df::constant(graph, df::serialize(example));
+  // [sequences]
+  auto [context, lists] = df::parse_single_sequence_example(
+      record, std::tuple{df::FixedLenFeature<std::int64_t>{"label"}},
+      std::tuple{df::FixedLenSequenceFeature<float>{"frames", {2}}, df::VarLenFeature<std::string>{"words"}});
+  auto [label] = context;        // []
+  auto [frames, words] = lists;  // [steps, 2]; sparse [steps, longest]
+  // [sequences]
+  df::Session session(graph);
+  require(session.run(label).scalar() == 1, "label");
+  require(session.run(frames)(1, 0) == 3, "frames");
+  require(session.run(words.dense_shape)(0) == 0, "words");
+}
+
+void csv() {
+  // [csv]
+  df::Graph graph;
+  auto lines = df::placeholder<std::string>(graph, {df::dynamic});  // a record each
+  auto [age, name] =
+      df::decode_csv(lines, std::tuple{df::CsvField<float>{0.0f}, df::CsvField<std::string>{}});  // name is required
+  // [csv]
+  df::Session session(graph);
+  const df::Feed feed{lines, df::Tensor<std::string>({2}, {"31,\"Lovelace, Ada\"", ",Alan"})};
+  require(session.run({feed}, age)(1) == 0.0f, "age");
+  require(session.run({feed}, name)(0) == "Lovelace, Ada", "name");
+}
+
+void bytes() {
+  df::Graph graph;
+  auto images = df::placeholder<std::string>(graph, {df::dynamic});
+  // [bytes]
+  auto pixels = df::decode_raw<std::uint8_t>(images);                                  // [batch, bytes of each]
+  auto big = df::decode_raw<std::int16_t>(images, {.little_endian = false});           // [batch, bytes / 2]
+  auto example = df::decode_json_example(df::constant(graph, R"({"features": {}})"));  // what parse_example reads
+  // [bytes]
+  df::Session session(graph);
+  const df::Feed feed{images, df::Tensor<std::string>({1}, {std::string("\1\2", 2)})};
+  require(session.run({feed}, pixels)(0, 1) == 2, "pixels");
+  require(session.run({feed}, big)(0, 0) == 258, "big");
+  require(session.run(example).scalar() == std::string("", 0), "example");
+}
+
+void texts() {
+  df::Graph graph;
+  auto lines = df::constant(graph, df::Tensor<std::string>({2}, {"3.5 apples", "2 pears"}));
+  // [texts]
+  df::SparseOutput<std::string> words = df::string_split(lines, " ");  // indices, values, dense_shape
+  auto ids = df::string_to_hash_bucket_fast(words.values, 1000);       // the same in every process
+  auto length = df::string_length(lines, {.unit = df::TextUnit::utf8_char});
+  auto amount = df::string_to_number<float>(df::substr(lines, 0, 2));  // a text that is no number ends the step
+  auto label = df::string_join({df::as_string(amount, {.precision = 1}), lines}, ": ");
+  auto all = df::reduce_join(label, {0}, {.separator = "\n"});
+  // [texts]
+  df::Session session(graph);
+  require(session.run(ids).dim(0) == 4, "ids");
+  require(session.run(length)(1) == 7, "length");
+  // [print]
+  auto checked = df::print(amount, {length, words.values}, "amounts of ", {.first_n = 10, .summarize = 4});
+  // [print]
+  require(session.run(checked)(1) == 2.0f, "print");
+  require(session.run(all).scalar() == "3.0: 3.5 apples\n2.0: 2 pears", "join");
+}
+
+}  // namespace
+
+int main() {
+  examples();
+  sequences();
+  csv();
+  bytes();
+  texts();
+}
