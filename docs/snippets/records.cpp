@@ -45,6 +45,16 @@ void records(df::FileSystem& files) {
   reader.seek(position);
   const df::Example last = df::parse_example(reader.read());  // OutOfRange if there were no more
   // [read]
+
+  // [dataset]
+  auto labels = df::data::from_records(files, {"train.tfrecord"}).map([](const std::string& bytes) {
+    return df::parse_example(bytes).features.at("label").integers()[0];
+  });
+  auto batches = labels.batch(2).iterate();
+  df::Tensor<std::int64_t> first = *batches.next();  // [2]
+  std::string state = batches.state();               // holds file and offset: labels.batch(2).iterate().restore(state)
+  // [dataset]
+  require(first(1) == 1 && !state.empty(), "a dataset of records");
   require(last.features.at("label").integers()[0] == 3, "the last label");
 
   // [parse]

@@ -4,10 +4,14 @@
 #include "errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/data/from.hpp>
+#include <dflow/io/record_file.hpp>
 
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace df = dflow;
 using namespace std::string_view_literals;
@@ -29,4 +33,91 @@ TEST_CASE("images and labels come from IDX files, rows from CSV") {
   }
   CHECK(code_of([&] { return df::data::from_idx(files, "nowhere"); }) == df::Code::not_found);
   CHECK(code_of([&] { return df::data::from_csv("/nowhere/table.csv"); }) == df::Code::not_found);
+}
+
+namespace {
+
+/// Two files of 3 and 2 records and an empty one between them.
+std::vector<std::string> write_record_files(df::FileSystem& files, const df::RecordWriterOptions& options = {}) {
+  const std::vector<std::string> paths{"data/a.tfrecord", "data/b.tfrecord", "data/c.tfrecord"};
+  const std::vector<std::vector<std::string>> records{{"one", "", "three"}, {}, {std::string(1000, 'x'), "five"}};
+  files.create_directories("data");
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    df::RecordWriter writer(files, paths[i], options);
+    for (const std::string& record : records[i]) writer.write(record);
+    writer.close();
+  }
+  return paths;
+}
+
+template <class E>
+std::vector<E> rest_of_records(df::data::Iterator<E>& iterator) {
+  std::vector<E> rest;
+  while (auto next = iterator.next()) rest.push_back(*next);
+  return rest;
+}
+
+}  // namespace
+
+TEST_CASE("records come from files, and an iterator that is restored goes on at any of them") {
+  for (const auto compression : {df::RecordCompression::none, df::RecordCompression::gzip}) {
+    df::MemoryFileSystem files;
+    const std::vector<std::string> paths = write_record_files(files, {.compression = compression});
+    const auto records = df::data::from_records(files, paths, {.compression = compression});
+    std::vector<std::string> all;
+    for (const std::string& record : records) all.push_back(record);
+    CHECK(all == std::vector<std::string>{"one", "", "three", std::string(1000, 'x'), "five"});
+    for (std::size_t i = 0; i <= all.size(); ++i) {
+      auto iterator = records.iterate();
+      for (std::size_t k = 0; k < i; ++k) iterator.next();
+      const std::string state = iterator.state();
+      auto restored = records.iterate();
+      restored.restore(state);
+      CHECK(restored.state() == state);
+      CHECK(rest_of_records(restored) ==
+            std::vector<std::string>(all.begin() + static_cast<std::ptrdiff_t>(i), all.end()));
+    }
+    // The next epoch has them again, and steps after them keep their place too.
+    const auto lengths = records.map([](const std::string& record) { return static_cast<float>(record.size()); });
+    const auto batches = lengths.shuffle(3, {.seed = 1}).batch(2).prefetch(2);
+    auto iterator = batches.iterate();
+    iterator.next();
+    auto restored = batches.iterate();
+    restored.restore(iterator.state());
+    CHECK(rest_of_records(restored).size() == 2);
+    CHECK(records.repeat(2).skip(5).take(1).iterate().next() == "one");
+  }
+}
+
+TEST_CASE("records of files that are missing, damaged, or others than before are errors that say so") {
+  df::MemoryFileSystem files;
+  const std::vector<std::string> paths = write_record_files(files);
+  CHECK(code_of([&] { return df::data::from_records(files, {}); }) == df::Code::invalid_argument);
+  const auto missing = df::data::from_records(files, {paths[0], "data/none"});
+  auto to_missing = missing.iterate();
+  for (int i = 0; i < 3; ++i) to_missing.next();
+  CHECK(contains(error_of([&] { return to_missing.next(); }, df::Code::not_found), "data/none"));
+
+  auto iterator = df::data::from_records(files, paths).iterate();
+  for (int i = 0; i < 4; ++i) iterator.next();
+  const std::string state = iterator.state();
+  auto elsewhere = df::data::from_records(files, {"a", "b"}).iterate();
+  CHECK(code_of([&] {
+          elsewhere.restore(state);
+          return 0;
+        }) == df::Code::invalid_argument);
+  files.write_file_atomically(paths[2], "short"sv);
+  auto shorter = df::data::from_records(files, paths).iterate();
+  CHECK(code_of([&] {
+          shorter.restore(state);
+          return 0;
+        }) == df::Code::data_loss);
+  auto damaged = df::data::from_records(files, {paths[2]}).iterate();
+  CHECK(contains(error_of([&] { return damaged.next(); }, df::Code::data_loss), paths[2]));
+  auto limited = df::data::from_records(files, paths, {.max_record_bytes = 3}).iterate();
+  limited.next();
+  limited.next();
+  CHECK(code_of([&] { return limited.next(); }) == df::Code::resource_exhausted);
+  CHECK(code_of([] { return df::data::from_records({"/nowhere/x.tfrecord"}).iterate().next(); }) ==
+        df::Code::not_found);
 }
