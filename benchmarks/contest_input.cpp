@@ -9,6 +9,7 @@
 
 #include "contestant.hpp"
 
+#include <unistd.h>
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -20,7 +21,6 @@
 #include <random>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 #include <utility>
 
 namespace df = dflow;
@@ -35,7 +35,8 @@ constexpr std::int64_t num_records = 20000, num_pixels = 784, batch = 64, shuffl
 /// A file of as many Examples, with bytes as pixels and a class each.
 class RecordsFile {
  public:
-  RecordsFile() : path_((std::filesystem::temp_directory_path() / ("dflow_input_" + std::to_string(getpid()))).string()) {
+  RecordsFile()
+      : path_((std::filesystem::temp_directory_path() / ("dflow_input_" + std::to_string(getpid()))).string()) {
     df::PosixFileSystem files;
     df::RecordWriter writer(files, path_);
     std::mt19937 random(1);
@@ -59,8 +60,8 @@ class RecordsFile {
 };
 
 Row parsed(const std::string& record) {
-  static const df::FeaturesSpec spec{.dense = {{"image", df::DType::string, {}, {}}, {"label", df::DType::int64, {}, {}}},
-                                     .sparse = {}};
+  static const df::FeaturesSpec spec{
+      .dense = {{"image", df::DType::string, {}, {}}, {"label", df::DType::int64, {}, {}}}, .sparse = {}};
   const df::ParsedFeatures features = df::parse_single_example(record, spec);
   const std::string& bytes = *df::Tensor<std::string>::of(features.dense[0]).data();
   df::Tensor<float> image({num_pixels});

@@ -51,8 +51,8 @@ std::vector<std::string> write_records(const std::filesystem::path& folder) {
 }
 
 Row parsed(const std::string& record) {
-  const df::FeaturesSpec spec{
-      .dense = {{"pixels", df::DType::float32, {64}, {}}, {"label", df::DType::int64, {}, {}}}, .sparse = {}};
+  const df::FeaturesSpec spec{.dense = {{"pixels", df::DType::float32, {64}, {}}, {"label", df::DType::int64, {}, {}}},
+                              .sparse = {}};
   const df::ParsedFeatures features = df::parse_single_example(record, spec);
   const auto label = static_cast<std::int32_t>(*df::Tensor<std::int64_t>::of(features.dense[1]).data());
   return {df::Tensor<float>::of(features.dense[0]), df::Tensor<std::int32_t>(label)};
@@ -121,7 +121,8 @@ int run(const std::filesystem::path& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto folder = argc > 1 ? std::filesystem::path(argv[1]) : std::filesystem::temp_directory_path() / "dflow_records";
+  const auto folder =
+      argc > 1 ? std::filesystem::path(argv[1]) : std::filesystem::temp_directory_path() / "dflow_records";
   try {
     const int status = run(folder);
     if (argc == 1) std::filesystem::remove_all(folder);

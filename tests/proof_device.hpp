@@ -470,10 +470,18 @@ class HostArguments final : public InputValues {
   mutable std::set<std::size_t> read_;
 };
 
-/// A row for each row of the CPU's table.
+/// Texts are in the host's memory alone: an op that takes or gives them, whatever its element types, is the CPU's.
+inline bool is_on_texts(const OpDef& op) {
+  const auto is_text = [](const ArgDef& arg) { return arg.is_of_fixed_type() && arg.dtype == DType::string; };
+  return !op.is_stateful && (std::any_of(op.inputs.begin(), op.inputs.end(), is_text) ||
+                             std::any_of(op.outputs.begin(), op.outputs.end(), is_text));
+}
+
+/// A row for each row of the CPU's table, but for ops on texts.
 inline KernelTable table_over(const KernelTable& cpu) {
   std::vector<KernelEntry> entries;
   cpu.for_each([&](const KernelEntry& on_cpu) {
+    if (is_on_texts(*on_cpu.op)) return;
     KernelEntry entry;
     entry.op = on_cpu.op;
     if (on_cpu.op->role == OpRole::send) {

@@ -104,6 +104,7 @@ TEST_CASE("every node of every op's gradient has the line that built what it dif
   standard_op_table().for_each([&](const OpDef& op) {
     if (std::any_of(op.inputs.begin(), op.inputs.end(), is_list)) return;
     if (std::any_of(op.outputs.begin(), op.outputs.end(), is_list)) return;
+    if (op.name == "Print") return;  // passes on the gradient as it is
     if (op.gradient != nullptr && !check.has_seen(op.name)) missing += std::string(op.name) + " ";
   });
   CHECK(missing == "");

@@ -83,6 +83,6 @@ TEST_CASE("a line has a message and several tensors, and is written so many time
   CHECK(written_by([&] {
           for (int i = 0; i < 3; ++i) CHECK(session.run({{x, static_cast<float>(i)}}, y).scalar() == i);
         }) == "x: [0][0]\nx: [1][2]\n");
-  CHECK(written_by([&] { CHECK(session.run({{x, 1.0f}}, slope).scalar() == 3.0f); }) == "");
+  CHECK(session.run({{x, 1.0f}}, slope).scalar() == 3.0f);
   CHECK(written_by([&] { session.run({{x, 1.0f}}, nothing); }) == "nothing\n");
 }
