@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dflow::testing {
@@ -26,8 +27,8 @@ class Gate {
   std::atomic<bool> is_open_{false};
 };
 
-/// Files whose openings for appending wait until they may go.
-class HeldFiles final : public FileSystem {
+/// Files in memory that a test changes the ways of.
+class ChangedFiles : public FileSystem {
  public:
   using FileSystem::write_file_atomically;
   std::string read_file(const std::string& path, std::uint64_t max_bytes) override {
@@ -37,8 +38,6 @@ class HeldFiles final : public FileSystem {
     return files.open_for_reading(path);
   }
   std::unique_ptr<WritableFile> open_for_appending(const std::string& path) override {
-    is_held.set();
-    may_go.wait_blocking();
     return files.open_for_appending(path);
   }
   void write_file_atomically(const std::string& path, std::span<const std::byte> content) override {
@@ -54,7 +53,44 @@ class HeldFiles final : public FileSystem {
   void sync_directory(const std::string& path) override { files.sync_directory(path); }
 
   MemoryFileSystem files;
+};
+
+/// Files whose openings for appending wait until they may go.
+class HeldFiles final : public ChangedFiles {
+ public:
+  std::unique_ptr<WritableFile> open_for_appending(const std::string& path) override {
+    is_held.set();
+    may_go.wait_blocking();
+    return files.open_for_appending(path);
+  }
+
   Gate is_held, may_go;
+};
+
+/// Files of which bytes are read when they may go.
+class HeldReads final : public ChangedFiles {
+ public:
+  std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {
+    return std::make_unique<File>(*this, files.open_for_reading(path));
+  }
+
+  Gate is_held, may_go;
+
+ private:
+  class File final : public RandomAccessFile {
+   public:
+    File(HeldReads& held, std::unique_ptr<RandomAccessFile> file) : held_(held), file_(std::move(file)) {}
+    std::uint64_t size() const override { return file_->size(); }
+    std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+      held_.is_held.set();
+      held_.may_go.wait_blocking();
+      return file_->read_at(offset, into);
+    }
+
+   private:
+    HeldReads& held_;
+    const std::unique_ptr<RandomAccessFile> file_;
+  };
 };
 
 }  // namespace dflow::testing

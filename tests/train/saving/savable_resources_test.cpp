@@ -131,6 +131,36 @@ TEST_CASE("A run with an input queue that was saved and restored elsewhere goes 
   CHECK(resumed.run(again.queue.size()).scalar() == size);
 }
 
+TEST_CASE("A reader that was saved amid a file goes on there elsewhere, and its queue with what was left") {
+  const auto files = std::make_shared<MemoryFileSystem>();
+  files->write_file_atomically("/a", std::string_view("a1\na2\na3\n"));
+  files->write_file_atomically("/b", std::string_view("b1\n"));
+  struct Read {
+    Read() : lines(graph, {.skip_header_lines = 1, .name = "lines"}) {
+      fill = names.enqueue_many(constant(graph, Tensor<std::string>({3}, {"/a", "/a", "/b"})));
+      close = names.close();
+      value = std::get<1>(lines.read(names));
+    }
+    Graph graph;
+    FifoQueue<std::string> names{graph, {.shapes = {{}}, .name = "names"}};
+    TextLineReader lines;
+    Operation fill, close;
+    Output<std::string> value;
+  };
+  Read first;
+  Session before = session_with_files(first.graph, files);
+  before.run(first.fill);
+  CHECK(before.run(first.value).scalar() == "a2");
+  train::Saver(first.graph, {.files = files}).save(before, "/m/q", 1);
+
+  Read again;
+  Session resumed = session_with_files(again.graph, files);
+  train::Saver(again.graph, {.files = files}).restore(resumed, "/m/q-1");
+  resumed.run(again.close);
+  for (const char* wanted : {"a3", "a2", "a3"}) CHECK(resumed.run(again.value).scalar() == wanted);
+  CHECK(code_of([&] { resumed.run(again.value); }) == Code::out_of_range);
+}
+
 TEST_CASE("A queue that cannot hold what was saved is named, and keeps what it has") {
   const auto files = std::make_shared<MemoryFileSystem>();
   const auto restore_error = [&](const std::vector<PartialShape>& shapes, std::int64_t capacity) {

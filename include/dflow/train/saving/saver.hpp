@@ -34,8 +34,8 @@ struct SaverOptions {
   /// Also how far the random ops that the graph has now have come, so that a resumed run draws the numbers that would
   /// have come.
   bool random_streams = true;
-  /// Also what queues and accumulators hold, and who has left barriers and clocks, but for the nodes of the graph's
-  /// collection "not_saved".
+  /// Also what queues and accumulators hold, where readers are, and who has left barriers and clocks, but for the nodes
+  /// of the graph's collection "not_saved".
   bool queues = true;
   /// Also this, of the process that saves: the positions of iterators, `saved_iterator("batches", batches)`.
   std::vector<SavedState> states = {};

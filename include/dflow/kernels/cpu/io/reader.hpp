@@ -97,7 +97,8 @@ template <>
 struct Kernel<ReaderSerializeState, Cpu> {
   static constexpr bool splits = false;
   void operator()(KernelContext& context) const {
-    context.set_output(0, std::move(context.resource<ReaderState>(0).saved_state().at(0)));
+    const ReaderState& reader = context.resource<ReaderState>(0);
+    *context.allocate_output<std::string>(0, {}).data() = serialized(reader.progress(), reader.kind().format);
   }
 };
 template <>

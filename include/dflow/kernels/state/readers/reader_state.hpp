@@ -68,7 +68,7 @@ class ReaderState final : public AwaitedResource {
   /// A call that reads at the time ends as before it; one that waits for its queue goes on where that says.
   void set_progress(ReaderProgress progress);
 
-  /// One string, `serialized`.
+  /// One string [1], `serialized`.
   std::vector<AnyTensor> saved_state() const override;
   void restore_state(std::span<const AnyTensor> state) override;
   void abandon(const Status& why) override;

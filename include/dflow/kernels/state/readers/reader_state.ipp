@@ -367,7 +367,7 @@ DFLOW_INLINE void ReaderState::abandon(const Status& why) {
 }
 
 DFLOW_INLINE std::vector<AnyTensor> ReaderState::saved_state() const {
-  return {AnyTensor(Tensor<std::string>(serialized(progress(), kind_.format)))};
+  return {AnyTensor(Tensor<std::string>({1}, {serialized(progress(), kind_.format)}))};
 }
 
 DFLOW_INLINE void ReaderState::restore_state(std::span<const AnyTensor> state) {

@@ -1,0 +1,92 @@
+#include <dflow/ops/io/files.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/dflow.hpp>
+#include <dflow/kernels/state/device_files.hpp>
+#include <dflow/runtime/cpu_device.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+/// Files in memory that steps work on.
+struct FileSteps {
+  FileSteps() { set_device_files(device->context(), files); }
+
+  std::string read(const std::string& path) {
+    return session.run({{name, Tensor<std::string>(path)}}, contents).scalar();
+  }
+  void write(const std::string& path, const std::string& content) {
+    session.run({{name, Tensor<std::string>(path)}, {text, Tensor<std::string>(content)}}, written);
+  }
+  std::vector<std::string> match(const Tensor<std::string>& pattern) {
+    const Tensor<std::string> paths = session.run({{patterns, pattern}}, found);
+    CHECK(paths.rank() == 1);
+    return {paths.begin(), paths.end()};
+  }
+
+  std::shared_ptr<MemoryFileSystem> files = std::make_shared<MemoryFileSystem>();
+  std::shared_ptr<Device> device = std::make_shared<CpuDevice>(
+      CpuDeviceOptions{.pool = std::make_shared<WorkStealingPool>(1, ThreadPoolOptions{.name = "files"})});
+  Graph graph;
+  Output<std::string> name = placeholder<std::string>(graph, Shape{}), text = placeholder<std::string>(graph, Shape{});
+  Output<std::string> patterns = placeholder<std::string>(graph, PartialShape::unknown());
+  Output<std::string> contents = read_file(name), found = matching_files(patterns);
+  Operation written = write_file(name, text);
+  Session session{graph, SessionOptions{.devices = {device}}};
+};
+
+}  // namespace
+
+TEST_CASE("A file that a step writes is what a step reads") {
+  FileSteps steps;
+  const std::string binary("\0\xff\r\n", 4);
+  steps.write("/new/directory/file", binary);
+  CHECK(steps.read("/new/directory/file") == binary);
+  CHECK(steps.files->read_file("/new/directory/file") == binary);
+  steps.write("/new/directory/file", "");
+  CHECK(steps.read("/new/directory/file").empty());
+}
+
+TEST_CASE("What cannot be read or written is named") {
+  FileSteps steps;
+  steps.files->create_directories("/d");
+  CHECK_THAT(error_of([&] { steps.read("/none"); }, Code::not_found), Catch::Contains("/none"));
+  CHECK_THAT(error_of([&] { steps.read("/d"); }, Code::failed_precondition), Catch::Contains("/d"));
+  CHECK_THAT(error_of([&] { steps.write("/d", "x"); }, Code::failed_precondition), Catch::Contains("/d"));
+  steps.files->fail_change(1, resource_exhausted("the disk is full"));
+  CHECK(code_of([&] { steps.write("/e", "x"); }) == Code::resource_exhausted);
+}
+
+TEST_CASE("Files are found by one pattern or several, sorted") {
+  FileSteps steps;
+  for (const char* path : {"/b1", "/a2", "/a1", "/sub/a1"}) steps.write(path, "");
+  using Paths = std::vector<std::string>;
+  CHECK(steps.match(std::string("/a*")) == Paths{"/a1", "/a2"});
+  CHECK(steps.match(std::string("/*/a?")) == Paths{"/sub/a1"});
+  CHECK(steps.match(std::string("/none*")).empty());
+  CHECK(steps.match(Tensor<std::string>({2}, {"/b*", "/?1"})) == Paths{"/a1", "/b1", "/b1"});
+  CHECK(steps.match(Tensor<std::string>(Shape({0}))).empty());
+  CHECK(code_of([&] { steps.match(Tensor<std::string>(Shape({1, 1}))); }) == Code::invalid_argument);
+}
+
+TEST_CASE("Names of files are scalars, and patterns at most a vector") {
+  Graph graph;
+  const auto names = constant(graph, Tensor<std::string>({1}, {"/a"}));
+  CHECK(code_of([&] { static_cast<void>(read_file(names)); }) == Code::invalid_argument);
+  CHECK(code_of([&] { static_cast<void>(write_file(names, constant(graph, std::string("x")))); }) ==
+        Code::invalid_argument);
+  CHECK(code_of([&] {
+          static_cast<void>(matching_files(constant(graph, Tensor<std::string>({1, 1}, {"/a"}))));
+        }) == Code::invalid_argument);
+  CHECK(matching_files(names).shape() == PartialShape({dynamic}));
+  CHECK(read_file(constant(graph, std::string("/a"))).shape() == PartialShape(Shape{}));
+}
