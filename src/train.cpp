@@ -7,7 +7,11 @@
 #include <dflow/train/fitting/moving_average.ipp>
 #include <dflow/train/fitting/train_step.ipp>
 #include <dflow/train/initializers.ipp>
+#include <dflow/train/input/batch.ipp>
+#include <dflow/train/input/bucket.ipp>
 #include <dflow/train/input/coordinator.ipp>
+#include <dflow/train/input/edges.ipp>
+#include <dflow/train/input/producers.ipp>
 #include <dflow/train/input/queue_runner.ipp>
 #include <dflow/train/layer.ipp>
 #include <dflow/train/layers.ipp>

@@ -1,1 +1,2 @@
 #include <dflow/ops/random/random.ipp>
+#include <dflow/ops/random/shuffle.ipp>

@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 135> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 137> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow_test.cpp"},
     {"FunctionResults", "ends a body; tests/session/control_flow_test.cpp"},
@@ -76,6 +76,8 @@ constexpr std::array<OpWithoutRows, 135> ops_without_rows{{
     {"RandomUniformInt", "has no inputs but bounds; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"RandomStandardNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"TruncatedNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
+    {"RandomShuffle", "draws its order; TensorFlow's are in tests/ops/random_shuffle_test.cpp"},
+    {"CountUpTo", "tells what ran before; tests/ops/count_test.cpp"},
     {"FIFOQueue", "meets other steps; tests/ops/data_flow/queue_test.cpp"},
     {"PaddingFIFOQueueV2", "meets other steps; tests/ops/data_flow/queue_kinds_test.cpp"},
     {"RandomShuffleQueueV2", "meets other steps; tests/ops/data_flow/queue_kinds_test.cpp"},

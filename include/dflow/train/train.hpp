@@ -8,7 +8,10 @@
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/fitting/moving_average.hpp>
 #include <dflow/train/initializers.hpp>
+#include <dflow/train/input/batch.hpp>
+#include <dflow/train/input/bucket.hpp>
 #include <dflow/train/input/coordinator.hpp>
+#include <dflow/train/input/producers.hpp>
 #include <dflow/train/input/queue_runner.hpp>
 #include <dflow/train/layers.hpp>
 #include <dflow/train/metrics.hpp>

@@ -53,6 +53,8 @@ class RandomStream final : public SavableResource {
 
   /// The part of the stream for a run that makes so many values: 256 groups for each of them, as in TensorFlow.
   PhiloxStream reserve(std::int64_t num_values) noexcept;
+  /// The part for a run that takes so many groups of four words and no more.
+  PhiloxStream reserve_groups(std::uint64_t num_groups) noexcept;
 
  private:
   const std::string name_;
@@ -74,9 +76,12 @@ class NodeStream {
  public:
   NodeStream(const KernelInit& init, std::int64_t seed, std::int64_t seed2);
 
-  PhiloxStream reserve(std::int64_t num_values) const;
+  PhiloxStream reserve(std::int64_t num_values) const { return stream()->reserve(num_values); }
+  PhiloxStream reserve_groups(std::uint64_t num_groups) const { return stream()->reserve_groups(num_groups); }
 
  private:
+  std::shared_ptr<RandomStream> stream() const;
+
   const std::string node_name_;
   const std::uint64_t seed_, seed2_;
   const DeviceContext& device_;

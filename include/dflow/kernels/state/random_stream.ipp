@@ -45,11 +45,15 @@ DFLOW_INLINE void RandomStream::set_position(std::uint64_t position) noexcept {
 }
 
 DFLOW_INLINE PhiloxStream RandomStream::reserve(std::int64_t num_values) noexcept {
+  return reserve_groups(static_cast<std::uint64_t>(num_values) * 256);
+}
+
+DFLOW_INLINE PhiloxStream RandomStream::reserve_groups(std::uint64_t num_groups) noexcept {
   RandomStreamState taken;
   {
     const detail::SpinGuard guard(lock_);
     taken = state_;
-    state_.position += static_cast<std::uint64_t>(num_values) * 256;
+    state_.position += num_groups;
   }
   PhiloxStream stream = PhiloxStream::from_seeds(taken.seed, taken.seed2);
   stream.skip(taken.position);
@@ -74,12 +78,9 @@ DFLOW_INLINE std::shared_ptr<RandomStream> detail::stream_of_node(ResourceContai
   });
 }
 
-DFLOW_INLINE PhiloxStream detail::NodeStream::reserve(std::int64_t num_values) const {
-  return stream_
-      .get([this](ResourceContainer& container) {
-        return stream_of_node(container, device_, node_name_, seed_, seed2_);
-      })
-      ->reserve(num_values);
+DFLOW_INLINE std::shared_ptr<RandomStream> detail::NodeStream::stream() const {
+  return stream_.get(
+      [this](ResourceContainer& container) { return stream_of_node(container, device_, node_name_, seed_, seed2_); });
 }
 
 }  // namespace dflow

@@ -48,7 +48,9 @@ class VariableState final : public Resource {
   /// Errors: InvalidArgument, naming the variable, if the value's element type or shape is not the variable's, which
   /// keeps the value it had.
   void assign(AnyTensor value);
-  /// The same for a value of any shape, but of the variable's element type; readers take it as it is.
+  /// The same where it has no value yet, else nothing: of several who do so at once one does.
+  void assign_first(AnyTensor value);
+  /// As `assign`, for a value of any shape, but of the variable's element type; readers take it as it is.
   void assign_any_shape(AnyTensor value);
 
  private:

@@ -89,6 +89,14 @@ DFLOW_INLINE void VariableState::assign(AnyTensor value) {
   replace(value, false);
 }
 
+DFLOW_INLINE void VariableState::assign_first(AnyTensor value) {
+  if (value.dtype() != dtype_ || !shape_.is_compatible_with(value.shape())) reject_value(value);
+  lock_updates();
+  const std::lock_guard lock(update_mutex_, std::adopt_lock);
+  const detail::SpinGuard guard(lock_);
+  if (!value_.is_initialized()) std::swap(value_, value);
+}
+
 DFLOW_INLINE void VariableState::assign_any_shape(AnyTensor value) {
   if (value.dtype() != dtype_) reject_value(value);
   replace(value, true);

@@ -233,6 +233,8 @@ class FifoQueue : public detail::TypedQueue<Ts...> {
   FifoQueue() = default;
   explicit FifoQueue(Graph& graph, const QueueOptions& options = {}, const At& at = {})
       : detail::TypedQueue<Ts...>(detail::AnyQueue(*graph.store(), {dtype_of<Ts>...}, options, at)) {}
+  /// For builders that have made one of these components.
+  explicit FifoQueue(detail::AnyQueue queue) : detail::TypedQueue<Ts...>(std::move(queue)) {}
 };
 
 }  // namespace dflow

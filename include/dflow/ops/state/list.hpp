@@ -1,12 +1,13 @@
 #pragma once
 
 #include <dflow/base/type_list.hpp>
+#include <dflow/ops/state/count.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>
 
 namespace dflow {
 
-using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized>;
+using VariableOps = TypeList<VariableOp, ReadVariable, Assign, AssignAdd, AssignSub, IsVariableInitialized, CountUpTo>;
 
 /// Updates of rows.
 using ScatterOps = TypeList<ScatterUpdate, ScatterAdd, ScatterSub, ScatterMul, ScatterDiv, ScatterMin, ScatterMax>;

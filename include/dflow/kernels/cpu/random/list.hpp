@@ -3,4 +3,5 @@
 /// The kernels of the family's ops.
 
 #include <dflow/kernels/cpu/random/random.hpp>
+#include <dflow/kernels/cpu/random/shuffle.hpp>
 #include <dflow/ops/random/list.hpp>

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+#include <dflow/ops/random/random.hpp>
+
+#include <cstdint>
+
+namespace dflow {
+
+/// The rows of a tensor in random order, another one in each run: x [rows, ...] -> the same shape.
+///
+/// The order is that of Fisher and Yates with one 32-bit word of the stream for each row but the last: of the rows from
+/// number i on, word i modulo their number comes next. These are TensorFlow's orders for the same two seeds, in each
+/// run of a session.
+struct RandomShuffle : StatefulOp<"RandomShuffle", AllTypes> {
+  using Attrs = RandomAttrs;
+  using Inputs = In<T>;
+  static void infer(InferContext& context);
+};
+
+struct ShuffleOptions {
+  std::uint64_t seed = 0;  ///< 0: from the graph's seed, or another one on each device
+};
+
+namespace detail {
+AnyOutput any_random_shuffle(const AnyOutput& x, const ShuffleOptions& options, const At& at);
+}  // namespace detail
+
+/// x with its rows in random order, another one in each step.
+///
+/// Errors: InvalidArgument for a scalar; in the step for 2^32 rows or more.
+template <AllowedFor<RandomShuffle> T>
+Output<T> random_shuffle(const Output<T>& x, const ShuffleOptions& options = {}, const At& at = {}) {
+  return Output<T>::unchecked(detail::any_random_shuffle(x, options, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/random/shuffle.ipp>
+#endif

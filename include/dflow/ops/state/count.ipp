@@ -1,0 +1,25 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/state/count.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void CountUpTo::infer(InferContext& context) {
+  const DType held = context.variable_dtype(0);
+  if (held != DType::invalid && held != context.type_arg(0)) {
+    context.fail(str_cat("the variable holds ", dflow::name(held), ", not ", dflow::name(context.type_arg(0))));
+  }
+  static_cast<void>(context.with_rank(0, 0));
+  context.set_output(0, Shape{});
+}
+
+DFLOW_INLINE AnyOutput detail::any_count_up_to(const AnyVariable& variable, const CountUpTo::Attrs& attrs,
+                                               const At& at) {
+  const AnyOutput& handle = variable.handle();
+  GraphStore& graph = graph_of({&handle, 1}, op_def<CountUpTo>, at);
+  const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);
+  return build<CountUpTo>({handle}, attrs, at, one_type(variable.dtype()));
+}
+
+}  // namespace dflow

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <dflow/core/partial_shape.hpp>
+#include <dflow/train/input/edges.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dflow::train {
+
+struct BucketOptions {
+  /// Threads that make examples. With several their order is a matter of chance.
+  int num_threads = 1;
+  /// Examples that are kept ahead in a bucket, and batches that are.
+  std::int64_t capacity = 32;
+  /// Of each bucket, instead of `capacity`.
+  std::vector<std::int64_t> bucket_capacities = {};
+  /// Of an example, where the edges do not say it: one for each tensor, or none.
+  std::vector<PartialShape> shapes = {};
+  /// Examples of one batch may differ in dimensions that their shapes leave open: they are padded at their ends with
+  /// zeros, or empty strings.
+  bool dynamic_pad = false;
+  /// The last batch of a bucket may be smaller; else what is left of an input that has ended is dropped.
+  bool allow_smaller_final_batch = false;
+  /// Only examples for which it is true are put in: []. None: all are.
+  Output<bool> keep = {};
+  /// Queues of shared names that begin with it on one device are one, across sessions.
+  std::string_view shared_name = {};
+};
+
+/// The size of a batch of each bucket, or of all.
+class BatchSizes {
+ public:
+  BatchSizes(std::int32_t of_all) : sizes_{of_all}, is_of_all_(true) {}
+  BatchSizes(std::initializer_list<std::int32_t> sizes) : sizes_(sizes) {}
+  BatchSizes(std::vector<std::int32_t> sizes) : sizes_(std::move(sizes)) {}
+
+  bool is_of_all() const noexcept { return is_of_all_; }
+  const std::vector<std::int32_t>& sizes() const noexcept { return sizes_; }
+
+ private:
+  std::vector<std::int32_t> sizes_;
+  bool is_of_all_ = false;
+};
+
+namespace detail {
+/// The bucket that a batch is of, and the batch.
+std::vector<AnyOutput> any_bucket(const std::vector<AnyOutput>& tensors, const AnyOutput& which,
+                                  const BatchSizes& batch_sizes, int num_buckets, const BucketOptions& options,
+                                  std::string_view function, const At& at);
+/// The number of the bounds that are not above x.
+AnyOutput any_bucket_of(const AnyOutput& x, const std::vector<std::int32_t>& boundaries, std::string_view function,
+                        const At& at);
+}  // namespace detail
+
+/// A batch of examples of one bucket, and which.
+template <class Edges>
+struct Bucketed {
+  Output<std::int32_t> bucket;  ///< [] ; of `bucket_by_sequence_length` the lengths, [batch_size]
+  Edges tensors;
+};
+
+/// Batches of examples that are alike: each example goes to the bucket that `which` [] says, from 0 to `num_buckets` -
+/// 1, and as soon as one has a batch full, that comes next. Runners of the graph do it (`start_queue_runners`).
+///
+/// ```cpp
+/// auto [parity, batch] = df::train::bucket(number, df::mod(number, 2), 32, 2);
+/// ```
+/// Errors: as `batch`; InvalidArgument also for no buckets, for sizes or capacities that are not one for each bucket. A
+/// bucket that is none stops the coordinator with InvalidArgument.
+template <detail::EdgeTuple Edges>
+auto bucket(const Edges& tensors, const Output<std::int32_t>& which, const BatchSizes& batch_sizes, int num_buckets,
+            const BucketOptions& options = {}, const At& at = {}) {
+  const std::vector<AnyOutput> edges =
+      detail::any_bucket(detail::erased(tensors), which, batch_sizes, num_buckets, options, "bucket", at);
+  using Tensors = decltype(detail::like(tensors, edges));
+  return Bucketed<Tensors>{Output<std::int32_t>::unchecked(edges.front()), detail::like(tensors, edges, 1)};
+}
+
+/// Batches of sequences of about one length, which padding wastes little of: a bucket for lengths below boundaries[0],
+/// one for those from there to below boundaries[1], and so on, one for the rest. length: [].
+///
+/// ```cpp
+/// auto [lengths, words] = df::train::bucket_by_sequence_length(length, sentence, 32, {10, 20, 40}, {.dynamic_pad =
+/// true});
+/// ```
+/// Errors: as `bucket`; InvalidArgument also for no boundaries, and for such that do not ascend.
+template <detail::EdgeTuple Edges>
+auto bucket_by_sequence_length(const Output<std::int32_t>& length, const Edges& tensors, const BatchSizes& batch_sizes,
+                               const std::vector<std::int32_t>& boundaries, const BucketOptions& options = {},
+                               const At& at = {}) {
+  constexpr std::string_view function = "bucket_by_sequence_length";
+  std::vector<AnyOutput> all = detail::erased(tensors);
+  all.insert(all.begin(), length);
+  BucketOptions with_length = options;
+  if (!with_length.shapes.empty()) with_length.shapes.insert(with_length.shapes.begin(), PartialShape{});
+  const std::vector<AnyOutput> edges =
+      detail::any_bucket(all, detail::any_bucket_of(length, boundaries, function, at), batch_sizes,
+                         static_cast<int>(boundaries.size()) + 1, with_length, function, at);
+  using Tensors = decltype(detail::like(tensors, edges));
+  return Bucketed<Tensors>{Output<std::int32_t>::unchecked(edges[1]), detail::like(tensors, edges, 2)};
+}
+
+}  // namespace dflow::train
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/train/input/bucket.ipp>
+#endif

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/math/compare.hpp>
+#include <dflow/ops/random/shuffle.hpp>
+#include <dflow/ops/state/count.hpp>
+#include <dflow/train/input/producers.hpp>
+#include <dflow/train/input/queue_runner.hpp>
+
+#include <utility>
+
+namespace dflow::train {
+
+namespace detail {
+
+/// rows, in which there is one at least.
+DFLOW_INLINE AnyOutput checked_rows(const AnyOutput& rows, std::string_view function, const At& at) {
+  const PartialShape& shape = rows.shape();
+  if (shape.has_rank() && shape.rank() == 0) reject_input(function, str_cat(function, ": a scalar has no rows"), at);
+  if (shape.has_rank() && shape[0] != dynamic) {
+    if (shape[0] == 0) reject_input(function, str_cat(function, " needs at least one row"), at);
+    return rows;
+  }
+  const AnyOutput message =
+      dflow::detail::any_constant(*rows.graph(), Tensor<std::string>(str_cat(function, " needs at least one row")), {});
+  const Output<std::int32_t> none = int_constant(*rows.graph(), 0);
+  const Operation check = assert_that(greater(num_rows(rows), none), {message});
+  return dflow::detail::any_with_dependencies({&check, 1}, rows, {});
+}
+
+DFLOW_INLINE void check_epochs(std::optional<std::int64_t> num_epochs, std::string_view function, const At& at) {
+  if (num_epochs && *num_epochs < 1) {
+    reject_input(function, str_cat("num_epochs must be at least 1, not ", *num_epochs), at);
+  }
+}
+
+/// Of the rows of a table, as far as both the table and the options say it.
+DFLOW_INLINE PartialShape row_shape(const AnyOutput& rows, const ProducerOptions& options, std::string_view function,
+                                    const At& at) {
+  const PartialShape& shape = rows.shape();
+  const PartialShape row =
+      shape.has_rank() && shape.rank() > 0 ? shape.subshape(1, shape.rank()) : PartialShape::unknown();
+  if (!options.element_shape) return row;
+  if (!row.is_compatible_with(*options.element_shape)) {
+    reject_input(function,
+                 str_cat("element_shape ", options.element_shape->to_string(), " does not fit rows ", row.to_string()),
+                 at);
+  }
+  return row.merged_with(*options.element_shape);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE AnyOutput detail::any_limit_epochs(const AnyOutput& x, std::optional<std::int64_t> num_epochs,
+                                                const At& at) {
+  GraphStore& graph = graph_of_input(x, "limit_epochs", at);
+  check_epochs(num_epochs, "limit_epochs", at);
+  if (!num_epochs) return x;
+  GraphStore::Draft draft(graph);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "limit_epochs" : at.name);
+  const ScopeGuard beside = enter_colocation(graph, x.operation());
+  const AnyOutput zero = dflow::detail::any_constant(graph, Tensor<std::int64_t>(0), {});
+  const AnyVariable epochs = AnyVariable::make_unlisted(graph, zero, {.name = "epochs", .trainable = false});
+  graph.add_to_collection(local_variable_collection, epochs.handle().node_id());
+  const AnyOutput count =
+      dflow::detail::any_count_up_to(epochs, {.limit = *num_epochs, .begins_at_zero = true}, {.name = "count"});
+  const Operation counted = count.operation();
+  const AnyOutput limited = dflow::detail::any_with_dependencies({&counted, 1}, x, {});
+  draft.publish();
+  return limited;
+}
+
+DFLOW_INLINE dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput& rows, const ProducerOptions& options,
+                                                                std::string_view function, const At& at) {
+  GraphStore& graph = graph_of_input(rows, function, at);
+  check_epochs(options.num_epochs, function, at);
+  const PartialShape row = row_shape(rows, options, function, at);
+  GraphStore::Draft draft(graph);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
+  AnyOutput x = any_limit_epochs(checked_rows(rows, function, at), options.num_epochs, {.where = at.where});
+  if (options.shuffle) x = dflow::detail::any_random_shuffle(x, {.seed = options.seed}, {});
+  dflow::detail::AnyQueue queue(
+      graph, {x.dtype()},
+      {.capacity = options.capacity, .shapes = {row}, .name = "queue", .shared_name = options.shared_name}, {});
+  const QueueRunner runner(queue.handle(), {queue.enqueue({&x, 1}, true, {})}, {.cancel = options.cancel});
+  list_queue_runner(graph, runner, queue_runner_collection);
+  draft.publish();
+  return queue;
+}
+
+DFLOW_INLINE AnyOutput detail::any_strings(Graph& graph, std::vector<std::string> strings, const At& at) {
+  if (strings.empty()) reject_input("string_input_producer", "string_input_producer needs at least one string", at);
+  Tensor<std::string> values(Shape({static_cast<std::int64_t>(strings.size())}));
+  std::move(strings.begin(), strings.end(), values.data());
+  return dflow::detail::any_constant(*graph.store(), values, {.where = at.where});
+}
+
+DFLOW_INLINE FifoQueue<std::string> string_input_producer(const Output<std::string>& strings,
+                                                          const ProducerOptions& options, const At& at) {
+  ProducerOptions scalars = options;
+  if (!scalars.element_shape) scalars.element_shape = PartialShape{};
+  return FifoQueue<std::string>(detail::any_input_producer(strings, scalars, "string_input_producer", at));
+}
+DFLOW_INLINE FifoQueue<std::string> string_input_producer(Graph& graph, std::vector<std::string> strings,
+                                                          const ProducerOptions& options, const At& at) {
+  return string_input_producer(Output<std::string>(detail::any_strings(graph, std::move(strings), at)), options, at);
+}
+
+DFLOW_INLINE dflow::detail::AnyQueue detail::any_range_input_producer(const AnyOutput& limit,
+                                                                      const ProducerOptions& options, const At& at) {
+  GraphStore& graph = graph_of_input(limit, "range_input_producer", at);
+  GraphStore::Draft draft(graph);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const AnyOutput numbers = build<Range>({int_constant(graph, 0), limit, int_constant(graph, 1)});
+  dflow::detail::AnyQueue queue = any_input_producer(numbers, options, "range_input_producer", at);
+  draft.publish();
+  return queue;
+}
+
+DFLOW_INLINE FifoQueue<std::int32_t> range_input_producer(const Output<std::int32_t>& limit,
+                                                          const ProducerOptions& options, const At& at) {
+  return FifoQueue<std::int32_t>(detail::any_range_input_producer(limit, options, at));
+}
+DFLOW_INLINE FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int32_t limit,
+                                                          const ProducerOptions& options, const At& at) {
+  if (limit < 1) {
+    detail::reject_input("range_input_producer", str_cat("there is no number from 0 to below ", limit), at);
+  }
+  const ScopeGuard place = enter_place(*graph.store(), at.where);
+  return range_input_producer(detail::int_constant(*graph.store(), limit), options, at);
+}
+
+DFLOW_INLINE std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutput> tensors,
+                                                                     const ProducerOptions& options, const At& at) {
+  constexpr std::string_view function = "slice_input_producer";
+  std::int64_t rows = dynamic;
+  for (const AnyOutput& tensor : tensors) {
+    static_cast<void>(graph_of_input(tensor, function, at));
+    const PartialShape& shape = tensor.shape();
+    if (!shape.has_rank()) continue;
+    if (shape.rank() == 0) reject_input(function, "slice_input_producer: a scalar has no rows", at);
+    if (shape[0] == dynamic) continue;
+    if (rows != dynamic && rows != shape[0]) {
+      reject_input(function, str_cat("the tensors have different numbers of rows: ", rows, " and ", shape[0]), at);
+    }
+    rows = shape[0];
+  }
+  GraphStore& graph = *tensors.front().graph();
+  GraphStore::Draft draft(graph);
+  const ScopeGuard place = enter_place(graph, at.where);
+  const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? function : at.name);
+  ProducerOptions scalars = options;
+  scalars.element_shape = PartialShape{};
+  const AnyOutput number =
+      any_range_input_producer(num_rows(tensors.front()), scalars, {.where = at.where}).dequeue({}, false, {});
+  std::vector<AnyOutput> slices;
+  for (const AnyOutput& tensor : tensors) slices.push_back(build<Gather>({tensor, number}));
+  draft.publish();
+  return slices;
+}
+
+}  // namespace dflow::train
