@@ -117,7 +117,7 @@ void training() {
   df::train::Adam optimizer(rate);
   df::Operation train;
   {
-    auto after = graph.control_dependencies(graph.collection("update_ops"));  // what moves the averages of `norm`
+    auto after = graph.control_dependencies(df::train::update_operations(loss));  // what moves the averages of `norm`
     auto gradients = df::train::clip_by_global_norm(optimizer.compute_gradients(loss), 5.0);
     train = optimizer.apply_gradients(gradients, global_step);
   }

@@ -27,12 +27,12 @@ struct BatchNormalizationOptions {
 /// variances (n / (n - 1) of the batch's), as TensorFlow's fused op has it, for every rank. One op does all the work,
 /// `FusedBatchNorm`, with moments of the batch that are computed beside it where training is an edge.
 ///
-/// The operations that move the averages are in the graph's collection "update_ops":
+/// The operations that move the averages are in the graph's collection "update_ops", and `minimize` runs those of its
+/// loss (`train::update_operations`):
 ///
 /// ```cpp
 /// df::BatchNormalization norm;
 /// auto trained = norm(x, df::Training(true)), evaluated = norm(test_x, df::Training(false));   // one set of variables
-/// auto after = graph.control_dependencies(graph.collection("update_ops"));
 /// auto train = df::train::Adam(1e-3f).minimize(loss);
 /// ```
 /// Errors: InvalidArgument unless x has rank 2 or more and its last dimension is known.

@@ -48,7 +48,21 @@ struct MinimizeOptions {
   std::vector<AnyVariable> variables = {};
   /// Incremented after each update.
   std::optional<Variable<std::int64_t>> global_step = {};
+  /// Runs `update_operations(loss)` with each step: batch normalisation's moving averages, for example.
+  bool run_update_ops = true;
 };
+
+/// The operations of the graph's collection "update_ops" that belong to a step that computes the loss: those that need,
+/// beyond what the loss itself does, nothing that is fed, dequeued or drawn, and no variable that is trained. So the
+/// normalisation of another model, or of one that is fed other inputs, is not among them, and a count of steps is.
+/// `minimize`, `fit` and what they are made of run them by themselves.
+///
+/// Errors: InvalidArgument for an empty Output.
+std::vector<Operation> update_operations(const AnyOutput& loss);
+namespace detail {
+/// None, where the options say so.
+std::vector<Operation> update_operations_of(const AnyOutput& loss, const MinimizeOptions& options);
+}  // namespace detail
 
 /// Builds the nodes that make a loss smaller: gradients of the loss, and an update of each variable by its gradient.
 ///
@@ -74,7 +88,7 @@ class Optimizer {
   virtual ~Optimizer() = default;
 
   /// One step: returns when run the updates are done. `At::name` names the operation outside of the optimizer's name
-  /// scope. The loss is summed if it is no scalar.
+  /// scope. The loss is summed if it is no scalar. It runs `update_operations(loss)` as well, unless told otherwise.
   Operation minimize(const AnyOutput& loss, const MinimizeOptions& options = {}, const At& at = {}) const;
 
   /// The two halves of `minimize`, to look at or change the gradients between them. Variables that the loss does not

@@ -154,7 +154,82 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
 }
 
 DFLOW_INLINE Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
-  return apply_gradients(compute_gradients(loss, options.variables, at.where), options.global_step, at);
+  const std::vector<GradientAndVariable> gradients = compute_gradients(loss, options.variables, at.where);
+  std::vector<Operation> all = detail::update_operations_of(loss, options);
+  if (all.empty()) return apply_gradients(gradients, options.global_step, at);
+  all.push_back(apply_gradients(gradients, options.global_step, {.where = at.where}));
+  return group(all, at);
+}
+
+namespace detail {
+
+/// Nodes that lie before some, by the positions of their ids.
+class NodesBefore {
+ public:
+  explicit NodesBefore(const GraphStore& graph) : graph_(graph), is_before_(graph.num_appended()) {}
+
+  bool contains(NodeId id) const { return is_before_[id.position()]; }
+  /// Adds `from` and what lies before it, but for what `stops` says. Each new one is visited; false as soon as a visit
+  /// is.
+  template <class Stops, class Visit>
+  bool add(NodeId from, const Stops& stops, const Visit& visit) {
+    std::vector<NodeId> pending;
+    const auto reach = [&](NodeId id) {
+      if (is_before_[id.position()] || stops(id)) return;
+      is_before_[id.position()] = true;
+      pending.push_back(id);
+    };
+    reach(from);
+    while (!pending.empty()) {
+      const NodeId id = pending.back();
+      pending.pop_back();
+      const Node& node = graph_.node(id);
+      if (!visit(id, node)) return false;
+      for (const Endpoint input : node.inputs) reach(input.node);
+      for (const NodeId control : node.control_inputs) reach(control);
+    }
+    return true;
+  }
+
+ private:
+  const GraphStore& graph_;
+  std::vector<bool> is_before_;
+};
+
+/// It reads or changes a variable.
+DFLOW_INLINE bool is_of_variable(const GraphStore& graph, const Node& node) {
+  if (node.op->role == OpRole::variable) return true;
+  return !node.inputs.empty() && graph.node(node.inputs[0].node).op->role == OpRole::variable;
+}
+
+DFLOW_INLINE std::vector<Operation> update_operations_of(const AnyOutput& loss, const MinimizeOptions& options) {
+  return options.run_update_ops ? update_operations(loss) : std::vector<Operation>();
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<Operation> update_operations(const AnyOutput& loss) {
+  if (!loss.is_valid()) throw_error(invalid_argument("update_operations: the loss is an empty Output"));
+  GraphStore& graph = *loss.graph();
+  const std::vector<NodeId> all = graph.collection("update_ops");
+  std::vector<Operation> needed;
+  if (all.empty()) return needed;
+  std::vector<bool> is_trained(graph.num_appended());
+  for (const NodeId id : graph.collection("trainable_variables")) is_trained[id.position()] = true;
+  detail::NodesBefore of_loss(graph);
+  of_loss.add(
+      loss.node_id(), [](NodeId) { return false; }, [](NodeId, const Node&) { return true; });
+  for (const NodeId id : all) {
+    const bool is_ours = detail::NodesBefore(graph).add(
+        id, [&](NodeId before) { return of_loss.contains(before); },
+        [&](NodeId before, const Node& node) {
+          if (node.function.is_valid() || node.op->role == OpRole::placeholder) return false;
+          if (is_trained[before.position()] || passes_on(node.op->role)) return false;
+          return !node.op->is_stateful || node.op->role == OpRole::no_op || detail::is_of_variable(graph, node);
+        });
+    if (is_ours) needed.emplace_back(&graph, id);
+  }
+  return needed;
 }
 
 }  // namespace dflow::train

@@ -42,7 +42,8 @@ DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimiz
   const AnyVariable count = detail::make_batch_count(graph);
   const AnyOutput one = dflow::detail::any_constant(graph, Tensor<float>::full({}, 1), {});
   const Expr batches = AnyOutput(build<Maximum>({count.read_edge(), one}));
-  std::vector<Operation> adds{count.assign_add(one)};
+  std::vector<Operation> adds = detail::update_operations_of(loss, options);
+  adds.push_back(count.assign_add(one));
   std::vector<AnyVariable> sums;
   std::vector<GradientAndVariable> means;
   for (const auto& [gradient, variable] : gradients) {

@@ -2,6 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/train/fitting/fit.hpp>
+#include <dflow/train/optimizer.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -47,6 +48,10 @@ class BatchStep {
       edges_.push_back(metric.value);
     }
     if (trains) targets_.push_back(step.train);
+    if (trains && options.run_update_ops) {
+      const std::vector<Operation> updates = update_operations(step.loss);
+      targets_.insert(targets_.end(), updates.begin(), updates.end());
+    }
     for (const AnyOutput& edge : step.feeds) feeds_.emplace_back(edge, AnyTensor());
     if (options.training.is_valid()) feeds_.emplace_back(options.training, trains);
     num_tensors_ = step.feeds.size();

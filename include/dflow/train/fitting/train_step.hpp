@@ -29,6 +29,8 @@ struct TrainStepOptions {
   /// `AccumulatedGradients::update()`.
   Operation update = {};
   std::int64_t update_every = 1;
+  /// `update_operations(loss)` are run with `train`, also where its gradients were clipped or averaged by hand.
+  bool run_update_ops = true;
 };
 
 /// What a TrainStep is but for the element types of its feeds.

@@ -75,7 +75,9 @@ DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const 
     return optimizer_->apply_gradients(gradients, built->global_step, {.where = at.where});
   }();
   const Operation finished = [&] {
-    const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
+    std::vector<Operation> all = detail::update_operations_of(loss, options);
+    all.push_back(updated);
+    const ScopeGuard after = enter_control_dependencies(graph, all);
     const ScopeGuard there = beside_step();
     return Operation(build<StalenessClockTick>({clock, member.read_edge()}));
   }();

@@ -152,6 +152,8 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
     throw_error(invalid_argument("SyncReplicas: the loss depends on none of the variables").with_location(at.where));
   }
 
+  for (const Operation& update : detail::update_operations_of(loss, options)) given.push_back(update);
+
   const auto beside_step = [&] { return enter_colocation(graph, global_step); };
   const AnyOutput barrier = [&] {
     const ScopeGuard there = beside_step();
