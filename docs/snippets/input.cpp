@@ -71,10 +71,9 @@ void pipeline(const std::vector<std::string>& files) {
   df::TFRecordReader reader(graph);
   auto record = std::get<1>(reader.read(names));
   auto records = df::train::shuffle_batch(record, 3, {.capacity = 20, .min_after_dequeue = 5});
-  auto [pixels, label] = df::parse_example(records, std::tuple{df::FixedLenFeature<float>{"pixels", {2}},
-                                                               df::FixedLenFeature<std::int64_t>{"label"}});
-  auto loss = df::reduce_mean(
-      df::sparse_softmax_cross_entropy(df::dense(pixels, 6), df::cast<std::int32_t>(label)));
+  auto [pixels, label] = df::parse_example(
+      records, std::tuple{df::FixedLenFeature<float>{"pixels", {2}}, df::FixedLenFeature<std::int64_t>{"label"}});
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(df::dense(pixels, 6), df::cast<std::int32_t>(label)));
   auto train = df::train::GradientDescent(0.1f).minimize(loss);
 
   df::Session session(graph);

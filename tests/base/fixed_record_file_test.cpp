@@ -33,11 +33,9 @@ TEST_CASE("Records of one length are read in order and by number, for any header
           for (const std::uint64_t count : {0u, 1u, 3u}) {
             const std::string body = letters.substr(0, count == 0 ? 0 : record + (count - 1) * hop);
             files.write_file_atomically("/f", std::string(header, 'H') + body + std::string(footer, 'F'));
-            FixedRecordReader reader(files, "/f",
-                                     {.header_bytes = header,
-                                      .record_bytes = record,
-                                      .footer_bytes = footer,
-                                      .hop_bytes = hop});
+            FixedRecordReader reader(
+                files, "/f",
+                {.header_bytes = header, .record_bytes = record, .footer_bytes = footer, .hop_bytes = hop});
             const std::vector<std::string> wanted = expected_fixed_records(body, record, hop);
             REQUIRE(wanted.size() == count);
             std::string got;

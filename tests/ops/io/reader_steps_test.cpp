@@ -33,8 +33,8 @@ namespace {
 using Texts = std::vector<std::string>;
 
 std::shared_ptr<Device> reading_device(const std::shared_ptr<FileSystem>& files, int num_threads = 1) {
-  auto device = std::make_shared<CpuDevice>(CpuDeviceOptions{
-      .pool = std::make_shared<WorkStealingPool>(num_threads, ThreadPoolOptions{.name = "reading"})});
+  auto device = std::make_shared<CpuDevice>(
+      CpuDeviceOptions{.pool = std::make_shared<WorkStealingPool>(num_threads, ThreadPoolOptions{.name = "reading"})});
   set_device_files(device->context(), files);
   return device;
 }
@@ -47,9 +47,7 @@ struct Lines {
   void enqueue(const std::string& path) { session.run({{text, Tensor<std::string>(path)}}, put); }
   std::string read(const RunOptions& options = {}) { return session.run(options, {}, value).scalar(); }
   std::int64_t produced() { return session.run(num_records).scalar(); }
-  ReaderState& state() {
-    return *device->context().resources->container()->lookup<ReaderState>("lines");
-  }
+  ReaderState& state() { return *device->context().resources->container()->lookup<ReaderState>("lines"); }
 
   std::shared_ptr<Device> device;
   Graph graph;
@@ -230,7 +228,8 @@ TEST_CASE("A reader that nobody will find any more ends those who wait") {
   CHECK(code_of([&] { lines.read(); }) == Code::aborted);
 }
 
-TEST_CASE("Whatever ends early, and however often the state is saved, no record is read twice and none is passed over") {
+TEST_CASE(
+    "Whatever ends early, and however often the state is saved, no record is read twice and none is passed over") {
   constexpr int num_files = 40, num_lines = 25;
   const auto files = std::make_shared<MemoryFileSystem>();
   for (int i = 0; i < num_files; ++i) {

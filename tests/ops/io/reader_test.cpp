@@ -281,12 +281,11 @@ TEST_CASE("Records of one length stand between header and footer, with gaps or o
   for (const RecordCompression compression : compressions()) {
     for (const int gap : {0, 2}) {
       for (const int num_records : {0, 1, 7}) {
-        Reading<FixedLengthRecordReader> reading(
-            FixedLengthRecordReaderOptions{.header_bytes = 5,
-                                           .record_bytes = 3,
-                                           .footer_bytes = 2,
-                                           .hop_bytes = gap == 0 ? 0 : 3 + gap,
-                                           .compression = compression});
+        Reading<FixedLengthRecordReader> reading(FixedLengthRecordReaderOptions{.header_bytes = 5,
+                                                                                .record_bytes = 3,
+                                                                                .footer_bytes = 2,
+                                                                                .hop_bytes = gap == 0 ? 0 : 3 + gap,
+                                                                                .compression = compression});
         Pairs wanted;
         for (int file = 0; file < 2; ++file) {
           const std::string name = str_cat("/fixed.", file);
@@ -415,8 +414,8 @@ TEST_CASE("A file that ends within a record of one length is DataLoss") {
     while (ended.ok()) ended = reading.failure();
     return str_cat(reading.produced(), " ", ended.code() == Code::out_of_range ? "end" : std::string(ended.message()));
   };
-  CHECK_THAT(failure_of("HHabcdefgFFF", 0), Catch::Contains("2 record 2 of '/g' at offset 8") &&
-                                                Catch::Contains("1 of 3 bytes"));
+  CHECK_THAT(failure_of("HHabcdefgFFF", 0),
+             Catch::Contains("2 record 2 of '/g' at offset 8") && Catch::Contains("1 of 3 bytes"));
   CHECK_THAT(failure_of("HHabFFF", 0), Catch::Contains("0 record 0 of '/g' at offset 2"));
   CHECK_THAT(failure_of("H", 0), Catch::Contains("cut short in its header"));
   CHECK_THAT(failure_of("HHFF", 0), Catch::Contains("cut short in its footer"));
@@ -488,13 +487,10 @@ TEST_CASE("A reader that is restored elsewhere, after any number of records, goe
   check([] { return std::make_unique<Reading<TextLineReader>>(TextLineReaderOptions{.skip_header_lines = 1}); },
         write_text);
   for (const RecordCompression compression : compressions()) {
-    check(
-        [&] {
-          return std::make_unique<Reading<TFRecordReader>>(TFRecordReaderOptions{.compression = compression});
-        },
-        [&](FileSystem& files, const std::string& name) {
-          write_records(files, name, {name, "", "three"}, compression);
-        });
+    check([&] { return std::make_unique<Reading<TFRecordReader>>(TFRecordReaderOptions{.compression = compression}); },
+          [&](FileSystem& files, const std::string& name) {
+            write_records(files, name, {name, "", "three"}, compression);
+          });
     check(
         [&] {
           return std::make_unique<Reading<FixedLengthRecordReader>>(FixedLengthRecordReaderOptions{
