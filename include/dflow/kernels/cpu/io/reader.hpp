@@ -105,7 +105,7 @@ template <>
 struct Kernel<ReaderRestoreState, Cpu> {
   static constexpr bool splits = false;
   void operator()(KernelContext& context) const {
-    const AnyTensor state = context.input(1);
+    const AnyTensor& state = context.input(1);
     context.resource<ReaderState>(0).restore_state({&state, 1});
   }
 };

@@ -69,7 +69,7 @@ class NumberWriter {
   std::string general(double value) const {
     if (flag_ != '#') return formatted(value, std::chars_format::general, precision_);
     const int digits = std::max(precision_, 1);
-    const std::string scientific = formatted(value, std::chars_format::scientific, digits - 1);
+    std::string scientific = formatted(value, std::chars_format::scientific, digits - 1);
     const int exponent = std::atoi(scientific.c_str() + scientific.find('e') + 1);
     if (exponent < -4 || exponent >= digits) return scientific;
     return formatted(value, std::chars_format::fixed, digits - 1 - exponent);
