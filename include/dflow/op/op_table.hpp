@@ -5,6 +5,7 @@
 #include <dflow/op/op.hpp>
 #include <dflow/op/op_def_of.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -68,14 +69,17 @@ struct WithDerivatives<O, true> {
   using type = typename DerivativesOf<O, ArgumentsOf<O>>::type;
 };
 
+/// In few steps, of which compilers take so many in a constant expression; entries of one name stay in their order.
 template <class Entry, std::size_t n>
 constexpr void sort_by_name(std::array<Entry, n>& entries, auto name) {
-  for (std::size_t i = 1; i < n; ++i) {
-    const Entry entry = entries[i];
-    std::size_t j = i;
-    for (; j > 0 && name(entry) < name(entries[j - 1]); --j) entries[j] = entries[j - 1];
-    entries[j] = entry;
-  }
+  std::array<std::size_t, n> order{};
+  for (std::size_t i = 0; i < n; ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const int compared = name(entries[a]).compare(name(entries[b]));
+    return compared < 0 || (compared == 0 && a < b);
+  });
+  const std::array<Entry, n> unsorted = entries;
+  for (std::size_t i = 0; i < n; ++i) entries[i] = unsorted[order[i]];
 }
 
 template <class List>
