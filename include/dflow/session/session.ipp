@@ -46,6 +46,7 @@ DFLOW_INLINE std::string Session::device_of(const Operation& operation) const {
 DFLOW_INLINE std::vector<DeviceGraph> Session::device_graphs_of(const CompiledStep* step) {
   if (step == nullptr) throw_error(failed_precondition("the prepared step was moved from"));
   std::vector<DeviceGraph> parts;
+  parts.reserve(step->parts.size());
   for (const CompiledStep::Part& part : step->parts) {
     parts.push_back({part.device->name(), std::shared_ptr<const StepGraph>(part.plan, &part.plan->graph())});
   }

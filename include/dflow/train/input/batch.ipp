@@ -68,6 +68,7 @@ class Batching {
     }
     const Output<std::int32_t> side = cast<std::int32_t>(options_.keep);
     std::vector<AnyOutput> kept;
+    kept.reserve(list.size());
     for (const AnyOutput& tensor : list) {
       kept.push_back(dflow::detail::any_dynamic_partition(tensor, side, 2)[1]);
     }

@@ -114,6 +114,7 @@ DFLOW_INLINE int QueueRunner::create_threads(Session& session, Coordinator& coor
       new detail::RunnerThreads{step_of(close_), step_of(cancel_), session.prepare(feeds(), fetches(is_closed_)),
                                 static_cast<int>(enqueue_.size())});
   std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies;
+  bodies.reserve(enqueue_.size());
   for (const Operation& operation : enqueue_) {
     bodies.emplace_back(str_cat("queue ", queue_.node().name, ": ", operation.name()),
                         [threads, enqueue = step_of(operation), &coordinator, stop = coordinator.stop_token()] {
