@@ -51,5 +51,11 @@ if(DFLOW_SANITIZE)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     # What the loops ask of the optimiser is asked of full optimisation alone.
     add_compile_options(-Wno-pass-failed)
+    if(DFLOW_SANITIZE STREQUAL "thread")
+      # The static runtime's operator new cannot be replaced, as some tests do.
+      execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-runtime-dir OUTPUT_VARIABLE runtime_dir
+                                                                                OUTPUT_STRIP_TRAILING_WHITESPACE)
+      add_link_options(-shared-libsan "-Wl,-rpath,${runtime_dir}")
+    endif()
   endif()
 endif()

@@ -16,8 +16,9 @@ using namespace dflow::testing;
 
 namespace {
 
-/// What is known to fail and why; to be emptied.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 0> left_out{};
+/// What is not called, and why.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 1> left_out{
+    {{"WriteFile", "it would write files of any name"}}};
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int usual_calls = 30;
