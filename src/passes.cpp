@@ -8,3 +8,4 @@
 #include <dflow/passes/place.ipp>
 #include <dflow/passes/prune.ipp>
 #include <dflow/passes/step_graph_def.ipp>
+#include <dflow/passes/split_calls.ipp>

@@ -8,9 +8,13 @@
 #include "errors.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -18,9 +22,8 @@ using df::testing::MemoryCluster;
 
 namespace {
 
-void check_program(const df::testing::ControlFlowProgram& program, const std::string& device,
+void check_program(const df::testing::ControlFlowProgram& program, const df::DeviceFunction& device,
                    const df::SessionOptions& options) {
-  INFO(program.name << " on '" << device << "'");
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {});
   auto n = df::placeholder<std::int32_t>(graph, {});
@@ -39,6 +42,25 @@ void check_program(const df::testing::ControlFlowProgram& program, const std::st
   }
 }
 
+void check_program(const df::testing::ControlFlowProgram& program, const std::string& device,
+                   const df::SessionOptions& options) {
+  INFO(program.name << " on '" << device << "'");
+  check_program(
+      program, [&](const df::Node&) { return device; }, options);
+}
+
+/// Values go to one of the devices, or where they would be, by a draw; what calls, or holds lists of them, is not
+/// moved.
+df::DeviceFunction spread_over(std::vector<std::string> devices, std::size_t draw) {
+  return [devices = std::move(devices), draw](const df::Node& node) {
+    const bool is_plain = node.op->role == df::OpRole::ordinary && !node.op->is_stateful &&
+                          node.op->name.find("List") == std::string_view::npos &&
+                          node.op->name.find("Kept") == std::string_view::npos;
+    const std::size_t i = std::hash<std::string>()(node.name + std::to_string(draw)) % (2 * devices.size());
+    return is_plain && i < devices.size() ? devices[i] : std::string();
+  };
+}
+
 }  // namespace
 
 TEST_CASE("calls give the same in this process, on three devices and in each of three tasks") {
@@ -50,6 +72,20 @@ TEST_CASE("calls give the same in this process, on three devices and in each of 
     }
     for (const char* task : {"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0"}) {
       check_program(program, task, {.target = cluster.server("worker", 0).target()});
+    }
+  }
+}
+
+TEST_CASE("calls give the same with bodies over three devices and over three tasks", "[split]") {
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  for (const df::testing::ControlFlowProgram& program : df::testing::control_flow_programs()) {
+    for (std::size_t draw = 0; draw < 8; ++draw) {
+      INFO(program.name << ", draw " << draw);
+      check_program(program, spread_over({"/cpu:0", "/cpu:1", "/cpu:2"}, draw), {.num_cpu_devices = 3});
+      if (draw < 4) {
+        check_program(program, spread_over({"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0"}, draw),
+                      {.target = cluster.server("worker", 0).target()});
+      }
     }
   }
 }
@@ -141,5 +177,56 @@ TEST_CASE("a deadline and a stop end a loop in another task that would never end
     CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {}, endless); }) ==
           df::Code::deadline_exceeded);
     CHECK(session.run(shorter).scalar() == 100'000);
+  }
+}
+
+TEST_CASE("a loop at a worker counts in variables of two parameter servers", "[split]") {
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  df::Graph graph;
+  auto n = df::placeholder<std::int32_t>(graph, {});
+  const auto variable = [&](int task, float value) {
+    const auto on = graph.device("/job:ps/task:" + std::to_string(task));
+    return df::Variable<float>(graph, df::constant(graph, value), {.name = "at_" + std::to_string(task)});
+  };
+  const auto count = variable(0, 0.0f), scale = variable(1, 2.0f);
+  const auto [i, y] = [&] {
+    const auto on = graph.device("/job:worker/task:0");
+    return df::while_loop([&](auto i, auto) { return i < n; },
+                          [&](auto i, auto y) {
+                            const auto bump = count.assign_add(df::constant(graph, 1.0f));
+                            const auto after = graph.control_dependencies({bump});
+                            return std::tuple{i + 1, df::Output<float>(y * scale.read())};
+                          },
+                          std::tuple{df::constant(graph, 0), df::constant(graph, 1.0f)});
+  }();
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  session.run(df::initialize_variables(graph));
+  float bumps = 0;
+  for (int run = 0; run < 3; ++run) {
+    for (const int iterations : {0, 1, 5}) {
+      const df::Tensor<std::int32_t> times(iterations);
+      CHECK(session.run({{n, times}}, y).scalar() == std::pow(2.0f, static_cast<float>(iterations)));
+      bumps += static_cast<float>(iterations);
+      CHECK(session.run(count.read()).scalar() == bumps);
+    }
+  }
+}
+
+TEST_CASE("a split loop over tasks ends with an error of another task's part, and runs again", "[split]") {
+  MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto y = df::while_loop([&](auto v) { return v > 0.0f; },
+                          [&](auto v) {
+                            const auto on = graph.device("/job:ps/task:0");
+                            return df::Output<float>(df::check_numerics(v * 1.5f, "too large"));
+                          },
+                          x);
+  df::Session session(graph, {.target = cluster.server("worker", 0).target()});
+  for (int run = 0; run < 3; ++run) {
+    CHECK(session.run({{x, df::Tensor<float>(-2.0f)}}, y).scalar() == -2);
+    const df::Status status = status_of([&] { return session.run({{x, df::Tensor<float>(1.0f)}}, y); });
+    CHECK(mentions(status, "too large"));
+    CHECK(mentions(status, "job:ps"));
   }
 }

@@ -677,7 +677,8 @@ TEST_CASE("calls run in prepared, asynchronous, partial and traced steps, on eac
         return x * 3.0f;
       });
   df::Session strict(graph, {.num_cpu_devices = 3});
-  CHECK(code_of([&] { return strict.run({{x, one}}, apart); }) == df::Code::invalid_argument);
+  CHECK(strict.run({{x, one}}, apart).scalar() == 2);
+  CHECK(strict.run({{x, df::Tensor<float>(-1.0f)}}, apart).scalar() == -3);
 }
 
 TEST_CASE("functions that are nested too deep, and arguments of absurd numbers, are refused where a graph is read") {

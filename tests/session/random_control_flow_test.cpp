@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -164,12 +167,17 @@ struct PlainProgram {
   }
 };
 
-std::vector<SessionOptions> sessions_of_programs() {
+/// Where programs run: on one device, or with a third of their nodes spread over three.
+enum class Spread { no, yes };
+
+std::vector<SessionOptions> sessions_of_programs(Spread spread) {
   std::vector<SessionOptions> all;
   for (const int num_threads : {1, 3}) {
     for (const bool lowers : {false, true}) {
+      if (lowers && spread == Spread::yes) continue;  // frames are on one device
       SessionOptions options;
       options.num_threads = num_threads;
+      if (spread == Spread::yes) options.num_cpu_devices = 3;
       options.passes.lower_control_flow = lowers;
       options.passes.constant_folding = options.passes.common_subexpressions = num_threads == 3;
       all.push_back(options);
@@ -178,52 +186,83 @@ std::vector<SessionOptions> sessions_of_programs() {
   return all;
 }
 
-}  // namespace
+/// Values go where they are told; what holds lists of them, and what calls, stays where it would be.
+std::string random_device(const ProgramPlace& place, const Node& node) {
+  const bool is_plain = node.op->role == OpRole::ordinary && !node.op->is_stateful &&
+                        node.op->name.find("List") == std::string_view::npos &&
+                        node.op->name.find("Kept") == std::string_view::npos;
+  const std::uint64_t device = place.number(std::hash<std::string>()(node.name) % 1024, 9);
+  return is_plain && device < 3 ? "/cpu:" + std::to_string(device) : "";
+}
 
-TEST_CASE("random programs of branches, loops and functions give what plain C++ gives, in all forms", "[frames]") {
-  const char* const asked = std::getenv("DFLOW_RANDOM_PROGRAMS");
-  const std::uint64_t num_programs = asked == nullptr ? 60 : std::strtoull(asked, nullptr, 10);
-  const char* const only = std::getenv("DFLOW_RANDOM_PROGRAM");
-  std::size_t num_values = 0, num_slopes = 0;
-  for (std::uint64_t p = 0; p < num_programs; ++p) {
-    if (only != nullptr && p != std::strtoull(only, nullptr, 10)) continue;
-    INFO("program " << p << ": DFLOW_RANDOM_PROGRAM=" << p);
-    const int depth = 1 + static_cast<int>(p % 4);
-    Graph graph({.seed = 1});
-    const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+struct ProgramCounts {
+  std::size_t values = 0, slopes = 0;
+};
+
+void check_random_program(std::uint64_t p, Spread spread, ProgramCounts& counts) {
+  INFO("program " << p << (spread == Spread::yes ? ", spread" : "") << ": DFLOW_RANDOM_PROGRAM=" << p);
+  const int depth = 1 + static_cast<int>(p % 4);
+  Graph graph({.seed = 1});
+  const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+  const bool has_slope = depth < 4;
+  std::vector<ProgramEdge> wanted;
+  {
+    const auto places = spread == Spread::yes
+                            ? graph.device([p](const Node& node) { return random_device(ProgramPlace(p + 77), node); })
+                            : graph.device("");
     const ProgramEdge value = GraphProgram{graph}.build(ProgramPlace(p), depth, {x, y});
-    const bool has_slope = depth < 4;
-    std::vector<ProgramEdge> wanted{ProgramEdge(value * 1.0f)};
+    wanted.push_back(ProgramEdge(value * 1.0f));
     if (has_slope) {
       for (const ProgramEdge& each : {ProgramEdge(x), ProgramEdge(y)}) wanted.push_back(gradients(value, each));
     }
-    std::vector<std::vector<float>> first;
-    for (const SessionOptions& options : sessions_of_programs()) {
-      Session session(graph, options);
-      std::size_t at = 0;
-      for (const auto& [u, v] : {std::pair(0.3f, -0.7f), std::pair(-0.5f, 0.2f), std::pair(0.9f, 0.8f)}) {
-        std::vector<float> got;
-        for (const ProgramEdge& each : wanted) got.push_back(session.run({{x, u}, {y, v}}, each).scalar());
-        CHECK(got[0] == Approx(PlainProgram::run(ProgramPlace(p), depth, {u, v})).margin(2e-5));
-        ++num_values;
-        if (first.size() <= at) {
-          first.push_back(got);
-        } else {
-          for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(first[at][i]).margin(2e-5));
-        }
-        ++at;
-        if (!has_slope) continue;
-        // Along x, where no branch is near.
-        constexpr float step = 1e-2f;
-        const auto moved = [&](float by) { return PlainProgram::run(ProgramPlace(p), depth, {u + by, v}); };
-        const float wide = (moved(step) - moved(-step)) / (2 * step);
-        const float narrow = (moved(step / 2) - moved(-step / 2)) / step;
-        if (std::abs(wide - narrow) > 1e-3f + 1e-2f * std::abs(wide)) continue;
-        CHECK(got[1] == Approx(narrow).epsilon(0.02).margin(5e-3));
-        ++num_slopes;
+  }
+  std::vector<std::vector<float>> first;
+  for (const SessionOptions& options : sessions_of_programs(spread)) {
+    Session session(graph, options);
+    std::size_t at = 0;
+    for (const auto& [u, v] : {std::pair(0.3f, -0.7f), std::pair(-0.5f, 0.2f), std::pair(0.9f, 0.8f)}) {
+      std::vector<float> got;
+      for (const ProgramEdge& each : wanted) got.push_back(session.run({{x, u}, {y, v}}, each).scalar());
+      CHECK(got[0] == Approx(PlainProgram::run(ProgramPlace(p), depth, {u, v})).margin(2e-5));
+      ++counts.values;
+      if (first.size() <= at) {
+        first.push_back(got);
+      } else {
+        for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(first[at][i]).margin(2e-5));
       }
+      ++at;
+      if (!has_slope) continue;
+      // Along x, where no branch is near.
+      constexpr float step = 1e-2f;
+      const auto moved = [&](float by) { return PlainProgram::run(ProgramPlace(p), depth, {u + by, v}); };
+      const float wide = (moved(step) - moved(-step)) / (2 * step);
+      const float narrow = (moved(step / 2) - moved(-step / 2)) / step;
+      if (std::abs(wide - narrow) > 1e-3f + 1e-2f * std::abs(wide)) continue;
+      CHECK(got[1] == Approx(narrow).epsilon(0.02).margin(5e-3));
+      ++counts.slopes;
     }
   }
-  std::cout << "count: " << num_programs << " random programs, " << num_values << " values, " << num_slopes
+}
+
+/// As many as DFLOW_RANDOM_PROGRAMS says, or the one of DFLOW_RANDOM_PROGRAM.
+void check_random_programs(Spread spread) {
+  const char* const asked = std::getenv("DFLOW_RANDOM_PROGRAMS");
+  const std::uint64_t num_programs = asked == nullptr ? 60 : std::strtoull(asked, nullptr, 10);
+  const char* const only = std::getenv("DFLOW_RANDOM_PROGRAM");
+  ProgramCounts counts;
+  for (std::uint64_t p = 0; p < num_programs; ++p) {
+    if (only == nullptr || p == std::strtoull(only, nullptr, 10)) check_random_program(p, spread, counts);
+  }
+  std::cout << "count: " << num_programs << " random programs, " << counts.values << " values, " << counts.slopes
             << " slopes\n";
+}
+
+}  // namespace
+
+TEST_CASE("random programs of branches, loops and functions give what plain C++ gives, in all forms", "[frames]") {
+  check_random_programs(Spread::no);
+}
+
+TEST_CASE("random programs give the same when their nodes are spread over three devices", "[split]") {
+  check_random_programs(Spread::yes);
 }

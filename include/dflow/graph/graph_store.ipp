@@ -335,7 +335,7 @@ DFLOW_INLINE std::vector<Endpoint> detail::captured_edges(const GraphStore& grap
   if (call.op->role != OpRole::call) return edges;
   std::string text;
   for (const AttrField& field : call.op->attr_fields) {
-    if (field.kind == AttrKind::string) text = std::get<std::string>(attr_of(call, field));
+    if (field.name == "captured") text = std::get<std::string>(attr_of(call, field));
   }
   std::string_view rest = text;
   while (!rest.empty()) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace dflow {
@@ -122,6 +123,9 @@ struct StepCall {
     std::ptrdiff_t result = -1;
   };
   std::vector<Kept> kept = {};
+  /// Of the parts of a call on several devices, the same in all: what they send one another has this frame and the
+  /// iteration in its keys. Empty: the bodies send nothing.
+  std::string frame = {};
 
   /// -1 unless the call stands in that body.
   std::int32_t around_of(std::size_t body) const noexcept { return body < around.size() ? around[body] : -1; }

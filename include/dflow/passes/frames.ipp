@@ -378,7 +378,16 @@ class FrameFormer {
     }
     frames.attrs = std::make_shared<const Frames::Attrs>(std::move(attrs));
     auto call = std::make_shared<StepCall>();
-    for (StepNode& each : part.body.nodes) each.placed_on = first.placed_on;
+    for (StepNode& each : part.body.nodes) {
+      const bool is_said = !each.is_fed_only && !each->device.empty() && each.op->role != OpRole::constant;
+      if (is_said && each.placed_on != first.placed_on) {
+        throw_error(unimplemented(str_cat("it is on another device than '", first->name,
+                                          "', with which it is part of raw control flow"))
+                        .with_node(each.op->name, each->name)
+                        .with_location(each->where));
+      }
+      each.placed_on = first.placed_on;
+    }
     call->bodies.push_back(std::make_shared<const StepGraph>(std::move(part.body)));
     std::vector<StepEndpoint> inputs;
     std::vector<StepNodeId> controls;

@@ -12,13 +12,13 @@ namespace dflow {
 
 /// Gives the nodes of a pruned step that call functions their bodies, and those of these, and forms frames in all of
 /// them (`form_frames`); before that, `lowers` says, it lowers the calls (`lower_calls`). `visit` is called with each
-/// node of a body, as by `prune`; all are placed where the call is.
+/// node of a body, as by `prune`, and places it; constants go where the call is.
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
-/// Unimplemented for a body that sends or receives; ResourceExhausted for calls in bodies of calls in 256 levels, and
-/// for bodies of 2^20 nodes together; what `visit` throws. A body that calls share is there once; one that calls
-/// itself, with the same around it, has a number (`StepGraph::recursion`), which its calls in it have instead of a
-/// body.
+/// Unimplemented for a body that sends or receives, unless its call has a frame for that; ResourceExhausted for calls
+/// in bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what `visit` throws. A body that calls
+/// share is there once; one that calls itself, with the same around it, has a number (`StepGraph::recursion`), which
+/// its calls in it have instead of a body.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
                    FunctionRef<void(NodeId, StepNode&)> visit, bool lowers = false);
 

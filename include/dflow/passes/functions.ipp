@@ -60,7 +60,10 @@ class BodyAttacher {
     for (const StepNodeId id : step.nodes.indices()) {
       const StepNode& node = step.node(id);
       if (node.op->role != OpRole::kept_value || node.is_fed_only) continue;
-      const StepNodeId call = node.num_inputs == 0 ? StepNodeId() : step.inputs_of(node)[0].node;
+      // A call without results is named by a control edge.
+      const StepNodeId call = node.num_inputs != 0     ? step.inputs_of(node)[0].node
+                              : node.num_controls != 0 ? step.controls_of(node)[0]
+                                                       : StepNodeId();
       if (!call.is_valid() || !calls_functions(step.node(call).op->role) || step.node(call).is_fed_only) {
         throw_error(invalid_argument("there is no call before it that runs in this step")
                         .with_node(node.op->name, node->name)
@@ -85,10 +88,18 @@ class BodyAttacher {
                     .with_location(node.where));
   }
 
+  static std::string frame_of(const Node& call) {
+    for (const AttrField& field : call.op->attr_fields) {
+      if (field.name == "frame") return std::get<std::string>(attr_of(call, field));
+    }
+    return {};
+  }
+
   void attach_to(StepGraph& step, StepNodeId id, const std::vector<KeptEdge>& kept) {
     auto call = std::make_shared<StepCall>();
     const StepNode& node = step.node(id);
     call->num_leading = node.op->role == OpRole::branch ? 1 : 0;
+    call->frame = frame_of(*node);
     const std::vector<std::string> names = called_functions(*node);
     call->kept.resize(kept.size());
     std::vector<bool> is_found(kept.size());
@@ -199,10 +210,13 @@ class BodyAttacher {
       calls_around_.insert(found->second.calls_around.begin(), found->second.calls_around.end());
       return found->second.body;
     }
+    const bool has_messages = !call.frame.empty();
     StepGraph body = prune(graph_, feeds, fetches, results.control_inputs, scratch_, [&](NodeId id, StepNode& of_body) {
       visit_(id, of_body);
-      of_body.placed_on = node.placed_on;
-      require_no_messages(of_body);
+      // Values are where they are read.
+      const OpRole role = of_body.op->role;
+      if (role == OpRole::constant || role == OpRole::placeholder) of_body.placed_on = node.placed_on;
+      if (!has_messages) require_no_messages(of_body);
     });
     num_nodes_ += body.nodes.size();
     if (num_nodes_ > max_nodes) {
@@ -221,7 +235,7 @@ class BodyAttacher {
     return known.body;
   }
 
-  /// The step's rendezvous has one tensor of each name, and a body may run many times.
+  /// The step's rendezvous has one tensor of each name and frame, and a body may run many times.
   static void require_no_messages(const StepNode& node) {
     if (node.op->role != OpRole::send && node.op->role != OpRole::recv) return;
     throw_error(unimplemented("the body of a function sends and receives nothing")

@@ -8,6 +8,7 @@
 #include <dflow/passes/frames.hpp>
 #include <dflow/passes/lower_calls.hpp>
 #include <dflow/passes/prune.hpp>
+#include <dflow/passes/split_calls.hpp>
 
 #include <algorithm>
 #include <map>
@@ -151,7 +152,9 @@ class CallLowerer {
       StepNode here = node;
       if (call != nullptr) {
         here.call = static_cast<std::int32_t>(fresh_.calls.size());
-        fresh_.calls.push_back(with_lowered_bodies(*call));
+        // What is on several devices stays a call, and so do calls in it.
+        const bool spans = spans_devices(to.graph, node);
+        fresh_.calls.push_back(spans ? std::make_shared<const StepCall>(*call) : with_lowered_bodies(*call));
       }
       to.now[id] = fresh_.append(here, inputs, controls);
     }
@@ -193,7 +196,7 @@ class CallLowerer {
   bool lower_call(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    if (!call.kept.empty() || calls_itself(call)) return false;
+    if (!call.kept.empty() || calls_itself(call) || spans_devices(to.graph, node)) return false;
     if (node.op->role == OpRole::call) {
       lower_function(to, id, call, inputs, controls, around);
     } else if (node.op->role == OpRole::branch && info(inputs[0]).dtype == DType::boolean) {

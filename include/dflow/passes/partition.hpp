@@ -39,6 +39,22 @@ struct Partitions {
   std::vector<ClientFetch> known;
 };
 
+/// How the edges of a body are dealt out to its parts.
+struct BodyEdges {
+  std::vector<std::size_t> devices;                  ///< that get a part, be it empty
+  std::vector<std::vector<std::size_t>> feeds_at;    ///< for each feed: who is given it; others get it from the first
+  std::vector<std::vector<std::size_t>> fetches_at;  ///< for each fetch: whose fetch it is
+};
+
+/// Splits the body of a function, which the parts of its call run: for each of `edges.devices` its part, whose feeds
+/// and fetches are those of the body that it has, in their order. Tensors between them are sent as in `partition`; keys
+/// get the frame of the call when they are sent. A loop's body is split like any other.
+///
+/// Precondition: nodes are placed on `edges.devices`; a feed that is read is given to someone; each call in the body is
+/// on one device (`split_calls`).
+std::vector<StepGraph> partition_body(StepGraph body, const BodyEdges& edges, std::span<const DeviceInfo> devices,
+                                      std::span<const KernelTables> kernels);
+
 /// Splits a placed graph by device. The client is a device: feeds come from the host memory of its task, fetches go
 /// there.
 ///
@@ -55,8 +71,10 @@ struct Partitions {
 /// A graph on one device that computes in the client's memory comes back whole, and is not looked at. In a part no two
 /// nodes have one name, and those that were put in are named after the user's node they serve.
 ///
+/// Calls whose bodies are on several devices become a call on each (`split_calls`).
+///
 /// Precondition: every node's `placed_on` is a position among `devices`; `kernels` are theirs, in the same order.
-/// Errors: InvalidArgument if a node of a graph that is split depends on a later one.
+/// Errors: InvalidArgument if a node of a graph that is split depends on a later one; those of `split_calls`.
 Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels,
                      const DeviceInfo& client);
 

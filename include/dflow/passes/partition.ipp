@@ -5,6 +5,7 @@
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/partition.hpp>
+#include <dflow/passes/split_calls.hpp>
 
 #include <algorithm>
 #include <map>
@@ -81,18 +82,33 @@ class Partitioner {
   }
 
   Partitions partition() {
-    for (const StepNodeId id : graph_.nodes.indices()) {
-      const StepNode& node = graph_.node(id);
-      if (!node.is_fed_only && node.op->role != OpRole::constant) add_node(id);
-    }
+    add_nodes();
     for (std::size_t f = 0; f < graph_.fetches.size(); ++f) add_fetch(f);
-    for (const StepNodeId target : graph_.targets) {
-      if (new_id_[target].is_valid()) part_of(target).graph.targets.push_back(new_id_[target]);
-    }
+    add_targets();
     for (Partition& part : parts_) {
       if (!part.graph.nodes.empty()) result_.parts.push_back(std::move(part));
     }
     return std::move(result_);
+  }
+
+  std::vector<StepGraph> partition_body(const BodyEdges& edges) {
+    body_edges_ = &edges;
+    for (std::size_t f = 0; f < graph_.feeds.size(); ++f) {
+      for (const std::size_t to : edges.feeds_at[f]) give_feed(f, to);
+    }
+    add_nodes();
+    for (std::size_t f = 0; f < graph_.fetches.size(); ++f) {
+      const StepEndpoint edge = graph_.fetches[f];
+      for (const std::size_t to : edges.fetches_at[f]) {
+        const StepEndpoint there = bring(edge, place_at(to, graph_.output(edge).dtype, {}, 0));
+        parts_[to].graph.fetches.push_back(there);
+      }
+    }
+    add_targets();
+    std::vector<StepGraph> graphs;
+    graphs.reserve(edges.devices.size());
+    for (const std::size_t to : edges.devices) graphs.push_back(std::move(parts_[to].graph));
+    return graphs;
   }
 
  private:
@@ -155,6 +171,19 @@ class Partitioner {
   StepNodeId append(std::size_t device, Node made, std::span<const StepEndpoint> inputs = {},
                     std::span<const StepNodeId> controls = {}) {
     return parts_[device].graph.append(std::move(made), static_cast<std::int32_t>(device), inputs, controls);
+  }
+
+  void add_nodes() {
+    for (const StepNodeId id : graph_.nodes.indices()) {
+      const StepNode& node = graph_.node(id);
+      if (!node.is_fed_only && node.op->role != OpRole::constant) add_node(id);
+    }
+  }
+
+  void add_targets() {
+    for (const StepNodeId target : graph_.targets) {
+      if (new_id_[target].is_valid()) part_of(target).graph.targets.push_back(new_id_[target]);
+    }
   }
 
   void add_node(StepNodeId id) {
@@ -291,15 +320,44 @@ class Partitioner {
   /// The edge as a node that wants it there sees it: itself, a copy of a constant, a feed, or the output of a Recv.
   StepEndpoint bring(StepEndpoint edge, Place wanted) {
     if (is_constant(edge.node)) return {copy_constant(edge.node, wanted.device), 0};
-    if (const auto feed = find_feed(edge)) return {bring_feed(*feed, wanted), 0};
-    const Place from = place_of(edge);
-    if (from.device == wanted.device && from.memory == wanted.memory) return {new_id_[edge.node], edge.index};
+    Place from;
+    StepEndpoint there;
+    if (const auto feed = find_feed(edge); !feed) {
+      from = place_of(edge);
+      there = {new_id_[edge.node], edge.index};
+    } else if (body_edges_ == nullptr) {
+      return {bring_feed(*feed, wanted), 0};
+    } else {
+      from = place_of_given(*feed, wanted.device);
+      there = {given_.at({edge.node, from.device}), edge.index};
+    }
+    if (from.device == wanted.device && from.memory == wanted.memory) return there;
     const auto [place, is_new] = brought_.add({edge.node, edge.index, wanted.device, wanted.memory});
     if (!is_new) return {brought_.at(place), 0};
     const Node& source = *graph_.node(edge.node);
     const std::string name = tensor_name(edge, wanted);
-    add_send(from, wanted.device, name, {new_id_[edge.node], edge.index}, source, graph_.output(edge));
+    add_send(from, wanted.device, name, there, source, graph_.output(edge));
     return {brought_.at(place) = add_recv(from.device, wanted, name, source, graph_.output(edge)), 0};
+  }
+
+  /// Of a body: a feed where it is given, or else where it is given first.
+  Place place_of_given(std::size_t feed, std::size_t to) const {
+    const std::vector<std::size_t>& at = body_edges_->feeds_at[feed];
+    const std::size_t from = std::find(at.begin(), at.end(), to) != at.end() ? to : at.front();
+    return place_at(from, graph_.output(graph_.feeds[feed]).dtype, {}, 0);
+  }
+
+  void give_feed(std::size_t feed, std::size_t to) {
+    const StepEndpoint edge = graph_.feeds[feed];
+    StepNodeId& given = given_[{edge.node, to}];
+    if (!given.is_valid()) {
+      StepNode source = graph_.node(edge.node);
+      source.placed_on = static_cast<std::int32_t>(to);
+      source.call = -1;
+      source.is_fed_only = true;
+      given = parts_[to].graph.append(source, {}, {});
+    }
+    parts_[to].graph.feeds.push_back({given, edge.index});
   }
 
   /// What one Send and one Recv know a tensor by.
@@ -443,6 +501,8 @@ class Partitioner {
   MemoryNumber client_memory_;
   std::vector<Memories> memories_;  ///< by device
   BroughtNodes brought_;
+  const BodyEdges* body_edges_ = nullptr;                           ///< of a body
+  std::map<std::pair<StepNodeId, std::size_t>, StepNodeId> given_;  ///< what is fed there
   std::vector<JoinedControls> joined_;
   std::unordered_map<std::size_t, JoinedTo> joined_to_;  ///< by device
   PositionTable joined_table_;
@@ -452,6 +512,7 @@ class Partitioner {
 
 DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices,
                                   std::span<const KernelTables> kernels, const DeviceInfo& client) {
+  if (devices.size() > 1) graph = split_calls(std::move(graph), devices, kernels);
   const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes.front().placed_on;
   Partition whole;
   whole.device = static_cast<std::size_t>(only);
@@ -467,6 +528,13 @@ DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> d
   Partitions all;
   all.parts.push_back(std::move(whole));
   return all;
+}
+
+DFLOW_INLINE std::vector<StepGraph> partition_body(StepGraph body, const BodyEdges& edges,
+                                                   std::span<const DeviceInfo> devices,
+                                                   std::span<const KernelTables> kernels) {
+  const DeviceInfo& first = devices[edges.devices.front()];
+  return detail::Partitioner(std::move(body), devices, kernels, first).partition_body(edges);
 }
 
 }  // namespace dflow

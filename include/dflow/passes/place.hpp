@@ -26,6 +26,10 @@ namespace dflow {
 /// types: to its first producer's if that is one, else to the first of the session's devices. Constants and
 /// placeholders without a constraint are nowhere: they are where they are read.
 ///
+/// A call and its functions are one group, and so is what their bodies are made of, but for nodes with a device or a
+/// colocation of their own and for users of handles from around the body: those are placed as any others, and go to the
+/// function's device if they may.
+///
 /// With soft placement a node whose device does not exist, or has no kernel for it, goes to another one of the same
 /// task.
 ///
@@ -92,6 +96,10 @@ class Placement {
   void join(NodeId id, const Node& node, NodeId other, const GraphStore& graph);
   std::int32_t choose(const Group& group, const Node& node, const GraphStore& graph);
   static bool is_nowhere(const Node& node);
+  static bool is_handle_edge(Endpoint edge, const GraphStore& graph);
+  static bool follows_function(const Node& node, const GraphStore& graph);
+  static std::size_t num_arguments(const Node& call, const GraphStore& graph);
+  static NodeId kept_beside(const Node& node, const GraphStore& graph);
   void fail(NodeId id, const Node& node, Status status);
   std::string device_list() const;
   /// Names the devices of the set and, for each type of them, what is missing there.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <tuple>
+#include <variant>
 
 namespace dflow {
 
@@ -185,10 +186,14 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
   kept.device = device;
 }
 
-/// The first producer's device if that is allowed, else the first allowed.
+/// In a body the function's device, else the first producer's, if that is allowed, else the first allowed.
 DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node, const GraphStore& graph) {
   const auto [first, last] = ends_[static_cast<std::size_t>(group.allowed)];
   if (first == last) return first;
+  if (node.function.is_valid()) {
+    const std::int32_t functions = groups_[root(node.function)].device;
+    if (contains(group.allowed, functions)) return functions;
+  }
   for (const Endpoint input : node.inputs) {
     if (is_nowhere(graph.node(input.node))) continue;
     const std::int32_t producers = groups_[root(input.node)].device;
@@ -196,6 +201,41 @@ DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node
     break;
   }
   return first;
+}
+
+DFLOW_INLINE bool Placement::is_handle_edge(Endpoint edge, const GraphStore& graph) {
+  return is_handle(graph.node(edge.node).outputs[static_cast<std::size_t>(edge.index)].dtype);
+}
+
+/// What a body is made of is where its calls are, unless its place is said, or a handle's.
+DFLOW_INLINE bool Placement::follows_function(const Node& node, const GraphStore& graph) {
+  if (!node.function.is_valid() || is_nowhere(node)) return false;
+  const OpRole role = node.op->role;
+  if (role == OpRole::argument || role == OpRole::results || role == OpRole::function) return true;
+  if (role == OpRole::kept_value || !node.device.empty() || node.colocated_with.is_valid()) return false;
+  const std::size_t num_given = calls_functions(role) ? num_arguments(node, graph) : node.inputs.size();
+  return std::none_of(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(num_given),
+                      [&](Endpoint input) { return is_handle_edge(input, graph); });
+}
+
+/// Of the inputs of a call those that are its functions' arguments, with those that say what to run; all, if a function
+/// is not there yet.
+DFLOW_INLINE std::size_t Placement::num_arguments(const Node& call, const GraphStore& graph) {
+  std::size_t most = 0;
+  for (const std::string& name : called_functions(call)) {
+    const NodeId begin = graph.find(name);
+    const auto function = begin.is_valid() ? graph.function(begin) : std::nullopt;
+    if (!function) return call.inputs.size();
+    most = std::max(most, function->arguments.size());
+  }
+  return std::min(most + (call.op->role == OpRole::branch ? 1 : 0), call.inputs.size());
+}
+
+/// The node of a body that a kept value is of, or the call where it is none's; none for other nodes.
+DFLOW_INLINE NodeId Placement::kept_beside(const Node& node, const GraphStore& graph) {
+  if (node.op->role != OpRole::kept_value || node.inputs.empty()) return {};
+  const NodeId of_body = graph.find(std::get<std::string>(attr_of(node, node.op->attr_fields[0])));
+  return of_body.is_valid() && !is_nowhere(graph.node(of_body)) ? of_body : node.inputs[0].node;
 }
 
 DFLOW_INLINE void Placement::extend(const GraphStore& graph) {
@@ -230,18 +270,19 @@ DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStor
       join(id, node, other, graph);
     };
     if (node.colocated_with.is_valid()) join_with(node.colocated_with);
-    // A call and what it runs are in one place.
-    if (node.function.is_valid() && !is_nowhere(node)) join_with(node.function);
+    if (follows_function(node, graph)) join_with(node.function);
+    std::size_t num_given = node.inputs.size();
     if (calls_functions(node.op->role)) {
+      num_given = num_arguments(node, graph);
       for (const std::string& name : called_functions(node)) {
         if (const NodeId begin = graph.find(name); begin.is_valid()) join_with(begin);
       }
     }
-    if (node.op->role == OpRole::kept_value && !node.inputs.empty()) join_with(node.inputs[0].node);
-    // A handle cannot leave its device: whoever uses it is where the state is.
-    for (const Endpoint input : node.inputs) {
-      const OutputInfo& edge = graph.node(input.node).outputs[static_cast<std::size_t>(input.index)];
-      if (is_handle(edge.dtype)) join_with(input.node);
+    if (const NodeId kept = kept_beside(node, graph); kept.is_valid()) join_with(kept);
+    // A handle cannot leave its device: whoever uses it is where the state is. What a call takes from around it goes to
+    // those in the body that use it.
+    for (std::size_t i = 0; i < num_given; ++i) {
+      if (is_handle_edge(node.inputs[i], graph)) join_with(node.inputs[i].node);
     }
   }
   for (const auto& [id, other] : later) join(id, graph.node(id), other, graph);

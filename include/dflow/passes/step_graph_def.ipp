@@ -124,7 +124,7 @@ class StepGraphWriter {
         kept.attrs = {{"node", edge.node}, {"output", std::int64_t{edge.output}}};
       }
       kept.name = unique(str_cat(def.name, "/kept"));
-      kept.inputs = {def.name};
+      kept.inputs = {first == 0 ? "^" + def.name : def.name};
       kept.function = def.function;
       edges.kept[{id, static_cast<std::int32_t>(first + k)}] = kept.name;
       def_.graph.nodes.push_back(std::move(kept));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/sha256.hpp>
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/core/cancellation.hpp>
 #include <dflow/kernels/state/tensor_list.hpp>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace dflow {
@@ -90,6 +92,7 @@ struct CalledBodies {
   std::vector<StepCall::Kept> kept;
   std::vector<std::shared_ptr<CalledPlan>> plans;
   std::vector<std::size_t> first_alike;  ///< for each plan the first that is of the same body
+  std::string frame;                     ///< of what bodies send and receive
 
   KernelTraits traits() const {
     KernelTraits traits;
@@ -113,6 +116,7 @@ class Calls {
     given_.reserve(num_inputs - called.num_leading);
     for (std::size_t i = called.num_leading; i < num_inputs; ++i)
       given_.push_back(context.take_input(static_cast<int>(i)));
+    if (!called.frame.empty()) frame_ = frame_inside(context.step(), called.frame);
   }
 
   /// A run of the body that comes next, fed.
@@ -121,6 +125,10 @@ class Calls {
     body_ = bodies_[chosen_].get();
     body_->check(given_);
     std::shared_ptr<Step> step = body_->take(context_.step());
+    if (!frame_.empty()) {
+      step->context().frame = frame_;
+      step->context().iteration = num_iterations_;
+    }
     const bool is_last_use = role_ != OpRole::loop;
     const bool is_body = role_ == OpRole::loop && asks_;
     for (std::size_t i = 0; i < given_.size(); ++i) {
@@ -174,6 +182,19 @@ class Calls {
   }
 
  private:
+  /// What the run's messages are told apart by from those of other runs: all calls and iterations around it, as a hash
+  /// of fixed length, for calls may be nested deep.
+  static std::string frame_inside(const StepContext& around, const std::string& call) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    const Sha256Digest digest = sha256(str_cat(around.frame, ":", around.iteration, "/", call));
+    std::string frame;
+    for (std::size_t i = 0; i < digest.size() / 2; ++i) {
+      frame += digits[static_cast<std::size_t>(digest[i] >> 4)];
+      frame += digits[static_cast<std::size_t>(digest[i] & std::byte{15})];
+    }
+    return frame;
+  }
+
   /// Those that the node has by itself: of a loop its variables.
   std::size_t num_results() const { return static_cast<std::size_t>(context_.num_outputs()) - called_.kept.size(); }
 
@@ -227,6 +248,7 @@ class Calls {
   const OpRole role_;
   KernelContext& context_;
   std::vector<std::vector<AnyTensor>> lists_;  ///< of a loop: what is kept of its iterations
+  std::string frame_;
   std::int64_t num_iterations_ = 0;
   std::size_t chosen_ = 0;
   std::vector<AnyTensor> given_;  ///< arguments, of a loop its variables, then captures
@@ -404,7 +426,7 @@ DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const Step
   constexpr double assumed_iterations = 16;
   bool is_sequential = true;
   double cost_ns = 0;
-  detail::CalledBodies called{role, call.num_leading, call.kept, {}, {}};
+  detail::CalledBodies called{role, call.num_leading, call.kept, {}, {}, call.frame};
   for (const std::shared_ptr<detail::CalledPlan>& body : bodies) {
     const auto first = std::find(bodies.begin(), bodies.end(), body);
     called.first_alike.push_back(static_cast<std::size_t>(first - bodies.begin()));

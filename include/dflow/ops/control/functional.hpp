@@ -46,7 +46,8 @@ struct FunctionResults : StatefulOp<"FunctionResults"> {
   static void infer(InferContext&) {}
 };
 
-/// An op that calls functions. Its gradient is that of their bodies.
+/// An op that calls functions. Its gradient is that of their bodies. Where a step has a call in parts, on several
+/// devices, their `frame` is the call's name, and there is a part that gives no results.
 template <FixedString Name, OpRole Role>
 struct CallingOp : StandardOp<Name> {
   static constexpr OpRole role = Role;
@@ -62,6 +63,7 @@ struct CallFunction : CallingOp<"Call", OpRole::call> {
     std::vector<DType> output_types;
     std::vector<PartialShape> output_shapes;
     std::string captured = {};
+    std::string frame = {};
   };
   using Inputs = In<AnyList>;
   using Outputs = Out<TypedList<"output_types">>;
@@ -76,6 +78,7 @@ struct If : CallingOp<"If", OpRole::branch> {
     FunctionName else_branch;
     std::vector<DType> output_types;
     std::vector<PartialShape> output_shapes;
+    std::string frame = {};
   };
   using Inputs = In<bool, AnyList>;
   using Outputs = Out<TypedList<"output_types">>;
@@ -89,6 +92,7 @@ struct Case : CallingOp<"Case", OpRole::branch> {
     std::vector<std::string> branches;
     std::vector<DType> output_types;
     std::vector<PartialShape> output_shapes;
+    std::string frame = {};
   };
   using Inputs = In<std::int32_t, AnyList>;
   using Outputs = Out<TypedList<"output_types">>;
@@ -104,6 +108,7 @@ struct While : CallingOp<"While", OpRole::loop> {
     std::vector<DType> output_types;
     std::vector<PartialShape> output_shapes;
     std::int64_t parallel_iterations = 10;
+    std::string frame = {};
   };
   using Inputs = In<AnyList>;
   using Outputs = Out<TypedList<"output_types">>;
@@ -130,7 +135,8 @@ struct KeptValueAttrs {
 // What the gradient of a call needs of what its bodies have computed. The step gives the call more outputs for them, so
 // nothing is kept unless a gradient is run.
 
-/// Stands for an edge of a body, or of what a call is: any output of the call -> what it has had.
+/// Stands for an edge of a body, or of what a call is: any output of the call -> what it has had. A control edge from it
+/// does where it has no output.
 template <FixedString Name, class Output, class... AllowedTypes>
 struct KeptOp : StandardOp<Name, AllowedTypes...> {
   using Attrs = KeptValueAttrs;
