@@ -27,4 +27,9 @@
 #include <dflow/core/rendezvous.ipp>
 #include <dflow/core/resource.ipp>
 #include <dflow/core/shape.ipp>
+#include <dflow/core/summary/histogram.ipp>
+#include <dflow/core/summary/png.ipp>
+#include <dflow/core/summary/summary.ipp>
+#include <dflow/core/summary/tensor_proto.ipp>
+#include <dflow/core/summary/wav.ipp>
 #include <dflow/core/tensor.ipp>

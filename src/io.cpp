@@ -2,14 +2,9 @@
 #include <dflow/io/deflate.ipp>
 #include <dflow/io/events/event.ipp>
 #include <dflow/io/events/event_file.ipp>
-#include <dflow/io/events/histogram.ipp>
 #include <dflow/io/events/hyperparameters.ipp>
-#include <dflow/io/events/png.ipp>
 #include <dflow/io/events/run_metadata.ipp>
-#include <dflow/io/events/summary.ipp>
-#include <dflow/io/events/tensor_proto.ipp>
 #include <dflow/io/events/tensorflow_graph.ipp>
-#include <dflow/io/events/wav.ipp>
 #include <dflow/io/gzip.ipp>
 #include <dflow/io/idx.ipp>
 #include <dflow/io/labelled_images.ipp>

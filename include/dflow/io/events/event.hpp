@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/config.hpp>
-#include <dflow/io/events/summary.hpp>
+#include <dflow/core/summary/summary.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/files/proto_writer.hpp>
+#include <dflow/core/summary/tensor_proto.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/graph_def.hpp>
-#include <dflow/io/events/tensor_proto.hpp>
 #include <dflow/io/events/tensorflow_graph.hpp>
 
 #include <algorithm>

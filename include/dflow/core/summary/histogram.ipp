@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/core/summary/histogram.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/io/events/histogram.hpp>
 
 #include <algorithm>
 #include <array>

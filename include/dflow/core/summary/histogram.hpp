@@ -32,5 +32,5 @@ Histogram histogram_of(const AnyTensor& values);
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/events/histogram.ipp>
+#include <dflow/core/summary/histogram.ipp>
 #endif

@@ -1,4 +1,4 @@
-#include <dflow/io/events/wav.hpp>
+#include <dflow/core/summary/wav.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -26,5 +26,5 @@ void write_shape_proto(ProtoWriter& out, const PartialShape& shape);
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/events/tensor_proto.ipp>
+#include <dflow/core/summary/tensor_proto.ipp>
 #endif

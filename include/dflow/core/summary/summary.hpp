@@ -2,7 +2,7 @@
 
 #include <dflow/base/config.hpp>
 #include <dflow/core/any_tensor.hpp>
-#include <dflow/io/events/histogram.hpp>
+#include <dflow/core/summary/histogram.hpp>
 
 #include <cstdint>
 #include <string>
@@ -88,5 +88,5 @@ Summary read_summary(ProtoReader in);
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/events/summary.ipp>
+#include <dflow/core/summary/summary.ipp>
 #endif

@@ -2,7 +2,7 @@
 
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/events/wav.hpp>
+#include <dflow/core/summary/wav.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,9 +3,9 @@
 #include <dflow/base/checked.hpp>
 #include <dflow/base/files/crc32.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/records/zlib_stream.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/events/png.hpp>
-#include <dflow/io/zlib_stream.hpp>
+#include <dflow/core/summary/png.hpp>
 
 #include <algorithm>
 #include <array>

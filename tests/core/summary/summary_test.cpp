@@ -1,10 +1,10 @@
-#include <dflow/io/events/summary.hpp>
+#include <dflow/core/summary/summary.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <dflow/core/summary/png.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/io/events/png.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include <dflow/io/events/histogram.hpp>
+#include <dflow/core/summary/histogram.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -1,4 +1,4 @@
-#include <dflow/io/events/tensor_proto.hpp>
+#include <dflow/core/summary/tensor_proto.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -3,11 +3,11 @@
 #include <dflow/base/files/proto_reader.hpp>
 #include <dflow/base/files/proto_writer.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/core/summary/png.hpp>
+#include <dflow/core/summary/summary.hpp>
+#include <dflow/core/summary/tensor_proto.hpp>
+#include <dflow/core/summary/wav.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/io/events/png.hpp>
-#include <dflow/io/events/summary.hpp>
-#include <dflow/io/events/tensor_proto.hpp>
-#include <dflow/io/events/wav.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,10 +1,10 @@
-#include <dflow/io/events/png.hpp>
+#include <dflow/core/summary/png.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/io/zlib_stream.hpp>
+#include <dflow/base/records/zlib_stream.hpp>
 
 #include <cstdint>
 #include <numeric>

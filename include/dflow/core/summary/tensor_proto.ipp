@@ -2,8 +2,8 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/core/summary/tensor_proto.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/io/events/tensor_proto.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -25,5 +25,5 @@ std::string stored_in_zlib(std::string_view content);
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/events/png.ipp>
+#include <dflow/core/summary/png.ipp>
 #endif

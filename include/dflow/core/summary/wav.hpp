@@ -18,5 +18,5 @@ std::string encode_wav(std::span<const float> samples, std::int64_t channels, st
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/io/events/wav.ipp>
+#include <dflow/core/summary/wav.ipp>
 #endif
