@@ -15,12 +15,13 @@
 #include <dflow/ops/send_recv/list.hpp>
 #include <dflow/ops/state/list.hpp>
 #include <dflow/ops/strings/list.hpp>
+#include <dflow/ops/summary/list.hpp>
 
 namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
 using StandardOps = concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps,
-                             ControlOps, CheckpointOps, IoOps, SendRecvOps, StringsOps, ParsingOps>;
+                             ControlOps, CheckpointOps, IoOps, SendRecvOps, StringsOps, ParsingOps, SummaryOps>;
 
 }  // namespace dflow
 

@@ -4,7 +4,9 @@
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/summary/histogram.hpp>
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -57,6 +59,9 @@ struct Summary {
   std::vector<SummaryValue> values;
 };
 
+/// Red, or white in grey.
+inline constexpr std::array<std::uint8_t, 4> red_pixel{255, 0, 0, 255};
+
 /// The values that TensorBoard shows. Tags with '/' are grouped by what stands before it.
 ///
 /// Errors, naming the tag: InvalidArgument for tensors of another type or shape than is said.
@@ -64,10 +69,12 @@ SummaryValue scalar_summary(std::string_view tag, double value);
 /// Of all elements. Errors also: InvalidArgument for NaN and infinity, as in TensorFlow.
 SummaryValue histogram_summary(std::string_view tag, const AnyTensor& values);
 /// image: [height, width, channels] or, under "tag/image/0" and so on, [batch, height, width, channels] of which at
-/// most `max_images` are taken; 1, 3 or 4 channels; uint8, or floats (float, double, half, bfloat16), which are scaled
-/// as in TensorFlow: if none is negative so that the largest is 255, else so that 0 is 128 and what is farthest from it
-/// 1 or 255. Pixels with a value that is not finite are red, or white in grey.
-std::vector<SummaryValue> image_summary(std::string_view tag, const AnyTensor& image, int max_images = 3);
+/// most `max_images` are taken (where that is 1, under "tag/image"); 1, 3 or 4 channels; uint8, or floats (float,
+/// double, half, bfloat16), which are scaled as in TensorFlow: if none is negative so that the largest is 255, else so
+/// that 0 is 128 and what is farthest from it 1 or 255. Pixels with a value that is not finite have the first
+/// `channels` values of `bad_color`. Errors also: InvalidArgument for a bad_color of fewer, if the image is of floats.
+std::vector<SummaryValue> image_summary(std::string_view tag, const AnyTensor& image, int max_images = 3,
+                                        std::span<const std::uint8_t> bad_color = red_pixel);
 /// samples: floats [frames] or [frames, channels] in -1 to 1.
 SummaryValue audio_summary(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate);
 /// Markdown.
@@ -78,6 +85,12 @@ std::string serialize(const Summary& summary);
 
 /// Errors: DataLoss with the offset.
 Summary parse_summary(std::string_view bytes);
+
+/// What `plugin` and the members behind it say, as the bytes of a SummaryMetadata.
+std::string serialize_metadata(const SummaryValue& value);
+
+/// Sets them. Errors: DataLoss with the offset.
+void parse_metadata(std::string_view bytes, SummaryValue& value);
 
 namespace detail {
 /// As a part of another message.

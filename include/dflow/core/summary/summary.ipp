@@ -34,7 +34,8 @@ DFLOW_INLINE SummaryValue summary_value(std::string_view tag) {
 /// One image of floats as bytes: what image_summary says of scaling. T is float or double, which TensorFlow computes
 /// in.
 template <class T>
-std::vector<std::uint8_t> scaled_pixels(std::span<const T> values, std::size_t channels) {
+std::vector<std::uint8_t> scaled_pixels(std::span<const T> values, std::size_t channels,
+                                        std::span<const std::uint8_t> bad_color) {
   constexpr T vanishing = T(1e-6);
   const auto is_finite = [&](std::size_t pixel) {
     const auto of_pixel = values.subspan(pixel, channels);
@@ -51,19 +52,18 @@ std::vector<std::uint8_t> scaled_pixels(std::span<const T> values, std::size_t c
   const T farthest = is_signed ? std::max(std::abs(least), std::abs(most)) : most;
   const T scale = farthest < vanishing ? T(0) : T(is_signed ? 127 : 255) / farthest;
   const T offset = is_signed ? T(128) : T(0);
-  constexpr std::uint8_t red[] = {255, 0, 0, 255};
   std::vector<std::uint8_t> pixels(values.size());
   for (std::size_t pixel = 0; pixel < values.size(); pixel += channels) {
     const bool is_shown = is_finite(pixel);
     for (std::size_t i = 0; i < channels; ++i) {
-      pixels[pixel + i] = is_shown ? static_cast<std::uint8_t>(values[pixel + i] * scale + offset) : red[i];
+      pixels[pixel + i] = is_shown ? static_cast<std::uint8_t>(values[pixel + i] * scale + offset) : bad_color[i];
     }
   }
   return pixels;
 }
 
 /// The pixels of one image [height, width, channels].
-DFLOW_INLINE std::vector<std::uint8_t> pixels_of(const AnyTensor& image) {
+DFLOW_INLINE std::vector<std::uint8_t> pixels_of(const AnyTensor& image, std::span<const std::uint8_t> bad_color) {
   return visit_dtype<TypeList<std::uint8_t, float, double, Half, BFloat16>>(image.dtype(), [&]<class T>() {
     const std::span<const T> elements = image.span<T>();
     if constexpr (std::is_same_v<T, std::uint8_t>) {
@@ -73,16 +73,17 @@ DFLOW_INLINE std::vector<std::uint8_t> pixels_of(const AnyTensor& image) {
       std::vector<Real> values;
       values.reserve(elements.size());
       for (const T element : elements) values.push_back(static_cast<Real>(element));
-      return scaled_pixels(std::span<const Real>(values), static_cast<std::size_t>(image.dim(2)));
+      return scaled_pixels(std::span<const Real>(values), static_cast<std::size_t>(image.dim(2)), bad_color);
     }
   });
 }
 
-DFLOW_INLINE SummaryValue summary_of_image(std::string tag, const AnyTensor& image) {
+DFLOW_INLINE SummaryValue summary_of_image(std::string tag, const AnyTensor& image,
+                                           std::span<const std::uint8_t> bad_color) {
   SummaryValue value = summary_value(tag);
   value.value = SummaryImage{static_cast<std::int32_t>(image.dim(0)), static_cast<std::int32_t>(image.dim(1)),
                              static_cast<std::int32_t>(image.dim(2)),
-                             encode_png(pixels_of(image), image.dim(0), image.dim(1), image.dim(2))};
+                             encode_png(pixels_of(image, bad_color), image.dim(0), image.dim(1), image.dim(2))};
   return value;
 }
 
@@ -104,7 +105,8 @@ DFLOW_INLINE SummaryValue histogram_summary(std::string_view tag, const AnyTenso
   return summary;
 }
 
-DFLOW_INLINE std::vector<SummaryValue> image_summary(std::string_view tag, const AnyTensor& image, int max_images) {
+DFLOW_INLINE std::vector<SummaryValue> image_summary(std::string_view tag, const AnyTensor& image, int max_images,
+                                                     std::span<const std::uint8_t> bad_color) {
   constexpr std::uint32_t allowed = dtype_mask<TypeList<std::uint8_t, float, double, Half, BFloat16>>;
   constexpr std::int64_t max_extent = std::numeric_limits<std::int32_t>::max();
   const int rank = image.rank();
@@ -115,14 +117,18 @@ DFLOW_INLINE std::vector<SummaryValue> image_summary(std::string_view tag, const
       image.dim(rank - 3) == 0) {
     detail::fail_summary(tag, "an image is uint8 or floats [height, width, channels] with 1, 3 or 4 channels", image);
   }
+  if (image.dtype() != DType::uint8 && static_cast<std::int64_t>(bad_color.size()) < channels) {
+    detail::fail_summary(tag, str_cat("a bad_color of ", bad_color.size(), " channels is of a smaller image"), image);
+  }
   std::vector<SummaryValue> images;
   if (rank == 3) {
-    images.push_back(detail::summary_of_image(std::string(tag), image));
+    images.push_back(detail::summary_of_image(std::string(tag), image, bad_color));
     return images;
   }
   const Shape shape = image.shape().subshape(1, 4);
   for (std::int64_t i = 0; i < std::min<std::int64_t>(image.dim(0), max_images); ++i) {
-    images.push_back(detail::summary_of_image(str_cat(tag, "/image/", i), image.slice(i, i + 1).reshaped(shape)));
+    std::string name = max_images > 1 ? str_cat(tag, "/image/", i) : str_cat(tag, "/image");
+    images.push_back(detail::summary_of_image(std::move(name), image.slice(i, i + 1).reshaped(shape), bad_color));
   }
   return images;
 }
@@ -297,6 +303,17 @@ DFLOW_INLINE std::string serialize(const Summary& summary) {
   ProtoWriter out(bytes);
   detail::write_summary(out, summary);
   return bytes;
+}
+
+DFLOW_INLINE std::string serialize_metadata(const SummaryValue& value) {
+  std::string bytes;
+  ProtoWriter out(bytes);
+  detail::write_summary_metadata(out, value);
+  return bytes;
+}
+
+DFLOW_INLINE void parse_metadata(std::string_view bytes, SummaryValue& value) {
+  detail::read_summary_metadata(ProtoReader(bytes), value);
 }
 
 DFLOW_INLINE Summary parse_summary(std::string_view bytes) { return detail::read_summary(ProtoReader(bytes)); }

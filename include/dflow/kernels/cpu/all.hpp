@@ -16,4 +16,5 @@
 #include <dflow/kernels/cpu/send_recv/list.hpp>
 #include <dflow/kernels/cpu/state/list.hpp>
 #include <dflow/kernels/cpu/strings/list.hpp>
+#include <dflow/kernels/cpu/summary/list.hpp>
 #include <dflow/kernels/library_kernel.hpp>
