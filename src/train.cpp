@@ -5,6 +5,7 @@
 #include <dflow/train/fitting/history.ipp>
 #include <dflow/train/fitting/hooks.ipp>
 #include <dflow/train/fitting/moving_average.ipp>
+#include <dflow/train/fitting/summaries.ipp>
 #include <dflow/train/fitting/train_step.ipp>
 #include <dflow/train/initializers.ipp>
 #include <dflow/train/input/batch.ipp>

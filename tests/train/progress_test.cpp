@@ -71,3 +71,22 @@ TEST_CASE("Without a number of steps only what is done is shown") {
     std::fclose(file);
   }
 }
+
+TEST_CASE("Other numbers are shown behind the loss") {
+  dflow::VirtualClock clock;
+  std::FILE* file = std::tmpfile();
+  {
+    Progress progress(3, {.out = file, .style = ProgressOptions::Style::bar, .clock = &clock});
+    for (const double value : {0.123456, 0.5, 1e-9}) {
+      clock.advance(200ms);
+      progress.show_value("accuracy", value);
+      if (value == 0.5) progress.show_value("rate", 1);
+      progress.step(1.0);
+    }
+    CHECK(progress.line().ends_with("loss 1.0000  accuracy 1e-09  rate 1"));
+  }
+  const std::string text = content_of(file);
+  std::fclose(file);
+  CHECK(text.find("loss 1.0000  accuracy 0.1235") != std::string::npos);
+  CHECK(text.find("loss 1.0000  accuracy 0.5  rate 1") != std::string::npos);
+}

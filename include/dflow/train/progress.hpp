@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace dflow::train {
 
@@ -35,12 +38,15 @@ class Progress {
 
   /// One more step is done; `loss` is that of the step. The bar shows a running mean of the last losses.
   void step(double loss);
+  /// Shows a number behind the loss from the next line on, until it is set again.
+  void show_value(std::string_view name, double value);
   /// Steps per second since the first call of `step`.
   double rate() const;
-  /// "  512/1000 [#####.....]  812.3 steps/s  ETA 0:01  loss 0.1234"
+  /// "  512/1000 [#####.....]  812.3 steps/s  ETA 0:01  loss 0.1234  accuracy 0.9"
   std::string line() const;
 
  private:
+  std::string progress_line() const;
   void show(bool is_last);
 
   std::int64_t total_;
@@ -53,6 +59,8 @@ class Progress {
   Clock::time_point shown_{};
   std::int64_t done_ = 0;
   double loss_ = 0;
+  std::vector<std::pair<std::string, double>> values_;  ///< behind the loss
+  std::size_t line_width_ = 0;                          ///< of what is rewritten
 };
 
 }  // namespace dflow::train

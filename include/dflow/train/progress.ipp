@@ -49,7 +49,26 @@ DFLOW_INLINE double Progress::rate() const {
   return seconds > 0 ? static_cast<double>(done_) / seconds : 0;
 }
 
+DFLOW_INLINE void Progress::show_value(std::string_view name, double value) {
+  const auto same = std::find_if(values_.begin(), values_.end(), [&](const auto& each) { return each.first == name; });
+  if (same != values_.end()) {
+    same->second = value;
+  } else {
+    values_.emplace_back(name, value);
+  }
+}
+
 DFLOW_INLINE std::string Progress::line() const {
+  std::string text = progress_line();
+  for (const auto& [name, value] : values_) {
+    char number[32];
+    std::snprintf(number, sizeof number, " %.4g", value);
+    text += "  " + name + number;
+  }
+  return text;
+}
+
+DFLOW_INLINE std::string Progress::progress_line() const {
   constexpr int width = 24;
   // Without a number of steps there is neither a share nor an end to estimate.
   const double share = total_ > 0 ? static_cast<double>(done_) / static_cast<double>(total_) : 0.0;
@@ -72,8 +91,11 @@ DFLOW_INLINE std::string Progress::line() const {
 
 DFLOW_INLINE void Progress::show(bool is_last) {
   shown_ = now_;
-  const std::string text = line();
+  std::string text = line();
   if (rewrites_line_) {
+    const std::size_t width = text.size();
+    if (width < line_width_) text.append(line_width_ - width, ' ');  // over the end of a longer one
+    line_width_ = width;
     std::fprintf(out_, "\r%s%s", text.c_str(), is_last ? "\n" : "");
   } else {
     std::fprintf(out_, "%s\n", text.c_str());

@@ -265,3 +265,18 @@ TEST_CASE("an event file is followed while it is written, and damage names path 
     CHECK(mentions(status, "'/bad' at offset 0"));
   }
 }
+
+TEST_CASE("the bytes of a summary op are written, and nothing of damaged ones", "[event_file]") {
+  MemoryFileSystem files;
+  VirtualClock clock;
+  EventWriter writer(files, "/logs", clock, on_host);
+  const std::string bytes = serialize(Summary{{scalar_summary("a", 1)}});
+  writer.add_summary(Tensor<std::string>(bytes), 1);
+  writer.add_summary(Tensor<std::string>(std::string()), 2);
+  CHECK(code_of([&] { writer.add_summary(Tensor<std::string>({1}, {bytes}), 3); }) == Code::invalid_argument);
+  CHECK(code_of([&] { writer.add_summary(Tensor<std::string>(bytes.substr(1)), 3); }) == Code::data_loss);
+  CHECK(code_of([&] { writer.add_summary(std::string_view(bytes).substr(0, 5), 3); }) == Code::data_loss);
+  writer.add_summary(bytes, 4);
+  writer.close();
+  CHECK(scalars(read_events(files, writer.path())) == "a@1 a@4 ");
+}

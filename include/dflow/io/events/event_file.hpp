@@ -2,10 +2,12 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/core/tensor.hpp>
 #include <dflow/io/events/event.hpp>
 #include <dflow/io/events/hyperparameters.hpp>
 #include <dflow/io/record_file.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +19,7 @@
 namespace dflow {
 
 class Graph;
+class GraphStore;
 struct StepStats;
 
 struct EventWriterOptions {
@@ -57,10 +60,16 @@ class EventWriter {
   void add_audio(std::string_view tag, const AnyTensor& samples, std::int64_t sample_rate, std::int64_t step);
   void add_text(std::string_view tag, std::string_view text, std::int64_t step);
   void add_summary(Summary summary, std::int64_t step);
-  /// The bytes of a Summary, as a summary op gives them. Errors also: DataLoss.
+  /// The bytes of a Summary. Errors also: DataLoss, and nothing is written then.
   void add_summary(std::string_view serialized, std::int64_t step);
+  /// The same as summary ops give them, []. Errors also: InvalidArgument for another shape.
+  template <std::same_as<Tensor<std::string>> S>
+  void add_summary(const S& serialized, std::int64_t step) {
+    add_summary_tensor(serialized, step);
+  }
 
   void add_graph(const Graph& graph, std::int64_t step = 0);
+  void add_graph(const GraphStore& graph, std::int64_t step = 0);
   /// A step's statistics, to be shown on the graph. Errors also: AlreadyExists for a tag that this writer has had.
   void add_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step);
 
@@ -86,6 +95,8 @@ class EventWriter {
   std::string path() const;
 
  private:
+  void add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step);
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -120,6 +120,13 @@ DFLOW_INLINE void EventWriter::add_summary(std::string_view serialized, std::int
   add_summary(parse_summary(serialized), step);
 }
 
+DFLOW_INLINE void EventWriter::add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step) {
+  if (serialized.rank() != 0) {
+    throw_error(invalid_argument(str_cat("a summary is one text, not string", serialized.shape().to_string())));
+  }
+  add_summary(std::string_view(*serialized.data()), step);
+}
+
 DFLOW_INLINE void EventWriter::add_scalar(std::string_view tag, double value, std::int64_t step) {
   add_summary(Summary{{scalar_summary(tag, value)}}, step);
 }
@@ -142,7 +149,9 @@ DFLOW_INLINE void EventWriter::add_text(std::string_view tag, std::string_view t
   add_summary(Summary{{text_summary(tag, text)}}, step);
 }
 
-DFLOW_INLINE void EventWriter::add_graph(const Graph& graph, std::int64_t step) {
+DFLOW_INLINE void EventWriter::add_graph(const Graph& graph, std::int64_t step) { add_graph(*graph.store(), step); }
+
+DFLOW_INLINE void EventWriter::add_graph(const GraphStore& graph, std::int64_t step) {
   add({0, step, EventGraph{tensorflow_graph_def(graph)}});
 }
 

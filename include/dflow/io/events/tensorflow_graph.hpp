@@ -13,7 +13,8 @@ namespace dflow {
 /// than `max_shown_tensor_bytes` are written without their elements, so that it shows a graph and does not save one.
 ///
 /// Thread safety: the graph may grow meanwhile; what is new then may be missing.
-std::string tensorflow_graph_def(const Graph& graph);
+std::string tensorflow_graph_def(const GraphStore& graph);
+inline std::string tensorflow_graph_def(const Graph& graph) { return tensorflow_graph_def(*graph.store()); }
 inline constexpr std::size_t max_shown_tensor_bytes = 1024;
 
 }  // namespace dflow

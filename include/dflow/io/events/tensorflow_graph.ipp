@@ -4,6 +4,7 @@
 #include <dflow/core/summary/tensor_proto.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/graph_def.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/io/events/tensorflow_graph.hpp>
 
 #include <algorithm>
@@ -88,9 +89,9 @@ DFLOW_INLINE void write_node_def(ProtoWriter& out, const NodeDef& def, const Nod
 
 }  // namespace detail
 
-DFLOW_INLINE std::string tensorflow_graph_def(const Graph& graph) {
+DFLOW_INLINE std::string tensorflow_graph_def(const GraphStore& graph) {
   constexpr std::int64_t producer = 21;  // the first version of GraphDef with all that is written here
-  const GraphDef def = to_graph_def(graph);
+  const GraphDef def = to_graph_def(graph, 0);
   std::string bytes;
   ProtoWriter out(bytes);
   for (std::size_t i = 0; i < def.nodes.size(); ++i) {

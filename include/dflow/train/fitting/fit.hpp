@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace dflow::train {
@@ -30,6 +31,8 @@ class Fitting {
   /// Of the step that was run last, or, at the end of an epoch, of the epoch.
   const Values& values() const noexcept { return values_; }
   double loss() const { return values_.at("loss"); }
+  /// Shows a number behind the loss, where the fit shows its progress, until it is shown anew.
+  void show(std::string_view name, double value) { shown_.insert_or_assign(std::string(name), value); }
   /// At the end of an epoch it is in it already.
   const History& history() const noexcept { return history_; }
 
@@ -45,8 +48,21 @@ class Fitting {
   GraphStore& graph_;
   std::int64_t epoch_ = 0, batch_ = 0;
   Values values_;
+  Values shown_;
   History history_;
   bool is_stopped_ = false;
+};
+
+/// What a hook wants to see of a step: an edge to fetch with it, or an empty one, and whether to measure it.
+struct Observation {
+  AnyOutput edge = {};
+  bool trace = false;
+};
+
+/// What it has seen.
+struct Observed {
+  AnyTensor value;                ///< of the edge
+  const RunMetadata* trace = {};  ///< null unless it was measured
 };
 
 /// What is called on the way of a `fit`; any may be empty. They may stop it, run steps, save, call `fit`; what they
@@ -59,6 +75,9 @@ struct Hook {
   /// ended early.
   std::function<void(Fitting&)> on_epoch_end = {};
   std::function<void(Fitting&)> on_end = {};  ///< also when it was stopped, but not after an error
+  /// Before each step. An edge fetched with it has the value for its batch.
+  std::function<Observation(const Fitting&)> observe = {};
+  std::function<void(Fitting&, const Observed&)> on_observed = {};  ///< after a step of which something was wanted
 };
 
 struct FitOptions {

@@ -59,13 +59,25 @@ class BatchStep {
     results_.resize(edges_.size());
   }
 
+  /// An edge that the next `run` fetches, too; its number among those.
+  std::size_t also(const AnyOutput& edge) {
+    edges_.push_back(edge);
+    results_.resize(edges_.size());
+    return edges_.size() - names_.size() - 1;
+  }
+  AnyTensor& fetched(std::size_t number) { return results_[names_.size() + number]; }
+  void forget_fetched() {
+    edges_.resize(names_.size());
+    results_.resize(names_.size());
+  }
+
   /// The rows of the batch.
-  double run(data::Item& batch, Values& values) {
+  double run(data::Item& batch, Values& values, const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
     batch.split(tensors_.data());
     for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor = std::move(tensors_[i]);
     const AnyTensor& first = feeds_.front().tensor;
     const auto rows = static_cast<double>(num_tensors_ == 0 || first.rank() == 0 ? 1 : first.dim(0));
-    session_.run_erased({}, nullptr, feeds_, edges_, targets_, results_);
+    session_.run_erased(options, metadata, feeds_, edges_, targets_, results_);
     for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor.reset();
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const bool is_float = results_[i].dtype() == DType::float32;
@@ -175,14 +187,41 @@ class FitLoop {
   }
 
   void train(data::Item& batch, detail::Means& means, EpochResult& result) {
-    const double rows = each_.run(batch, fitting_.values_);
+    observe();
+    const double rows = each_.run(batch, fitting_.values_, {.trace = traces_}, traces_ ? &metadata_ : nullptr);
     means.add(fitting_.values_, rows);
     ++result.steps;
     ++fitting_.history_.steps;
     fitting_.batch_ = static_cast<std::int64_t>(batches_.position());
     if (fitting_.batch_ % step_.options.update_every == 0) update();
-    if (progress_) progress_->step(fitting_.loss());
+    call_observers();
+    if (progress_) {
+      for (const auto& [name, value] : fitting_.shown_) progress_->show_value(name, value);
+      progress_->step(fitting_.loss());
+    }
     call(&Hook::on_step);
+  }
+
+  /// Asks the hooks what they want to see of the next step.
+  void observe() {
+    observers_.clear();
+    traces_ = false;
+    for (const Hook& hook : options_.hooks) {
+      if (!hook.observe || !hook.on_observed) continue;
+      const Observation wanted = hook.observe(fitting_);
+      if (!wanted.edge.is_valid() && !wanted.trace) continue;
+      Observer& observer = observers_.emplace_back(Observer{&hook, std::nullopt, wanted.trace});
+      if (wanted.edge.is_valid()) observer.fetched = each_.also(wanted.edge);
+      traces_ |= wanted.trace;
+    }
+  }
+  void call_observers() {
+    for (const Observer& observer : observers_) {
+      AnyTensor value;
+      if (observer.fetched) value = std::move(each_.fetched(*observer.fetched));
+      observer.hook->on_observed(fitting_, {std::move(value), observer.traces ? &metadata_ : nullptr});
+    }
+    if (!observers_.empty()) each_.forget_fetched();
   }
 
   /// The batches of an epoch have come to their end.
@@ -222,6 +261,16 @@ class FitLoop {
   detail::BatchStep each_;
   Fitting fitting_;
   std::optional<Progress> progress_;
+
+  /// A hook that wants to see something of the step under way.
+  struct Observer {
+    const Hook* hook;
+    std::optional<std::size_t> fetched;
+    bool traces;
+  };
+  std::vector<Observer> observers_;
+  bool traces_ = false;
+  RunMetadata metadata_;
 };
 
 DFLOW_INLINE History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches,
