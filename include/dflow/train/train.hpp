@@ -7,6 +7,7 @@
 #include <dflow/train/fitting/fit.hpp>
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/fitting/moving_average.hpp>
+#include <dflow/train/fitting/summaries.hpp>
 #include <dflow/train/initializers.hpp>
 #include <dflow/train/input/batch.hpp>
 #include <dflow/train/input/bucket.hpp>
