@@ -20,9 +20,9 @@ namespace {
 
 constexpr float sample_rate = 8000;
 
-/// Half a second, [1, frames]: its pitch is 220 Hz and as much again for each unit of the loss.
+/// A second, [1, frames]: its pitch is 220 Hz and as much again for each unit of the loss.
 df::Output<float> tone_of(df::Graph& graph, const df::Output<float>& loss) {
-  df::Tensor<float> time({1, static_cast<std::int64_t>(sample_rate) / 2});
+  df::Tensor<float> time({1, static_cast<std::int64_t>(sample_rate)});
   for (std::int64_t i = 0; i < time.num_elements(); ++i) time.data()[i] = static_cast<float>(i) / sample_rate;
   const float turn = 2 * std::acos(-1.0f);
   return df::sin(df::constant(graph, time) * ((loss + 1.0f) * (220 * turn))) * 0.5f;
