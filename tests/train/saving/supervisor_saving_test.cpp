@@ -6,7 +6,9 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/io/events/event_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
+#include <dflow/ops/summary/summary.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include <signal.h>
@@ -433,4 +435,88 @@ TEST_CASE("what comes again and again is said now and then") {
     if (++number < 1000) df::throw_error(df::unavailable("service " + std::to_string(number) + " is down"));
   });
   CHECK(lines.size() - before <= 16);
+}
+
+namespace {
+
+/// Each event of a file in short: "step:what".
+std::vector<std::string> events_in_short(df::FileSystem& files, const std::string& path) {
+  std::vector<std::string> all;
+  df::EventReader reader(files, path);
+  while (const std::optional<df::Event> event = reader.next()) {
+    std::string what;
+    if (std::holds_alternative<df::EventGraph>(event->content)) what = "graph";
+    if (const auto* log = std::get_if<df::SessionLog>(&event->content)) {
+      what = log->status == df::SessionLog::Status::start ? "start" : log->checkpoint_path;
+    }
+    if (const auto* summary = std::get_if<df::Summary>(&event->content)) {
+      for (const df::SummaryValue& value : summary->values) {
+        what += df::str_cat(value.tag, "=", static_cast<int>(std::get<float>(value.value)));
+      }
+    }
+    if (!what.empty()) all.push_back(df::str_cat(event->step, ":", what));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a supervisor writes summaries every so many steps, its graph, beginnings and checkpoints") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  std::string first, second;
+  for (std::string* path : {&first, &second}) {
+    CountedTraining training(files);
+    df::scalar_summary("step", training.step);
+    df::EventWriter events(*files, "/events", *training.clock, {.host = "host", .suffix = {}});
+    df::train::SupervisorOptions options = training.options();
+    options.events = &events;
+    options.summary_every_steps = 2;
+    options.save_every_steps = 3;
+    {
+      df::train::Supervisor supervisor(training.graph, options);
+      supervisor.session();
+      for (int i = 0; i < 5; ++i) {
+        training.clock->advance(std::chrono::milliseconds(100));
+        training.train(supervisor);
+      }
+    }
+    events.close();
+    *path = events.path();
+  }
+  CHECK(events_in_short(*files, first) == std::vector<std::string>{"0:/d/model-0", "1:start", "0:graph",
+                                                                   "2:global_step/sec=10", "2:step=2", "3:/d/model-3",
+                                                                   "4:global_step/sec=10", "4:step=4"});
+  CHECK(events_in_short(*files, second) == std::vector<std::string>{"4:start", "3:graph", "5:global_step/sec=10",
+                                                                    "5:step=5", "6:/d/model-6", "7:global_step/sec=10",
+                                                                    "7:step=7"});
+}
+
+TEST_CASE("a supervisor writes summaries when the time has come, and tells what it cannot write") {
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  const auto fed = df::placeholder<float>(training.graph, {}, {.name = "fed"});
+  const auto mine = df::scalar_summary("step", training.step);
+  df::EventWriter events(*training.files, "/events", *training.clock, {.host = "host", .suffix = {}});
+  std::vector<std::string> lines;
+  df::train::SupervisorOptions options = training.options();
+  options.checkpoint_dir = {};
+  options.events = &events;
+  options.summary = mine;
+  options.summary_every = std::chrono::minutes(2);
+  options.log = [&](std::string_view line) { lines.emplace_back(line); };
+  const auto train = [&] {
+    df::train::Supervisor supervisor(training.graph, options);
+    training.train(supervisor, 2);
+    training.clock->advance(std::chrono::minutes(2));
+    training.train(supervisor, 2);
+  };
+  train();
+  events.flush();
+  CHECK(events_in_short(*training.files, events.path()) ==
+        std::vector<std::string>{"1:start", "0:graph", "3:global_step/sec=0", "3:step=3"});
+  options.summary = df::scalar_summary("fed", fed);
+  train();
+  const auto is_told = [](const std::string& line) { return contains(line, "no summary could be written"); };
+  CHECK(std::count_if(lines.begin(), lines.end(), is_told) == 1);
+  options.global_step.reset();
+  CHECK(code_of([&] { df::train::Supervisor(training.graph, options); }) == df::Code::invalid_argument);
 }

@@ -24,6 +24,10 @@
 #include <utility>
 #include <vector>
 
+namespace dflow {
+class EventWriter;
+}
+
 namespace dflow::train {
 
 /// What `SupervisorOptions::lead` works with.
@@ -56,6 +60,17 @@ struct SupervisorOptions {
   std::optional<Duration> save_every = {};
   /// Saves after a body that takes the global step so far since the last save; reads it after each body. 0: never.
   std::int64_t save_every_steps = 0;
+  /// Where the chief says, for TensorBoard, how it goes: the graph, where it begins, each checkpoint, and `summary`;
+  /// null: nowhere. It needs a `global_step`, which numbers what is written, and outlives the supervisor. What cannot
+  /// be written is a line in `log`, and training goes on.
+  EventWriter* events = nullptr;
+  /// Computed after a body, in a step of its own without feeds; none: what the graph's collection of summaries has now,
+  /// if anything. With it comes "global_step/sec". Summaries that need feeds are fetched and added by the body.
+  Output<std::string> summary = {};
+  /// After a body that ends when so much time has passed since the last one, or that takes the global step so far.
+  /// 0: never.
+  std::optional<Duration> summary_every = {};
+  std::int64_t summary_every_steps = 0;
   /// Notes SIGTERM instead of ending the process: the body that runs is the last, and what it has trained is saved. So
   /// it is where the signal comes between two bodies: by `should_stop`.
   bool save_on_sigterm = false;
@@ -111,7 +126,7 @@ struct SupervisorOptions {
 class Supervisor {
  public:
   /// Takes the variables that the graph has now: it adds the nodes that tell, initialise, save and restore them.
-  /// Errors: InvalidArgument for a `checkpoint_dir` without a `global_step`, and for fewer than no steps.
+  /// Errors: InvalidArgument for a `checkpoint_dir` or `events` without a `global_step`, and for fewer than no steps.
   explicit Supervisor(Graph& graph, SupervisorOptions options = {},
                       std::source_location where = std::source_location::current());
   ~Supervisor();
@@ -174,6 +189,12 @@ class Supervisor {
   /// Never throws: the body's result counts.
   void save_if_due() noexcept;
   bool is_save_due(Session& session);
+  /// Calls `write(events)` in the chief, if there are events. Never throws, unless a task was lost.
+  void write_events(const std::function<void(EventWriter&)>& write);
+  void begin_events(Session& session);
+  void summarize_if_due() noexcept;
+  void summarize(EventWriter& events, Session& session, std::int64_t step);
+  void drop_session(const Status& lost) noexcept;
   std::string save_to(Session& session, std::int64_t step);
   void pause() const;
   /// The names of variables without value.
@@ -202,6 +223,9 @@ class Supervisor {
   Clock::time_point last_save_{};
   std::int64_t last_saved_step_ = 0;           ///< tried to
   std::optional<std::int64_t> checkpoint_of_;  ///< the step of the last one
+  Clock::time_point last_summary_{};
+  std::int64_t last_summary_step_ = 0;
+  bool has_written_graph_ = false;
   int num_recoveries_ = 0;
   std::map<std::string, Clock::time_point> said_;  ///< by `say_still`, and until when that need not be said again
   Clock::time_point next_look_{};                  ///< at which variables the chief has not initialised

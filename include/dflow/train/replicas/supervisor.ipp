@@ -4,10 +4,12 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/io/events/event_file.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/state/variable.hpp>
+#include <dflow/ops/summary/summary.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
 #include <dflow/train/saving/random_streams.hpp>
 
@@ -51,6 +53,12 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std
   if (!options_.checkpoint_dir.empty() && !options_.global_step) {
     throw_error(invalid_argument("Supervisor: checkpoints are named after the global step, and there is none"));
   }
+  if (options_.events != nullptr && !options_.global_step) {
+    throw_error(invalid_argument("Supervisor: events are numbered by the global step, and there is none"));
+  }
+  if (options_.summary_every_steps < 0) {
+    throw_error(invalid_argument(str_cat("Supervisor: summaries every ", options_.summary_every_steps, " steps")));
+  }
   GraphStore& store = *graph.store();
   {
     const ScopeGuard names = enter_name_scope(store, "supervisor");
@@ -63,6 +71,9 @@ DFLOW_INLINE Supervisor::Supervisor(Graph& graph, SupervisorOptions options, std
     if (all.is_valid()) is_initialized_ = Output<bool>::unchecked(all);
     initialize_ = initialize_variables(graph, {.where = where});
     rewind_ = rewind_random_streams(store);
+    if (options_.events != nullptr && !options_.summary.is_valid() && has_summaries(store)) {
+      options_.summary = merge_all_summaries(store, summaries_collection, {.where = where});
+    }
   }
   has_own_saver_ = saves() && options_.saver == nullptr;
   if (has_own_saver_) options_.saver = std::make_shared<Saver>(graph, options_.saver_options, where);
@@ -255,7 +266,63 @@ DFLOW_INLINE bool Supervisor::should_stop() noexcept {
 
 DFLOW_INLINE void Supervisor::end_body() noexcept {
   has_trained_ = true;
+  summarize_if_due();
   save_if_due();
+}
+
+DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&)>& write) {
+  if (options_.events == nullptr || !options_.is_chief) return;
+  try {
+    write(*options_.events);
+  } catch (...) {
+    const Status status = status_of_current_exception();
+    if (detail::is_lost_task(status)) throw_error(status);
+    say(str_cat("no summary could be written: ", status.to_string()));
+  }
+}
+
+DFLOW_INLINE void Supervisor::begin_events(Session& session) {
+  write_events([&](EventWriter& events) {
+    const std::int64_t step = session.run(*options_.global_step).scalar();
+    last_summary_ = options_.clock->now();
+    last_summary_step_ = step;
+    events.add_start(step + 1);
+    if (!std::exchange(has_written_graph_, true)) events.add_graph(graph_, step);
+  });
+}
+
+DFLOW_INLINE void Supervisor::summarize(EventWriter& events, Session& session, std::int64_t step) {
+  const Clock::time_point now = options_.clock->now();
+  const double seconds = std::chrono::duration<double>(now - last_summary_).count();
+  const auto steps = static_cast<double>(step - last_summary_step_);
+  last_summary_ = now;
+  last_summary_step_ = step;
+  if (seconds > 0) events.add_scalar("global_step/sec", steps / seconds, step);
+  if (options_.summary.is_valid()) events.add_summary(session.run(options_.summary), step);
+}
+
+DFLOW_INLINE void Supervisor::summarize_if_due() noexcept {
+  if (session_ == nullptr || (!options_.summary_every && options_.summary_every_steps == 0)) return;
+  try {
+    write_events([&](EventWriter& events) {
+      const bool is_time = options_.summary_every && options_.clock->now() - last_summary_ >= *options_.summary_every;
+      if (!is_time && options_.summary_every_steps == 0) return;
+      const std::int64_t step = session_->run(*options_.global_step).scalar();
+      const std::int64_t every = options_.summary_every_steps;
+      if (is_time || (every > 0 && step - last_summary_step_ >= every)) summarize(events, *session_, step);
+    });
+  } catch (const Error& error) {
+    drop_session(error.status());
+  } catch (...) {
+  }
+}
+
+/// After a body: the next one gets another session.
+DFLOW_INLINE void Supervisor::drop_session(const Status& lost) noexcept {
+  stop_lead();
+  say_still(str_cat("a task was lost, and the session with it: ", lost.to_string()));
+  session_ = nullptr;
+  ++num_recoveries_;
 }
 
 DFLOW_INLINE void Supervisor::initialize_or_restore(Session& session, bool is_ready) {
@@ -293,6 +360,7 @@ DFLOW_INLINE bool Supervisor::make_ready(Session& session) {
   const bool is_ready = !is_initialized_.is_valid() || session.run(is_initialized_).scalar();
   if (!options_.is_chief) return is_ready;
   initialize_or_restore(session, is_ready);
+  begin_events(session);
   return true;
 }
 
@@ -368,6 +436,7 @@ DFLOW_INLINE std::string Supervisor::save_to(Session& session, std::int64_t step
   checkpoint_of_.reset();
   std::string path = options_.saver->save(session, join_path(options_.checkpoint_dir, options_.checkpoint_name), step);
   checkpoint_of_ = step;
+  write_events([&](EventWriter& events) { events.add_checkpoint(path, step); });
   return path;
 }
 
@@ -406,11 +475,7 @@ DFLOW_INLINE void Supervisor::save_if_due() noexcept {
   } catch (...) {
     const Status status = status_of_current_exception();
     report_save_error(status);
-    if (!detail::is_lost_task(status)) return;
-    stop_lead();
-    say_still(str_cat("a task was lost, and the session with it: ", status.to_string()));
-    session_ = nullptr;
-    ++num_recoveries_;
+    if (detail::is_lost_task(status)) drop_session(status);
   }
 }
 
