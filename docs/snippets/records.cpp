@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -146,6 +147,72 @@ void events(df::FileSystem& files) {
   require(df::event_files(files, "logs/run1").size() == 2, "event files");
 }
 
+df::data::Dataset<std::tuple<df::Tensor<float>, df::Tensor<float>>> rows_of_a_line() {
+  df::Tensor<float> inputs({64, 1}), wanted({64, 1});
+  for (int i = 0; i < 64; ++i) {
+    inputs.data()[i] = static_cast<float>(i) / 64;
+    wanted.data()[i] = 2 * inputs.data()[i] + 1;
+  }
+  return df::data::from_tensors(inputs, wanted).batch(8);
+}
+
+void summaries(df::FileSystem& files) {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {df::dynamic, 1});
+  auto wanted = df::placeholder<float>(graph, {df::dynamic, 1});
+  df::Dense line(1);
+  auto y = line(x);
+  auto loss = df::reduce_mean((y - wanted) * (y - wanted));
+  // [summary_ops]
+  df::scalar_summary("train/loss", loss);
+  df::histogram_summary("weights", df::Variable<float>(line.kernel()));
+  df::text_summary("first", df::as_string(df::slice(y, {0, 0}, {1, 1})));
+  df::Output<std::string> all = df::merge_all_summaries(graph);
+  // [summary_ops]
+  df::Variable<std::int64_t> global_step(graph, 0, {.name = "global_step", .trainable = false});
+  auto train = df::train::GradientDescent(0.1f).minimize(loss, {.global_step = global_step});
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  df::RealClock clock;
+  df::EventWriter events(files, "logs/run2", clock);
+  df::Tensor<float> inputs({2, 1}, {0, 1}), outputs({2, 1}, {1, 3});
+  // [summary_run]
+  auto [bytes, now] = session.run({{x, inputs}, {wanted, outputs}}, all, global_step);
+  events.add_summary(bytes, now.scalar());
+  // [summary_run]
+  auto rows = rows_of_a_line();
+  df::train::TrainStep step(df::feeds(x, wanted), loss, train);
+  // [summary_fit]
+  df::train::fit(session, step, rows,
+                 {.epochs = 5,
+                  .hooks = {df::train::summaries(events, {.every_steps = 10,        // what the graph's summaries say
+                                                          .trace_every_steps = 20,  // how long each node takes
+                                                          .shown = {"train/loss"},  // behind the loss of the bar
+                                                          .global_step = global_step})},
+                  .progress = df::train::ProgressOptions{}});
+  // [summary_fit]
+
+  // [summary_supervisor]
+  df::train::Supervisor supervisor(graph,
+                                   {.global_step = global_step,
+                                    .events = &events,
+                                    .summary = df::histogram_summary("kernel", df::Variable<float>(line.kernel())),
+                                    .summary_every_steps = 2});
+  for (int i = 0; i < 4; ++i) {
+    supervisor.run([&](df::Session& each) { each.run({{x, inputs}, {wanted, outputs}}, train); });
+  }
+  // [summary_supervisor]
+  events.close();
+  int histograms = 0;
+  df::EventReader reader(files, events.path());
+  while (std::optional<df::Event> event = reader.next()) {
+    const auto* summary = std::get_if<df::Summary>(&event->content);
+    if (summary == nullptr) continue;
+    for (const df::SummaryValue& value : summary->values) histograms += value.tag == "weights" ? 1 : 0;
+  }
+  require(histograms == 5, "one summary by hand and four of the fit");
+}
+
 }  // namespace
 
 int main() {
@@ -153,4 +220,5 @@ int main() {
   records(files);
   sequences();
   events(files);
+  summaries(files);
 }
