@@ -20,6 +20,7 @@
 #include <dflow/train/optimizer.ipp>
 #include <dflow/train/optimizers.ipp>
 #include <dflow/train/partitioned_variable.ipp>
+#include <dflow/train/precision/loss_scale_optimizer.ipp>
 #include <dflow/train/progress.ipp>
 #include <dflow/train/recurrent/cells.ipp>
 #include <dflow/train/recurrent/rnn.ipp>

@@ -56,7 +56,7 @@ DFLOW_INLINE AnyOutput train::global_norm(std::span<const GradientAndVariable> g
   std::optional<ScopeGuard> place;
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
-    const AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
+    const AnyOutput& values = detail::values_of(each.gradient);
     if (!place) place.emplace(enter_place(*values.graph(), where));
     const Expr half = dflow::detail::half_squared_norm(values);
     sum = sum.is_valid() ? sum + Expr(dflow::detail::cast_to(half, sum.dtype())) : half;
@@ -77,7 +77,7 @@ DFLOW_INLINE std::vector<train::GradientAndVariable> train::clip_by_global_norm(
   const Expr factor = dflow::detail::shrinking_factor(norm, max_norm) + (norm - norm);
   for (GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
-    AnyOutput& values = each.gradient.slices ? each.gradient.slices->values : each.gradient.dense;
+    AnyOutput& values = detail::values_of(each.gradient);
     values = dflow::detail::scaled(values, factor);
   }
   return gradients;

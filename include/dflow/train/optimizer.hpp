@@ -43,6 +43,14 @@ struct GradientAndVariable {
   AnyVariable variable;
 };
 
+namespace detail {
+/// The gradient's elements: of a sparse one those of the rows that it has.
+inline const AnyOutput& values_of(const Gradient& gradient) {
+  return gradient.slices ? gradient.slices->values : gradient.dense;
+}
+inline AnyOutput& values_of(Gradient& gradient) { return gradient.slices ? gradient.slices->values : gradient.dense; }
+}  // namespace detail
+
 struct MinimizeOptions {
   /// What to train; the graph's collection "trainable_variables" where empty.
   std::vector<AnyVariable> variables = {};
@@ -118,6 +126,15 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = default;
 
   friend class DecoupledWeightDecay;  // its updates are another optimizer's, and more
+
+  /// What `compute_gradients` gives of a loss that is an edge, and what `apply_gradients` builds: for an optimizer that
+  /// does more than update by a rule of its own.
+  virtual std::vector<GradientAndVariable> differentiate(const AnyOutput& loss, std::vector<AnyVariable> variables,
+                                                         std::source_location where) const;
+  virtual Operation update(std::span<const GradientAndVariable> gradients,
+                           const std::optional<Variable<std::int64_t>>& global_step, const At& at) const;
+  /// Errors: InvalidArgument if none of the gradients exists.
+  GraphStore& graph_of(std::span<const GradientAndVariable> gradients, std::source_location where) const;
 
   virtual std::string_view name() const = 0;
   virtual std::unique_ptr<Updates> start(GraphStore& graph) const = 0;

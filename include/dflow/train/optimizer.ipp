@@ -41,6 +41,8 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
   scope.name_prefix = variable.name() + "/";
   scope.colocate(variable.handle().node_id());
   scope.control_inputs.clear();
+  scope.function = NodeId();  // nor is it part of a body in which the variable is trained
+  scope.foreign = nullptr;
   const ScopeGuard beside_it = graph.enter(scope);
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
   const AnyTensor zero = AnyTensor::zeros(dtype == DType::invalid ? variable.dtype() : dtype, {});
@@ -89,12 +91,23 @@ class MasterCopy {
 DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss,
                                                                            std::vector<AnyVariable> variables,
                                                                            std::source_location where) const {
-  const auto reject = [&](std::string_view message) {
-    throw_error(invalid_argument(str_cat(name(), ": ", message)).with_location(where));
-  };
-  if (!loss.is_valid()) reject("the loss is an empty Output");
+  if (loss.is_valid()) return differentiate(loss, std::move(variables), where);
+  throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
+}
+
+DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,
+                                                  const std::optional<Variable<std::int64_t>>& global_step,
+                                                  const At& at) const {
+  return update(gradients, global_step, at);
+}
+
+DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::differentiate(const AnyOutput& loss,
+                                                                       std::vector<AnyVariable> variables,
+                                                                       std::source_location where) const {
   if (variables.empty()) variables = dflow::detail::variables_in(*loss.graph(), "trainable_variables");
-  if (variables.empty()) reject("the graph has no trainable variables");
+  if (variables.empty()) {
+    throw_error(invalid_argument(str_cat(name(), ": the graph has no trainable variables")).with_location(where));
+  }
   std::vector<AnyOutput> reads;
   reads.reserve(variables.size());
   for (const AnyVariable& variable : variables) reads.push_back(variable.read_edge());
@@ -105,16 +118,17 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const
   return result;
 }
 
-DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,
-                                                  const std::optional<Variable<std::int64_t>>& global_step,
-                                                  const At& at) const {
+DFLOW_INLINE GraphStore& Optimizer::graph_of(std::span<const GradientAndVariable> gradients,
+                                             std::source_location where) const {
   const auto trained = std::find_if(gradients.begin(), gradients.end(),
                                     [](const GradientAndVariable& each) { return each.gradient.exists(); });
-  if (trained == gradients.end()) {
-    throw_error(
-        invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(at.where));
-  }
-  GraphStore& graph = *trained->variable.handle().graph();
+  if (trained != gradients.end()) return *trained->variable.handle().graph();
+  throw_error(invalid_argument(str_cat(name(), ": the loss depends on none of the variables")).with_location(where));
+}
+
+DFLOW_INLINE Operation Optimizer::update(std::span<const GradientAndVariable> gradients,
+                                         const std::optional<Variable<std::int64_t>>& global_step, const At& at) const {
+  GraphStore& graph = graph_of(gradients, at.where);
   const ScopeGuard place = enter_place(graph, at.where);
   std::optional<ScopeGuard> scope(enter_name_scope(graph, name()));
   const std::unique_ptr<Updates> shared = start(graph);
@@ -132,8 +146,7 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
       continue;
     }
     Gradient wide = each.gradient;
-    if (wide.dense.is_valid()) wide.dense = dflow::detail::widened(wide.dense);
-    if (wide.slices) wide.slices->values = dflow::detail::widened(wide.slices->values);
+    detail::values_of(wide) = dflow::detail::widened(detail::values_of(wide));
     // A variable that comes again begins with what its last update has left.
     std::vector<Operation>& before = of_copies[each.variable.handle().node_id()];
     const ScopeGuard after = enter_control_dependencies(graph, before);

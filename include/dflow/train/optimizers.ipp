@@ -69,6 +69,8 @@ class BetaPower {
   Power make(DType dtype) const {
     GraphStore::Scope scope = scope_;
     scope.control_inputs.clear();  // its first value waits for nothing of a step
+    scope.function = NodeId();     // nor is it part of a body in which the step is made
+    scope.foreign = nullptr;
     const ScopeGuard outside = graph_.enter(std::move(scope));
     const AnyOutput initial = Hyperparameter(beta_).edge(graph_, dtype);
     const std::string unique = graph_.unique_name(name_).substr(scope_.name_prefix.size());

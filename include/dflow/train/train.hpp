@@ -19,6 +19,7 @@
 #include <dflow/train/minibatches.hpp>
 #include <dflow/train/optimizers.hpp>
 #include <dflow/train/partitioned_variable.hpp>
+#include <dflow/train/precision/loss_scale_optimizer.hpp>
 #include <dflow/train/progress.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
 #include <dflow/train/regularizers.hpp>

@@ -41,7 +41,7 @@ namespace detail {
 class GatheredGradient {
  public:
   GatheredGradient(const GradientAndVariable& of, const AnyOutput& local_step, std::int64_t rank)
-      : of_(of), is_sparse_(of.gradient.slices.has_value()) {
+      : of_(of), is_sparse_(of.gradient.slices.has_value()), dtype_(values_of(of.gradient).dtype()) {
     GraphStore& graph = *of_.variable.handle().graph();
     GraphStore::Scope scope = graph.scope();
     scope.colocate(of_.variable.handle().node_id());
@@ -52,7 +52,7 @@ class GatheredGradient {
     root.name_prefix.clear();
     root.control_inputs.clear();
     const AccumulatorAttrs attrs{.shape = of_.variable.shape()};
-    const TypeArgs type = dflow::detail::one_type(of_.variable.dtype());
+    const TypeArgs type = dflow::detail::one_type(dtype_);
     {
       const ScopeGuard alone = graph.enter(root);
       handle_ = is_sparse_ ? AnyOutput(build<SparseConditionalAccumulator>(graph, {}, attrs, at, type))
@@ -74,10 +74,10 @@ class GatheredGradient {
     GradientAndVariable taken = of_;
     if (!is_sparse_) {
       taken.gradient.dense =
-          build<AccumulatorTakeRanks>({handle_, ranks, step}, {}, {}, dflow::detail::one_type(of_.variable.dtype()));
+          build<AccumulatorTakeRanks>({handle_, ranks, step}, {}, {}, dflow::detail::one_type(dtype_));
       return taken;
     }
-    TypeArgs types = dflow::detail::one_type(of_.variable.dtype());
+    TypeArgs types = dflow::detail::one_type(dtype_);
     types.push_back(of_.gradient.slices->indices.dtype());
     const BuiltNode rows = build<SparseAccumulatorTakeRanks>({handle_, ranks, step}, {}, {}, types);
     taken.gradient.slices->indices = rows.output(0);
@@ -93,6 +93,7 @@ class GatheredGradient {
  private:
   GradientAndVariable of_;
   bool is_sparse_;
+  DType dtype_;  ///< of the gradient, which may be wider than the variable
   AnyOutput handle_;
   Operation apply_;
 };
@@ -200,7 +201,13 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
     means.push_back(each.take(built->ranks, now));
     resets.push_back(each.reset(now));
   }
-  const Operation updated = optimizer_->apply_gradients(means, built->global_step, {.where = at.where});
+  // Replicas wait for the global step, which a step that is skipped has to move as well.
+  const Operation updated = [&] {
+    const Operation applied = optimizer_->apply_gradients(means, {}, {.where = at.where});
+    const ScopeGuard after = enter_control_dependencies(graph, {&applied, 1});
+    const AnyOutput one = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 1), {});
+    return built->global_step.any_variable().assign_add(one);
+  }();
   {
     const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
     built->advance = build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read(), built->leader}, {},
