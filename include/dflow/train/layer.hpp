@@ -44,6 +44,15 @@ class LayerBuilder {
                    const Regularizer& regularizer = {}, bool trainable = true);
   /// That this call made, or the first one.
   AnyVariable variable(std::string_view name) const;
+
+  /// What variables are made in, where they are not kept in another type than the call computes in.
+  DType variable_dtype() const noexcept { return is_mixed_ ? DType::float32 : inputs_; }
+  /// The input, and the variable's value, in what the call computes in (`VariableScopeOptions::compute`).
+  AnyOutput input(const AnyOutput& x) const;
+  AnyOutput value(std::string_view name) const;
+  /// In the inputs' element type.
+  AnyOutput result(const AnyOutput& y) const;
+
   /// Puts the node in a collection of the graph, at `commit`.
   void list(std::string_view collection, NodeId node) { listed_.push_back({collection, node}); }
   void commit();
@@ -51,7 +60,8 @@ class LayerBuilder {
  private:
   LayerState& state_;
   GraphStore& graph_;
-  DType inputs_;
+  DType inputs_, compute_;
+  bool is_mixed_ = false;  ///< computes in what the scope says
   const At& at_;
   LayerState made_;
   std::string scope_name_;  ///< of the layer in the variable scope

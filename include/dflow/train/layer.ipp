@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/train/layer.hpp>
 #include <dflow/train/variables/variable_scope.hpp>
 
@@ -37,7 +38,10 @@ DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, 
 }
 
 DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
-    : state_(state), graph_(graph), inputs_(inputs), at_(at) {
+    : state_(state), graph_(graph), inputs_(inputs), compute_(inputs), at_(at) {
+  const VariableScopeState* const scope = graph.scope().variables.get();
+  is_mixed_ = scope != nullptr && scope->compute != DType::invalid && inputs != DType::float64;
+  if (is_mixed_) compute_ = scope->compute;
   if (is_first_call()) return;
   if (graph.keep_nodes() != state.graph.lock()) {
     reject_layer(state.name, "the input is of another graph than the layer's variables", at);
@@ -87,6 +91,22 @@ DFLOW_INLINE AnyVariable find_variable(const LayerState& state, std::string_view
 DFLOW_INLINE AnyVariable LayerBuilder::variable(std::string_view name) const {
   return find_variable(is_first_call() ? made_ : state_, name);
 }
+
+DFLOW_INLINE AnyOutput LayerBuilder::input(const AnyOutput& x) const {
+  // What another layer has widened was narrow before, and loses nothing by becoming so again.
+  if (x.dtype() != compute_ && is_16_bit_float(compute_) && x.dtype() == DType::float32 &&
+      x.node().op == &op_def<Cast>) {
+    const AnyOutput narrow(x.graph(), x.node().inputs[0]);
+    if (narrow.dtype() == compute_) return narrow;
+  }
+  return cast_to(x, compute_);
+}
+
+DFLOW_INLINE AnyOutput LayerBuilder::value(std::string_view name) const {
+  return cast_to(variable(name).read_edge(), compute_);
+}
+
+DFLOW_INLINE AnyOutput LayerBuilder::result(const AnyOutput& y) const { return cast_to(y, inputs_); }
 
 DFLOW_INLINE void LayerBuilder::commit() {
   for (const auto& [collection, node] : listed_) graph_.add_to_collection(collection, node);

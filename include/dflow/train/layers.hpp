@@ -57,7 +57,7 @@ Pool2DAttrs pool_attrs(std::int64_t window, std::int64_t stride, Padding padding
 }  // namespace detail
 
 /// activation(x kernel + bias): x [batch, inputs] gives [batch, units], with variables "kernel" [inputs, units] and
-/// "bias" [units] of x's element type.
+/// "bias" [units] of x's element type, or what the variable scope says (`VariableScopeOptions::compute`).
 ///
 /// ```cpp
 /// df::Dense hidden(512, {.activation = df::Activation::relu, .kernel_regularizer = df::regularizer::l2(1e-4)});
@@ -89,7 +89,7 @@ class Dense : public Layer {
 
 /// activation(convolution of x with `filters` filters of window x window, + bias): x [batch, rows, columns, channels]
 /// gives [batch, out_rows, out_columns, filters], with variables "kernel" [window, window, channels, filters] and
-/// "bias" [filters] of x's element type.
+/// "bias" [filters] of x's element type, or what the variable scope says (`VariableScopeOptions::compute`).
 ///
 /// Errors, of a call: InvalidArgument unless x has rank 4 and a known number of channels, and all numbers are positive.
 class Convolution2D : public Layer {

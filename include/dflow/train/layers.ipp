@@ -40,8 +40,8 @@ DFLOW_INLINE AnyOutput activate(const AnyOutput& x, Activation activation) {
 /// activation(x + bias), the end of a call.
 template <class Options>
 AnyOutput finish_layer(const AnyOutput& x, LayerBuilder& layer, const Options& options) {
-  const AnyOutput sum = options.use_bias ? AnyOutput(build<BiasAdd>({x, layer.variable("bias").read_edge()})) : x;
-  const AnyOutput y = activate(sum, options.activation);
+  const AnyOutput sum = options.use_bias ? AnyOutput(build<BiasAdd>({x, layer.value("bias")})) : x;
+  const AnyOutput y = layer.result(activate(sum, options.activation));
   layer.commit();
   return y;
 }
@@ -69,8 +69,8 @@ DFLOW_INLINE AnyOutput Dense::call(const AnyOutput& x, const At& at) const {
   const ScopeGuard place = enter_place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
-  if (layer.is_first_call()) detail::make_kernel_and_bias(layer, x.dtype(), {inputs, units_}, options_);
-  return detail::finish_layer(build<MatMul>({x, layer.variable("kernel").read_edge()}), layer, options_);
+  if (layer.is_first_call()) detail::make_kernel_and_bias(layer, layer.variable_dtype(), {inputs, units_}, options_);
+  return detail::finish_layer(build<MatMul>({layer.input(x), layer.value("kernel")}), layer, options_);
 }
 
 DFLOW_INLINE Convolution2D::Convolution2D(std::int64_t filters, std::int64_t window, Conv2DOptions options)
@@ -87,9 +87,9 @@ DFLOW_INLINE AnyOutput Convolution2D::call(const AnyOutput& x, const At& at) con
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
-    detail::make_kernel_and_bias(layer, x.dtype(), {window_, window_, channels, filters_}, options_);
+    detail::make_kernel_and_bias(layer, layer.variable_dtype(), {window_, window_, channels, filters_}, options_);
   }
-  const AnyOutput y = build<Conv2D>({x, layer.variable("kernel").read_edge()},
+  const AnyOutput y = build<Conv2D>({layer.input(x), layer.value("kernel")},
                                     {.strides = {1, options_.stride, options_.stride, 1},
                                      .padding = options_.padding,
                                      .dilations = {1, options_.dilation, options_.dilation, 1}});

@@ -15,6 +15,11 @@ DFLOW_INLINE LineReader::LineReader(FileSystem& files, std::string path, std::ui
 DFLOW_INLINE LineReader::~LineReader() = default;
 
 DFLOW_INLINE bool LineReader::next(std::string_view& line) {
+  const auto require_short = [&](std::size_t length) {
+    if (length <= max_line_bytes_) return;
+    throw_error(resource_exhausted(
+        str_cat("the line of '", path_, "' at offset ", tell(), " is longer than the limit of ", max_line_bytes_)));
+  };
   std::size_t searched = 0;
   std::size_t end = 0, after = 0;
   for (;;) {
@@ -22,17 +27,16 @@ DFLOW_INLINE bool LineReader::next(std::string_view& line) {
     after = end + 1;
     if (end != std::string::npos) break;
     searched = text_.size() - begin_;
-    if (searched > max_line_bytes_) {
-      throw_error(resource_exhausted(
-          str_cat("the line of '", path_, "' at offset ", tell(), " is longer than the limit of ", max_line_bytes_)));
-    }
+    if (searched > 0) require_short(searched - 1);  // the last one may be the carriage return
     if (read_more()) continue;
     if (begin_ == text_.size()) return false;
     end = after = text_.size();
     break;
   }
-  line = std::string_view(text_).substr(begin_, end - begin_);
-  if (line.ends_with('\r')) line.remove_suffix(1);
+  std::string_view found = std::string_view(text_).substr(begin_, end - begin_);
+  if (found.ends_with('\r')) found.remove_suffix(1);
+  require_short(found.size());
+  line = found;
   begin_ = after;
   return true;
 }

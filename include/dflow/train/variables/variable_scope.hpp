@@ -29,6 +29,10 @@ struct VariableScopeOptions {
   Initializer initializer = {};
   /// The same; outside of all there is none.
   Regularizer regularizer = {};
+  /// float16, bfloat16 or float32: `Dense` and `Convolution2D` inside make float variables, and cast them and their
+  /// inputs to this where they use them; results have the inputs' element type. Layers with double inputs stay as they
+  /// are. Invalid: as in the scope around; outside of all layers compute in the inputs' element type.
+  DType compute = DType::invalid;
 };
 
 struct GetVariableOptions {
@@ -45,6 +49,7 @@ struct VariableScopeState {
   Reuse reuse = Reuse::never;
   Initializer initializer = init::glorot_uniform();
   Regularizer regularizer = {};
+  DType compute = DType::invalid;  ///< of layers; invalid: their inputs'
   /// Names of layers and scopes inside that were taken since it was opened.
   std::set<std::string, std::less<>> taken = {};
 
@@ -116,7 +121,7 @@ class VariableScopePath {
 ///
 /// Thread safety: belongs to the thread that builds the graph.
 /// Errors: AlreadyExists, NotFound by the scope's `Reuse`; InvalidArgument, with both, where a variable that is there
-/// has another element type or shape than is asked for.
+/// has another element type or shape than is asked for, and for a `compute` that is none of those.
 class [[nodiscard]] VariableScope {
  public:
   /// Inside of the graph's current one. Without a name it has the path of that one, and names no nodes.

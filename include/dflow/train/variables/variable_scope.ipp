@@ -2,6 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/train/variables/variable_scope.hpp>
 
 #include <optional>
@@ -144,10 +145,17 @@ DFLOW_INLINE std::shared_ptr<VariableScopeState> VariableScope::nested(Graph& gr
 DFLOW_INLINE ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view name,
                                              const std::shared_ptr<VariableScopeState>& state,
                                              const VariableScopeOptions& options, std::source_location where) {
+  if (options.compute != DType::invalid && options.compute != DType::float32 &&
+      !detail::is_16_bit_float(options.compute)) {
+    throw_error(invalid_argument(str_cat("VariableScope: layers compute in float16, bfloat16 or float32, not in ",
+                                         dflow::name(options.compute)))
+                    .with_location(where));
+  }
   state->taken.clear();
   if (options.reuse != Reuse::inherit) state->reuse = options.reuse;
   if (options.initializer) state->initializer = options.initializer;
   if (options.regularizer) state->regularizer = options.regularizer;
+  if (options.compute != DType::invalid) state->compute = options.compute;
   std::optional<ScopeGuard> names;
   if (!name.empty()) names.emplace(enter_name_scope(graph, name, where));
   GraphStore::Scope scope = graph.scope();

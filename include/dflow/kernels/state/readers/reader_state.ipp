@@ -455,9 +455,10 @@ DFLOW_INLINE ReaderProgress parse_reader_progress(std::string_view state, Reader
     throw_error(invalid_argument(std::string(error.status().message())));
   }
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
-  if (progress.num_finished < 0 || progress.num_started < progress.num_finished ||
-      progress.num_started - progress.num_finished > 1 || progress.num_records < 0 || progress.place.offset > most ||
-      progress.place.number > most) {
+  const auto is_count = [](std::int64_t n) { return n >= 0 && n <= std::int64_t{1} << 62; };
+  if (!is_count(progress.num_finished) || !is_count(progress.num_started) || !is_count(progress.num_records) ||
+      progress.num_started < progress.num_finished || progress.num_started - progress.num_finished > 1 ||
+      progress.place.offset > most || progress.place.number > most) {
     throw_error(invalid_argument("its numbers do not fit together"));
   }
   if (!progress.is_at_work()) progress.place = {};
