@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -447,4 +448,54 @@ TEST_CASE("Options that make no sense, and calls in the wrong order, are refused
   CHECK(code_of([&] {
           model.session->run({{model.x, sync_batch(0, 0, 3)}}, model.train);
         }) == Code::failed_precondition);
+}
+
+TEST_CASE("A replica's bad gradients skip the step of all under a loss scale, and training goes on") {
+  const auto device = sync_device();
+  struct Replica {
+    Graph graph;
+    Output<float> slope = placeholder<float>(graph, {});
+    Variable<float> w{graph, Tensor<float>::full({2}, 1), {.name = "w"}};
+    Variable<Half> narrow{graph, Tensor<Half>::full({2}, Half(1.0f)), {.name = "narrow"}};
+    Variable<float> table{graph, Tensor<float>::full({3, 1}, 1), {.name = "table"}};
+    train::LossScaleOptimizer optimizer{train::Momentum(0.25, 0.5), train::LossScale::dynamic({.initial = 64})};
+    std::optional<SyncReplicas> sync;
+    Operation train;
+    std::optional<Session> session;
+  };
+  std::vector<std::unique_ptr<Replica>> all;
+  for (std::int64_t rank = 0; rank < 2; ++rank) {
+    Replica& one = *all.emplace_back(std::make_unique<Replica>());
+    one.sync.emplace(one.optimizer, SyncReplicasOptions{.replicas = 2, .rank = rank});
+    const auto rows = reduce_sum(gather(one.table, constant<std::int32_t>(one.graph, {2})));
+    one.train = one.sync->minimize((reduce_sum(one.w) + reduce_sum(cast<float>(one.narrow)) + rows) * one.slope);
+    one.session.emplace(one.graph, SessionOptions{.devices = {device}});
+  }
+  all[0]->session->run(initialize_variables(all[0]->graph));
+  Leading leading(*all[0]->sync, *all[0]->session);
+  const float bad = std::numeric_limits<float>::infinity();
+  const float slopes[2][4] = {{1, 2, 1, 2}, {3, bad, 1, 2}};
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        Replica& one = *all[rank];
+        one.sync->begin(*one.session);
+        for (const float slope : slopes[rank]) one.session->run({{one.slope, slope}}, one.train);
+        one.sync->leave(*one.session);
+      });
+    }
+  }
+  CHECK(leading.ended.get_future().get().ok());
+  // Mean slopes of 2, 1, 2 without the skipped one: accum 2, 2, 3.
+  const Replica& chief = *all[0];
+  const auto [w, narrow, table, scale, good] =
+      all[0]->session->run(chief.w, chief.narrow, chief.table, chief.optimizer.scale(), chief.optimizer.good_steps());
+  CHECK(w(1) == 1.0f - 0.25f * 7);
+  CHECK(static_cast<float>(narrow(0)) == 1.0f - 0.25f * 7);
+  CHECK(table(2, 0) == 1.0f - 0.25f * 7);
+  CHECK(table(0, 0) == 1.0f);
+  CHECK(scale.scalar() == 32);
+  CHECK(good.scalar() == 2);
+  CHECK(all[0]->session->run(chief.sync->global_step()).scalar() == 4);
 }
