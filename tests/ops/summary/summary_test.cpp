@@ -275,6 +275,27 @@ TEST_CASE("summaries are merged in their order, and a tag that is there twice is
   CHECK(mentions(bad, "input 1 is no summary"));
 }
 
+TEST_CASE("damaged summaries are merged, or InvalidArgument, never more", "[summary]") {
+  Graph graph;
+  const auto bytes = placeholder<std::string>(graph, {});
+  const auto merged = merge_summaries({bytes});
+  Session session(graph);
+  const std::string whole = serialize(Summary{{scalar_summary("a", 1), text_summary("b", "text")}});
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    std::string result = damaged;
+    const Status status = status_of([&] {
+      result = session.run({{bytes, Tensor<std::string>(damaged)}}, merged).scalar();
+    });
+    CHECK(result == damaged);
+    if (status.code() != Code::ok && status.code() != Code::invalid_argument) FAIL("bit " << bit);
+    const Tensor<std::string> cut(whole.substr(0, bit / 8));
+    const Code code = code_of([&] { return session.run({{bytes, cut}}, merged); });
+    if (code != Code::ok && code != Code::invalid_argument) FAIL("cut after " << bit / 8);
+  }
+}
+
 TEST_CASE("builders put summaries into the graph's collection, and all are merged", "[summary]") {
   Graph graph;
   CHECK_FALSE(has_summaries(*graph.store()));
