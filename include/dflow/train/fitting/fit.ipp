@@ -217,8 +217,7 @@ class FitLoop {
   }
   void call_observers() {
     for (const Observer& observer : observers_) {
-      AnyTensor value;
-      if (observer.fetched) value = std::move(each_.fetched(*observer.fetched));
+      AnyTensor value = observer.fetched ? std::move(each_.fetched(*observer.fetched)) : AnyTensor();
       observer.hook->on_observed(fitting_, {std::move(value), observer.traces ? &metadata_ : nullptr});
     }
     if (!observers_.empty()) each_.forget_fetched();
