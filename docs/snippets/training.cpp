@@ -325,6 +325,31 @@ void accumulating() {
   require(history.last("loss") < history.epochs[0].loss(), "accumulated");
 }
 
+void mixed_precision() {
+  const df::LabelledImages data = stripes(400, 5);
+  // [mixed_precision]
+  df::Graph graph({.seed = 1});
+  auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
+  auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  df::Output<float> hidden;
+  {
+    df::VariableScope half(graph, "", {.compute = df::DType::float16});  // or bfloat16
+    hidden = df::dense(df::flatten(images), 64, {.activation = df::Activation::relu});
+  }
+  auto logits = df::dense(hidden, 8, {}, {.name = "logits"});  // in float, as the loss
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(logits, labels));
+  df::train::LossScaleOptimizer optimizer(df::train::Adam(5e-3));
+  auto train = optimizer.minimize(loss);
+  // [mixed_precision]
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  auto rows = df::data::from_tensors(data.images, data.labels).shuffle(400, {.seed = 1}).batch(32);
+  df::train::TrainStep step(df::feeds(images, labels), loss, train);
+  auto history = df::train::fit(session, step, rows, {.epochs = 5});
+  require(history.last("loss") < 0.5 * history.epochs[0].loss(), "mixed precision");
+  require(session.run(optimizer.good_steps()).scalar() > 0, "steps are made");
+}
+
 }  // namespace
 
 int main() {
@@ -339,6 +364,7 @@ int main() {
     fitting(folder + "/fit");
     std::filesystem::remove_all(folder);
     accumulating();
+    mixed_precision();
     recurrent();
   } catch (const std::exception& error) {
     std::printf("failed: %s\n", error.what());

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <unistd.h>
 
@@ -85,4 +87,48 @@ TEST_CASE("a line has a message and several tensors, and is written so many time
         }) == "x: [0][0]\nx: [1][2]\n");
   CHECK(session.run({{x, 1.0f}}, slope).scalar() == 3.0f);
   CHECK(written_by([&] { session.run({{x, 1.0f}}, nothing); }) == "nothing\n");
+}
+
+// The nodes "x", "Const" and "p" are what tf.compat.v1.Print(x, [x, tf.constant([1, 2])], message="m: ", summarize=2)
+// of TensorFlow 2.21.0 gives in as_graph_def(), "a" what tf.debugging.Assert gives.
+TEST_CASE("a graph of TensorFlow's with Print and Assert lists the types of what they print", "[print]") {
+  const auto def_with = [](const std::vector<DType>& printed, const std::vector<DType>& asserted) {
+    GraphDef def;
+    const auto add = [&](std::string name, std::string op, std::vector<std::string> inputs, std::string type,
+                         DType dtype, std::vector<std::pair<std::string, AttrValue>> attrs) {
+      NodeDef& node = def.nodes.emplace_back();
+      node.name = std::move(name);
+      node.op = std::move(op);
+      node.inputs = std::move(inputs);
+      if (!type.empty()) node.types = {{type, dtype}};
+      node.attrs = std::move(attrs);
+    };
+    add("x", "Placeholder", {}, "dtype", DType::float32, {{"shape", PartialShape{2}}});
+    add("Const", "Const", {}, "dtype", DType::int32, {{"value", AnyTensor(Tensor<std::int32_t>({2}, {1, 2}))}});
+    add("p", "Print", {"x", "x", "Const"}, "T", DType::float32,
+        {{"summarize", std::int64_t{2}},
+         {"message", std::string("m: ")},
+         {"first_n", std::int64_t{-1}},
+         {"U", printed}});
+    add("holds", "Const", {}, "dtype", DType::boolean, {{"value", AnyTensor(Tensor<bool>(true))}});
+    add("a", "Assert", {"holds", "Const", "p"}, "", DType::invalid, {{"T", asserted}, {"summarize", std::int64_t{3}}});
+    return def;
+  };
+  const std::vector<DType> printed{DType::float32, DType::int32}, asserted{DType::int32, DType::float32};
+  const GraphDef def = def_with(printed, asserted);
+  const Graph graph = import_graph(def, standard_op_table());
+  const GraphDef again = to_graph_def(graph);
+  static_cast<void>(import_graph(again, standard_op_table()));
+  CHECK(again.nodes[2].attrs.back().first == "U");
+  Session session(graph);
+  const Output<float> x(AnyOutput(graph.store(), {graph.find("x").node_id(), 0}));
+  CHECK(written_by([&] { session.run({{x, Tensor<float>({2}, {0.5f, 3})}}, graph.find("a")); }) == "m: [0.5 3][1 2]\n");
+
+  const auto refused = [&](const std::vector<DType>& of_print, const std::vector<DType>& of_assert) {
+    return error_of([&] { import_graph(def_with(of_print, of_assert), standard_op_table()); });
+  };
+  CHECK(
+      contains(refused({DType::float32}, asserted), "1 element types of attribute 'U' are not those of the 2 inputs"));
+  CHECK(contains(refused({DType::float32, DType::float32}, asserted), "attribute 'U'"));
+  CHECK(contains(refused(printed, printed), "attribute 'T'"));
 }

@@ -5,14 +5,23 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace dflow {
+
+namespace detail {
+/// Fails unless `listed`, TensorFlow's attribute of that name, is empty or has the element types of all inputs but the
+/// first.
+void require_listed_types(InferContext& context, const std::vector<DType>& listed, std::string_view attribute);
+}  // namespace detail
 
 /// Fails the step unless the condition holds; the error prints the first `summarize` elements of each of the other
 /// inputs.
 struct Assert : StatefulOp<"Assert"> {
   struct Attrs {
     std::int64_t summarize = 3;
+    std::vector<DType> T = {};  ///< of the inputs that are printed, as TensorFlow's graphs have it, or none
   };
   using Inputs = In<bool, AnyList>;
   using Outputs = Out<>;

@@ -3,11 +3,29 @@
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/expr.hpp>
 
+#include <utility>
 #include <vector>
 
 namespace dflow {
 
-DFLOW_INLINE void Assert::infer(InferContext& context) { static_cast<void>(context.with_rank(0, 0)); }
+DFLOW_INLINE void detail::require_listed_types(InferContext& context, const std::vector<DType>& listed,
+                                               std::string_view attribute) {
+  if (listed.empty()) return;
+  const auto num_listed = static_cast<int>(listed.size());
+  bool fits = context.num_inputs() == 1 + num_listed;
+  for (int i = 0; fits && i < num_listed; ++i) {
+    fits = context.input_dtype(1 + i) == listed[static_cast<std::size_t>(i)];
+  }
+  if (!fits) {
+    context.fail(str_cat("the ", num_listed, " element types of attribute '", attribute, "' are not those of the ",
+                         context.num_inputs() - 1, " inputs"));
+  }
+}
+
+DFLOW_INLINE void Assert::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(0, 0));
+  detail::require_listed_types(context, context.attrs<Assert>().T, "T");
+}
 
 DFLOW_INLINE void CheckNumerics::infer(InferContext& context) { context.set_output(0, context.input(0)); }
 
@@ -26,7 +44,7 @@ DFLOW_INLINE Operation assert_that(const Output<bool>& condition, std::span<cons
                                    const At& at) {
   std::vector<AnyOutput> inputs{condition};
   inputs.insert(inputs.end(), data.begin(), data.end());
-  return build<Assert>(std::span<const AnyOutput>(inputs), attrs, at);
+  return build<Assert>(std::span<const AnyOutput>(inputs), std::move(attrs), at);
 }
 
 }  // namespace dflow

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -16,6 +17,7 @@ struct Print : StandardOp<"Print", AllTypes> {
     std::string message = {};
     std::int64_t first_n = -1;   ///< so many times; below 0: always
     std::int64_t summarize = 3;  ///< elements of each tensor; below 0: all
+    std::vector<DType> U = {};   ///< of the inputs that are written, as TensorFlow's graphs have it, or none
   };
   using Inputs = In<T, AnyList>;
   static constexpr bool is_stateful = true;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/print.hpp>
 #include <dflow/ops/expr.hpp>
 
@@ -7,7 +8,10 @@
 
 namespace dflow {
 
-DFLOW_INLINE void Print::infer(InferContext& context) { context.set_output(0, context.input(0)); }
+DFLOW_INLINE void Print::infer(InferContext& context) {
+  detail::require_listed_types(context, context.attrs<Print>().U, "U");
+  context.set_output(0, context.input(0));
+}
 
 DFLOW_INLINE void Print::gradient(GradientContext& context) { context.set_dx(0, context.dy()); }
 
