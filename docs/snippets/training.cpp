@@ -326,7 +326,7 @@ void accumulating() {
 }
 
 void mixed_precision() {
-  const df::LabelledImages data = stripes(400, 5);
+  const df::LabelledImages data = bright_rows(256);
   // [mixed_precision]
   df::Graph graph({.seed = 1});
   auto images = df::placeholder<float>(graph, {df::dynamic, 8, 8, 1});
@@ -343,9 +343,9 @@ void mixed_precision() {
   // [mixed_precision]
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
-  auto rows = df::data::from_tensors(data.images, data.labels).shuffle(400, {.seed = 1}).batch(32);
+  auto rows = df::data::from_tensors(data.images, data.labels).shuffle(256, {.seed = 1}).batch(32);
   df::train::TrainStep step(df::feeds(images, labels), loss, train);
-  auto history = df::train::fit(session, step, rows, {.epochs = 5});
+  auto history = df::train::fit(session, step, rows, {.epochs = 10});
   require(history.last("loss") < 0.5 * history.epochs[0].loss(), "mixed precision");
   require(session.run(optimizer.good_steps()).scalar() > 0, "steps are made");
 }
