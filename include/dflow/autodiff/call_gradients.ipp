@@ -135,6 +135,10 @@ class KeptEdges final : public GraphStore::ForeignEdges {
     GraphStore::Scope scope = body_;
     scope.where = graph_.scope().where;
     scope.foreign = nullptr;
+    // What reads a list is where the list is.
+    scope.device.clear();
+    scope.device_rule = nullptr;
+    scope.colocated_with = {};
     const ScopeGuard inside = graph_.enter(std::move(scope));
     if (source.op->role == OpRole::argument && node().op->role == OpRole::call) {
       return out_of_call(AnyOutput(&graph_, node().inputs.at(argument_number(source))));

@@ -15,12 +15,12 @@ namespace dflow {
 /// node of a body, as by `prune`, and places it; constants go where the call is.
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
-/// Unimplemented for a body that sends or receives, unless its call has a frame for that; ResourceExhausted for calls
-/// in bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what `visit` throws. A body that calls
-/// share is there once; one that calls itself, with the same around it, has a number (`StepGraph::recursion`), which
-/// its calls in it have instead of a body.
+/// Unimplemented for a body that sends or receives, unless the step `is_part` of another one and the call has a frame
+/// for that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what
+/// `visit` throws. A body that calls share is there once; one that calls itself, with the same around it, has a number
+/// (`StepGraph::recursion`), which its calls in it have instead of a body.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                   FunctionRef<void(NodeId, StepNode&)> visit, bool lowers = false);
+                   FunctionRef<void(NodeId, StepNode&)> visit, bool lowers = false, bool is_part = false);
 
 }  // namespace dflow
 

@@ -20,8 +20,9 @@ namespace detail {
 
 class BodyAttacher {
  public:
-  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit, bool lowers)
-      : graph_(graph), scratch_(scratch), visit_(visit), lowers_(lowers) {}
+  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit, bool lowers,
+               bool is_part)
+      : graph_(graph), scratch_(scratch), visit_(visit), lowers_(lowers), is_part_(is_part) {}
 
   /// Also puts its raw form of control flow into one node.
   void attach(StepGraph& step) {
@@ -99,7 +100,7 @@ class BodyAttacher {
     auto call = std::make_shared<StepCall>();
     const StepNode& node = step.node(id);
     call->num_leading = node.op->role == OpRole::branch ? 1 : 0;
-    call->frame = frame_of(*node);
+    if (is_part_) call->frame = frame_of(*node);
     const std::vector<std::string> names = called_functions(*node);
     call->kept.resize(kept.size());
     std::vector<bool> is_found(kept.size());
@@ -318,7 +319,8 @@ class BodyAttacher {
   const GraphStore& graph_;
   PruneScratch& scratch_;
   FunctionRef<void(NodeId, StepNode&)> visit_;
-  const bool lowers_;  ///< in the end, all bodies at once
+  const bool lowers_;   ///< in the end, all bodies at once
+  const bool is_part_;  ///< calls may be parts, too
   std::size_t num_nodes_ = 0;
   std::vector<Open> open_;
   std::int32_t num_recursions_ = 0;
@@ -329,8 +331,8 @@ class BodyAttacher {
 }  // namespace detail
 
 DFLOW_INLINE void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                                FunctionRef<void(NodeId, StepNode&)> visit, bool lowers) {
-  detail::BodyAttacher(graph, scratch, visit, lowers).attach(step);
+                                FunctionRef<void(NodeId, StepNode&)> visit, bool lowers, bool is_part) {
+  detail::BodyAttacher(graph, scratch, visit, lowers, is_part).attach(step);
   if (!lowers) return;
   lower_calls(step);
   form_frames(step);

@@ -44,6 +44,8 @@ struct BodyEdges {
   std::vector<std::size_t> devices;                  ///< that get a part, be it empty
   std::vector<std::vector<std::size_t>> feeds_at;    ///< for each feed: who is given it; others get it from the first
   std::vector<std::vector<std::size_t>> fetches_at;  ///< for each fetch: whose fetch it is
+  bool asks = false;                                 ///< the fetch is a loop's condition, wanted in host memory
+  bool first_waits = false;  ///< the first part ends when the others have, or later than what they send it
 };
 
 /// Splits the body of a function, which the parts of its call run: for each of `edges.devices` its part, whose feeds

@@ -100,11 +100,13 @@ class Partitioner {
     for (std::size_t f = 0; f < graph_.fetches.size(); ++f) {
       const StepEndpoint edge = graph_.fetches[f];
       for (const std::size_t to : edges.fetches_at[f]) {
-        const StepEndpoint there = bring(edge, place_at(to, graph_.output(edge).dtype, {}, 0));
+        const Place wanted = edges.asks ? on_host(to) : place_at(to, graph_.output(edge).dtype, {}, 0);
+        const StepEndpoint there = bring(edge, wanted);
         parts_[to].graph.fetches.push_back(there);
       }
     }
     add_targets();
+    for (std::size_t d = 1; edges.first_waits && d < edges.devices.size(); ++d) await_part(edges.devices[d]);
     std::vector<StepGraph> graphs;
     graphs.reserve(edges.devices.size());
     for (const std::size_t to : edges.devices) graphs.push_back(std::move(parts_[to].graph));
@@ -193,6 +195,10 @@ class Partitioner {
     if (const KernelEntry* entry = entry_of(node, here)) {
       host_inputs = host_inputs_of(*node, *entry);
       host_outputs_[id] = host_outputs_of(*node, *entry);
+    } else if (const StepCall* call = graph_.call_of(node); call != nullptr && call->num_leading != 0) {
+      // What to run is said in host memory.
+      host_inputs.resize(node.num_inputs);
+      std::fill_n(host_inputs.begin(), call->num_leading, true);
     }
     inputs_.clear();
     for (const StepEndpoint input : graph_.inputs_of(node)) {
@@ -345,6 +351,38 @@ class Partitioner {
     const std::vector<std::size_t>& at = body_edges_->feeds_at[feed];
     const std::size_t from = std::find(at.begin(), at.end(), to) != at.end() ? to : at.front();
     return place_at(from, graph_.output(graph_.feeds[feed]).dtype, {}, 0);
+  }
+
+  /// Makes the first part of a body wait for the end of another, unless it has to wait for a tensor of that anyway and
+  /// nobody else sees what the other does.
+  void await_part(std::size_t other) {
+    const std::size_t first = body_edges_->devices.front();
+    StepGraph& from = parts_[other].graph;
+    const auto is_from_other = [&](const StepNode& node) {
+      return node.op->role == OpRole::recv && node->attrs_as<Recv>().send_device == info(other).name;
+    };
+    const auto changes_state = [](const StepNode& node) {
+      return !node.is_fed_only && node.op->is_stateful && node.op->role != OpRole::send &&
+             node.op->role != OpRole::recv;
+    };
+    const StepGraph& to = parts_[first].graph;
+    if (std::any_of(to.nodes.begin(), to.nodes.end(), is_from_other) &&
+        std::none_of(from.nodes.begin(), from.nodes.end(), changes_state)) {
+      return;
+    }
+    IndexedVector<StepNodeId, bool> is_last(from.nodes.size(), true);
+    for (const StepNodeId id : from.nodes.indices()) {
+      if (from.node(id).is_fed_only) is_last[id] = false;
+      for (const StepEndpoint input : from.inputs_of(from.node(id))) is_last[input.node] = false;
+      for (const StepNodeId control : from.controls_of(from.node(id))) is_last[control] = false;
+    }
+    std::vector<StepNodeId> last;
+    for (const StepNodeId id : from.nodes.indices()) {
+      if (is_last[id]) last.push_back(id);
+    }
+    Node end;
+    end.name = "end_of_body";
+    parts_[first].graph.targets.push_back(send_token(end, str_cat("/_token_", other, "_", first), last, other, first));
   }
 
   void give_feed(std::size_t feed, std::size_t to) {
@@ -512,7 +550,7 @@ class Partitioner {
 
 DFLOW_INLINE Partitions partition(StepGraph graph, std::span<const DeviceInfo> devices,
                                   std::span<const KernelTables> kernels, const DeviceInfo& client) {
-  if (devices.size() > 1) graph = split_calls(std::move(graph), devices, kernels);
+  graph = split_calls(std::move(graph), devices, kernels);
   const std::int32_t only = graph.nodes.empty() ? 0 : graph.nodes.front().placed_on;
   Partition whole;
   whole.device = static_cast<std::size_t>(only);

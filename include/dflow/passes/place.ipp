@@ -264,12 +264,14 @@ DFLOW_INLINE void Placement::place_all(IndexRange<NodeId> added, const GraphStor
   for (const NodeId id : added) {
     const Node& node = graph.node(id);
     parent_.push_back(id);
-    groups_.push_back({allowed_for(id, node), -1});
+    // What is kept is where it was made, whatever scope the gradient was built in.
+    const bool is_kept = node.op->role == OpRole::kept_value;
+    groups_.push_back({is_kept ? intern(Set(devices_.size(), true)) : allowed_for(id, node), -1});
     const auto join_with = [&](NodeId other) {
       if (other > id) return later.emplace_back(id, other), void();
       join(id, node, other, graph);
     };
-    if (node.colocated_with.is_valid()) join_with(node.colocated_with);
+    if (node.colocated_with.is_valid() && !is_kept) join_with(node.colocated_with);
     if (follows_function(node, graph)) join_with(node.function);
     std::size_t num_given = node.inputs.size();
     if (calls_functions(node.op->role)) {

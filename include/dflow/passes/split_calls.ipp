@@ -46,6 +46,20 @@ class SpanFinder {
   std::map<std::pair<const StepGraph*, std::int32_t>, bool> leaves_;
 };
 
+/// Captures a handle of another device, which nothing of its bodies reads on its own.
+inline bool takes_far_handle(const StepGraph& graph, const StepNode& node) {
+  const auto inputs = graph.inputs_of(node);
+  return std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
+    return is_handle(graph.output(input).dtype) && graph.node(input.node).placed_on != node.placed_on;
+  });
+}
+
+/// On a device with a memory of its own, where parts of a body may want their arguments in the host's.
+inline bool computes_elsewhere(std::span<const DeviceInfo> devices, const StepNode& node) {
+  const DeviceInfo& device = devices[static_cast<std::size_t>(node.placed_on)];
+  return memory_of(device) != host_memory_of(device);
+}
+
 class CallSplitter {
  public:
   CallSplitter(std::span<const DeviceInfo> devices, std::span<const KernelTables> kernels)
@@ -181,7 +195,7 @@ class CallSplitter {
   bool is_split(const StepGraph& graph, const StepNode& node) {
     const StepCall* const call = graph.call_of(node);
     if (call == nullptr || node.is_fed_only || node.op->role == OpRole::frames) return false;
-    return needs_of(*call, 0).devices.size() > 1;
+    return needs_of(*call, 0).devices.size() > 1 || takes_far_handle(graph, node) || computes_elsewhere(devices_, node);
   }
 
   static std::size_t num_results_of(const StepNode& node, const StepCall& call) {
@@ -248,6 +262,11 @@ class CallSplitter {
     const StepCall& call = *graph.call_of(node);
     const std::size_t num_results = num_results_of(node, call);
     const Needs needs = needs_of_parts(graph, node);
+    if (node.op->role == OpRole::loop && std::any_of(call.bodies.begin(), call.bodies.end(), is_recursive)) {
+      throw_error(unimplemented("a loop whose condition or body calls itself cannot be on several devices")
+                      .with_node(node.op->name, node->name)
+                      .with_location(node->where));
+    }
     std::vector<std::size_t> devices{device_of(node)};  // its own first
     for (const std::size_t device : needs.devices) {
       if (device != devices.front()) devices.push_back(device);
@@ -267,10 +286,19 @@ class CallSplitter {
       for (const Parts* body : bodies) {
         part->bodies.push_back(body == nullptr ? nullptr : body->graphs.at(device));
       }
+      const bool changes = std::any_of(part->bodies.begin(), part->bodies.end(),
+                                       [&](const auto& body) { return body == nullptr || changes_state(*body); });
       std::vector<StepEndpoint> given;
+      std::vector<StepNodeId> after(controls.begin(), controls.end());
       for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (needs.feeds[i].contains(device)) given.push_back(inputs[i]);
+        if (needs.feeds[i].contains(device)) {
+          given.push_back(inputs[i]);
+        } else if (changes && !is_handle(fresh.output(inputs[i]).dtype)) {
+          after.push_back(inputs[i].node);  // the call begins when it has all of its inputs
+        }
       }
+      std::sort(after.begin(), after.end());
+      after.erase(std::unique(after.begin(), after.end()), after.end());
       Node made = part_node(*node, is_first);
       std::vector<std::size_t> outputs;  // of the call, in the part's order
       for (std::size_t i = 0; is_first && i < num_results; ++i) outputs.push_back(i);
@@ -282,10 +310,7 @@ class CallSplitter {
       }
       made.outputs.clear();
       for (const std::size_t output : outputs) made.outputs.push_back(node->outputs[output]);
-      const bool changes = !is_first && std::any_of(part->bodies.begin(), part->bodies.end(), [&](const auto& body) {
-        return body != nullptr && changes_state(*body);
-      });
-      const StepNodeId id = fresh.append(std::move(made), static_cast<std::int32_t>(device), given, controls);
+      const StepNodeId id = fresh.append(std::move(made), static_cast<std::int32_t>(device), given, after);
       fresh.node(id).call = static_cast<std::int32_t>(fresh.calls.size());
       fresh.calls.push_back(std::move(part));
       for (std::size_t i = 0; i < outputs.size(); ++i) now.outputs[outputs[i]] = {id, static_cast<std::int32_t>(i)};
@@ -297,6 +322,10 @@ class CallSplitter {
       }
     }
     return now;
+  }
+
+  static bool is_recursive(const std::shared_ptr<const StepGraph>& body) {
+    return body == nullptr || body->recursion >= 0;
   }
 
   /// As a part of it, without results unless it is the first.
@@ -368,6 +397,8 @@ class CallSplitter {
 
     BodyEdges edges;
     edges.devices = devices;
+    edges.asks = asks;
+    edges.first_waits = node.op->role == OpRole::loop && !asks;
     for (const Devices& given : key.feeds) {
       // In the order of `devices`, for what others want of it comes from the first.
       std::vector<std::size_t>& at = edges.feeds_at.emplace_back();
@@ -434,10 +465,12 @@ DFLOW_INLINE StepGraph split_calls(StepGraph graph, std::span<const DeviceInfo> 
                                    std::span<const KernelTables> kernels) {
   if (graph.calls.empty()) return graph;
   detail::SpanFinder finder;
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
-                   [&](const StepNode& node) { return !node.is_fed_only && finder.spans(graph, node); })) {
-    return graph;
-  }
+  const auto is_whole = [&](const StepNode& node) {
+    if (node.is_fed_only || graph.call_of(node) == nullptr) return true;
+    return !finder.spans(graph, node) && !detail::takes_far_handle(graph, node) &&
+           !detail::computes_elsewhere(devices, node);
+  };
+  if (std::all_of(graph.nodes.begin(), graph.nodes.end(), is_whole)) return graph;
   return detail::CallSplitter(devices, kernels).split(graph);
 }
 
