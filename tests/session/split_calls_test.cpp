@@ -1,14 +1,17 @@
 // Branches, loops and functions whose bodies are on several devices.
 #include <dflow/dflow.hpp>
 #include <dflow/graph/step_graph.hpp>
+#include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "proof_device.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -364,4 +367,264 @@ TEST_CASE("raw control flow on two devices is refused, by name", "[split]") {
   const auto run = [&] { return session.run({{x, df::Tensor<float>(1.0f)}, {p, df::Tensor<bool>(true)}}, merged); };
   CHECK(mentions(df::Status(status_of(run)), "Mul"));
   CHECK(code_of(run) == df::Code::unimplemented);
+}
+
+TEST_CASE("gradients of split calls are built in any device's scope", "[split]") {
+  for (const char* scope : {"/cpu:0", "/cpu:1", "/cpu:2"}) {
+    df::Graph graph;
+    auto x = df::placeholder<float>(graph, {});
+    auto n = df::placeholder<std::int32_t>(graph, {});
+    const auto around = graph.device("/cpu:0");
+    auto f = df::function(graph, "f",
+                          [&](df::Output<float> v) {
+                            const auto on = graph.device("/cpu:1");
+                            return df::Output<float>(df::sin(v) * x);
+                          },
+                          {.shapes = {df::PartialShape({})}});
+    auto [i, y] = df::while_loop([&](auto i, auto) { return i < n; },
+                                 [&](auto i, auto v) {
+                                   return std::tuple{i + 1, df::Output<float>(f(v) * 1.0f)};
+                                 },
+                                 std::tuple{df::constant(graph, 0), x});
+    const auto on = graph.device(scope);
+    auto dy = df::Output<float>(df::gradients(y, x));
+    auto ddy = df::Output<float>(df::gradients(dy, x));
+    df::Session session(graph, on_three_devices), whole(graph, {.soft_placement = true});
+    for (const df::Output<float>& each : {dy, ddy}) {
+      const auto at = [&](df::Session& of) {
+        return of.run({{x, df::Tensor<float>(0.5f)}, {n, df::Tensor<std::int32_t>(3)}}, each).scalar();
+      };
+      CHECK(at(session) == at(whole));
+    }
+  }
+}
+
+TEST_CASE("a split call begins when all of its inputs are there", "[split]") {
+  for (const bool is_branch : {false, true}) {
+    df::Graph graph;
+    const auto total = [&] {
+      const auto on = graph.device("/cpu:1");
+      return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
+    }();
+    auto yes = df::placeholder<bool>(graph, {});
+    auto m = df::placeholder<float>(graph, {200, 200});
+    df::Output<float> slow = m;
+    for (int k = 0; k < 30; ++k) slow = df::matmul(slow, m);
+    auto old = [&] {
+      const auto after = graph.control_dependencies({slow.operation()});
+      const auto on = graph.device("/cpu:1");
+      return total.read();
+    }();
+    const auto body = [&](df::Output<float> v) {
+      const auto bump = total.assign_add(df::constant(graph, 10.0f));
+      const auto after = graph.control_dependencies({bump});
+      return df::Output<float>(df::identity(v));
+    };
+    const auto on = graph.device("/cpu:0");
+    auto f = df::function(graph, "f", body, {.shapes = {df::PartialShape({})}});
+    auto y = is_branch ? df::cond(
+                             yes, [&] { return body(old); }, [&] { return df::Output<float>(old); })
+                       : df::Output<float>(f(old));
+    for (const df::SessionOptions& options : sessions_of_three_devices()) {
+      df::Session session(graph, options);
+      session.run(df::initialize_variables(graph));
+      const df::Tensor<float> value({200, 200}, std::vector<float>(40000, 0.001f));
+      for (int run = 0; run < 3; ++run) {
+        CHECK(session.run({{m, value}, {yes, df::Tensor<bool>(true)}}, y).scalar() == static_cast<float>(10 * run));
+      }
+    }
+  }
+}
+
+TEST_CASE("a loop does not run ahead of its parts, whose errors end it", "[split]") {
+  for (const bool fails : {false, true}) {
+    df::Graph graph;
+    auto n = df::placeholder<std::int32_t>(graph, {});
+    const auto total = [&] {
+      const auto on = graph.device("/cpu:1");
+      return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
+    }();
+    auto f = df::function(
+        graph, "f",
+        [&](df::Output<std::int32_t> i) {
+          auto big = df::Output<float>(df::fill<float>(graph, {256, 1024}, 1.0f) * df::cast<float>(i));
+          auto sum = [&] {
+            const auto on = graph.device("/cpu:1");
+            auto r = df::Output<float>(df::reduce_sum(df::sin(df::sin(big))));
+            return fails ? df::Output<float>(df::check_numerics(df::log(r * 0.0f - 1.0f), "too large")) : r;
+          }();
+          const df::Operation bump = total.assign_add(sum);
+          return std::tuple<df::Output<std::int32_t>, df::Operation>{df::Output<std::int32_t>(i + 1), bump};
+        },
+        {.shapes = {df::PartialShape({})}});
+    auto last = df::while_loop([&](auto i) { return i < n; }, [&](auto i) { return std::get<0>(f(i)); },
+                               df::constant(graph, 0));
+    for (df::SessionOptions options : sessions_of_three_devices()) {
+      options.memory_limit_bytes = std::size_t{48} << 20;  // 1 MiB an iteration
+      df::Session session(graph, options);
+      session.run(df::initialize_variables(graph));
+      const auto run = [&](int count) { return session.run({{n, df::Tensor<std::int32_t>(count)}}, last).scalar(); };
+      if (fails) {
+        CHECK(mentions(status_of([&] { return run(2'000'000'000); }), "too large"));
+      } else {
+        CHECK(run(200) == 200);
+      }
+    }
+  }
+}
+
+TEST_CASE("a handle of another device that a body captures and nothing reads stays where it is", "[split]") {
+  df::Graph graph;
+  auto n = df::placeholder<std::int32_t>(graph, {});
+  const auto total = [&] {
+    const auto on = graph.device("/cpu:1");
+    return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
+  }();
+  auto last = df::while_loop([&](auto i) { return i < n; },
+                             [&](auto i) {
+                               static_cast<void>(total.read());
+                               return i + 1;
+                             },
+                             df::constant(graph, 0));
+  for (const df::SessionOptions& options : sessions_of_three_devices()) {
+    df::Session session(graph, options);
+    session.run(df::initialize_variables(graph));
+    CHECK(session.run({{n, df::Tensor<std::int32_t>(3)}}, last).scalar() == 3);
+  }
+}
+
+TEST_CASE("bodies compute on a device that has a memory of its own, split and whole", "[split]") {
+  const auto devices = [] {
+    std::vector<std::shared_ptr<df::Device>> both{
+        std::make_shared<df::CpuDevice>(df::CpuDeviceOptions{.pool = std::make_shared<df::WorkStealingPool>(2)})};
+    both.push_back(std::make_shared<df::testing::ProofDevice>());
+    return both;
+  };
+  for (const bool is_whole : {false, true}) {
+    df::Graph graph;
+    auto x = df::placeholder<float>(graph, {});
+    auto n = df::placeholder<std::int32_t>(graph, {});
+    auto yes = df::placeholder<bool>(graph, {});
+    const auto proof = [&] { return graph.device("/device:PROOF:0"); };
+    auto [i, y] = df::while_loop([&](auto i, auto) { return i < n; },
+                                 [&](auto i, auto v) {
+                                   auto a = [&] {
+                                     const auto on = proof();
+                                     return df::Output<float>((v * 2.0f) * (v + x));
+                                   }();
+                                   return std::tuple{i + 1, df::Output<float>(a + 1.0f)};
+                                 },
+                                 std::tuple{df::constant(graph, 0), x});
+    auto dy = df::Output<float>(df::gradients(df::Output<float>(y), x));
+    auto branch = [&] {
+      const auto on = graph.device(is_whole ? "/device:PROOF:0" : "");
+      return df::cond(
+          yes,
+          [&] {
+            const auto here = proof();
+            return df::Output<float>(x * 2.0f);
+          },
+          [&] { return df::Output<float>(x + 5.0f); });
+    }();
+    df::Session session(graph, {.devices = devices()});
+    for (const bool side : {false, true}) {
+      for (int run = 0; run < 3; ++run) {
+        // x = 0.5: v = 2 v (v + x) + 1 is 2 and 11; its derivative 2 v' (2 v + x) + 2 v is 4 and 40.
+        const auto run_of = [&](const auto& edge) {
+          return session
+              .run({{x, df::Tensor<float>(0.5f)}, {n, df::Tensor<std::int32_t>(2)}, {yes, df::Tensor<bool>(side)}},
+                   edge)
+              .scalar();
+        };
+        CHECK(run_of(y) == 11);
+        CHECK(run_of(dy) == 40);
+        CHECK(run_of(branch) == (side ? 1.0f : 5.5f));
+      }
+    }
+  }
+}
+
+namespace {
+
+void set_function(df::GraphDef& def, const std::string& op, const std::string& attr, const std::string& function) {
+  for (df::NodeDef& node : def.nodes) {
+    for (auto& [name, value] : node.attrs) {
+      if (node.op == op && name == attr) value = df::FunctionName{function};
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a loop on several devices whose condition calls itself is refused", "[split]") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {}, {.name = "x"});
+  const auto there = [&] { return graph.device("/cpu:1"); };
+  auto p = df::function(graph, "p",
+                        [&](df::Output<float> v) {
+                          return df::cond(
+                              v > 2.0f,
+                              [&] {
+                                auto w = df::while_loop([&](auto u) { return u > 100.0f; },
+                                                        [&](auto u) { return df::Output<float>(u - 1.0f); },
+                                                        df::Output<float>(v - 3.0f));
+                                const auto on = there();
+                                return df::Output<bool>(w > -50.0f);
+                              },
+                              [&] {
+                                const auto on = there();
+                                return df::Output<bool>(v > 100.0f);
+                              });
+                        },
+                        {.shapes = {df::PartialShape({})}});
+  static_cast<void>(p(x, {.name = "r"}));
+  df::GraphDef def = df::to_graph_def(graph);
+  set_function(def, "While", "condition", "p");
+  df::Graph imported = df::import_graph(def, df::standard_op_table());
+  df::Session session(imported, on_three_devices);
+  const auto run = [&] {
+    return session.run({{df::Output<float>(imported.output("x")), df::Tensor<float>(4.0f)}},
+                       df::Output<bool>(imported.output("r")));
+  };
+  CHECK(code_of(run) == df::Code::unimplemented);
+}
+
+TEST_CASE("a graph from outside has no calls that are parts, nor bodies that receive", "[split]") {
+  for (const bool has_frame : {false, true}) {
+    df::Graph graph;
+    auto x = df::placeholder<float>(graph, {}, {.name = "x"});
+    auto w = df::while_loop([&](auto v) { return v > 0.0f; }, [&](auto v) { return df::Output<float>(v - 1.0f); }, x);
+    df::GraphDef def = df::to_graph_def(graph);
+    std::vector<df::NodeDef> nodes;
+    const std::string device = "/job:localhost/replica:0/task:0/device:CPU:0";
+    for (df::NodeDef node : def.nodes) {
+      if (node.op == "While" && has_frame) {
+        std::erase_if(node.attrs, [](const auto& attr) { return attr.first == "frame"; });
+        node.attrs.emplace_back("frame", std::string("f"));
+      }
+      if (node.op == "FunctionResults" && node.function == "while/body") {
+        df::NodeDef recv;
+        recv.op = "_Recv";
+        recv.name = "r";
+        recv.function = node.function;
+        recv.types = {{"tensor_type", df::DType::float32}};
+        recv.attrs = {{"tensor_name", std::string("nothing")},
+                      {"send_device", device},
+                      {"recv_device", device},
+                      {"send_device_incarnation", std::int64_t{1}}};
+        nodes.push_back(recv);
+        node.inputs.push_back("^r");
+      }
+      nodes.push_back(node);
+    }
+    def.nodes = nodes;
+    df::Graph imported = df::import_graph(def, df::standard_op_table());
+    df::Session session(imported, on_three_devices);
+    const auto run = [&] {
+      return session.run({.deadline = std::chrono::seconds(20)},
+                         {{df::Output<float>(imported.output("x")), df::Tensor<float>(4.0f)}},
+                         df::Output<float>(imported.output(w.name())));
+    };
+    CHECK(code_of(run) == df::Code::unimplemented);
+  }
 }
