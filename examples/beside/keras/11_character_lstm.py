@@ -39,7 +39,6 @@ model.compile(
     keras.optimizers.Adam(5e-3, global_clipnorm=5.0), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 )
 for x, y in stretches():
-    model.reset_metrics()
     loss = model.train_on_batch(x, y)
 
 letter, state, wrote = np.array([letters - 1]), [np.zeros((1, 96), np.float32)] * 2, ""

@@ -34,16 +34,16 @@ def linear_model():
 stream = queue.Queue(256)
 threading.Thread(target=observe, args=(stream,), daemon=True).start()
 model, kept = linear_model(), linear_model()
+now = then = 0
 for i in range(1, STEPS + 1):
     x, y = (np.stack(column) for column in zip(*(stream.get() for _ in range(BATCH))))
     y = y.astype(np.float32)[:, None]
-    _, then = kept.test_on_batch(x, y)
-    _, now = model.train_on_batch(x, y)  # of rows that the model has not learned from yet
+    then += kept.test_on_batch(x, y)[1] / STRETCH
+    now += model.train_on_batch(x, y)[1] / STRETCH  # of rows that the model has not learned from yet
     if i == STEPS // 4:
         kept.set_weights(model.get_weights())
     if i % STRETCH == 0:
         of_then = f", {100 * then:4.1f} % with what was known after {ROWS // 4}" if i > STEPS // 4 else ""
         print(f"{i * BATCH:6} rows: {100 * now:4.1f} % right{of_then}")
-        model.reset_metrics()
-        kept.reset_metrics()
-sys.exit(now <= 0.85)
+        last, now, then = now, 0, 0
+sys.exit(last <= 0.85)
