@@ -22,7 +22,8 @@ def observe(stream):
 
 
 def linear_model():
-    model = keras.Sequential([keras.Input((FEATURES,)), keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")])
+    layer = keras.layers.Dense(1, use_bias=False, kernel_initializer="zeros")
+    model = keras.Sequential([keras.Input((FEATURES,)), layer])
     model.compile(
         keras.optimizers.SGD(0.5),
         keras.losses.BinaryCrossentropy(from_logits=True),

@@ -28,9 +28,7 @@ def train(folder, last_step):
     step = tf.Variable(0, dtype=tf.int64)
     model.optimizer.build(model.trainable_variables)
     random = model.layers[1].seed_generator.state.value  # which a model does not save
-    checkpoint = tf.train.Checkpoint(
-        model=model, optimizer=model.optimizer, random=random, batches=batches, step=step
-    )
+    checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer, random=random, batches=batches, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=5, checkpoint_name="digits", step_counter=step)
     if latest := manager.restore_or_initialize():
         print(f"goes on from {latest}")
