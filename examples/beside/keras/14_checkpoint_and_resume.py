@@ -26,7 +26,6 @@ def train(folder, last_step):
     digits = tf.data.Dataset.from_tensor_slices((rows[:, :64] / 16, rows[:, 64]))
     batches = iter(digits.shuffle(500, seed=1).batch(32).repeat(1000).prefetch(2))
     step = tf.Variable(0, dtype=tf.int64)
-    model.optimizer.build(model.trainable_variables)
     random = model.layers[1].seed_generator.state.value  # which a model does not save
     checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer, random=random, batches=batches, step=step)
     manager = tf.train.CheckpointManager(checkpoint, folder, max_to_keep=5, checkpoint_name="digits", step_counter=step)
