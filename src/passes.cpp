@@ -7,5 +7,5 @@
 #include <dflow/passes/partition.ipp>
 #include <dflow/passes/place.ipp>
 #include <dflow/passes/prune.ipp>
-#include <dflow/passes/step_graph_def.ipp>
 #include <dflow/passes/split_calls.ipp>
+#include <dflow/passes/step_graph_def.ipp>

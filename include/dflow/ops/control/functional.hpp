@@ -135,8 +135,8 @@ struct KeptValueAttrs {
 // What the gradient of a call needs of what its bodies have computed. The step gives the call more outputs for them, so
 // nothing is kept unless a gradient is run.
 
-/// Stands for an edge of a body, or of what a call is: any output of the call -> what it has had. A control edge from it
-/// does where it has no output.
+/// Stands for an edge of a body, or of what a call is: any output of the call -> what it has had. A control edge from
+/// it does where it has no output.
 template <FixedString Name, class Output, class... AllowedTypes>
 struct KeptOp : StandardOp<Name, AllowedTypes...> {
   using Attrs = KeptValueAttrs;
