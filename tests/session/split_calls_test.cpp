@@ -56,6 +56,11 @@ float three_device_loop_in_cpp(float x, int n) {
   return x;
 }
 
+df::Variable<float> total_on_device_1(df::Graph& graph) {
+  const auto on = graph.device("/cpu:1");
+  return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
+}
+
 /// Devices of nodes with that op that the bodies of calls in a prepared step have.
 std::set<std::string> devices_of_body_nodes(const std::vector<df::DeviceGraph>& parts, const std::string& op) {
   std::set<std::string> devices;
@@ -192,10 +197,7 @@ TEST_CASE("gradients of split loops, branches, functions and recursion are those
 TEST_CASE("a body updates a variable of another device, and who reads after the call sees it", "[split]") {
   df::Graph graph;
   auto n = df::placeholder<std::int32_t>(graph, {});
-  const auto total = [&] {
-    const auto on = graph.device("/cpu:1");
-    return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
-  }();
+  const auto total = total_on_device_1(graph);
   auto last = df::while_loop([&](auto i) { return i < n; },
                              [&](auto i) {
                                const auto bump = total.assign_add(df::cast<float>(i));
@@ -402,10 +404,7 @@ TEST_CASE("gradients of split calls are built in any device's scope", "[split]")
 TEST_CASE("a split call begins when all of its inputs are there", "[split]") {
   for (const bool is_branch : {false, true}) {
     df::Graph graph;
-    const auto total = [&] {
-      const auto on = graph.device("/cpu:1");
-      return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
-    }();
+    const auto total = total_on_device_1(graph);
     auto yes = df::placeholder<bool>(graph, {});
     auto m = df::placeholder<float>(graph, {200, 200});
     df::Output<float> slow = m;
@@ -440,10 +439,7 @@ TEST_CASE("a loop does not run ahead of its parts, whose errors end it", "[split
   for (const bool fails : {false, true}) {
     df::Graph graph;
     auto n = df::placeholder<std::int32_t>(graph, {});
-    const auto total = [&] {
-      const auto on = graph.device("/cpu:1");
-      return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
-    }();
+    const auto total = total_on_device_1(graph);
     auto f = df::function(
         graph, "f",
         [&](df::Output<std::int32_t> i) {
@@ -476,10 +472,7 @@ TEST_CASE("a loop does not run ahead of its parts, whose errors end it", "[split
 TEST_CASE("a handle of another device that a body captures and nothing reads stays where it is", "[split]") {
   df::Graph graph;
   auto n = df::placeholder<std::int32_t>(graph, {});
-  const auto total = [&] {
-    const auto on = graph.device("/cpu:1");
-    return df::Variable<float>(graph, df::constant(graph, 0.0f), {.name = "total"});
-  }();
+  const auto total = total_on_device_1(graph);
   auto last = df::while_loop([&](auto i) { return i < n; },
                              [&](auto i) {
                                static_cast<void>(total.read());

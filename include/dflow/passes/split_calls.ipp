@@ -377,28 +377,29 @@ class CallSplitter {
   struct PartsKey {
     const StepGraph* body;
     std::size_t num_results;
-    bool asks;
+    bool is_of_loop, asks;
     std::vector<std::size_t> devices;
     std::vector<Devices> feeds;
     friend bool operator<(const PartsKey& a, const PartsKey& b) {
-      return std::tie(a.body, a.num_results, a.asks, a.devices, a.feeds) <
-             std::tie(b.body, b.num_results, b.asks, b.devices, b.feeds);
+      return std::tie(a.body, a.num_results, a.is_of_loop, a.asks, a.devices, a.feeds) <
+             std::tie(b.body, b.num_results, b.is_of_loop, b.asks, b.devices, b.feeds);
     }
   };
 
   const Parts& parts_of(const StepNode& node, const StepCall& call, std::size_t b,
                         const std::vector<std::size_t>& devices, const Needs& needs) {
-    const bool asks = node.op->role == OpRole::loop && b == 0;
+    const bool is_of_loop = node.op->role == OpRole::loop;
+    const bool asks = is_of_loop && b == 0;
     const std::size_t num_results = asks ? 1 : num_results_of(node, call);
     const StepGraph& body = *call.bodies[b];
     const auto leading = static_cast<std::ptrdiff_t>(call.num_leading);
-    PartsKey key{&body, num_results, asks, devices, {needs.feeds.begin() + leading, needs.feeds.end()}};
+    PartsKey key{&body, num_results, is_of_loop, asks, devices, {needs.feeds.begin() + leading, needs.feeds.end()}};
     if (const auto found = parts_.find(key); found != parts_.end()) return found->second;
 
     BodyEdges edges;
     edges.devices = devices;
     edges.asks = asks;
-    edges.first_waits = node.op->role == OpRole::loop && !asks;
+    edges.first_waits = is_of_loop && !asks;
     for (const Devices& given : key.feeds) {
       // In the order of `devices`, for what others want of it comes from the first.
       std::vector<std::size_t>& at = edges.feeds_at.emplace_back();

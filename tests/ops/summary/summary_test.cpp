@@ -199,6 +199,8 @@ TEST_CASE("tensors that are no images are refused", "[summary]") {
   check_refused<ImageSummary>({Tensor<std::string>({1}, {"tag"}), Tensor<float>(Shape{1, 1, 2, 3})},
                               "the tag must be a scalar");
   check_refused<ImageSummary>({tag_of("tag"), Tensor<float>(Shape{1, 1, 2, 3})}, "max_images", {.max_images = 0});
+  check_refused<ImageSummary>({tag_of("tag"), Tensor<float>(Shape{1, 1, 2, 3})}, "max_images",
+                              {.max_images = std::int64_t{1} << 32});
 }
 
 TEST_CASE("sounds are the bytes that TensorFlow writes", "[summary]") {

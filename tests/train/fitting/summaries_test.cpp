@@ -109,6 +109,18 @@ TEST_CASE("a graph without summaries has losses, and steps that none is to be wr
   CHECK_FALSE(written.contains("double"));
 }
 
+TEST_CASE("one hook sees fits of one graph after another, of which the earlier ones are gone", "[train]") {
+  Watched log(false);
+  const df::train::Hook hook =
+      df::train::summaries(log.events, {.every_steps = 4, .step_values = false, .epoch_values = false, .graph = false});
+  for (int graph = 0; graph < 4; ++graph) {
+    Watched watched(graph != 2);
+    for (int fit = 0; fit < 2; ++fit) watched.fit({.epochs = 1, .hooks = {hook}});
+  }
+  // Each of the three with a summary, twice.
+  CHECK(log.written() == std::map<std::string, std::string>{{"double", "4:8 4:8 4:8 4:8 4:8 4:8"}});
+}
+
 TEST_CASE("events are numbered by the global step, and later ones of an earlier run are void", "[train]") {
   Watched watched;
   watched.session.run(watched.count.assign(std::int64_t{10}));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/summary/summary.hpp>
 #include <dflow/train/fitting/summaries.hpp>
 
@@ -26,10 +27,10 @@ class Summaries {
     GraphStore& graph = fitting.graph();
     if (options_.summary.is_valid()) {
       summary_ = options_.summary;
-    } else if (graph_ != &graph) {
+    } else if (graph_.lock() != graph.keep_nodes()) {
       summary_ = has_summaries(graph) ? merge_all_summaries(graph) : Output<std::string>();
     }
-    graph_ = &graph;
+    graph_ = graph.keep_nodes();
     const std::int64_t step = step_of(fitting);
     if (options_.global_step) events_.add_start(step + 1);
     if (options_.graph) events_.add_graph(graph, step);
@@ -86,7 +87,7 @@ class Summaries {
   SummariesOptions options_;
   std::int64_t fits_ = 0;
   Output<std::string> summary_;
-  const GraphStore* graph_ = nullptr;  ///< that `summary_` is of
+  std::weak_ptr<const NodeList> graph_;  ///< that `summary_` is of; an address would say nothing of one that is gone
 };
 
 }  // namespace detail
