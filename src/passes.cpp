@@ -1,4 +1,5 @@
 #include <dflow/passes/check_receives.ipp>
+#include <dflow/passes/contract.ipp>
 #include <dflow/passes/frames.ipp>
 #include <dflow/passes/functions.ipp>
 #include <dflow/passes/fuse.ipp>
@@ -7,5 +8,6 @@
 #include <dflow/passes/partition.ipp>
 #include <dflow/passes/place.ipp>
 #include <dflow/passes/prune.ipp>
+#include <dflow/passes/raise_frames.ipp>
 #include <dflow/passes/split_calls.ipp>
 #include <dflow/passes/step_graph_def.ipp>

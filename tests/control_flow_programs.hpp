@@ -87,4 +87,113 @@ inline std::vector<ControlFlowProgram> control_flow_programs() {
           {"matrices", matrices, {4.129082153303187f, 9.338249375454696f}}};
 }
 
+// ---- in the raw form ----
+
+/// i and v = first; while (asks(i, v)) {i, v} = body(i, v).
+template <class Asks, class Body>
+std::tuple<Output<std::int32_t>, Output<float>> raw_loop(const std::string& name, Asks asks, Body body,
+                                                         Output<std::int32_t> first_i, Output<float> first_v) {
+  namespace raw = dflow::frames;
+  auto i = raw::merge({raw::enter(first_i, name)});
+  auto v = raw::merge({raw::enter(first_v, name)});
+  auto goes_on = raw::loop_cond(asks(i.value, v.value));
+  auto [last_i, now_i] = raw::switch_on(i.value, goes_on);
+  auto [last_v, now_v] = raw::switch_on(v.value, goes_on);
+  auto [next_i, next_v] = body(now_i, now_v);
+  raw::next_iteration(next_i, i);
+  raw::next_iteration(next_v, v);
+  return {raw::exit(last_i), raw::exit(last_v)};
+}
+template <Element E>
+Output<E> raw_constant(Output<E> x, const std::string& frame) {
+  return dflow::frames::enter(x, frame, {.is_constant = true});
+}
+
+/// `x` to the power `n` + 1.
+inline Output<float> raw_power(const std::string& name, Output<float> x, Output<std::int32_t> n) {
+  auto times = raw_constant(x, name);
+  auto limit = raw_constant(n, name);
+  return std::get<1>(raw_loop(
+      name, [&](auto i, auto) { return i < limit; },
+      [&](auto i, auto v) {
+        return std::tuple{Output<std::int32_t>(i + 1), Output<float>(v * times)};
+      },
+      n - n, x));
+}
+
+inline ControlFlowResults raw_loop_in_a_loop(Graph& graph, Output<float> x, Output<std::int32_t> n) {
+  auto x_outer = raw_constant(x, "outer");
+  auto n_outer = raw_constant(n, "outer");
+  auto [i, sum] = raw_loop(
+      "outer", [&](auto i, auto) { return i < n_outer; },
+      [&](auto i, auto sum) {
+        auto i_inner = raw_constant(i, "inner");
+        auto x_inner = raw_constant(x_outer, "inner");
+        auto n_inner = raw_constant(n_outer, "inner");
+        auto inner = std::get<1>(raw_loop(
+            "inner", [&](auto j, auto) { return j < n_inner; },
+            [&](auto j, auto v) {
+              return std::tuple{Output<std::int32_t>(j + 1), Output<float>(v + pow(x_inner, cast<float>(i_inner * j)))};
+            },
+            i - i, sum));
+        return std::tuple{Output<std::int32_t>(i + 1), inner};
+      },
+      constant(graph, 0), constant(graph, 0.0f));
+  return {sum, cast<float>(i)};
+}
+
+inline ControlFlowResults raw_branch_in_a_loop(Graph& graph, Output<float> x, Output<std::int32_t>) {
+  auto step = raw_constant(x, "f");
+  auto [i, v] = raw_loop(
+      "f", [&](auto, auto v) { return v < 50.0f; },
+      [&](auto i, auto v) {
+        auto is_small = v < 4.0f;
+        auto [large, small] = frames::switch_on(v, is_small);
+        auto by = std::get<1>(frames::switch_on(step, is_small));
+        auto next = frames::merge({Output<float>(small + by), Output<float>(large * 3.0f)}).value;
+        return std::tuple{Output<std::int32_t>(i + 1), next};
+      },
+      constant(graph, 0), x);
+  return {v, cast<float>(i)};
+}
+
+inline ControlFlowResults raw_loop_in_a_branch(Graph&, Output<float> x, Output<std::int32_t> n) {
+  const auto both = [&](auto is_on) {
+    auto [off, on] = frames::switch_on(x, is_on);
+    auto limit = std::get<1>(frames::switch_on(n, is_on));
+    auto merged = frames::merge({Output<float>(off * 2.0f), raw_power("power", on, limit)});
+    return std::tuple{merged.value, cast<float>(merged.index)};
+  };
+  auto [taken, one] = both(n > 3);
+  auto [other, zero] = both(n > 4);
+  return {taken, one, other, zero};
+}
+
+inline ControlFlowResults raw_branch_in_a_branch(Graph&, Output<float> x, Output<std::int32_t> n) {
+  ControlFlowResults results;
+  for (const float limit : {1.0f, 2.0f}) {
+    for (const int other : {3, 4}) {
+      auto below = x < limit;
+      auto [no, yes] = frames::switch_on(x, below);
+      auto more = std::get<0>(frames::switch_on(n, below)) > other;
+      auto [less_x, more_x] = frames::switch_on(no, more);
+      auto inner = frames::merge({Output<float>(less_x * 10.0f), Output<float>(more_x * 100.0f)});
+      results.push_back(frames::merge({inner.value, Output<float>(yes + 0.25f)}).value);
+    }
+  }
+  return results;
+}
+
+/// x^5; sums of powers, as above; 81 x and its five iterations; x^5 and 2 x with what was taken; 100 x, 10 x, x + 1/4
+/// twice.
+inline std::vector<ControlFlowProgram> raw_control_flow_programs() {
+  return {{"raw loop",
+           [](Graph&, Output<float> x, Output<std::int32_t> n) { return ControlFlowResults{raw_power("power", x, n)}; },
+           {7.59375f}},
+          {"raw loop in a loop", raw_loop_in_a_loop, {86.037109375f, 4}},
+          {"raw branch in a loop", raw_branch_in_a_loop, {121.5f, 5}},
+          {"raw loop in a branch", raw_loop_in_a_branch, {7.59375f, 1, 3, 0}},
+          {"raw branch in a branch", raw_branch_in_a_branch, {150, 15, 1.75f, 1.75f}}};
+}
+
 }  // namespace dflow::testing

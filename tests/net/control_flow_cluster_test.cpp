@@ -90,6 +90,46 @@ TEST_CASE("calls give the same with bodies over three devices and over three tas
   }
 }
 
+TEST_CASE("raw loops and branches give the same on one device, over three devices and over three tasks", "[split]") {
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  for (const df::testing::ControlFlowProgram& program : df::testing::raw_control_flow_programs()) {
+    for (const bool raises : {false, true}) {
+      df::PassOptions passes;
+      passes.raise_control_flow = raises;
+      check_program(program, "", {.passes = passes});
+      for (const char* task : {"/job:ps/task:0", "/job:worker/task:0"}) {
+        check_program(program, task, {.target = cluster.server("worker", 0).target(), .passes = passes});
+      }
+      for (std::size_t draw = 0; draw < 8; ++draw) {
+        INFO(program.name << ", draw " << draw << ", raised: " << raises);
+        check_program(program, spread_over({"/cpu:0", "/cpu:1", "/cpu:2"}, draw),
+                      {.num_cpu_devices = 3, .passes = passes});
+        if (draw < 4) {
+          check_program(program, spread_over({"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0"}, draw),
+                        {.target = cluster.server("worker", 0).target(), .passes = passes});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("programs in the raw form give the same over three devices and over three tasks", "[split]") {
+  MemoryCluster cluster({{"ps", 2}, {"worker", 1}});
+  df::PassOptions passes;
+  passes.lower_control_flow = passes.raise_control_flow = true;  // what spans devices is raised again
+  for (const df::testing::ControlFlowProgram& program : df::testing::control_flow_programs()) {
+    for (std::size_t draw = 0; draw < 6; ++draw) {
+      INFO(program.name << ", draw " << draw);
+      check_program(program, spread_over({"/cpu:0", "/cpu:1", "/cpu:2"}, draw),
+                    {.num_cpu_devices = 3, .passes = passes});
+      if (draw < 2) {
+        check_program(program, spread_over({"/job:ps/task:0", "/job:ps/task:1", "/job:worker/task:0"}, draw),
+                      {.target = cluster.server("worker", 0).target(), .passes = passes});
+      }
+    }
+  }
+}
+
 TEST_CASE("a loop counts in a variable of a parameter server") {
   MemoryCluster cluster({{"ps", 1}, {"worker", 1}});
   df::Graph graph;

@@ -56,6 +56,13 @@ T only_element(const Tensor<T>& tensor) {
 }
 std::vector<float> elements_of(const Tensor<float>& tensor) { return {tensor.span().begin(), tensor.span().end()}; }
 
+/// The test runs once with frames and once with them raised to calls.
+PassOptions in_each_form() {
+  PassOptions passes;
+  passes.raise_control_flow = GENERATE(false, true);
+  return passes;
+}
+
 struct RawLoop {
   raw::Merged<std::int32_t> i;
   Output<bool> goes_on;
@@ -77,6 +84,7 @@ RawLoop raw_counting(Output<std::int32_t> first, Output<std::int32_t> limit, con
 }  // namespace
 
 TEST_CASE("what raw nodes are given at run time is what was said of it", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto x = placeholder<float>(graph, PartialShape::unknown());
   const auto side = placeholder<bool>(graph, PartialShape::unknown());
@@ -86,7 +94,7 @@ TEST_CASE("what raw nodes are given at run time is what was said of it", "[frame
   const auto made = on + 1.0f;
   const Tensor<bool> none({0});
   for (const int num_threads : {1, 3}) {
-    Session session(graph, {.num_threads = num_threads});
+    Session session(graph, {.num_threads = num_threads, .passes = passes});
     CHECK(session.run({{x, Tensor<float>({2}, {1.0f, 2.0f})}}, merged)(1) == 2.0f);
     const Status rank = status_of([&] { return session.run({{x, 1.0f}}, merged); });
     CHECK((rank.code() == Code::invalid_argument && mentions(rank, "has shape []") && mentions(rank, "to be [?]")));
@@ -97,12 +105,13 @@ TEST_CASE("what raw nodes are given at run time is what was said of it", "[frame
 }
 
 TEST_CASE("a Switch passes its input on to one side, and a Merge what comes alive", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto x = placeholder<float>(graph, Shape{2});
   const auto side = placeholder<bool>(graph, Shape{});
   const auto [off, on] = raw::switch_on(x, side);
   const auto merged = raw::merge({off * 2.0f, on * 3.0f});
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   const Tensor<float> given({2}, {1, 2});
   for (int round = 0; round < 3; ++round) {
     auto [no, which] = session.run({{x, given}, {side, false}}, merged.value, merged.index);
@@ -115,12 +124,13 @@ TEST_CASE("a Switch passes its input on to one side, and a Merge what comes aliv
 }
 
 TEST_CASE("what was not taken is dead to a fetch, and to what reads it", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto x = placeholder<float>(graph, Shape{});
   const auto side = placeholder<bool>(graph, Shape{});
   const auto [off, on] = raw::switch_on(x, side);
   const auto behind = exp(off) + 1.0f;
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   CHECK(only_element(session.run({{x, 0.0f}, {side, false}}, behind)) == 2.0f);
   CHECK(code_of([&] { session.run({{x, 0.0f}, {side, true}}, behind); }) == Code::invalid_argument);
   CHECK(code_of([&] { session.run({{x, 0.0f}, {side, true}}, off); }) == Code::invalid_argument);
@@ -128,6 +138,7 @@ TEST_CASE("what was not taken is dead to a fetch, and to what reads it", "[frame
 }
 
 TEST_CASE("what waits for something dead is dead", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto x = placeholder<float>(graph, Shape{});
   const auto side = placeholder<bool>(graph, Shape{});
@@ -142,7 +153,7 @@ TEST_CASE("what waits for something dead is dead", "[frames]") {
     return constant(graph, 10.0f);
   }();
   const auto merged = raw::merge({one, ten});
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   CHECK(only_element(session.run({{side, false}}, merged.value)) == 1.0f);
   CHECK(only_element(session.run({{side, true}}, merged.value)) == 10.0f);
   CHECK(only_element(session.run({{side, true}, {x, 2.0f}}, merged.value * x)) == 20.0f);
@@ -150,6 +161,7 @@ TEST_CASE("what waits for something dead is dead", "[frames]") {
 }
 
 TEST_CASE("branches in branches take one of four ways", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto x = placeholder<float>(graph, Shape{});
   const auto a = placeholder<bool>(graph, Shape{});
@@ -161,7 +173,7 @@ TEST_CASE("branches in branches take one of four ways", "[frames]") {
   };
   const auto [b_off, b_on] = raw::switch_on(b, a);
   const auto y = raw::merge({inner(x_off, b_off, 1, 2), inner(x_on, b_on, 3, 4)}).value;
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   for (const bool first : {false, true}) {
     for (const bool second : {false, true}) {
       const float wanted = 10 + (first ? 3.0f : 1.0f) + (second ? 1.0f : 0.0f);
@@ -171,6 +183,7 @@ TEST_CASE("branches in branches take one of four ways", "[frames]") {
 }
 
 TEST_CASE("a frame runs its nodes once in each iteration", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto limit = placeholder<std::int32_t>(graph, Shape{});
   const auto x = placeholder<float>(graph, Shape{});
@@ -184,7 +197,7 @@ TEST_CASE("a frame runs its nodes once in each iteration", "[frames]") {
     const auto count = raw::exit(loop.last);
     const auto total = raw::exit(sum_last);
     for (const int threads : {1, 3}) {
-      Session session(graph, {.num_threads = threads});
+      Session session(graph, {.num_threads = threads, .passes = passes});
       for (const int n : {0, 1, 2, 7, 20}) {
         auto [i, y] = session.run({{limit, n}, {x, 1.5f}}, count, total);
         CHECK(only_element(i) == n);
@@ -196,6 +209,7 @@ TEST_CASE("a frame runs its nodes once in each iteration", "[frames]") {
 }
 
 TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto n = placeholder<std::int32_t>(graph, Shape{});
   // sum over i < n of sum over j < i of 10 i + j
@@ -213,7 +227,7 @@ TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
   raw::next_iteration(raw::exit(part_last), sum);
   const auto total = raw::exit(sum_last);
   for (const int threads : {1, 3}) {
-    Session session(graph, {.num_threads = threads});
+    Session session(graph, {.num_threads = threads, .passes = passes});
     for (const int count : {0, 1, 2, 5, 9}) {
       int wanted = 0;
       for (int i = 0; i < count; ++i) {
@@ -225,6 +239,7 @@ TEST_CASE("a frame in a frame begins anew in each iteration", "[frames]") {
 }
 
 TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto n = placeholder<std::int32_t>(graph, Shape{});
   const auto runs = placeholder<bool>(graph, Shape{});
@@ -240,7 +255,7 @@ TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
   raw::next_iteration(raw::merge({sum_even - even, sum_odd + odd}).value, sum);
   raw::next_iteration(loop.now + 1, loop.i);
   const auto result = raw::merge({n_off * 1000, raw::exit(sum_last)}).value;
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   for (int round = 0; round < 2; ++round) {
     CHECK(only_element(session.run({{n, 6}, {runs, true}}, result)) == 3);
     CHECK(only_element(session.run({{n, 0}, {runs, true}}, result)) == 0);
@@ -249,15 +264,17 @@ TEST_CASE("a branch in a frame, and a frame in a branch", "[frames]") {
 }
 
 TEST_CASE("a million iterations", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 1'000'000), "loop");
   raw::next_iteration(loop.now + 1, loop.i);
   const auto count = raw::exit(loop.last);
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   CHECK(only_element(session.run(count)) == 1'000'000);
 }
 
 TEST_CASE("variables are read and written in a frame", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   Variable<float> total(graph, constant(graph, 0.0f));
   RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 5), "loop", 1);
@@ -269,20 +286,21 @@ TEST_CASE("variables are read and written in a frame", "[frames]") {
   }();
   raw::next_iteration(next, loop.i);
   const auto count = raw::exit(loop.last);
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   session.run(total.initializer());
   session.run(count);
   CHECK(only_element(session.run(total)) == 10.0f);
 }
 
 TEST_CASE("an error in a frame names its node", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 10), "loop");
   const auto bad = constant(graph, 6) / (constant(graph, 3) - loop.now);
   raw::next_iteration(loop.now + minimum(bad, constant(graph, 1)) * 0 + 1, loop.i);
   const auto count = raw::exit(loop.last);
   for (const int threads : {1, 3}) {
-    Session session(graph, {.num_threads = threads});
+    Session session(graph, {.num_threads = threads, .passes = passes});
     for (int round = 0; round < 3; ++round) {
       const Status status = status_of([&] { session.run(count); });
       CHECK(status.code() == Code::invalid_argument);
@@ -292,11 +310,12 @@ TEST_CASE("an error in a frame names its node", "[frames]") {
 }
 
 TEST_CASE("a frame that does not end is cancelled, and meets its deadline", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 10), "loop");
   raw::next_iteration(loop.now * 1, loop.i);
   const auto count = raw::exit(loop.last);
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   CHECK(code_of([&] { session.run({.deadline = std::chrono::milliseconds(20)}, {}, count); }) ==
         Code::deadline_exceeded);
 }
@@ -344,22 +363,24 @@ TEST_CASE("what leaves no frame, or mixes two, is an error that names it", "[fra
 }
 
 TEST_CASE("a variable of a frame grows where its Merge says so", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   RawLoop loop = raw_counting(constant(graph, 0), constant(graph, 4), "loop");
   auto rows = raw::merge({raw::enter(constant(graph, Tensor<float>({1}, {1})), "loop")}, PartialShape{dynamic});
   auto [last, now] = raw::switch_on(rows.value, loop.goes_on);
   raw::next_iteration(concat(0, {now, now}), rows);
   raw::next_iteration(loop.now + 1, loop.i);
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   CHECK(session.run(raw::exit(last)).shape() == Shape{16});
 }
 
 TEST_CASE("edges of a raw graph are fed", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto x = constant(graph, 1.0f);
   const auto [off, on] = raw::switch_on(x, constant(graph, true));
   const auto y = raw::merge({off * 2.0f, on * 3.0f});
-  Session session(graph);
+  Session session(graph, {.passes = passes});
   CHECK(only_element(session.run(y.value)) == 3.0f);
   CHECK(only_element(session.run({{on, 5.0f}}, y.value)) == 15.0f);
   CHECK(only_element(session.run({{off, 5.0f}, {on, 7.0f}}, y.value)) > 9.0f);
@@ -367,13 +388,14 @@ TEST_CASE("edges of a raw graph are fed", "[frames]") {
 }
 
 TEST_CASE("a raw graph goes into a GraphDef and back", "[frames]") {
+  const PassOptions passes = in_each_form();
   Graph graph;
   const auto n = placeholder<std::int32_t>(graph, Shape{}, {.name = "n"});
   RawLoop loop = raw_counting(constant(graph, 0), n, "loop");
   raw::next_iteration(loop.now + 2, loop.i);
   static_cast<void>(raw::exit(loop.last, {.name = "count"}));
   Graph copy = import_graph(to_graph_def(graph), standard_op_table());
-  Session session(copy);
+  Session session(copy, {.passes = passes});
   CHECK(only_element(session.run({{Output<std::int32_t>(copy.output("n")), 5}},
                                  Output<std::int32_t>(copy.output("count")))) == 6);
 }

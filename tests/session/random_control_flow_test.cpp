@@ -173,12 +173,12 @@ enum class Spread { no, yes };
 std::vector<SessionOptions> sessions_of_programs(Spread spread) {
   std::vector<SessionOptions> all;
   for (const int num_threads : {1, 3}) {
-    for (const bool lowers : {false, true}) {
-      if (lowers && spread == Spread::yes) continue;  // frames are on one device
+    for (const auto& [lowers, raises] : {std::pair(false, false), std::pair(true, false), std::pair(true, true)}) {
       SessionOptions options;
       options.num_threads = num_threads;
       if (spread == Spread::yes) options.num_cpu_devices = 3;
       options.passes.lower_control_flow = lowers;
+      options.passes.raise_control_flow = raises;
       options.passes.constant_folding = options.passes.common_subexpressions = num_threads == 3;
       all.push_back(options);
     }

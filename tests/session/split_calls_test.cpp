@@ -355,22 +355,6 @@ TEST_CASE("split calls run in asynchronous, partial and traced steps, and under 
   CHECK(code_of([&] { return strict.run({{x, one}, {n, four}}, y); }) == df::Code::invalid_argument);
 }
 
-TEST_CASE("raw control flow on two devices is refused, by name", "[split]") {
-  df::Graph graph;
-  auto x = df::placeholder<float>(graph, {});
-  auto p = df::placeholder<bool>(graph, {});
-  auto [no, yes] = df::frames::switch_on(x, p);
-  auto other = [&] {
-    const auto on = graph.device("/cpu:1");
-    return df::Output<float>(yes * 2.0f);
-  }();
-  auto merged = df::frames::merge({no, other}).value;
-  df::Session session(graph, on_three_devices);
-  const auto run = [&] { return session.run({{x, df::Tensor<float>(1.0f)}, {p, df::Tensor<bool>(true)}}, merged); };
-  CHECK(mentions(df::Status(status_of(run)), "Mul"));
-  CHECK(code_of(run) == df::Code::unimplemented);
-}
-
 TEST_CASE("gradients of split calls are built in any device's scope", "[split]") {
   for (const char* scope : {"/cpu:0", "/cpu:1", "/cpu:2"}) {
     df::Graph graph;

@@ -69,6 +69,7 @@ struct StepGraph {
   std::vector<std::shared_ptr<std::deque<Node>>> made;
   std::vector<std::shared_ptr<const StepCall>> calls;  ///< what its nodes run
   std::int32_t recursion = -1;  ///< of a body that calls itself: a number that no other body of the step has
+  bool gives_dead = false;      ///< a fetch may be dead, of raw control flow (`form_frames`)
 
   const StepNode& node(StepNodeId id) const { return nodes[id]; }
   StepNode& node(StepNodeId id) { return nodes[id]; }

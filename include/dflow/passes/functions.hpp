@@ -10,17 +10,23 @@
 
 namespace dflow {
 
+struct BodyOptions {
+  bool lowers = false;   ///< calls to the raw form of control flow (`lower_calls`)
+  bool raises = false;   ///< the raw form to calls, where it can, wherever its nodes are (`form_frames`)
+  bool is_part = false;  ///< the step is part of another one
+};
+
 /// Gives the nodes of a pruned step that call functions their bodies, and those of these, and forms frames in all of
-/// them (`form_frames`); before that, `lowers` says, it lowers the calls (`lower_calls`). `visit` is called with each
-/// node of a body, as by `prune`, and places it; constants go where the call is.
+/// them (`form_frames`). `visit` is called with each node of a body, as by `prune`, and places it; constants go where
+/// the call is.
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
-/// Unimplemented for a body that sends or receives, unless the step `is_part` of another one and the call has a frame
-/// for that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what
+/// Unimplemented for a body that sends or receives, unless the step is part of another one and the call has a frame for
+/// that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what
 /// `visit` throws. A body that calls share is there once; one that calls itself, with the same around it, has a number
 /// (`StepGraph::recursion`), which its calls in it have instead of a body.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                   FunctionRef<void(NodeId, StepNode&)> visit, bool lowers = false, bool is_part = false);
+                   FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options = {});
 
 }  // namespace dflow
 

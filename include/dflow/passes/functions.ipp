@@ -20,14 +20,14 @@ namespace detail {
 
 class BodyAttacher {
  public:
-  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit, bool lowers,
-               bool is_part)
-      : graph_(graph), scratch_(scratch), visit_(visit), lowers_(lowers), is_part_(is_part) {}
+  BodyAttacher(const GraphStore& graph, PruneScratch& scratch, FunctionRef<void(NodeId, StepNode&)> visit,
+               const BodyOptions& options)
+      : graph_(graph), scratch_(scratch), visit_(visit), options_(options) {}
 
   /// Also puts its raw form of control flow into one node.
   void attach(StepGraph& step) {
     attach_calls(step);
-    if (!lowers_) form_frames(step);
+    if (!options_.lowers) form_frames(step, options_.raises);
   }
 
  private:
@@ -100,7 +100,7 @@ class BodyAttacher {
     auto call = std::make_shared<StepCall>();
     const StepNode& node = step.node(id);
     call->num_leading = node.op->role == OpRole::branch ? 1 : 0;
-    if (is_part_) call->frame = frame_of(*node);
+    if (options_.is_part) call->frame = frame_of(*node);
     const std::vector<std::string> names = called_functions(*node);
     call->kept.resize(kept.size());
     std::vector<bool> is_found(kept.size());
@@ -319,8 +319,7 @@ class BodyAttacher {
   const GraphStore& graph_;
   PruneScratch& scratch_;
   FunctionRef<void(NodeId, StepNode&)> visit_;
-  const bool lowers_;   ///< in the end, all bodies at once
-  const bool is_part_;  ///< calls may be parts, too
+  const BodyOptions& options_;
   std::size_t num_nodes_ = 0;
   std::vector<Open> open_;
   std::int32_t num_recursions_ = 0;
@@ -331,11 +330,12 @@ class BodyAttacher {
 }  // namespace detail
 
 DFLOW_INLINE void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
-                                FunctionRef<void(NodeId, StepNode&)> visit, bool lowers, bool is_part) {
-  detail::BodyAttacher(graph, scratch, visit, lowers, is_part).attach(step);
-  if (!lowers) return;
-  lower_calls(step);
-  form_frames(step);
+                                FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options) {
+  detail::BodyAttacher(graph, scratch, visit, options).attach(step);
+  if (!options.lowers) return;
+  // In the end, all bodies at once.
+  lower_calls(step, options.raises);
+  form_frames(step, options.raises);
 }
 
 }  // namespace dflow

@@ -9,8 +9,8 @@ namespace dflow {
 /// `parallel_iterations`, unless something in it keeps or changes state.
 ///
 /// What chooses among several bodies by number, and branches and loops whose values a gradient keeps, stay as they are;
-/// what their bodies call is lowered.
-void lower_calls(StepGraph& step);
+/// what their bodies call is lowered, and `raises` says what becomes of it (`form_frames`).
+void lower_calls(StepGraph& step, bool raises = false);
 
 }  // namespace dflow
 

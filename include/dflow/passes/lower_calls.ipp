@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -25,6 +26,9 @@ namespace detail {
 
 class CallLowerer {
  public:
+  /// `raises`: of what is lowered in bodies of calls, see `form_frames`.
+  explicit CallLowerer(bool raises) : raises_(raises) {}
+
   StepGraph lower(const StepGraph& step) {
     fresh_.graph = step.graph;
     fresh_.recursion = step.recursion;
@@ -95,7 +99,7 @@ class CallLowerer {
                  const Around& around, std::vector<StepNodeId> controls = {}) {
     Node node;
     node.op = &op;
-    node.name = str_cat(like->name, "/", suffix);
+    node.name = unique(str_cat(like->name, "/", suffix));
     node.types = types;
     node.outputs = std::move(outputs);
     node.attrs = std::move(attrs);
@@ -153,11 +157,28 @@ class CallLowerer {
       if (call != nullptr) {
         here.call = static_cast<std::int32_t>(fresh_.calls.size());
         // What is on several devices stays a call, and so do calls in it.
-        const bool spans = spans_devices(to.graph, node);
+        const bool spans = !raises_ && spans_devices(to.graph, node);
         fresh_.calls.push_back(spans ? std::make_shared<const StepCall>(*call) : with_lowered_bodies(*call));
       }
-      to.now[id] = fresh_.append(here, inputs, controls);
+      to.now[id] = append(here, inputs, controls);
     }
+  }
+
+  /// What is raised again may be on several devices, which send one another tensors by the names of their nodes.
+  StepNodeId append(const StepNode& node, const std::vector<StepEndpoint>& inputs,
+                    const std::vector<StepNodeId>& controls) {
+    std::string name = unique(node->name);
+    if (name == node->name) return fresh_.append(node, inputs, controls);
+    Node copy = *node;
+    copy.name = std::move(name);
+    const StepNodeId id = fresh_.append(std::move(copy), node.placed_on, inputs, controls);
+    fresh_.node(id).call = node.call;
+    return id;
+  }
+  std::string unique(std::string name) {
+    if (!raises_) return name;
+    const int copy = ++num_named_[name];
+    return copy == 1 ? name : step_node_copy(name, copy);
   }
 
   Results emit_body(const StepNode& call, const StepGraph& body, std::vector<StepEndpoint> given,
@@ -182,8 +203,8 @@ class CallLowerer {
       if (body == nullptr) continue;
       std::shared_ptr<const StepGraph>& known = lowered_[body];
       if (known == nullptr) {
-        StepGraph fresh = prune(CallLowerer().lower(*body));
-        form_frames(fresh);
+        StepGraph fresh = prune(CallLowerer(raises_).lower(*body));
+        form_frames(fresh, raises_);
         known = std::make_shared<const StepGraph>(std::move(fresh));
       }
       body = known;
@@ -196,7 +217,8 @@ class CallLowerer {
   bool lower_call(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    if (!call.kept.empty() || calls_itself(call) || spans_devices(to.graph, node)) return false;
+    if (!call.kept.empty() || calls_itself(call)) return false;
+    if (!raises_ && spans_devices(to.graph, node)) return false;
     if (node.op->role == OpRole::call) {
       lower_function(to, id, call, inputs, controls, around);
     } else if (node.op->role == OpRole::branch && info(inputs[0]).dtype == DType::boolean) {
@@ -357,16 +379,18 @@ class CallLowerer {
     });
   }
 
+  const bool raises_;
   StepGraph fresh_;
   int num_frames_ = 0;
+  std::unordered_map<std::string, int> num_named_;
   std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered_;
 };
 
 }  // namespace detail
 
-DFLOW_INLINE void lower_calls(StepGraph& step) {
+DFLOW_INLINE void lower_calls(StepGraph& step, bool raises) {
   // What is left without a reader would stay in frames that have ended.
-  if (!step.calls.empty()) step = prune(detail::CallLowerer().lower(step));
+  if (!step.calls.empty()) step = prune(detail::CallLowerer(raises).lower(step));
 }
 
 }  // namespace dflow

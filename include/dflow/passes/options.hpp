@@ -13,8 +13,11 @@ struct PassOptions {
   /// Calls, branches and loops run as Switches, Merges and frames (`lower_calls`): iterations of a loop may overlap,
   /// and each costs more.
   bool lower_control_flow = false;
+  /// Switches, Merges and frames run as branches and loops (`raise_frames`), where they have that form: an iteration
+  /// costs less, and iterations do not overlap. Without it only what spans devices does.
+  bool raise_control_flow = false;
 
-  static constexpr PassOptions none() { return {false, false, false, false, false}; }
+  static constexpr PassOptions none() { return {false, false, false, false, false, false}; }
 };
 
 }  // namespace dflow

@@ -259,6 +259,7 @@ DFLOW_INLINE StepGraph prune(StepGraph graph) {
   pruned.made = std::move(graph.made);
   pruned.calls = std::move(graph.calls);
   pruned.recursion = graph.recursion;
+  pruned.gives_dead = graph.gives_dead;
   pruned.drop_unused_made();
   return pruned;
 }

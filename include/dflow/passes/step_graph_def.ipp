@@ -217,7 +217,7 @@ DFLOW_INLINE StepGraph part_of_step(const GraphStore& graph, const StepGraphDef&
   PruneScratch scratch;
   const auto place = [&](NodeId, StepNode& node) { node.placed_on = placed_on; };
   StepGraph part = prune(graph, {}, {}, targets, scratch, place);
-  attach_bodies(graph, part, scratch, place, false, true);
+  attach_bodies(graph, part, scratch, place, {.is_part = true});
   return part;
 }
 

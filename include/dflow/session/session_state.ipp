@@ -296,7 +296,8 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
       node.placed_on = static_cast<std::int32_t>(placed.device_of(id));
     };
     StepGraph step = prune(*graph, feed_points, fetch_points, target_ids, *room, place);
-    attach_bodies(*graph, step, *room, place, options.passes.lower_control_flow);
+    attach_bodies(*graph, step, *room, place,
+                  {.lowers = options.passes.lower_control_flow, .raises = options.passes.raise_control_flow});
     return step;
   }();
   const std::lock_guard lock(scratch_mutex);

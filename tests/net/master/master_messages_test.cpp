@@ -39,7 +39,12 @@ TEST_CASE("messages to a master come back as they were sent") {
   net::CreateSession create;
   create.time_left_ns = 5;
   create.soft_placement = true;
-  create.passes = {.constant_folding = true, .common_subexpressions = false, .fusion = true, .buffer_reuse = false};
+  create.passes = {.constant_folding = true,
+                   .common_subexpressions = false,
+                   .fusion = true,
+                   .buffer_reuse = false,
+                   .lower_control_flow = false,
+                   .raise_control_flow = true};
   create.filters = {"/job:ps", "/job:worker/task:1"};
   const net::CreateSession got = master_message(create);
   CHECK(got.time_left_ns == 5);
@@ -48,6 +53,8 @@ TEST_CASE("messages to a master come back as they were sent") {
   CHECK_FALSE(got.passes.common_subexpressions);
   CHECK(got.passes.fusion);
   CHECK_FALSE(got.passes.buffer_reuse);
+  CHECK_FALSE(got.passes.lower_control_flow);
+  CHECK(got.passes.raise_control_flow);
   CHECK(got.filters == create.filters);
   CHECK(master_message(net::SessionVersion{3, 9}) == net::SessionVersion{3, 9});
   const net::NameList names{{"", "a"}};

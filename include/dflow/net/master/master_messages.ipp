@@ -14,8 +14,8 @@ namespace detail {
 inline constexpr bool PassOptions::*switchable_passes[] = {&PassOptions::constant_folding,
                                                            &PassOptions::common_subexpressions, &PassOptions::fusion,
                                                            &PassOptions::buffer_reuse};
-/// Beside them, for the pass that is off unless it is asked for.
-inline constexpr std::uint8_t lowers_control_flow = 16;
+/// Beside them, for the passes that are off unless they are asked for.
+inline constexpr std::uint8_t lowers_control_flow = 16, raises_control_flow = 32;
 
 DFLOW_INLINE void write_names(ByteWriter& out, const std::vector<std::string>& names) {
   out.count(names.size());
@@ -77,6 +77,7 @@ DFLOW_INLINE void CreateSession::write(ByteWriter& out) const {
     bit = static_cast<std::uint8_t>(bit << 1);
   }
   if (passes.lower_control_flow) off |= detail::lowers_control_flow;
+  if (passes.raise_control_flow) off |= detail::raises_control_flow;
   out.u8(off);
   detail::write_names(out, filters);
 }
@@ -87,7 +88,8 @@ DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
   create.soft_placement = in.boolean();
   std::uint8_t off = in.u8();
   create.passes.lower_control_flow = (off & detail::lowers_control_flow) != 0;
-  off &= static_cast<std::uint8_t>(~detail::lowers_control_flow);
+  create.passes.raise_control_flow = (off & detail::raises_control_flow) != 0;
+  off &= static_cast<std::uint8_t>(~(detail::lowers_control_flow | detail::raises_control_flow));
   for (const auto pass : detail::switchable_passes) {
     create.passes.*pass = (off & 1) == 0;
     off = static_cast<std::uint8_t>(off >> 1);

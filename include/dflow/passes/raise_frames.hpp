@@ -1,0 +1,30 @@
+#pragma once
+
+#include <dflow/graph/step_graph.hpp>
+
+#include <optional>
+
+namespace dflow {
+
+/// The raw form of control flow as calls of functions: a Switch with the Merges that join its sides becomes an `If`, a
+/// frame a `While`, from the innermost outwards. What `lower_calls` and TensorFlow make of branches and loops has that
+/// form. What runs, and how often, is the same; iterations do not overlap.
+///
+/// - A branch: Merges of two inputs, of which one is alive on one side of what their Switches read, and the other on
+/// the
+///   other side; nothing else that is alive on one side only is read outside. A side may have effects alone.
+/// - A loop: Merges with an Enter and a NextIteration each; one LoopCond; Switches by it of these Merges, and of what
+///   enters as a constant; Exits of what they give where it is false. What the condition has computed the body may read
+///   if it has no effects: it is computed again.
+///
+/// None, if anything of the graph has another form, or is nested deeper than 64 levels.
+///
+/// Precondition: a topological order. Fetches and feeds are outside of frames.
+/// Errors: those of `lay_out_frames`.
+std::optional<StepGraph> raise_frames(StepGraph graph);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/passes/raise_frames.ipp>
+#endif

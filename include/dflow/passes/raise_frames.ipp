@@ -1,0 +1,645 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/graph/frame_layout.hpp>
+#include <dflow/graph/graph.hpp>
+#include <dflow/op/build.hpp>
+#include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/control/check.hpp>
+#include <dflow/ops/control/frames.hpp>
+#include <dflow/ops/control/functional.hpp>
+#include <dflow/passes/aliveness.hpp>
+#include <dflow/passes/contract.hpp>
+#include <dflow/passes/prune.hpp>
+#include <dflow/passes/raise_frames.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+namespace detail {
+
+using GroupNumbers = IndexedVector<StepNodeId, std::ptrdiff_t>;
+
+/// The body of a function that is made of nodes of a graph. What it cannot say is said by `is_whole`.
+class RaisedBody {
+ public:
+  explicit RaisedBody(const StepGraph& from) : from_(from) { body_.graph = from.graph; }
+
+  /// The next argument, which stands for these edges.
+  void add_argument(const OutputInfo& info, std::span<const StepEndpoint> edges, const Node& like) {
+    Node argument;
+    argument.op = &op_def<FunctionArgument>;
+    const auto number = static_cast<std::int64_t>(body_.feeds.size());
+    argument.name = str_cat(like.name, "/argument_", number);
+    argument.types.push_back(info.dtype);
+    argument.attrs = std::make_shared<const FunctionArgument::Attrs>(FunctionArgument::Attrs{number, info.shape});
+    argument.outputs = {info};
+    argument.where = like.where;
+    const StepEndpoint here{body_.append(std::move(argument), 0), 0};
+    body_.node(here.node).is_fed_only = true;
+    body_.feeds.push_back(here);
+    for (const StepEndpoint edge : edges) stands_for_.emplace(edge, here);
+  }
+  /// An edge is another one.
+  void add_alias(StepEndpoint alias, StepEndpoint of) { stands_for_.emplace(alias, edge(of)); }
+
+  /// With what it reads and waits for; controls that `drops` says are left out.
+  template <class F>
+  void append(StepNodeId id, F&& drops) {
+    const StepNode& node = from_.node(id);
+    std::vector<StepEndpoint> inputs;
+    std::vector<StepNodeId> controls;
+    for (const StepEndpoint input : from_.inputs_of(node)) inputs.push_back(edge(input));
+    for (const StepNodeId control : from_.controls_of(node)) {
+      if (!control.is_valid() || drops(control)) continue;
+      const auto found = now_.find(control);
+      is_whole_ = is_whole_ && found != now_.end();
+      if (is_whole_) controls.push_back(found->second);
+    }
+    if (!is_whole_) return;
+    StepNode here = node;
+    if (node.call >= 0) {
+      here.call = static_cast<std::int32_t>(body_.calls.size());
+      body_.calls.push_back(from_.calls[static_cast<std::size_t>(node.call)]);
+    }
+    now_[id] = body_.append(here, inputs, controls);
+    // It runs in each call, as it did.
+    if (node.op->is_stateful) body_.targets.push_back(now_[id]);
+  }
+
+  void append_control_target(StepNodeId id) {
+    if (const auto found = now_.find(id); found != now_.end()) body_.targets.push_back(found->second);
+  }
+  void fetch(StepEndpoint old) { body_.fetches.push_back(edge(old)); }
+  /// Of a shape that is promised.
+  void fetch(StepEndpoint old, const OutputInfo& promised, std::int32_t device, const Node& like) {
+    StepEndpoint here = edge(old);
+    if (!is_whole_) return;
+    if (!is_handle(promised.dtype) && promised.shape.has_rank() && body_.output(here).shape != promised.shape) {
+      Node ensure;
+      ensure.op = &op_def<EnsureShape>;
+      ensure.name = str_cat(like.name, "/result_", body_.fetches.size());
+      ensure.types = one_type(promised.dtype);
+      ensure.attrs = std::make_shared<const EnsureShape::Attrs>(EnsureShape::Attrs{promised.shape});
+      ensure.outputs = {promised};
+      ensure.where = like.where;
+      here = {body_.append(std::move(ensure), device, {&here, 1}), 0};
+    }
+    body_.fetches.push_back(here);
+  }
+  void fetch_number(std::int32_t value, std::int32_t device, const Node& like) {
+    Node number;
+    number.op = &op_def<Const>;
+    number.name = str_cat(like.name, "/index_", value);
+    number.types = one_type(DType::int32);
+    number.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<std::int32_t>(value)});
+    number.outputs = {{DType::int32, Shape{}}};
+    number.where = like.where;
+    body_.fetches.push_back({body_.append(std::move(number), device), 0});
+  }
+
+  bool is_whole() const noexcept { return is_whole_; }
+  StepGraph take() {
+    StepGraph body = prune(std::move(body_));
+    body.made.insert(body.made.end(), from_.made.begin(), from_.made.end());
+    return body;
+  }
+
+ private:
+  StepEndpoint edge(StepEndpoint old) {
+    if (const auto found = stands_for_.find(old); found != stands_for_.end()) return found->second;
+    if (const auto found = now_.find(old.node); found != now_.end()) return {found->second, old.index};
+    if (is_free_constant(from_.node(old.node))) {
+      return {now_[old.node] = body_.append(from_.node(old.node), {}, {}), old.index};
+    }
+    is_whole_ = false;
+    return old;
+  }
+
+  const StepGraph& from_;
+  StepGraph body_;
+  std::unordered_map<StepEndpoint, StepEndpoint, EndpointHash> stands_for_;
+  std::unordered_map<StepNodeId, StepNodeId> now_;
+  bool is_whole_ = true;
+};
+
+/// What stands for a branch or a loop.
+struct RaisedCall {
+  Node node;
+  std::int32_t placed_on = 0;
+  std::shared_ptr<StepCall> call = std::make_shared<StepCall>();
+  std::vector<StepEndpoint> inputs;                                        ///< where it was
+  std::unordered_map<StepEndpoint, std::int32_t, EndpointHash> output_of;  ///< edges by its results
+};
+
+/// Puts each call in the place of its group.
+inline bool put_calls(StepGraph& graph, const GroupNumbers& group_of, const std::vector<StepGroup>& groups,
+                      std::vector<RaisedCall>& calls) {
+  const StepGraph& old = graph;
+  return contract(graph, group_of, groups,
+                  [&](StepGraph& fresh, std::size_t number, std::span<const StepEndpoint> inputs,
+                      std::span<const StepNodeId> controls) {
+                    const StepGroup& group = groups[number];
+                    RaisedCall& by = calls[number];
+                    std::unordered_map<StepEndpoint, StepEndpoint, EndpointHash> given;
+                    for (std::size_t i = 0; i < inputs.size(); ++i) given.emplace(group.inputs[i], inputs[i]);
+                    std::vector<StepEndpoint> its_inputs;
+                    for (const StepEndpoint input : by.inputs) {
+                      const auto [found, is_constant] = given.try_emplace(input);
+                      if (is_constant) found->second = {fresh.append(old.node(input.node), {}, {}), input.index};
+                      its_inputs.push_back(found->second);
+                    }
+                    const StepNodeId made = fresh.append(std::move(by.node), by.placed_on, its_inputs, controls);
+                    fresh.node(made).call = static_cast<std::int32_t>(fresh.calls.size());
+                    fresh.calls.push_back(std::move(by.call));
+                    StepReplacement replacement;
+                    for (const StepEndpoint output : group.outputs) {
+                      replacement.outputs.push_back({made, by.output_of.at(output)});
+                    }
+                    replacement.waited_for.assign(group.waited_for.size(), made);
+                    return replacement;
+                  });
+}
+
+/// Raises the branches of a graph without frames.
+class BranchRaiser {
+ public:
+  explicit BranchRaiser(std::size_t& number) : number_(number) {}
+
+  bool raise(StepGraph& graph) {
+    constexpr int max_levels = 64;
+    for (int level = 0; level < max_levels; ++level) {
+      const bool has_any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const StepNode& node) {
+        return passes_on(node.op->role) && !node.is_fed_only;
+      });
+      if (!has_any) return is_alive(graph);
+      if (!raise_innermost(graph)) return false;
+    }
+    return false;
+  }
+
+ private:
+  /// What a node is to the branch that it is part of.
+  struct Member {
+    StepEndpoint side_of;    ///< none: of no branch
+    std::int32_t side = -1;  ///< -1: of both, a Switch or a Merge
+  };
+
+  static bool is_alive(const StepGraph& graph) {
+    return std::none_of(graph.nodes.begin(), graph.nodes.end(),
+                        [&](const StepNode& node) { return !node.is_fed_only && Aliveness::gives_dead(graph, node); });
+  }
+
+  static bool is_raw(const StepNode& node, OpRole role) { return node.op->role == role && !node.is_fed_only; }
+
+  bool raise_innermost(StepGraph& graph) {
+    const FrameLayout no_frames;
+    Aliveness aliveness(graph, no_frames);
+    std::unordered_map<StepEndpoint, std::size_t, EndpointHash> depths;
+    std::size_t deepest = 0;
+    for (const StepNodeId id : graph.nodes.indices()) {
+      const StepNode& node = graph.node(id);
+      aliveness.visit(id);
+      if (!is_raw(node, OpRole::switch_op)) continue;
+      std::size_t& depth = depths[graph.inputs_of(node)[1]];
+      depth = std::max(depth, aliveness.of(id).size());
+      deepest = std::max(deepest, depth);
+    }
+    members_.assign(graph.nodes.size(), Member());
+    for (const StepNodeId id : graph.nodes.indices()) {
+      const StepNode& node = graph.node(id);
+      if (node.is_fed_only) continue;
+      if (is_raw(node, OpRole::switch_op)) {
+        const StepEndpoint read = graph.inputs_of(node)[1];
+        if (depths[read] == deepest) members_[id] = {read, -1};
+      } else if (is_raw(node, OpRole::merge) && node.num_inputs == 2) {
+        const Aliveness::Sides differs =
+            Aliveness::difference(aliveness.of(graph.inputs_of(node)[0]), aliveness.of(graph.inputs_of(node)[1]));
+        const bool joins = differs.size() == 2 && differs[0].read == differs[1].read;
+        if (joins && depth_of(depths, differs[0].read) == deepest) members_[id] = {differs[0].read, -1};
+      }
+      if (members_[id].side_of.node.is_valid()) continue;
+      for (const Aliveness::Side& side : aliveness.of(id)) {
+        if (!side.read.node.is_valid()) return false;
+        if (depth_of(depths, side.read) != deepest) continue;
+        if (members_[id].side_of.node.is_valid()) return false;  // of two branches, or of both sides
+        members_[id] = {side.read, side.side};
+      }
+    }
+    const GroupNumbers group_of = join(graph);
+    const std::vector<StepGroup> groups = find_groups(graph, group_of);
+    if (groups.empty()) return false;
+    std::vector<RaisedCall> calls(groups.size());
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      if (!raise_branch(graph, aliveness, group_of, groups[g], calls[g])) return false;
+    }
+    return put_calls(graph, group_of, groups, calls);
+  }
+
+  static std::size_t depth_of(const std::unordered_map<StepEndpoint, std::size_t, EndpointHash>& depths,
+                              StepEndpoint read) {
+    const auto found = depths.find(read);
+    return found == depths.end() ? 0 : found->second;
+  }
+
+  bool is_member(StepNodeId id) const { return members_[id].side_of.node.is_valid(); }
+  bool is_merge(const StepGraph& graph, StepNodeId id) const {
+    return members_[id].side < 0 && is_raw(graph.node(id), OpRole::merge);
+  }
+
+  /// Members of one branch that hang together. What a Merge gives is outside of it.
+  GroupNumbers join(const StepGraph& graph) const {
+    IndexedVector<StepNodeId, StepNodeId> parent(graph.nodes.size());
+    for (const StepNodeId id : graph.nodes.indices()) parent[id] = id;
+    const auto root = [&](StepNodeId id) {
+      while (parent[id] != id) id = parent[id] = parent[parent[id]];
+      return id;
+    };
+    for (const StepNodeId id : graph.nodes.indices()) {
+      if (!is_member(id)) continue;
+      const auto see = [&](StepNodeId source) {
+        if (!is_member(source) || !(members_[source].side_of == members_[id].side_of)) return;
+        if (is_merge(graph, source) && !is_merge(graph, id)) return;
+        parent[root(source)] = root(id);
+      };
+      for (const StepEndpoint input : graph.inputs_of(graph.node(id))) see(input.node);
+      for (const StepNodeId control : graph.controls_of(graph.node(id))) {
+        if (control.is_valid()) see(control);
+      }
+    }
+    GroupNumbers group_of(graph.nodes.size(), -1);
+    std::unordered_map<StepNodeId, std::ptrdiff_t> numbers;
+    for (const StepNodeId id : graph.nodes.indices()) {
+      if (!is_member(id)) continue;
+      const auto next = static_cast<std::ptrdiff_t>(numbers.size());
+      group_of[id] = numbers.try_emplace(root(id), next).first->second;
+    }
+    return group_of;
+  }
+
+  bool raise_branch(const StepGraph& graph, const Aliveness& aliveness, const GroupNumbers& group_of,
+                    const StepGroup& group, RaisedCall& by) {
+    const StepEndpoint read = members_[group.nodes.front()].side_of;
+    const std::ptrdiff_t number = group_of[group.nodes.front()];
+    const StepNode* first = nullptr;
+    std::vector<StepNodeId> merges;
+    for (const StepNodeId id : group.nodes) {
+      if (first == nullptr || (is_merge(graph, id) && merges.empty())) first = &graph.node(id);
+      if (is_merge(graph, id)) merges.push_back(id);
+    }
+    if (group_of[read.node] == number) return false;
+    // All of it is in the same branches around it.
+    const Aliveness::Sides around = aliveness.of(group.nodes.front());
+    const Aliveness::Sides of_first = without(around, read);
+    for (const StepNodeId id : group.nodes) {
+      if (without(aliveness.of(id), read) != of_first) return false;
+    }
+    by.inputs = {read};
+    RaisedBody bodies[2] = {RaisedBody(graph), RaisedBody(graph)};
+    Node& call = by.node;
+    call.op = &op_def<If>;
+    call.name = str_cat((*first)->name, "/if_", number_++);
+    call.where = (*first)->where;
+    by.placed_on = first->placed_on;
+    for (const StepEndpoint input : group.inputs) {
+      for (RaisedBody& body : bodies) body.add_argument(graph.output(input), {&input, 1}, call);
+      by.inputs.push_back(input);
+    }
+    for (const StepNodeId id : group.nodes) {
+      const StepNode& node = graph.node(id);
+      const std::span<const StepEndpoint> inputs = graph.inputs_of(node);
+      if (is_raw(node, OpRole::switch_op) && members_[id].side < 0) {
+        if (group_of[inputs[0].node] == number) return false;
+        for (std::int32_t side : {0, 1}) bodies[side].add_alias({id, side}, inputs[0]);
+        continue;
+      }
+      if (is_merge(graph, id)) continue;
+      const std::int32_t side = members_[id].side;
+      if (side < 0 || passes_on(node.op->role)) return false;
+      const bool reads_merge = std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
+        return group_of[input.node] == number && is_merge(graph, input.node);
+      });
+      if (reads_merge) return false;
+      // What is waited for outside the call waits for, and a Switch is there from the beginning.
+      bodies[side].append(id, [&](StepNodeId control) {
+        return group_of[control] != number || is_raw(graph.node(control), OpRole::switch_op);
+      });
+    }
+    for (const StepEndpoint output : group.outputs) {
+      if (!is_merge(graph, output.node)) return false;
+    }
+    If::Attrs attrs{{str_cat(call.name, "/then")}, {str_cat(call.name, "/else")}, {}, {}};
+    const auto add_result = [&](StepEndpoint edge) {
+      by.output_of.emplace(edge, static_cast<std::int32_t>(call.outputs.size()));
+      call.outputs.push_back(graph.output(edge));
+      attrs.output_types.push_back(call.outputs.back().dtype);
+      attrs.output_shapes.push_back(call.outputs.back().shape);
+    };
+    for (const StepNodeId merge : merges) {
+      const OutputInfo& info = graph.output({merge, 0});
+      if (info.dtype == DType::resource) return false;
+      const std::span<const StepEndpoint> inputs = graph.inputs_of(graph.node(merge));
+      add_result({merge, 0});
+      const bool has_index =
+          std::find(group.outputs.begin(), group.outputs.end(), StepEndpoint{merge, 1}) != group.outputs.end();
+      if (has_index) add_result({merge, 1});
+      for (std::int32_t i : {0, 1}) {
+        const StepEndpoint input = inputs[static_cast<std::size_t>(i)];
+        const Aliveness::Sides sides = aliveness.of(input);
+        const auto found = std::find_if(sides.begin(), sides.end(), [&](const auto& of) { return of.read == read; });
+        if (found == sides.end()) return false;
+        bodies[found->side].fetch(input, info, by.placed_on, call);
+        if (has_index) bodies[found->side].fetch_number(i, by.placed_on, call);
+      }
+    }
+    call.attrs = std::make_shared<const If::Attrs>(std::move(attrs));
+    by.call->num_leading = 1;
+    by.call->around = {-1, -1};
+    for (const std::int32_t side : {1, 0}) {
+      if (!bodies[side].is_whole()) return false;
+      by.call->bodies.push_back(std::make_shared<const StepGraph>(bodies[side].take()));
+    }
+    return true;
+  }
+
+  static Aliveness::Sides without(const Aliveness::Sides& sides, StepEndpoint read) {
+    Aliveness::Sides rest;
+    std::copy_if(sides.begin(), sides.end(), std::back_inserter(rest), [&](const auto& of) { return of.read != read; });
+    return rest;
+  }
+
+  std::size_t& number_;
+  IndexedVector<StepNodeId, Member> members_;
+};
+
+/// One frame without frames in it.
+class LoopRaiser {
+ public:
+  LoopRaiser(const StepGraph& graph, const FrameLayout::Frame& frame, const StepGroup& group)
+      : graph_(graph), frame_(frame), group_(group) {}
+
+  bool raise(std::size_t& number, RaisedCall& by) {
+    if (!find_parts() || !find_sides() || !find_again()) return false;
+    Node& call = by.node;
+    const StepNode& first = graph_.node(condition_);
+    call.op = &op_def<While>;
+    call.name = str_cat(first->name, "/while_", number++);
+    call.where = first->where;
+    by.placed_on = first.placed_on;
+    RaisedBody asks(graph_), runs(graph_);
+    While::Attrs attrs{
+        {str_cat(call.name, "/condition")}, {str_cat(call.name, "/body")}, {}, {}, frame_.parallel_iterations};
+    for (const Variable& each : variables_) {
+      const OutputInfo& info = graph_.output({each.merge, 0});
+      const StepEndpoint edge{each.merge, 0};
+      asks.add_argument(info, {&edge, 1}, call);
+      runs.add_argument(info, {&edge, 1}, call);
+      by.inputs.push_back(graph_.inputs_of(graph_.node(each.enter))[0]);
+      call.outputs.push_back(info);
+      attrs.output_types.push_back(info.dtype);
+      attrs.output_shapes.push_back(info.shape);
+    }
+    for (const StepNodeId capture : captures_) {
+      const StepEndpoint edge{capture, 0};
+      asks.add_argument(graph_.output(edge), {&edge, 1}, call);
+      runs.add_argument(graph_.output(edge), {&edge, 1}, call);
+      by.inputs.push_back(graph_.inputs_of(graph_.node(capture))[0]);
+    }
+    const auto is_there = [&](StepNodeId control) { return parts_.at(control) != Part::none; };
+    for (const StepNodeId id : group_.nodes) {
+      const Part part = parts_.at(id);
+      const std::span<const StepEndpoint> inputs = graph_.inputs_of(graph_.node(id));
+      if (part == Part::loop_switch) runs.add_alias({id, 1}, inputs[0]);
+      if (part != Part::none) continue;
+      if (sides_.at(id) == Side::asks) {
+        asks.append(id, is_there);
+        if (again_.contains(id)) runs.append(id, [](StepNodeId) { return true; });
+      } else {
+        // What the condition has done is done.
+        runs.append(id, [&](StepNodeId control) { return is_there(control) || sides_.at(control) == Side::asks; });
+      }
+    }
+    asks.fetch(graph_.inputs_of(first)[0]);
+    for (const StepNodeId control : graph_.controls_of(first)) asks.append_control_target(control);
+    for (const Variable& each : variables_) {
+      runs.fetch(graph_.inputs_of(graph_.node(each.next))[0]);
+      for (const StepNodeId control : graph_.controls_of(graph_.node(each.next))) runs.append_control_target(control);
+    }
+    if (!asks.is_whole() || !runs.is_whole()) return false;
+    StepGraph bodies[2] = {asks.take(), runs.take()};
+    by.call->around = {-1, -1};
+    for (StepGraph& body : bodies) {
+      if (!BranchRaiser(number).raise(body)) return false;
+      by.call->bodies.push_back(std::make_shared<const StepGraph>(std::move(body)));
+    }
+    call.attrs = std::make_shared<const While::Attrs>(std::move(attrs));
+    return find_results(by);
+  }
+
+ private:
+  enum class Part { none, variable, enter, capture, next, condition, loop_switch, exit };
+  enum class Side { asks, runs, ended };
+  struct Variable {
+    StepNodeId merge, enter, next;
+  };
+
+  /// Enters, Merges, NextIterations and the LoopCond.
+  bool find_parts() {
+    std::unordered_map<StepNodeId, std::size_t> by_merge;
+    for (const StepNodeId id : group_.nodes) {
+      const StepNode& node = graph_.node(id);
+      const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
+      Part& part = parts_[id];
+      for (const StepEndpoint input : inputs) {
+        const auto source = parts_.find(input.node);
+        if (source == parts_.end()) continue;
+        // What enters as a variable only its Merge has; nobody asks where a variable comes from.
+        if (source->second == Part::enter && (node.op->role != OpRole::merge || inputs.size() != 1)) return false;
+        if (source->second == Part::variable && input.index != 0) return false;
+      }
+      switch (node.op->role) {
+        case OpRole::enter:
+          part = static_cast<const Enter::Attrs*>(node->attrs.get())->is_constant ? Part::capture : Part::enter;
+          if (part == Part::capture) captures_.push_back(id);
+          break;
+        case OpRole::merge:
+          if (inputs.size() != 1) break;
+          if (const auto enter = parts_.find(inputs[0].node); enter == parts_.end() || enter->second != Part::enter ||
+                                                              graph_.output({id, 0}).dtype == DType::resource) {
+            return false;
+          }
+          if (!entered_.insert(inputs[0].node).second) return false;
+          part = Part::variable;
+          by_merge.emplace(id, variables_.size());
+          variables_.push_back({id, inputs[0].node, {}});
+          break;
+        case OpRole::next_iteration: {
+          const auto variable = by_merge.find(inputs[1].node);
+          if (variable == by_merge.end() || variables_[variable->second].next.is_valid()) return false;
+          variables_[variable->second].next = id;
+          part = Part::next;
+          break;
+        }
+        case OpRole::loop_cond:
+          if (condition_.is_valid()) return false;
+          condition_ = id;
+          part = Part::condition;
+          break;
+        case OpRole::exit:
+          part = Part::exit;
+          break;
+        default:
+          break;
+      }
+    }
+    const auto num_enters =
+        std::count_if(parts_.begin(), parts_.end(), [](const auto& each) { return each.second == Part::enter; });
+    return condition_.is_valid() && !variables_.empty() && static_cast<std::size_t>(num_enters) == variables_.size() &&
+           std::all_of(variables_.begin(), variables_.end(), [](const Variable& v) { return v.next.is_valid(); });
+  }
+
+  /// Which nodes run in each iteration that goes on, and which also in the last one.
+  bool find_sides() {
+    for (const StepNodeId id : group_.nodes) {
+      const StepNode& node = graph_.node(id);
+      const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
+      if (node.op->role == OpRole::switch_op && inputs[1] == StepEndpoint{condition_, 0}) {
+        const auto source = parts_.find(inputs[0].node);
+        const bool is_known =
+            source != parts_.end() && (source->second == Part::variable || source->second == Part::capture);
+        if (!is_known) return false;
+        parts_[id] = Part::loop_switch;
+      }
+      Side& side = sides_[id];
+      side = Side::asks;
+      bool has_runs = false, has_ended = false;
+      const auto see = [&](Side of) {
+        has_runs = has_runs || of == Side::runs;
+        has_ended = has_ended || of == Side::ended;
+      };
+      for (const StepEndpoint input : inputs) {
+        const auto source = parts_.find(input.node);
+        if (source == parts_.end()) continue;  // from outside, or a constant
+        if (source->second == Part::condition && parts_[id] != Part::loop_switch) return false;
+        see(source->second == Part::loop_switch ? (input.index == 1 ? Side::runs : Side::ended)
+                                                : sides_.at(input.node));
+      }
+      for (const StepNodeId control : graph_.controls_of(node)) {
+        if (control.is_valid() && sides_.contains(control)) see(sides_.at(control));
+      }
+      if (has_runs && has_ended) return false;
+      if (has_runs) side = Side::runs;
+      if (has_ended) side = Side::ended;
+      const Part part = parts_.at(id);
+      const bool fits = part == Part::exit        ? side == Side::ended
+                        : part == Part::condition ? side == Side::asks
+                        : part == Part::next      ? true
+                                                  : side != Side::ended;
+      if (!fits) return false;
+      if (part == Part::exit && parts_.at(inputs[0].node) != Part::loop_switch) return false;
+      if (part == Part::next && !is_of_iteration(inputs[0])) return false;
+    }
+    return true;
+  }
+
+  /// Alive in an iteration that goes on, and only there.
+  bool is_of_iteration(StepEndpoint edge) const {
+    const auto source = parts_.find(edge.node);
+    if (source == parts_.end()) return false;
+    return source->second == Part::loop_switch ? edge.index == 1 : sides_.at(edge.node) == Side::runs;
+  }
+
+  /// What the body reads of what the condition has computed, which has no effects.
+  bool find_again() {
+    for (auto id = group_.nodes.rbegin(); id != group_.nodes.rend(); ++id) {
+      const bool is_asked = sides_.at(*id) == Side::asks;
+      const Part part = parts_.at(*id);
+      const bool reads = is_asked ? again_.contains(*id) : part == Part::none || part == Part::next;
+      if (!reads) continue;
+      for (const StepEndpoint input : graph_.inputs_of(graph_.node(*id))) {
+        const auto source = parts_.find(input.node);
+        if (source == parts_.end() || source->second != Part::none || sides_.at(input.node) != Side::asks) continue;
+        if (graph_.node(input.node).op->is_stateful || passes_on(graph_.node(input.node).op->role)) return false;
+        again_.insert(input.node);
+      }
+    }
+    return true;
+  }
+
+  /// Exits of the variables.
+  bool find_results(RaisedCall& by) const {
+    for (const StepEndpoint output : group_.outputs) {
+      if (parts_.at(output.node) != Part::exit) return false;
+      const StepNodeId switched = graph_.inputs_of(graph_.node(output.node))[0].node;
+      const StepNodeId merge = graph_.inputs_of(graph_.node(switched))[0].node;
+      const auto variable =
+          std::find_if(variables_.begin(), variables_.end(), [&](const Variable& v) { return v.merge == merge; });
+      if (variable == variables_.end()) return false;
+      by.output_of.emplace(output, static_cast<std::int32_t>(variable - variables_.begin()));
+    }
+    return std::all_of(group_.waited_for.begin(), group_.waited_for.end(),
+                       [&](StepNodeId id) { return parts_.at(id) == Part::exit; });
+  }
+
+  const StepGraph& graph_;
+  const FrameLayout::Frame& frame_;
+  const StepGroup& group_;
+  StepNodeId condition_;
+  std::vector<Variable> variables_;
+  std::vector<StepNodeId> captures_;
+  std::unordered_set<StepNodeId> entered_, again_;
+  std::unordered_map<StepNodeId, Part> parts_;
+  std::unordered_map<StepNodeId, Side> sides_;
+};
+
+/// Raises the frames that have none in them.
+inline bool raise_inner_frames(StepGraph& graph, const FrameLayout& layout, std::size_t& number) {
+  std::vector<std::ptrdiff_t> group_of_frame(layout.frames.size(), 0);
+  for (const FrameLayout::Frame& frame : layout.frames) {
+    if (frame.outer >= 0) group_of_frame[static_cast<std::size_t>(frame.outer)] = -1;
+  }
+  std::vector<std::size_t> frames;
+  for (std::size_t f = 1; f < layout.frames.size(); ++f) {
+    if (group_of_frame[f] < 0) continue;
+    group_of_frame[f] = static_cast<std::ptrdiff_t>(frames.size());
+    frames.push_back(f);
+  }
+  group_of_frame[0] = -1;
+  GroupNumbers group_of(graph.nodes.size(), -1);
+  for (const StepNodeId id : graph.nodes.indices()) {
+    const bool enters = graph.node(id).op->role == OpRole::enter && !graph.node(id).is_fed_only;
+    group_of[id] = group_of_frame[static_cast<std::size_t>(enters ? layout.gives_to[id] : layout.runs_in[id])];
+  }
+  const std::vector<StepGroup> groups = find_groups(graph, group_of);
+  std::vector<RaisedCall> calls(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (!LoopRaiser(graph, layout.frames[frames[g]], groups[g]).raise(number, calls[g])) return false;
+  }
+  return put_calls(graph, group_of, groups, calls);
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::optional<StepGraph> raise_frames(StepGraph graph) {
+  constexpr int max_levels = 64;
+  std::size_t number = 0;
+  for (int level = 0;; ++level) {
+    const FrameLayout layout = lay_out_frames(graph);
+    if (layout.frames.size() == 1) break;
+    if (level == max_levels || !detail::raise_inner_frames(graph, layout, number)) return std::nullopt;
+  }
+  if (!detail::BranchRaiser(number).raise(graph)) return std::nullopt;
+  return graph;
+}
+
+}  // namespace dflow

@@ -1,0 +1,228 @@
+// The raw form of control flow as calls: over several devices, and where it is asked for.
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+using namespace dflow;
+namespace raw = dflow::frames;
+
+namespace {
+
+Output<float> on_second_device(Graph& graph, const auto& build_it) {
+  const auto on = graph.device("/cpu:1");
+  return Output<float>(build_it());
+}
+
+struct RaisedCounting {
+  raw::Merged<std::int32_t> i;
+  Output<bool> goes_on;
+  Output<std::int32_t> last, now;
+};
+RaisedCounting raised_counting(Graph& graph, Output<std::int32_t> limit, const std::string& frame) {
+  auto i = raw::merge({raw::enter(constant(graph, 0), frame)});
+  auto goes_on = raw::loop_cond(i.value < raw::enter(limit, frame, {.is_constant = true}));
+  auto [last, now] = raw::switch_on(i.value, goes_on);
+  return {i, goes_on, last, now};
+}
+
+}  // namespace
+
+TEST_CASE("a raw branch on two devices joins its sides, and what does not have its form is refused, by name",
+          "[frames][split]") {
+  Graph graph;
+  auto x = placeholder<float>(graph, {});
+  auto p = placeholder<bool>(graph, {});
+  auto [no, yes] = raw::switch_on(x, p);
+  auto far = on_second_device(graph, [&] { return yes * 2.0f; });
+  auto merged = raw::merge({no, far});
+  auto three = raw::merge({no, far, Output<float>(yes + 1.0f)}).value;
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.num_threads = threads, .num_cpu_devices = 2});
+    for (const bool side : {false, true}) {
+      const auto run = [&](const auto& of) { return session.run({{x, 3.0f}, {p, side}}, of).scalar(); };
+      CHECK(run(merged.value) == (side ? 6.0f : 3.0f));
+      CHECK(run(merged.index) == (side ? 1 : 0));
+      // What is not joined is on its device, and dead where its side is not taken.
+      for (const auto& behind : {far, Output<float>(far - 0.5f)}) {
+        const Code code = code_of([&] { run(behind); });
+        CHECK(code == (side ? Code::ok : Code::invalid_argument));
+      }
+      const Status status = status_of([&] { run(three); });
+      CHECK(status.code() == Code::unimplemented);
+      CHECK(mentions(status, "Mul"));
+    }
+  }
+}
+
+TEST_CASE("a side of a raw branch on two devices may have effects alone", "[frames][split]") {
+  Graph graph;
+  auto p = placeholder<bool>(graph, {});
+  auto w = [&] {
+    const auto on = graph.device("/cpu:1");
+    return Variable<float>(graph, constant(graph, 1.0f));
+  }();
+  auto by = std::get<1>(raw::switch_on(constant(graph, 10.0f), p));
+  const Operation bump(w.assign_add(by));
+  for (const bool raises : {false, true}) {
+    PassOptions passes;
+    passes.raise_control_flow = raises;
+    Session session(graph, {.num_cpu_devices = 2, .passes = passes});
+    session.run(w.initializer());
+    for (const bool side : {false, true, true, false}) session.run({{p, side}}, bump);
+    CHECK(session.run(w).scalar() == 21.0f);
+  }
+}
+
+TEST_CASE("a raw loop updates a variable of another device once in each iteration", "[frames][split]") {
+  Graph graph;
+  auto n = placeholder<std::int32_t>(graph, {});
+  auto total = [&] {
+    const auto on = graph.device("/cpu:1");
+    return Variable<float>(graph, constant(graph, 0.0f));
+  }();
+  RaisedCounting loop = raised_counting(graph, n, "loop");
+  const auto handle = build<Enter>({total.handle()}, {"loop", true, 10}).output(0);
+  const auto added = build<AssignAdd>(std::vector<AnyOutput>{handle, cast<float>(loop.now)}).operation();
+  const auto next = [&] {
+    const auto after = graph.control_dependencies({Operation(added)});
+    return loop.now + 1;
+  }();
+  raw::next_iteration(next, loop.i);
+  const auto count = raw::exit(loop.last);
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.num_threads = threads, .num_cpu_devices = 2});
+    session.run(total.initializer());
+    for (const int of : {5, 0, 1, 100}) CHECK(session.run({{n, of}}, count).scalar() == of);
+    CHECK(session.run(total).scalar() == 10.0f + 4950.0f);
+  }
+}
+
+TEST_CASE("what the condition of a raw loop has computed its body reads too, unless it has effects",
+          "[frames][split]") {
+  for (const bool has_effects : {false, true}) {
+    Graph graph({.seed = 1});
+    auto n = placeholder<std::int32_t>(graph, {});
+    auto i = raw::merge({raw::enter(constant(graph, 0), "f")});
+    auto sum = raw::merge({raw::enter(constant(graph, 0.0f), "f")});
+    auto square = cast<float>(i.value * i.value);
+    Variable<float> none(graph, constant(graph, 0.0f));
+    const auto handle = build<Enter>({none.handle()}, {"f", true, 10}).output(0);
+    if (has_effects)
+      square =
+          square + Output<float>(build<ReadVariable>({handle}, {}, {}, detail::one_type(DType::float32)).output(0));
+    auto goes_on = raw::loop_cond(square < cast<float>(raw::enter(n, "f", {.is_constant = true})));
+    auto [last_i, now_i] = raw::switch_on(i.value, goes_on);
+    auto [last_sum, now_sum] = raw::switch_on(sum.value, goes_on);
+    raw::next_iteration(now_i + 1, i);
+    raw::next_iteration(on_second_device(graph, [&] { return now_sum + square; }), sum);
+    auto total = raw::exit(last_sum);
+    Session session(graph, {.num_cpu_devices = 2});
+    session.run(none.initializer());
+    const auto run = [&] { return session.run({{n, 10}}, total).scalar(); };
+    if (has_effects) {
+      CHECK(code_of(run) == Code::unimplemented);
+    } else {
+      CHECK(run() == 0.0f + 1.0f + 4.0f + 9.0f);
+    }
+    // On one device it has no need of that form.
+    PassOptions passes;
+    passes.raise_control_flow = true;
+    Session soft(graph, {.passes = passes, .soft_placement = true});
+    soft.run(none.initializer());
+    CHECK(soft.run({{n, 10}}, total).scalar() == 14.0f);
+  }
+}
+
+TEST_CASE("raised calls keep to the shapes that raw nodes promise", "[frames]") {
+  Graph graph;
+  auto x = placeholder<float>(graph, PartialShape::unknown());
+  auto p = placeholder<bool>(graph, {});
+  auto n = placeholder<std::int32_t>(graph, {});
+  auto [no, yes] = raw::switch_on(x, p);
+  auto joined = raw::merge({Output<float>(no * 1.0f), yes}, PartialShape({dynamic})).value;
+  RaisedCounting loop = raised_counting(graph, n, "f");
+  raw::next_iteration(loop.now + 1, loop.i);
+  auto grown = raw::merge({raw::enter(x, "f")}, PartialShape({dynamic}));
+  auto [last, now] = raw::switch_on(grown.value, loop.goes_on);
+  raw::next_iteration(concat(0, {now, now}), grown);
+  auto result = raw::exit(last);
+  for (const bool raises : {false, true}) {
+    PassOptions passes;
+    passes.raise_control_flow = raises;
+    Session session(graph, {.passes = passes});
+    const Tensor<float> good({2}, {1.0f, 2.0f}), bad({1, 2}, {1.0f, 2.0f});
+    for (const bool side : {false, true}) {
+      CHECK(session.run({{x, good}, {p, side}}, joined).shape() == Shape{2});
+      CHECK(code_of([&] { session.run({{x, bad}, {p, side}}, joined); }) == Code::invalid_argument);
+    }
+    for (const int of : {0, 3}) {
+      CHECK(session.run({{x, good}, {n, of}}, result).shape() == Shape{2 << of});
+      CHECK(code_of([&] { session.run({{x, bad}, {n, of}}, result); }) == Code::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("raw branches in more branches than are raised run as frames, and fewer as calls", "[frames]") {
+  for (const int depth : {20, 40}) {
+    Graph graph;
+    auto x = placeholder<float>(graph, {});
+    std::vector<Output<float>> others;
+    Output<float> v = x;
+    for (int d = 0; d < depth; ++d) {
+      auto [off, on] = raw::switch_on(v, v > static_cast<float>(d));
+      others.push_back(off);
+      v = on + 0.5f;
+    }
+    for (int d = depth; d-- > 0;) v = raw::merge({others[static_cast<std::size_t>(d)], v}).value;
+    auto y = identity(v);
+    PassOptions passes;
+    passes.raise_control_flow = true;
+    Session session(graph, {.passes = passes});
+    for (const float given : {0.0f, 3.25f, 100.0f}) {
+      float wanted = given;
+      for (int d = 0; d < depth && wanted > static_cast<float>(d); ++d) wanted += 0.5f;
+      CHECK(session.run({{x, given}}, y).scalar() == wanted);
+    }
+    RunMetadata metadata;
+    session.run({.trace = true}, &metadata, {{x, 100.0f}}, y);
+    std::set<std::string> ops;
+    for (const NodeStats& node : metadata.stats.nodes) ops.insert(node.op);
+    CHECK(ops.contains("Frames") == (depth == 40));
+    CHECK(ops.contains("If") == (depth == 20));
+  }
+}
+
+TEST_CASE("a call on two devices one of whose inputs may be dead is refused, joined or passed over, not waited for",
+          "[frames][split]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+  const auto side = placeholder<bool>(graph, {});
+  const auto spread = function(graph, "spread", [&](Output<float> u, Output<float> v) {
+    return Output<float>(u + on_second_device(graph, [&] { return exp(v); }));
+  });
+  const auto gives_dead = function(
+      graph, "gives_dead", [&](Output<float> u) { return Output<float>(std::get<1>(raw::switch_on(u, side))); });
+  const auto direct = spread(std::get<1>(raw::switch_on(x, side)), y);
+  const auto behind = spread(gives_dead(x), y);
+  const auto [off, on] = raw::switch_on(x, side);
+  const auto joined = raw::merge({Output<float>(spread(on, y)), off}).value;
+  for (const int threads : {1, 3}) {
+    Session session(graph, {.num_threads = threads, .num_cpu_devices = 2});
+    for (const bool taken : {false, true}) {
+      const auto run = [&](const Output<float>& of) {
+        return session.run({.deadline = std::chrono::seconds(20)}, {{x, 2.0f}, {y, 0.0f}, {side, taken}}, of).scalar();
+      };
+      CHECK(code_of([&] { run(direct); }) == Code::unimplemented);
+      CHECK(code_of([&] { run(behind); }) == Code::unimplemented);
+      CHECK(run(joined) == (taken ? 3.0f : 2.0f));
+    }
+  }
+}
