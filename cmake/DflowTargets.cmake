@@ -65,20 +65,28 @@ if(DFLOW_COMPILED)
   list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cpu/loops/")
   list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cuda/")
 
-  add_library(dflow ${dflow_sources})
+  set(kernel_sources ${dflow_sources})
+  list(FILTER kernel_sources INCLUDE REGEX "/src/kernels/")
+  list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/")
+
+  # Kernels have an optimisation of their own in debug builds.
+  add_library(dflow_kernels OBJECT ${kernel_sources})
+  set_target_properties(dflow_kernels PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(dflow_kernels PRIVATE dflow_sources_usage)
+  add_library(dflow ${dflow_sources} $<TARGET_OBJECTS:dflow_kernels>)
   add_library(dflow::dflow ALIAS dflow)
   set_target_properties(
     dflow PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                      POSITION_INDEPENDENT_CODE ON DEFINE_SYMBOL "")
   # Most of the time of a unit goes into the headers that all share.
   if(DFLOW_UNITY_SOURCES)
-    set_target_properties(dflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DFLOW_UNITY_SOURCES})
+    set_target_properties(dflow dflow_kernels PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${DFLOW_UNITY_SOURCES})
     # Names every kernel, so it must not see the templates that the others instantiate.
     set_source_files_properties("${PROJECT_SOURCE_DIR}/src/kernels/cpu/standard_kernels.cpp"
                                 PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   # Each takes long by itself: decompositions and solvers are templates of Eigen's, whose arithmetic is not ours to watch.
-  set(eigen_sources ${dflow_sources})
+  set(eigen_sources ${kernel_sources})
   list(FILTER eigen_sources INCLUDE REGEX "/src/kernels/cpu/linalg/")
   set_source_files_properties(${eigen_sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(DFLOW_SANITIZE MATCHES "undefined")
@@ -96,20 +104,9 @@ if(DFLOW_COMPILED)
     target_link_libraries(dflow PRIVATE OpenSSL::SSL)
   endif()
 
-  # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default. A source
-  # with options of its own takes no part in a unity build, where all sources get them.
-  if(DFLOW_DEBUG_KERNEL_OPTIMIZATION)
-    set(debug_option "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
-    if(DFLOW_UNITY_SOURCES)
-      target_compile_options(dflow PRIVATE "${debug_option}")
-    else()
-      foreach(source IN LISTS dflow_sources)
-        if(source MATCHES "/src/kernels/")
-          set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_OPTIONS "${debug_option}")
-        endif()
-      endforeach()
-    endif()
-  endif()
+  # Kernels without optimisation make a debug build's tests take minutes; nobody steps through them by default.
+  target_compile_options(dflow_kernels PRIVATE "$<$<CONFIG:Debug>:${DFLOW_DEBUG_KERNEL_OPTIMIZATION}>")
+  target_compile_options(dflow PRIVATE "$<$<CONFIG:Debug>:${DFLOW_DEBUG_LIBRARY_OPTIMIZATION}>")
 endif()
 
 # What tests, examples and tools of this tree link.
