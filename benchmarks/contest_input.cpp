@@ -1,11 +1,14 @@
 // Records of images read, parsed, shuffled and batched, alone and beside training; a side of `benchmarks/contest.py
 // input`.
 // usage: bench_contest_input THREADS
-//        bench_contest_input THREADS waits    trains for some seconds, and tells how much of it was waiting for input
+//        bench_contest_input THREADS waits [TRACE]    trains for some seconds, and tells how much of it was waiting for
+//                                                     input; TRACE: a file for some steps more in the Trace Event
+//                                                     Format
 #include <dflow/dflow.hpp>
 #include <dflow/io/example.hpp>
 #include <dflow/io/example_parser.hpp>
 #include <dflow/io/record_file.hpp>
+#include <dflow/trace/chrome_trace.hpp>
 
 #include "contestant.hpp"
 
@@ -16,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -109,7 +113,7 @@ struct Training {
   std::unique_ptr<df::Session> session;
 };
 
-int tell_waits(const std::string& path, int threads) {
+int tell_waits(const std::string& path, int threads, const std::string& trace) {
   auto data = batches_of(path);
   auto iterator = data.iterate();
   const Training training(threads);
@@ -128,6 +132,29 @@ int tell_waits(const std::string& path, int threads) {
     trained += Clock::now() - got;
   }
   std::printf("waited for input %.2f %% of the time\n", 100 * waited / (waited + trained));
+  if (trace.empty()) return 0;
+  // Some steps more, each node of them and each wait in one trace.
+  df::StepStats all;
+  const auto began = Clock::now();
+  const auto since_began = [&](Clock::time_point t) {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(t - began).count();
+  };
+  for (int i = 0; i < 12; ++i) {
+    const auto asked = Clock::now();
+    auto rows = *iterator.next();
+    const auto got = Clock::now();
+    all.nodes.push_back({"wait for a batch", "wait", "input", since_began(asked), since_began(got), 0, 0, ""});
+    df::RunMetadata metadata;
+    training.session->run({.trace = true}, &metadata,
+                          {{training.x, std::get<0>(rows)}, {training.y, std::get<1>(rows)}}, training.train);
+    all.nodes.push_back({"step", "step", "input", since_began(got), since_began(Clock::now()), 0, 0, ""});
+    for (df::NodeStats node : metadata.stats.nodes) {
+      node.start_ns += since_began(got);
+      node.end_ns += since_began(got);
+      all.nodes.push_back(std::move(node));
+    }
+  }
+  std::ofstream(trace) << df::chrome_trace(all);
   return 0;
 }
 
@@ -136,7 +163,9 @@ int tell_waits(const std::string& path, int threads) {
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
   const RecordsFile records;
-  if (argc > 2 && std::string_view(argv[2]) == "waits") return tell_waits(records.path(), threads);
+  if (argc > 2 && std::string_view(argv[2]) == "waits") {
+    return tell_waits(records.path(), threads, argc > 3 ? argv[3] : "");
+  }
   df::bench::Contestant rows;
   rows.row("batches of 64 records", [&] {
     auto iterator = std::make_shared<decltype(batches_of("").iterate())>(batches_of(records.path()).iterate());

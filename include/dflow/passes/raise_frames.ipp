@@ -299,7 +299,7 @@ class BranchRaiser {
     }
     if (group_of[read.node] == number) return false;
     // All of it is in the same branches around it.
-    const Aliveness::Sides around = aliveness.of(group.nodes.front());
+    const Aliveness::Sides& around = aliveness.of(group.nodes.front());
     const Aliveness::Sides of_first = without(around, read);
     for (const StepNodeId id : group.nodes) {
       if (without(aliveness.of(id), read) != of_first) return false;
