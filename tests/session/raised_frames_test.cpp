@@ -118,10 +118,20 @@ TEST_CASE("what the condition of a raw loop has computed its body reads too, unl
     if (has_effects)
       square =
           square + Output<float>(build<ReadVariable>({handle}, {}, {}, detail::one_type(DType::float32)).output(0));
-    auto goes_on = raw::loop_cond(square < cast<float>(raw::enter(n, "f", {.is_constant = true})));
+    auto limit = cast<float>(raw::enter(n, "f", {.is_constant = true}));
+    const auto is_below = [&] {  // reads it on the second device, as the body does
+      const auto on = graph.device("/cpu:1");
+      return square < limit;
+    }();
+    auto goes_on = raw::loop_cond(is_below);
     auto [last_i, now_i] = raw::switch_on(i.value, goes_on);
     auto [last_sum, now_sum] = raw::switch_on(sum.value, goes_on);
-    raw::next_iteration(now_i + 1, i);
+    const auto next = [&] {  // a constant is there from the beginning
+      const auto more = now_i + 1;
+      const auto after = graph.control_dependencies({constant(graph, 7.0f).operation()});
+      return identity(more);
+    }();
+    raw::next_iteration(next, i);
     raw::next_iteration(on_second_device(graph, [&] { return now_sum + square; }), sum);
     auto total = raw::exit(last_sum);
     Session session(graph, {.num_cpu_devices = 2});

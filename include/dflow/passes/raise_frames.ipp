@@ -76,6 +76,16 @@ class RaisedBody {
     // It runs in each call, as it did.
     if (node.op->is_stateful) body_.targets.push_back(now_[id]);
   }
+  /// A copy of a node of another body, under a name of its own, which waits for nothing but what it reads.
+  void append_copy(StepNodeId id) {
+    const StepNode& node = from_.node(id);
+    std::vector<StepEndpoint> inputs;
+    for (const StepEndpoint input : from_.inputs_of(node)) inputs.push_back(edge(input));
+    if (!is_whole_) return;
+    Node copy = *node;
+    copy.name = step_node_copy(node->name, 2);
+    now_[id] = body_.append(std::move(copy), node.placed_on, inputs);
+  }
 
   void append_control_target(StepNodeId id) {
     if (const auto found = now_.find(id); found != now_.end()) body_.targets.push_back(found->second);
@@ -415,7 +425,10 @@ class LoopRaiser {
       runs.add_argument(graph_.output(edge), {&edge, 1}, call);
       by.inputs.push_back(graph_.inputs_of(graph_.node(capture))[0]);
     }
-    const auto is_there = [&](StepNodeId control) { return parts_.at(control) != Part::none; };
+    const auto is_there = [&](StepNodeId control) {
+      const auto found = parts_.find(control);
+      return found == parts_.end() || found->second != Part::none;
+    };
     for (const StepNodeId id : group_.nodes) {
       const Part part = parts_.at(id);
       const std::span<const StepEndpoint> inputs = graph_.inputs_of(graph_.node(id));
@@ -423,7 +436,7 @@ class LoopRaiser {
       if (part != Part::none) continue;
       if (sides_.at(id) == Side::asks) {
         asks.append(id, is_there);
-        if (again_.contains(id)) runs.append(id, [](StepNodeId) { return true; });
+        if (again_.contains(id)) runs.append_copy(id);
       } else {
         // What the condition has done is done.
         runs.append(id, [&](StepNodeId control) { return is_there(control) || sides_.at(control) == Side::asks; });
