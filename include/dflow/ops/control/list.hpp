@@ -21,8 +21,9 @@ using ControlOps =
     TypeList<NoOp, Assert, CheckNumerics, EnsureShape, Print, FunctionBegin, FunctionArgument, FunctionResults,
              CallFunction, If, Case, While, Frames, Switch, Merge, Enter, Exit, NextIteration, LoopCond, KeptValue,
              KeptList, KeptCount, KeptElement, KeptHandleElement, KeptListElement, EmptyTensorList, TensorListReserve,
-             TensorListLength, TensorListResize, TensorListFromTensor, TensorListStack, TensorListToTensor,
-             TensorListGetItem, TensorListSetItem, TensorListPushBack, TensorListPopBack, TensorListGather,
-             TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne, TensorListOneList, TensorListUnset>;
+             TensorListLength, TensorListResize, TensorListFromTensor, TensorListStack, TensorListConcatV2,
+             TensorListSplit, TensorListToTensor, TensorListGetItem, TensorListSetItem, TensorListPushBack,
+             TensorListPopBack, TensorListGather, TensorListGatherRows, TensorListScatter, TensorListSum, TensorListOne,
+             TensorListOneList, TensorListUnset>;
 
 }  // namespace dflow

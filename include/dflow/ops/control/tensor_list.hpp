@@ -68,6 +68,27 @@ struct TensorListStack : StandardOp<"TensorListStack", AllTypes> {
   static void gradient(GradientContext& context);
 };
 
+/// list of elements [r_i, ...], shape of an element (-1: not known), [m] -> [sum of r_i, ...], their rows one behind
+/// the other, and r [n]. The last input says r of elements that are not set, as far as it goes; else the shape does, or
+/// all others. Errors: InvalidArgument for elements that are scalars or whose rows differ in shape, where it is not
+/// known how many rows one has, or of what shape.
+struct TensorListConcatV2 : StandardOp<"TensorListConcatV2", AllTypes> {
+  using Inputs = In<TensorListHandle, std::int32_t, std::int64_t>;
+  using Outputs = Out<T, std::int64_t>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// x: [sum of r_i, ...], shape of an element, whose first dimension says nothing (-1: not known), r: [n] -> a list of
+/// elements [r_i, ...], which share x's memory. Errors: InvalidArgument for an r that is negative, and where they are
+/// not as many rows as x has; ResourceExhausted for more than 2^24 elements.
+struct TensorListSplit : StandardOp<"TensorListSplit", AllTypes> {
+  using Inputs = In<T, std::int32_t, std::int64_t>;
+  using Outputs = Out<TensorListHandle>;
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
 /// list, number [], shape of the element (-1: not known) -> the element. Errors: InvalidArgument for a number that the
 /// list does not have, unless what is missing is zero, and one that is not set where the shape is not known.
 struct TensorListGetItem : StandardOp<"TensorListGetItem", AllTypes, IndexTypes> {

@@ -2,13 +2,18 @@
 
 #include <dflow/graph/infer_context.hpp>
 #include <dflow/op/gradient_context.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
+#include <dflow/ops/array/index_list.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/reduction/add_n.hpp>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -54,6 +59,19 @@ inline void require_element_shape(InferContext& context, int item) {
 }
 inline PartialShape without_leading_dim(const PartialShape& shape) {
   return shape.has_rank() ? PartialShape(shape.dims().subspan(1)) : PartialShape::unknown();
+}
+
+/// The shape of some of its rows.
+inline PartialShape with_any_rows(const PartialShape& shape) {
+  return shape.has_rank() ? shape.with_dim(0, dynamic) : shape;
+}
+/// The shape of some rows of x as an input of an op.
+inline AnyOutput element_extents(const AnyOutput& x) {
+  GraphStore& graph = *x.graph();
+  const AnyOutput any = int32_constant(graph, std::array<std::int64_t, 1>{-1});
+  const AnyOutput first = int32_constant(graph, std::array<std::int64_t, 1>{1});
+  const std::array<AnyOutput, 2> dims{any, build<Slice>({shape_of(x), first, any})};
+  return any_concat(0, dims);
 }
 
 /// What a list's gradient has for an element like that one.
@@ -114,6 +132,35 @@ DFLOW_INLINE void TensorListStack::gradient(GradientContext& context) {
 DFLOW_INLINE void TensorListToTensor::infer(InferContext& context) { detail::infer_dense(context, 1); }
 DFLOW_INLINE void TensorListToTensor::gradient(GradientContext& context) {
   context.set_dx(0, build<TensorListFromTensor>({context.dy()}));
+}
+
+DFLOW_INLINE void TensorListConcatV2::infer(InferContext& context) {
+  static_cast<void>(context.with_rank(2, 1));
+  const PartialShape element = context.merge(context.input(0), detail::listed_element_shape(context, 1));
+  context.set_output(0, element);
+  context.set_output(1, PartialShape::unknown(1));
+  if (!element.has_rank()) return;
+  if (element.rank() == 0) context.fail("scalars cannot be concatenated; stacking makes them a vector");
+  context.set_output(0, element.with_dim(0, dynamic));
+}
+DFLOW_INLINE void TensorListConcatV2::gradient(GradientContext& context) {
+  if (!context.has_dy(0)) return;
+  context.set_dx(0, build<TensorListSplit>({context.dy(), context.input(1), context.output(1)}));
+}
+
+DFLOW_INLINE void TensorListSplit::infer(InferContext& context) {
+  const PartialShape x = context.with_rank_at_least(0, 1), asked = detail::listed_element_shape(context, 1);
+  static_cast<void>(context.with_rank(2, 1));
+  if (asked.has_rank() && asked.rank() == 0) context.fail("an element has a leading dimension");
+  detail::infer_list(context, context.merge(detail::with_any_rows(x), detail::with_any_rows(asked)));
+}
+DFLOW_INLINE void TensorListSplit::gradient(GradientContext& context) {
+  const Expr x = context.input(0);
+  const AnyOutput lengths = context.input(2);
+  const Expr count = shape_of(lengths);  // [1]
+  const AnyOutput all = build<TensorListResize>({context.dy(), detail::any_reshape(count, {}, {})});
+  context.set_dx(
+      0, build<TensorListConcatV2>({all, detail::element_extents(x), lengths}, {}, {}, detail::one_type(x.dtype())));
 }
 
 DFLOW_INLINE void TensorListGetItem::infer(InferContext& context) {

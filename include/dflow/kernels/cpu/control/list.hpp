@@ -4,6 +4,7 @@
 
 #include <dflow/kernels/cpu/control/check.hpp>
 #include <dflow/kernels/cpu/control/functional.hpp>
+#include <dflow/kernels/cpu/control/list_concat.hpp>
 #include <dflow/kernels/cpu/control/no_op.hpp>
 #include <dflow/kernels/cpu/control/print.hpp>
 #include <dflow/kernels/cpu/control/tensor_list.hpp>
