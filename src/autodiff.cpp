@@ -1,2 +1,3 @@
 #include <dflow/autodiff/call_gradients.ipp>
 #include <dflow/autodiff/gradients.ipp>
+#include <dflow/autodiff/loop_sums.ipp>

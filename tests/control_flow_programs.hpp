@@ -65,6 +65,18 @@ inline ControlFlowResults matrices(Graph& graph, Output<float> x, Output<std::in
   return {sum, gradients(sum, x)};
 }
 
+/// The gradient of the weights is one product after its loop.
+inline ControlFlowResults row_times_matrix(Graph& graph, Output<float> x, Output<std::int32_t> n) {
+  auto w = fill<float>(graph, {3, 3}, 0.25f) * x;
+  auto [i, row] = while_loop([&](auto i, auto) { return i < n; },
+                             [&](auto i, auto row) {
+                               return std::tuple{i + 1, tanh(matmul(row, w))};
+                             },
+                             std::tuple{constant(graph, 0), slice(w, {1, 0}, {1, 3})});
+  auto sum = reduce_sum(row);
+  return {sum, gradients(sum, x)};
+}
+
 inline ControlFlowResults recursion(Graph& graph, Output<float> x, Output<std::int32_t> n) {
   // x to the power n.
   auto power = recursive_function<Output<float>(Output<std::int32_t>)>(
@@ -78,13 +90,14 @@ inline ControlFlowResults recursion(Graph& graph, Output<float> x, Output<std::i
 }
 
 /// `wanted` are closed forms: 81 x and 81; sum x^(i j) and its derivative; x^3, 3 x^2, x^5; x^4 and its first two
-/// derivatives; and with a_0 = x / 4, a_k = tanh(3 x a_(k-1) / 4): 9 a_4 and its derivative.
+/// derivatives; and with a_0 = x / 4, a_k = tanh(3 x a_(k-1) / 4): 9 a_4 and 3 a_4 and their derivatives.
 inline std::vector<ControlFlowProgram> control_flow_programs() {
   return {{"loop with branches", loop_with_branches, {121.5f, 81}},
           {"loop in a loop", loop_in_a_loop, {86.037109375f, 355.78515625f, 4}},
           {"functions in branches", functions_in_branches, {3.375f, 6.75f, 7.59375f}},
           {"recursion", recursion, {5.0625f, 13.5f, 27}},
-          {"matrices", matrices, {4.129082153303187f, 9.338249375454696f}}};
+          {"matrices", matrices, {4.129082153303187f, 9.338249375454696f}},
+          {"row times matrix", row_times_matrix, {1.376360717767729f, 3.112749791818232f}}};
 }
 
 // ---- in the raw form ----

@@ -2,6 +2,7 @@
 
 #include <dflow/autodiff/call_gradients.hpp>
 #include <dflow/autodiff/gradients.hpp>
+#include <dflow/autodiff/loop_sums.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/function_body.hpp>
@@ -436,9 +437,8 @@ class CallGradient {
       const std::vector<AnyOutput> dxs = differentiate(body, ys, dys, inputs);
       BodyResults next{{AnyOutput(Expr(state[0]) - 1.0)}, {}};
       for (std::size_t k = 0; k < dxs.size(); ++k) {
-        AnyOutput dx = dxs[k];
-        if (k >= variables_.size()) dx = sum_of_gradients({state[k + 1], dx});
-        next.edges.push_back(with_shape(dx, shapes[k + 1]));
+        const bool is_variable = k < variables_.size();
+        next.edges.push_back(with_shape(is_variable ? dxs[k] : sums_.add(k, state[k + 1], dxs[k]), shapes[k + 1]));
       }
       return next;
     };
@@ -457,13 +457,14 @@ class CallGradient {
     return edges_.count();
   }
 
-  std::vector<AnyOutput> loop_gradients(const BuiltNode& gradient, std::vector<AnyOutput> dxs) const {
-    const auto take = [&](std::size_t input_number, std::size_t output) {
-      const PartialShape& shape = input(input_number).shape();
-      dxs[input_number] = with_shape(gradient.output(static_cast<int>(output)), shape);
-    };
-    for (std::size_t k = 0; k < variables_.size(); ++k) take(variables_[k], k + 1);
-    for (std::size_t k = 0; k < captures_.size(); ++k) take(captures_[k], variables_.size() + k + 1);
+  std::vector<AnyOutput> loop_gradients(const BuiltNode& gradient, std::vector<AnyOutput> dxs) {
+    const std::size_t num_all = variables_.size() + captures_.size();
+    for (std::size_t k = 0; k < num_all; ++k) {
+      const bool is_variable = k < variables_.size();
+      const std::size_t of = is_variable ? variables_[k] : captures_[k - variables_.size()];
+      const AnyOutput last = gradient.output(static_cast<int>(k + 1));
+      dxs[of] = with_shape(is_variable ? last : sums_.total(k, gradient, last), input(of).shape());
+    }
     return dxs;
   }
 
@@ -476,6 +477,7 @@ class CallGradient {
   std::vector<std::size_t> wanted_;     ///< inputs
   std::vector<std::size_t> variables_;  ///< of a loop, that have gradients
   std::vector<std::size_t> captures_;   ///< of a loop: inputs
+  LoopSums sums_{graph_};               ///< of a loop: over captures_, counted behind variables_
 };
 
 DFLOW_INLINE std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
