@@ -195,3 +195,53 @@ TEST_CASE("a state is of one dataset") {
   for (int i = 0; i < 3; ++i) longer.next();
   CHECK(code_of([&] { return shorter.restore(longer.state()), 0; }) == df::Code::data_loss);
 }
+
+namespace {
+
+/// Says when it goes.
+struct Leaving {
+  Leaving(std::shared_ptr<std::vector<std::string>> log, std::string name)
+      : left(std::move(log)), called(std::move(name)) {}
+  Leaving(const Leaving&) = delete;
+  Leaving& operator=(const Leaving&) = delete;
+  ~Leaving() { left->push_back(called); }
+
+  std::shared_ptr<std::vector<std::string>> left;
+  std::string called;
+};
+
+}  // namespace
+
+TEST_CASE("an iterator that takes another's place first ends its pass, and then lets go of its dataset") {
+  const auto left = std::make_shared<std::vector<std::string>>();
+  const auto iterate = [&](const std::string& name) {
+    const auto held = std::make_shared<Leaving>(left, "dataset " + name);
+    return df::data::from_generator([left, name] {
+             return [in_pass = std::make_shared<Leaving>(left, "pass " + name), i = 0]() mutable {
+               return std::optional(i++);
+             };
+           })
+        .map([held](int i) { return i; })
+        .iterate();
+  };
+  auto at = iterate("a");
+  CHECK(at.next() == 0);
+  left->clear();
+  at = iterate("b");
+  CHECK(*left == std::vector<std::string>{"pass a", "dataset a"});
+  CHECK(at.next() == 0);
+}
+
+TEST_CASE("an iterator that was moved from says so, whatever it is asked for") {
+  auto from = range(3).shuffle(2).iterate();
+  const std::string state = from.state();
+  auto at = std::move(from);
+  CHECK(code_of([&] { return from.next(); }) == df::Code::failed_precondition);
+  CHECK(code_of([&] { return from.next_epoch(), 0; }) == df::Code::failed_precondition);
+  CHECK(code_of([&] { return from.size(); }) == df::Code::failed_precondition);
+  CHECK(code_of([&] { return from.state(); }) == df::Code::failed_precondition);
+  CHECK(code_of([&] { return from.restore(state), 0; }) == df::Code::failed_precondition);
+  from = range(2).iterate();
+  CHECK(all(std::move(from)) == std::vector<int>{0, 1});
+  CHECK(all(std::move(at)).size() == 3);
+}

@@ -18,6 +18,9 @@ namespace dflow::data {
 class AnyIterator {
  public:
   AnyIterator(SharedRecipe recipe, std::uint64_t epoch);
+  AnyIterator(AnyIterator&&) noexcept = default;
+  /// What it read before, and the threads of that, end first.
+  AnyIterator& operator=(AnyIterator&& other) noexcept;
 
   /// The next element; false at the end of the epoch.
   bool next(Item& item);
@@ -31,6 +34,9 @@ class AnyIterator {
   AnyIterator restored(std::string_view state) const;
 
  private:
+  /// Errors: FailedPrecondition for an iterator that was moved from.
+  const Recipe& recipe() const;
+
   SharedRecipe recipe_;
   std::uint64_t epoch_;
   std::uint64_t position_ = 0;
@@ -51,7 +57,7 @@ class AnyIterator {
 ///
 /// Thread safety: one thread at a time. `next` blocks until there is an element.
 /// Errors: whatever sources and functions throw; after that each call of `next` throws the same, until another epoch
-/// is begun or a state restored.
+/// is begun or a state restored. FailedPrecondition for one that was moved from.
 template <class E>
 class Iterator {
  public:

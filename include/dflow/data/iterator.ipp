@@ -31,9 +31,23 @@ DFLOW_INLINE std::string_view checked_content(std::string_view state) {
 DFLOW_INLINE AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
     : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch)) {}
 
+DFLOW_INLINE AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
+  stream_ = std::move(other.stream_);  // the old one, which refers to the old recipe, goes before that
+  recipe_ = std::move(other.recipe_);
+  epoch_ = other.epoch_;
+  position_ = other.position_;
+  failed_ = std::move(other.failed_);
+  return *this;
+}
+
+DFLOW_INLINE const Recipe& AnyIterator::recipe() const {
+  if (!recipe_) throw_error(failed_precondition("data: this iterator was moved from"));
+  return *recipe_;
+}
+
 DFLOW_INLINE bool AnyIterator::next(Item& item) {
   if (failed_) std::rethrow_exception(failed_);
-  if (!stream_) throw_error(failed_precondition("data: this iterator was moved from"));
+  static_cast<void>(recipe());
   try {
     if (!stream_->next(item)) return false;
   } catch (...) {
@@ -45,25 +59,31 @@ DFLOW_INLINE bool AnyIterator::next(Item& item) {
 }
 
 DFLOW_INLINE void AnyIterator::next_epoch() {
+  static_cast<void>(recipe());
   stream_.reset();  // its threads end before others start
   ++epoch_;
   position_ = 0;
   failed_ = nullptr;
-  stream_ = recipe_->open(epoch_);
+  try {
+    stream_ = recipe_->open(epoch_);
+  } catch (...) {
+    failed_ = std::current_exception();
+    throw;
+  }
 }
 
 DFLOW_INLINE std::optional<std::int64_t> AnyIterator::size() const {
-  const std::optional<std::uint64_t> size = recipe_->size();
+  const std::optional<std::uint64_t> size = recipe().size();
   if (!size || *size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
   return static_cast<std::int64_t>(*size);
 }
 
 DFLOW_INLINE std::string AnyIterator::state() const {
   if (failed_) throw_error(failed_precondition("data: an iterator that has failed has no state to save"));
-  if (!stream_) throw_error(failed_precondition("data: this iterator was moved from"));
+  const std::string name = recipe().describe();
   std::string state(detail::state_magic);
   ByteWriter out(state);
-  out.string(recipe_->describe());
+  out.string(name);
   out.varint(epoch_);
   out.varint(position_);
   stream_->save(out);
@@ -75,7 +95,7 @@ DFLOW_INLINE AnyIterator AnyIterator::restored(std::string_view state) const {
   ByteReader in(detail::checked_content(state));
   try {
     const std::string_view name = in.string();
-    if (const std::string own = recipe_->describe(); name != own) {
+    if (const std::string own = recipe().describe(); name != own) {
       throw_error(
           invalid_argument(str_cat("data: this is the state of an iterator of '", name, "', not of '", own, "'")));
     }
