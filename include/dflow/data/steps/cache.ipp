@@ -46,12 +46,12 @@ class Cache final : public Recipe {
   /// Whether there are n elements. After an error the next one who asks tries again.
   bool read_to(std::uint64_t n) const {
     while (items_.size() < n && !is_whole_) {
-      if (!stream_) {
-        stream_ = input_->open(0);
-        replay(*stream_, items_.size());
-      }
       Item item;
       try {
+        if (!stream_) {
+          stream_ = input_->open(0);
+          replay(*stream_, items_.size());
+        }
         is_whole_ = !stream_->next(item);
       } catch (...) {
         stream_.reset();
