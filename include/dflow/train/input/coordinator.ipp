@@ -9,7 +9,6 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
-#include <system_error>
 
 namespace dflow::train {
 
@@ -187,7 +186,7 @@ DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
     };
     try {
       thread.thread = std::jthread(std::move(run));
-    } catch (const std::system_error& error) {
+    } catch (const std::exception& error) {  // what the system refuses, or no memory
       const std::string failed = std::move(thread.name);
       state_->threads.pop_back();
       lock.unlock();
