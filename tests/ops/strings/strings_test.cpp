@@ -56,6 +56,21 @@ TEST_CASE("numbers are written and read back", "[strings]") {
   CHECK(mentions(status, "string[2] = 'no\x01' to double"));
 }
 
+TEST_CASE("texts are written as they are, and with a width as far as the precision goes", "[strings]") {
+  Graph graph;
+  const auto texts = constant(graph, some_texts({"abcd", "", "\xc3\xa9\xe6\xbc\xa2"}));
+  Session session(graph);
+  const auto written = [&](AsString::Attrs attrs) { return session.run(as_string(texts, std::move(attrs))); };
+  // What TensorFlow 2.21 gives.
+  CHECK(bitwise_equal(written({.precision = 2}), some_texts({"abcd", "", "\xc3\xa9\xe6\xbc\xa2"})));
+  CHECK(bitwise_equal(written({.precision = 2, .width = 0}), some_texts({"abcd", "", "\xc3\xa9\xe6\xbc\xa2"})));
+  CHECK(bitwise_equal(written({.precision = 2, .width = 5}), some_texts({"   ab", "     ", "   \xc3\xa9"})));
+  CHECK(
+      bitwise_equal(written({.precision = 2, .width = 5, .fill = "-"}), some_texts({"ab   ", "     ", "\xc3\xa9   "})));
+  CHECK(bitwise_equal(written({.precision = 0, .width = 3}), some_texts({"   ", "   ", "   "})));
+  CHECK(bitwise_equal(written({.width = 5, .fill = "0"}), some_texts({" abcd", "     ", "\xc3\xa9\xe6\xbc\xa2"})));
+}
+
 TEST_CASE("what a text is split into is a sparse matrix", "[strings]") {
   Graph graph;
   const auto lines = placeholder<std::string>(graph, {dynamic});

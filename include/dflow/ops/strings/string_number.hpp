@@ -41,7 +41,8 @@ Output<T> string_to_number(const Output<std::string>& texts, const At& at = {}) 
 }
 
 /// x [d0, ..., dn] as texts: integers decimal, floats with 6 digits behind the point, "true" and "false", complex
-/// numbers in parentheses; strings as they are.
+/// numbers in parentheses; strings as they are or, where there is a width, as printf's %s has them: of a precision no
+/// more than so many bytes.
 ///
 /// Errors: InvalidArgument for a precision or a form that the element type does not have, both forms at once, a width
 /// or precision above 65536, and a `fill` that is no flag.

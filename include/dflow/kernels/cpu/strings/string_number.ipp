@@ -50,10 +50,12 @@ class NumberWriter {
     return padded(is_negative, true, digits, true);
   }
 
+  /// As it is or, where there is a width, as %s has it.
   std::string written(const std::string& text) const {
-    if (text.size() >= width_) return text;
-    const std::string spaces(width_ - text.size(), ' ');
-    return flag_ == '-' ? text + spaces : spaces + text;
+    if (width_ == 0) return text;
+    const std::string part = attrs_.precision < 0 ? text : text.substr(0, static_cast<std::size_t>(attrs_.precision));
+    const std::string spaces(width_ - std::min(width_, part.size()), ' ');
+    return flag_ == '-' ? part + spaces : spaces + part;
   }
 
  private:
