@@ -228,6 +228,13 @@ TEST_CASE("What cannot be produced is refused in the line that asks for it") {
   CHECK(contains(error_of([&] { return train::range_input_producer(graph, 0); }), "no number from 0 to below 0"));
   CHECK(contains(error_of([&] { return train::input_producer(table, {.element_shape = PartialShape{3}}); }),
                  "element_shape [3] does not fit rows [2]"));
+  // A queue without an end, of rows without an end, would fill the memory.
+  CHECK(contains(error_of([&] { return train::input_producer(table, {.capacity = 0}); }),
+                 "capacity must be at least 1, not 0"));
+  CHECK(contains(error_of([&] { return train::string_input_producer(graph, {"a"}, {.capacity = -1}); }),
+                 "capacity must be at least 1, not -1"));
+  CHECK(contains(error_of([&] { return train::range_input_producer(graph, 3, {.num_epochs = 0}); }),
+                 "num_epochs must be at least 1, not 0"));
   CHECK(contains(error_of([&] {
                    return train::slice_input_producer(std::tuple{table, other});
                  }),

@@ -24,7 +24,7 @@ struct ProducerOptions {
   bool shuffle = true;
   /// Of that order; 0: from the graph's seed, or another one on each device.
   std::uint64_t seed = 0;
-  /// Of the queue, in rows.
+  /// Of the queue, in rows: at least 1.
   std::int64_t capacity = 32;
   /// Of a row, where the edge does not say it.
   std::optional<PartialShape> element_shape = {};
@@ -61,8 +61,8 @@ Output<T> limit_epochs(const Output<T>& x, std::optional<std::int64_t> num_epoch
 /// auto queue = df::train::input_producer(table, {.num_epochs = 3, .shuffle = true, .seed = 1});
 /// auto row = queue.dequeue();
 /// ```
-/// Errors: InvalidArgument for a scalar, no rows, fewer epochs than one, and an `element_shape` that does not fit; no
-/// rows that are seen in a step only stop the coordinator with it.
+/// Errors: InvalidArgument for a scalar, no rows, fewer epochs or rows ahead than one, and an `element_shape` that does
+/// not fit; no rows that are seen in a step only stop the coordinator with it.
 template <Element T>
 FifoQueue<T> input_producer(const Output<T>& x, const ProducerOptions& options = {}, const At& at = {}) {
   return FifoQueue<T>(detail::any_input_producer(x, options, "input_producer", at));

@@ -81,6 +81,7 @@ DFLOW_INLINE dflow::detail::AnyQueue detail::any_input_producer(const AnyOutput&
                                                                 std::string_view function, const At& at) {
   GraphStore& graph = graph_of_input(rows, function, at);
   check_epochs(options.num_epochs, function, at);
+  if (options.capacity < 1) reject_input(function, str_cat("capacity must be at least 1, not ", options.capacity), at);
   const PartialShape row = row_shape(rows, options, function, at);
   GraphStore::Draft draft(graph);
   const ScopeGuard place = enter_place(graph, at.where);
@@ -111,7 +112,11 @@ DFLOW_INLINE FifoQueue<std::string> string_input_producer(const Output<std::stri
 }
 DFLOW_INLINE FifoQueue<std::string> string_input_producer(Graph& graph, std::vector<std::string> strings,
                                                           const ProducerOptions& options, const At& at) {
-  return string_input_producer(Output<std::string>(detail::any_strings(graph, std::move(strings), at)), options, at);
+  GraphStore::Draft draft(*graph.store());
+  const Output<std::string> values(detail::any_strings(graph, std::move(strings), at));
+  FifoQueue<std::string> queue = string_input_producer(values, options, at);
+  draft.publish();
+  return queue;
 }
 
 DFLOW_INLINE dflow::detail::AnyQueue detail::any_range_input_producer(const AnyOutput& limit,
@@ -134,8 +139,11 @@ DFLOW_INLINE FifoQueue<std::int32_t> range_input_producer(Graph& graph, std::int
   if (limit < 1) {
     detail::reject_input("range_input_producer", str_cat("there is no number from 0 to below ", limit), at);
   }
+  GraphStore::Draft draft(*graph.store());
   const ScopeGuard place = enter_place(*graph.store(), at.where);
-  return range_input_producer(detail::int_constant(*graph.store(), limit), options, at);
+  FifoQueue<std::int32_t> queue = range_input_producer(detail::int_constant(*graph.store(), limit), options, at);
+  draft.publish();
+  return queue;
 }
 
 DFLOW_INLINE std::vector<AnyOutput> detail::any_slice_input_producer(std::span<const AnyOutput> tensors,
