@@ -67,6 +67,32 @@ std::string numbered_lines(int file, int count) {
   return content;
 }
 
+/// Files in memory whose second read asks for a stop.
+class StoppingReads final : public dflow::testing::ChangedFiles {
+ public:
+  std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {
+    return std::make_unique<File>(*this, files.open_for_reading(path));
+  }
+
+  std::stop_source stop;
+  std::atomic<int> num_reads{0};
+
+ private:
+  class File final : public RandomAccessFile {
+   public:
+    File(StoppingReads& all, std::unique_ptr<RandomAccessFile> file) : all_(all), file_(std::move(file)) {}
+    std::uint64_t size() const override { return file_->size(); }
+    std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+      if (++all_.num_reads == 2) all_.stop.request_stop();
+      return file_->read_at(offset, into);
+    }
+
+   private:
+    StoppingReads& all_;
+    const std::unique_ptr<RandomAccessFile> file_;
+  };
+};
+
 /// What a step ends with: a line, or its code.
 struct Ended {
   Status status;
@@ -183,6 +209,20 @@ TEST_CASE("A step that ends while its file is read loses no record") {
   CHECK(next.get().line == "line 0 of file 0");
   CHECK(lines.read() == "line 1 of file 0");
   CHECK(lines.produced() == 2);
+}
+
+TEST_CASE("A step that ends while it reads many records reads no more of the file") {
+  const auto files = std::make_shared<StoppingReads>();
+  std::string content;
+  while (content.size() < (std::size_t{1} << 21)) content += "a line\n";
+  files->files.write_file_atomically("/a", content);
+  Lines lines(files);
+  const Output<std::string> all = std::get<1>(lines.reader.read_up_to(lines.queue, std::int64_t{1} << 40));
+  lines.enqueue("/a");
+  CHECK(code_of([&] { lines.session.run({.stop = files->stop.get_token()}, {}, all); }) == Code::cancelled);
+  CHECK(files->num_reads <= 3);
+  CHECK(lines.produced() == 0);
+  CHECK(lines.read() == "a line");
 }
 
 TEST_CASE("A state that is saved while a file is read is the one before, and one that is set holds afterwards") {

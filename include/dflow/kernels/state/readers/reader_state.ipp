@@ -158,7 +158,8 @@ struct ReaderState::State : std::enable_shared_from_this<State> {
   bool read(bool may_block) {
     Records& records = active.records;
     WorkUnit::Next got = WorkUnit::Next::record;
-    while (got == WorkUnit::Next::record && static_cast<std::int64_t>(records.keys.size()) < active.count) {
+    while (got == WorkUnit::Next::record && static_cast<std::int64_t>(records.keys.size()) < active.count &&
+           !active.token.is_cancelled()) {
       if (!may_block && !unit->has_next_at_hand()) return false;
       std::string key, value;
       try {
