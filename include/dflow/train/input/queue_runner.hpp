@@ -63,7 +63,7 @@ class QueueRunner {
   /// A stop of the coordinator ends steps that wait, and then the queue is cancelled, so that who waits for its
   /// elements goes on with what is left of them or OutOfRange. The threads keep what they need of the session, which
   /// may go, and so may the graph. Errors: those of `Session::prepare`, with nothing started; ResourceExhausted if no
-  /// thread can be started.
+  /// thread can be started, and then the coordinator is stopped.
   int create_threads(Session& session, Coordinator& coordinator) const;
 
  private:
@@ -94,7 +94,8 @@ std::vector<QueueRunner> queue_runners(const Graph& graph, std::string_view coll
 /// coordinator.request_stop();
 /// coordinator.join();
 /// ```
-/// Errors: as `queue_runners` and `QueueRunner::create_threads`; runners that were started before go on.
+/// Errors: as `queue_runners` and `QueueRunner::create_threads`; runners that were started before go on, unless the
+/// coordinator was stopped.
 int start_queue_runners(Session& session, const Graph& graph, Coordinator& coordinator,
                         std::string_view collection = queue_runner_collection);
 
