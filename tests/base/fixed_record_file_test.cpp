@@ -25,12 +25,13 @@ std::vector<std::string> expected_fixed_records(const std::string& body, std::ui
 
 TEST_CASE("Records of one length are read in order and by number, for any header, hop and footer", "[fixed_record]") {
   MemoryFileSystem files;
-  const std::string letters = "abcdefghijklmnopqrstuvwxyz";
+  std::string letters;
+  for (int i = 0; i < 80; ++i) letters += static_cast<char>('0' + i);
   for (const std::uint64_t header : {0u, 1u, 5u}) {
     for (const std::uint64_t footer : {0u, 1u, 4u}) {
       for (const std::uint64_t record : {1u, 2u, 3u}) {
         for (const std::uint64_t hop : {1u, 2u, 3u, 7u}) {
-          for (const std::uint64_t count : {0u, 1u, 3u}) {
+          for (const std::uint64_t count : {0u, 1u, 3u, 11u}) {
             const std::string body = letters.substr(0, count == 0 ? 0 : record + (count - 1) * hop);
             files.write_file_atomically("/f", std::string(header, 'H') + body + std::string(footer, 'F'));
             FixedRecordReader reader(
@@ -56,6 +57,18 @@ TEST_CASE("Records of one length are read in order and by number, for any header
       }
     }
   }
+}
+
+TEST_CASE("Short records before a long footer are read without moving the footer each time", "[fixed_record]") {
+  MemoryFileSystem files;
+  constexpr std::uint64_t bytes = std::uint64_t{1} << 19;
+  std::string body(bytes, 'a');
+  for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 7);
+  files.write_file_atomically("/f", body + std::string(bytes, 'F'));
+  FixedRecordReader reader(files, "/f", {.record_bytes = 1, .footer_bytes = bytes});
+  std::string read, got;
+  while (reader.next(got)) read += got;
+  CHECK(read == body);
 }
 
 TEST_CASE("A file of records of one length that is cut anywhere else is DataLoss", "[fixed_record]") {

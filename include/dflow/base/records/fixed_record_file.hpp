@@ -22,8 +22,8 @@ struct FixedRecordFormat {
   friend bool operator==(const FixedRecordFormat&, const FixedRecordFormat&) = default;
 };
 
-/// Reads a file of records of one length in order. Memory is two records, as far as there are bytes, a footer and a
-/// buffer.
+/// Reads a file of records of one length in order. Memory is three records, as far as there are bytes, two footers and
+/// a buffer.
 ///
 /// Thread safety: one thread at a time.
 /// Errors: those of FileSystem. InvalidArgument for records of no bytes, or numbers whose sum is too large. DataLoss,
@@ -50,12 +50,14 @@ class FixedRecordReader {
 
  private:
   std::uint64_t offset_of(std::uint64_t number) const;
+  void clear_window();
   bool read_record(std::string& record);
 
   std::string path_;
   FixedRecordFormat format_;
   std::unique_ptr<ByteSource> source_;
-  std::string window_;  ///< bytes of the file from where the next record begins
+  std::string window_;            ///< bytes of the file, from `window_begin_` on those where the next record begins
+  std::size_t window_begin_ = 0;  ///< what is before has been read, and is dropped now and then
   std::uint64_t number_ = 0;
 };
 

@@ -28,15 +28,21 @@ DFLOW_INLINE void FixedRecordReader::seek(std::uint64_t number) {
   constexpr std::uint64_t most = std::uint64_t{1} << 62;
   if (offset_of(number) > most)
     throw_error(invalid_argument(str_cat("no file has a record ", number, " of this length")));
-  if (number != number_) window_.clear();
+  if (number != number_) clear_window();
   number_ = number;
+}
+
+DFLOW_INLINE void FixedRecordReader::clear_window() {
+  window_.clear();
+  window_begin_ = 0;
 }
 
 DFLOW_INLINE bool FixedRecordReader::has_next_at_hand() const {
   const std::uint64_t wanted = format_.record_bytes + format_.footer_bytes;
-  if (window_.size() >= wanted) return true;
-  return source_->position() == offset_of(number_) + window_.size() &&
-         source_->at_hand().size() >= wanted - window_.size() && (number_ != 0 || !window_.empty());
+  const std::uint64_t held = window_.size() - window_begin_;
+  if (held >= wanted) return true;
+  return source_->position() == offset_of(number_) + held && source_->at_hand().size() >= wanted - held &&
+         (number_ != 0 || held != 0);
 }
 
 DFLOW_INLINE bool FixedRecordReader::next(std::string& record) {
@@ -44,7 +50,7 @@ DFLOW_INLINE bool FixedRecordReader::next(std::string& record) {
     return read_record(record);
   } catch (const Error& error) {
     record.clear();
-    window_.clear();  // where the source is now is unknown
+    clear_window();  // where the source is now is unknown
     throw_error(error.status().with_prefix(
         str_cat("record ", number_, " of '", path_, "' at offset ", offset_of(number_), ": ")));
   }
@@ -55,29 +61,36 @@ DFLOW_INLINE bool FixedRecordReader::read_record(std::string& record) {
   const std::uint64_t offset = offset_of(number_);
   const std::uint64_t record_bytes = format_.record_bytes, hop_bytes = format_.hop_bytes;
   const std::uint64_t footer_bytes = format_.footer_bytes;
-  if (number_ == 0 && window_.empty() && offset > 0) {
-    std::array<std::byte, 1> last_of_header;
-    source_->seek(offset - 1);
-    if (source_->read(last_of_header) == 0) throw_error(data_loss("the file is cut short in its header"));
-  }
-  if (window_.empty()) source_->seek(offset);
-  fill_to(*source_, record_bytes + footer_bytes, window_);
-  if (window_.size() == record_bytes + footer_bytes) {
-    record.assign(window_, 0, static_cast<std::size_t>(record_bytes));
-    if (hop_bytes < window_.size()) {
-      window_.erase(0, static_cast<std::size_t>(hop_bytes));
-    } else {
-      window_.clear();
+  const std::uint64_t wanted = record_bytes + footer_bytes;
+  if (window_.size() == window_begin_) {
+    clear_window();
+    if (number_ == 0 && offset > 0) {
+      std::array<std::byte, 1> last_of_header;
+      source_->seek(offset - 1);
+      if (source_->read(last_of_header) == 0) throw_error(data_loss("the file is cut short in its header"));
     }
+    source_->seek(offset);
+  }
+  fill_to(*source_, window_begin_ + wanted, window_);
+  const std::uint64_t held = window_.size() - window_begin_;
+  if (held == wanted) {
+    record.assign(window_, window_begin_, static_cast<std::size_t>(record_bytes));
     ++number_;
+    if (hop_bytes >= held) {
+      clear_window();
+      return true;
+    }
+    window_begin_ += static_cast<std::size_t>(hop_bytes);
+    // Dropped only when there is as much of it as is moved then, so that a record costs no more than its hop.
+    if (window_begin_ >= window_.size() - window_begin_) window_.erase(0, std::exchange(window_begin_, 0));
     return true;
   }
   // The end: what is left before the footer is what the hop has left of the last record, if anything.
   const std::uint64_t overlap = number_ != 0 && hop_bytes < record_bytes ? record_bytes - hop_bytes : 0;
-  if (number_ == 0 && window_.size() < footer_bytes) throw_error(data_loss("the file is cut short in its footer"));
-  if (window_.size() > footer_bytes + overlap) {
-    throw_error(data_loss(str_cat("the file is cut short: there are ", window_.size() - footer_bytes, " of ",
-                                  record_bytes, " bytes before its footer")));
+  if (number_ == 0 && held < footer_bytes) throw_error(data_loss("the file is cut short in its footer"));
+  if (held > footer_bytes + overlap) {
+    throw_error(data_loss(str_cat("the file is cut short: there are ", held - footer_bytes, " of ", record_bytes,
+                                  " bytes before its footer")));
   }
   return false;
 }
