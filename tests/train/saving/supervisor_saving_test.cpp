@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "held_files.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
@@ -519,4 +520,29 @@ TEST_CASE("a supervisor writes summaries when the time has come, and tells what 
   CHECK(std::count_if(lines.begin(), lines.end(), is_told) == 1);
   options.global_step.reset();
   CHECK(code_of([&] { df::train::Supervisor(training.graph, options); }) == df::Code::invalid_argument);
+}
+
+TEST_CASE("events that cannot be written are no lost task, whatever the disk says") {
+  struct FailingFiles final : df::testing::ChangedFiles {
+    std::unique_ptr<df::WritableFile> open_for_appending(const std::string&) override {
+      df::throw_error(df::unavailable("cannot write: Input/output error"));  // EIO
+    }
+  };
+  CountedTraining training(std::make_shared<df::MemoryFileSystem>());
+  df::scalar_summary("step", training.step);
+  FailingFiles failing;
+  df::EventWriter events(failing, "/events", *training.clock, {.host = "host", .suffix = {}, .buffer_bytes = 1});
+  int told = 0;
+  df::train::SupervisorOptions options = training.options();
+  options.events = &events;
+  options.summary_every_steps = 1;
+  options.save_every_steps = 2;
+  options.log = [&](std::string_view line) { told += contains(std::string(line), "no summary could be written"); };
+  df::train::Supervisor supervisor(training.graph, options);
+  training.train(supervisor, 6);
+  CHECK(supervisor.num_recoveries() == 0);
+  CHECK(supervisor.session().run(training.step).scalar() == 6);
+  CHECK(training.latest() == 6);
+  CHECK(training.errors.empty());
+  CHECK(told > 0);
 }

@@ -189,11 +189,13 @@ class Supervisor {
   /// Never throws: the body's result counts.
   void save_if_due() noexcept;
   bool is_save_due(Session& session);
-  /// Calls `write(events)` in the chief, if there are events. Never throws, unless a task was lost.
-  void write_events(const std::function<void(EventWriter&)>& write);
+  /// Calls `write` in the chief, if there are events. Never throws, unless a task was lost.
+  void with_events(const std::function<void()>& write);
+  /// Calls `write(events)`, where there are events; whatever it throws is no word about a task.
+  void write_events(const std::function<void(EventWriter&)>& write) const noexcept;
   void begin_events(Session& session);
   void summarize_if_due() noexcept;
-  void summarize(EventWriter& events, Session& session, std::int64_t step);
+  void summarize(Session& session, std::int64_t step);
   void drop_session(const Status& lost) noexcept;
   std::string save_to(Session& session, std::int64_t step);
   void pause() const;

@@ -270,10 +270,10 @@ DFLOW_INLINE void Supervisor::end_body() noexcept {
   save_if_due();
 }
 
-DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&)>& write) {
+DFLOW_INLINE void Supervisor::with_events(const std::function<void()>& write) {
   if (options_.events == nullptr || !options_.is_chief) return;
   try {
-    write(*options_.events);
+    write();
   } catch (...) {
     const Status status = status_of_current_exception();
     if (detail::is_lost_task(status)) throw_error(status);
@@ -281,35 +281,50 @@ DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&
   }
 }
 
+DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&)>& write) const noexcept {
+  if (options_.events == nullptr || !options_.is_chief) return;
+  try {
+    write(*options_.events);
+  } catch (...) {
+    say(str_cat("no summary could be written: ", status_of_current_exception().to_string()));
+  }
+}
+
 DFLOW_INLINE void Supervisor::begin_events(Session& session) {
-  write_events([&](EventWriter& events) {
+  with_events([&] {
     const std::int64_t step = session.run(*options_.global_step).scalar();
     last_summary_ = options_.clock->now();
     last_summary_step_ = step;
-    events.add_start(step + 1);
-    if (!std::exchange(has_written_graph_, true)) events.add_graph(graph_, step);
+    write_events([&](EventWriter& events) {
+      events.add_start(step + 1);
+      if (!std::exchange(has_written_graph_, true)) events.add_graph(graph_, step);
+    });
   });
 }
 
-DFLOW_INLINE void Supervisor::summarize(EventWriter& events, Session& session, std::int64_t step) {
+DFLOW_INLINE void Supervisor::summarize(Session& session, std::int64_t step) {
   const Clock::time_point now = options_.clock->now();
   const double seconds = std::chrono::duration<double>(now - last_summary_).count();
   const auto steps = static_cast<double>(step - last_summary_step_);
   last_summary_ = now;
   last_summary_step_ = step;
-  if (seconds > 0) events.add_scalar("global_step/sec", steps / seconds, step);
-  if (options_.summary.is_valid()) events.add_summary(session.run(options_.summary), step);
+  write_events([&](EventWriter& events) {
+    if (seconds > 0) events.add_scalar("global_step/sec", steps / seconds, step);
+  });
+  if (!options_.summary.is_valid()) return;
+  const Tensor<std::string> summary = session.run(options_.summary);
+  write_events([&](EventWriter& events) { events.add_summary(summary, step); });
 }
 
 DFLOW_INLINE void Supervisor::summarize_if_due() noexcept {
   if (session_ == nullptr || (!options_.summary_every && options_.summary_every_steps == 0)) return;
   try {
-    write_events([&](EventWriter& events) {
+    with_events([&] {
       const bool is_time = options_.summary_every && options_.clock->now() - last_summary_ >= *options_.summary_every;
       if (!is_time && options_.summary_every_steps == 0) return;
       const std::int64_t step = session_->run(*options_.global_step).scalar();
       const std::int64_t every = options_.summary_every_steps;
-      if (is_time || (every > 0 && step - last_summary_step_ >= every)) summarize(events, *session_, step);
+      if (is_time || (every > 0 && step - last_summary_step_ >= every)) summarize(*session_, step);
     });
   } catch (const Error& error) {
     drop_session(error.status());
