@@ -221,4 +221,18 @@ TEST_CASE("what is wrong with a recurrent network is an error of the line that b
   const std::size_t num_variables = df::global_variables(graph).size();
   static_cast<void>(df::dynamic_rnn(shared, x));
   CHECK(df::global_variables(graph).size() == num_variables);
+  // Each cell says so of other numbers of inputs than it was made for, fewer ones too.
+  df::BasicRnnCell basic(2);
+  df::LstmCell lstm(2), projected(3, {.projection = 2});
+  for (const std::int64_t inputs : {3, 2, 4}) {
+    const auto other = df::placeholder<float>(graph, {2, 4, inputs});
+    const df::Code code = inputs == 3 ? df::Code::ok : df::Code::invalid_argument;
+    CHECK(code_of([&] { df::dynamic_rnn(basic, other); }) == code);
+    CHECK(code_of([&] { df::dynamic_rnn(shared, other); }) == code);
+    CHECK(code_of([&] { df::dynamic_rnn(lstm, other); }) == code);
+    CHECK(code_of([&] { df::dynamic_rnn(projected, other); }) == code);
+  }
+  const std::string message = error_of([&] { df::dynamic_rnn(lstm, df::placeholder<float>(graph, {2, 4, 1})); });
+  CHECK(contains(message, "made for 3 inputs, and is given 1"));
+  CHECK(contains(message, __FILE__));
 }

@@ -89,7 +89,8 @@ class BasicRnnCell : public Layer {
 /// "bias" [4 units], as TensorFlow's LSTMCell has them; with peepholes "w_i_diag", "w_f_diag" and "w_o_diag" [units],
 /// with a projection "projection/kernel" [units, projection], and h has so many columns.
 ///
-/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known.
+/// Errors, of a call: InvalidArgument unless x and h are matrices whose numbers of columns are known, those of the
+/// first call.
 class LstmCell : public Layer {
  public:
   template <class T>

@@ -114,6 +114,11 @@ DFLOW_INLINE detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const 
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) make_variables(layer, x.dtype(), inputs);
   const AnyOutput kernel = layer.variable("kernel").read_edge();
+  // Rows of a larger kernel would be there to be cut out.
+  if (const std::int64_t rows = kernel.shape().dim(0); rows != inputs + num_outputs()) {
+    detail::reject_layer(name(),
+                         str_cat("the cell was made for ", rows - num_outputs(), " inputs, and is given ", inputs), at);
+  }
   const auto rows_of = [&](std::int64_t begin, std::int64_t count) {
     return detail::any_slice(kernel, {begin, 0}, {count, 4 * units_}, {});
   };

@@ -58,7 +58,7 @@ RowResults cell_rnn(const Cell& cell, const AnyOutput& x, std::span<const AnyOut
   if constexpr (PreparesInputs<Cell>) {
     AnyOutput kernel;
     const PrepareSteps prepare = [&](const AnyOutput& steps) {
-      const PreparedInputs prepared = cell.prepare(steps_as_rows(steps));
+      const PreparedInputs prepared = cell.prepare(steps_as_rows(steps), {.where = at.where});
       kernel = prepared.kernel;
       return rows_as_steps(prepared.rows, steps);
     };
