@@ -1,10 +1,12 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/state/variable.hpp>
 #include <dflow/train/initializers.hpp>
 #include <dflow/train/regularizers.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,7 @@
 namespace dflow {
 
 class NodeList;
+struct VariableScopeState;
 
 namespace detail {
 
@@ -27,16 +30,21 @@ struct LayerState : std::enable_shared_from_this<LayerState> {
   std::string name;                      ///< of the scope
   std::weak_ptr<const NodeList> graph;   ///< its nodes: an address would say nothing of a graph that is gone
   DType dtype = DType::invalid;          ///< of the inputs
+  std::string scope_path, scope_name;    ///< the variable scope of the first call, and what it was called there
   std::vector<LayerVariable> variables;  ///< none before the first call
   std::vector<AnyOutput> regularization_losses;
 };
 
 /// One call of a layer, the first of which makes its variables: what the call makes is the layer's and in the graph's
-/// collections once all of it is built, at `commit`.
+/// collections once all of it is built, at `commit`. Without that the nodes of a first call are gone, and its name in
+/// the variable scope is free again.
 class LayerBuilder {
  public:
   /// Errors of a later call: InvalidArgument for another graph or element type of inputs than the first one's.
   LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at);
+  LayerBuilder(const LayerBuilder&) = delete;
+  LayerBuilder& operator=(const LayerBuilder&) = delete;
+  ~LayerBuilder();
 
   bool is_first_call() const noexcept { return state_.variables.empty(); }
   /// Inside of a variable scope, found or made as that says.
@@ -63,8 +71,10 @@ class LayerBuilder {
   DType inputs_, compute_;
   bool is_mixed_ = false;  ///< computes in what the scope says
   const At& at_;
+  std::optional<GraphStore::Draft> draft_;  ///< of a first call
+  std::shared_ptr<VariableScopeState> variables_;
   LayerState made_;
-  std::string scope_name_;  ///< of the layer in the variable scope
+  bool takes_name_ = false;  ///< `made_.scope_name`, until `commit`
   std::vector<std::pair<std::string_view, NodeId>> listed_;
 };
 

@@ -38,11 +38,13 @@ DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, 
 }
 
 DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
-    : state_(state), graph_(graph), inputs_(inputs), compute_(inputs), at_(at) {
-  const VariableScopeState* const scope = graph.scope().variables.get();
-  is_mixed_ = scope != nullptr && scope->compute != DType::invalid && inputs != DType::float64;
-  if (is_mixed_) compute_ = scope->compute;
-  if (is_first_call()) return;
+    : state_(state), graph_(graph), inputs_(inputs), compute_(inputs), at_(at), variables_(graph.scope().variables) {
+  is_mixed_ = variables_ != nullptr && variables_->compute != DType::invalid && inputs != DType::float64;
+  if (is_mixed_) compute_ = variables_->compute;
+  if (is_first_call()) {
+    draft_.emplace(graph);
+    return;
+  }
   if (graph.keep_nodes() != state.graph.lock()) {
     reject_layer(state.name, "the input is of another graph than the layer's variables", at);
   }
@@ -51,22 +53,31 @@ DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DT
                  str_cat("the layer was made for inputs of ", dflow::name(state.dtype), ", got ", dflow::name(inputs)),
                  at);
   }
+  // Where its scope is opened again, the layers behind it are called as they were there.
+  if (variables_ != nullptr && !state.scope_name.empty() && variables_->path == state.scope_path) {
+    variables_->taken.insert(state.scope_name);
+  }
+}
+
+DFLOW_INLINE LayerBuilder::~LayerBuilder() {
+  if (takes_name_) variables_->taken.erase(made_.scope_name);
 }
 
 DFLOW_INLINE AnyVariable LayerBuilder::make(std::string_view name, DType dtype, const Shape& shape,
                                             const Initializer& initializer, const Regularizer& regularizer,
                                             bool trainable) {
-  VariableScopeState* const scope = graph_.scope().variables.get();
   FoundVariable found;
-  if (scope == nullptr) {
+  if (variables_ == nullptr) {
     found = make_variable(graph_, graph_.scope().name_prefix, name, dtype, shape, initializer, regularizer, at_);
   } else {
-    if (scope_name_.empty()) {
-      scope_name_ = at_.name.empty() ? scope->take_name(state_.name) : std::string(at_.name);
-      scope->taken.insert(scope_name_);
+    if (made_.scope_name.empty()) {
+      made_.scope_path = variables_->path;
+      takes_name_ = at_.name.empty() || !variables_->taken.contains(at_.name);
+      made_.scope_name = at_.name.empty() ? variables_->take_name(state_.name) : std::string(at_.name);
+      variables_->taken.insert(made_.scope_name);
     }
     found =
-        find_or_make_variable(graph_, *scope, str_cat(scope_name_, "/", name), dtype, shape,
+        find_or_make_variable(graph_, *variables_, str_cat(made_.scope_name, "/", name), dtype, shape,
                               {.initializer = initializer, .regularizer = regularizer, .trainable = trainable}, at_);
   }
   made_.variables.push_back({std::string(name), found.variable, trainable});
@@ -111,6 +122,9 @@ DFLOW_INLINE AnyOutput LayerBuilder::result(const AnyOutput& y) const { return c
 DFLOW_INLINE void LayerBuilder::commit() {
   for (const auto& [collection, node] : listed_) graph_.add_to_collection(collection, node);
   if (!is_first_call()) return;
+  takes_name_ = false;
+  state_.scope_path = std::move(made_.scope_path);
+  state_.scope_name = std::move(made_.scope_name);
   if (!at_.name.empty()) state_.name = at_.name;
   state_.variables = std::move(made_.variables);
   state_.regularization_losses = std::move(made_.regularization_losses);
@@ -122,6 +136,7 @@ DFLOW_INLINE void LayerBuilder::commit() {
     layer->variables.clear();
     layer->regularization_losses.clear();
   });
+  draft_->publish();
 }
 
 }  // namespace detail

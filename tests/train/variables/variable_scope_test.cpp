@@ -275,3 +275,44 @@ TEST_CASE("A variable scope refuses illegal names and nodes that are no variable
   CHECK(graph.num_nodes() == before);
   CHECK(df::global_variables(graph).empty());
 }
+
+TEST_CASE("A call of a layer that fails leaves its scope as it was", "[variable_scope]") {
+  for (const df::Reuse reuse : {df::Reuse::never, df::Reuse::automatic}) {
+    df::Graph graph;
+    const auto x = df::placeholder<float>(graph, {2, 3});
+    bool fails = true;
+    const df::Initializer initializer = [&](df::GraphStore& store, df::DType dtype, const df::Shape& shape) {
+      if (fails) df::throw_error(df::unavailable("no value"));
+      return df::init::zeros()(store, dtype, shape);
+    };
+    const df::VariableScope scope(graph, "tower", {.reuse = reuse});
+    const df::Dense layer(4, {.bias_initializer = initializer});
+    const std::size_t before = graph.num_nodes();
+    CHECK(code_of([&] { layer(x); }) == df::Code::unavailable);
+    CHECK(code_of([&] { layer(x, {.name = "named"}); }) == df::Code::unavailable);
+    CHECK(graph.num_nodes() == before);
+    fails = false;
+    const auto y = layer(x);
+    CHECK(scoped_variable_names(graph) == std::vector<std::string>{"tower/dense/kernel", "tower/dense/bias"});
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    CHECK(session.run({{x, df::Tensor<float>::zeros({2, 3})}}, y)(0, 0) == 0);
+  }
+}
+
+TEST_CASE("Layers behind an object keep their names where a scope is opened again", "[variable_scope]") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 3});
+  const df::Dense shared(3);
+  std::vector<std::string> kernels;
+  const auto model = [&](df::Reuse reuse) {
+    const df::VariableScope scope(graph, "tower", {.reuse = reuse});
+    const df::Dense own(3), last(3, {.name = "last"});
+    static_cast<void>(last(own(shared(x))));
+    kernels.insert(kernels.end(), {shared.kernel().name(), own.kernel().name(), last.kernel().name()});
+  };
+  model(df::Reuse::never);
+  model(df::Reuse::always);
+  CHECK(kernels == std::vector<std::string>{"tower/dense/kernel", "tower/dense_1/kernel", "tower/last/kernel",
+                                            "tower/dense/kernel", "tower/dense_1/kernel", "tower/last/kernel"});
+}
