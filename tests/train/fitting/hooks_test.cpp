@@ -6,6 +6,7 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/data/from.hpp>
 #include <dflow/kernels/state/device_files.hpp>
+#include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
@@ -169,4 +170,26 @@ TEST_CASE("a fit that is restored in the middle of an epoch goes on as one that 
     CHECK(resumed == losses);
     CHECK(second.session.run(second.step).scalar() == 40);
   }
+}
+
+TEST_CASE("one hook that stops early sees fits of one graph after another, of which the earlier ones are gone") {
+  const Hook hook = df::train::early_stopping({.value = "loss", .patience = 2, .restore_best = true});
+  for (int graph = 0; graph < 4; ++graph) {
+    Fed fed;
+    fed.fit({3, 1, 2, 2}, hook);
+    CHECK(fed.session.run(fed.count).scalar() == 2);
+  }
+}
+
+TEST_CASE("variables that a graph has got since the last fit come back as well") {
+  Fed fed;
+  const Hook hook = df::train::early_stopping({.value = "loss", .patience = 2, .restore_best = true});
+  fed.fit({3, 1, 2, 2}, hook);
+  const df::Variable<float> later(fed.graph, 10.0f, {.name = "later"});
+  fed.session.run(later.initializer());
+  const df::Operation both[] = {fed.train, later.assign_add(1.0f)};
+  fed.train = df::group(both);
+  fed.fit({3, 1, 2, 2}, hook);
+  CHECK(fed.session.run(fed.count).scalar() == 4);
+  CHECK(fed.session.run(later).scalar() == 12);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/saving/variable_values.hpp>
 
@@ -41,8 +42,11 @@ class EarlyStopping {
 
  private:
   void keep(Fitting& fitting) {
-    if (!values_ || graph_ != &fitting.graph()) values_.emplace(fitting.graph());
-    graph_ = &fitting.graph();
+    GraphStore& graph = fitting.graph();
+    const std::size_t num_variables = graph.collection("variables").size();
+    if (!values_ || graph_.lock() != graph.keep_nodes() || num_variables_ != num_variables) values_.emplace(graph);
+    graph_ = graph.keep_nodes();
+    num_variables_ = num_variables;
     values_->read(fitting.session());
   }
   bool is_better(double value) const {
@@ -54,7 +58,8 @@ class EarlyStopping {
   EarlyStoppingOptions options_;
   std::optional<double> best_;
   std::optional<VariableValues> values_;
-  const GraphStore* graph_ = nullptr;  ///< that `values_` are of
+  std::weak_ptr<const NodeList> graph_;  ///< that `values_` are of; an address would say nothing of one that is gone
+  std::size_t num_variables_ = 0;        ///< of them
   std::int64_t waited_ = 0;
 };
 
