@@ -49,6 +49,8 @@ inline const AnyOutput& values_of(const Gradient& gradient) {
   return gradient.slices ? gradient.slices->values : gradient.dense;
 }
 inline AnyOutput& values_of(Gradient& gradient) { return gradient.slices ? gradient.slices->values : gradient.dense; }
+/// The same edges as nodes of the body that is being built, which what is built there may wait for.
+std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients);
 }  // namespace detail
 
 struct MinimizeOptions {

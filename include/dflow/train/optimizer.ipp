@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/like.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
@@ -51,6 +52,16 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
 }
 
 namespace detail {
+
+DFLOW_INLINE std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients) {
+  std::vector<GradientAndVariable> inside(gradients.begin(), gradients.end());
+  for (GradientAndVariable& each : inside) {
+    if (!each.gradient.exists()) continue;
+    AnyOutput& values = values_of(each.gradient);
+    values = build<Identity>({values});
+  }
+  return inside;
+}
 
 /// The float copy that a 16-bit variable is trained through. Its elements are those that round to the variable's;
 /// others, the first ones included, are taken from the variable.

@@ -9,8 +9,14 @@
 #include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/optimizers.hpp>
+#include <dflow/train/precision/loss_scale_optimizer.hpp>
+#include <dflow/train/weight_decay.hpp>
 
+#include <initializer_list>
 #include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace df = dflow;
 
@@ -73,4 +79,52 @@ TEST_CASE("an update of nothing has no gradients in it, and adds none later") {
   CHECK(moved < 1.0f);
   session.run(accumulated.update());
   CHECK(session.run(*model.w)(0) == moved);
+}
+
+TEST_CASE("an update of nothing changes no variable, slot or global step") {
+  const df::train::Momentum momentum(0.01);
+  const df::train::AdamW adam(0.01);
+  const df::train::LossScaleOptimizer scaled(df::train::Adam(0.01), df::train::LossScale::fixed(4));
+  for (const df::train::Optimizer* const optimizer :
+       std::initializer_list<const df::train::Optimizer*>{&momentum, &adam, &scaled}) {
+    Model model;
+    const df::train::AccumulatedGradients accumulated(*optimizer, model.loss, {.global_step = model.step});
+    df::Session session(model.graph);
+    session.run(df::initialize_variables(model.graph));
+    session.run({{model.ids, df::Tensor<std::int32_t>(df::Shape{2}, {0, 2})}}, accumulated.add());
+    session.run(accumulated.update());
+    const auto values = [&] {
+      std::vector<double> all;
+      for (const df::AnyVariable& variable : df::global_variables(model.graph)) {
+        const df::AnyTensor value = session.run(variable.read_edge());
+        df::visit_dtype<df::TypeList<float, df::Half, std::int64_t>>(value.dtype(), [&]<class T>() {
+          for (const T element : value.span<T>()) all.push_back(static_cast<double>(element));
+        });
+      }
+      return all;
+    };
+    const std::vector<double> before = values();
+    CHECK(session.run(model.step).scalar() == 1);
+    CHECK(session.run(*model.w)(0) < 1.0f);
+    for (int i = 0; i < 2; ++i) session.run(accumulated.update());
+    CHECK(values() == before);
+  }
+}
+
+TEST_CASE("variables of accumulated gradients are named as those of gradients of one batch") {
+  const auto names = [](bool accumulates) {
+    Model model;
+    std::set<std::string> all;
+    const df::train::Adam adam(0.01);
+    if (accumulates) {
+      const df::train::AccumulatedGradients accumulated(adam, model.loss);
+    } else {
+      static_cast<void>(adam.minimize(model.loss));
+    }
+    for (const df::AnyVariable& variable : df::global_variables(model.graph)) {
+      if (variable.name().find("accumulated") == std::string::npos) all.insert(variable.name());
+    }
+    return all;
+  };
+  CHECK(names(true) == names(false));
 }

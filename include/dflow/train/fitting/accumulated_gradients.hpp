@@ -24,7 +24,8 @@ class AccumulatedGradients {
 
   /// Adds the gradients of a batch: fed what the loss is.
   const Operation& add() const noexcept { return add_; }
-  /// Updates the variables, if anything was added, and begins with zeros; a step of its own.
+  /// Updates the variables, if anything was added, and begins with zeros; a step of its own. Else nothing changes: no
+  /// slot and no global step either.
   const Operation& update() const noexcept { return update_; }
 
  private:

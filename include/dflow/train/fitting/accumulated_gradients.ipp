@@ -3,12 +3,16 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/control/function_body.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/compare.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,7 +45,7 @@ DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimiz
   const ScopeGuard place = enter_place(graph, at.where);
   const AnyVariable count = detail::make_batch_count(graph);
   const AnyOutput one = dflow::detail::any_constant(graph, Tensor<float>::full({}, 1), {});
-  const Expr batches = AnyOutput(build<Maximum>({count.read_edge(), one}));
+  const Expr batches = count.read_edge();
   std::vector<Operation> adds = detail::update_operations_of(loss, options);
   adds.push_back(count.assign_add(one));
   std::vector<AnyVariable> sums;
@@ -58,11 +62,26 @@ DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimiz
     means.push_back({Gradient{mean, std::nullopt}, variable});
   }
   add_ = group(adds, {.where = at.where});
-  const Operation updated = optimizer.apply_gradients(means, options.global_step, {.where = at.where});
-  const ScopeGuard after = enter_control_dependencies(graph, std::span(&updated, 1));
-  std::vector<Operation> resets{count.assign(detail::zeros_for(count))};
-  for (const AnyVariable& sum : sums) resets.push_back(sum.assign(detail::zeros_for(sum)));
-  update_ = group(resets, at);
+  const GraphStore::Scope around = graph.scope();
+  const auto apply = [&](std::span<const AnyOutput>) {
+    // Slots are named as they are without sums.
+    GraphStore::Scope own = graph.scope();
+    own.name_prefix = around.name_prefix;
+    const ScopeGuard names = graph.enter(std::move(own));
+    const Operation updated =
+        optimizer.apply_gradients(detail::in_this_body(means), options.global_step, {.where = at.where});
+    const ScopeGuard after = enter_control_dependencies(graph, std::span(&updated, 1));
+    std::vector<Operation> resets{count.assign(detail::zeros_for(count))};
+    for (const AnyVariable& sum : sums) resets.push_back(sum.assign(detail::zeros_for(sum)));
+    return dflow::detail::BodyResults{{}, resets};
+  };
+  const auto keep = [](std::span<const AnyOutput>) { return dflow::detail::BodyResults{}; };
+  const AnyOutput has_any = build<GreaterEqual>({count.read_edge(), one});
+  const std::array<dflow::detail::BuildBody, 2> bodies{apply, keep};
+  constexpr std::array<std::string_view, 2> body_names{"apply", "keep"};
+  const Operation updated =
+      dflow::detail::any_branch(has_any, bodies, body_names, "accumulated_update", {.where = at.where});
+  update_ = group({&updated, 1}, at);
 }
 
 }  // namespace dflow::train

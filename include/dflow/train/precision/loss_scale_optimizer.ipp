@@ -37,17 +37,6 @@ DFLOW_INLINE AnyOutput all_finite(std::span<const GradientAndVariable> gradients
   return all;
 }
 
-/// The same edges as nodes of the body that is being built, which what is built there may wait for.
-DFLOW_INLINE std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients) {
-  std::vector<GradientAndVariable> inside(gradients.begin(), gradients.end());
-  for (GradientAndVariable& each : inside) {
-    if (!each.gradient.exists()) continue;
-    AnyOutput& values = values_of(each.gradient);
-    values = build<Identity>({values});
-  }
-  return inside;
-}
-
 }  // namespace detail
 
 // ---- LossScale ----
