@@ -5,6 +5,7 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/data/from.hpp>
+#include <dflow/ops/control/cond.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/ops/summary/summary.hpp>
 #include <dflow/runtime/step_stats.hpp>
@@ -191,4 +192,43 @@ TEST_CASE("summaries every few steps fewer than none are InvalidArgument", "[tra
   CHECK(code_of([&] {
           return watched.fit({.epochs = 1, .hooks = {df::train::summaries(watched.events, {.every_steps = -1})}});
         }) == df::Code::invalid_argument);
+}
+
+TEST_CASE("hooks that share a writer measure steps each under a tag of its own", "[train]") {
+  Watched watched;
+  const df::train::SummariesOptions options{
+      .every_steps = 0, .epoch_values = false, .graph = false, .trace_every_steps = 4};
+  watched.fit(
+      {.hooks = {df::train::summaries(watched.events, options), df::train::summaries(watched.events, options)}});
+  watched.fit({.hooks = {df::train::summaries(watched.events, options)}});
+  CHECK(watched.written() == std::map<std::string, std::string>{
+                                 {"trace", "2:step 2 2:step 2 (2) 4:step 4 4:step 4 (2) 2:step 2 (3) 4:step 4 (3)"}});
+}
+
+TEST_CASE("a hook writes the summaries that a graph has when each fit begins", "[train]") {
+  Watched watched(false);
+  const df::train::Hook hook = df::train::summaries(
+      watched.events, {.every_steps = 4, .step_values = false, .epoch_values = false, .graph = false});
+  watched.fit({.hooks = {hook}});
+  df::scalar_summary("one", watched.x);
+  for (int i = 0; i < 2; ++i) watched.fit({.hooks = {hook}});
+  df::scalar_summary("two", watched.x * 2.0f);
+  watched.fit({.hooks = {hook}});
+  CHECK(watched.written() == std::map<std::string, std::string>{{"one", "4:4 4:4 4:4"}, {"two", "4:8"}});
+}
+
+TEST_CASE("summaries in bodies of functions, branches and loops are left to what these return", "[train]") {
+  Watched watched;
+  const auto big = [&] { return df::scalar_summary("big", watched.x); };
+  const auto small = [&] { return df::scalar_summary("small", watched.x); };
+  const auto which = df::cond(watched.x > 2.0f, big, small);
+  const auto all = df::merge_summaries({df::merge_all_summaries(watched.graph), which});
+  const df::train::SummariesOptions options{
+      .every_steps = 2, .step_values = false, .epoch_values = false, .graph = false};
+  df::train::SummariesOptions own = options;
+  own.summary = all;
+  watched.fit({.hooks = {df::train::summaries(watched.events, options)}});
+  watched.fit({.hooks = {df::train::summaries(watched.events, own)}});
+  CHECK(watched.written() ==
+        std::map<std::string, std::string>{{"double", "2:4 4:8 2:4 4:8"}, {"small", "2:2"}, {"big", "4:4"}});
 }

@@ -72,6 +72,8 @@ class EventWriter {
   void add_graph(const GraphStore& graph, std::int64_t step = 0);
   /// A step's statistics, to be shown on the graph. Errors also: AlreadyExists for a tag that this writer has had.
   void add_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step);
+  /// The same under the first of "tag", "tag (2)", "tag (3)" and so on that this writer has not had.
+  void add_more_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step);
 
   /// A run of these hyperparameters begins now, and ends.
   void add_hyperparameters(HyperparameterRun run);

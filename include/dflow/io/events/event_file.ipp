@@ -60,6 +60,12 @@ struct EventWriter::State {
     if (pending_bytes >= options.buffer_bytes || clock.now() - flushed_at >= options.flush_every) flush();
   }
 
+  /// With the mutex held, and a tag that is new.
+  void add_run_metadata(std::string tag, std::string run_metadata, std::int64_t step) {
+    add(Event{detail::seconds_since_1970(clock), step, TaggedRunMetadata{tag, std::move(run_metadata)}});
+    run_metadata_tags.insert(std::move(tag));
+  }
+
   void flush() {
     throw_if_error(failed);
     flushed_at = clock.now();
@@ -156,14 +162,20 @@ DFLOW_INLINE void EventWriter::add_graph(const GraphStore& graph, std::int64_t s
 }
 
 DFLOW_INLINE void EventWriter::add_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step) {
-  const Event event{detail::seconds_since_1970(state_->clock), step,
-                    TaggedRunMetadata{std::string(tag), tensorflow_run_metadata(stats)}};
+  std::string run_metadata = tensorflow_run_metadata(stats);
   std::lock_guard lock(state_->mutex);
   if (state_->run_metadata_tags.contains(tag)) {
     throw_error(already_exists(str_cat("there are statistics of a step under the tag '", tag, "'")));
   }
-  state_->add(event);
-  state_->run_metadata_tags.emplace(tag);
+  state_->add_run_metadata(std::string(tag), std::move(run_metadata), step);
+}
+
+DFLOW_INLINE void EventWriter::add_more_run_metadata(std::string_view tag, const StepStats& stats, std::int64_t step) {
+  std::string run_metadata = tensorflow_run_metadata(stats);
+  std::lock_guard lock(state_->mutex);
+  std::string unused(tag);
+  for (int i = 2; state_->run_metadata_tags.contains(unused); ++i) unused = str_cat(tag, " (", i, ")");
+  state_->add_run_metadata(std::move(unused), std::move(run_metadata), step);
 }
 
 DFLOW_INLINE void EventWriter::add_hyperparameters(HyperparameterRun run) {

@@ -70,7 +70,8 @@ struct MergeSummary : SummaryOp<"MergeSummary"> {
 };
 
 /// Where the builders below but those that merge put their nodes, in the order in which they are built: the graph's
-/// collection that `merge_all_summaries` reads.
+/// collection that `merge_all_summaries` reads. Those in the body of a function, branch or loop have no value outside
+/// of it, and are not there: what the body returns can be.
 inline constexpr std::string_view summaries_collection = "summaries";
 
 namespace detail {

@@ -30,12 +30,13 @@ DFLOW_INLINE void require_at_least_one(const InferContext& context, std::int64_t
   if (value < 1 || value > most) context.fail(str_cat(what, " must be 1 to ", most, ", not ", value));
 }
 
-/// Appends a node of the collection.
+/// Appends a node of the collection, if it has a value outside of the body of a function, branch or loop.
 template <class O>
 Output<std::string> summary_node(GraphStore& graph, std::initializer_list<AnyOutput> inputs, typename O::Attrs attrs,
                                  const At& at) {
   const BuiltNode node = build<O>(inputs, std::move(attrs), at);
-  graph.add_to_collection(summaries_collection, node.operation().node_id());
+  const Operation summary = node.operation();
+  if (!summary.node().function.is_valid()) graph.add_to_collection(summaries_collection, summary.node_id());
   return Output<std::string>::unchecked(node.output(0));
 }
 

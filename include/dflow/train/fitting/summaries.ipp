@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace dflow::train {
 
@@ -25,12 +26,14 @@ class Summaries {
     }
     ++fits_;
     GraphStore& graph = fitting.graph();
+    std::vector<NodeId> listed = graph.collection(summaries_collection);
     if (options_.summary.is_valid()) {
       summary_ = options_.summary;
-    } else if (graph_.lock() != graph.keep_nodes()) {
+    } else if (graph_.lock() != graph.keep_nodes() || listed != listed_) {
       summary_ = has_summaries(graph) ? merge_all_summaries(graph) : Output<std::string>();
     }
     graph_ = graph.keep_nodes();
+    listed_ = std::move(listed);
     const std::int64_t step = step_of(fitting);
     if (options_.global_step) events_.add_start(step + 1);
     if (options_.graph) events_.add_graph(graph, step);
@@ -51,7 +54,7 @@ class Summaries {
     if (seen.trace != nullptr) {
       std::string tag = str_cat("step ", step);
       if (fits_ > 1) tag += str_cat(" of fit ", fits_);
-      events_.add_run_metadata(tag, seen.trace->stats, step);
+      events_.add_more_run_metadata(tag, seen.trace->stats, step);
     }
   }
   void end_step(const Fitting& fitting) {
@@ -88,6 +91,7 @@ class Summaries {
   std::int64_t fits_ = 0;
   Output<std::string> summary_;
   std::weak_ptr<const NodeList> graph_;  ///< that `summary_` is of; an address would say nothing of one that is gone
+  std::vector<NodeId> listed_;           ///< the collection that it is of
 };
 
 }  // namespace detail
