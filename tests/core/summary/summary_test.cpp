@@ -184,3 +184,39 @@ TEST_CASE("a damaged summary is a summary or DataLoss, never more", "[summary]")
     if (code != Code::ok && code != Code::data_loss) FAIL("bit " << bit);
   }
 }
+
+TEST_CASE("texts that are no UTF-8, which no reader takes, are written as what is", "[summary]") {
+  SummaryValue value = scalar_summary("a\xff/\xc3\xa4\xed\xa0\x80", 1);
+  value.plugin = "p\x80";
+  value.plugin_content = "c\x80";  // bytes
+  value.display_name = "n\xc3";
+  value.description = "d\xf5";
+  const Summary read = parse_summary(serialize(Summary{{value}}));
+  REQUIRE(read.values.size() == 1);
+  CHECK(read.values[0].tag == "a\xef\xbf\xbd/\xc3\xa4\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(read.values[0].plugin == "p\xef\xbf\xbd");
+  CHECK(read.values[0].plugin_content == "c\x80");
+  CHECK(read.values[0].display_name == "n\xef\xbf\xbd");
+  CHECK(read.values[0].description == "d\xef\xbf\xbd");
+}
+
+TEST_CASE("few bytes do not say of many tensors that they are large", "[summary]") {
+  // tag "", tensor{dtype complex128, shape [n], nothing else}: all together have at most 2^20 elements.
+  const auto tensors = [](int count, const std::string& extent) {
+    std::string bytes;
+    for (int i = 0; i < count; ++i) {
+      const std::string dim = "\x12" + std::string(1, static_cast<char>(extent.size() + 1)) + "\x08" + extent;
+      const std::string tensor = "\x08\x12\x12" + std::string(1, static_cast<char>(dim.size())) + dim;
+      const std::string value = "\x42" + std::string(1, static_cast<char>(tensor.size())) + tensor;
+      bytes += "\x0a" + std::string(1, static_cast<char>(value.size())) + value;
+    }
+    return bytes;
+  };
+  const std::string all = "\x80\x80\x40", half = "\x80\x80\x20", one = "\x01";  // 2^20, 2^19, 1
+  CHECK(std::get<AnyTensor>(parse_summary(tensors(1, all)).values.at(0).value).num_elements() == 1 << 20);
+  CHECK(parse_summary(tensors(2, half)).values.size() == 2);
+  CHECK(parse_summary(tensors(100, one)).values.size() == 100);
+  CHECK(code_of([&] { return parse_summary(tensors(2, all)); }) == Code::data_loss);
+  CHECK(code_of([&] { return parse_summary(tensors(3, half)); }) == Code::data_loss);
+  CHECK(code_of([&] { return parse_summary(tensors(1, all) + tensors(1, one)); }) == Code::data_loss);
+}

@@ -80,10 +80,12 @@ SummaryValue audio_summary(std::string_view tag, const AnyTensor& samples, std::
 /// Markdown.
 SummaryValue text_summary(std::string_view tag, std::string_view text);
 
-/// The bytes of a Summary. Errors: InvalidArgument for a tensor whose elements no TensorProto has.
+/// The bytes of a Summary. Of tags, names and descriptions, which readers take for UTF-8 or not at all, what is none is
+/// U+FFFD. Errors: InvalidArgument for a tensor whose elements no TensorProto has.
 std::string serialize(const Summary& summary);
 
-/// Errors: DataLoss with the offset.
+/// Errors: DataLoss with the offset; also for tensors that have more than `max_filled_elements` all together and fewer
+/// values.
 Summary parse_summary(std::string_view bytes);
 
 /// What `plugin` and the members behind it say, as the bytes of a SummaryMetadata.
@@ -93,6 +95,8 @@ std::string serialize_metadata(const SummaryValue& value);
 void parse_metadata(std::string_view bytes, SummaryValue& value);
 
 namespace detail {
+/// A field that readers take for UTF-8: what is none is U+FFFD.
+void write_text(ProtoWriter& out, std::uint32_t number, std::string_view text);
 /// As a part of another message.
 void write_summary(ProtoWriter& out, const Summary& summary);
 Summary read_summary(ProtoReader in);

@@ -2,6 +2,7 @@
 
 #include <dflow/base/files/proto_reader.hpp>
 #include <dflow/base/files/proto_writer.hpp>
+#include <dflow/base/printable.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/summary/png.hpp>
 #include <dflow/core/summary/summary.hpp>
@@ -158,6 +159,10 @@ DFLOW_INLINE SummaryValue text_summary(std::string_view tag, std::string_view te
 
 namespace detail {
 
+DFLOW_INLINE void write_text(ProtoWriter& out, std::uint32_t number, std::string_view text) {
+  out.bytes(number, valid_utf8(text));
+}
+
 DFLOW_INLINE void write_histogram(ProtoWriter& out, const Histogram& histogram) {
   out.float64(1, histogram.min);
   out.float64(2, histogram.max);
@@ -171,17 +176,17 @@ DFLOW_INLINE void write_histogram(ProtoWriter& out, const Histogram& histogram) 
 DFLOW_INLINE void write_summary_metadata(ProtoWriter& out, const SummaryValue& value) {
   if (!value.plugin.empty()) {
     out.message(1, [&](ProtoWriter& plugin) {
-      plugin.bytes(1, value.plugin);
+      write_text(plugin, 1, value.plugin);
       if (!value.plugin_content.empty()) plugin.bytes(2, value.plugin_content);
     });
   }
-  if (!value.display_name.empty()) out.bytes(2, value.display_name);
-  if (!value.description.empty()) out.bytes(3, value.description);
+  if (!value.display_name.empty()) write_text(out, 2, value.display_name);
+  if (!value.description.empty()) write_text(out, 3, value.description);
   if (value.data_class != SummaryDataClass::unknown) out.int64(4, static_cast<std::int64_t>(value.data_class));
 }
 
 DFLOW_INLINE void write_summary_value(ProtoWriter& out, const SummaryValue& summary) {
-  out.bytes(1, summary.tag);
+  write_text(out, 1, summary.tag);
   if (const auto* scalar = std::get_if<float>(&summary.value)) out.float32(2, *scalar);
   if (const auto* image = std::get_if<SummaryImage>(&summary.value)) {
     out.message(4, [&](ProtoWriter& fields) {
@@ -200,7 +205,7 @@ DFLOW_INLINE void write_summary_value(ProtoWriter& out, const SummaryValue& summ
       fields.int64(2, audio->channels);
       fields.int64(3, audio->frames);
       fields.bytes(4, audio->encoded);
-      fields.bytes(5, audio->content_type);
+      write_text(fields, 5, audio->content_type);
     });
   }
   if (const auto* tensor = std::get_if<AnyTensor>(&summary.value)) {
@@ -268,7 +273,7 @@ DFLOW_INLINE void read_summary_metadata(ProtoReader in, SummaryValue& value) {
   }
 }
 
-DFLOW_INLINE SummaryValue read_summary_value(ProtoReader in) {
+DFLOW_INLINE SummaryValue read_summary_value(ProtoReader in, std::int64_t& elements_left) {
   SummaryValue value;
   while (in.next()) {
     if (in.number() == 1) value.tag = in.bytes();
@@ -276,7 +281,7 @@ DFLOW_INLINE SummaryValue read_summary_value(ProtoReader in) {
     if (in.number() == 4) value.value = read_summary_image(in.message());
     if (in.number() == 5) value.value = read_histogram(in.message());
     if (in.number() == 6) value.value = read_summary_audio(in.message());
-    if (in.number() == 8) value.value = read_tensor_proto(in.message());
+    if (in.number() == 8) value.value = read_tensor_proto(in.message(), elements_left);
     if (in.number() == 9) read_summary_metadata(in.message(), value);
   }
   return value;
@@ -290,8 +295,9 @@ DFLOW_INLINE void write_summary(ProtoWriter& out, const Summary& summary) {
 
 DFLOW_INLINE Summary read_summary(ProtoReader in) {
   Summary summary;
+  std::int64_t elements_left = max_filled_elements;
   while (in.next()) {
-    if (in.number() == 1) summary.values.push_back(read_summary_value(in.message()));
+    if (in.number() == 1) summary.values.push_back(read_summary_value(in.message(), elements_left));
   }
   return summary;
 }

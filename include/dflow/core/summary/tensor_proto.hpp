@@ -19,6 +19,8 @@ void write_tensor_proto(ProtoWriter& out, const AnyTensor& tensor);
 /// Errors: DataLoss with the offset: another element type, extents or a number of values that do not fit.
 AnyTensor read_tensor_proto(ProtoReader in);
 inline constexpr std::int64_t max_filled_elements = std::int64_t{1} << 20;
+/// The same of one of several tensors, which together have at most `elements_left` such elements: counts them down.
+AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_left);
 
 /// The same for a shape (TensorShapeProto).
 void write_shape_proto(ProtoWriter& out, const PartialShape& shape);

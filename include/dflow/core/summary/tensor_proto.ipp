@@ -116,7 +116,7 @@ T value_of(const TensorProtoFields& fields, std::size_t i) {
 
 /// Sizes are compared before anything is allocated.
 template <class T>
-AnyTensor tensor_of_fields(const TensorProtoFields& fields, const ProtoReader& in) {
+AnyTensor tensor_of_fields(const TensorProtoFields& fields, const ProtoReader& in, std::int64_t& elements_left) {
   const std::optional<std::int64_t> elements = try_product(fields.extents);
   if (!elements) in.fail("a tensor of too many elements");
   const auto count = static_cast<std::uint64_t>(*elements);
@@ -133,9 +133,11 @@ AnyTensor tensor_of_fields(const TensorProtoFields& fields, const ProtoReader& i
     return tensor;
   }
   const std::size_t values = count_of_values<T>(fields);
-  if (values > count || (values<count&& * elements> max_filled_elements)) {
+  const bool is_filled = values < count;
+  if (values > count || (is_filled && *elements > elements_left)) {
     in.fail(str_cat(values, " values are no ", count, " elements"));
   }
+  if (is_filled) elements_left -= *elements;
   Tensor<T> tensor = Tensor<T>::zeros(Shape(std::span<const std::int64_t>(fields.extents)));
   for (std::size_t i = 0; values != 0 && i < count; ++i)
     tensor.data()[i] = value_of<T>(fields, std::min(i, values - 1));
@@ -145,11 +147,17 @@ AnyTensor tensor_of_fields(const TensorProtoFields& fields, const ProtoReader& i
 }  // namespace detail
 
 DFLOW_INLINE AnyTensor read_tensor_proto(ProtoReader in) {
+  std::int64_t elements_left = max_filled_elements;
+  return read_tensor_proto(in, elements_left);
+}
+
+DFLOW_INLINE AnyTensor read_tensor_proto(ProtoReader in, std::int64_t& elements_left) {
   const ProtoReader start = in;
   const detail::TensorProtoFields fields = detail::read_tensor_fields(in);
   const std::optional<DType> dtype = dtype_from_number(fields.dtype);
   if (!dtype || !is_element(*dtype)) start.fail(str_cat("no tensor has element type ", fields.dtype));
-  return visit_dtype<AllTypes>(*dtype, [&]<class T>() { return detail::tensor_of_fields<T>(fields, start); });
+  return visit_dtype<AllTypes>(*dtype,
+                               [&]<class T>() { return detail::tensor_of_fields<T>(fields, start, elements_left); });
 }
 
 DFLOW_INLINE void write_shape_proto(ProtoWriter& out, const PartialShape& shape) {

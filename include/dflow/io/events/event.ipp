@@ -13,7 +13,7 @@ struct EventContentWriter {
   ProtoWriter& out;
 
   void operator()(std::monostate) const {}
-  void operator()(const EventFileVersion& version) const { out.bytes(3, version.text); }
+  void operator()(const EventFileVersion& version) const { write_text(out, 3, version.text); }
   void operator()(const EventGraph& graph) const { out.bytes(4, graph.graph_def); }
   void operator()(const Summary& summary) const {
     out.message(5, [&](ProtoWriter& fields) { write_summary(fields, summary); });
@@ -21,13 +21,13 @@ struct EventContentWriter {
   void operator()(const SessionLog& log) const {
     out.message(7, [&](ProtoWriter& fields) {
       fields.int64(1, static_cast<std::int64_t>(log.status));
-      if (!log.checkpoint_path.empty()) fields.bytes(2, log.checkpoint_path);
-      if (!log.message.empty()) fields.bytes(3, log.message);
+      if (!log.checkpoint_path.empty()) write_text(fields, 2, log.checkpoint_path);
+      if (!log.message.empty()) write_text(fields, 3, log.message);
     });
   }
   void operator()(const TaggedRunMetadata& metadata) const {
     out.message(8, [&](ProtoWriter& fields) {
-      fields.bytes(1, metadata.tag);
+      write_text(fields, 1, metadata.tag);
       fields.bytes(2, metadata.run_metadata);
     });
   }

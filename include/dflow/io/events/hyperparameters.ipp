@@ -29,27 +29,28 @@ DFLOW_INLINE void write_experiment(ProtoWriter& out, const HyperparameterRun& ru
   out.float64(3, run.start_time_secs);
   for (const auto& [name, value] : run.values) {
     out.message(4, [&, &name = name, &value = value](ProtoWriter& info) {
-      info.bytes(1, name);
+      write_text(info, 1, name);
       info.int64(4, types[value.index()]);
     });
   }
   for (const std::string& metric : run.metrics) {
-    out.message(5, [&](ProtoWriter& info) { info.message(1, [&](ProtoWriter& name) { name.bytes(2, metric); }); });
+    out.message(5,
+                [&](ProtoWriter& info) { info.message(1, [&](ProtoWriter& name) { write_text(name, 2, metric); }); });
   }
 }
 
 DFLOW_INLINE void write_session_start(ProtoWriter& out, const HyperparameterRun& run) {
   for (const auto& [name, value] : run.values) {
     out.message(1, [&, &name = name, &value = value](ProtoWriter& entry) {
-      entry.bytes(1, name);
+      write_text(entry, 1, name);
       entry.message(2, [&](ProtoWriter& fields) {
         if (const auto* flag = std::get_if<bool>(&value)) fields.boolean(4, *flag);
         if (const auto* number = std::get_if<double>(&value)) fields.float64(2, *number);
-        if (const auto* text = std::get_if<std::string>(&value)) fields.bytes(3, *text);
+        if (const auto* text = std::get_if<std::string>(&value)) write_text(fields, 3, *text);
       });
     });
   }
-  if (!run.group.empty()) out.bytes(4, run.group);
+  if (!run.group.empty()) write_text(out, 4, run.group);
   out.float64(5, run.start_time_secs);
 }
 
