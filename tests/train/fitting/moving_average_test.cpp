@@ -10,7 +10,9 @@
 #include <dflow/session/session.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -110,4 +112,29 @@ TEST_CASE("averages are of floats, of known shapes, and of what they were given"
   CHECK(code_of([&] { return averages.apply(x); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { return averages.average(w); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { return averages.apply(std::vector<df::AnyVariable>{}); }) == df::Code::invalid_argument);
+}
+
+TEST_CASE("averages are of one graph, and of another one when that is gone") {
+  ExponentialMovingAverage averages(0.5);
+  std::optional<df::Graph> graph(std::in_place);
+  averages.apply(std::vector{df::Variable<float>(*graph, 1.0f, {.name = "w"}).any_variable()});
+  {
+    df::Graph other;
+    const df::Variable<float> w(other, 1.0f, {.name = "w"});
+    CHECK(code_of([&] { return averages.apply(std::vector{w.any_variable()}); }) == df::Code::invalid_argument);
+    CHECK(code_of([&] { return averages.average(w); }) == df::Code::invalid_argument);
+    CHECK(averages.variables_to_restore(other).variables().at(0).name == "w");
+  }
+  for (int i = 0; i < 3; ++i) {
+    graph.reset();
+    graph.emplace();
+    const df::Variable<float> w(*graph, 2.0f, {.name = "w"});
+    CHECK(code_of([&] { return averages.average(w); }) == df::Code::invalid_argument);
+    const auto move = averages.apply(std::vector{w.any_variable()});
+    df::Session session(*graph);
+    session.run(df::initialize_variables(*graph));
+    session.run(w.assign(4.0f));
+    session.run(move);
+    CHECK(session.run(averages.average(w)).scalar() == 3.0f);
+  }
 }

@@ -4,11 +4,16 @@
 #include <dflow/train/saving/saver.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <source_location>
 #include <span>
 #include <string>
 #include <vector>
+
+namespace dflow {
+class NodeList;
+}
 
 namespace dflow::train {
 
@@ -36,7 +41,8 @@ struct MovingAverageOptions {
 /// ```
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument for a decay outside [0, 1), values that are no floats or, of edges, have no known shape,
-/// and for the average of what `apply` was not given.
+/// for the average of what `apply` was not given, and for values of another graph than those of the first `apply`
+/// while that graph is there.
 class ExponentialMovingAverage {
  public:
   explicit ExponentialMovingAverage(double decay, MovingAverageOptions options = {},
@@ -78,7 +84,9 @@ class ExponentialMovingAverage {
     AnyVariable biased, count;  ///< with zero_debias
   };
 
-  const Average* find(const Endpoint& of) const;
+  /// Keeps averages of one graph.
+  void enter_graph(GraphStore& graph, const At& at);
+  const Average* find(const AnyOutput& of) const;
   Average& average_for(const AnyOutput& value, const AnyVariable* variable);
   Operation moved(Average& average, const AnyOutput& value) const;
   /// 1 - decay, as the element type asks.
@@ -86,6 +94,7 @@ class ExponentialMovingAverage {
 
   double decay_;
   MovingAverageOptions options_;
+  std::weak_ptr<const NodeList> graph_;  ///< of the averages; an address would say nothing of one that is gone
   std::vector<Average> averages_;
 };
 

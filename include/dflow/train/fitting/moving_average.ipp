@@ -24,8 +24,21 @@ DFLOW_INLINE ExponentialMovingAverage::ExponentialMovingAverage(double decay, Mo
                   .with_location(where));
 }
 
-DFLOW_INLINE const ExponentialMovingAverage::Average* ExponentialMovingAverage::find(const Endpoint& of) const {
-  const auto at = std::find_if(averages_.begin(), averages_.end(), [&](const Average& each) { return each.of == of; });
+DFLOW_INLINE void ExponentialMovingAverage::enter_graph(GraphStore& graph, const At& at) {
+  const std::shared_ptr<const NodeList> known = graph_.lock();
+  if (known == graph.keep_nodes()) return;
+  if (known != nullptr && !averages_.empty()) {
+    throw_error(
+        invalid_argument("ExponentialMovingAverage: its averages are of another graph").with_location(at.where));
+  }
+  averages_.clear();
+  graph_ = graph.keep_nodes();
+}
+
+DFLOW_INLINE const ExponentialMovingAverage::Average* ExponentialMovingAverage::find(const AnyOutput& of) const {
+  if (!of.is_valid() || of.graph()->keep_nodes() != graph_.lock()) return nullptr;
+  const auto at =
+      std::find_if(averages_.begin(), averages_.end(), [&](const Average& each) { return each.of == of.endpoint(); });
   return at == averages_.end() ? nullptr : &*at;
 }
 
@@ -42,7 +55,7 @@ DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::averag
                                                                                       const AnyVariable* variable) {
   const AnyOutput& of = variable != nullptr ? variable->handle() : value;
   const Endpoint key = of.endpoint();
-  if (const Average* const known = find(key)) return averages_[static_cast<std::size_t>(known - averages_.data())];
+  if (const Average* const known = find(of)) return averages_[static_cast<std::size_t>(known - averages_.data())];
   GraphStore& graph = *of.graph();
   const std::string& name = of.node().name;
   if (!in_mask(value.dtype(), dtype_mask<FloatTypes>) || !value.shape().is_fully_defined()) {
@@ -97,6 +110,7 @@ DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariab
   if (variables.empty())
     throw_error(invalid_argument("ExponentialMovingAverage: of no variables").with_location(at.where));
   GraphStore& graph = *variables.front().handle().graph();
+  enter_graph(graph, at);
   const ScopeGuard place = enter_place(graph, at.where);
   std::vector<Operation> moves;
   for (const AnyVariable& variable : variables) {
@@ -110,6 +124,7 @@ DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariab
 DFLOW_INLINE Operation ExponentialMovingAverage::apply_to_edges(std::span<const AnyOutput> edges, const At& at) {
   if (edges.empty()) throw_error(invalid_argument("ExponentialMovingAverage: of no edges").with_location(at.where));
   GraphStore& graph = *edges.front().graph();
+  enter_graph(graph, at);
   const ScopeGuard place = enter_place(graph, at.where);
   std::vector<Operation> moves;
   for (const AnyOutput& edge : edges) moves.push_back(moved(average_for(edge, nullptr), edge));
@@ -121,7 +136,7 @@ DFLOW_INLINE AnyVariable ExponentialMovingAverage::average(const AnyVariable& va
 }
 
 DFLOW_INLINE AnyVariable ExponentialMovingAverage::average_of_edge(const AnyOutput& edge) const {
-  if (const Average* const found = find(edge.endpoint())) return found->variable;
+  if (const Average* const found = find(edge)) return found->variable;
   throw_error(invalid_argument(
       str_cat("ExponentialMovingAverage: there is no average of '", edge.node().name, "': apply was not given it")));
 }
@@ -129,13 +144,14 @@ DFLOW_INLINE AnyVariable ExponentialMovingAverage::average_of_edge(const AnyOutp
 DFLOW_INLINE SavedVariables ExponentialMovingAverage::variables_to_restore(const Graph& graph) const {
   std::set<std::string> own;
   for (const Average& average : averages_) {
+    if (graph.store()->keep_nodes() != graph_.lock()) break;
     own.insert(average.variable.name());
     if (average.biased.handle().is_valid()) own.insert({average.biased.name(), average.count.name()});
   }
   std::vector<SavedVariable> saved;
   for (const AnyVariable& variable : global_variables(graph)) {
     if (own.contains(variable.name())) continue;
-    const Average* const average = find(variable.handle().endpoint());
+    const Average* const average = find(variable.handle());
     saved.push_back({average != nullptr ? average->variable.name() : variable.name(), variable});
   }
   return saved;
