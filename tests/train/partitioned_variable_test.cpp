@@ -5,6 +5,7 @@
 #include <dflow/session/session.hpp>
 #include <dflow/train/replicas/replica_device.hpp>
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ TEST_CASE("A partitioned variable of no shards, or of more than it has rows, is 
   CHECK(refused({4, 2}, 0));
   CHECK(refused({4, 2}, -1));
   CHECK(refused({4, 2}, 5));
+  CHECK(refused({4, 2}, std::int64_t{1} << 62));
   CHECK(refused({}, 1));
   CHECK(refused({4, 2}, 2, {.initializer = {}}));
   CHECK(graph.num_nodes() == 0);

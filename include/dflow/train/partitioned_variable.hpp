@@ -33,12 +33,11 @@ std::vector<AnyVariable> any_partitioned_variable(GraphStore& graph, DType dtype
 template <AllowedFor<Gather> T>
 std::vector<Variable<T>> partitioned_variable(Graph& graph, const Shape& shape, std::int64_t num_shards,
                                               const PartitionedVariableOptions& options = {}, const At& at = {}) {
+  const std::vector<AnyVariable> made =
+      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, num_shards, options, at);
   std::vector<Variable<T>> shards;
-  shards.reserve(num_shards > 0 ? static_cast<std::size_t>(num_shards) : 0);
-  for (const AnyVariable& shard :
-       detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, num_shards, options, at)) {
-    shards.push_back(shard.as<T>());
-  }
+  shards.reserve(made.size());
+  for (const AnyVariable& shard : made) shards.push_back(shard.as<T>());
   return shards;
 }
 
