@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -89,4 +90,20 @@ TEST_CASE("Other numbers are shown behind the loss") {
   std::fclose(file);
   CHECK(text.find("loss 1.0000  accuracy 0.1235") != std::string::npos);
   CHECK(text.find("loss 1.0000  accuracy 0.5  rate 1") != std::string::npos);
+}
+
+TEST_CASE("A loss that is no number is shown once, and is no part of the means behind it") {
+  dflow::VirtualClock clock;
+  std::FILE* file = std::tmpfile();
+  Progress progress(9, {.out = file, .clock = &clock});
+  progress.step(2.0);
+  for (const double loss : {std::nan(""), HUGE_VAL}) {
+    progress.step(loss);
+    CHECK(progress.line().ends_with(std::isnan(loss) ? "loss nan" : "loss inf"));
+    progress.step(1.0);
+    CHECK(progress.line().ends_with("loss 1.0000"));
+  }
+  progress.step(2.0);
+  CHECK(progress.line().ends_with("loss 1.0500"));
+  std::fclose(file);
 }

@@ -37,7 +37,8 @@ DFLOW_INLINE Progress::~Progress() {
 DFLOW_INLINE void Progress::step(double loss) {
   now_ = clock_ != nullptr ? clock_->now() : detail::steady_now();
   constexpr double memory = 0.95;
-  loss_ = done_ == 0 ? loss : memory * loss_ + (1 - memory) * loss;
+  // One loss that is no number is shown, and no part of the means behind it.
+  loss_ = done_ == 0 || !std::isfinite(loss_) ? loss : memory * loss_ + (1 - memory) * loss;
   ++done_;
   const bool is_last = done_ == total_;
   const bool is_due = rewrites_line_ ? now_ - shown_ >= std::chrono::milliseconds(100) : done_ % every_ == 0;
