@@ -114,7 +114,17 @@ DFLOW_INLINE AnyOutput LayerBuilder::input(const AnyOutput& x) const {
 }
 
 DFLOW_INLINE AnyOutput LayerBuilder::value(std::string_view name) const {
-  return cast_to(variable(name).read_edge(), compute_);
+  const AnyVariable of = variable(name);
+  const AnyOutput now = of.read_edge();
+  if (now.dtype() == compute_ || !graph_.scope().function.is_valid()) return cast_to(now, compute_);
+  // Once around the body that is being built, and not in each iteration of it.
+  GraphStore::Scope outside = graph_.scope();
+  outside.control_inputs.clear();
+  outside.function = NodeId();
+  outside.foreign = nullptr;
+  outside.name_prefix = of.name() + "/";
+  const ScopeGuard around = graph_.enter(std::move(outside));
+  return cast_to(now, compute_);
 }
 
 DFLOW_INLINE AnyOutput LayerBuilder::result(const AnyOutput& y) const { return cast_to(y, inputs_); }

@@ -5,6 +5,7 @@
 
 #include <dflow/dflow.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <tuple>
@@ -235,4 +236,76 @@ TEST_CASE("what is wrong with a recurrent network is an error of the line that b
   const std::string message = error_of([&] { df::dynamic_rnn(lstm, df::placeholder<float>(graph, {2, 4, 1})); });
   CHECK(contains(message, "made for 3 inputs, and is given 1"));
   CHECK(contains(message, __FILE__));
+}
+
+TEMPLATE_TEST_CASE("Recurrent cells multiply in what their scope says, by variables and with states in float", "",
+                   df::BasicRnnCell, df::GruCell, df::LstmCell) {
+  df::Graph graph({.seed = 5});
+  const auto x = df::constant(graph, waves({3, 5, 4}));
+  const TestType cell(6);
+  df::Output<float> narrow, by_steps, wide;
+  const auto in = [&](df::DType compute, const auto& build_it) {
+    const df::VariableScope scope(graph, "", {.compute = compute});
+    build_it();
+  };
+  in(df::DType::float16, [&] { narrow = std::get<0>(df::dynamic_rnn(cell, x)); });
+  const auto num_variables = df::global_variables(graph).size();
+  in(df::DType::float16, [&] {
+    std::vector<df::Output<float>> steps;
+    for (int t = 0; t < 5; ++t) steps.push_back(df::reshape(df::slice(x, {0, t, 0}, {3, 1, 4}), {3, 4}));
+    by_steps = std::get<0>(df::static_rnn(cell, steps, cell.zero_state(steps[0]))).back();
+  });
+  wide = std::get<0>(df::dynamic_rnn(cell, x));
+  CHECK(df::global_variables(graph).size() == num_variables);
+  std::size_t narrow_products = 0, casts_in_bodies = 0;
+  for (std::size_t i = 0; i < graph.num_nodes(); ++i) {
+    const df::Node& node = graph.node(static_cast<df::NodeId>(i));
+    if (node.op->name == "MatMul" && node.outputs[0].dtype == df::DType::float16) ++narrow_products;
+    const bool is_cast = node.op->name == "Cast" && node.function.is_valid();
+    casts_in_bodies += is_cast && graph.node(node.inputs[0].node).op->name == "ReadVariable";
+  }
+  CHECK(narrow_products >= 6);
+  CHECK(casts_in_bodies == 0);  // once, and not in each iteration
+  for (const df::AnyVariable& variable : cell.variables()) CHECK(variable.dtype() == df::DType::float32);
+
+  const auto loss = df::reduce_mean(df::square(narrow - 0.5f));
+  const auto train = df::train::LossScaleOptimizer(df::train::Adam(0.05)).minimize(loss);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [a, b, c] = session.run(narrow, by_steps, wide);
+  float farthest = 0;
+  for (std::int64_t i = 0; i < a.num_elements(); ++i)
+    farthest = std::max(farthest, std::abs(a.data()[i] - c.data()[i]));
+  CHECK(farthest > 0);
+  CHECK(farthest < 4e-3f);
+  for (std::int64_t row = 0; row < 3; ++row) {
+    for (std::int64_t unit = 0; unit < 6; ++unit) CHECK(b(row, unit) == Approx(a(row, 4, unit)).margin(2e-3));
+  }
+  const float first = session.run(loss).scalar();
+  for (int i = 0; i < 40; ++i) session.run(train);
+  CHECK(session.run(loss).scalar() < 0.5f * first);
+}
+
+TEST_CASE("a cell of all parts keeps to what its scope says", "[rnn]") {
+  df::Graph graph({.seed = 5});
+  const auto x = df::constant(graph, waves({3, 5, 4}));
+  const auto half = df::cast<df::Half>(x);
+  df::LstmCell cell(6, {.use_peepholes = true, .cell_clip = 2.0, .projection = 3});
+  df::LstmCell of_half(6, {.use_peepholes = true, .projection = 3});
+  df::Output<float> wide = std::get<0>(df::dynamic_rnn(cell, x)), narrow;
+  df::Output<df::Half> widened;
+  {
+    const df::VariableScope scope(graph, "", {.compute = df::DType::bfloat16});
+    narrow = std::get<0>(df::dynamic_rnn(cell, x));
+  }
+  {
+    const df::VariableScope scope(graph, "", {.compute = df::DType::float32});
+    widened = std::get<0>(df::dynamic_rnn(of_half, half));
+  }
+  for (const df::AnyVariable& variable : of_half.variables()) CHECK(variable.dtype() == df::DType::float32);
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  const auto [a, b, c] = session.run(wide, narrow, widened);
+  for (std::int64_t i = 0; i < a.num_elements(); ++i) CHECK(a.data()[i] == Approx(b.data()[i]).margin(0.02));
+  CHECK(c.shape() == a.shape());
 }

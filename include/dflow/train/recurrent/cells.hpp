@@ -13,7 +13,8 @@ namespace dflow {
 
 // Recurrent cells. A cell is a layer that is called with an input x [batch, inputs] and a state, and gives an output
 // [batch, units] and the next state: `auto [output, next] = cell(x, state)`. Its variables are made at the first call,
-// also inside a loop.
+// also inside a loop. Where a variable scope says so (`VariableScopeOptions::compute`), it multiplies by kernels and
+// adds biases in another element type than that of x; gates and states are in x's.
 
 struct RnnCellOptions {
   Activation activation = Activation::tanh;

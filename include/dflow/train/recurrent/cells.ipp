@@ -7,6 +7,7 @@
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/slice.hpp>
 #include <dflow/ops/control/check.hpp>
+#include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/math/unary.hpp>
 #include <dflow/ops/nn/activation.hpp>
@@ -14,17 +15,18 @@
 #include <dflow/train/recurrent/cells.hpp>
 
 #include <array>
+#include <string_view>
 #include <utility>
 
 namespace dflow {
 
 namespace detail {
 
-/// [x, h] kernel + bias.
-inline AnyOutput joint_linear(const AnyOutput& x, const AnyOutput& h, const AnyVariable& kernel,
-                              const AnyVariable& bias) {
-  const AnyOutput joint = any_concat(1, std::array{x, h});
-  return build<BiasAdd>({AnyOutput(build<MatMul>({joint, kernel.read_edge()})), bias.read_edge()});
+/// [x, h] kernel + bias, multiplied in what the call computes in, in the inputs' element type.
+inline AnyOutput joint_linear(const AnyOutput& x, const AnyOutput& h, const LayerBuilder& layer,
+                              std::string_view kernel, std::string_view bias) {
+  const AnyOutput joint = layer.input(any_concat(1, std::array{x, h}));
+  return layer.result(build<BiasAdd>({AnyOutput(build<MatMul>({joint, layer.value(kernel)})), layer.value(bias)}));
 }
 
 /// A tensor's extent along a dimension, int32 [1].
@@ -61,11 +63,11 @@ DFLOW_INLINE AnyOutput BasicRnnCell::call(const AnyOutput& x, const AnyOutput& h
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
-    layer.make("kernel", x.dtype(), {inputs + units_, units_}, options_.kernel_initializer,
-               options_.kernel_regularizer);
-    layer.make("bias", x.dtype(), {units_}, options_.bias_initializer);
+    const DType dtype = layer.variable_dtype();
+    layer.make("kernel", dtype, {inputs + units_, units_}, options_.kernel_initializer, options_.kernel_regularizer);
+    layer.make("bias", dtype, {units_}, options_.bias_initializer);
   }
-  const AnyOutput sum = detail::joint_linear(x, h, layer.variable("kernel"), layer.variable("bias"));
+  const AnyOutput sum = detail::joint_linear(x, h, layer, "kernel", "bias");
   const AnyOutput next = detail::activate(sum, options_.activation);
   layer.commit();
   return next;
@@ -99,8 +101,8 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::call(const AnyOutput& x, 
   const ScopeGuard place = enter_place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
-  if (layer.is_first_call()) make_variables(layer, x.dtype(), inputs);
-  auto next = next_state(layer, detail::joint_linear(x, h, layer.variable("kernel"), layer.variable("bias")), c);
+  if (layer.is_first_call()) make_variables(layer, layer.variable_dtype(), inputs);
+  auto next = next_state(layer, detail::joint_linear(x, h, layer, "kernel", "bias"), c);
   layer.commit();
   return next;
 }
@@ -112,8 +114,8 @@ DFLOW_INLINE detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const 
   const ScopeGuard place = enter_place(graph, at.where);
   detail::LayerBuilder layer(*state_, graph, x.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
-  if (layer.is_first_call()) make_variables(layer, x.dtype(), inputs);
-  const AnyOutput kernel = layer.variable("kernel").read_edge();
+  if (layer.is_first_call()) make_variables(layer, layer.variable_dtype(), inputs);
+  const AnyOutput kernel = layer.value("kernel");
   // Rows of a larger kernel would be there to be cut out.
   if (const std::int64_t rows = kernel.shape().dim(0); rows != inputs + num_outputs()) {
     detail::reject_layer(name(),
@@ -123,8 +125,8 @@ DFLOW_INLINE detail::PreparedInputs LstmCell::prepare(const AnyOutput& x, const 
     return detail::any_slice(kernel, {begin, 0}, {count, 4 * units_}, {});
   };
   detail::PreparedInputs prepared;
-  prepared.rows =
-      build<BiasAdd>({AnyOutput(build<MatMul>({x, rows_of(0, inputs)})), layer.variable("bias").read_edge()});
+  const AnyOutput product = build<MatMul>({layer.input(x), rows_of(0, inputs)});
+  prepared.rows = layer.result(build<BiasAdd>({product, layer.value("bias")}));
   prepared.kernel = rows_of(inputs, num_outputs());
   layer.commit();
   return prepared;
@@ -137,7 +139,8 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::step(const AnyOutput& row
   const ScopeGuard place = enter_place(graph, at.where);
   const detail::LayerBuilder layer(*state_, graph, row.dtype(), at);
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
-  return next_state(layer, Expr(build<MatMul>({h, kernel})) + row, c);
+  const AnyOutput product = build<MatMul>({detail::cast_to(h, kernel.dtype()), kernel});
+  return next_state(layer, Expr(layer.result(product)) + row, c);
 }
 
 DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::LayerBuilder& layer,
@@ -145,7 +148,7 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::
   const auto sigmoid = [](const Expr& of) { return Expr(build<Sigmoid>({of})); };
   const auto tanh = [](const Expr& of) { return Expr(build<Tanh>({of})); };
   const auto seen = [&](const Expr& gate, const char* by, const Expr& cell) {
-    return options_.use_peepholes ? gate + cell * Expr(layer.variable(by).read_edge()) : gate;
+    return options_.use_peepholes ? gate + cell * Expr(layer.result(layer.variable(by).read_edge())) : gate;
   };
   const std::vector<AnyOutput> parts = detail::any_split(1, 4, gates);
   const Expr i = parts[0], j = parts[1], f = parts[2], o = parts[3], cell = c;
@@ -156,7 +159,9 @@ DFLOW_INLINE std::pair<AnyOutput, AnyOutput> LstmCell::next_state(const detail::
     next = build<Maximum>({bounded, scalar_like(next, -*options_.cell_clip)});
   }
   AnyOutput output = sigmoid(seen(o, "w_o_diag", next)) * tanh(next);
-  if (options_.projection > 0) output = build<MatMul>({output, layer.variable("projection/kernel").read_edge()});
+  if (options_.projection > 0) {
+    output = layer.result(build<MatMul>({layer.input(output), layer.value("projection/kernel")}));
+  }
   return {next, output};
 }
 
@@ -174,19 +179,16 @@ DFLOW_INLINE AnyOutput GruCell::call(const AnyOutput& x, const AnyOutput& h, con
   const ScopeGuard scope = detail::enter_layer(graph, *state_, at);
   if (layer.is_first_call()) {
     const std::int64_t joint = inputs + units_;
-    layer.make("gates/kernel", x.dtype(), {joint, 2 * units_}, options_.kernel_initializer,
-               options_.kernel_regularizer);
-    layer.make("gates/bias", x.dtype(), {2 * units_}, options_.gate_bias_initializer);
-    layer.make("candidate/kernel", x.dtype(), {joint, units_}, options_.kernel_initializer,
-               options_.kernel_regularizer);
-    layer.make("candidate/bias", x.dtype(), {units_}, options_.bias_initializer);
+    const DType dtype = layer.variable_dtype();
+    layer.make("gates/kernel", dtype, {joint, 2 * units_}, options_.kernel_initializer, options_.kernel_regularizer);
+    layer.make("gates/bias", dtype, {2 * units_}, options_.gate_bias_initializer);
+    layer.make("candidate/kernel", dtype, {joint, units_}, options_.kernel_initializer, options_.kernel_regularizer);
+    layer.make("candidate/bias", dtype, {units_}, options_.bias_initializer);
   }
-  const AnyOutput gates =
-      build<Sigmoid>({detail::joint_linear(x, h, layer.variable("gates/kernel"), layer.variable("gates/bias"))});
+  const AnyOutput gates = build<Sigmoid>({detail::joint_linear(x, h, layer, "gates/kernel", "gates/bias")});
   const std::vector<AnyOutput> parts = detail::any_split(1, 2, gates);
   const Expr r = parts[0], u = parts[1], state = h;
-  const Expr candidate = build<Tanh>(
-      {detail::joint_linear(x, r * state, layer.variable("candidate/kernel"), layer.variable("candidate/bias"))});
+  const Expr candidate = build<Tanh>({detail::joint_linear(x, r * state, layer, "candidate/kernel", "candidate/bias")});
   const AnyOutput next = u * state + (1.0 - u) * candidate;
   layer.commit();
   return next;

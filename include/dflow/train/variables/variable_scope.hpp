@@ -29,9 +29,10 @@ struct VariableScopeOptions {
   Initializer initializer = {};
   /// The same; outside of all there is none.
   Regularizer regularizer = {};
-  /// float16, bfloat16 or float32: `Dense` and `Convolution2D` inside make float variables, and cast them and their
-  /// inputs to this where they use them; results have the inputs' element type. Layers with double inputs stay as they
-  /// are. Invalid: as in the scope around; outside of all layers compute in the inputs' element type.
+  /// float16, bfloat16 or float32: `Dense`, `Convolution2D` and recurrent cells inside make float variables, and cast
+  /// them and their inputs to this where they use them; results have the inputs' element type. Layers with double
+  /// inputs stay as they are. Invalid: as in the scope around; outside of all layers compute in the inputs' element
+  /// type.
   DType compute = DType::invalid;
 };
 
