@@ -126,7 +126,7 @@ void events(df::FileSystem& files) {
   events.add_checkpoint("logs/run1/model-99", 99);
   events.close();
   df::EventWriter again(files, "logs/run1", clock);  // after a crash, from the checkpoint of step 50:
-  again.add_start(50);                               // TensorBoard drops what was said of later steps
+  again.add_start(51);                               // TensorBoard drops what was said of this step and later ones
   // [restart]
   again.close();
 
