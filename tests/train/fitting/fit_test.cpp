@@ -305,3 +305,22 @@ TEST_CASE("progress shows all steps") {
   CHECK(contains(text, "6/6"));
   CHECK(contains(text, "2/6"));
 }
+
+TEST_CASE("a batch without rows is no part of the means of its epoch") {
+  Line line_model;
+  const auto batches = df::data::from_range(std::vector{2, 0, 3}).map([](int rows) {
+    return Batch{df::Tensor<float>::full({rows}, 1.0f), df::Tensor<float>::full({rows}, static_cast<float>(rows))};
+  });
+  const auto nothing = line_model.a.assign_add(0.0f);
+  const df::train::TrainStep step(df::feeds(line_model.x, line_model.y), line_model.loss, nothing,
+                                  {.metrics = {{"absolute", line_model.absolute}}});
+  const History history = df::train::fit(line_model.session, step, batches, {.validation = batches});
+  for (const std::string of : {"", "validation_"}) {
+    CHECK(history.last(of + "loss") == Approx((2 * 4.0 + 3 * 9.0) / 5));
+    CHECK(history.last(of + "absolute") == Approx((2 * 2.0 + 3 * 3.0) / 5));
+  }
+  const auto empty = df::data::from_range(std::vector{0}).map([](int rows) {
+    return Batch{df::Tensor<float>::zeros({rows}), df::Tensor<float>::zeros({rows})};
+  });
+  CHECK(std::isnan(df::train::fit(line_model.session, step, empty).last("loss")));
+}

@@ -15,12 +15,13 @@ namespace dflow::train {
 
 namespace detail {
 
-/// Means of values over batches, each weighed by its rows.
+/// Means of values over batches, each weighed by its rows: of no rows a batch has values that are no numbers, and no
+/// weight.
 class Means {
  public:
   void add(const Values& values, double rows) {
     rows_ += rows;
-    for (const auto& [name, value] : values) sums_[name] += rows * value;
+    for (const auto& [name, value] : values) sums_[name] += rows == 0 ? 0 : rows * value;
   }
   Values values() const {
     Values means = sums_;
@@ -75,8 +76,8 @@ class BatchStep {
   double run(data::Item& batch, Values& values, const RunOptions& options = {}, RunMetadata* metadata = nullptr) {
     batch.split(tensors_.data());
     for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor = std::move(tensors_[i]);
-    const AnyTensor& first = feeds_.front().tensor;
-    const auto rows = static_cast<double>(num_tensors_ == 0 || first.rank() == 0 ? 1 : first.dim(0));
+    const bool has_rows = num_tensors_ != 0 && feeds_.front().tensor.rank() != 0;
+    const auto rows = static_cast<double>(has_rows ? feeds_.front().tensor.dim(0) : 1);
     session_.run_erased(options, metadata, feeds_, edges_, targets_, results_);
     for (std::size_t i = 0; i < num_tensors_; ++i) feeds_[i].tensor.reset();
     for (std::size_t i = 0; i < names_.size(); ++i) {
