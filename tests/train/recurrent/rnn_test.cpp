@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -180,6 +182,41 @@ TEST_CASE("two cells go over a sequence from both ends") {
     CHECK(bs(1, 0, k) == bl(1, k));
   }
   CHECK(f.shape() == df::PartialShape({2, 4, 5}));
+}
+
+// The names of TensorFlow's dynamic_rnn, bidirectional_dynamic_rnn and MultiRNNCell, 1.2 to 1.15.
+TEST_CASE("the variables of a recurrent network have TensorFlow's names") {
+  df::Graph graph({.seed = 4});
+  auto x = df::placeholder<float>(graph, {df::dynamic, df::dynamic, 3});
+  auto kernels = [&, count = std::size_t{0}]() mutable {
+    std::vector<std::string> names;
+    const std::vector<df::AnyVariable> all = df::global_variables(graph);
+    for (; count < all.size(); ++count) {
+      if (all[count].name().ends_with("/kernel")) names.push_back(all[count].name());
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  SECTION("one cell") {
+    df::dynamic_rnn(df::LstmCell(2), x);
+    CHECK(kernels() == Names{"rnn/lstm_cell/kernel"});
+    df::dynamic_rnn(df::GruCell(2), x);
+    CHECK(kernels() == Names{"rnn_1/gru_cell/gates/kernel", "rnn_1/gru_cell/candidate/kernel"});
+    df::dynamic_rnn(df::BasicRnnCell(2), x, {}, {.name = "encoder"});
+    CHECK(kernels() == Names{"encoder/rnn_cell/kernel"});
+  }
+  SECTION("stacked cells") {
+    df::StackedCells cells(df::LstmCell(2), df::DropoutCell(df::BasicRnnCell(2), {.input_keep_prob = 0.5f}));
+    df::dynamic_rnn(cells, x);
+    CHECK(kernels() ==
+          Names{"rnn/multi_rnn_cell/cell_0/lstm_cell/kernel", "rnn/multi_rnn_cell/cell_1/rnn_cell/kernel"});
+    df::dynamic_rnn(cells, x);
+    CHECK(kernels().empty());
+  }
+  SECTION("two directions") {
+    df::bidirectional_rnn(df::LstmCell(2), df::BasicRnnCell(2), x);
+    CHECK(kernels() == Names{"bidirectional_rnn/fw/lstm_cell/kernel", "bidirectional_rnn/bw/rnn_cell/kernel"});
+  }
 }
 
 TEST_CASE("a recurrent network learns to add up") {

@@ -3,8 +3,10 @@
 #include <dflow/ops/nn/dropout.hpp>
 #include <dflow/train/layers.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -53,6 +55,8 @@ struct PreparedInputs {
 
 /// Zeros [batch, units], of x's batch, its dimension `axis`.
 AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t units, std::string_view layer, const At& at);
+/// Inside, everything is named after one of stacked cells, or all. Errors: InvalidArgument for an x that is empty.
+[[nodiscard]] ScopeGuard enter_cell(const AnyOutput& x, std::string_view name, const At& at);
 }  // namespace detail
 
 /// h' = activation([x, h] kernel + bias), which is output and state; variables "kernel" [inputs + units, units] and
@@ -159,7 +163,8 @@ class GruCell : public Layer {
   GruCellOptions options_;
 };
 
-/// Cells one on top of the other: each gets the output of the one below, and all have their own state.
+/// Cells one on top of the other: each gets the output of the one below, and all have their own state. Their variables
+/// are "multi_rnn_cell/cell_0/lstm_cell/kernel" and so on, as TensorFlow's MultiRNNCell has them.
 template <class... Cells>
 class StackedCells {
  public:
@@ -172,6 +177,7 @@ class StackedCells {
   std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
     Output<T> output = x;
     State<T> next = state;
+    const ScopeGuard names = detail::enter_cell(x, at.name.empty() ? "multi_rnn_cell" : at.name, at);
     call(output, next, at, std::index_sequence_for<Cells...>());
     return {output, next};
   }
@@ -183,10 +189,11 @@ class StackedCells {
  private:
   template <class T, std::size_t... I>
   void call(Output<T>& output, State<T>& state, const At& at, std::index_sequence<I...>) const {
-    const auto one = [&](const auto& cell, auto& its) {
+    const auto one = [&](const auto& cell, auto& its, std::size_t number) {
+      const ScopeGuard names = detail::enter_cell(output, "cell_" + std::to_string(number), at);
       std::tie(output, its) = cell(output, its, At{.where = at.where});
     };
-    (one(std::get<I>(cells_), std::get<I>(state)), ...);
+    (one(std::get<I>(cells_), std::get<I>(state), I), ...);
   }
 
   std::tuple<Cells...> cells_;

@@ -48,6 +48,11 @@ DFLOW_INLINE AnyOutput zero_state(const AnyOutput& x, int axis, std::int64_t uni
   return build<EnsureShape>({zeros}, {.shape = {dynamic, units}});
 }
 
+DFLOW_INLINE ScopeGuard enter_cell(const AnyOutput& x, std::string_view name, const At& at) {
+  if (!x.is_valid()) reject_layer(name, "the input is an empty Output", at);
+  return enter_name_scope(*x.graph(), name, at.where);
+}
+
 }  // namespace detail
 
 DFLOW_INLINE BasicRnnCell::BasicRnnCell(std::int64_t units, RnnCellOptions options)

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@ using PrepareSteps = std::function<AnyOutput(const AnyOutput& x)>;
 /// The output of each step in the layout of x, and the last states.
 RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
                    const CellStep& step, const At& at, const PrepareSteps& prepare = {});
+/// Inside, everything is named after the network over x. Errors: InvalidArgument for an x that is empty.
+[[nodiscard]] ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at);
 /// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
 AnyOutput steps_as_rows(const AnyOutput& x);
 AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x);
@@ -126,14 +129,17 @@ std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
 /// ```cpp
 /// auto [forward, backward, f_state, b_state] = df::bidirectional_rnn(df::GruCell(64), df::GruCell(64), x);
 /// ```
+/// Variables are "bidirectional_rnn/fw/gru_cell/..." and "bidirectional_rnn/bw/gru_cell/...".
+///
 /// Errors: as `dynamic_rnn`.
 template <class Forward, class Backward, AllowedFor<Conv2D> T>
 std::tuple<Output<T>, Output<T>, typename Forward::template State<T>, typename Backward::template State<T>>
 bidirectional_rnn(const Forward& forward, const Backward& backward, const Output<T>& x, RnnOptions options = {},
                   const At& at = {}) {
-  auto [f_outputs, f_state] = dynamic_rnn(forward, x, options, at);
+  const ScopeGuard names = detail::enter_rnn(x, at.name.empty() ? "bidirectional_rnn" : at.name, at);
+  auto [f_outputs, f_state] = dynamic_rnn(forward, x, options, {.name = "fw", .where = at.where});
   options.reverse = !options.reverse;
-  auto [b_outputs, b_state] = dynamic_rnn(backward, x, options, at);
+  auto [b_outputs, b_state] = dynamic_rnn(backward, x, options, {.name = "bw", .where = at.where});
   return {f_outputs, b_outputs, f_state, b_state};
 }
 

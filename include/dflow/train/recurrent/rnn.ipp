@@ -14,6 +14,8 @@
 #include <dflow/train/recurrent/rnn.hpp>
 
 #include <array>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace dflow {
@@ -34,6 +36,11 @@ DFLOW_INLINE RowResults masked_step(std::int32_t step, const AnyOutput& sequence
                                     std::span<const AnyOutput> states) {
   const AnyOutput t = any_constant(*sequence_length.graph(), Tensor<std::int32_t>(step), {});
   return masked(build<Less>({t, sequence_length}), std::move(next), states);
+}
+
+DFLOW_INLINE ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at) {
+  if (!x.is_valid()) reject_layer(name, "x is an empty Output", at);
+  return enter_name_scope(*x.graph(), name, at.where);
 }
 
 DFLOW_INLINE AnyOutput steps_as_rows(const AnyOutput& x) {
@@ -76,8 +83,17 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
     const AnyOutput steps = any_expand_dims(counting(count, {}), 1, {});
     elems.emplace_back(build<Less>({steps, any_expand_dims(options.sequence_length, 0, {})}));
   }
+  const std::string own_names = graph.scope().name_prefix;
   const BuildRow one_step = [&](std::span<const AnyOutput> states, std::span<const AnyOutput> rows) {
+    // What the cell makes at its first call is named as it would be outside of the loop: "rnn/gru_cell/gates/kernel".
+    std::optional<ScopeGuard> outside;
+    if (!prepare) {
+      GraphStore::Scope scope = graph.scope();
+      scope.name_prefix = own_names;
+      outside.emplace(graph.enter(std::move(scope)));
+    }
     RowResults next = step(rows[0], states);
+    outside.reset();
     return has_lengths ? masked(rows[1], std::move(next), states) : next;
   };
   RowResults all = any_row_loop({.elems = elems,
