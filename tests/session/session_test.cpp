@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <future>
+#include <source_location>
 #include <thread>
 #include <vector>
 
@@ -222,6 +223,35 @@ TEST_CASE("a passed deadline and a stop request end a step that waits") {
     stop.request_stop();
     CHECK(code_of([&] { session.run({.stop = stop.get_token()}, {}, y); }) == Code::cancelled);
     CHECK(session.run(constant(graph, 3.0f)).scalar() == 3);
+  }
+}
+
+TEST_CASE("a deadline and a stop say which node they have ended, and its line") {
+  Graph graph;
+  FifoQueue<float> queue(graph, {.capacity = 1, .shapes = {{}}});
+  const unsigned line = std::source_location::current().line() + 1;
+  auto y = queue.dequeue({.name = "next"}) + 1.0f;
+  Session session(graph);
+  for (const bool stops : {false, true}) {
+    std::stop_source stop;
+    RunOptions options;
+    if (stops) {
+      stop.request_stop();
+      options.stop = stop.get_token();
+    } else {
+      options.deadline = std::chrono::milliseconds(20);
+    }
+    try {
+      session.run(options, {}, y);
+      FAIL("it has ended");
+    } catch (const Error& error) {
+      CHECK(error.code() == (stops ? Code::cancelled : Code::deadline_exceeded));
+      // A step that was stopped before it began has met no node.
+      if (stops) continue;
+      CHECK(error.status().op() == "QueueDequeue");
+      CHECK(error.status().node() == "next");
+      CHECK(error.status().where().line() == line);
+    }
   }
 }
 

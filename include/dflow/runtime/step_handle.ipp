@@ -359,7 +359,11 @@ DFLOW_INLINE void StepHandle::cancel(Status status) {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (!error_.ok()) return;
+    if (!error_.ok()) {
+      // The first error counts. What a deadline or a stop has met is known by the first node that it ended.
+      if (error_.node().empty() && error_ == status) error_ = std::move(status);
+      return;
+    }
     error_ = status;
   }
   cancellation_.cancel(status);
