@@ -64,7 +64,7 @@ void outputs() {
   df::AnyOutput edge = graph.output("logits");  // by name, with the index of the output as in "name:1"
   std::printf("%s is a %s of shape %s\n", edge.name().c_str(), std::string(df::name(edge.dtype())).c_str(),
               edge.shape().to_string().c_str());  // logits is a float of shape [?,2]
-  df::Output<float> typed(edge);                  // throws InvalidArgument if it were another type
+  df::Output<float> typed = edge.as<float>();     // throws InvalidArgument if it were another type
   // [erased]
   df::Session session(graph);
   require(session.run({{x, df::Tensor<float>({1, 3}, {1, 1, 1})}}, count).scalar() == 2, "count");
@@ -403,7 +403,7 @@ void rows() {
   auto [i, powers] = df::while_loop([](auto i, auto) { return i < 4; },
                                     [&](auto i, auto powers) {
                                       auto of = df::cast<float>(i);
-                                      return std::tuple{i + 1, powers.write(i, df::pow(df::constant(graph, 2.0f), of))};
+                                      return std::tuple{i + 1, powers.write(i, df::pow(2.0f, of))};
                                     },
                                     std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 4, df::Shape{})});
   auto all = powers.stack();  // [4]

@@ -230,6 +230,9 @@ TEST_CASE("slices, pads and joins know their shapes as far as their inputs do") 
   CHECK(shape_text(df::pad(x, {{1, 1}, {2, 0}})) == "[?,6]");
   CHECK(shape_text(df::concat(0, {x, x})) == "[?,4]");
   CHECK(shape_text(df::concat(-1, {x, df::placeholder<float>(graph, {5, 2})})) == "[5,6]");
+  CHECK(shape_text(df::concat({x, df::placeholder<float>(graph, {5, 2})}, -1)) == "[5,6]");
+  CHECK(shape_text(df::concat(std::vector{x, x}, 1)) == "[?,8]");
+  CHECK(shape_text(df::split(x, 2, 1).at(1)) == "[?,2]");
   CHECK(shape_text(df::pack({x, x}, {.axis = 1})) == "[?,2,4]");
   const auto parts = df::split(1, 2, x);
   REQUIRE(parts.size() == 2);

@@ -74,6 +74,30 @@ TEST_CASE("a literal becomes a constant of the edge's element type, on either si
   CHECK(constant_on(t && true, 1, graph).as<bool>().scalar());
 }
 
+TEST_CASE("functions take a literal where the operators do") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2});
+  const auto i = df::placeholder<std::int64_t>(graph, {});
+  CHECK(constant_on(df::equal(i % 2, 0), 1, graph).as<std::int64_t>().scalar() == 0);
+  CHECK(constant_on(df::not_equal(x, 2), 1, graph).as<float>().scalar() == 2.0f);
+  CHECK(constant_on(df::maximum(x, 0.5), 1, graph).as<float>().scalar() == 0.5f);
+  CHECK(constant_on(df::minimum(i, 3), 1, graph).as<std::int64_t>().scalar() == 3);
+  CHECK(constant_on(df::pow(x, 2), 1, graph).as<float>().scalar() == 2.0f);
+  CHECK(constant_on(df::pow(2.0f, x), 0, graph).as<float>().scalar() == 2.0f);
+  const auto text = df::placeholder<std::string>(graph, {});
+  CHECK(constant_on(df::equal(text, std::string("yes")), 1, graph).as<std::string>().scalar() == "yes");
+  const auto named = df::maximum(x, 0, {.name = "relu"});
+  CHECK(named.node().name == "relu");
+  CHECK(constant_on(named, 1, graph).as<float>().scalar() == 0.0f);
+}
+
+TEST_CASE("an erased edge has its element type by name") {
+  df::Graph graph;
+  const df::AnyOutput erased = df::placeholder<float>(graph, {2});
+  CHECK(erased.as<float>() == erased);
+  CHECK_THROWS_WITH(erased.as<double>(), Catch::Matchers::Contains("float"));
+}
+
 TEST_CASE("what does not belong together does not compile") {
   STATIC_REQUIRE(CanAdd<df::Output<float>, df::Output<float>>);
   STATIC_REQUIRE_FALSE(CanAdd<df::Output<float>, df::Output<double>>);

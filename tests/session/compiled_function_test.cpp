@@ -66,6 +66,9 @@ TEST_CASE("givens stand for other edges in a compiled function alone", "[compile
       compile(a.session, inputs(a.inc, foo), outputs(fn_of_state), {}, {.givens = EdgeMap().add(a.state, foo)});
   CHECK(skip_shared(1, 3).scalar() == 7);
   CHECK(a.value() == 0);
+  const auto same =
+      compile(a.session, inputs(a.inc, foo), outputs(fn_of_state), updates(), {.givens = EdgeMap().add(a.state, foo)});
+  CHECK(same(1, 3).scalar() == 7);
   const auto plain = compile(a.session, inputs(a.inc), outputs(fn_of_state));
   CHECK(plain(1).scalar() == 1);
   // In new values too; the variable that is updated stays.

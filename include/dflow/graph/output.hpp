@@ -42,6 +42,9 @@ class Operation {
   NodeId node_;
 };
 
+template <Element T>
+class Output;
+
 /// An edge of the graph whose element type is known at run time only.
 ///
 /// Thread safety: a value type. Valid while the graph that made it lives (moving the graph keeps it valid).
@@ -64,15 +67,16 @@ class AnyOutput {
   /// "name" for output 0, "name:1" for the others.
   std::string name() const;
 
+  /// The same edge with its element type. Errors: InvalidArgument if it has another one.
+  template <Element T>
+  Output<T> as() const;
+
   friend bool operator==(const AnyOutput&, const AnyOutput&) = default;
 
  private:
   GraphStore* graph_ = nullptr;
   Endpoint endpoint_;
 };
-
-template <Element T>
-class Output;
 
 namespace detail {
 /// Throws InvalidArgument unless the edge has element type `dtype`.
@@ -99,6 +103,11 @@ class Output : public AnyOutput {
     return typed;
   }
 };
+
+template <Element T>
+Output<T> AnyOutput::as() const {
+  return Output<T>(*this);
+}
 
 }  // namespace dflow
 

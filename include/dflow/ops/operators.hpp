@@ -70,6 +70,11 @@ auto combine(const Literal<T>& a, const Output<T>& b) {
   return apply<O>(a.constant_beside(b), b, {}, a.at());
 }
 
+template <Element T, class V>
+Output<T> edge_beside(const Output<T>& edge, const V& value, const At& at) {
+  return Literal<T>(value, at.where).constant_beside(edge);
+}
+
 }  // namespace detail
 
 template <AllowedFor<Add> T>
@@ -167,6 +172,32 @@ Output<T> operator-(const Output<T>& x) {
 }
 inline Output<bool> operator!(const Output<bool>& x) {
   return apply<LogicalNot>(x, {}, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
+}
+
+/// Where an operator takes a number, these do: `equal(i % 2, 0)`, `maximum(x, 0.0f)`, `pow(2.0f, x)`.
+template <AllowedFor<Equal> T, detail::LiteralFor<T> V>
+Output<bool> equal(const Output<T>& a, const V& b, const At& at = {}) {
+  return equal(a, detail::edge_beside(a, b, at), at);
+}
+template <AllowedFor<NotEqual> T, detail::LiteralFor<T> V>
+Output<bool> not_equal(const Output<T>& a, const V& b, const At& at = {}) {
+  return not_equal(a, detail::edge_beside(a, b, at), at);
+}
+template <AllowedFor<Maximum> T, detail::LiteralFor<T> V>
+Output<T> maximum(const Output<T>& a, const V& b, const At& at = {}) {
+  return maximum(a, detail::edge_beside(a, b, at), at);
+}
+template <AllowedFor<Minimum> T, detail::LiteralFor<T> V>
+Output<T> minimum(const Output<T>& a, const V& b, const At& at = {}) {
+  return minimum(a, detail::edge_beside(a, b, at), at);
+}
+template <AllowedFor<Pow> T, detail::LiteralFor<T> V>
+Output<T> pow(const Output<T>& a, const V& b, const At& at = {}) {
+  return pow(a, detail::edge_beside(a, b, at), at);
+}
+template <AllowedFor<Pow> T, detail::LiteralFor<T> V>
+Output<T> pow(const V& a, const Output<T>& b, const At& at = {}) {
+  return pow(detail::edge_beside(b, a, at), b, at);
 }
 
 }  // namespace dflow

@@ -73,6 +73,9 @@ Updates updates(const Variable<T>& variable, const V& value, const More&... more
   return all;
 }
 
+/// None.
+inline Updates updates() { return {}; }
+
 struct CompileOptions {
   /// Edges that outputs and new values are computed with in the place of others, as Theano's `givens`: the part of the
   /// graph between them is copied (`substitute`). What is fed, and which variables are updated, stays.

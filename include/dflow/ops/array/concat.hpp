@@ -91,6 +91,15 @@ template <AllowedFor<Concat> T>
 Output<T> concat(std::int32_t axis, std::initializer_list<Output<T>> values, const At& at = {}) {
   return concat(axis, std::vector<Output<T>>(values), at);
 }
+/// The same with the axis last, as TensorFlow has it since 1.0.
+template <AllowedFor<Concat> T>
+Output<T> concat(const std::vector<Output<T>>& values, std::int32_t axis, const At& at = {}) {
+  return concat(axis, values, at);
+}
+template <AllowedFor<Concat> T>
+Output<T> concat(std::initializer_list<Output<T>> values, std::int32_t axis, const At& at = {}) {
+  return concat(axis, std::vector<Output<T>>(values), at);
+}
 
 /// x: [n * count, ...] gives `count` tensors [n, ...], cut along `axis`; along the first dimension they share x's
 /// memory.
@@ -99,6 +108,11 @@ Output<T> concat(std::int32_t axis, std::initializer_list<Output<T>> values, con
 template <AllowedFor<Split> T>
 std::vector<Output<T>> split(std::int32_t axis, std::int64_t count, const Output<T>& x, const At& at = {}) {
   return detail::typed<T>(detail::any_split(axis, count, x, at));
+}
+/// The same with the axis last, as TensorFlow has it since 1.0.
+template <AllowedFor<Split> T>
+std::vector<Output<T>> split(const Output<T>& x, std::int64_t count, std::int32_t axis, const At& at = {}) {
+  return split(axis, count, x, at);
 }
 
 /// n tensors [d0, ...] give [n, d0, ...]; with an axis, the new dimension goes there.
