@@ -511,3 +511,11 @@ TEST_CASE("An empty edge is no hyperparameter") {
   }
   CHECK_THROWS_WITH(df::train::Adam(df::Output<double>()), Catch::Matchers::Contains("empty Output"));
 }
+
+TEST_CASE("a loss of integers is refused in the line that differentiates it") {
+  df::Graph graph;
+  df::Variable<float> w(graph, 1.0f);
+  const auto count = df::placeholder<std::int32_t>(graph, {});
+  CHECK_THROWS_WITH(df::train::Adam(0.1f).minimize(count), Catch::Matchers::Contains("Adam: the loss is int32") &&
+                                                               Catch::Matchers::Contains("optimizers_test"));
+}

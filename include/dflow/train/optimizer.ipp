@@ -102,8 +102,15 @@ class MasterCopy {
 DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss,
                                                                            std::vector<AnyVariable> variables,
                                                                            std::source_location where) const {
-  if (loss.is_valid()) return differentiate(loss, std::move(variables), where);
-  throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
+  if (!loss.is_valid()) {
+    throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
+  }
+  if (!is_floating(loss.dtype())) {
+    throw_error(invalid_argument(str_cat(name(), ": the loss is ", dflow::name(loss.dtype()),
+                                         ", and only edges of float types have gradients"))
+                    .with_location(where));
+  }
+  return differentiate(loss, std::move(variables), where);
 }
 
 DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,

@@ -254,6 +254,10 @@ TEST_CASE("what is wrong with a recurrent network is an error of the line that b
   CHECK(code_of([&] {
           df::dynamic_rnn(df::GruCell(3), df::placeholder<float>(graph, {2, 4, df::dynamic}));
         }) == df::Code::invalid_argument);
+  const auto lengths = df::placeholder<std::int32_t>(graph, {3});
+  const dflow::Status wrong =
+      status_of([&] { return df::dynamic_rnn(df::GruCell(3), x, {.sequence_length = lengths}); });
+  CHECK(mentions(wrong, "sequence_length has shape [3], wanted a length for each sequence of x [2,4,3]"));
   df::GruCell shared(3);
   static_cast<void>(df::dynamic_rnn(shared, x));
   const std::size_t num_variables = df::global_variables(graph).size();

@@ -71,13 +71,23 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
                          x.is_valid() ? x.shape().to_string() : "that of an empty Output"),
                  at);
   }
+  const bool has_lengths = options.sequence_length.is_valid();
+  if (has_lengths && x.shape().has_rank()) {
+    const std::int64_t batch = x.shape().dim(options.time_major ? 1 : 0);
+    const PartialShape& lengths = options.sequence_length.shape();
+    if (!lengths.is_compatible_with(PartialShape{batch})) {
+      reject_layer("rnn",
+                   str_cat("sequence_length has shape ", lengths.to_string(),
+                           ", wanted a length for each sequence of x ", x.shape().to_string()),
+                   at);
+    }
+  }
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "rnn" : at.name, at.where);
   const auto exchanged = [&](const AnyOutput& of) { return any_transpose(of, {1, 0, 2}, {}); };
   std::vector<AnyOutput> elems{options.time_major ? x : exchanged(x)};
   if (prepare) elems[0] = prepare(elems[0]);
-  const bool has_lengths = options.sequence_length.is_valid();
   if (has_lengths) {
     const AnyOutput count = any_reshape(any_slice(shape_of(elems[0]), {0}, {1}, {}), IndexList(Shape{}), {});
     const AnyOutput steps = any_expand_dims(counting(count, {}), 1, {});
