@@ -399,9 +399,15 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
     return std::pair(std::move(results), one.name());
   };
   const auto [is_true, condition_name] = build_one("condition", condition);
-  if (is_true.edges.size() != 1 || is_true.edges[0].dtype() != DType::boolean ||
-      !is_true.edges[0].shape().is_compatible_with(Shape{})) {
-    throw_error(invalid_argument("while_loop: the condition is no bool []").with_location(at.where));
+  if (is_true.edges.size() != 1) {
+    throw_error(invalid_argument(str_cat("while_loop: the condition gives ", is_true.edges.size(), " values, not one"))
+                    .with_location(at.where));
+  }
+  const AnyOutput& goes_on = is_true.edges[0];
+  if (goes_on.dtype() != DType::boolean || !goes_on.shape().is_compatible_with(Shape{})) {
+    throw_error(invalid_argument(str_cat("while_loop: the condition is a bool of shape [], not ", name(goes_on.dtype()),
+                                         " ", goes_on.shape().to_string()))
+                    .with_location(at.where));
   }
   const auto [next, body_name] = build_one("body", body);
   if (next.edges.size() != initial.size()) {

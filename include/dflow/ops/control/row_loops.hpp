@@ -94,9 +94,20 @@ inline constexpr std::size_t num_value_edges = 1;
 template <class... Vs>
 inline constexpr std::size_t num_value_edges<std::tuple<Vs...>> = (num_value_edges<Vs> + ... + 0);
 
+/// What f gives for these values, as edges.
+template <class F, class... Values>
+auto result_edges() {
+  static_assert(std::invocable<F&, const EdgesOf<Values>&...>,
+                "the function is called with a row, an edge or a tuple as the elems are; that of a fold or a scan with "
+                "the state before it");
+  using Result = std::remove_cvref_t<std::invoke_result_t<F&, const EdgesOf<Values>&...>>;
+  static_assert(IsBodyValue<Result>, "the function returns an edge or a std::tuple of edges");
+  return EdgesOf<Result>();
+}
+
 template <class F, class State, class Elems>
 RowResults fold_rows(F& f, const Elems& elems, const State& initial, RowLoop loop, const At& at) {
-  using Result = EdgesOf<std::remove_cvref_t<std::invoke_result_t<F&, const EdgesOf<State>&, const EdgesOf<Elems>&>>>;
+  using Result = decltype(result_edges<F, State, Elems>());
   static_assert(std::same_as<Result, EdgesOf<State>>, "the function returns the next state, of its element types");
   const std::vector<AnyOutput> rows = edges_of(elems), states = edges_of(initial);
   loop.elems = rows;
@@ -124,7 +135,7 @@ RowResults fold_rows(F& f, const Elems& elems, const State& initial, RowLoop loo
 /// results differ in shape, and for no rows where the result's shape is not known.
 template <class F, class Elems>
 auto map(F&& f, const Elems& elems, const MapOptions& options = {}, const At& at = {}) {
-  using Result = detail::EdgesOf<std::remove_cvref_t<std::invoke_result_t<F&, const detail::EdgesOf<Elems>&>>>;
+  using Result = decltype(detail::result_edges<F, Elems>());
   const std::vector<AnyOutput> rows = detail::edges_of(elems);
   const detail::RowResults all = detail::any_row_loop(
       {.elems = rows,

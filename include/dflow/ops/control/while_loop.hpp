@@ -51,6 +51,9 @@ LoopVariables<Vs...> loop_variables(std::span<const AnyOutput> arguments, std::i
 template <class Condition, class Body, class... Vs>
 detail::LoopVariables<Vs...> while_loop(Condition&& condition, Body&& body, const std::tuple<Vs...>& first,
                                         const WhileOptions& options = {}, const At& at = {}) {
+  static_assert(std::invocable<Condition&, const typename detail::BodyValue<Vs>::Type&...> &&
+                    std::invocable<Body&, const typename detail::BodyValue<Vs>::Type&...>,
+                "the condition and the body of a while_loop take one edge for each of its variables");
   constexpr auto indices = std::index_sequence_for<Vs...>();
   const auto call = [&](auto& build, std::span<const AnyOutput> arguments) {
     return std::apply([&](const auto&... variables) { return detail::body_results(build, variables...); },
@@ -72,6 +75,9 @@ detail::LoopVariables<Vs...> while_loop(Condition&& condition, Body&& body, cons
 template <class Condition, class Body, detail::IsBodyValue V>
 typename detail::BodyValue<V>::Type while_loop(Condition&& condition, Body&& body, const V& first,
                                                const WhileOptions& options = {}, const At& at = {}) {
+  static_assert(std::invocable<Condition&, const typename detail::BodyValue<V>::Type&> &&
+                    std::invocable<Body&, const typename detail::BodyValue<V>::Type&>,
+                "the condition and the body of a while_loop take one edge for each of its variables");
   const auto next = [&](const auto& variable) { return std::tuple{body(variable)}; };
   return std::get<0>(while_loop(condition, next, std::tuple<V>{first}, options, at));
 }
