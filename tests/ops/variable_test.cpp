@@ -45,7 +45,8 @@ TEST_CASE("Steps change a variable, and the next one sees it") {
   df::Session session(graph);
   CHECK(session.run(count.is_initialized()).scalar() == false);
   CHECK(code_of([&] { session.run(count); }) == df::Code::failed_precondition);
-  CHECK_THROWS_WITH(session.run(bump), Catch::Matchers::Contains("'count' has not been initialized"));
+  CHECK_THROWS_WITH(session.run(bump),
+                    Catch::Matchers::Contains("'count' has not been initialized: run initialize_variables"));
   session.run(df::initialize_variables(graph));
   CHECK(session.run(count.is_initialized()).scalar() == true);
   session.run(bump);

@@ -23,7 +23,7 @@ class GraphMerger {
               std::source_location where)
       : into_(into), from_(from), nodes_(from.nodes()), function_(function), where_(where), outer_(into.scope()) {
     for (const auto& [edge, instead] : map.pairs()) {
-      require_edge(from_, edge, "an edge that is mapped");
+      require_edge(from_, edge, "an edge that is mapped (one of the graph that is merged: its `output(name)`)");
       require_edge(into_, instead, "an edge that is read instead");
       if (mapped_.try_emplace(edge.endpoint(), Mapped{instead}).second) continue;
       fail(str_cat("'", edge.name(), "' is mapped twice"));

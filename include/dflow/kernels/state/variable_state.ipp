@@ -37,7 +37,8 @@ DFLOW_INLINE void VariableState::lock_updates() {
 }
 
 DFLOW_INLINE void VariableState::reject_uninitialized() const {
-  throw_error(failed_precondition(str_cat("variable '", name_, "' has not been initialized")));
+  throw_error(failed_precondition(
+      str_cat("variable '", name_, "' has not been initialized: run initialize_variables, or restore it")));
 }
 
 DFLOW_INLINE void VariableState::reject_value(const AnyTensor& value) const {
