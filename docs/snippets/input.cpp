@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -36,6 +37,31 @@ std::vector<std::string> record_files(const std::filesystem::path& folder) {
     writer.close();
   }
   return paths;
+}
+
+void csv(const std::string& path) {
+  std::ofstream(path) << "x,y,label\n0,1,1\n1,0,0\n2,3,1\n3,2,0\n";
+  // [csv]
+  df::Graph graph({.seed = 1});
+  auto names = df::train::string_input_producer(graph, {path}, {});  // again and again
+  df::TextLineReader reader(graph, {.skip_header_lines = 1});
+  auto line = std::get<1>(reader.read(names));
+  auto [x, y, label] = df::decode_csv(
+      line, std::tuple{df::CsvField<float>{0.0f}, df::CsvField<float>{0.0f}, df::CsvField<std::int32_t>{}});
+  auto [inputs, labels] = df::train::batch(std::tuple{df::pack<float>({x, y}), label}, 4, {});  // [4, 2], [4]
+  auto loss = df::reduce_mean(df::sparse_softmax_cross_entropy(df::dense(inputs, 2), labels));
+  auto train = df::train::Adam(0.1f).minimize(loss);
+
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  df::train::Coordinator coordinator;
+  df::train::start_queue_runners(session, graph, coordinator);  // without them the first step waits for ever
+  float last = 0;
+  for (int step = 0; step < 50 && !coordinator.should_stop(); ++step) last = session.run(loss, train).scalar();
+  coordinator.request_stop();  // early: the runners end where they are
+  coordinator.join();
+  // [csv]
+  require(last < 0.6f, "csv");
 }
 
 void readers(const std::vector<std::string>& paths) {
@@ -100,6 +126,7 @@ void pipeline(const std::vector<std::string>& files) {
 int main() {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dflow_snippets_input";
   const std::vector<std::string> paths = record_files(folder);
+  csv((folder / "rows.csv").string());
   readers(paths);
   pipeline(paths);
   std::filesystem::remove_all(folder);

@@ -93,6 +93,26 @@ void barrier() {
   std::printf("%s %g %d\n", which(0).c_str(), static_cast<double>(image(0, 0)), label(0));
 }
 
+void accumulators() {
+  // [accumulators]
+  df::Graph graph;
+  auto gradient = df::placeholder<float>(graph, {2});
+  auto step = df::placeholder<std::int64_t>(graph, {});  // that it was computed for
+  df::AnyOutput sums = df::apply<df::ConditionalAccumulator, float>(graph, {.shape = {2}});
+  df::Operation give = df::build<df::AccumulatorApplyGradient>({sums, step, gradient});
+  df::AnyOutput take =  // waits for two
+      df::build<df::AccumulatorTakeGradient>({sums, df::constant(graph, 2)}, {}, {}, df::type_args<float>());
+  df::Output<float> mean = take.as<float>();
+
+  df::Session session(graph);
+  for (float each : {1.0f, 2.0f}) {
+    session.run({{gradient, df::Tensor<float>({2}, {each, 10 * each})}, {step, std::int64_t{0}}}, give);
+  }
+  auto value = session.run(mean);  // [1.5, 15], and the accumulator's step is 1
+  // [accumulators]
+  std::printf("%g %g\n", static_cast<double>(value(0)), static_cast<double>(value(1)));
+}
+
 void staging() {
   df::Graph graph;
   auto batch = df::placeholder<float>(graph, {df::dynamic});
@@ -139,6 +159,7 @@ int main() {
   deadline();
   kinds();
   barrier();
+  accumulators();
   staging();
   const auto directory = std::filesystem::temp_directory_path() / "dflow_snippets_queues";
   std::filesystem::create_directories(directory);

@@ -96,8 +96,8 @@ void events(df::FileSystem& files) {
   df::Graph graph;
   auto x = df::constant(graph, df::Tensor<float>({2, 2}, {1, 2, 3, 4}), {.name = "x"});
   auto y = df::matmul(x, x, {}, {.name = "y"});
-  df::RealClock clock;
   // [events]
+  df::RealClock clock;
   df::EventWriter events(files, "logs/run1", clock);
   events.add_graph(graph);
   for (int step = 0; step < 100; ++step) {

@@ -301,6 +301,9 @@ void recurrent() {
   df::StackedCells cell(df::LstmCell(32), df::GruCell(16));
   auto [outputs, state] = df::dynamic_rnn(cell, x, {.sequence_length = lengths});
   auto logits = df::dense(std::get<1>(state), 4);  // of what the upper cell ends with
+  auto [forward, backward, forward_state, backward_state] = df::bidirectional_rnn(df::LstmCell(8), df::LstmCell(8), x);
+  auto [c, h] = forward_state;  // of an LSTM
+  auto both = df::concat({forward, backward}, 2);
   // [recurrent]
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
@@ -308,6 +311,7 @@ void recurrent() {
       session.run({{x, df::Tensor<float>::full({2, 5, 8}, 0.5f)}, {lengths, df::Tensor<std::int32_t>({2}, {5, 3})}},
                   outputs, logits);
   require(all.shape() == df::Shape({2, 5, 16}) && last.shape() == df::Shape({2, 4}), "recurrent");
+  require(both.shape().dim(2) == 16 && c.is_valid() && h.is_valid() && backward_state != forward_state, "both ends");
 }
 
 void accumulating() {
