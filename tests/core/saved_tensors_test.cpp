@@ -62,6 +62,22 @@ TEST_CASE("checkpoints that TensorFlow published with its models are read, of bo
   CHECK(floats_of_golden(data + "v1_bad_half_plus_two/export") == Values{{"Variable", 0.5f}, {"Variable_1", 2}});
 }
 
+TEST_CASE("a tensor that a checkpoint lacks is answered with those that it has") {
+  dflow::MemoryFileSystem files;
+  const Tensor<float> one(1.0f);
+  std::vector<dflow::NamedTensor> many;
+  for (char name = 'a'; name < 'l'; ++name) many.push_back({std::string(1, name), one});
+  dflow::write_tensor_bundle(files, "/many", many);
+  CHECK(mentions(status_of([&] { return dflow::open_saved_tensors(files, "/many")->read("w"); }),
+                 "has no tensor 'w', only 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 3 others"));
+  dflow::CheckpointShardWriter shard(files, "/own");
+  shard.add("w/Adam", one);
+  shard.finish();
+  dflow::merge_checkpoint(files, std::vector<std::string>{"/own"}, "/own");
+  CHECK(mentions(status_of([&] { return dflow::open_saved_tensors(files, "/own")->read("w"); }),
+                 "has no tensor 'w', only 'w/Adam'"));
+}
+
 TEST_CASE("a checkpoint of dflow's own and one of TensorFlow's are told apart by their files") {
   dflow::MemoryFileSystem files;
   const Tensor<float> one(1.0f), two({2}, {1, 2});

@@ -5,6 +5,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
 #include <dflow/io/safetensors.hpp>
 
 #include <algorithm>
@@ -251,7 +252,11 @@ DFLOW_INLINE const SafetensorsEntry* SafetensorsReader::find(std::string_view na
 
 DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
   const SafetensorsEntry* entry = find(name);
-  if (entry == nullptr) throw_error(not_found(str_cat(path_, ": there is no tensor '", name, "'")));
+  if (entry == nullptr) {
+    std::vector<std::string> names;
+    for (const SafetensorsEntry& each : entries_) names.push_back(each.name);
+    detail::reject_missing_tensor(path_, name, names);
+  }
   return read(*entry);
 }
 

@@ -3,6 +3,7 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -117,7 +118,11 @@ DFLOW_INLINE AnyTensor CheckpointReader::read_entry(const CheckpointEntry& entry
 DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name) const {
   const std::span<const CheckpointEntry> entries = index_.find(name);
   if (entries.empty()) {
-    throw_error(not_found(str_cat("checkpoint '", prefix_, "' has no tensor '", name, "'")));
+    std::vector<std::string> names;
+    for (const CheckpointEntry& entry : index_.entries) {
+      if (names.empty() || names.back() != entry.name) names.push_back(entry.name);
+    }
+    detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
   }
   if (entries.size() == 1 && entries.front().is_whole()) return read_entry(entries.front());
   const int axis = detail::axis_of_slices(entries);

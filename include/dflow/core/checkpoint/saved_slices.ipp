@@ -2,6 +2,7 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/core/checkpoint/saved_slices.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
 
 #include <algorithm>
 #include <complex>
@@ -235,7 +236,11 @@ DFLOW_INLINE const SavedSlicesEntry* SavedSlicesReader::find(std::string_view na
 
 DFLOW_INLINE AnyTensor SavedSlicesReader::read(std::string_view name) const {
   const SavedSlicesEntry* entry = find(name);
-  if (entry == nullptr) throw_error(not_found(str_cat("checkpoint '", prefix_, "' has no tensor '", name, "'")));
+  if (entry == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& [each, unused] : entries_) names.push_back(each);
+    detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
+  }
   try {
     if (entry->dtype == DType::invalid) {
       throw_error(unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));

@@ -6,9 +6,24 @@
 #include <dflow/core/checkpoint/sorted_table.hpp>
 #include <dflow/core/checkpoint/tensor_bundle.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
 namespace dflow {
 
 namespace detail {
+
+DFLOW_INLINE void reject_missing_tensor(std::string_view what, std::string_view name,
+                                        const std::vector<std::string>& names) {
+  constexpr std::size_t most = 8;
+  std::string text = str_cat(what, " has no tensor '", name, "'");
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+    text += str_cat(i == 0 ? ", only '" : ", '", names[i], "'");
+  }
+  if (names.size() > most) text += str_cat(" and ", names.size() - most, " others");
+  throw_error(not_found(std::move(text)));
+}
 
 class OwnSavedTensors final : public SavedTensors {
  public:

@@ -107,7 +107,7 @@ DFLOW_INLINE void SortedTableReader::read_index() {
   const std::uint64_t footer_offset = size - footer_bytes;
   file_->read_exactly_at(footer_offset, std::as_writable_bytes(std::span(bytes)));
   if (ByteReader(std::string_view(bytes).substr(footer_bytes - 8)).u64() != magic) {
-    fail("no end of a table", footer_offset);
+    fail("no end of a table: it is no checkpoint, or cut short", footer_offset);
   }
   const auto handle = [](ByteReader& in) {
     const std::uint64_t offset = in.varint();

@@ -8,6 +8,7 @@
 #include <dflow/base/files/proto_writer.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/checkpoint/checkpoint_index.hpp>
+#include <dflow/core/checkpoint/saved_tensors.hpp>
 #include <dflow/core/checkpoint/sorted_table.hpp>
 #include <dflow/core/checkpoint/tensor_bundle.hpp>
 
@@ -143,7 +144,11 @@ DFLOW_INLINE const TensorBundleEntry* TensorBundleReader::find(std::string_view 
 
 DFLOW_INLINE AnyTensor TensorBundleReader::read(std::string_view name) const {
   const TensorBundleEntry* entry = find(name);
-  if (entry == nullptr) throw_error(not_found(str_cat("checkpoint '", prefix_, "' has no tensor '", name, "'")));
+  if (entry == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& [each, unused] : entries_) names.push_back(each);
+    detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
+  }
   try {
     if (entry->dtype == DType::invalid) {
       throw_error(unimplemented(str_cat("its elements are of TensorFlow's type ", entry->dtype_number)));
