@@ -255,16 +255,16 @@ TEST_CASE("an error in a body names its node, and the line of the program that b
 }
 
 TEST_CASE("a loop whose condition is no truth value says what it is") {
-  Graph graph;
-  const auto x = placeholder<float>(graph, {2, 3});
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {2, 3});
   const auto loop = [&](auto condition) {
     return error_of([&] {
-      return while_loop(
+      return df::while_loop(
           condition, [](auto v) { return v + 1.0f; }, x);
     });
   };
   CHECK_THAT(loop([](auto v) { return v < 3.0f; }), Catch::Matchers::Contains("a bool of shape [], not bool [2,3]"));
-  CHECK_THAT(loop([](auto v) { return reduce_sum(v); }), Catch::Matchers::Contains("not float []"));
+  CHECK_THAT(loop([](auto v) { return df::reduce_sum(v); }), Catch::Matchers::Contains("not float []"));
 }
 
 TEST_CASE("a loop ends at the step's deadline and when it is stopped, and the session goes on") {
