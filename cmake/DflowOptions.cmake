@@ -47,7 +47,8 @@ if(DFLOW_SANITIZE)
   add_compile_options(-fsanitize=${DFLOW_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${DFLOW_SANITIZE})
   if(DFLOW_SANITIZE MATCHES "undefined")
-    add_compile_options(-fno-sanitize-recover=all)
+    # AddressSanitizer sees what is outside of an object; these two would be a third of the time to compile.
+    add_compile_options(-fno-sanitize-recover=all -fno-sanitize=object-size,vptr)
   endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     # What the loops ask of the optimiser is asked of full optimisation alone.
