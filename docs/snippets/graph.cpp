@@ -222,6 +222,7 @@ void running() {
   float first = run.feed(x, at).fetch(z).scalar();
   float second = run.feed(scale, 1 / first).fetch(scaled).scalar();
   // [partial]
+  std::printf("%g\n", static_cast<double>(second));
 
   // [asynchronous]
   std::promise<float> promise;
