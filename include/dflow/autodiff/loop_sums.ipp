@@ -31,6 +31,7 @@ DFLOW_INLINE AnyOutput LoopSums::add(std::size_t i, const AnyOutput& variable, c
 DFLOW_INLINE AnyOutput LoopSums::total(std::size_t i, const BuiltNode& loop, const AnyOutput& variable) {
   const Sum& sum = sums_.at(i);
   std::vector<AnyOutput> terms;
+  terms.reserve(sum.products.size() + 1);
   for (const NodeId product : sum.products) terms.push_back(product_of_all(product, loop));
   if (sum.has_rest) terms.push_back(variable);
   return terms.size() == 1 ? terms[0] : sum_of_gradients(terms);

@@ -254,6 +254,7 @@ DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;
+    names.reserve(entries_.size());
     for (const SafetensorsEntry& each : entries_) names.push_back(each.name);
     detail::reject_missing_tensor(path_, name, names);
   }

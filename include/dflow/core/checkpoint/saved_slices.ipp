@@ -238,6 +238,7 @@ DFLOW_INLINE AnyTensor SavedSlicesReader::read(std::string_view name) const {
   const SavedSlicesEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;
+    names.reserve(entries_.size());
     for (const auto& [each, unused] : entries_) names.push_back(each);
     detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
   }

@@ -146,6 +146,7 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read(std::string_view name) const {
   const TensorBundleEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;
+    names.reserve(entries_.size());
     for (const auto& [each, unused] : entries_) names.push_back(each);
     detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
   }
