@@ -14,10 +14,10 @@ namespace dflow {
 /// the
 ///   other side; nothing else that is alive on one side only is read outside. A side may have effects alone.
 /// - A loop: Merges with an Enter and a NextIteration each; one LoopCond; Switches by it of these Merges, and of what
-///   enters as a constant; Exits of what they give where it is false. What the condition has computed the body may read
-///   if it has no effects: it is computed again.
+///   enters as a constant; Exits of what the Merges' Switches give where it is false. What the condition has computed
+///   the body may read if it has no effects: it is computed again.
 ///
-/// None, if anything of the graph has another form, or is nested deeper than 64 levels.
+/// None, if anything of the graph has another form, is in more than 64 frames, or alive on more than 32 sides.
 ///
 /// Precondition: a topological order. Fetches and feeds are outside of frames.
 /// Errors: those of `lay_out_frames`.

@@ -30,7 +30,8 @@ namespace detail {
 
 using GroupNumbers = IndexedVector<StepNodeId, std::ptrdiff_t>;
 
-/// The body of a function that is made of nodes of a graph. What it cannot say is said by `is_whole`.
+/// The body of a function that is made of nodes of a graph. `is_whole` is false once something that they read or wait
+/// for is not in it.
 class RaisedBody {
  public:
   explicit RaisedBody(const StepGraph& from) : from_(from) { body_.graph = from.graph; }
