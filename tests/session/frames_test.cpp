@@ -160,6 +160,26 @@ TEST_CASE("what waits for something dead is dead", "[frames]") {
   CHECK(code_of([&] { session.run({{side, true}}, one); }) == Code::invalid_argument);
 }
 
+TEST_CASE("a branch one of whose inputs a call gives dead takes the side that does not read it", "[frames]") {
+  const PassOptions passes = in_each_form();
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{}), y = placeholder<float>(graph, Shape{});
+  const auto side = placeholder<bool>(graph, Shape{}), gives = placeholder<bool>(graph, Shape{});
+  const auto gives_dead = function(
+      graph, "gives_dead", [&](Output<float> u) { return Output<float>(std::get<1>(raw::switch_on(u, gives))); });
+  const auto off = std::get<0>(raw::switch_on(gives_dead(x), side));
+  const auto on = std::get<1>(raw::switch_on(y, side));
+  const auto merged = raw::merge({Output<float>(off + 1.0f), Output<float>(on * 2.0f)}).value;
+  Session session(graph, {.passes = passes});
+  const auto run = [&](bool taken, bool given) {
+    return only_element(session.run({{x, 1.0f}, {y, 4.0f}, {side, taken}, {gives, given}}, merged));
+  };
+  CHECK(run(true, false) == 8.0f);
+  CHECK(run(true, true) == 8.0f);
+  CHECK(run(false, true) == 2.0f);
+  CHECK(code_of([&] { run(false, false); }) == Code::invalid_argument);
+}
+
 TEST_CASE("branches in branches take one of four ways", "[frames]") {
   const PassOptions passes = in_each_form();
   Graph graph;

@@ -111,9 +111,11 @@ class FrameFormer {
                         return control.is_valid() && aliveness.may_be_dead(control);
                       });
       // The parts of a call on several devices would wait for one that is passed over.
-      is_anchor[id] = is_anchor[id] || (has_spanning && aliveness.may_be_dead(id) &&
-                                        (spans_.spans(step_, node) || Aliveness::gives_dead(step_, node)));
-      is_behind[id] = is_anchor[id];
+      const bool gives_dead = Aliveness::gives_dead(step_, node);
+      is_anchor[id] =
+          is_anchor[id] || (has_spanning && aliveness.may_be_dead(id) && (spans_.spans(step_, node) || gives_dead));
+      // With what it gives dead the step would pass over all of the part.
+      is_behind[id] = is_anchor[id] || gives_dead;
       for_each_source(id, [&](StepNodeId source) { is_behind[id] = is_behind[id] || is_behind[source]; });
     }
     for (std::size_t i = step_.nodes.size(); i-- > 0;) {
