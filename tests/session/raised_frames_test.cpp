@@ -5,7 +5,10 @@
 #include "errors.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <initializer_list>
+#include <limits>
 #include <set>
 #include <string>
 #include <tuple>
@@ -233,6 +236,180 @@ TEST_CASE("a call on two devices one of whose inputs may be dead is refused, joi
       CHECK(code_of([&] { run(direct); }) == Code::unimplemented);
       CHECK(code_of([&] { run(behind); }) == Code::unimplemented);
       CHECK(run(joined) == (taken ? 3.0f : 2.0f));
+    }
+  }
+}
+
+namespace {
+
+/// Once with frames and once with them raised to calls.
+PassOptions in_raised_form(bool raises) {
+  PassOptions passes;
+  passes.raise_control_flow = raises;
+  return passes;
+}
+
+/// In a frame: adds one to what the handle is of, after some nodes.
+Operation count_after(Graph& graph, const AnyOutput& handle, const Output<float>& one,
+                      std::initializer_list<Operation> after) {
+  const auto scope = graph.control_dependencies(after);
+  return Operation(build<AssignAdd>(std::vector<AnyOutput>{handle, one}).operation());
+}
+
+Output<std::int32_t> goes_on_after(Graph& graph, const Output<std::int32_t>& now,
+                                   std::initializer_list<Operation> after) {
+  const auto scope = graph.control_dependencies(after);
+  return now + 1;
+}
+
+}  // namespace
+
+TEST_CASE("what waits for the first value of a frame's variable runs in the first iteration alone, raised or not",
+          "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, {});
+  Variable<float> total(graph, constant(graph, 0.0f));
+  const auto first = raw::enter(constant(graph, 0), "f");
+  auto i = raw::merge({first});
+  auto goes_on = raw::loop_cond(i.value < raw::enter(n, "f", {.is_constant = true}));
+  auto [last, now] = raw::switch_on(i.value, goes_on);
+  const AnyOutput handle = build<Enter>({total.handle()}, {"f", true, 10}).output(0);
+  const auto one = raw::enter(constant(graph, 1.0f), "f", {.is_constant = true});
+  const Operation counted = count_after(graph, handle, one, {first.operation()});
+  auto other = raw::merge({raw::enter(constant(graph, 0), "f")});
+  auto other_now = std::get<1>(raw::switch_on(other.value, goes_on));
+  raw::next_iteration(now + 1, i);
+  {
+    const auto scope = graph.control_dependencies({counted});
+    raw::next_iteration(identity(other_now), other);
+  }
+  const auto count = raw::exit(last);
+  const auto ended = raw::exit(std::get<0>(raw::switch_on(other.value, goes_on)));
+  for (const bool raises : {false, true}) {
+    Session session(graph, {.passes = in_raised_form(raises)});
+    session.run(total.initializer());
+    // Of the other variable nothing comes in later iterations.
+    CHECK(code_of([&] { session.run({{n, 3}}, count, ended); }) == Code::invalid_argument);
+    CHECK(session.run(total).scalar() == 1.0f);
+  }
+}
+
+TEST_CASE("a frame some of whose variables are dead runs for the others, raised or not", "[frames]") {
+  Graph graph;
+  const auto n = placeholder<std::int32_t>(graph, {});
+  const auto x = placeholder<float>(graph, {});
+  const auto side = placeholder<bool>(graph, {});
+  Variable<float> ends(graph, constant(graph, 0.0f));
+  RaisedCounting loop = raised_counting(graph, n, "f");
+  auto sum = raw::merge({raw::enter(std::get<1>(raw::switch_on(x, side)), "f")});
+  auto [last, now] = raw::switch_on(sum.value, loop.goes_on);
+  raw::next_iteration(loop.now + 1, loop.i);
+  raw::next_iteration(now * 2.0f, sum);
+  const auto count = raw::exit(loop.last);
+  const auto result = raw::exit(last);
+  const auto either = raw::merge({Output<float>(cast<float>(count)), result}).value;
+  const Operation ended = count_after(graph, ends.handle(), constant(graph, 1.0f), {result.operation()});
+  for (const bool raises : {false, true}) {
+    Session session(graph, {.passes = in_raised_form(raises)});
+    session.run(ends.initializer());
+    for (const bool taken : {false, true}) {
+      const auto got = [&](const auto& of) { return session.run({{n, 3}, {x, 1.5f}, {side, taken}}, of).scalar(); };
+      CHECK(got(count) == 3);
+      CHECK(code_of([&] { return got(result); }) == (taken ? Code::ok : Code::invalid_argument));
+      if (taken) CHECK(got(result) == 12.0f);
+      if (!taken) CHECK(got(either) == 3.0f);
+      session.run({{n, 3}, {x, 1.5f}, {side, taken}}, ended);
+      CHECK(session.run(ends).scalar() == (taken ? 1.0f : 0.0f));
+    }
+  }
+}
+
+TEST_CASE("what a Merge or a Switch of a raw branch waits for is checked where its side is taken, raised or not",
+          "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {}), y = placeholder<float>(graph, {});
+  const auto side = placeholder<bool>(graph, {}), inner = placeholder<bool>(graph, {});
+  const auto [off, on] = raw::switch_on(x, side);
+  const Operation checked = check_numerics(on, "x").operation();
+  const auto after = [&](auto&& build_it) {
+    const auto scope = graph.control_dependencies({checked});
+    return build_it();
+  };
+  const auto merged = after([&] { return raw::merge({off, on}).value; });
+  const auto late = after([&] { return std::get<1>(raw::switch_on(y, side)); });
+  const auto joined = raw::merge({off, Output<float>(late * 2.0f)}).value;
+  // Of a branch in this branch, for which another Merge waits.
+  const auto [inner_off, inner_on] = raw::switch_on(on, std::get<1>(raw::switch_on(inner, side)));
+  const Operation inner_checked = check_numerics(inner_on, "x").operation();
+  const auto either = raw::merge({inner_off, inner_on}).value;
+  const auto outer = [&] {
+    const auto scope = graph.control_dependencies({inner_checked});
+    return raw::merge({off, either}).value;
+  }();
+  const float bad = std::numeric_limits<float>::quiet_NaN();
+  for (const bool raises : {false, true}) {
+    Session session(graph, {.passes = in_raised_form(raises)});
+    for (const auto& of : {merged, joined, outer}) {
+      const auto run = [&](float value, bool taken) {
+        return session.run({{x, value}, {y, 1.0f}, {side, taken}, {inner, true}}, of).scalar();
+      };
+      CHECK(run(1.0f, true) == (of.node_id() == joined.node_id() ? 2.0f : 1.0f));
+      CHECK(std::isnan(run(bad, false)));
+      CHECK(code_of([&] { run(bad, true); }) == Code::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("what the nodes of a raw loop wait for is checked in each iteration, raised or not", "[frames]") {
+  for (const int place : {0, 1, 2, 3}) {
+    INFO("place " << place);
+    Graph graph;
+    const auto n = placeholder<std::int32_t>(graph, {});
+    auto i = raw::merge({raw::enter(constant(graph, 0), "f")});
+    // Bad in the iteration of number 3.
+    const auto inverse = 1.0f / (cast<float>(i.value) - 3.0f);
+    const Operation checked = check_numerics(inverse, "inverse").operation();
+    const auto at = [&](int where, auto&& build_it) {
+      const auto scope =
+          graph.control_dependencies(where == place ? std::vector<Operation>{checked} : std::vector<Operation>{});
+      return build_it();
+    };
+    const auto goes_on = raw::loop_cond(i.value < raw::enter(n, "f", {.is_constant = true}));
+    const auto [last, now] = at(0, [&] { return raw::switch_on(i.value, goes_on); });
+    const auto more = at(1, [&] { return identity(now); });
+    at(2, [&] { return raw::next_iteration(more + 1, i); });
+    const auto count = at(3, [&] { return raw::exit(last); });
+    for (const bool raises : {false, true}) {
+      Session session(graph, {.passes = in_raised_form(raises)});
+      CHECK(session.run({{n, 2}}, count).scalar() == 2);
+      CHECK(code_of([&] { session.run({{n, 3}}, count); }) == Code::invalid_argument);
+    }
+  }
+}
+
+TEST_CASE("a raw loop whose condition or next value waits for one side of a branch ends without results on the other",
+          "[frames]") {
+  for (const bool is_condition : {false, true}) {
+    Graph graph;
+    const auto n = placeholder<std::int32_t>(graph, {});
+    const auto side = placeholder<bool>(graph, {});
+    const auto entered = raw::enter(side, "f", {.is_constant = true});
+    auto i = raw::merge({raw::enter(constant(graph, 0), "f")});
+    const Operation on = identity(std::get<1>(raw::switch_on(i.value, entered))).operation();
+    const auto after = [&](bool waits, auto&& build_it) {
+      const auto scope = graph.control_dependencies(waits ? std::vector<Operation>{on} : std::vector<Operation>{});
+      return build_it();
+    };
+    const auto is_below = i.value < raw::enter(n, "f", {.is_constant = true});
+    const auto goes_on = after(is_condition, [&] { return raw::loop_cond(is_below); });
+    const auto [last, now] = raw::switch_on(i.value, goes_on);
+    const auto next = now + 1;
+    after(!is_condition, [&] { return raw::next_iteration(next, i); });
+    const auto count = raw::exit(last);
+    for (const bool raises : {false, true}) {
+      Session session(graph, {.passes = in_raised_form(raises)});
+      CHECK(session.run({{n, 3}, {side, true}}, count).scalar() == 3);
+      CHECK(code_of([&] { session.run({{n, 3}, {side, false}}, count); }) == Code::invalid_argument);
     }
   }
 }

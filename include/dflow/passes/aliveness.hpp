@@ -38,13 +38,9 @@ class Aliveness {
     if (node.op->role == OpRole::merge) {
       of_[id] = of_merge(node);
     } else if (node.op->role == OpRole::exit) {
-      const FrameLayout::Frame& frame = layout_.frames[static_cast<std::size_t>(layout_.runs_in[id])];
-      of_[id] = of_[frame.first];
+      of_[id] = outside_of_frame(id, of_waited_for(node));
     } else {
-      for (const StepEndpoint input : step_.inputs_of(node)) add(of_[id], of(input));
-      for (const StepNodeId control : step_.controls_of(node)) {
-        if (control.is_valid()) add(of_[id], of_[control]);
-      }
+      of_[id] = of_waited_for(node);
       if (gives_dead(step_, node)) add(of_[id], {Side{}});
     }
   }
@@ -73,6 +69,16 @@ class Aliveness {
     return differs;
   }
 
+  /// Without what the node itself makes of it.
+  Sides of_waited_for(const StepNode& node) const {
+    Sides sides;
+    for (const StepEndpoint input : step_.inputs_of(node)) add(sides, of(input));
+    for (const StepNodeId control : step_.controls_of(node)) {
+      if (control.is_valid()) add(sides, of_[control]);
+    }
+    return sides;
+  }
+
  private:
   static constexpr std::size_t most = 32;
 
@@ -81,6 +87,21 @@ class Aliveness {
     Sides both;
     std::set_union(to.begin(), to.end(), sides.begin(), sides.end(), std::back_inserter(both));
     to = both.size() > most ? Sides{Side{}} : std::move(both);
+  }
+
+  /// Of what leaves a frame when its LoopCond says that it ends, which each frame does; what leaves it otherwise may
+  /// never do so.
+  Sides outside_of_frame(StepNodeId exit, const Sides& inside) const {
+    Sides outside;
+    for (const Side& side : inside) {
+      const bool is_known = side.read.node.is_valid();
+      if (!is_known || layout_.gives_to[side.read.node] != layout_.runs_in[exit]) {
+        outside.push_back(side);
+      } else if (step_.node(side.read.node).op->role != OpRole::loop_cond || side.side != 0) {
+        return {Side{}};
+      }
+    }
+    return outside;
   }
 
   Sides of_merge(const StepNode& node) const {

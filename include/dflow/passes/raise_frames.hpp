@@ -11,11 +11,13 @@ namespace dflow {
 /// form. What runs, and how often, is the same; iterations do not overlap.
 ///
 /// - A branch: Merges of two inputs, of which one is alive on one side of what their Switches read, and the other on
-/// the
-///   other side; nothing else that is alive on one side only is read outside. A side may have effects alone.
+///   the other side; nothing else that is alive on one side only is read outside. A side may have effects alone. Its
+///   Switches wait for nothing that it does.
 /// - A loop: Merges with an Enter and a NextIteration each; one LoopCond; Switches by it of these Merges, and of what
 ///   enters as a constant; Exits of what the Merges' Switches give where it is false. What the condition has computed
-///   the body may read if it has no effects: it is computed again.
+///   the body may read if it has no effects: it is computed again. Whatever enters is dead only where the condition is,
+///   which is dead in no iteration alone; nothing waits for an Enter of a Merge, or, but in the body, for the
+///   condition.
 ///
 /// None, if anything of the graph has another form, is in more than 64 frames, or alive on more than 32 sides.
 ///

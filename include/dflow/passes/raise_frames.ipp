@@ -330,11 +330,16 @@ class BranchRaiser {
       const StepNode& node = graph.node(id);
       const std::span<const StepEndpoint> inputs = graph.inputs_of(node);
       if (is_raw(node, OpRole::switch_op) && members_[id].side < 0) {
-        if (group_of[inputs[0].node] == number) return false;
+        if (group_of[inputs[0].node] == number || waits_inside(graph, group_of, id)) return false;
         for (std::int32_t side : {0, 1}) bodies[side].add_alias({id, side}, inputs[0]);
         continue;
       }
-      if (is_merge(graph, id)) continue;
+      if (is_merge(graph, id)) {
+        for (const StepNodeId control : graph.controls_of(node)) {
+          for (RaisedBody& body : bodies) body.append_control_target(control);
+        }
+        continue;
+      }
       const std::int32_t side = members_[id].side;
       if (side < 0 || passes_on(node.op->role)) return false;
       const bool reads_merge = std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
@@ -346,6 +351,9 @@ class BranchRaiser {
         return group_of[control] != number || is_raw(graph.node(control), OpRole::switch_op);
       });
     }
+    for (const StepNodeId id : group.waited_for) {
+      for (RaisedBody& body : bodies) body.append_control_target(id);
+    }
     for (const StepEndpoint output : group.outputs) {
       if (!is_merge(graph, output.node)) return false;
     }
@@ -356,13 +364,13 @@ class BranchRaiser {
       attrs.output_types.push_back(call.outputs.back().dtype);
       attrs.output_shapes.push_back(call.outputs.back().shape);
     };
+    const std::unordered_set<StepEndpoint, EndpointHash> read_outside(group.outputs.begin(), group.outputs.end());
     for (const StepNodeId merge : merges) {
       const OutputInfo& info = graph.output({merge, 0});
       if (info.dtype == DType::resource) return false;
       const std::span<const StepEndpoint> inputs = graph.inputs_of(graph.node(merge));
       add_result({merge, 0});
-      const bool has_index =
-          std::find(group.outputs.begin(), group.outputs.end(), StepEndpoint{merge, 1}) != group.outputs.end();
+      const bool has_index = read_outside.contains({merge, 1});
       if (has_index) add_result({merge, 1});
       for (std::int32_t i : {0, 1}) {
         const StepEndpoint input = inputs[static_cast<std::size_t>(i)];
@@ -383,6 +391,14 @@ class BranchRaiser {
     return true;
   }
 
+  /// A Switch is there when what it passes on is, unless it waits for something that the branch does.
+  static bool waits_inside(const StepGraph& graph, const GroupNumbers& group_of, StepNodeId id) {
+    const std::span<const StepNodeId> controls = graph.controls_of(graph.node(id));
+    return std::any_of(controls.begin(), controls.end(), [&](StepNodeId control) {
+      return control.is_valid() && group_of[control] == group_of[id] && !is_raw(graph.node(control), OpRole::switch_op);
+    });
+  }
+
   static Aliveness::Sides without(const Aliveness::Sides& sides, StepEndpoint read) {
     Aliveness::Sides rest;
     std::copy_if(sides.begin(), sides.end(), std::back_inserter(rest), [&](const auto& of) { return of.read != read; });
@@ -396,11 +412,12 @@ class BranchRaiser {
 /// One frame without frames in it.
 class LoopRaiser {
  public:
-  LoopRaiser(const StepGraph& graph, const FrameLayout::Frame& frame, const StepGroup& group)
-      : graph_(graph), frame_(frame), group_(group) {}
+  LoopRaiser(const StepGraph& graph, const FrameLayout::Frame& frame, const Aliveness& aliveness,
+             const StepGroup& group)
+      : graph_(graph), frame_(frame), aliveness_(aliveness), group_(group) {}
 
   bool raise(std::size_t& number, RaisedCall& by) {
-    if (!find_parts() || !find_sides() || !find_again()) return false;
+    if (!find_parts() || !find_sides() || !find_again() || !lives_as_one()) return false;
     Node& call = by.node;
     const StepNode& first = graph_.node(condition_);
     call.op = &op_def<While>;
@@ -443,8 +460,11 @@ class LoopRaiser {
         runs.append(id, [&](StepNodeId control) { return is_there(control) || sides_.at(control) == Side::asks; });
       }
     }
+    for (const StepNodeId id : group_.nodes) {
+      if (parts_.at(id) == Part::none && sides_.at(id) == Side::asks) continue;
+      for (const StepNodeId control : graph_.controls_of(graph_.node(id))) asks.append_control_target(control);
+    }
     asks.fetch(graph_.inputs_of(first)[0]);
-    for (const StepNodeId control : graph_.controls_of(first)) asks.append_control_target(control);
     for (const Variable& each : variables_) {
       runs.fetch(graph_.inputs_of(graph_.node(each.next))[0]);
       for (const StepNodeId control : graph_.controls_of(graph_.node(each.next))) runs.append_control_target(control);
@@ -481,6 +501,12 @@ class LoopRaiser {
         if (source->second == Part::enter && (node.op->role != OpRole::merge || inputs.size() != 1)) return false;
         if (source->second == Part::variable && input.index != 0) return false;
       }
+      for (const StepNodeId control : graph_.controls_of(node)) {
+        const auto source = parts_.find(control);
+        if (source == parts_.end()) continue;
+        // What a variable has first is there in the first iteration alone, and nothing comes after a NextIteration.
+        if (source->second == Part::enter || source->second == Part::next) return false;
+      }
       switch (node.op->role) {
         case OpRole::enter:
           part = static_cast<const Enter::Attrs*>(node->attrs.get())->is_constant ? Part::capture : Part::enter;
@@ -493,6 +519,7 @@ class LoopRaiser {
             return false;
           }
           if (!entered_.insert(inputs[0].node).second) return false;
+          if (waits_inside(node)) return false;
           part = Part::variable;
           by_merge.emplace(id, variables_.size());
           variables_.push_back({id, inputs[0].node, {}});
@@ -522,6 +549,15 @@ class LoopRaiser {
            std::all_of(variables_.begin(), variables_.end(), [](const Variable& v) { return v.next.is_valid(); });
   }
 
+  /// For something that is not there from the beginning of an iteration.
+  bool waits_inside(const StepNode& node) const {
+    const std::span<const StepNodeId> controls = graph_.controls_of(node);
+    return std::any_of(controls.begin(), controls.end(), [&](StepNodeId control) {
+      const auto source = parts_.find(control);
+      return source != parts_.end() && source->second != Part::variable && source->second != Part::capture;
+    });
+  }
+
   /// Which nodes run in each iteration that goes on, and which also in the last one.
   bool find_sides() {
     for (const StepNodeId id : group_.nodes) {
@@ -536,7 +572,7 @@ class LoopRaiser {
       }
       Side& side = sides_[id];
       side = Side::asks;
-      bool has_runs = false, has_ended = false;
+      bool has_runs = false, has_ended = false, waits_for_condition = false;
       const auto see = [&](Side of) {
         has_runs = has_runs || of == Side::runs;
         has_ended = has_ended || of == Side::ended;
@@ -549,16 +585,20 @@ class LoopRaiser {
                                                 : sides_.at(input.node));
       }
       for (const StepNodeId control : graph_.controls_of(node)) {
-        if (control.is_valid() && sides_.contains(control)) see(sides_.at(control));
+        if (!control.is_valid() || !sides_.contains(control)) continue;
+        // What comes after the condition whichever side it takes would be a part of neither function.
+        const bool is_behind = parts_.at(control) == Part::condition || parts_.at(control) == Part::loop_switch;
+        if (is_behind && parts_.at(id) == Part::none) waits_for_condition = true;
+        see(sides_.at(control));
       }
-      if (has_runs && has_ended) return false;
+      if ((has_runs && has_ended) || (waits_for_condition && !has_runs)) return false;
       if (has_runs) side = Side::runs;
       if (has_ended) side = Side::ended;
       const Part part = parts_.at(id);
-      const bool fits = part == Part::exit        ? side == Side::ended
-                        : part == Part::condition ? side == Side::asks
-                        : part == Part::next      ? true
-                                                  : side != Side::ended;
+      const bool fits = part == Part::exit                                     ? side == Side::ended
+                        : part == Part::condition || part == Part::loop_switch ? side == Side::asks
+                        : part == Part::next                                   ? true
+                                                                               : side != Side::ended;
       if (!fits) return false;
       if (part == Part::exit && parts_.at(inputs[0].node) != Part::loop_switch) return false;
       if (part == Part::next && !is_of_iteration(inputs[0])) return false;
@@ -590,16 +630,51 @@ class LoopRaiser {
     return true;
   }
 
+  /// A call is dead as a whole: so must the frame be, and what it does in an iteration must not depend on more than its
+  /// condition.
+  bool lives_as_one() const {
+    const Aliveness::Sides& around = aliveness_.of(condition_);
+    for (const Aliveness::Side& side : around) {
+      if (!side.read.node.is_valid() || parts_.contains(side.read.node)) return false;
+    }
+    const auto with_side = [&](std::int32_t side) {
+      Aliveness::Sides sides = around;
+      sides.push_back({{condition_, 0}, side});
+      std::sort(sides.begin(), sides.end());
+      return sides;
+    };
+    const Aliveness::Sides going = with_side(1), ended = with_side(0);
+    return std::all_of(group_.nodes.begin(), group_.nodes.end(), [&](StepNodeId id) {
+      const Aliveness::Sides& of = aliveness_.of(id);
+      const bool is_asked = parts_.at(id) == Part::none && sides_.at(id) == Side::asks;
+      switch (parts_.at(id)) {
+        case Part::enter:
+        case Part::capture:
+          return std::includes(around.begin(), around.end(), of.begin(), of.end());
+        case Part::loop_switch:
+          return of == around;
+        case Part::next:
+          return of == going;
+        case Part::exit:
+          return aliveness_.of_waited_for(graph_.node(id)) == ended;
+        default:
+          return !is_asked || !graph_.node(id).op->is_stateful ||
+                 std::includes(of.begin(), of.end(), around.begin(), around.end());
+      }
+    });
+  }
+
   /// Exits of the variables.
   bool find_results(RaisedCall& by) const {
+    std::unordered_map<StepNodeId, std::int32_t> result_of;
+    for (const Variable& each : variables_) result_of.emplace(each.merge, static_cast<std::int32_t>(result_of.size()));
     for (const StepEndpoint output : group_.outputs) {
       if (parts_.at(output.node) != Part::exit) return false;
       const StepNodeId switched = graph_.inputs_of(graph_.node(output.node))[0].node;
       const StepNodeId merge = graph_.inputs_of(graph_.node(switched))[0].node;
-      const auto variable =
-          std::find_if(variables_.begin(), variables_.end(), [&](const Variable& v) { return v.merge == merge; });
-      if (variable == variables_.end()) return false;
-      by.output_of.emplace(output, static_cast<std::int32_t>(variable - variables_.begin()));
+      const auto variable = result_of.find(merge);
+      if (variable == result_of.end()) return false;
+      by.output_of.emplace(output, variable->second);
     }
     return std::all_of(group_.waited_for.begin(), group_.waited_for.end(),
                        [&](StepNodeId id) { return parts_.at(id) == Part::exit; });
@@ -607,6 +682,7 @@ class LoopRaiser {
 
   const StepGraph& graph_;
   const FrameLayout::Frame& frame_;
+  const Aliveness& aliveness_;
   const StepGroup& group_;
   StepNodeId condition_;
   std::vector<Variable> variables_;
@@ -634,10 +710,12 @@ inline bool raise_inner_frames(StepGraph& graph, const FrameLayout& layout, std:
     const bool enters = graph.node(id).op->role == OpRole::enter && !graph.node(id).is_fed_only;
     group_of[id] = group_of_frame[static_cast<std::size_t>(enters ? layout.gives_to[id] : layout.runs_in[id])];
   }
+  Aliveness aliveness(graph, layout);
+  for (const StepNodeId id : graph.nodes.indices()) aliveness.visit(id);
   const std::vector<StepGroup> groups = find_groups(graph, group_of);
   std::vector<RaisedCall> calls(groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (!LoopRaiser(graph, layout.frames[frames[g]], groups[g]).raise(number, calls[g])) return false;
+    if (!LoopRaiser(graph, layout.frames[frames[g]], aliveness, groups[g]).raise(number, calls[g])) return false;
   }
   return put_calls(graph, group_of, groups, calls);
 }
