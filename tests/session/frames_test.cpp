@@ -501,3 +501,27 @@ TEST_CASE("iterations that do not depend on each other overlap, as many as are a
     CHECK(most == 4);
   }
 }
+
+TEST_CASE("a body that is lowered more than once gives other devices the results of each", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{});
+  const auto twice = function(graph, "twice", [](Output<float> u) { return Output<float>(u * 2.0f); });
+  const auto powers = function(graph, "powers", [&](Output<float> u) {
+    return std::get<1>(while_loop([](auto i, auto) { return i < 3; },
+                                  [](auto i, auto v) {
+                                    return std::tuple{i + 1, v * 2.0f};
+                                  },
+                                  std::tuple{constant(graph, 0), u}));
+  });
+  const std::vector<Output<float>> parts{twice(x), twice(x + 1.0f), powers(x), powers(x + 1.0f)};
+  const auto sum = [&] {
+    const auto there = graph.device("/cpu:1");
+    return Output<float>(parts[0] + 10.0f * parts[1] + 100.0f * parts[2] + 1000.0f * parts[3]);
+  }();
+  for (const bool lowers : {false, true}) {
+    PassOptions passes;
+    passes.lower_control_flow = lowers;
+    Session session(graph, {.num_cpu_devices = 2, .passes = passes});
+    CHECK(only_element(session.run({{x, 1.0f}}, sum)) == 2.0f + 40.0f + 800.0f + 16000.0f);
+  }
+}

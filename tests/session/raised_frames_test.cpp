@@ -256,12 +256,6 @@ Operation count_after(Graph& graph, const AnyOutput& handle, const Output<float>
   return Operation(build<AssignAdd>(std::vector<AnyOutput>{handle, one}).operation());
 }
 
-Output<std::int32_t> goes_on_after(Graph& graph, const Output<std::int32_t>& now,
-                                   std::initializer_list<Operation> after) {
-  const auto scope = graph.control_dependencies(after);
-  return now + 1;
-}
-
 }  // namespace
 
 TEST_CASE("what waits for the first value of a frame's variable runs in the first iteration alone, raised or not",
@@ -411,5 +405,27 @@ TEST_CASE("a raw loop whose condition or next value waits for one side of a bran
       CHECK(session.run({{n, 3}, {side, true}}, count).scalar() == 3);
       CHECK(code_of([&] { session.run({{n, 3}, {side, false}}, count); }) == Code::invalid_argument);
     }
+  }
+}
+
+TEST_CASE("what passes make of raw control flow has no name that a node of the graph has", "[frames][split]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto side = placeholder<bool>(graph, {});
+  const auto mine = identity(x * 3.0f, {.name = "Merge/if_0"});
+  const auto also_mine = identity(x * 5.0f, {.name = "LoopCond/while_0"});
+  const auto [off, on] = raw::switch_on(x, side);
+  const auto merged = raw::merge({off, on_second_device(graph, [&] { return on * 2.0f; })}).value;
+  auto i = raw::merge({raw::enter(x, "f")});
+  const auto goes_on = raw::loop_cond(i.value < 3.0f);
+  auto [last, now] = raw::switch_on(i.value, goes_on);
+  raw::next_iteration(on_second_device(graph, [&] { return now + 1.0f; }), i);
+  const auto result = raw::exit(last);
+  // All of them go to the second device.
+  const auto sum = on_second_device(graph, [&] { return merged + result * 10.0f + mine * 100.0f + also_mine; });
+  Session session(graph, {.num_cpu_devices = 2});
+  for (const bool taken : {false, true}) {
+    const float got = session.run({{x, 1.0f}, {side, taken}}, sum).scalar();
+    CHECK(got == (taken ? 2.0f : 1.0f) + 30.0f + 300.0f + 5.0f);
   }
 }

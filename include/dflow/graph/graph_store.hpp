@@ -238,6 +238,8 @@ void check_node_name(std::string_view name, std::string_view op, std::source_loc
 void check_step_node_name(std::string_view name, std::string_view op, std::source_location where);
 /// Names a node of a step where several come from one of the graph: copy 2, 3 and so on.
 std::string step_node_copy(std::string_view name, int copy);
+/// Names what passes make beside a node; no node of a graph has that name.
+std::string step_node_beside(std::string_view name, std::string_view what);
 /// What it is a copy of; any other name as it is.
 std::string_view without_copy(std::string_view name) noexcept;
 

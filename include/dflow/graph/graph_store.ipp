@@ -143,6 +143,10 @@ DFLOW_INLINE std::string step_node_copy(std::string_view name, int copy) {
   return str_cat(name, detail::joint_of_names, copy);
 }
 
+DFLOW_INLINE std::string step_node_beside(std::string_view name, std::string_view what) {
+  return str_cat(name, detail::joint_of_names, what);
+}
+
 DFLOW_INLINE std::string_view without_copy(std::string_view name) noexcept {
   const std::size_t joint = name.rfind(detail::joint_of_names);
   if (joint == std::string_view::npos) return name;

@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/frame_layout.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/passes/aliveness.hpp>
@@ -225,7 +226,7 @@ class FrameFormer {
     const StepNode& first = first_of(part);
     Node frames;
     frames.op = &op_def<Frames>;
-    frames.name = str_cat(first->name, "/frames");
+    frames.name = step_node_beside(first->name, "frames");
     frames.where = first->where;
     Frames::Attrs attrs{{frames.name}, {}};
     for (const StepEndpoint output : part.outputs) {
@@ -262,7 +263,7 @@ class FrameFormer {
     if (begun.size() > 1) {
       Node all;
       all.op = &op_def<NoOp>;
-      all.name = str_cat(first_of(part)->name, "/begin");
+      all.name = step_node_beside(first_of(part)->name, "begin");
       begun = {fresh.append(std::move(all), first_of(part).placed_on, {}, controls)};
     }
     std::vector<StepEndpoint> its_inputs;

@@ -164,7 +164,7 @@ class CallLowerer {
     }
   }
 
-  /// What is raised again may be on several devices, which send one another tensors by the names of their nodes.
+  /// A body may be lowered more than once, and devices send one another tensors by the names of their nodes.
   StepNodeId append(const StepNode& node, const std::vector<StepEndpoint>& inputs,
                     const std::vector<StepNodeId>& controls) {
     std::string name = unique(node->name);
@@ -176,7 +176,6 @@ class CallLowerer {
     return id;
   }
   std::string unique(std::string name) {
-    if (!raises_) return name;
     const int copy = ++num_named_[name];
     return copy == 1 ? name : step_node_copy(name, copy);
   }

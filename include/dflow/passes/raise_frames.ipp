@@ -77,14 +77,15 @@ class RaisedBody {
     // It runs in each call, as it did.
     if (node.op->is_stateful) body_.targets.push_back(now_[id]);
   }
-  /// A copy of a node of another body, under a name of its own, which waits for nothing but what it reads.
+  /// A copy of a node of another body, under a name of its own (others are numbered from 2), which waits for nothing
+  /// but what it reads.
   void append_copy(StepNodeId id) {
     const StepNode& node = from_.node(id);
     std::vector<StepEndpoint> inputs;
     for (const StepEndpoint input : from_.inputs_of(node)) inputs.push_back(edge(input));
     if (!is_whole_) return;
     Node copy = *node;
-    copy.name = step_node_copy(node->name, 2);
+    copy.name = step_node_copy(node->name, 1);
     now_[id] = body_.append(std::move(copy), node.placed_on, inputs);
   }
 
@@ -319,7 +320,7 @@ class BranchRaiser {
     RaisedBody bodies[2] = {RaisedBody(graph), RaisedBody(graph)};
     Node& call = by.node;
     call.op = &op_def<If>;
-    call.name = str_cat((*first)->name, "/if_", number_++);
+    call.name = step_node_beside((*first)->name, str_cat("if_", number_++));
     call.where = (*first)->where;
     by.placed_on = first->placed_on;
     for (const StepEndpoint input : group.inputs) {
@@ -421,7 +422,7 @@ class LoopRaiser {
     Node& call = by.node;
     const StepNode& first = graph_.node(condition_);
     call.op = &op_def<While>;
-    call.name = str_cat(first->name, "/while_", number++);
+    call.name = step_node_beside(first->name, str_cat("while_", number++));
     call.where = first->where;
     by.placed_on = first.placed_on;
     RaisedBody asks(graph_), runs(graph_);
