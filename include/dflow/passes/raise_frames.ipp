@@ -2,16 +2,13 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/frame_layout.hpp>
-#include <dflow/graph/graph.hpp>
-#include <dflow/op/build.hpp>
-#include <dflow/ops/array/constant.hpp>
-#include <dflow/ops/control/check.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/frames.hpp>
 #include <dflow/ops/control/functional.hpp>
 #include <dflow/passes/aliveness.hpp>
 #include <dflow/passes/contract.hpp>
-#include <dflow/passes/prune.hpp>
 #include <dflow/passes/raise_frames.hpp>
+#include <dflow/passes/raised_body.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -27,161 +24,6 @@
 namespace dflow {
 
 namespace detail {
-
-using GroupNumbers = IndexedVector<StepNodeId, std::ptrdiff_t>;
-
-/// The body of a function that is made of nodes of a graph. `is_whole` is false once something that they read or wait
-/// for is not in it.
-class RaisedBody {
- public:
-  explicit RaisedBody(const StepGraph& from) : from_(from) { body_.graph = from.graph; }
-
-  /// The next argument, which stands for these edges.
-  void add_argument(const OutputInfo& info, std::span<const StepEndpoint> edges, const Node& like) {
-    Node argument;
-    argument.op = &op_def<FunctionArgument>;
-    const auto number = static_cast<std::int64_t>(body_.feeds.size());
-    argument.name = str_cat(like.name, "/argument_", number);
-    argument.types.push_back(info.dtype);
-    argument.attrs = std::make_shared<const FunctionArgument::Attrs>(FunctionArgument::Attrs{number, info.shape});
-    argument.outputs = {info};
-    argument.where = like.where;
-    const StepEndpoint here{body_.append(std::move(argument), 0), 0};
-    body_.node(here.node).is_fed_only = true;
-    body_.feeds.push_back(here);
-    for (const StepEndpoint edge : edges) stands_for_.emplace(edge, here);
-  }
-  /// An edge is another one.
-  void add_alias(StepEndpoint alias, StepEndpoint of) { stands_for_.emplace(alias, edge(of)); }
-
-  /// With what it reads and waits for; controls that `drops` says are left out.
-  template <class F>
-  void append(StepNodeId id, F&& drops) {
-    const StepNode& node = from_.node(id);
-    std::vector<StepEndpoint> inputs;
-    std::vector<StepNodeId> controls;
-    for (const StepEndpoint input : from_.inputs_of(node)) inputs.push_back(edge(input));
-    for (const StepNodeId control : from_.controls_of(node)) {
-      if (!control.is_valid() || drops(control)) continue;
-      const auto found = now_.find(control);
-      is_whole_ = is_whole_ && found != now_.end();
-      if (is_whole_) controls.push_back(found->second);
-    }
-    if (!is_whole_) return;
-    StepNode here = node;
-    if (node.call >= 0) {
-      here.call = static_cast<std::int32_t>(body_.calls.size());
-      body_.calls.push_back(from_.calls[static_cast<std::size_t>(node.call)]);
-    }
-    now_[id] = body_.append(here, inputs, controls);
-    // It runs in each call, as it did.
-    if (node.op->is_stateful) body_.targets.push_back(now_[id]);
-  }
-  /// A copy of a node of another body, under a name of its own (others are numbered from 2), which waits for nothing
-  /// but what it reads.
-  void append_copy(StepNodeId id) {
-    const StepNode& node = from_.node(id);
-    std::vector<StepEndpoint> inputs;
-    for (const StepEndpoint input : from_.inputs_of(node)) inputs.push_back(edge(input));
-    if (!is_whole_) return;
-    Node copy = *node;
-    copy.name = step_node_copy(node->name, 1);
-    now_[id] = body_.append(std::move(copy), node.placed_on, inputs);
-  }
-
-  void append_control_target(StepNodeId id) {
-    if (const auto found = now_.find(id); found != now_.end()) body_.targets.push_back(found->second);
-  }
-  void fetch(StepEndpoint old) { body_.fetches.push_back(edge(old)); }
-  /// Of a shape that is promised.
-  void fetch(StepEndpoint old, const OutputInfo& promised, std::int32_t device, const Node& like) {
-    StepEndpoint here = edge(old);
-    if (!is_whole_) return;
-    if (!is_handle(promised.dtype) && promised.shape.has_rank() && body_.output(here).shape != promised.shape) {
-      Node ensure;
-      ensure.op = &op_def<EnsureShape>;
-      ensure.name = str_cat(like.name, "/result_", body_.fetches.size());
-      ensure.types = one_type(promised.dtype);
-      ensure.attrs = std::make_shared<const EnsureShape::Attrs>(EnsureShape::Attrs{promised.shape});
-      ensure.outputs = {promised};
-      ensure.where = like.where;
-      here = {body_.append(std::move(ensure), device, {&here, 1}), 0};
-    }
-    body_.fetches.push_back(here);
-  }
-  void fetch_number(std::int32_t value, std::int32_t device, const Node& like) {
-    Node number;
-    number.op = &op_def<Const>;
-    number.name = str_cat(like.name, "/index_", value);
-    number.types = one_type(DType::int32);
-    number.attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<std::int32_t>(value)});
-    number.outputs = {{DType::int32, Shape{}}};
-    number.where = like.where;
-    body_.fetches.push_back({body_.append(std::move(number), device), 0});
-  }
-
-  bool is_whole() const noexcept { return is_whole_; }
-  StepGraph take() {
-    StepGraph body = prune(std::move(body_));
-    body.made.insert(body.made.end(), from_.made.begin(), from_.made.end());
-    return body;
-  }
-
- private:
-  StepEndpoint edge(StepEndpoint old) {
-    if (const auto found = stands_for_.find(old); found != stands_for_.end()) return found->second;
-    if (const auto found = now_.find(old.node); found != now_.end()) return {found->second, old.index};
-    if (is_free_constant(from_.node(old.node))) {
-      return {now_[old.node] = body_.append(from_.node(old.node), {}, {}), old.index};
-    }
-    is_whole_ = false;
-    return old;
-  }
-
-  const StepGraph& from_;
-  StepGraph body_;
-  std::unordered_map<StepEndpoint, StepEndpoint, EndpointHash> stands_for_;
-  std::unordered_map<StepNodeId, StepNodeId> now_;
-  bool is_whole_ = true;
-};
-
-/// What stands for a branch or a loop.
-struct RaisedCall {
-  Node node;
-  std::int32_t placed_on = 0;
-  std::shared_ptr<StepCall> call = std::make_shared<StepCall>();
-  std::vector<StepEndpoint> inputs;                                        ///< where it was
-  std::unordered_map<StepEndpoint, std::int32_t, EndpointHash> output_of;  ///< edges by its results
-};
-
-/// Puts each call in the place of its group.
-inline bool put_calls(StepGraph& graph, const GroupNumbers& group_of, const std::vector<StepGroup>& groups,
-                      std::vector<RaisedCall>& calls) {
-  const StepGraph& old = graph;
-  return contract(graph, group_of, groups,
-                  [&](StepGraph& fresh, std::size_t number, std::span<const StepEndpoint> inputs,
-                      std::span<const StepNodeId> controls) {
-                    const StepGroup& group = groups[number];
-                    RaisedCall& by = calls[number];
-                    std::unordered_map<StepEndpoint, StepEndpoint, EndpointHash> given;
-                    for (std::size_t i = 0; i < inputs.size(); ++i) given.emplace(group.inputs[i], inputs[i]);
-                    std::vector<StepEndpoint> its_inputs;
-                    for (const StepEndpoint input : by.inputs) {
-                      const auto [found, is_constant] = given.try_emplace(input);
-                      if (is_constant) found->second = {fresh.append(old.node(input.node), {}, {}), input.index};
-                      its_inputs.push_back(found->second);
-                    }
-                    const StepNodeId made = fresh.append(std::move(by.node), by.placed_on, its_inputs, controls);
-                    fresh.node(made).call = static_cast<std::int32_t>(fresh.calls.size());
-                    fresh.calls.push_back(std::move(by.call));
-                    StepReplacement replacement;
-                    for (const StepEndpoint output : group.outputs) {
-                      replacement.outputs.push_back({made, by.output_of.at(output)});
-                    }
-                    replacement.waited_for.assign(group.waited_for.size(), made);
-                    return replacement;
-                  });
-}
 
 /// Raises the branches of a graph without frames.
 class BranchRaiser {
@@ -299,95 +141,138 @@ class BranchRaiser {
     return group_of;
   }
 
+  /// A group on its way to a call.
+  struct Branch {
+    const StepGraph& graph;
+    const Aliveness& aliveness;
+    const GroupNumbers& group_of;
+    const StepGroup& group;
+    RaisedCall& by;
+    StepEndpoint read;
+    std::vector<StepNodeId> merges;
+    RaisedBody bodies[2] = {RaisedBody(graph), RaisedBody(graph)};  ///< by side
+
+    bool has(StepNodeId id) const { return group_of[id] == group_of[group.nodes.front()]; }
+  };
+
   bool raise_branch(const StepGraph& graph, const Aliveness& aliveness, const GroupNumbers& group_of,
                     const StepGroup& group, RaisedCall& by) {
-    const StepEndpoint read = members_[group.nodes.front()].side_of;
-    const std::ptrdiff_t number = group_of[group.nodes.front()];
-    const StepNode* first = nullptr;
-    std::vector<StepNodeId> merges;
-    for (const StepNodeId id : group.nodes) {
-      if (first == nullptr || (is_merge(graph, id) && merges.empty())) first = &graph.node(id);
-      if (is_merge(graph, id)) merges.push_back(id);
-    }
-    if (group_of[read.node] == number) return false;
-    // All of it is in the same branches around it.
-    const Aliveness::Sides& around = aliveness.of(group.nodes.front());
-    const Aliveness::Sides of_first = without(around, read);
-    for (const StepNodeId id : group.nodes) {
-      if (without(aliveness.of(id), read) != of_first) return false;
-    }
-    by.inputs = {read};
-    RaisedBody bodies[2] = {RaisedBody(graph), RaisedBody(graph)};
-    Node& call = by.node;
+    Branch branch{graph, aliveness, group_of, group, by, members_[group.nodes.front()].side_of, {}};
+    std::copy_if(group.nodes.begin(), group.nodes.end(), std::back_inserter(branch.merges),
+                 [&](StepNodeId id) { return is_merge(graph, id); });
+    if (!is_read_around(branch)) return false;
+    begin_call(branch);
+    return append_members(branch) && add_results(branch) && add_bodies(branch);
+  }
+
+  /// What says which side is taken is not of the branch, all of which is in the same branches around it.
+  static bool is_read_around(const Branch& branch) {
+    if (branch.has(branch.read.node)) return false;
+    const auto around = [&](StepNodeId id) { return without(branch.aliveness.of(id), branch.read); };
+    const Aliveness::Sides of_first = around(branch.group.nodes.front());
+    return std::all_of(branch.group.nodes.begin(), branch.group.nodes.end(),
+                       [&](StepNodeId id) { return around(id) == of_first; });
+  }
+
+  void begin_call(Branch& branch) {
+    const StepNode& first =
+        branch.graph.node(branch.merges.empty() ? branch.group.nodes.front() : branch.merges.front());
+    Node& call = branch.by.node;
     call.op = &op_def<If>;
-    call.name = step_node_beside((*first)->name, str_cat("if_", number_++));
-    call.where = (*first)->where;
-    by.placed_on = first->placed_on;
-    for (const StepEndpoint input : group.inputs) {
-      for (RaisedBody& body : bodies) body.add_argument(graph.output(input), {&input, 1}, call);
-      by.inputs.push_back(input);
+    call.name = step_node_beside(first->name, str_cat("if_", number_++));
+    call.where = first->where;
+    branch.by.placed_on = first.placed_on;
+    branch.by.inputs = {branch.read};
+    for (const StepEndpoint input : branch.group.inputs) {
+      for (RaisedBody& body : branch.bodies) body.add_argument(branch.graph.output(input), {&input, 1}, call);
+      branch.by.inputs.push_back(input);
     }
-    for (const StepNodeId id : group.nodes) {
-      const StepNode& node = graph.node(id);
-      const std::span<const StepEndpoint> inputs = graph.inputs_of(node);
+  }
+
+  bool append_members(Branch& branch) const {
+    const auto run = [&](StepNodeId id) {
+      for (RaisedBody& body : branch.bodies) body.append_control_target(id);
+    };
+    for (const StepNodeId id : branch.group.nodes) {
+      const StepNode& node = branch.graph.node(id);
       if (is_raw(node, OpRole::switch_op) && members_[id].side < 0) {
-        if (group_of[inputs[0].node] == number || waits_inside(graph, group_of, id)) return false;
-        for (std::int32_t side : {0, 1}) bodies[side].add_alias({id, side}, inputs[0]);
-        continue;
+        if (!append_switch(branch, id)) return false;
+      } else if (is_merge(branch.graph, id)) {
+        for (const StepNodeId control : branch.graph.controls_of(node)) run(control);
+      } else if (!append_of_side(branch, id)) {
+        return false;
       }
-      if (is_merge(graph, id)) {
-        for (const StepNodeId control : graph.controls_of(node)) {
-          for (RaisedBody& body : bodies) body.append_control_target(control);
-        }
-        continue;
-      }
-      const std::int32_t side = members_[id].side;
-      if (side < 0 || passes_on(node.op->role)) return false;
-      const bool reads_merge = std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
-        return group_of[input.node] == number && is_merge(graph, input.node);
-      });
-      if (reads_merge) return false;
-      // What is waited for outside the call waits for, and a Switch is there from the beginning.
-      bodies[side].append(id, [&](StepNodeId control) {
-        return group_of[control] != number || is_raw(graph.node(control), OpRole::switch_op);
-      });
     }
-    for (const StepNodeId id : group.waited_for) {
-      for (RaisedBody& body : bodies) body.append_control_target(id);
+    for (const StepNodeId id : branch.group.waited_for) run(id);
+    return true;
+  }
+
+  static bool append_switch(Branch& branch, StepNodeId id) {
+    const StepEndpoint input = branch.graph.inputs_of(branch.graph.node(id))[0];
+    if (branch.has(input.node) || waits_inside(branch.graph, branch.group_of, id)) return false;
+    for (std::int32_t side : {0, 1}) branch.bodies[side].add_alias({id, side}, input);
+    return true;
+  }
+
+  bool append_of_side(Branch& branch, StepNodeId id) const {
+    const StepNode& node = branch.graph.node(id);
+    const std::int32_t side = members_[id].side;
+    if (side < 0 || passes_on(node.op->role)) return false;
+    const std::span<const StepEndpoint> inputs = branch.graph.inputs_of(node);
+    const bool reads_merge = std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
+      return branch.has(input.node) && is_merge(branch.graph, input.node);
+    });
+    if (reads_merge) return false;
+    // What is waited for outside the call waits for, and a Switch is there from the beginning.
+    branch.bodies[side].append(id, [&](StepNodeId control) {
+      return !branch.has(control) || is_raw(branch.graph.node(control), OpRole::switch_op);
+    });
+    return true;
+  }
+
+  /// What the Merges give, and their numbers where they are read. Nothing else may leave the branch.
+  bool add_results(Branch& branch) const {
+    const std::unordered_set<StepEndpoint, EndpointHash> outputs(branch.group.outputs.begin(),
+                                                                 branch.group.outputs.end());
+    for (const StepEndpoint output : outputs) {
+      if (!is_merge(branch.graph, output.node)) return false;
     }
-    for (const StepEndpoint output : group.outputs) {
-      if (!is_merge(graph, output.node)) return false;
-    }
+    Node& call = branch.by.node;
     If::Attrs attrs{{str_cat(call.name, "/then")}, {str_cat(call.name, "/else")}, {}, {}};
     const auto add_result = [&](StepEndpoint edge) {
-      by.output_of.emplace(edge, static_cast<std::int32_t>(call.outputs.size()));
-      call.outputs.push_back(graph.output(edge));
+      branch.by.output_of.emplace(edge, static_cast<std::int32_t>(call.outputs.size()));
+      call.outputs.push_back(branch.graph.output(edge));
       attrs.output_types.push_back(call.outputs.back().dtype);
       attrs.output_shapes.push_back(call.outputs.back().shape);
     };
-    const std::unordered_set<StepEndpoint, EndpointHash> read_outside(group.outputs.begin(), group.outputs.end());
-    for (const StepNodeId merge : merges) {
-      const OutputInfo& info = graph.output({merge, 0});
+    for (const StepNodeId merge : branch.merges) {
+      const OutputInfo& info = branch.graph.output({merge, 0});
       if (info.dtype == DType::resource) return false;
-      const std::span<const StepEndpoint> inputs = graph.inputs_of(graph.node(merge));
       add_result({merge, 0});
-      const bool has_index = read_outside.contains({merge, 1});
+      const bool has_index = outputs.contains({merge, 1});
       if (has_index) add_result({merge, 1});
       for (std::int32_t i : {0, 1}) {
-        const StepEndpoint input = inputs[static_cast<std::size_t>(i)];
-        const Aliveness::Sides sides = aliveness.of(input);
-        const auto found = std::find_if(sides.begin(), sides.end(), [&](const auto& of) { return of.read == read; });
+        const StepEndpoint input = branch.graph.inputs_of(branch.graph.node(merge))[static_cast<std::size_t>(i)];
+        const Aliveness::Sides sides = branch.aliveness.of(input);
+        const auto found =
+            std::find_if(sides.begin(), sides.end(), [&](const auto& of) { return of.read == branch.read; });
         if (found == sides.end()) return false;
-        bodies[found->side].fetch(input, info, by.placed_on, call);
-        if (has_index) bodies[found->side].fetch_number(i, by.placed_on, call);
+        RaisedBody& body = branch.bodies[found->side];
+        body.fetch(input, info, branch.by.placed_on, call);
+        if (has_index) body.fetch_number(i, branch.by.placed_on, call);
       }
     }
     call.attrs = std::make_shared<const If::Attrs>(std::move(attrs));
-    by.call->num_leading = 1;
-    by.call->around = {-1, -1};
+    return true;
+  }
+
+  static bool add_bodies(Branch& branch) {
+    StepCall& call = *branch.by.call;
+    call.num_leading = 1;
+    call.around = {-1, -1};
     for (const std::int32_t side : {1, 0}) {
-      if (!bodies[side].is_whole()) return false;
-      by.call->bodies.push_back(std::make_shared<const StepGraph>(bodies[side].take()));
+      if (!branch.bodies[side].is_whole()) return false;
+      call.bodies.push_back(std::make_shared<const StepGraph>(branch.bodies[side].take()));
     }
     return true;
   }
@@ -419,66 +304,13 @@ class LoopRaiser {
 
   bool raise(std::size_t& number, RaisedCall& by) {
     if (!find_parts() || !find_sides() || !find_again() || !lives_as_one()) return false;
-    Node& call = by.node;
-    const StepNode& first = graph_.node(condition_);
-    call.op = &op_def<While>;
-    call.name = step_node_beside(first->name, str_cat("while_", number++));
-    call.where = first->where;
-    by.placed_on = first.placed_on;
+    begin_call(number, by);
     RaisedBody asks(graph_), runs(graph_);
-    While::Attrs attrs{
-        {str_cat(call.name, "/condition")}, {str_cat(call.name, "/body")}, {}, {}, frame_.parallel_iterations};
-    for (const Variable& each : variables_) {
-      const OutputInfo& info = graph_.output({each.merge, 0});
-      const StepEndpoint edge{each.merge, 0};
-      asks.add_argument(info, {&edge, 1}, call);
-      runs.add_argument(info, {&edge, 1}, call);
-      by.inputs.push_back(graph_.inputs_of(graph_.node(each.enter))[0]);
-      call.outputs.push_back(info);
-      attrs.output_types.push_back(info.dtype);
-      attrs.output_shapes.push_back(info.shape);
-    }
-    for (const StepNodeId capture : captures_) {
-      const StepEndpoint edge{capture, 0};
-      asks.add_argument(graph_.output(edge), {&edge, 1}, call);
-      runs.add_argument(graph_.output(edge), {&edge, 1}, call);
-      by.inputs.push_back(graph_.inputs_of(graph_.node(capture))[0]);
-    }
-    const auto is_there = [&](StepNodeId control) {
-      const auto found = parts_.find(control);
-      return found == parts_.end() || found->second != Part::none;
-    };
-    for (const StepNodeId id : group_.nodes) {
-      const Part part = parts_.at(id);
-      const std::span<const StepEndpoint> inputs = graph_.inputs_of(graph_.node(id));
-      if (part == Part::loop_switch) runs.add_alias({id, 1}, inputs[0]);
-      if (part != Part::none) continue;
-      if (sides_.at(id) == Side::asks) {
-        asks.append(id, is_there);
-        if (again_.contains(id)) runs.append_copy(id);
-      } else {
-        // What the condition has done is done.
-        runs.append(id, [&](StepNodeId control) { return is_there(control) || sides_.at(control) == Side::asks; });
-      }
-    }
-    for (const StepNodeId id : group_.nodes) {
-      if (parts_.at(id) == Part::none && sides_.at(id) == Side::asks) continue;
-      for (const StepNodeId control : graph_.controls_of(graph_.node(id))) asks.append_control_target(control);
-    }
-    asks.fetch(graph_.inputs_of(first)[0]);
-    for (const Variable& each : variables_) {
-      runs.fetch(graph_.inputs_of(graph_.node(each.next))[0]);
-      for (const StepNodeId control : graph_.controls_of(graph_.node(each.next))) runs.append_control_target(control);
-    }
-    if (!asks.is_whole() || !runs.is_whole()) return false;
-    StepGraph bodies[2] = {asks.take(), runs.take()};
-    by.call->around = {-1, -1};
-    for (StepGraph& body : bodies) {
-      if (!BranchRaiser(number).raise(body)) return false;
-      by.call->bodies.push_back(std::make_shared<const StepGraph>(std::move(body)));
-    }
-    call.attrs = std::make_shared<const While::Attrs>(std::move(attrs));
-    return find_results(by);
+    for (const Variable& each : variables_) add_argument({each.merge, 0}, each.enter, by, asks, runs);
+    for (const StepNodeId capture : captures_) add_argument({capture, 0}, capture, by, asks, runs);
+    append_members(asks, runs);
+    add_results(asks, runs);
+    return add_bodies(asks, runs, number, *by.call) && find_results(by);
   }
 
  private:
@@ -487,6 +319,71 @@ class LoopRaiser {
   struct Variable {
     StepNodeId merge, enter, next;
   };
+
+  void begin_call(std::size_t& number, RaisedCall& by) const {
+    const StepNode& first = graph_.node(condition_);
+    Node& call = by.node;
+    call.op = &op_def<While>;
+    call.name = step_node_beside(first->name, str_cat("while_", number++));
+    call.where = first->where;
+    by.placed_on = first.placed_on;
+    While::Attrs attrs{
+        {str_cat(call.name, "/condition")}, {str_cat(call.name, "/body")}, {}, {}, frame_.parallel_iterations};
+    for (const Variable& each : variables_) {
+      const OutputInfo& info = graph_.output({each.merge, 0});
+      call.outputs.push_back(info);
+      attrs.output_types.push_back(info.dtype);
+      attrs.output_shapes.push_back(info.shape);
+    }
+    call.attrs = std::make_shared<const While::Attrs>(std::move(attrs));
+  }
+
+  /// An argument of both functions, which stands for what enters.
+  void add_argument(StepEndpoint edge, StepNodeId enter, RaisedCall& by, RaisedBody& asks, RaisedBody& runs) const {
+    for (RaisedBody* body : {&asks, &runs}) body->add_argument(graph_.output(edge), {&edge, 1}, by.node);
+    by.inputs.push_back(graph_.inputs_of(graph_.node(enter))[0]);
+  }
+
+  void append_members(RaisedBody& asks, RaisedBody& runs) const {
+    const auto is_there = [&](StepNodeId control) {
+      const auto found = parts_.find(control);
+      return found == parts_.end() || found->second != Part::none;
+    };
+    for (const StepNodeId id : group_.nodes) {
+      const Part part = parts_.at(id);
+      const bool is_asked = part == Part::none && sides_.at(id) == Side::asks;
+      if (is_asked) {
+        asks.append(id, is_there);
+        if (again_.contains(id)) runs.append_copy(id);
+        continue;
+      }
+      if (part == Part::loop_switch) runs.add_alias({id, 1}, graph_.inputs_of(graph_.node(id))[0]);
+      // What the condition has done is done.
+      if (part == Part::none) {
+        runs.append(id, [&](StepNodeId control) { return is_there(control) || sides_.at(control) == Side::asks; });
+      }
+      for (const StepNodeId control : graph_.controls_of(graph_.node(id))) asks.append_control_target(control);
+    }
+  }
+
+  void add_results(RaisedBody& asks, RaisedBody& runs) const {
+    asks.fetch(graph_.inputs_of(graph_.node(condition_))[0]);
+    for (const Variable& each : variables_) {
+      runs.fetch(graph_.inputs_of(graph_.node(each.next))[0]);
+      for (const StepNodeId control : graph_.controls_of(graph_.node(each.next))) runs.append_control_target(control);
+    }
+  }
+
+  static bool add_bodies(RaisedBody& asks, RaisedBody& runs, std::size_t& number, StepCall& call) {
+    call.around = {-1, -1};
+    for (RaisedBody* each : {&asks, &runs}) {
+      if (!each->is_whole()) return false;
+      StepGraph body = each->take();
+      if (!BranchRaiser(number).raise(body)) return false;
+      call.bodies.push_back(std::make_shared<const StepGraph>(std::move(body)));
+    }
+    return true;
+  }
 
   /// Enters, Merges, NextIterations and the LoopCond.
   bool find_parts() {
