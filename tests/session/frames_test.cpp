@@ -525,3 +525,25 @@ TEST_CASE("a body that is lowered more than once gives other devices the results
     CHECK(only_element(session.run({{x, 1.0f}}, sum)) == 2.0f + 40.0f + 800.0f + 16000.0f);
   }
 }
+
+TEST_CASE("an error in a body that is lowered more than once names the node of the body", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<std::int32_t>(graph, Shape{});
+  Output<std::int32_t> bad;
+  const auto divided = function(graph, "divided", [&](Output<std::int32_t> u) {
+    bad = constant(graph, 6) / u;
+    return bad;
+  });
+  const Output<std::int32_t> sum = divided(x) * divided(x - 1);
+  PassOptions passes;
+  passes.lower_control_flow = true;
+  for (const bool raises : {false, true}) {
+    passes.raise_control_flow = raises;
+    Session session(graph, {.passes = passes});
+    for (const int of : {0, 1}) {
+      const Status status = status_of([&] { session.run({{x, of}}, sum); });
+      CHECK(status.code() == Code::invalid_argument);
+      CHECK(status.node() == bad.node().name);
+    }
+  }
+}

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/threads/no_waiting.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/runtime/stats_collector.hpp>
 #include <dflow/runtime/step.hpp>
 
@@ -93,7 +94,7 @@ DFLOW_INLINE void Step::release_read(const Plan::PlanNode& node) noexcept {
 
 DFLOW_INLINE Status Step::error_at(const Plan::PlanNode& node, const Status& status) const {
   const Node& graph_node = *node.wiring.node;
-  return status.with_node(graph_node.op->name, graph_node.name)
+  return status.with_node(graph_node.op->name, without_copy(graph_node.name))
       .with_device(plan_->device().name)
       .with_location(graph_node.where);
 }

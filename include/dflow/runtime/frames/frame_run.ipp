@@ -2,6 +2,7 @@
 
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/runtime/frames/frame_run.hpp>
 #include <dflow/runtime/stats_collector.hpp>
 
@@ -196,7 +197,7 @@ DFLOW_INLINE void FrameLoop::check_outputs(const FramePlan::PlannedNode& node, K
 
 DFLOW_INLINE Status FrameLoop::error_at(Index node, const Status& status) const {
   const Node& of = *plan_->node(node).node;
-  return status.with_node(of.op->name, of.name).with_device(plan_->device().name).with_location(of.where);
+  return status.with_node(of.op->name, without_copy(of.name)).with_device(plan_->device().name).with_location(of.where);
 }
 
 DFLOW_INLINE void FrameLoop::fail(const Status& status) {
