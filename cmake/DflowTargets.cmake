@@ -63,7 +63,7 @@ endif()
 if(DFLOW_COMPILED)
   file(GLOB_RECURSE dflow_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
   list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cpu/loops/")
-  list(FILTER dflow_sources EXCLUDE REGEX "/src/kernels/cuda/")
+  list(FILTER dflow_sources EXCLUDE REGEX "/src/(kernels/cuda/|runtime/cuda_)")
 
   set(kernel_sources ${dflow_sources})
   list(FILTER kernel_sources INCLUDE REGEX "/src/kernels/")

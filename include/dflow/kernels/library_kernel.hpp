@@ -33,11 +33,6 @@ struct KernelMakers<TypeList<Ops...>, Device> {
   static constexpr KernelMaker all[] = {library_kernel_maker<Ops, Device>()...};
 };
 
-template <class List>
-struct WithAllDerivatives;
-template <class... Ops>
-struct WithAllDerivatives<TypeList<Ops...>> : Concatenated<typename WithDerivatives<Ops>::type...> {};
-
 }  // namespace detail
 
 }  // namespace dflow

@@ -111,6 +111,16 @@ constexpr std::string_view last_identifier(std::string_view text) {
   return text.substr(begin, end - begin);
 }
 
+#if defined(__CUDACC__)
+/// nvcc does not take a pointer to a field as a template argument; device code has no use for names.
+template <class T, std::size_t I>
+consteval std::string_view field_name_in_device_code() {
+  static_assert(sizeof(T) == 0, "the definition of an op is asked for in a unit that nvcc compiles");
+  return {};
+}
+template <class T, std::size_t I>
+inline constexpr std::string_view field_name = field_name_in_device_code<T, I>();
+#else
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
@@ -120,6 +130,7 @@ inline constexpr std::string_view field_name =
     last_identifier(pretty_name<FieldPointer{&std::get<I>(tie_fields(Specimen<T>::object.value))}>());
 #if defined(__clang__)
 #pragma clang diagnostic pop
+#endif
 #endif
 
 /// An enumeration usable as an attribute: `attr_enum_names(E)` lists its names from enumerator 0 on.

@@ -66,6 +66,15 @@ template <ElementwiseOpType O>
 inline constexpr bool is_predicate =
     std::same_as<ElementwiseResultOf<O, SpecimenType<O>>, bool> && !std::same_as<SpecimenType<O>, bool>;
 
+/// What a kernel evaluates the expression in for elements of type T: the library's ops compute half precision in float
+/// and round once.
+template <ElementwiseOpType O, class T>
+using ElementwiseComputeType = std::conditional_t<O::in_library && math::HalfPrecision<T>, float, T>;
+
+/// What a kernel stores of it.
+template <ElementwiseOpType O, class T>
+using ElementwiseStoredType = std::conditional_t<std::same_as<ElementwiseResultOf<O, T>, bool>, bool, T>;
+
 namespace detail {
 
 template <class O>

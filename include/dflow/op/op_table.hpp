@@ -69,6 +69,12 @@ struct WithDerivatives<O, true> {
   using type = typename DerivativesOf<O, ArgumentsOf<O>>::type;
 };
 
+/// The ops of a list, each with its derivatives.
+template <class List>
+struct WithAllDerivatives;
+template <class... Ops>
+struct WithAllDerivatives<TypeList<Ops...>> : Concatenated<typename WithDerivatives<Ops>::type...> {};
+
 /// In few steps, of which compilers take so many in a constant expression; entries of one name stay in their order.
 template <class Entry, std::size_t n>
 constexpr void sort_by_name(std::array<Entry, n>& entries, auto name) {

@@ -35,18 +35,11 @@ namespace detail {
 
 using dflow::detail::For;
 
-/// What the expression is evaluated in: the library's ops compute half precision in float and round once.
-template <class O, class T>
-using ComputeType = std::conditional_t<O::in_library && math::HalfPrecision<T>, float, T>;
-
-template <class O, class T>
-using StoredResult = std::conditional_t<std::same_as<ElementwiseResultOf<O, T>, bool>, bool, T>;
-
 /// The op's expression for each i. An input whose bit is set in `repeated` stays at its first element.
 template <class O, class T, unsigned repeated, std::size_t... I>
 const char* run_expression(std::int64_t n, const void* const* inputs, void* output, std::index_sequence<I...>) {
-  using C = ComputeType<O, T>;
-  using R = StoredResult<O, T>;
+  using C = ElementwiseComputeType<O, T>;
+  using R = ElementwiseStoredType<O, T>;
   const std::tuple<For<const T*, I>...> x{static_cast<const T*>(inputs[I])...};
   R* y = static_cast<R*>(output);
   if constexpr (ChecksElements<O, For<T, I>...>) {
@@ -75,7 +68,7 @@ constexpr ElementwiseCode layout_of() {
   ElementwiseCode code;
   code.num_inputs = elementwise_arity<O>;
   code.input_bytes = sizeof(T);
-  code.output_bytes = sizeof(StoredResult<O, T>);
+  code.output_bytes = sizeof(ElementwiseStoredType<O, T>);
   code.copies_as_bytes = std::is_trivially_copyable_v<T>;
   if constexpr (requires { O::broadcasts; }) code.broadcasts = O::broadcasts;
   return code;

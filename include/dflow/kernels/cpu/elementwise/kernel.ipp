@@ -1,8 +1,9 @@
 #pragma once
 
-#include <dflow/core/broadcast.hpp>
+#include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
+#include <dflow/kernels/elementwise_output.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -11,63 +12,13 @@ namespace dflow::cpu {
 
 namespace detail {
 
-inline constexpr int max_elementwise_inputs = 4;
 /// Bytes of the blocks that inputs are repeated or gathered into.
 inline constexpr std::int64_t block_bytes = 4096;
-
-/// Where each input of a broadcasting op lies as the output is walked through: dimensions of extent 1 are dropped and
-/// neighbours joined where all inputs allow it, so that most broadcasts have one or two dimensions left.
-struct BroadcastWalk {
-  int rank = 0;
-  std::int64_t extents[max_rank];
-  std::int64_t strides[max_elementwise_inputs][max_rank];  ///< in elements; 0 where the input is repeated
-  std::int64_t inner = 1;                                  ///< extent of the last dimension
-  unsigned inner_repeated = 0;                             ///< bit i: input i is one element along it
-
-  BroadcastWalk(std::span<const AnyTensor* const> inputs, const Shape& shape) {
-    std::array<std::int64_t, max_rank> full[max_elementwise_inputs];
-    for (std::size_t i = 0; i < inputs.size(); ++i) full[i] = broadcast_strides(inputs[i]->shape(), shape);
-    for (int d = 0; d < shape.rank(); ++d) {
-      if (shape.dim(d) == 1) continue;
-      const auto at = static_cast<std::size_t>(d);
-      bool joins = rank > 0;
-      for (std::size_t i = 0; i < inputs.size(); ++i)
-        joins = joins && strides[i][rank - 1] == full[i][at] * shape.dim(d);
-      if (!joins) extents[rank++] = 1;
-      extents[rank - 1] *= shape.dim(d);
-      for (std::size_t i = 0; i < inputs.size(); ++i) strides[i][rank - 1] = full[i][at];
-    }
-    if (rank == 0) return;
-    inner = extents[rank - 1];
-    for (std::size_t i = 0; i < inputs.size(); ++i) inner_repeated |= unsigned{strides[i][rank - 1] == 0} << i;
-  }
-
-  /// True if input `i` has all elements of the output, in its order.
-  bool is_dense(std::size_t i) const {
-    std::int64_t step = 1;
-    for (int d = rank - 1; d >= 0; --d) {
-      if (strides[i][d] != step) return false;
-      step *= extents[d];
-    }
-    return true;
-  }
-
-  /// The number of elements after which input `i` starts again, or 0 if it does not.
-  std::int64_t period(std::size_t i) const {
-    std::int64_t elements = 1;
-    int d = rank - 1;
-    for (; d >= 0 && strides[i][d] != 0; --d) elements *= extents[d];
-    for (int outer = d; outer >= 0; --outer) {
-      if (strides[i][outer] != 0) return 0;
-    }
-    return d < 0 ? 0 : elements;
-  }
-};
 
 /// A place in the walk: the index along each dimension and the element of each input there.
 struct WalkPosition {
   std::int64_t index[max_rank] = {};
-  std::int64_t offset[max_elementwise_inputs] = {};
+  std::int64_t offset[BroadcastWalk::max_inputs] = {};
 
   WalkPosition(const BroadcastWalk& walk, int num_inputs, std::int64_t element) {
     for (int d = walk.rank - 1; d >= 0; --d) {
@@ -172,7 +123,7 @@ class ElementwiseRun {
   }
 
   const char* dense(std::int64_t begin, std::int64_t end) const {
-    const void* inputs[max_elementwise_inputs];
+    const void* inputs[BroadcastWalk::max_inputs];
     for (int i = 0; i < num_inputs_; ++i) inputs[i] = inputs_[i] + begin * code_.input_bytes;
     return code_.dense(end - begin, inputs, y_ + begin * code_.output_bytes, code_.max_level);
   }
@@ -182,7 +133,7 @@ class ElementwiseRun {
     WalkPosition position(walk, num_inputs_, begin);
     while (begin < end) {
       const std::int64_t n = std::min(end - begin, walk.inner - position.index[walk.rank - 1]);
-      const void* inputs[max_elementwise_inputs];
+      const void* inputs[BroadcastWalk::max_inputs];
       for (int i = 0; i < num_inputs_; ++i) inputs[i] = inputs_[i] + position.offset[i] * code_.input_bytes;
       if (const char* wrong = row(n, inputs, walk.inner_repeated, y_ + begin * code_.output_bytes)) return wrong;
       position.advance(walk, num_inputs_, n);
@@ -193,8 +144,8 @@ class ElementwiseRun {
 
   /// The same where runs are short: inputs are gathered into blocks first.
   const char* by_blocks(const BroadcastWalk& walk, std::int64_t block, std::int64_t begin, std::int64_t end) const {
-    alignas(64) std::byte blocks[max_elementwise_inputs][block_bytes];
-    bool is_dense[max_elementwise_inputs], is_kept[max_elementwise_inputs];
+    alignas(64) std::byte blocks[BroadcastWalk::max_inputs][block_bytes];
+    bool is_dense[BroadcastWalk::max_inputs], is_kept[BroadcastWalk::max_inputs];
     for (int i = 0; i < num_inputs_; ++i) {
       is_dense[i] = walk.is_dense(static_cast<std::size_t>(i));
       const std::int64_t period = walk.period(static_cast<std::size_t>(i));
@@ -203,7 +154,7 @@ class ElementwiseRun {
     for (const std::int64_t first = begin; begin < end; begin += block) {
       const std::int64_t n = std::min(block, end - begin);
       const WalkPosition position(walk, num_inputs_, begin);
-      const void* inputs[max_elementwise_inputs];
+      const void* inputs[BroadcastWalk::max_inputs];
       for (int i = 0; i < num_inputs_; ++i) {
         inputs[i] = is_dense[i] ? inputs_[i] + begin * code_.input_bytes : blocks[i];
         if (is_dense[i] || (is_kept[i] && begin != first)) continue;
@@ -220,9 +171,9 @@ class ElementwiseRun {
     if (repeated == 0) return code_.dense(n, inputs, y, code_.max_level);
     if (repeated == 1 && code_.first_repeated != nullptr) return code_.first_repeated(n, inputs, y, code_.max_level);
     if (repeated == 2 && code_.second_repeated != nullptr) return code_.second_repeated(n, inputs, y, code_.max_level);
-    alignas(64) std::byte blocks[max_elementwise_inputs][block_bytes];
+    alignas(64) std::byte blocks[BroadcastWalk::max_inputs][block_bytes];
     const std::int64_t block = code_.copies_as_bytes ? block_bytes / code_.input_bytes : 1;
-    const void* at[max_elementwise_inputs];
+    const void* at[BroadcastWalk::max_inputs];
     for (int i = 0; i < num_inputs_; ++i) {
       at[i] = inputs[i];
       if (!code_.copies_as_bytes || (repeated >> i & 1u) == 0) continue;
@@ -242,7 +193,7 @@ class ElementwiseRun {
 
   const ElementwiseCode& code_;
   int num_inputs_;
-  const std::byte* inputs_[max_elementwise_inputs];
+  const std::byte* inputs_[BroadcastWalk::max_inputs];
   std::byte* y_;
 };
 
@@ -308,12 +259,13 @@ class ElementwiseKernel final : public AnyKernel {
 
   void run(KernelContext& context) const override {
     if (all_scalars(context)) return run_scalars(context);
-    const AnyTensor* tensors[max_elementwise_inputs];
+    const AnyTensor* tensors[BroadcastWalk::max_inputs];
     for (int i = 0; i < code_.num_inputs; ++i) tensors[i] = &context.input(i);
     const std::span<const AnyTensor* const> inputs(tensors, code_.num_inputs);
     const bool one_shape = have_one_shape(inputs);
-    AnyTensor& y =
-        one_shape ? make_output(context, tensors[0]->shape()) : make_output(context, broadcast_shape(context));
+    AnyTensor& y = make_elementwise_output(
+        context, code_.num_inputs,
+        one_shape ? tensors[0]->shape() : broadcast_input_shapes(context, code_.num_inputs, code_.broadcasts));
     if (y.num_elements() == 0) return;
     const char* wrong =
         one_shape ? run_dense(context.pool(), code_, inputs, y) : run_broadcast(context.pool(), code_, inputs, y);
@@ -332,38 +284,12 @@ class ElementwiseKernel final : public AnyKernel {
   }
 
   void run_scalars(KernelContext& context) const {
-    const void* inputs[max_elementwise_inputs];
+    const void* inputs[BroadcastWalk::max_inputs];
     for (int i = 0; i < code_.num_inputs; ++i) inputs[i] = context.input(i).raw_data();
-    const char* wrong = code_.dense(1, inputs, make_output(context, Shape()).raw_data(), code_.max_level);
+    const char* wrong =
+        code_.dense(1, inputs, make_elementwise_output(context, code_.num_inputs, Shape()).raw_data(), code_.max_level);
     if (wrong != nullptr) [[unlikely]]
       context.fail(wrong);
-  }
-
-  /// In the buffer of an input if that is the last use of it, else newly allocated.
-  AnyTensor& make_output(KernelContext& context, const Shape& shape) const {
-    for (int i = 0; i < code_.num_inputs; ++i) {
-      const AnyTensor& x = context.input(i);
-      if (x.num_elements() == shape.num_elements() && x.dtype() == context.output_dtype(0) && context.owns_input(i)) {
-        return context.forward_or_allocate(i, 0, shape);
-      }
-    }
-    return context.allocate_output(0, shape);
-  }
-
-  Shape broadcast_shape(const KernelContext& context) const {
-    Shape shape = context.input(0).shape();
-    for (int i = 1; i < code_.num_inputs; ++i) {
-      const Shape& other = context.input(i).shape();
-      const std::optional<Shape> both = code_.broadcasts ? broadcast_shapes(shape, other)
-                                        : shape == other ? std::optional(shape)
-                                                         : std::nullopt;
-      if (!both) {
-        context.fail(str_cat("shapes ", shape.to_string(), " and ", other.to_string(),
-                             code_.broadcasts ? " do not broadcast together" : " differ"));
-      }
-      shape = *both;
-    }
-    return shape;
   }
 
   ElementwiseCode code_;

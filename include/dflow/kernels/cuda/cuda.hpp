@@ -1,0 +1,50 @@
+#pragma once
+
+#include <dflow/kernels/cuda/cuda_step.hpp>
+#include <dflow/kernels/cuda/memory/cuda_memory.hpp>
+#include <dflow/kernels/kernel_context.hpp>
+
+#include <memory>
+#include <string_view>
+#include <utility>
+
+namespace dflow {
+
+/// The device type of NVIDIA GPUs: `Kernel<Op, Cuda, T>`.
+struct Cuda {
+  static constexpr std::string_view type = "GPU";
+  /// A device of that type that is none of ours has no state for our kernels.
+  static Status check(const DeviceContext& device);
+};
+
+/// What the kernels of a GPU share.
+class CudaState final : public DeviceState {
+ public:
+  CudaState(std::shared_ptr<cuda::DeviceCore> core, cuda::CudaAllocatorOptions options)
+      : memory(std::move(core), options) {}
+
+  cuda::CudaMemory memory;
+};
+
+namespace cuda {
+
+inline CudaState& state_of(const KernelContext& context) { return context.device().state_as<CudaState>(); }
+inline CudaStep& step_of(const KernelContext& context) { return *static_cast<CudaStep*>(context.step().device_step); }
+
+/// Issues a kernel that reads the inputs of `context` and writes its outputs, and `temporaries`. Throws what the driver
+/// says of the launch.
+void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
+            std::span<const AnyTensor* const> temporaries = {});
+template <class Body>
+void launch(const KernelContext& context, GridShape shape, const typename Body::Args& args,
+            std::span<const AnyTensor* const> temporaries = {}) {
+  launch(context, kernel_function<Body>(), shape, &args, temporaries);
+}
+
+}  // namespace cuda
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/cuda.ipp>
+#endif

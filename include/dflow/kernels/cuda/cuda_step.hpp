@@ -1,0 +1,61 @@
+#pragma once
+
+#include <dflow/base/unique_function.hpp>
+#include <dflow/core/tensor.hpp>
+#include <dflow/kernels/cuda/grid/error_slot.hpp>
+#include <dflow/kernels/cuda/memory/cuda_memory.hpp>
+#include <dflow/kernels/kernel_context.hpp>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dflow::cuda {
+
+/// What a GPU keeps for a step: the errors that its kernels find while they run. They go to a slot in the GPU's memory,
+/// which is read when the step asks how it has ended; kernels that change state look at it first and do nothing after
+/// an error.
+///
+/// Thread safety: all functions may be called from any thread.
+class CudaStep final : public DeviceStep {
+ public:
+  /// What an error in the slot means.
+  using Decode = UniqueFunction<Status(const ErrorSlot&)>;
+
+  CudaStep(CudaMemory& memory, std::string device_name) : memory_(memory), device_name_(std::move(device_name)) {}
+  ~CudaStep() override;
+
+  /// Errors, given to `done`: what the first kernel that noted an error says, located at its node; Unavailable that
+  /// names the device where the work before has failed as a whole.
+  void status_async(StatusDone done) override;
+
+  struct Note {
+    ErrorSlot* slot = nullptr;
+    std::uint32_t kernel = 0;
+  };
+  /// For a kernel that may find errors: where it notes them, and as which kernel. `decode` is called once, if at all.
+  /// Throws ResourceExhausted.
+  Note note(const KernelContext& context, Decode decode);
+  /// What a kernel that changes state looks at; null where nothing issued so far can find an error.
+  const ErrorSlot* slot() const;
+
+ private:
+  struct Noted {
+    Decode decode;
+    const Node* node;
+  };
+
+  Status status_from(ErrorCode code, const AnyTensor* slot);
+
+  CudaMemory& memory_;
+  const std::string device_name_;
+  mutable std::mutex mutex_;
+  AnyTensor slot_;  ///< uint8 [sizeof(ErrorSlot)] in the GPU's memory, once a kernel needs it
+  std::vector<Noted> noted_;
+};
+
+}  // namespace dflow::cuda
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/cuda_step.ipp>
+#endif

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/cuda/cuda_step.hpp>
+
+#include <cstring>
+#include <utility>
+
+namespace dflow::cuda {
+
+DFLOW_INLINE CudaStep::~CudaStep() = default;
+
+DFLOW_INLINE CudaStep::Note CudaStep::note(const KernelContext& context, Decode decode) {
+  const std::lock_guard lock(mutex_);
+  if (!slot_.is_initialized()) {
+    AnyTensor slot(DType::uint8, {static_cast<std::int64_t>(sizeof(ErrorSlot))}, memory_.allocator());
+    DeviceCore& core = memory_.core();
+    core.require_ok(core.driver().fill(core.device(), slot.raw_data(), 0, slot.bytes(), core.compute()),
+                    "clearing the errors of a step");
+    slot_ = std::move(slot);
+  }
+  noted_.push_back({std::move(decode), &context.node()});
+  return {static_cast<ErrorSlot*>(slot_.raw_data()), static_cast<std::uint32_t>(noted_.size())};
+}
+
+DFLOW_INLINE const ErrorSlot* CudaStep::slot() const {
+  const std::lock_guard lock(mutex_);
+  return slot_.is_initialized() ? static_cast<const ErrorSlot*>(slot_.raw_data()) : nullptr;
+}
+
+DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) {
+  if (code != ErrorCode::ok) return memory_.core().status_of(code, "the work of a step").with_device(device_name_);
+  if (slot == nullptr) return Status();
+  ErrorSlot found;
+  std::memcpy(&found, slot->raw_data(), sizeof(found));
+  if (found.kernel == 0) return Status();
+  const std::lock_guard lock(mutex_);
+  if (found.kernel > noted_.size()) return internal("a kernel notes an error as one that there is not");
+  Noted& noted = noted_[found.kernel - 1];
+  return noted.decode(found)
+      .with_node(noted.node->op->name, noted.node->name)
+      .with_device(device_name_)
+      .with_location(noted.node->where);
+}
+
+DFLOW_INLINE void CudaStep::status_async(StatusDone done) {
+  AnyTensor slot;
+  {
+    const std::lock_guard lock(mutex_);
+    slot = slot_;
+  }
+  const auto end = std::make_shared<StatusDone>(std::move(done));
+  try {
+    if (slot.is_initialized()) {
+      return memory_.read_back(
+          slot, [this, end](ErrorCode code, const AnyTensor& pinned) { (*end)(status_from(code, &pinned)); });
+    }
+    DeviceCore& core = memory_.core();
+    memory_.completions().after(memory_.completions().ticket(), core.compute(), nullptr,
+                                [this, end](ErrorCode code) { (*end)(status_from(code, nullptr)); });
+  } catch (...) {
+    (*end)(status_of_current_exception().with_device(device_name_));
+  }
+}
+
+}  // namespace dflow::cuda

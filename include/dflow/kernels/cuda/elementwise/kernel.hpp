@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/cuda/elementwise/bodies.hpp>
+#include <dflow/kernels/typed_kernel.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace dflow {
+
+namespace cuda {
+
+/// The kernels of one elementwise op for one element type, and what its errors mean.
+struct ElementwiseCode {
+  const KernelFunction& (*dense)() = nullptr;
+  const KernelFunction& (*broadcast)() = nullptr;  ///< null for an op of one input
+  /// Null for an op that takes every element; else what is wrong with these.
+  const char* (*check)(const ErrorSlot& elements) = nullptr;
+  std::uint8_t num_inputs = 1;
+  bool broadcasts = true;
+};
+
+/// The kernel of an elementwise op: broadcasts, and reuses an input's buffer that nobody else reads.
+std::unique_ptr<AnyKernel> make_elementwise_kernel(const ElementwiseCode& code);
+
+namespace detail {
+
+template <class O, class T, std::size_t... I>
+const char* check_elements(const ErrorSlot& slot, std::index_sequence<I...>) {
+  T elements[sizeof...(I)];
+  static_cast<void>(std::initializer_list<int>{(std::memcpy(&elements[I], slot.values[I], sizeof(T)), 0)...});
+  return O::check(elements[I]...);
+}
+
+template <class O, class T, std::size_t... I>
+constexpr bool checks_elements(std::index_sequence<I...>) {
+  return ChecksElements<O, For<T, I>...>;
+}
+
+template <class O, class T>
+constexpr ElementwiseCode elementwise_code() {
+  ElementwiseCode code;
+  code.num_inputs = elementwise_arity<O>;
+  if constexpr (requires { O::broadcasts; }) code.broadcasts = O::broadcasts;
+  code.dense = &kernel_function<DenseBody<O, T>>;
+  if constexpr (elementwise_arity<O> > 1) code.broadcast = &kernel_function<BroadcastBody<O, T>>;
+  if constexpr (checks_elements<O, T>(ArgumentsOf<O>{})) {
+    code.check = [](const ErrorSlot& slot) { return check_elements<O, T>(slot, ArgumentsOf<O>{}); };
+  }
+  return code;
+}
+
+}  // namespace detail
+
+}  // namespace cuda
+
+/// Every elementwise op has this kernel for the types that a GPU computes with; its bodies are compiled by nvcc
+/// (`DFLOW_INSTANTIATE_BODIES(ElementwiseBodies<...>)`).
+template <ElementwiseOpType O, class T>
+  requires cuda::is_elementwise_type<T>
+struct Kernel<O, Cuda, T> {
+  static std::unique_ptr<AnyKernel> make(const KernelInit&) {
+    return cuda::make_elementwise_kernel(cuda::detail::elementwise_code<O, T>());
+  }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/elementwise/kernel.ipp>
+#endif

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <dflow/core/memory/allocator.hpp>
+#include <dflow/kernels/cuda/memory/device_core.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+namespace dflow::cuda {
+
+struct CudaAllocatorOptions {
+  /// No more than this is taken from the driver, cached blocks included.
+  std::size_t limit_bytes = std::numeric_limits<std::size_t>::max();
+  /// No more than this is kept of freed blocks.
+  std::size_t max_cached_bytes = std::numeric_limits<std::size_t>::max();
+};
+
+/// The memory of a GPU, in the order of its compute stream: a freed block is given out again at once, since whoever
+/// gets it issues work behind the work that used it. Work of other streams must be ordered behind the compute stream
+/// before it touches a new block, and keep a block as long as it uses it.
+///
+/// Sizes are rounded up to one of four classes per power of two, from 512 bytes on. Freed blocks are kept up to a
+/// bound; when the driver has no more, or the limit is reached, all of them go back and it is tried again.
+///
+/// Errors: allocate throws ResourceExhausted that names the bytes, what is in use and the limit, Unavailable for a GPU
+/// that is lost, InvalidArgument for an alignment above 256.
+class CudaAllocator final : public Allocator {
+ public:
+  explicit CudaAllocator(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options = {});
+  ~CudaAllocator() override;
+
+  void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) override;
+  void deallocate(void* block, std::size_t bytes) noexcept override;
+  std::string_view name() const noexcept override { return "cuda"; }
+  AllocatorStats stats() const noexcept override;
+  void trim() noexcept override;
+
+  /// What `bytes` are rounded up to.
+  static std::size_t size_class(std::size_t bytes) noexcept;
+
+ private:
+  ErrorCode take(std::size_t size, void*& block);
+  void release_cached() noexcept;
+
+  const std::shared_ptr<DeviceCore> core_;
+  const CudaAllocatorOptions options_;
+  mutable std::mutex mutex_;
+  std::map<std::size_t, std::vector<void*>> cached_;  ///< by size
+  AllocatorStats stats_;
+};
+
+/// Pinned host memory, which a GPU copies from and to by itself. What is freed goes back to the driver: for use below a
+/// PoolAllocator.
+///
+/// Errors: allocate throws ResourceExhausted that names the bytes; InvalidArgument for an alignment above 256.
+class PinnedAllocator final : public Allocator {
+ public:
+  explicit PinnedAllocator(std::shared_ptr<Driver> driver) : driver_(std::move(driver)) {}
+
+  void* allocate(std::size_t bytes, std::size_t alignment = default_alignment) override;
+  void deallocate(void* block, std::size_t bytes) noexcept override;
+  std::string_view name() const noexcept override { return "cuda pinned"; }
+  AllocatorStats stats() const noexcept override;
+
+  /// The address lies in a block of this allocator.
+  bool contains(const void* address) const;
+
+ private:
+  const std::shared_ptr<Driver> driver_;
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, std::size_t> blocks_;  ///< bytes by address
+  AllocatorStats stats_;
+};
+
+}  // namespace dflow::cuda
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
+#endif

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/cuda/memory/cuda_allocator.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace dflow::cuda {
+
+namespace detail {
+
+/// What cudaMalloc aligns to.
+inline constexpr std::size_t block_alignment = 256;
+
+inline void check_alignment(std::size_t alignment, const char* name) {
+  if (alignment > block_alignment) {
+    throw_error(invalid_argument(
+        str_cat("the ", name, " allocator aligns to ", block_alignment, " bytes, not to ", alignment)));
+  }
+}
+
+}  // namespace detail
+
+DFLOW_INLINE CudaAllocator::CudaAllocator(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options)
+    : Allocator(false), core_(std::move(core)), options_(options) {
+  stats_.limit_bytes = options_.limit_bytes;
+}
+
+DFLOW_INLINE CudaAllocator::~CudaAllocator() { release_cached(); }
+
+DFLOW_INLINE std::size_t CudaAllocator::size_class(std::size_t bytes) noexcept {
+  constexpr std::size_t smallest = 512;
+  if (bytes <= smallest) return smallest;
+  const std::size_t step = std::bit_floor(bytes - 1) / 4;
+  const std::size_t rounded = (bytes + step - 1) / step * step;
+  return rounded < bytes ? bytes : rounded;  // of sizes that no memory has
+}
+
+DFLOW_INLINE void* CudaAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+  detail::check_alignment(alignment, "cuda");
+  const std::size_t size = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  void* block = nullptr;
+  if (const auto found = cached_.find(size); found != cached_.end()) {
+    block = found->second.back();
+    found->second.pop_back();
+    if (found->second.empty()) cached_.erase(found);
+    stats_.bytes_cached -= size;
+  } else if (const ErrorCode code = take(size, block); code != ErrorCode::ok) {
+    if (code != ErrorCode::out_of_memory) throw_error(core_->status_of(code, str_cat("allocating ", bytes, " bytes")));
+    throw_error(resource_exhausted(str_cat("GPU ", core_->device(), " has no ", bytes, " bytes: ", stats_.bytes_in_use,
+                                           " are in use",
+                                           options_.limit_bytes == std::numeric_limits<std::size_t>::max()
+                                               ? std::string()
+                                               : std::string(str_cat(" of a limit of ", options_.limit_bytes)))));
+  }
+  ++stats_.num_allocations;
+  stats_.bytes_in_use += size;
+  stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+  return block;
+}
+
+/// A block of the driver's, within the limit; with what is cached given back where that helps.
+DFLOW_INLINE ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
+  const auto fits = [&] {
+    const std::size_t taken = stats_.bytes_in_use + stats_.bytes_cached;
+    return size <= options_.limit_bytes && taken <= options_.limit_bytes - size;
+  };
+  ErrorCode code = ErrorCode::out_of_memory;
+  if (fits()) code = core_->driver().allocate(core_->device(), size, core_->compute(), block);
+  if (code != ErrorCode::out_of_memory || cached_.empty()) return code;
+  release_cached();
+  return fits() ? core_->driver().allocate(core_->device(), size, core_->compute(), block) : code;
+}
+
+DFLOW_INLINE void CudaAllocator::deallocate(void* block, std::size_t bytes) noexcept {
+  const std::size_t size = size_class(bytes);
+  const std::lock_guard lock(mutex_);
+  stats_.bytes_in_use -= size;
+  if (stats_.bytes_cached + size <= options_.max_cached_bytes) {
+    try {
+      cached_[size].push_back(block);
+      stats_.bytes_cached += size;
+      return;
+    } catch (...) {  // no memory to note it in
+      if (const auto found = cached_.find(size); found != cached_.end() && found->second.empty()) cached_.erase(found);
+    }
+  }
+  core_->driver().free(core_->device(), block, core_->compute());
+}
+
+DFLOW_INLINE AllocatorStats CudaAllocator::stats() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+DFLOW_INLINE void CudaAllocator::trim() noexcept {
+  const std::lock_guard lock(mutex_);
+  release_cached();
+}
+
+DFLOW_INLINE void CudaAllocator::release_cached() noexcept {
+  for (const auto& [size, blocks] : cached_) {
+    for (void* block : blocks) core_->driver().free(core_->device(), block, core_->compute());
+  }
+  cached_.clear();
+  stats_.bytes_cached = 0;
+}
+
+DFLOW_INLINE void* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment) {
+  detail::check_alignment(alignment, "pinned");
+  const std::size_t size = std::max<std::size_t>(bytes, 1);
+  void* block = nullptr;
+  require_ok(driver_->allocate_pinned(size, block),
+             str_cat("allocating ", bytes, " bytes of host memory pinned for GPUs"));
+  const std::lock_guard lock(mutex_);
+  try {
+    blocks_.emplace(static_cast<const std::byte*>(block), size);
+  } catch (...) {
+    driver_->free_pinned(block);
+    throw;
+  }
+  ++stats_.num_allocations;
+  stats_.bytes_in_use += size;
+  stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+  return block;
+}
+
+DFLOW_INLINE void PinnedAllocator::deallocate(void* block, std::size_t) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(static_cast<const std::byte*>(block));
+    stats_.bytes_in_use -= found->second;
+    blocks_.erase(found);
+  }
+  driver_->free_pinned(block);
+}
+
+DFLOW_INLINE AllocatorStats PinnedAllocator::stats() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+DFLOW_INLINE bool PinnedAllocator::contains(const void* address) const {
+  const auto* at = static_cast<const std::byte*>(address);
+  const std::lock_guard lock(mutex_);
+  auto after = blocks_.upper_bound(at);
+  if (after == blocks_.begin()) return false;
+  --after;
+  return at < after->first + after->second;
+}
+
+}  // namespace dflow::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <dflow/kernels/kernel_table.hpp>
+
+namespace dflow {
+
+/// The kernels of a GPU for the library's ops.
+KernelTable standard_cuda_kernels();
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/standard_kernels.ipp>
+#endif

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/runtime/device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dflow {
+
+struct CudaDeviceOptions {
+  std::string name = "/job:localhost/replica:0/task:0/device:GPU:0";
+  std::uint64_t incarnation = 0;
+  int ordinal = 0;  ///< the driver's number of the GPU
+  /// Null: the process's own, which comes with the library's component `cuda`.
+  std::shared_ptr<cuda::Driver> driver = nullptr;
+  std::shared_ptr<ThreadPool> pool = nullptr;  ///< for kernels that compute on the host; null: in the thread that calls
+  /// No more of the GPU's memory than this is taken.
+  std::size_t memory_limit_bytes = std::numeric_limits<std::size_t>::max();
+  /// Seeds of the random streams that were given none, from any thread; null: `system_seed`.
+  std::function<std::uint64_t()> draw_seed = nullptr;
+};
+
+/// An NVIDIA GPU as a device: kernels are issued to one stream, copies run beside them on others, and no thread of the
+/// host waits for either. What the device has no kernel for, the CPU does where soft placement allows it.
+///
+/// Errors of the constructor: NotFound where there is no such GPU, FailedPrecondition where the machine's driver is too
+/// old for the program, with what CUDA says; InvalidArgument where no driver was given and the program is not linked
+/// with `dflow::cuda`.
+///
+/// Thread safety: as Device.
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(CudaDeviceOptions options = {});
+  ~CudaDevice() override;
+
+  const KernelTable* kernels() const noexcept override { return &table_; }
+  std::unique_ptr<DeviceStep> begin_step() override;
+  void release_cached_memory() override;
+
+  const cuda::DeviceProperties& properties() const noexcept { return properties_; }
+
+ private:
+  KernelTable table_;
+  std::shared_ptr<cuda::Driver> driver_;
+  cuda::DeviceProperties properties_;
+  std::shared_ptr<ThreadPool> pool_;
+  ResourceContainers resources_;
+  std::unique_ptr<CudaState> state_;
+};
+
+/// The GPUs of a driver (null: the process's own) as devices numbered from 0.
+/// Errors: as the constructor of CudaDevice; NotFound if there are none.
+std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& options = {});
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/runtime/cuda/cuda_device.ipp>
+#endif

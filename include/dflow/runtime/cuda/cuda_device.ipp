@@ -1,0 +1,85 @@
+#pragma once
+
+#include <dflow/core/device_name.hpp>
+#include <dflow/kernels/cuda/standard_kernels.hpp>
+#include <dflow/runtime/cuda/cuda_device.hpp>
+
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+/// The GPUs that the driver finds; an error that says why there are none.
+inline int count_gpus(cuda::Driver& driver) {
+  int count = 0;
+  const cuda::ErrorCode code = driver.count_devices(count);
+  if (code == cuda::ErrorCode::insufficient_driver) {
+    int of_machine = 0, of_program = 0;
+    driver.versions(of_machine, of_program);
+    const auto number = [](int version) { return str_cat(version / 1000, ".", version % 1000 / 10); };
+    throw_error(failed_precondition(
+        of_machine == 0
+            ? str_cat("there is no NVIDIA driver on this machine, so it has no CUDA GPU; the program was built with "
+                      "CUDA ",
+                      number(of_program))
+            : str_cat("the NVIDIA driver of this machine is for CUDA ", number(of_machine),
+                      ", and the program was built with CUDA ", number(of_program))));
+  }
+  cuda::require_ok(code, "counting the GPUs");
+  return count;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
+    : table_(standard_cuda_kernels()),
+      driver_(options.driver != nullptr ? std::move(options.driver) : cuda::cuda_driver()),
+      pool_(options.pool != nullptr ? std::move(options.pool) : std::make_shared<InlinePool>()) {
+  const int count = detail::count_gpus(*driver_);
+  if (options.ordinal < 0 || options.ordinal >= count) {
+    throw_error(not_found(
+        str_cat("there is no GPU ", options.ordinal, " for device ", options.name, ": the driver finds ", count)));
+  }
+  cuda::require_ok(driver_->properties(options.ordinal, properties_), str_cat("asking GPU ", options.ordinal));
+  state_ = std::make_unique<CudaState>(std::make_shared<cuda::DeviceCore>(driver_, options.ordinal),
+                                       cuda::CudaAllocatorOptions{.limit_bytes = options.memory_limit_bytes});
+  context_.name = std::move(options.name);
+  context_.type = Cuda::type;
+  context_.incarnation = options.incarnation;
+  context_.allocator = &state_->memory.allocator();
+  context_.host_allocator = &state_->memory.pinned();
+  context_.pool = pool_.get();
+  context_.resources = &resources_;
+  if (options.draw_seed != nullptr) context_.draw_seed = std::move(options.draw_seed);
+  context_.memory = &state_->memory;
+  context_.state = state_.get();
+  context_.is_asynchronous = true;
+  // A block that goes back while work on it is issued is used again by later work alone: no release of its own.
+}
+
+DFLOW_INLINE CudaDevice::~CudaDevice() = default;
+
+DFLOW_INLINE std::unique_ptr<DeviceStep> CudaDevice::begin_step() {
+  return std::make_unique<cuda::CudaStep>(state_->memory, context_.name);
+}
+
+DFLOW_INLINE void CudaDevice::release_cached_memory() { Device::release_cached_memory(); }
+
+DFLOW_INLINE std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& options) {
+  CudaDeviceOptions numbered = options;
+  if (numbered.driver == nullptr) numbered.driver = cuda::cuda_driver();
+  const int count = detail::count_gpus(*numbered.driver);
+  if (count == 0) throw_error(not_found("there is no CUDA GPU in this machine, or none that this process may see"));
+  DeviceName name = DeviceName::parse(options.name);
+  if (!name.is_full()) throw_error(invalid_argument(str_cat("'", options.name, "' is not a full device name")));
+  std::vector<std::shared_ptr<Device>> devices;
+  for (numbered.ordinal = 0; numbered.ordinal < count; ++numbered.ordinal) {
+    numbered.name = name.to_string();
+    devices.push_back(std::make_shared<CudaDevice>(numbered));
+    ++*name.id;
+  }
+  return devices;
+}
+
+}  // namespace dflow

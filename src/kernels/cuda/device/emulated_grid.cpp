@@ -1,0 +1,1 @@
+#include <dflow/kernels/cuda/grid/emulated_grid.ipp>

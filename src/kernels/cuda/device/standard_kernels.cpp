@@ -1,0 +1,1 @@
+#include <dflow/kernels/cuda/standard_kernels.ipp>

@@ -1,0 +1,1 @@
+#include <dflow/runtime/cuda/cuda_device.ipp>

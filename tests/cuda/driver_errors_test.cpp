@@ -1,0 +1,105 @@
+#include "cuda/gpu_that_is_none.hpp"
+
+#include <dflow/dflow.hpp>
+
+#include <iostream>
+#include <map>
+
+using namespace dflow;
+using namespace dflow::testing;
+using cuda::ErrorCode;
+
+namespace {
+
+// Threads and mappings are slow with sanitizers.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t every = 7;
+#else
+constexpr std::uint64_t every = 1;
+#endif
+
+/// A step with copies in and out, kernels, one that checks its elements, and a copy between two GPUs.
+struct StepOnTwoGpus {
+  Graph graph;
+  Output<int> x, y;
+  Output<float> z;
+
+  StepOnTwoGpus() {
+    x = placeholder<int>(graph, {1000});
+    {
+      const auto on = graph.device("/gpu:0");
+      y = (x * 3 + 1) / 2;
+    }
+    {
+      const auto on = graph.device("/gpu:1");
+      z = sqrt(cast<float>(y)) + 1.0f;
+    }
+  }
+  /// One session that runs it twice; throws what that throws.
+  void run(const std::shared_ptr<FakeDriver>& driver) {
+    Session session(graph, {.devices = gpus_and_cpu(driver, 2), .soft_placement = true});
+    for (int i = 0; i < 2; ++i) {
+      const auto [first, second] = session.run({{x, Tensor<int>::full({1000}, 5)}}, y, z);
+      REQUIRE(bitwise_equal(first, Tensor<int>::full({1000}, 8)));
+      REQUIRE(bitwise_equal(second, Tensor<float>::full({1000}, std::sqrt(8.0f) + 1)));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every call of the driver may fail: the step says so, and nothing is left", "[cuda]") {
+  StepOnTwoGpus step;
+  std::uint64_t calls = 0;
+  {
+    const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.devices = 2});
+    step.run(driver);
+    calls = driver->num_calls();
+    check_end(*driver);
+  }
+  std::map<std::string, int> ends;
+  int injected = 0;
+  for (const ErrorCode code : {ErrorCode::out_of_memory, ErrorCode::invalid_value, ErrorCode::launch_out_of_resources,
+                               ErrorCode::illegal_address, ErrorCode::uncorrectable_memory}) {
+    for (std::uint64_t n = 0; n < calls; n += every) {
+      INFO("call " << n << ", " << name_of(code));
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.devices = 2, .seed = n});
+      driver->fail_call(n, code);
+      ++injected;
+      try {
+        step.run(driver);
+        ++ends["a value"];  // memory was given back and asked for again, or only a wake-up was lost
+      } catch (const Error& error) {
+        ++ends[str_cat("code ", static_cast<int>(error.code()))];
+        CHECK_THAT(error.what(), Catch::Matchers::Contains("GPU"));
+      }
+      check_end(*driver);
+    }
+  }
+  std::cout << "count: " << injected << " errors of the driver's calls injected\n";
+  CHECK(ends.size() >= 3);
+}
+
+TEST_CASE("work on a GPU may fail at any point: the step says so, and nothing is left", "[cuda]") {
+  StepOnTwoGpus step;
+  int injected = 0, failed = 0;
+  for (const ErrorCode code :
+       {ErrorCode::illegal_address, ErrorCode::launch_failure, ErrorCode::uncorrectable_memory}) {
+    for (std::uint64_t n = 0; n < 40; ++n) {
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.devices = 2, .seed = n});
+      driver->fail_work(n, code);
+      ++injected;
+      try {
+        step.run(driver);
+      } catch (const Error& error) {
+        ++failed;
+        CHECK(error.code() == Code::unavailable);
+        CHECK_THAT(error.what(), Catch::Matchers::Contains("lost for this process"));
+      }
+      check_end(*driver);
+    }
+  }
+  std::cout << "count: " << injected << " errors of a GPU's work injected, " << failed
+            << " before the last step's end\n";
+  CHECK(failed > 0);
+}

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <dflow/base/unique_function.hpp>
+#include <dflow/kernels/cuda/driver/driver.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dflow::testing {
+
+struct FakeDriverOptions {
+  int devices = 1;
+  std::size_t memory_bytes = std::size_t{1} << 24;  ///< of each device
+  std::uint64_t seed = 1;                           ///< of the order in which streams make progress
+  int driver_version = 13000;
+  int runtime_version = 13000;
+};
+
+/// A model of CUDA's runtime that runs on the host: streams that a thread of its own works off in an order that a seed
+/// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
+/// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
+/// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
+/// has seen that its copy is done, and whatever is still alive at the end.
+///
+/// Thread safety: as Driver.
+class FakeDriver final : public cuda::Driver {
+ public:
+  explicit FakeDriver(FakeDriverOptions options = {});
+  ~FakeDriver() override;
+
+  /// What was wrong so far, one line each.
+  std::vector<std::string> violations() const;
+  /// What is alive: streams, events, blocks, pinned blocks.
+  std::string alive() const;
+  bool is_idle() const;
+
+  std::uint64_t num_calls() const;
+  std::map<std::string, std::uint64_t> launches() const;  ///< by the function's name
+
+  /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
+  void fail_call(std::uint64_t n, cuda::ErrorCode code);
+  /// Work number `n` from now on fails with that error instead of running, and with it all later calls.
+  void fail_work(std::uint64_t n, cuda::ErrorCode code);
+  /// No stream makes progress until `resume`.
+  void pause();
+  void resume();
+
+  /// Issues what a library would: `work` runs in stream order with the memory open.
+  cuda::ErrorCode issue(int device, cuda::StreamHandle stream, std::span<const cuda::MemoryUse> uses,
+                        UniqueFunction<void()> work);
+
+  cuda::ErrorCode count_devices(int& count) noexcept override;
+  cuda::ErrorCode versions(int& driver, int& runtime) noexcept override;
+  cuda::ErrorCode properties(int device, cuda::DeviceProperties& properties) noexcept override;
+  cuda::ErrorCode memory_info(int device, std::size_t& free_bytes, std::size_t& total_bytes) noexcept override;
+  cuda::ErrorCode create_stream(int device, cuda::StreamHandle& stream) noexcept override;
+  cuda::ErrorCode destroy_stream(int device, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode create_event(int device, cuda::EventHandle& event) noexcept override;
+  cuda::ErrorCode destroy_event(int device, cuda::EventHandle event) noexcept override;
+  cuda::ErrorCode record(int device, cuda::EventHandle event, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode wait(int device, cuda::StreamHandle stream, cuda::EventHandle event) noexcept override;
+  cuda::ErrorCode query(int device, cuda::EventHandle event) noexcept override;
+  cuda::ErrorCode wait_until_idle(int device) noexcept override;
+  cuda::ErrorCode allocate(int device, std::size_t bytes, cuda::StreamHandle stream, void*& block) noexcept override;
+  cuda::ErrorCode free(int device, void* block, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode allocate_pinned(std::size_t bytes, void*& block) noexcept override;
+  cuda::ErrorCode free_pinned(void* block) noexcept override;
+  cuda::ErrorCode copy(int device, void* to, const void* from, std::size_t bytes, cuda::CopyKind kind,
+                       cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode copy_peer(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
+                            cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode fill(int device, void* to, int byte, std::size_t bytes, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode launch(int device, const cuda::KernelFunction& function, cuda::GridShape shape, const void* arguments,
+                         std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode call_host(int device, cuda::StreamHandle stream, void (*function)(void* data),
+                            void* data) noexcept override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dflow::testing

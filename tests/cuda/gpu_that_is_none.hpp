@@ -1,0 +1,40 @@
+#pragma once
+
+#include "cuda/fake_driver.hpp"
+
+#include <dflow/runtime/cpu_device.hpp>
+#include <dflow/runtime/cuda/cuda_device.hpp>
+#include <dflow/session/session.hpp>
+
+#include "catch.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace dflow::testing {
+
+/// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU.
+inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<FakeDriver>& driver, int gpus = 1) {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (int i = 0; i < gpus; ++i) {
+    devices.push_back(std::make_shared<CudaDevice>(CudaDeviceOptions{
+        .name = str_cat("/job:localhost/replica:0/task:0/device:GPU:", i), .ordinal = i, .driver = driver}));
+  }
+  devices.push_back(std::make_shared<CpuDevice>(CpuDeviceOptions{}));
+  return devices;
+}
+
+/// Nothing was done out of order, and nothing is left; whoever ends a device may be its own thread, for which this
+/// waits.
+inline void check_end(const FakeDriver& driver) {
+  constexpr std::string_view nothing = "0 streams, 0 events, 0 blocks, 0 pinned blocks";
+  for (int i = 0; i < 5000 && driver.alive() != nothing; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (const std::string& violation : driver.violations()) FAIL_CHECK(violation);
+  CHECK(driver.alive() == nothing);
+}
+
+}  // namespace dflow::testing

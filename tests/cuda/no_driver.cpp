@@ -1,0 +1,9 @@
+// In the place of the library's door to CUDA, which these tests are linked without.
+
+#include <dflow/kernels/cuda/driver/driver.hpp>
+
+namespace dflow::cuda {
+
+std::shared_ptr<Driver> cuda_driver() { throw_error(failed_precondition("this program is linked without CUDA")); }
+
+}  // namespace dflow::cuda

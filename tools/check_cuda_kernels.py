@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Checks that nvcc made a kernel of every body that a unit of the component cuda instantiates.
+
+The host's half of a unit refers to each kernel by name whether or not there is device code for it; a kernel that is
+missing shows only when it is launched. So for each unit the functions that the host calls (kernel_function<Body>) are
+counted in the object file, and the entries in the machine code's PTX, which nvcc is asked for once more.
+
+Usage: tools/check_cuda_kernels.py BUILD NVCC
+Prints "count: ..." and exits 1 if a unit has fewer entries than functions.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+
+def functions_of(object_file):
+    """How many kernel_function<Body> the object defines."""
+    symbols = subprocess.run(["nm", str(object_file)], check=True, capture_output=True, text=True).stdout
+    return len({line.split()[-1] for line in symbols.splitlines() if re.search(r" [WVTtu] _ZN5dflow4cuda15kernel_function", line)})
+
+
+def entries_of(command, folder):
+    """How many kernels the unit's PTX has."""
+    with tempfile.TemporaryDirectory() as scratch:
+        ptx = Path(scratch) / "unit.ptx"
+        words = re.sub(r' -o \S+', "", command)
+        words = re.sub(r'"?--generate-code=\S+|-gencode\S*|-x cu|-c\b|-MD|-MT \S+|-MF \S+', "", words)
+        subprocess.run(f"{words} -arch=compute_90 -ptx -o {ptx}", shell=True, check=True, cwd=folder)
+        return len(re.findall(r"^\s*(?:\.visible )?\.entry", ptx.read_text(), re.M))
+
+
+def main():
+    build = Path(sys.argv[1])
+    units = [unit for unit in json.loads((build / "compile_commands.json").read_text()) if unit["file"].endswith(".cu")]
+    total, status = 0, 0
+    for unit in units:
+        output = re.search(r" -o (\S+)", unit["command"]).group(1)
+        functions = functions_of(Path(unit["directory"]) / output)
+        entries = entries_of(unit["command"], unit["directory"])
+        total += entries
+        if functions == 0 or entries != functions:
+            print(f"{unit['file']}: {functions} functions, {entries} kernels")
+            status = 1
+    print(f"count: {total} kernels for GPUs in {len(units)} units")
+    return status if units else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
