@@ -4,7 +4,7 @@
 Usage: tools/check_headers.py [--header-only [--core]] [--jobs N] [--compiler CXX] [HEADER...]
 --header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too, with the optional libraries that are installed, or with --core
 without them.
-Headers of kernels/cuda/ are left out: they need nvcc. Without bodies ccache spares those that have not changed since an earlier run.
+Without bodies ccache spares those that have not changed since an earlier run.
 """
 
 import argparse
@@ -48,7 +48,6 @@ def main():
         if not options.core:
             command += [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
     headers = [path.resolve() for path in options.headers] or sorted((INCLUDE / "dflow").rglob("*.hpp"))
-    headers = [path for path in headers if "kernels/cuda/" not in path.as_posix()]
 
     # ccache keeps objects of files alone; without bodies they are next to empty.
     ccache = None if options.header_only else shutil.which("ccache")

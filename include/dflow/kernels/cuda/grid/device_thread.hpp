@@ -4,6 +4,8 @@
 
 /// What a kernel's body sees of the thread it runs in, on a GPU; `EmulatedThread` is the same on the host. Included by
 /// units that nvcc compiles.
+#if defined(__CUDACC__)
+
 namespace dflow::cuda {
 
 class DeviceThread {
@@ -38,3 +40,5 @@ class DeviceThread {
 };
 
 }  // namespace dflow::cuda
+
+#endif
