@@ -1,5 +1,6 @@
 #include <dflow/data/files.ipp>
 #include <dflow/data/iterator.ipp>
+#include <dflow/data/replay_limit.ipp>
 #include <dflow/data/sources.ipp>
 #include <dflow/data/steps/batch.ipp>
 #include <dflow/data/steps/cache.ipp>

@@ -121,3 +121,17 @@ TEST_CASE("records of files that are missing, damaged, or others than before are
   CHECK(code_of([] { return df::data::from_records({"/nowhere/x.tfrecord"}).iterate().next(); }) ==
         df::Code::not_found);
 }
+
+TEST_CASE("the state of a reader of compressed files is of no other reader") {
+  df::MemoryFileSystem files;
+  const std::vector<std::string> paths = write_record_files(files);
+  const auto state = [&](df::RecordCompression compression) {
+    return df::data::from_records(files, paths, {.compression = compression}).iterate().state();
+  };
+  auto plain = df::data::from_records(files, paths).iterate();
+  for (const auto compression : {df::RecordCompression::gzip, df::RecordCompression::zlib}) {
+    const std::string error = error_of([&] { return plain.restore(state(compression)), 0; });
+    CHECK(contains(error, compression == df::RecordCompression::gzip ? ", GZIP)', not of" : ", ZLIB)', not of"));
+  }
+  plain.restore(state(df::RecordCompression::none));
+}

@@ -1,5 +1,6 @@
 // Restores an iterator over every kind of step from bytes, with the checksum put right so that what is behind it is
-// reached. What is accepted must go on, and give a state that is accepted again.
+// reached. It ends soon where the data are endless too. What is accepted must go on, and give a state that is accepted
+// again.
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/status.hpp>
@@ -7,6 +8,8 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
 
@@ -24,7 +27,10 @@ data::Dataset<dflow::Tensor<int>> dataset(unsigned which) {
   const auto length = [](const dflow::Tensor<int>& x) { return x.dim(0); };
   const auto inner = [range](int i) { return range(i % 4).shuffle(2); };
   const auto rows = [&](const data::Dataset<int>& of) { return of.map(row); };
-  switch (which % 6) {
+  const auto endless = [](int begin) {
+    return data::from_generator([begin] { return [i = begin]() mutable { return std::optional(i++ % 1000); }; });
+  };
+  switch (which % 9) {
     case 0:
       return rows(range(30).shuffle(5).repeat(2).filter([](int i) { return i % 5 != 0; }).take(20).skip(1));
     case 1:
@@ -37,6 +43,15 @@ data::Dataset<dflow::Tensor<int>> dataset(unsigned which) {
     case 4:
       return rows(
           range(20).map([](int i) { return i + 1; }, {.pool = std::make_shared<dflow::InlinePool>()}).shuffle(4));
+    case 5:
+      return rows(endless(0)).bucket_by_length(length, {.boundaries = {1, 2}, .sizes = {2, 3, 2}});
+    case 6:
+      return rows(endless(0).interleave(endless, {.cycle = 1000}).window(2, {.shift = 3}).map([](const auto& window) {
+        return window.front();
+      }));
+    case 7:
+      return rows(
+          data::zip(endless(3).cache(), endless(5).repeat()).map([](int a, int b) { return a + b; }).prefetch(2));
     default:
       return rows(data::zip(range(12).shuffle(3), range(5).repeat()).map([](int a, int b) { return a + b; }));
   }
@@ -54,8 +69,9 @@ std::string beginning(const data::Iterator<dflow::Tensor<int>>& iterator, const 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size == 0) return 0;
-  const auto made = dataset(bytes[0]);
+  const auto made = dataset(bytes[0] & 0x7f);
   auto iterator = made.iterate();
+  iterator.limit_restoring(1 << 16);
   std::string state(reinterpret_cast<const char*>(bytes) + 1, size - 1);
   if ((bytes[0] & 0x80) == 0) {
     state = beginning(iterator, made.recipe()->describe()) + state;

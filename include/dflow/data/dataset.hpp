@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/data/iterator.hpp>
 #include <dflow/data/sources.hpp>
 #include <dflow/data/steps/batch.hpp>
@@ -155,8 +157,14 @@ class Dataset {
     };
     return Dataset<Batched<E>>(bucket_recipe(recipe_, std::move(length), std::move(options), batching));
   }
-  /// n elements that follow one another, as a vector.
+  /// n elements that follow one another, as a vector. Elements that only move are in one window each: errors also,
+  /// InvalidArgument for a shift of fewer than n.
   Dataset<std::vector<E>> window(std::uint64_t n, WindowOptions options = {}) const {
+    if (!CopyableElement<E> && options.shift < n) {
+      throw_error(invalid_argument(str_cat(
+          "data: windows of ", n, " elements with a shift of ", options.shift,
+          " have elements in common, and these elements cannot be copied; a shift of the window's size will do")));
+    }
     return Dataset<std::vector<E>>(window_recipe(recipe_, n, options, [](std::vector<Item> items) {
       std::vector<E> elements;
       elements.reserve(items.size());
@@ -170,8 +178,7 @@ class Dataset {
   /// Kept in memory once they have been read: data/steps/cache.hpp. What stands before is read once, as the first
   /// epoch.
   Dataset cache() const {
-    static_assert(std::copy_constructible<E>,
-                  "cache() keeps elements and gives copies of them: they have to be copyable");
+    static_assert(CopyableElement<E>, "cache() keeps elements and gives copies of them: they have to be copyable");
     return Dataset(cache_recipe(recipe_));
   }
 
@@ -200,6 +207,7 @@ class Dataset {
 
 /// An element of each, as a tuple, until the first of them ends.
 template <class... Es>
+  requires(sizeof...(Es) > 0)
 Dataset<std::tuple<Es...>> zip(const Dataset<Es>&... datasets) {
   return Dataset<std::tuple<Es...>>(zip_recipe({datasets.recipe()...}, [](std::vector<Item>& items) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {

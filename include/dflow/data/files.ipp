@@ -38,17 +38,22 @@ class RecordSource final : public Recipe {
   RecordSource(std::shared_ptr<FileSystem> files, std::vector<std::string> paths, const RecordReaderOptions& options)
       : files_(std::move(files)), paths_(std::move(paths)), options_(options) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t) const override { return std::make_unique<Pass>(*this); }
+  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, limit);
+  }
   std::string describe() const override {
     std::string names;
     for (const std::string& path : paths_) names += path.substr(path.rfind('/') + 1) + '/';
-    return str_cat("records(", paths_.size(), " files, ", crc32c(names), ")");
+    const std::string_view compression =
+        attr_enum_names(RecordCompression())[static_cast<std::size_t>(options_.compression)];
+    return str_cat("records(", paths_.size(), " files, ", crc32c(names), compression.empty() ? "" : ", ", compression,
+                   ")");
   }
 
  private:
   class Pass final : public Stream {
    public:
-    explicit Pass(const RecordSource& source) : source_(source) {}
+    Pass(const RecordSource& source, ReplayLimit& limit) : source_(source), limit_(limit) {}
 
     bool next(Item& item) override {
       std::string record;
@@ -80,6 +85,7 @@ class RecordSource final : public Recipe {
 
    private:
     bool read(std::string& record) {
+      limit_.count();
       for (; file_ < source_.paths_.size(); ++file_) {
         if (reader_ == nullptr) {
           reader_ = std::make_unique<RecordReader>(*source_.files_, source_.paths_[file_], source_.options_);
@@ -93,6 +99,7 @@ class RecordSource final : public Recipe {
     }
 
     const RecordSource& source_;
+    ReplayLimit& limit_;
     std::size_t file_ = 0;      ///< the one that is read; as many as there are at the end
     std::uint64_t offset_ = 0;  ///< in it, until it is opened
     std::unique_ptr<RecordReader> reader_;

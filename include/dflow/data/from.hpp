@@ -30,8 +30,12 @@ Dataset<std::tuple<Tensor<Ts>...>> from_tensors(const Tensor<Ts>&... rows) {
   return Dataset<std::tuple<Tensor<Ts>...>>(row_source({rows...}, element_type<std::tuple<Tensor<Ts>...>>));
 }
 
+/// The elements of a vector, of which each pass gives copies.
 template <class E>
 Dataset<E> from_vector(std::vector<E> elements) {
+  static_assert(
+      CopyableElement<E>,
+      "from_vector() gives copies of the elements: they have to be copyable; from_generator() makes new ones");
   const auto shared = std::make_shared<const std::vector<E>>(std::move(elements));
   return Dataset<E>(indexed_source("vector", shared->size(), [shared](std::uint64_t i) {
     return Item::of<E>((*shared)[static_cast<std::size_t>(i)]);

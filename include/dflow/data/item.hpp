@@ -88,6 +88,22 @@ template <MadeOfTensors... Es>
   requires(sizeof...(Es) > 0)
 struct Parts<std::tuple<Es...>> : detail::MemberParts<std::tuple<Es...>, std::tuple<Batched<Es>...>, Es...> {};
 
+namespace detail {
+template <class E>
+inline constexpr bool is_copyable = std::copy_constructible<E>;
+/// The copy constructor of a standard container is there whatever it holds, and is no error before it is used.
+template <class E>
+  requires requires {
+    typename E::value_type;
+    typename E::allocator_type;
+  }
+inline constexpr bool is_copyable<E> = std::copy_constructible<E> && is_copyable<typename E::value_type>;
+}  // namespace detail
+
+/// What can be copied, and holds nothing that cannot.
+template <class E>
+concept CopyableElement = detail::is_copyable<E>;
+
 /// What the bodies that are no templates know of the C++ type of elements.
 struct ElementType {
   void (*destroy)(void* element) noexcept;
@@ -106,7 +122,7 @@ template <class E>
 constexpr ElementType make_element_type() {
   ElementType type{[](void* element) noexcept { delete static_cast<E*>(element); }, nullptr, Parts<E>::count, nullptr,
                    nullptr};
-  if constexpr (std::copy_constructible<E>) {
+  if constexpr (CopyableElement<E>) {
     type.copy = [](const void* element) -> void* { return new E(*static_cast<const E*>(element)); };
   }
   if constexpr (MadeOfTensors<E>) {

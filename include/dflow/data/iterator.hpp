@@ -14,6 +14,9 @@
 
 namespace dflow::data {
 
+/// Elements that are read again, unless it is said otherwise, to restore an iterator.
+inline constexpr std::uint64_t default_restore_limit = std::uint64_t{1} << 30;
+
 /// What an iterator is beside the type of its elements.
 class AnyIterator {
  public:
@@ -30,6 +33,7 @@ class AnyIterator {
   std::optional<std::int64_t> size() const;
   std::string state() const;
   void restore(std::string_view state);
+  void limit_restoring(std::uint64_t elements) noexcept { restore_limit_ = elements; }
   /// An iterator of the same dataset that stands where `state` says; this one stays as it is.
   AnyIterator restored(std::string_view state) const;
 
@@ -40,6 +44,8 @@ class AnyIterator {
   SharedRecipe recipe_;
   std::uint64_t epoch_;
   std::uint64_t position_ = 0;
+  std::uint64_t restore_limit_ = default_restore_limit;
+  std::unique_ptr<ReplayLimit> limit_ = std::make_unique<ReplayLimit>();
   std::unique_ptr<Stream> stream_;
   std::exception_ptr failed_;
 };
@@ -87,9 +93,15 @@ class Iterator {
   ///
   /// Errors: FailedPrecondition after an error of `next`.
   std::string state() const { return any_.state(); }
+  /// The bytes say how much is read again, so they are not believed without a bound: `limit_restoring`.
+  ///
   /// Errors: DataLoss for bytes that are damaged, or say of elements that are not there; InvalidArgument for the state
-  /// of another dataset; what sources throw. The iterator stays as it was, then.
+  /// of another dataset, and for one that needs more elements of the sources than the limit; what sources throw. The
+  /// iterator stays as it was, then.
   void restore(std::string_view state) { any_.restore(state); }
+  /// Elements that sources read again, at most, when a state is restored: passing over some by their number counts as
+  /// one, one that a cache keeps as 64. An endless generator of which more had been read needs more.
+  void limit_restoring(std::uint64_t elements) noexcept { any_.limit_restoring(elements); }
 
   AnyIterator& any() noexcept { return any_; }
   const AnyIterator& any() const noexcept { return any_; }

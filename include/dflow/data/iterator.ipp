@@ -29,11 +29,13 @@ DFLOW_INLINE std::string_view checked_content(std::string_view state) {
 }  // namespace detail
 
 DFLOW_INLINE AnyIterator::AnyIterator(SharedRecipe recipe, std::uint64_t epoch)
-    : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch)) {}
+    : recipe_(std::move(recipe)), epoch_(epoch), stream_(recipe_->open(epoch, *limit_)) {}
 
 DFLOW_INLINE AnyIterator& AnyIterator::operator=(AnyIterator&& other) noexcept {
-  stream_ = std::move(other.stream_);  // the old one, which refers to the old recipe, goes before that
+  stream_ = std::move(other.stream_);  // the old one, which refers to the old recipe and limit, goes before those
   recipe_ = std::move(other.recipe_);
+  limit_ = std::move(other.limit_);
+  restore_limit_ = other.restore_limit_;
   epoch_ = other.epoch_;
   position_ = other.position_;
   failed_ = std::move(other.failed_);
@@ -65,7 +67,7 @@ DFLOW_INLINE void AnyIterator::next_epoch() {
   position_ = 0;
   failed_ = nullptr;
   try {
-    stream_ = recipe_->open(epoch_);
+    stream_ = recipe_->open(epoch_, *limit_);
   } catch (...) {
     failed_ = std::current_exception();
     throw;
@@ -101,8 +103,12 @@ DFLOW_INLINE AnyIterator AnyIterator::restored(std::string_view state) const {
     }
     const std::uint64_t epoch = in.varint();
     const std::uint64_t position = in.varint();
+    if (position > max_position) throw_error(data_loss("an iterator's state overflows"));
     AnyIterator restored(recipe_, epoch);
+    restored.restore_limit_ = restore_limit_;
+    restored.limit_->begin(restore_limit_);
     restored.stream_->restore(in);
+    restored.limit_->end();
     in.expect_end();
     restored.position_ = position;
     return restored;

@@ -15,22 +15,26 @@ class IndexedSource final : public Recipe {
   IndexedSource(std::string name, std::uint64_t size, std::function<Item(std::uint64_t)> at)
       : name_(std::move(name)), size_(size), at_(std::move(at)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t) const override { return std::make_unique<Pass>(*this); }
+  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, limit);
+  }
   std::optional<std::uint64_t> size() const override { return size_; }
   std::string describe() const override { return size_ == endless ? name_ : str_cat(name_, "(", size_, ")"); }
 
  private:
   class Pass final : public Stream {
    public:
-    explicit Pass(const IndexedSource& source) : source_(source) {}
+    Pass(const IndexedSource& source, ReplayLimit& limit) : source_(source), limit_(limit) {}
 
     bool next(Item& item) override {
+      limit_.count();
       if (position_ == source_.size_) return false;
       item = source_.at_(position_);
       ++position_;
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
+      limit_.count();
       const std::uint64_t passed = std::min(n, source_.size_ - position_);
       position_ += passed;
       return passed;
@@ -44,6 +48,7 @@ class IndexedSource final : public Recipe {
 
    private:
     const IndexedSource& source_;
+    ReplayLimit& limit_;
     std::uint64_t position_ = 0;
   };
 
@@ -57,15 +62,18 @@ class GeneratedSource final : public Recipe {
   GeneratedSource(std::string name, std::function<std::function<Item()>()> begin)
       : name_(std::move(name)), begin_(std::move(begin)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t) const override { return std::make_unique<Pass>(*this); }
+  std::unique_ptr<Stream> open(std::uint64_t, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, limit);
+  }
   std::string describe() const override { return name_; }
 
  private:
   class Pass final : public Stream {
    public:
-    explicit Pass(const GeneratedSource& source) : source_(source) {}
+    Pass(const GeneratedSource& source, ReplayLimit& limit) : source_(source), limit_(limit) {}
 
     bool next(Item& item) override {
+      limit_.count();
       if (has_ended_) return false;
       if (!generate_) generate_ = source_.begin_();
       item = generate_();
@@ -79,6 +87,7 @@ class GeneratedSource final : public Recipe {
 
    private:
     const GeneratedSource& source_;
+    ReplayLimit& limit_;
     std::function<Item()> generate_;
     std::uint64_t position_ = 0;
     bool has_ended_ = false;

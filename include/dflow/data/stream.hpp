@@ -3,6 +3,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/data/item.hpp>
+#include <dflow/data/replay_limit.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -14,7 +15,7 @@ namespace dflow::data {
 
 /// One pass over a dataset. What it gives is decided by its recipe and its epoch alone.
 ///
-/// Thread safety: one thread at a time. The recipe outlives it.
+/// Thread safety: one thread at a time. The recipe and the limit that it was opened with outlive it.
 /// Errors: whatever sources and functions throw; then it is only destroyed.
 class Stream {
  public:
@@ -60,8 +61,9 @@ class Recipe {
   Recipe& operator=(const Recipe&) = delete;
   virtual ~Recipe() = default;
 
-  /// A new pass. Random orders of another epoch are others. Reads nothing and starts no thread yet.
-  virtual std::unique_ptr<Stream> open(std::uint64_t epoch) const = 0;
+  /// A new pass. Random orders of another epoch are others. Reads nothing and starts no thread yet. A source tells
+  /// `limit` of each element that it reads (of what it passes over without reading it, once), other steps hand it on.
+  virtual std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const = 0;
   /// How many elements a pass gives, where that is known without one; `endless`.
   virtual std::optional<std::uint64_t> size() const { return std::nullopt; }
   /// "range(10) | shuffle(4, seed 1)": what decides elements and order, but for functions.
@@ -77,6 +79,8 @@ inline void replay(Stream& stream, std::uint64_t n) { require_passed_over(stream
 /// A number that says how much is replayed. Errors: DataLoss past `most`.
 std::uint64_t read_replayed(ByteReader& in, std::uint64_t most);
 
+/// The most elements that a pass can have given: far more than any gives, and far from overflowing.
+inline constexpr std::uint64_t max_position = std::uint64_t{1} << 62;
 /// The most elements that a map or a prefetch reads ahead.
 inline constexpr std::uint64_t max_read_ahead = std::uint64_t{1} << 20;
 

@@ -7,9 +7,12 @@
 #include <dflow/data/from.hpp>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -106,4 +109,74 @@ TEST_CASE("buckets collect elements of about one length") {
                           df::data::BucketOptions{.boundaries = {3}, .sizes = {2, 0}}}) {
     CHECK(code_of([&] { return data.bucket_by_length(length, bad); }) == df::Code::invalid_argument);
   }
+}
+
+TEST_CASE("windows of elements that only move are made where they have nothing in common") {
+  using Moved = std::unique_ptr<int>;
+  const auto moved = df::data::from_generator([] {
+    return [i = 0]() mutable -> std::optional<Moved> {
+      return i < 10 ? std::optional(std::make_unique<int>(i++)) : std::nullopt;
+    };
+  });
+  const auto sums = [](const df::data::Dataset<std::vector<Moved>>& windows) {
+    return all(windows.map([](const std::vector<Moved>& window) {
+      int sum = 0;
+      for (const Moved& each : window) sum += *each;
+      return sum;
+    }));
+  };
+  using Ints = std::vector<int>;
+  CHECK(sums(moved.window(3, {.shift = 3})) == Ints{3, 12, 21});
+  CHECK(sums(moved.window(3, {.shift = 4, .drop_remainder = false})) == Ints{3, 15, 17});
+  const auto windows = moved.window(2, {.shift = 3});
+  auto at = windows.iterate();
+  at.next();
+  auto restored = windows.iterate();
+  restored.restore(at.state());
+  CHECK(*at.next()->at(1) == 4);
+  CHECK(*restored.next()->at(1) == 4);
+  const std::string error = error_of([&] { return moved.window(3); });
+  CHECK(contains(error, "windows of 3 elements with a shift of 1 have elements in common"));
+  // Windows of windows, and containers that say that they can be copied whatever they hold.
+  CHECK(all(windows.window(2, {.shift = 2})).size() == 1);
+}
+
+TEST_CASE("an element is copied for each of its windows but the last") {
+  const auto copies = std::make_shared<int>(0);
+  struct Counted {
+    explicit Counted(std::shared_ptr<int> of) : copies(std::move(of)) {}
+    Counted(const Counted& other) : copies(other.copies) { ++*copies; }
+    Counted(Counted&&) noexcept = default;
+    std::shared_ptr<int> copies;
+  };
+  const auto data = range(6).map([copies](int) { return Counted(copies); });
+  CHECK(all(data.window(2, {.shift = 2})).size() == 3);
+  CHECK(*copies == 0);
+  CHECK(all(data.window(2)).size() == 5);
+  CHECK(*copies == 5);
+}
+
+TEST_CASE("a window may be larger than what there is, restored ones too") {
+  const auto windows = range(5).window(std::uint64_t{1} << 40, {.drop_remainder = false});
+  auto at = windows.iterate();
+  CHECK(at.next()->size() == 5);
+  auto restored = windows.iterate();
+  restored.restore(at.state());
+  CHECK(restored.next()->size() == 4);
+}
+
+TEST_CASE("what batches are filled up with is part of what a state is of") {
+  const auto rows = range(6).map(row);
+  const auto length = [](const df::Tensor<int>& x) { return x.dim(0); };
+  const auto padded = [&](double padding) { return rows.padded_batch(2, {.padding = padding}); };
+  const auto buckets = [&](double padding) {
+    return rows.bucket_by_length(length, {.boundaries = {3}, .sizes = {2, 2}, .padding = padding});
+  };
+  const auto restoring = [](const auto& of, const auto& from) {
+    return error_of([&] { return of.iterate().restore(from.iterate().state()), 0; });
+  };
+  CHECK(contains(restoring(padded(-1), padded(0.1)), "filled up with 0.1)', not of"));
+  CHECK(contains(restoring(buckets(1), buckets(2)), "filled up with 2)', not of"));
+  CHECK(restoring(padded(2), padded(2)) == "no error");
+  CHECK(restoring(buckets(2), buckets(2)) == "no error");
 }

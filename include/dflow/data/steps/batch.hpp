@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace dflow::data {
@@ -40,6 +41,8 @@ struct Batching {
   std::optional<double> padding = {};  ///< none: shapes must be the same
 
   Item operator()(std::vector<Item>& items) const;
+  /// What a recipe's description says of it.
+  std::string described_padding() const;
 };
 
 /// Errors: InvalidArgument for batches of 0; in a pass, for elements that do not fit together.
@@ -52,7 +55,10 @@ SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remaind
 SharedRecipe bucket_recipe(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options,
                            Batching batching);
 
-/// `join` makes one element of `n` that follow one another.
+/// `join` makes one element of `n` that follow one another. Elements are copied for all windows but the last that has
+/// them: where windows do not overlap, none is.
+///
+/// Errors: InvalidArgument for windows and shifts of 0.
 SharedRecipe window_recipe(SharedRecipe input, std::uint64_t n, WindowOptions options,
                            std::function<Item(std::vector<Item>)> join);
 

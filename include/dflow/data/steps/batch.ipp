@@ -20,8 +20,8 @@ class Batch final : public Recipe {
   Batch(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching)
       : input_(std::move(input)), n_(n), drop_remainder_(drop_remainder), batching_(batching) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch));
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -29,7 +29,7 @@ class Batch final : public Recipe {
   }
   std::string describe() const override {
     return str_cat(input_->describe(), batching_.padding ? " | padded_batch(" : " | batch(", n_,
-                   drop_remainder_ ? ", whole)" : ")");
+                   drop_remainder_ ? ", whole" : "", batching_.described_padding(), ")");
   }
 
  private:
@@ -72,8 +72,8 @@ class Bucket final : public Recipe {
   Bucket(SharedRecipe input, std::function<std::int64_t(const Item&)> length, BucketOptions options, Batching batching)
       : input_(std::move(input)), length_(std::move(length)), options_(std::move(options)), batching_(batching) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch));
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
   }
   std::string describe() const override {
     std::string text = input_->describe() + " | bucket_by_length(";
@@ -81,7 +81,7 @@ class Bucket final : public Recipe {
       if (i > 0) text += str_cat(" < ", options_.boundaries[i - 1], ", ");
       text += str_cat(options_.sizes[i]);
     }
-    return text + (options_.drop_remainder ? ", whole)" : ")");
+    return str_cat(text, options_.drop_remainder ? ", whole" : "", batching_.described_padding(), ")");
   }
 
  private:
@@ -140,10 +140,9 @@ class Bucket final : public Recipe {
         }
       }
       std::sort(places.begin(), places.end());
-      std::vector<std::uint64_t> indices;
-      indices.reserve(places.size());
-      for (const auto& place : places) indices.push_back(place.first);
-      input_.restore(in, endless, indices, [&](std::size_t i, Item item) { *places[i].second = std::move(item); });
+      input_.restore(
+          in, endless, places.size(), [&](std::size_t i) { return places[i].first; },
+          [&](std::size_t i, Item item) { *places[i].second = std::move(item); });
     }
 
    private:
@@ -183,8 +182,8 @@ class Window final : public Recipe {
   Window(SharedRecipe input, std::uint64_t n, WindowOptions options, std::function<Item(std::vector<Item>)> join)
       : input_(std::move(input)), n_(n), options_(options), join_(std::move(join)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch));
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -213,7 +212,10 @@ class Window final : public Recipe {
       if (held_.empty() || (window_.options_.drop_remainder && held_.size() < window_.n_)) return false;
       std::vector<Item> items;
       items.reserve(held_.size());
-      for (const Item& each : held_) items.push_back(each.copy());
+      for (std::size_t i = 0; i < held_.size(); ++i) {
+        const bool is_last_use = i < window_.options_.shift;
+        items.push_back(is_last_use ? std::move(held_[i]) : held_[i].copy());
+      }
       item = window_.join_(std::move(items));
       to_drop_ = window_.options_.shift;
       return true;
@@ -232,13 +234,13 @@ class Window final : public Recipe {
       to_drop_ = read_replayed(in, window_.options_.shift);
       const std::uint64_t position = in.varint();
       const std::uint64_t count = in.varint();
-      if (count > window_.n_ || count > position || count > max_held) {
+      if (count > window_.n_ || count > position) {
         throw_error(data_loss("an iterator's state holds more than a window"));
       }
-      std::vector<std::uint64_t> indices(count);
-      for (std::uint64_t i = 0; i < count; ++i) indices[i] = position - count + i;
-      input_.restore(in, saturating_add(saturating_multiply(window_.n_, 2), 128), indices,
-                     [&](std::size_t, Item item) { held_.push_back(std::move(item)); });
+      input_.restore(
+          in, saturating_add(saturating_multiply(window_.n_, 2), 128), count,
+          [&](std::size_t i) { return position - count + i; },
+          [&](std::size_t, Item item) { held_.push_back(std::move(item)); });
       if (input_.position() != position) throw_error(data_loss("an iterator's state has a window at two positions"));
     }
 
@@ -258,8 +260,6 @@ class Window final : public Recipe {
     std::uint64_t to_drop_ = 0;
     bool has_ended_ = false;
   };
-
-  static constexpr std::uint64_t max_held = std::uint64_t{1} << 24;
 
   SharedRecipe input_;
   std::uint64_t n_;
@@ -281,6 +281,10 @@ DFLOW_INLINE Item Batching::operator()(std::vector<Item>& items) const {
     batched[p] = padding ? stack_padded(of_part, *padding) : stack_rows(of_part);
   }
   return {*batch, batch->join(batched.data())};
+}
+
+DFLOW_INLINE std::string Batching::described_padding() const {
+  return padding ? str_cat(", filled up with ", *padding) : "";
 }
 
 DFLOW_INLINE SharedRecipe batch_recipe(SharedRecipe input, std::uint64_t n, bool drop_remainder, Batching batching) {

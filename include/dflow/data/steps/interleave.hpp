@@ -16,6 +16,8 @@ struct InterleaveOptions {
 /// TensorFlow's interleave. With a cycle of 1 they come one after the other. A state has those of the datasets that are
 /// open; the elements that they were made of are read again.
 ///
+/// Memory is in proportion to what is open, however long the cycle is.
+///
 /// Errors: InvalidArgument for a cycle or block of 0.
 SharedRecipe interleave_recipe(SharedRecipe input, std::function<SharedRecipe(Item)> expand, InterleaveOptions options);
 

@@ -5,6 +5,9 @@
 #include <dflow/data/steps/replayed_input.hpp>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -17,33 +20,34 @@ class Interleave final : public Recipe {
   Interleave(SharedRecipe input, std::function<SharedRecipe(Item)> expand, InterleaveOptions options)
       : input_(std::move(input)), expand_(std::move(expand)), options_(options) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch), epoch);
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, input_->open(epoch, limit), epoch, limit);
   }
   std::string describe() const override {
-    return str_cat(input_->describe(), " | interleave(", options_.cycle, ", ", options_.block, ")");
+    return str_cat(input_->describe(), " | interleave(", options_.cycle, ", blocks of ", options_.block, ")");
   }
 
  private:
   struct Open {
     SharedRecipe recipe;
-    std::unique_ptr<Stream> stream;  ///< null: the place is free
-    std::uint64_t index = 0;         ///< of the element that it was made of
+    std::unique_ptr<Stream> stream;
+    std::uint64_t index = 0;  ///< of the element that it was made of
   };
 
   class Pass final : public Stream {
    public:
-    Pass(const Interleave& interleave, std::unique_ptr<Stream> input, std::uint64_t epoch)
-        : interleave_(interleave), epoch_(epoch), input_(std::move(input), 64) {}
+    Pass(const Interleave& interleave, std::unique_ptr<Stream> input, std::uint64_t epoch, ReplayLimit& limit)
+        : interleave_(interleave), epoch_(epoch), limit_(limit), input_(std::move(input), 64) {}
 
     bool next(Item& item) override {
       while (make_current()) {
-        if (open_[current_].stream->next(item)) {
+        const auto at = open_.find(current_);
+        if (at->second.stream->next(item)) {
           if (++in_block_ == interleave_.options_.block) turn();
           return true;
         }
-        open_[current_].stream.reset();
-        open_[current_].recipe.reset();
+        indices_.erase(at->second.index);
+        open_.erase(at);
         turn();
       }
       return false;
@@ -54,82 +58,80 @@ class Interleave final : public Recipe {
       out.varint(current_);
       out.varint(in_block_);
       out.count(open_.size());
-      for (const Open& each : open_) {
-        out.boolean(each.stream != nullptr);
-        if (each.stream) out.varint(each.index);
+      for (const auto& [place, each] : open_) {
+        out.varint(place);
+        out.varint(each.index);
       }
       input_.save(out, oldest());
-      for (const Open& each : open_) {
-        if (each.stream) each.stream->save(out);
-      }
+      for (const auto& [place, each] : open_) each.stream->save(out);
     }
 
     void restore(ByteReader& in) override {
       has_ended_ = in.boolean();
       current_ = in.varint();
       in_block_ = in.varint();
-      const std::size_t count = in.count(1);
+      const std::size_t count = in.count(2);
       const InterleaveOptions& options = interleave_.options_;
-      if (count > options.cycle || current_ >= options.cycle || current_ > count || in_block_ >= options.block) {
-        throw_error(data_loss("an iterator's state has a place that its interleave does not have"));
+      bool is_there = count <= options.cycle && current_ < options.cycle && in_block_ < options.block;
+      std::vector<std::pair<std::uint64_t, Open*>> opened;
+      opened.reserve(count);
+      for (std::size_t i = 0; is_there && i < count; ++i) {
+        const std::uint64_t place = in.varint(), index = in.varint();
+        const auto [at, is_new] = open_.try_emplace(place);
+        is_there = is_new && place < options.cycle && std::next(at) == open_.end();
+        at->second.index = index;
+        indices_.insert(index);
+        opened.emplace_back(index, &at->second);
       }
-      open_.resize(count);
-      std::vector<std::pair<std::uint64_t, Open*>> places;
-      for (Open& each : open_) {
-        if (in.boolean()) places.emplace_back(each.index = in.varint(), &each);
-      }
-      std::sort(places.begin(), places.end());
-      std::vector<std::uint64_t> indices;
-      indices.reserve(places.size());
-      for (const auto& place : places) indices.push_back(place.first);
-      input_.restore(in, endless, indices,
-                     [&](std::size_t i, Item item) { begin(*places[i].second, std::move(item)); });
-      for (const Open& each : open_) {
-        if (each.stream) each.stream->restore(in);
-      }
+      if (!is_there) throw_error(data_loss("an iterator's state has a place that its interleave does not have"));
+      std::sort(opened.begin(), opened.end());
+      input_.restore(
+          in, endless, count, [&](std::size_t i) { return opened[i].first; },
+          [&](std::size_t i, Item item) { begin(*opened[i].second, std::move(item)); });
+      for (auto& [place, each] : open_) each.stream->restore(in);
     }
 
    private:
     /// Something is open at the current place; false where nothing is left.
     bool make_current() {
-      for (std::uint64_t turns = 0; turns <= open_.size(); ++turns) {
-        if (current_ == open_.size() && !has_ended_) open_.emplace_back();
-        if (current_ < open_.size() && (open_[current_].stream || open_next(open_[current_]))) return true;
-        if (open_.empty()) return false;
-        turn();
-      }
-      return false;
+      if (open_.contains(current_) || open_next()) return true;
+      const auto after = open_.upper_bound(current_);
+      const auto at = after != open_.end() ? after : open_.begin();
+      if (at == open_.end()) return false;
+      current_ = at->first;
+      in_block_ = 0;
+      return true;
     }
-    bool open_next(Open& place) {
+    /// What the next element is made into is at the current place.
+    bool open_next() {
       if (has_ended_) return false;
       if (input_.is_due()) input_.forget_before(oldest());
-      place.index = input_.position();
+      Open opened;
+      opened.index = input_.position();
       Item item;
       has_ended_ = !input_.next(item);
-      if (!has_ended_) begin(place, std::move(item));
-      return !has_ended_;
+      if (has_ended_) return false;
+      begin(opened, std::move(item));
+      indices_.insert(opened.index);
+      open_.emplace(current_, std::move(opened));
+      return true;
     }
-    void begin(Open& place, Item item) {
-      place.recipe = interleave_.expand_(std::move(item));
-      place.stream = place.recipe->open(epoch_);
+    void begin(Open& opened, Item item) {
+      opened.recipe = interleave_.expand_(std::move(item));
+      opened.stream = opened.recipe->open(epoch_, limit_);
     }
     void turn() {
       in_block_ = 0;
       current_ = (current_ + 1) % interleave_.options_.cycle;
-      if (has_ended_ && current_ >= open_.size()) current_ = 0;
     }
-    std::uint64_t oldest() const {
-      std::uint64_t least = input_.position();
-      for (const Open& each : open_) {
-        if (each.stream) least = std::min(least, each.index);
-      }
-      return least;
-    }
+    std::uint64_t oldest() const { return indices_.empty() ? input_.position() : *indices_.begin(); }
 
     const Interleave& interleave_;
     std::uint64_t epoch_;
+    ReplayLimit& limit_;
     ReplayedInput input_;
-    std::vector<Open> open_;
+    std::map<std::uint64_t, Open> open_;  ///< by their places, of which there may be far more
+    std::set<std::uint64_t> indices_;     ///< of those that are open
     std::uint64_t current_ = 0, in_block_ = 0;
     bool has_ended_ = false;
   };

@@ -18,8 +18,8 @@ class ParallelMap final : public Recipe {
   ParallelMap(SharedRecipe input, std::function<Item(Item)> apply, MapOptions options)
       : input_(std::move(input)), apply_(std::move(apply)), options_(std::move(options)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch));
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, input_->open(epoch, limit));
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override { return input_->describe() + " | map"; }

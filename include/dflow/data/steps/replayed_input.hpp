@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <span>
 #include <string>
 
 namespace dflow::data {
@@ -56,8 +55,9 @@ class ReplayedInput {
   /// Where it stands, so that elements from number `oldest` on can be read again.
   void save(ByteWriter& out, std::uint64_t oldest) const;
   /// Goes back to what was saved and reads on to the position of then, at most `most` elements; `keep(i, item)` gets
-  /// number `held[i]` on the way. Errors: DataLoss unless `held` ascends and lies within what is read.
-  void restore(ByteReader& in, std::uint64_t most, std::span<const std::uint64_t> held,
+  /// number `held(i)` on the way, for i below `num_held`. Errors: DataLoss unless `held` ascends and lies within what
+  /// is read.
+  void restore(ByteReader& in, std::uint64_t most, std::size_t num_held, FunctionRef<std::uint64_t(std::size_t)> held,
                FunctionRef<void(std::size_t, Item)> keep);
 
  private:

@@ -4,7 +4,7 @@
 #include <dflow/data/steps/replayed_input.hpp>
 
 #include <cassert>
-#include <limits>
+#include <span>
 
 namespace dflow::data {
 
@@ -53,24 +53,25 @@ DFLOW_INLINE void ReplayedInput::save(ByteWriter& out, std::uint64_t oldest) con
   out.bytes(std::as_bytes(std::span(snapshot.state.data(), snapshot.state.size())));
 }
 
-DFLOW_INLINE void ReplayedInput::restore(ByteReader& in, std::uint64_t most, std::span<const std::uint64_t> held,
+DFLOW_INLINE void ReplayedInput::restore(ByteReader& in, std::uint64_t most, std::size_t num_held,
+                                         FunctionRef<std::uint64_t(std::size_t)> held,
                                          FunctionRef<void(std::size_t, Item)> keep) {
   const std::uint64_t begin = in.varint();
   const std::uint64_t count = read_replayed(in, most);
-  if (begin > std::numeric_limits<std::uint64_t>::max() - count)
-    throw_error(data_loss("an iterator's state overflows"));
+  if (detail::saturating_add(begin, count) > max_position) throw_error(data_loss("an iterator's state overflows"));
   input_->restore(in);
   position_ = begin;
   log_ = {};
   log_.add(begin, SnapshotLog::of(*input_, begin).state);
   const std::uint64_t end = begin + count;
-  for (std::size_t i = 0; i < held.size(); ++i) {
-    if (held[i] < position_ || held[i] >= end) {
-      throw_error(data_loss(str_cat("an iterator's state holds element ", held[i], ", which is not among ", begin,
-                                    " to ", end, ", or twice")));
+  for (std::size_t i = 0; i < num_held; ++i) {
+    const std::uint64_t index = held(i);
+    if (index < position_ || index >= end) {
+      throw_error(data_loss(str_cat("an iterator's state holds element ", index, ", which is not among ", begin, " to ",
+                                    end, ", or twice")));
     }
-    replay(*input_, held[i] - position_);
-    position_ = held[i] + 1;
+    replay(*input_, index - position_);
+    position_ = index + 1;
     Item item;
     require_passed_over(input_->next(item) ? 1 : 0, 1);
     keep(i, std::move(item));

@@ -20,8 +20,8 @@ class Shuffle final : public Recipe {
   Shuffle(SharedRecipe input, std::uint64_t buffer, ShuffleOptions options)
       : input_(std::move(input)), buffer_(buffer), options_(options) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(*this, input_->open(epoch), options_.reshuffle ? epoch : 0);
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, input_->open(epoch, limit), options_.reshuffle ? epoch : 0);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override {
@@ -75,10 +75,9 @@ class Shuffle final : public Recipe {
       std::iota(places.begin(), places.end(), std::size_t{0});
       std::sort(places.begin(), places.end(),
                 [&](std::size_t a, std::size_t b) { return held_[a].index < held_[b].index; });
-      std::vector<std::uint64_t> indices(count);
-      for (std::size_t i = 0; i < count; ++i) indices[i] = held_[places[i]].index;
-      input_.restore(in, most_replayed(), indices,
-                     [&](std::size_t i, Item item) { held_[places[i]].item = std::move(item); });
+      input_.restore(
+          in, most_replayed(), count, [&](std::size_t i) { return held_[places[i]].index; },
+          [&](std::size_t i, Item item) { held_[places[i]].item = std::move(item); });
     }
 
    private:

@@ -18,6 +18,7 @@ SharedRecipe skip_recipe(SharedRecipe input, std::uint64_t n);
 /// `n` passes, each with the next epoch; without a number endless. It ends where a pass gives nothing.
 SharedRecipe repeat_recipe(SharedRecipe input, std::optional<std::uint64_t> n);
 /// `join` makes one element of an element of each; it ends with the first that does.
+/// Errors: InvalidArgument without an input.
 SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join);
 SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second);
 

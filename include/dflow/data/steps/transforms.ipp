@@ -26,8 +26,8 @@ class Map final : public Recipe {
  public:
   Map(SharedRecipe input, std::function<Item(Item)> apply) : input_(std::move(input)), apply_(std::move(apply)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(input_->open(epoch), *this);
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(input_->open(epoch, limit), *this);
   }
   std::optional<std::uint64_t> size() const override { return input_->size(); }
   std::string describe() const override { return input_->describe() + " | map"; }
@@ -66,8 +66,8 @@ class Filter final : public Recipe {
   Filter(SharedRecipe input, std::function<bool(const Item&)> keeps)
       : input_(std::move(input)), keeps_(std::move(keeps)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(input_->open(epoch), *this);
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(input_->open(epoch, limit), *this);
   }
   std::string describe() const override { return input_->describe() + " | filter"; }
 
@@ -94,8 +94,8 @@ class Take final : public Recipe {
  public:
   Take(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(input_->open(epoch), n_);
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(input_->open(epoch, limit), n_);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -140,8 +140,8 @@ class Skip final : public Recipe {
  public:
   Skip(SharedRecipe input, std::uint64_t n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override {
-    return std::make_unique<Pass>(input_->open(epoch), n_);
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(input_->open(epoch, limit), n_);
   }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
@@ -181,7 +181,9 @@ class Repeat final : public Recipe {
  public:
   Repeat(SharedRecipe input, std::optional<std::uint64_t> n) : input_(std::move(input)), n_(n) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override { return std::make_unique<Pass>(*this, epoch); }
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, epoch, limit);
+  }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> all = input_->size();
     if (all == std::uint64_t{0}) return all;
@@ -194,7 +196,8 @@ class Repeat final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Repeat& repeat, std::uint64_t epoch) : repeat_(repeat), epoch_(epoch) {}
+    Pass(const Repeat& repeat, std::uint64_t epoch, ReplayLimit& limit)
+        : repeat_(repeat), epoch_(epoch), limit_(limit) {}
 
     bool next(Item& item) override {
       while (begin_round()) {
@@ -226,7 +229,7 @@ class Repeat final : public Recipe {
       round_ = in.varint();
       if (repeat_.n_ && round_ > *repeat_.n_) throw_error(data_loss("an iterator's state repeats too often"));
       if (!in.boolean()) return;
-      input_ = repeat_.input_->open(input_epoch());
+      input_ = repeat_.input_->open(input_epoch(), limit_);
       input_->restore(in);
     }
 
@@ -236,7 +239,7 @@ class Repeat final : public Recipe {
     bool begin_round() {
       if (has_ended_ || (repeat_.n_ && round_ >= *repeat_.n_)) return false;
       if (!input_) {
-        input_ = repeat_.input_->open(input_epoch());
+        input_ = repeat_.input_->open(input_epoch(), limit_);
         is_empty_ = true;
       }
       return true;
@@ -249,6 +252,7 @@ class Repeat final : public Recipe {
 
     const Repeat& repeat_;
     std::uint64_t epoch_;
+    ReplayLimit& limit_;
     std::uint64_t round_ = 0;
     bool is_empty_ = true;  ///< this round has given nothing
     bool has_ended_ = false;
@@ -264,7 +268,9 @@ class Zip final : public Recipe {
   Zip(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join)
       : inputs_(std::move(inputs)), join_(std::move(join)) {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override { return std::make_unique<Pass>(*this, epoch); }
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, epoch, limit);
+  }
   std::optional<std::uint64_t> size() const override {
     std::uint64_t least = endless;
     for (const SharedRecipe& input : inputs_) {
@@ -283,8 +289,8 @@ class Zip final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Zip& zip, std::uint64_t epoch) : zip_(zip) {
-      for (const SharedRecipe& input : zip.inputs_) inputs_.push_back(input->open(epoch));
+    Pass(const Zip& zip, std::uint64_t epoch, ReplayLimit& limit) : zip_(zip) {
+      for (const SharedRecipe& input : zip.inputs_) inputs_.push_back(input->open(epoch, limit));
     }
     bool next(Item& item) override {
       if (has_ended_) return false;
@@ -325,7 +331,9 @@ class Concatenate final : public Recipe {
  public:
   Concatenate(SharedRecipe first, SharedRecipe second) : inputs_{std::move(first), std::move(second)} {}
 
-  std::unique_ptr<Stream> open(std::uint64_t epoch) const override { return std::make_unique<Pass>(*this, epoch); }
+  std::unique_ptr<Stream> open(std::uint64_t epoch, ReplayLimit& limit) const override {
+    return std::make_unique<Pass>(*this, epoch, limit);
+  }
   std::optional<std::uint64_t> size() const override {
     const std::optional<std::uint64_t> a = inputs_[0]->size(), b = inputs_[1]->size();
     return a && b ? std::optional(saturating_add(*a, *b)) : std::nullopt;
@@ -337,8 +345,8 @@ class Concatenate final : public Recipe {
  private:
   class Pass final : public Stream {
    public:
-    Pass(const Concatenate& both, std::uint64_t epoch)
-        : both_(both), epoch_(epoch), input_(both.inputs_[0]->open(epoch)) {}
+    Pass(const Concatenate& both, std::uint64_t epoch, ReplayLimit& limit)
+        : both_(both), epoch_(epoch), limit_(limit), input_(both.inputs_[0]->open(epoch, limit)) {}
     bool next(Item& item) override {
       if (input_->next(item)) return true;
       return go_on() && input_->next(item);
@@ -359,12 +367,13 @@ class Concatenate final : public Recipe {
    private:
     bool go_on() {
       if (std::exchange(is_second_, true)) return false;
-      input_ = both_.inputs_[1]->open(epoch_);
+      input_ = both_.inputs_[1]->open(epoch_, limit_);
       return true;
     }
 
     const Concatenate& both_;
     std::uint64_t epoch_;
+    ReplayLimit& limit_;
     bool is_second_ = false;
     std::unique_ptr<Stream> input_;
   };
@@ -390,6 +399,7 @@ DFLOW_INLINE SharedRecipe repeat_recipe(SharedRecipe input, std::optional<std::u
   return std::make_shared<detail::Repeat>(std::move(input), n);
 }
 DFLOW_INLINE SharedRecipe zip_recipe(std::vector<SharedRecipe> inputs, std::function<Item(std::vector<Item>&)> join) {
+  if (inputs.empty()) throw_error(invalid_argument("data: zip needs a dataset"));
   return std::make_shared<detail::Zip>(std::move(inputs), std::move(join));
 }
 DFLOW_INLINE SharedRecipe concatenate_recipe(SharedRecipe first, SharedRecipe second) {

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+namespace dflow::data {
+
+/// Bounds what is read again to restore a state. All passes of one iterator share it: their sources count what they
+/// read, and an element past the bound is an error in whichever thread reads it. Nothing is counted at other times.
+///
+/// Thread safety: safe.
+class ReplayLimit {
+ public:
+  /// From here on at most `most` elements.
+  void begin(std::uint64_t most);
+  /// To here. Errors: InvalidArgument if more were asked for, although only a thread that reads ahead has been told so.
+  void end();
+  bool is_on() const noexcept { return is_on_.load(std::memory_order_relaxed); }
+
+  /// Errors: InvalidArgument past the bound.
+  void count(std::uint64_t elements = 1) {
+    if (is_on()) count_more(elements);
+  }
+
+ private:
+  friend class LentReplayLimit;
+
+  void count_more(std::uint64_t elements);
+
+  std::atomic<bool> is_on_{false};
+  std::atomic<std::uint64_t> left_{0};
+  std::mutex mutex_;  ///< of what follows, and of changes of `is_on_`
+  std::uint64_t most_ = 0;
+  bool is_exceeded_ = false;
+  ReplayLimit* lender_ = nullptr;  ///< counts instead
+};
+
+/// For passes that several iterators use in turn: as long as this lives, `borrower` counts for `lender`, if that is on.
+class LentReplayLimit {
+ public:
+  LentReplayLimit(ReplayLimit& borrower, ReplayLimit& lender);
+  LentReplayLimit(const LentReplayLimit&) = delete;
+  LentReplayLimit& operator=(const LentReplayLimit&) = delete;
+  ~LentReplayLimit();
+
+  /// A pass of the borrower may have been told that the bound is passed.
+  bool is_exceeded() const;
+
+ private:
+  ReplayLimit& borrower_;
+};
+
+}  // namespace dflow::data
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/data/replay_limit.ipp>
+#endif
