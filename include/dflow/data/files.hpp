@@ -31,7 +31,8 @@ Dataset<Tensor<float>> from_csv(const std::string& path, const CsvOptions& optio
 
 /// The records of TFRecord files, one file after the other, as they are read: memory is one record and a buffer,
 /// whatever the files hold. An iterator that is restored goes on at its place in its file, without reading what is
-/// before, if the files are not compressed; they are known by their names, not by their directories.
+/// before; a compressed file is unpacked from its beginning to there when the next record is read, since its
+/// compression has no other place to begin at. Files are known by their names, not by their directories.
 ///
 /// ```cpp
 /// auto examples = df::data::from_records({"train-0.tfrecord", "train-1.tfrecord"}).shuffle(1024).map(parse).batch(32);
