@@ -157,7 +157,9 @@ struct QueueState::State {
     }
   }
   void serve(Due& due) {
-    while (put_in(due) | take_out(due)) {
+    for (bool moves = true; moves;) {
+      moves = put_in(due);
+      moves = take_out(due) || moves;
     }
   }
 

@@ -9,6 +9,21 @@
 
 namespace dflow::cuda {
 
+namespace detail {
+
+/// What is computed from now on comes after the copy. Where that cannot be said, the block that is copied to is not
+/// given out again.
+inline void order_after_copy(const DeviceCore& core, StreamHandle stream, const AnyTensor& block) {
+  try {
+    core.order(core.compute(), stream);
+  } catch (...) {
+    core.keep(std::make_shared<AnyTensor>(block));
+    throw;
+  }
+}
+
+}  // namespace detail
+
 DFLOW_INLINE CudaMemory::CudaMemory(std::shared_ptr<DeviceCore> core, CudaAllocatorOptions options)
     : core_(std::move(core)),
       allocator_(std::make_shared<CudaAllocator>(core_, options)),
@@ -42,7 +57,7 @@ DFLOW_INLINE void CudaMemory::copy_in_async(const AnyTensor& host, CopyDone done
                         "copying to it");
       const StreamHandle stream = core_->copies_in();
       completions_->after(std::move(ticket), stream, source, [](ErrorCode) {});
-      core_->order(core_->compute(), stream);
+      detail::order_after_copy(*core_, stream, here);
     }
   } catch (...) {
     return done(status_of_current_exception(), AnyTensor());
@@ -113,7 +128,7 @@ DFLOW_INLINE void CudaMemory::copy_to_async(const AnyTensor& here, DeviceMemory&
                                                   core_->device(), copy.bytes(), stream),
                         str_cat("copying to GPU ", to->core_->device()));
       to->completions_->after(std::move(ticket), stream, source, [](ErrorCode) {});
-      to->core_->order(to->core_->compute(), stream);
+      detail::order_after_copy(*to->core_, stream, copy);
     }
   } catch (...) {
     return done(status_of_current_exception(), AnyTensor());
