@@ -31,14 +31,14 @@ namespace cuda {
 inline CudaState& state_of(const KernelContext& context) { return context.device().state_as<CudaState>(); }
 inline CudaStep& step_of(const KernelContext& context) { return *static_cast<CudaStep*>(context.step().device_step); }
 
-/// Issues a kernel that reads the inputs of `context` and writes its outputs, and `temporaries`. Throws what the driver
-/// says of the launch.
+/// Issues a kernel that reads the inputs of `context` and writes its outputs, `temporaries`, and the step's errors
+/// where it may find any. Throws what the driver says of the launch.
 void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
-            std::span<const AnyTensor* const> temporaries = {});
+            const ErrorSlot* errors = nullptr, std::span<const AnyTensor* const> temporaries = {});
 template <class Body>
 void launch(const KernelContext& context, GridShape shape, const typename Body::Args& args,
-            std::span<const AnyTensor* const> temporaries = {}) {
-  launch(context, kernel_function<Body>(), shape, &args, temporaries);
+            const ErrorSlot* errors = nullptr, std::span<const AnyTensor* const> temporaries = {}) {
+  launch(context, kernel_function<Body>(), shape, &args, errors, temporaries);
 }
 
 }  // namespace cuda

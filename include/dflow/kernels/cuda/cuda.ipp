@@ -19,7 +19,8 @@ DFLOW_INLINE Status Cuda::check(const DeviceContext& device) {
 namespace cuda {
 
 DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& function, GridShape shape,
-                         const void* arguments, std::span<const AnyTensor* const> temporaries) {
+                         const void* arguments, const ErrorSlot* errors,
+                         std::span<const AnyTensor* const> temporaries) {
   constexpr std::size_t most = 32;
   std::array<MemoryUse, most> uses;
   std::size_t count = 0;
@@ -31,6 +32,7 @@ DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& fun
   auto& writable = const_cast<KernelContext&>(context);
   for (int o = 0; o < context.num_outputs(); ++o) use(writable.output(o), true);
   for (const AnyTensor* temporary : temporaries) use(*temporary, true);
+  if (errors != nullptr && count < most) uses[count++] = {errors, sizeof(ErrorSlot), true};
   DeviceCore& core = state_of(context).memory.core();
   core.require_ok(
       core.driver().launch(core.device(), function, shape, arguments, std::span(uses.data(), count), core.compute()),

@@ -66,14 +66,14 @@ class ElementwiseKernel final : public AnyKernel {
       DenseArgs<num_inputs> args;
       fill(args);
       args.repeated = repeated;
-      return launch(context, code_.dense(), grid_for(args.n), &args);
+      return launch(context, code_.dense(), grid_for(args.n), &args, note.slot);
     }
     BroadcastArgs<num_inputs> args;
     fill(args);
     args.rank = walk.rank;
     std::copy_n(walk.extents, walk.rank, args.extents);
     for (int i = 0; i < num_inputs; ++i) std::copy_n(walk.strides[i], walk.rank, args.strides[i]);
-    launch(context, code_.broadcast(), grid_for(args.n), &args);
+    launch(context, code_.broadcast(), grid_for(args.n), &args, note.slot);
   }
 
   /// The input is one element for the whole output.
