@@ -13,7 +13,7 @@ namespace detail {
 
 class ElementwiseKernel final : public AnyKernel {
  public:
-  explicit ElementwiseKernel(const ElementwiseCode& code) : AnyKernel({}), code_(code) {}
+  explicit ElementwiseKernel(const ElementwiseCode& code) : AnyKernel(KernelTraits()), code_(code) {}
 
   void run(KernelContext& context) const override {
     // Shapes first: the output may be in an input's buffer, from where that is gone then.
