@@ -193,16 +193,14 @@ TEST_CASE("a cache that one iterator could not read to where its state says serv
 
 TEST_CASE("positions that would overflow are DataLoss") {
   const auto shuffled = endless_range().shuffle(2);
-  CHECK(restoring(shuffled,
-                  [](df::ByteWriter& out) {
-                    out.varint(0);
-                    out.boolean(false);
-                    out.count(0);
-                    out.varint(df::data::endless - 3);
-                    out.varint(3);
-                    out.varint(0);
-                  })
-            .code() == df::Code::data_loss);
+  CHECK(restoring(shuffled, [](df::ByteWriter& out) {
+          out.varint(0);
+          out.boolean(false);
+          out.count(0);
+          out.varint(df::data::endless - 3);
+          out.varint(3);
+          out.varint(0);
+        }).code() == df::Code::data_loss);
 }
 
 // The places of what stands in a state are not known here: numbers are written over others, and the checksum put right.
