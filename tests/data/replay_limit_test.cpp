@@ -191,6 +191,29 @@ TEST_CASE("a cache that one iterator could not read to where its state says serv
   }
 }
 
+TEST_CASE("draws, rounds and epochs that would overflow are DataLoss") {
+  const std::uint64_t last = df::data::endless - 1;
+  CHECK(restoring(endless_range().shuffle(2), [&](df::ByteWriter& out) {
+          out.varint(last);
+          out.boolean(false);
+          out.count(0);
+          for (int i = 0; i < 3; ++i) out.varint(0);
+        }).code() == df::Code::data_loss);
+  CHECK(restoring(range(3).repeat(), [&](df::ByteWriter& out) {
+          out.boolean(false);
+          out.boolean(false);
+          out.varint(last);
+          out.boolean(false);
+        }).code() == df::Code::data_loss);
+  std::string state = "dflow iterator 1\n";
+  df::ByteWriter out(state);
+  out.string(range(3).recipe()->describe());
+  for (const std::uint64_t number : {last, std::uint64_t{0}, std::uint64_t{0}}) out.varint(number);
+  out.u32(df::mask_crc32c(df::crc32c(state)));
+  auto at = range(3).iterate();
+  CHECK(code_of([&] { return at.restore(state), 0; }) == df::Code::data_loss);
+}
+
 TEST_CASE("positions that would overflow are DataLoss") {
   const auto shuffled = endless_range().shuffle(2);
   CHECK(restoring(shuffled, [](df::ByteWriter& out) {

@@ -3,6 +3,7 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/data/iterator.hpp>
+#include <dflow/data/read_position.hpp>
 
 #include <limits>
 
@@ -101,9 +102,8 @@ DFLOW_INLINE AnyIterator AnyIterator::restored(std::string_view state) const {
       throw_error(
           invalid_argument(str_cat("data: this is the state of an iterator of '", name, "', not of '", own, "'")));
     }
-    const std::uint64_t epoch = in.varint();
-    const std::uint64_t position = in.varint();
-    if (position > max_position) throw_error(data_loss("an iterator's state overflows"));
+    const std::uint64_t epoch = read_position(in);
+    const std::uint64_t position = read_position(in);
     AnyIterator restored(recipe_, epoch);
     restored.restore_limit_ = restore_limit_;
     restored.limit_->begin(restore_limit_);

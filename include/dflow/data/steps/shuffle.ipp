@@ -2,6 +2,7 @@
 
 #include <dflow/base/philox.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/data/read_position.hpp>
 #include <dflow/data/steps/replayed_input.hpp>
 #include <dflow/data/steps/shuffle.hpp>
 
@@ -61,7 +62,7 @@ class Shuffle final : public Recipe {
     }
 
     void restore(ByteReader& in) override {
-      draws_ = in.varint();
+      draws_ = read_position(in);
       random_.skip(draws_);
       has_ended_ = in.boolean();
       const std::size_t count = in.count(1);

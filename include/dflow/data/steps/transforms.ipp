@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/data/read_position.hpp>
 #include <dflow/data/steps/transforms.hpp>
 
 #include <algorithm>
@@ -226,7 +227,7 @@ class Repeat final : public Recipe {
     void restore(ByteReader& in) override {
       has_ended_ = in.boolean();
       is_empty_ = in.boolean();
-      round_ = in.varint();
+      round_ = read_position(in);
       if (repeat_.n_ && round_ > *repeat_.n_) throw_error(data_loss("an iterator's state repeats too often"));
       if (!in.boolean()) return;
       input_ = repeat_.input_->open(input_epoch(), limit_);
