@@ -5,6 +5,7 @@
 #include <dflow/kernels/kernel_context.hpp>
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <dflow/kernels/host_arguments.hpp>
 
 #include <array>
-#include <vector>
 
 namespace dflow {
 

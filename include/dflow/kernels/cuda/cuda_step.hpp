@@ -13,8 +13,7 @@
 namespace dflow::cuda {
 
 /// What a GPU keeps for a step: the errors that its kernels find while they run. They go to a slot in the GPU's memory,
-/// which is read when the step asks how it has ended; kernels that change state look at it first and do nothing after
-/// an error.
+/// which is read when the step asks how it has ended.
 ///
 /// Thread safety: all functions may be called from any thread.
 class CudaStep final : public DeviceStep {
@@ -36,8 +35,6 @@ class CudaStep final : public DeviceStep {
   /// For a kernel that may find errors: where it notes them, and as which kernel. `decode` is called once, if at all.
   /// Throws ResourceExhausted.
   Note note(const KernelContext& context, Decode decode);
-  /// What a kernel that changes state looks at; null where nothing issued so far can find an error.
-  const ErrorSlot* slot() const;
 
  private:
   struct Noted {

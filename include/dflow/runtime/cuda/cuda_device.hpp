@@ -17,7 +17,7 @@ struct CudaDeviceOptions {
   std::string name = "/job:localhost/replica:0/task:0/device:GPU:0";
   std::uint64_t incarnation = 0;
   int ordinal = 0;  ///< the driver's number of the GPU
-  /// Null: the process's own, which comes with the library's component `cuda`.
+  /// Null: CUDA's (`cuda::cuda_driver`).
   std::shared_ptr<cuda::Driver> driver = nullptr;
   std::shared_ptr<ThreadPool> pool = nullptr;  ///< for kernels that compute on the host; null: in the thread that calls
   /// No more of the GPU's memory than this is taken.
@@ -30,8 +30,7 @@ struct CudaDeviceOptions {
 /// host waits for either. What the device has no kernel for, the CPU does where soft placement allows it.
 ///
 /// Errors of the constructor: NotFound where there is no such GPU, FailedPrecondition where the machine's driver is too
-/// old for the program, with what CUDA says; InvalidArgument where no driver was given and the program is not linked
-/// with `dflow::cuda`.
+/// old for the program, with what CUDA says.
 ///
 /// Thread safety: as Device.
 class CudaDevice final : public Device {

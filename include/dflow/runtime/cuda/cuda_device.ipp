@@ -64,7 +64,10 @@ DFLOW_INLINE std::unique_ptr<DeviceStep> CudaDevice::begin_step() {
   return std::make_unique<cuda::CudaStep>(state_->memory, context_.name);
 }
 
-DFLOW_INLINE void CudaDevice::release_cached_memory() { Device::release_cached_memory(); }
+DFLOW_INLINE void CudaDevice::release_cached_memory() {
+  state_->memory.pinned().trim();
+  Device::release_cached_memory();
+}
 
 DFLOW_INLINE std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceOptions& options) {
   CudaDeviceOptions numbered = options;

@@ -118,6 +118,10 @@ class CudaDriver final : public Driver {
 
 }  // namespace
 
-std::shared_ptr<Driver> cuda_driver() { return std::make_shared<CudaDriver>(); }
+std::shared_ptr<Driver> cuda_driver() {
+  // It has no state; that it is one says that devices made apart can copy to each other.
+  static const auto driver = std::make_shared<CudaDriver>();
+  return driver;
+}
 
 }  // namespace dflow::cuda

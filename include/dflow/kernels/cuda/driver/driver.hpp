@@ -88,7 +88,7 @@ class Driver {
   virtual ErrorCode call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept = 0;
 };
 
-/// CUDA's runtime: a process has one. In the library's component `cuda`.
+/// CUDA's runtime, the same for all who ask. In the library's component `cuda`.
 std::shared_ptr<Driver> cuda_driver();
 
 }  // namespace dflow::cuda
