@@ -59,6 +59,7 @@ constexpr std::array<OpWithoutRows, 145> ops_without_rows{{
     {"KeptValue", "stands for what a function has made; tests/session/control_flow_test.cpp"},
     {"KeptListElement", "a list; tests/session/control_flow_gradients_test.cpp"},
     {"KeptList", "stands for what a function has made; tests/session/control_flow_test.cpp"},
+    {"KeptListPush", "takes any value; tests/session/kept_in_frames_test.cpp"},
     {"KeptCount", "tells what ran before; tests/session/control_flow_test.cpp"},
     {"KeptElement", "reads what a loop has kept; tests/session/control_flow_test.cpp"},
     {"KeptHandleElement", "reads what a loop has kept; tests/session/control_flow_test.cpp"},

@@ -2,6 +2,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "control_flow_forms.hpp"
 #include "errors.hpp"
 
 #include <cmath>
@@ -26,7 +27,7 @@ TEST_CASE("gradients go through the branch that is taken, to all that it reads, 
   auto [gx, gw] = df::gradients(y * 2.0f, x, w);
   auto gxw = df::gradients(gx, w);
   auto gxx = df::gradients(gx, x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const auto at = [&](float x_value, float w_value) {
     const auto [a, b, c, d] =
         session.run({{x, df::Tensor<float>(x_value)}, {w, df::Tensor<float>(w_value)}}, gx, gw, gxw, gxx);
@@ -57,7 +58,7 @@ TEST_CASE("gradients go through loops of any number of iterations, to variables 
                                         std::tuple{df::constant(graph, 0), x, df::constant(graph, 0.0f)});
   auto [gx, gw] = df::gradients(df::reduce_sum(power), x, w);
   auto [sx, sw] = df::gradients(sum, x, w);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const std::vector<float> xs{1.5f, -2}, ws{0.5f, 3};
   for (const int count : {0, 1, 2, 5}) {
     INFO(count);
@@ -106,7 +107,7 @@ TEST_CASE("gradients go through loops in loops, branches in loops and loops in b
       },
       [&] { return df::exp(x); });
   auto gradient = df::gradients(nested, x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const auto f = [](double at) {
     if (at <= 0) return std::exp(at);
     double v = at * 0.5;
@@ -139,7 +140,7 @@ TEST_CASE("a gradient keeps of random draws what the branch has drawn, and nothi
                           },
                           x);
   auto gx = df::gradients(y, x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   session.run(df::initialize_variables(graph));
   const df::Tensor<float> at({4}, {0.5f, -0.25f, 1, 2});
   const auto [value, slope] = session.run({{x, at}}, y, gx);
@@ -156,7 +157,7 @@ TEST_CASE("a loop is differentiated three times") {
   auto first = df::gradients(y, x);
   auto second = df::gradients(first, x);
   auto third = df::gradients(second, x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   for (int run = 0; run < 3; ++run) {
     const auto [a, b, c] = session.run({{x, df::Tensor<float>(2.0f)}}, first, second, third);
     CHECK(a.scalar() == 32);
@@ -175,7 +176,7 @@ TEST_CASE("gradients go through a variable that grows") {
                                          std::tuple{df::constant(graph, 0), df::identity(x)},
                                          {.shapes = {df::Shape{}, {df::dynamic, 2}}}));
   auto gx = df::gradients(df::reduce_sum(rows), x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   // 8 x, 4 x, 2 x, x
   const df::Tensor<float> slope = session.run({{x, df::Tensor<float>({1, 2}, {1, 2})}}, gx);
   CHECK(slope.shape() == df::Shape{1, 2});
@@ -198,7 +199,7 @@ TEST_CASE("a body takes gradients of calls that it has built itself") {
                                  x < -1.0f, [&] { return x * x; }, [&] { return -x; }),
                              x);
       });
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const auto at = [&](float v) { return session.run({{x, df::Tensor<float>(v)}}, slope).scalar(); };
   CHECK(at(-3) == -6);
   CHECK(at(-0.5f) == -1);
@@ -227,7 +228,7 @@ TEST_CASE("gradients stop in bodies where they are told to stop around them") {
     }
     const std::vector<df::AnyOutput> ys{y}, xs{x}, stops{z};
     const std::vector<df::Gradient> slopes = df::gradients(ys, xs, {.stop_gradients = stops});
-    df::Session session(graph);
+    df::Session session(graph, {.passes = df::testing::each_form()});
     CHECK(session.run({{x, df::Tensor<float>(2.0f)}}, df::Output<float>(df::densify(slopes[0], x))).scalar() == 4);
   }
 }
@@ -247,7 +248,7 @@ TEST_CASE("a gradient of a call is right where the call's output is fed, and whe
   auto slope = df::gradients(y, x);  // 3 x^2
   const std::vector<df::AnyOutput> ys{slope}, xs{x}, stops{y};
   auto second = df::Output<float>(df::densify(df::gradients(ys, xs, {.stop_gradients = stops})[0], x));  // 6 x
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const df::Tensor<float> two(2.0f), one(1.0f);
   CHECK(session.run({{x, two}}, slope).scalar() == 12);
   CHECK(session.run({{x, two}, {y, one}}, slope).scalar() == 12);
@@ -277,7 +278,7 @@ TEST_CASE("two branches that are one function have the gradient of it") {
   df::Graph copy = df::import_graph(def, df::standard_op_table());
   df::Output<float> of(copy.output("x")), y(copy.output("y"));
   auto slope = df::gradients(y, of);
-  df::Session session(copy);
+  df::Session session(copy, {.passes = df::testing::each_form()});
   for (const float at : {-2.0f, 2.0f}) CHECK(session.run({{of, df::Tensor<float>(at)}}, slope).scalar() == 12);
 }
 
@@ -308,7 +309,7 @@ TEST_CASE("what is to be kept of no body is an error, of the step and of a gradi
           gradients.push_back(copy.output(each.name + ":1"));
         }
       }
-      df::Session session(copy);
+      df::Session session(copy, {.passes = df::testing::each_form()});
       for (const df::AnyOutput& slope : gradients) {
         CHECK(code_of([&] {
                 session.run({{of, df::Tensor<float>(2.0f)}}, df::Output<float>(slope));
@@ -336,7 +337,7 @@ TEST_CASE("what is kept of a body has its element type") {
   const df::Output<double> wrong(kept(y, "cond/then/inner", df::DType::float64));
   const df::Output<float> count(kept(last, "", df::DType::float32));
   const df::Output<float> list(kept(last, "while/body/Mul", df::DType::float32));
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const df::Feed one(x, df::Tensor<float>(1.0f));
   CHECK(session.run({one}, right).scalar() == Approx(std::exp(1.0f)));
   CHECK(code_of([&] { session.run({one}, wrong); }) == df::Code::invalid_argument);

@@ -2,6 +2,7 @@
 #include <dflow/dflow.hpp>
 
 #include "catch.hpp"
+#include "control_flow_forms.hpp"
 #include "errors.hpp"
 
 #include <cmath>
@@ -41,7 +42,7 @@ void check_gradients(const df::Shape& shape,
   auto y = f(graph, x);
   auto gradient = df::gradients(y, x);
   auto second = df::gradients(df::reduce_sum(gradient * w), x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   df::Tensor<double> at(shape), weights(shape);
   for (std::int64_t i = 0; i < at.num_elements(); ++i) {
     at.data()[i] = 0.6 + 0.3 * std::sin(static_cast<double>(3 * i + 1));
@@ -80,7 +81,7 @@ TEST_CASE("an array in a loop is written, read, stacked and gathered") {
   CHECK(all.shape() == df::PartialShape({df::dynamic, 2}));
   auto some = squares.gather(vector<std::int32_t>(graph, {4, 0, 4}));
   auto third = squares.read(df::constant(graph, 3));
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   for (int run = 0; run < 3; ++run) {
     const auto [a, b, c, n] = session.run({{x, df::Tensor<float>({2}, {1, 10})}}, all, some, third, squares.size());
     CHECK(values(a) == std::vector<float>{0, 0, 1, 10, 2, 20, 3, 30, 4, 40});
@@ -97,7 +98,7 @@ TEST_CASE("an array is a value: what is written later is not in what was before"
   auto zero = df::constant(graph, 0);
   auto second = first.write(zero, vector<float>(graph, {7.0f, 8.0f}));
   auto third = second.write(zero, vector<float>(graph, {9.0f, 9.0f}));
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const df::Tensor<float> given = numbers({3, 2});
   const auto [a, b, c, d] =
       session.run({{x, given}}, first.stack(), second.stack(), third.read(zero), second.read(zero));
@@ -114,7 +115,7 @@ TEST_CASE("arrays hold elements of every type, and what was not written is zero"
     auto array = df::TensorArray<T>(graph, 3, {2}).write(df::constant(graph, 1), df::fill<T>(graph, {2}, value));
     auto scattered =
         df::TensorArray<T>::scatter(vector<std::int32_t>(graph, {2, 0}), df::fill<T>(graph, {2, 1}, value));
-    df::Session session(graph);
+    df::Session session(graph, {.passes = df::testing::each_form()});
     const auto [all, rows, one] = session.run(array.stack(), scattered.gather(vector<std::int32_t>(graph, {0, 2})),
                                               array.read(df::constant(graph, 2)));
     CHECK(values(all) == std::vector<T>{T(), T(), value, value, T(), T()});
@@ -123,7 +124,7 @@ TEST_CASE("arrays hold elements of every type, and what was not written is zero"
   };
   df::for_each_type<df::NumberTypes>([&]<class T>() { check(T(3)); });
   check(std::string("text"));
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   auto flags = df::TensorArray<bool>(graph, 2, df::Shape{}).write(df::constant(graph, 1), df::constant(graph, true));
   const df::Tensor<bool> read = session.run(flags.stack());
   CHECK_FALSE(read(0));
@@ -145,7 +146,7 @@ TEST_CASE("a stack gives back what was pushed, the last first") {
                                          return std::tuple{rest, digits * 100 + top};
                                        },
                                        std::tuple{pushed, df::constant(graph, 0)});
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   CHECK(session.run({{n, df::Tensor<std::int32_t>(5)}}, digits).scalar() == 1609040100);
   CHECK(session.run({{n, df::Tensor<std::int32_t>(0)}}, digits).scalar() == 0);
   auto [none, top] = df::TensorStack<float>(graph).pop();
@@ -171,7 +172,7 @@ TEST_CASE("what is wrong with an array is an error of the line that builds it, o
   auto unwritten = df::TensorArray<float>(graph, 2).read(at(1));
   auto negative = df::TensorArray<float>(df::constant(graph, -1)).size();
   auto mixed = df::TensorArray<std::int32_t>(array.write(at(0), vector<float>(graph, {1.0f, 2.0f})).list()).read(at(0));
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const auto fails_with = [&](const auto& y, const char* text) {
     const df::Status status = status_of([&] { session.run(y); });
     INFO(status.to_string());
@@ -211,7 +212,7 @@ TEST_CASE("map, foldl, foldr and scan go over rows") {
         return std::tuple{std::get<0>(state) + 1, row};
       },
       x, std::tuple{df::constant(graph, 0), zero});
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const df::Feed of_x(x, numbers({3, 2})), of_k(k, df::Tensor<std::int32_t>({3}, {1, 2, 3}));
   for (int run = 0; run < 3; ++run) {
     CHECK(values(session.run({of_x}, squares)) == std::vector<float>{1, 4, 9, 16, 25, 36});
@@ -257,7 +258,7 @@ TEST_CASE("what is wrong with rows is an error of the line that maps them") {
         return df::concat(0, {state, df::expand_dims(row, 0)});
       },
       three, df::fill<float>(graph, {1}, 0.0f), {.shapes = {{df::dynamic}}});
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   CHECK(values(session.run({{three, numbers({3})}}, grown)) == std::vector<float>{0, 1, 2, 3});
   auto some = df::placeholder<float>(graph, {df::dynamic}), more = df::placeholder<float>(graph, {df::dynamic});
   auto sums = df::map([](const auto& row) { return std::get<0>(row) + std::get<1>(row); }, std::tuple{some, more});
@@ -280,7 +281,7 @@ TEST_CASE("lists in lists end at a depth") {
       },
       std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 1)});
   auto size = nested.size();
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   CHECK(session.run({{n, df::Tensor<std::int32_t>(100)}}, size).scalar() == 1);
   CHECK(code_of([&] { session.run({{n, df::Tensor<std::int32_t>(100'000)}}, size); }) == df::Code::resource_exhausted);
 }
@@ -390,7 +391,7 @@ TEST_CASE("an array that a loop reads and writes has a gradient, whatever is kno
                      std::tuple{df::constant(graph, 0), df::TensorArray<float>::unstack(x)});
   auto y = products.stack();
   auto gradient = df::gradients(df::reduce_sum(y), x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const auto [a, b] = session.run({{x, df::Tensor<float>({4}, {1, 2, 3, 4})}}, y, gradient);
   CHECK(values(a) == std::vector<float>{1, 2, 6, 24});
   CHECK(values(b) == std::vector<float>{1 + 2 + 6 + 24, 1 + 3 + 12, 2 + 8, 6});
@@ -403,7 +404,7 @@ TEST_CASE("elements that were dropped from a list have no gradient") {
   const df::AnyOutput fewer = df::build<df::TensorListResize>({list, df::constant(graph, 2)});
   auto y = df::TensorArray<float>(df::build<df::TensorListResize>({fewer, df::constant(graph, 4)})).stack();
   auto gradient = df::gradients(df::reduce_sum(y * y + y), x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   const auto [a, b] = session.run({{x, df::Tensor<float>({4}, {1, 2, 3, 4})}}, y, gradient);
   CHECK(values(a) == std::vector<float>{1, 2, 0, 0});
   CHECK(values(b) == std::vector<float>{3, 5, 0, 0});
@@ -414,7 +415,7 @@ TEST_CASE("elements far from each other are refused, not given memory between th
   auto array = df::TensorArray<float>(graph, 2'000'000'000, df::Shape{});
   auto one = df::constant(graph, 1.0f);
   auto apart = array.write(df::constant(graph, 0), one).write(df::constant(graph, 1'999'999'999), one);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   CHECK(code_of([&] { session.run(apart.read(df::constant(graph, 0))); }) == df::Code::resource_exhausted);
   CHECK(session.run(array.write(df::constant(graph, 1'999'999'999), one).size()).scalar() == 2'000'000'000);
 }
@@ -464,7 +465,7 @@ TEST_CASE("a loop of many iterations writes an array without copying it") {
                      std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, count, df::Shape{})});
   auto sum = df::reduce_sum(array.stack());
   auto gradient = df::gradients(sum, x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   CHECK(session.run({{x, df::Tensor<float>(0.5f)}}, sum).scalar() == count);
   CHECK(session.run({{x, df::Tensor<float>(0.5f)}}, gradient).scalar() == 2.0f * count);
 }

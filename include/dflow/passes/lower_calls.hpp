@@ -8,8 +8,10 @@ namespace dflow {
 /// are attached, and of those in these. The iterations of a loop may then overlap, as many as its
 /// `parallel_iterations`, unless something in it keeps or changes state.
 ///
-/// What chooses among several bodies by number, and branches and loops whose values a gradient keeps, stay as they are;
-/// what their bodies call is lowered, and `raises` says what becomes of it (`form_frames`).
+/// What a gradient keeps of a loop's iterations are variables of the frame. Functions that call themselves stay calls;
+/// so does that of which a gradient keeps something, where it is on several devices, a branch that makes handles, or a
+/// body in the raw form; and so does what would become more than 2^14 nodes, or the step more than 2^20. What their
+/// bodies call is lowered, and `raises` says what becomes of it (`form_frames`).
 void lower_calls(StepGraph& step, bool raises = false);
 
 }  // namespace dflow

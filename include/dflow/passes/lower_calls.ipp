@@ -4,7 +4,12 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/like.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/control/frames.hpp>
+#include <dflow/ops/control/functional.hpp>
+#include <dflow/ops/control/tensor_list.hpp>
+#include <dflow/ops/math/binary.hpp>
+#include <dflow/ops/math/compare.hpp>
 #include <dflow/passes/frames.hpp>
 #include <dflow/passes/lower_calls.hpp>
 #include <dflow/passes/prune.hpp>
@@ -26,8 +31,14 @@ namespace detail {
 
 class CallLowerer {
  public:
+  /// What is found of bodies, which calls of one function share.
+  struct Known {
+    std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered;
+    std::map<const StepGraph*, std::size_t> sizes;
+  };
+
   /// `raises`: of what is lowered in bodies of calls, see `form_frames`.
-  explicit CallLowerer(bool raises) : raises_(raises) {}
+  CallLowerer(bool raises, Known& known) : raises_(raises), known_(known) {}
 
   StepGraph lower(const StepGraph& step) {
     fresh_.graph = step.graph;
@@ -183,6 +194,9 @@ class CallLowerer {
   Results emit_body(const StepNode& call, const StepGraph& body, std::vector<StepEndpoint> given,
                     const Around& around) {
     add_made(body);
+    for (std::size_t i = 0; i < given.size() && i < body.feeds.size(); ++i) {
+      given[i] = with_shape(call, given[i], body.output(body.feeds[i]), around);
+    }
     Emitted here(body, std::move(given), false);
     emit(here, around);
     Results results;
@@ -200,13 +214,13 @@ class CallLowerer {
     auto lowered = std::make_shared<StepCall>(call);
     for (std::shared_ptr<const StepGraph>& body : lowered->bodies) {
       if (body == nullptr) continue;
-      std::shared_ptr<const StepGraph>& known = lowered_[body];
-      if (known == nullptr) {
-        StepGraph fresh = prune(CallLowerer(raises_).lower(*body));
-        form_frames(fresh, raises_);
-        known = std::make_shared<const StepGraph>(std::move(fresh));
+      if (const auto found = known_.lowered.find(body); found != known_.lowered.end()) {
+        body = found->second;
+        continue;
       }
-      body = known;
+      StepGraph fresh = prune(CallLowerer(raises_, known_).lower(*body));
+      form_frames(fresh, raises_);
+      body = known_.lowered.emplace(body, std::make_shared<const StepGraph>(std::move(fresh))).first->second;
     }
     return lowered;
   }
@@ -216,11 +230,14 @@ class CallLowerer {
   bool lower_call(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    if (!call.kept.empty() || calls_itself(call)) return false;
-    if (!raises_ && spans_devices(to.graph, node)) return false;
+    if (calls_itself(call) || !can_keep(node, call)) return false;
+    // What is kept stays on the device that has made it, which the parts of a call see to.
+    if ((!raises_ || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
+    const std::size_t size = size_of(node, call);
+    if (size > max_call_nodes || fresh_.nodes.size() + size > max_nodes) return false;
     if (node.op->role == OpRole::call) {
       lower_function(to, id, call, inputs, controls, around);
-    } else if (node.op->role == OpRole::branch && info(inputs[0]).dtype == DType::boolean) {
+    } else if (node.op->role == OpRole::branch) {
       lower_branch(to, id, call, inputs, controls, around);
     } else if (node.op->role == OpRole::loop) {
       lower_loop(to, id, call, inputs, controls, around);
@@ -228,6 +245,49 @@ class CallLowerer {
       return false;
     }
     return true;
+  }
+
+  /// What is kept of a body is made by it, alive, and of a branch that is not taken something stands for it.
+  static bool can_keep(const StepNode& node, const StepCall& call) {
+    if (call.kept.empty()) return true;
+    const std::size_t num_results = num_own_results(node, call);
+    for (std::size_t k = 0; k < call.kept.size(); ++k) {
+      const bool is_handle = node->outputs[num_results + k].dtype == DType::resource;
+      if (is_handle && node.op->role == OpRole::branch) return false;
+    }
+    return std::none_of(call.bodies.begin(), call.bodies.end(), [](const auto& body) { return has_raw_form(*body); });
+  }
+  // Functions that call others more than once have more nodes in the raw form than anybody has built.
+  static constexpr std::size_t max_call_nodes = std::size_t{1} << 14, max_nodes = std::size_t{1} << 20;
+
+  /// About how many nodes the call becomes.
+  std::size_t size_of(const StepNode& node, const StepCall& call) {
+    std::size_t size = 4 * (1 + node.num_inputs + node->outputs.size());
+    for (const std::shared_ptr<const StepGraph>& body : call.bodies) size += body == nullptr ? 0 : size_of(*body);
+    return size;
+  }
+  // NOLINTNEXTLINE(misc-no-recursion): bodies are nested no deeper than `attach_bodies` allows.
+  std::size_t size_of(const StepGraph& body) {
+    if (const auto found = known_.sizes.find(&body); found != known_.sizes.end()) return found->second;
+    std::size_t size = body.nodes.size();
+    for (const StepNode& node : body.nodes) {
+      const StepCall* const call = node.is_fed_only ? nullptr : body.call_of(node);
+      if (call == nullptr || calls_itself(*call)) continue;
+      const std::size_t of_call = size_of(node, *call);
+      if (of_call <= max_call_nodes) size += of_call;
+    }
+    known_.sizes.emplace(&body, size);
+    return size;
+  }
+
+  static bool has_raw_form(const StepGraph& body) {
+    return std::any_of(body.nodes.begin(), body.nodes.end(), [](const StepNode& node) {
+      return !node.is_fed_only && (passes_on(node.op->role) || node.op->role == OpRole::frames);
+    });
+  }
+
+  static std::size_t num_own_results(const StepNode& node, const StepCall& call) {
+    return node->outputs.size() - call.kept.size();
   }
 
   /// The inputs, after what the call waits for.
@@ -244,10 +304,7 @@ class CallLowerer {
   static StepEndpoint bool_of(StepNodeId id) { return {id, 0}; }
 
   StepEndpoint add_true(const StepNode& like, const Around& around, std::vector<StepNodeId> controls = {}) {
-    auto attrs = std::make_shared<const Const::Attrs>(Const::Attrs{Tensor<bool>(true)});
-    const StepNodeId constant = add(like, op_def<Const>, "true", {{DType::boolean, Shape{}}}, std::move(attrs),
-                                    one_type(DType::boolean), {}, {});
-    return add_identity(like, bool_of(constant), around, std::move(controls));
+    return add_identity(like, add_constant(like, "true", Tensor<bool>(true)), around, std::move(controls));
   }
 
   void lower_function(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
@@ -266,25 +323,97 @@ class CallLowerer {
   void lower_branch(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                     const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    const StepEndpoint side = add_identity(node, inputs[0], around, controls);
+    const StepEndpoint chooses = add_identity(node, inputs[0], around, controls);
+    const std::vector<StepEndpoint> given(inputs.begin() + 1, inputs.end());
+    Results results = call.bodies.size() == 1
+                          ? emit_alternative(node, call, 0, given, {add_identity(node, chooses, around).node})
+                          : emit_choice(node, call, 0, chooses, given, around);
+    if (results.targets.size() != 1) {
+      results.targets = {add_identity(node, chooses, around, results.targets).node};
+    }
+    to.now[id] = results.targets[0];
+    to.outputs[id] = std::move(results.edges);
+  }
+
+  /// The first of the bodies from `b` on that `chooses` is for, else the last; one target says that it is done.
+  Results emit_choice(const StepNode& node, const StepCall& call, std::size_t b, StepEndpoint chooses,
+                      const std::vector<StepEndpoint>& given, const Around& around) {
+    const StepEndpoint side =
+        info(chooses).dtype == DType::boolean ? chooses : add_is(node, chooses, static_cast<std::int32_t>(b), around);
     const auto [not_taken, taken] = add_switch(node, side, side, around);
     const Around otherwise{add_identity(node, not_taken, around).node}, then{add_identity(node, taken, around).node};
     std::vector<StepEndpoint> of_then, of_else;
-    for (const StepEndpoint input : std::span(inputs).subspan(1)) {
+    for (const StepEndpoint input : given) {
       const auto [off, on] = add_switch(node, input, side, around);
       of_else.push_back(off);
       of_then.push_back(on);
     }
-    const Results first = emit_body(node, *call.bodies[0], std::move(of_then), then);
-    const Results second = emit_body(node, *call.bodies[1], std::move(of_else), otherwise);
+    const Results first = emit_alternative(node, call, b, of_then, then);
+    const Results second =
+        b + 2 == call.bodies.size()
+            ? emit_alternative(node, call, b + 1, of_else, otherwise)
+            : emit_choice(node, call, b + 1, add_switch(node, chooses, side, around).first, of_else, otherwise);
     const StepEndpoint first_end = add_identity(node, bool_of(then.pivot), around, first.targets);
     const StepEndpoint second_end = add_identity(node, bool_of(otherwise.pivot), around, second.targets);
     const StepEndpoint end = add_merge(node, {first_end, second_end}, info(first_end));
-    to.now[id] = end.node;
-    std::vector<StepEndpoint>& outputs = to.outputs[id];
+    Results results;
+    results.targets.push_back(end.node);
     for (std::size_t r = 0; r < node->outputs.size(); ++r) {
-      outputs.push_back(add_merge(node, {first.edges[r], second.edges[r]}, node->outputs[r], {end.node}));
+      results.edges.push_back(add_merge(node, {first.edges[r], second.edges[r]}, node->outputs[r], {end.node}));
     }
+    return results;
+  }
+
+  /// A body, and for what is kept of another one that there is nothing.
+  Results emit_alternative(const StepNode& node, const StepCall& call, std::size_t b,
+                           const std::vector<StepEndpoint>& given, const Around& around) {
+    const std::size_t num_results = num_own_results(node, call);
+    Results all = emit_body(node, *call.bodies[b], given, around);
+    const std::vector<StepEndpoint> of_body(all.edges.begin() + static_cast<std::ptrdiff_t>(num_results),
+                                            all.edges.end());
+    all.edges.resize(num_results);
+    for (std::size_t k = 0; k < call.kept.size(); ++k) {
+      const auto [body, result] = call.kept[k];
+      all.edges.push_back(call.bodies[body] == call.bodies[b]
+                              ? of_body[static_cast<std::size_t>(result)]
+                              : add_nothing(node, node->outputs[num_results + k].dtype, around));
+    }
+    return all;
+  }
+
+  /// Kernels rely on what a body says of its arguments' shapes.
+  StepEndpoint with_shape(const StepNode& like, StepEndpoint x, const OutputInfo& declared, const Around& around) {
+    const OutputInfo of = info(x);
+    if (is_handle(of.dtype) || of.dtype != declared.dtype || !declared.shape.has_rank() ||
+        declared.shape.generalized_with(of.shape) == declared.shape) {
+      return x;
+    }
+    return {add(like, op_def<EnsureShape>, "argument", {declared},
+                std::make_shared<const EnsureShape::Attrs>(EnsureShape::Attrs{declared.shape}), one_type(of.dtype), {x},
+                around),
+            0};
+  }
+
+  StepEndpoint add_constant(const StepNode& like, const char* suffix, AnyTensor value) {
+    OutputInfo of{value.dtype(), value.shape()};
+    const TypeArgs types = one_type(value.dtype());
+    auto attrs = std::make_shared<const Const::Attrs>(Const::Attrs{std::move(value)});
+    return {add(like, op_def<Const>, suffix, {std::move(of)}, std::move(attrs), types, {}, {}), 0};
+  }
+  StepEndpoint add_empty_list(const StepNode& like, const Around& around) {
+    return {add(like, op_def<EmptyTensorList>, "empty", {{DType::variant, PartialShape::unknown()}}, nullptr, {}, {},
+                around),
+            0};
+  }
+  StepEndpoint add_nothing(const StepNode& like, DType dtype, const Around& around) {
+    if (dtype == DType::variant) return add_empty_list(like, around);
+    return add_identity(like, add_constant(like, "nothing", AnyTensor(dtype, Shape{0})), around);
+  }
+  StepEndpoint add_is(const StepNode& like, StepEndpoint number, std::int32_t wanted, const Around& around) {
+    const StepEndpoint constant = add_constant(like, "number", Tensor<std::int32_t>(wanted));
+    return {add(like, op_def<Equal>, "is", {{DType::boolean, Shape{}}}, nullptr, one_type(DType::int32),
+                {number, constant}, around),
+            0};
   }
 
   StepEndpoint add_enter(const StepNode& like, StepEndpoint x, const Enter::Attrs& attrs, const Around& around) {
@@ -297,7 +426,7 @@ class CallLowerer {
   void lower_loop(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    const std::size_t num_variables = node->outputs.size();
+    const std::size_t num_variables = num_own_results(node, call);
     const bool overlaps = !keeps_state(*call.bodies[0]) && !keeps_state(*call.bodies[1]);
     Enter::Attrs frame{str_cat(node->name, "/", ++num_frames_), false, overlaps ? parallel_iterations(*node) : 1};
     Enter::Attrs invariant = frame;
@@ -307,7 +436,7 @@ class CallLowerer {
     const StepEndpoint begun = add_true(node, around, controls);
     const StepEndpoint token = add_merge(node, {add_enter(node, begun, frame, around)}, info(begun));
     const std::vector<StepEndpoint> first = given(node, inputs, controls, around);
-    std::vector<StepEndpoint> variables, captures;
+    std::vector<StepEndpoint> variables, captures, kept_variables;
     for (std::size_t i = 0; i < first.size(); ++i) {
       const bool varies = i < num_variables;
       const StepEndpoint entered = add_enter(node, first[i], varies ? frame : invariant, around);
@@ -317,6 +446,12 @@ class CallLowerer {
       }
       const StepGraph& body = *call.bodies[1];
       variables.push_back(add_merge(node, {entered}, body.output(body.feeds[i])));
+    }
+    // What is kept are variables that functions do not see.
+    for (const StepCall::Kept& kept : call.kept) {
+      const StepEndpoint none =
+          kept.result < 0 ? add_constant(node, "none", Tensor<std::int64_t>(0)) : add_empty_list(node, {begun.node});
+      kept_variables.push_back(add_merge(node, {add_enter(node, none, frame, {begun.node})}, info(none)));
     }
     const auto with_captures = [&](std::vector<StepEndpoint> values) {
       values.insert(values.end(), captures.begin(), captures.end());
@@ -331,18 +466,45 @@ class CallLowerer {
     const auto [ended, going] = add_switch(node, token, goes_on, asks);
     const Around runs{add_identity(node, going, {}).node};
     std::vector<StepEndpoint> last, now;
-    for (const StepEndpoint variable : variables) {
-      const auto [off, on] = add_switch(node, variable, goes_on, asks);
-      last.push_back(off);
-      now.push_back(on);
-    }
+    std::vector<StepEndpoint> kept_last, kept_now;
+    const auto add_sides = [&](std::span<const StepEndpoint> of, std::vector<StepEndpoint>& off,
+                               std::vector<StepEndpoint>& on) {
+      for (const StepEndpoint variable : of) {
+        const auto [at_end, inside] = add_switch(node, variable, goes_on, asks);
+        off.push_back(at_end);
+        on.push_back(inside);
+      }
+    };
+    add_sides(variables, last, now);
+    add_sides(kept_variables, kept_last, kept_now);
     const Results next = emit_body(node, *call.bodies[1], with_captures(std::move(now)), runs);
     add_next(node, add_identity(node, bool_of(runs.pivot), runs, next.targets), token);
     for (std::size_t i = 0; i < num_variables; ++i) add_next(node, next.edges[i], variables[i]);
+    for (std::size_t k = 0; k < kept_now.size(); ++k) {
+      const std::ptrdiff_t result = call.kept[k].result;
+      add_next(node,
+               result < 0
+                   ? add_one(node, kept_now[k], runs)
+                   : add_push(node, kept_now[k], next.edges[num_variables + static_cast<std::size_t>(result)], runs),
+               kept_variables[k]);
+    }
+    last.insert(last.end(), kept_last.begin(), kept_last.end());
 
     to.now[id] = add_exit(node, ended).node;
     std::vector<StepEndpoint>& outputs = to.outputs[id];
     for (const StepEndpoint value : last) outputs.push_back(add_exit(node, value));
+  }
+
+  StepEndpoint add_one(const StepNode& like, StepEndpoint count, const Around& around) {
+    const StepEndpoint one = add_constant(like, "one", Tensor<std::int64_t>(1));
+    return {add(like, op_def<Add>, "count", {{DType::int64, Shape{}}}, nullptr, one_type(DType::int64), {count, one},
+                around),
+            0};
+  }
+  StepEndpoint add_push(const StepNode& like, StepEndpoint list, StepEndpoint value, const Around& around) {
+    return {add(like, op_def<KeptListPush>, "keep", {{DType::variant, PartialShape::unknown()}}, nullptr, {},
+                {list, value}, around),
+            0};
   }
 
   void add_next(const StepNode& like, StepEndpoint value, StepEndpoint merge) {
@@ -382,14 +544,16 @@ class CallLowerer {
   StepGraph fresh_;
   int num_frames_ = 0;
   std::unordered_map<std::string, int> num_named_;
-  std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered_;
+  Known& known_;
 };
 
 }  // namespace detail
 
 DFLOW_INLINE void lower_calls(StepGraph& step, bool raises) {
   // What is left without a reader would stay in frames that have ended.
-  if (!step.calls.empty()) step = prune(detail::CallLowerer(raises).lower(step));
+  if (step.calls.empty()) return;
+  detail::CallLowerer::Known known;
+  step = prune(detail::CallLowerer(raises, known).lower(step));
 }
 
 }  // namespace dflow

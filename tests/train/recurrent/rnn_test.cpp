@@ -1,6 +1,7 @@
 #include <dflow/train/recurrent/rnn.hpp>
 
 #include "catch.hpp"
+#include "control_flow_forms.hpp"
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
@@ -54,14 +55,14 @@ TEST_CASE("cells give what TensorFlow's tests expect of them") {
   SECTION("basic") {
     df::BasicRnnCell cell(2, {.kernel_initializer = half});
     auto [output, state] = cell(x, row(graph, {0.1f, 0.1f}));
-    df::Session session(graph);
+    df::Session session(graph, {.passes = df::testing::each_form()});
     session.run(df::initialize_variables(graph));
     for (const float value : session.run(output)) CHECK(value == Approx(std::tanh(1.1)));
   }
   SECTION("gated") {
     df::GruCell cell(2, {.kernel_initializer = half});
     auto [output, state] = cell(x, row(graph, {0.1f, 0.1f}));
-    df::Session session(graph);
+    df::Session session(graph, {.passes = df::testing::each_form()});
     session.run(df::initialize_variables(graph));
     for (const float value : session.run(output)) CHECK(value == Approx(0.175991).epsilon(1e-5));
   }
@@ -69,7 +70,7 @@ TEST_CASE("cells give what TensorFlow's tests expect of them") {
     df::StackedCells cell(df::LstmCell(2, {.kernel_initializer = half}), df::LstmCell(2, {.kernel_initializer = half}));
     const auto state = [&] { return row(graph, {0.1f, 0.1f}); };
     auto [output, next] = cell(x, std::tuple{std::tuple{state(), state()}, std::tuple{state(), state()}});
-    df::Session session(graph);
+    df::Session session(graph, {.passes = df::testing::each_form()});
     session.run(df::initialize_variables(graph));
     const auto& [first, second] = next;
     const auto [y, c1, h1, c2, h2] =
@@ -110,7 +111,7 @@ TEST_CASE("a loop over the steps gives what steps one by one give, from either e
           const df::AnyVariable kernel = df::trainable_variables(graph).at(0);
           auto loop_gradient = df::gradients(sum(outputs), df::Output<float>(kernel.read_edge()));
           auto steps_gradient = df::gradients(sum(packed), df::Output<float>(kernel.read_edge()));
-          df::Session session(graph);
+          df::Session session(graph, {.passes = df::testing::each_form()});
           session.run(df::initialize_variables(graph));
           const df::Feed fed(x, time_major ? waves({time, batch, inputs}) : waves({batch, time, inputs}));
           const df::Feed of_lengths(lengths, df::Tensor<std::int32_t>({3}, {5, 0, 2}));
@@ -153,7 +154,7 @@ TEST_CASE("a cell of long short-term memory has peepholes, a bound and a project
   auto [output, state] = cell(x, std::tuple{row(graph, {0.4f, -0.2f}), row(graph, {0.3f, 0.2f, 0.1f})});
   CHECK(output.shape() == df::PartialShape({1, 3}));
   CHECK(cell.variables().size() == 6);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   session.run(df::initialize_variables(graph));
   const auto [y, c] = session.run(output, std::get<0>(state));
   const double linear = 0.25 * (1 - 0.5 + 0.3 + 0.2 + 0.1) + 0.1;
@@ -174,7 +175,7 @@ TEST_CASE("two cells go over a sequence from both ends") {
   auto x = df::placeholder<float>(graph, {2, 4, 3});
   df::GruCell forward(5), backward(5);
   auto [f, b, f_state, b_state] = df::bidirectional_rnn(forward, backward, x);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   session.run(df::initialize_variables(graph));
   const auto [fs, bs, fl, bl] = session.run({{x, waves({2, 4, 3})}}, f, b, f_state, b_state);
   for (int k = 0; k < 5; ++k) {
@@ -228,7 +229,7 @@ TEST_CASE("a recurrent network learns to add up") {
   auto [outputs, state] = df::dynamic_rnn(cell, x);
   auto loss = df::reduce_mean(df::square(df::dense(std::get<1>(state), 1) - wanted));
   auto train = df::train::Adam(0.02f).minimize(loss);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   session.run(df::initialize_variables(graph));
   float first = 0, last = 0;
   for (int step = 0; step < 200; ++step) {
@@ -311,7 +312,7 @@ TEMPLATE_TEST_CASE("Recurrent cells multiply in what their scope says, by variab
 
   const auto loss = df::reduce_mean(df::square(narrow - 0.5f));
   const auto train = df::train::LossScaleOptimizer(df::train::Adam(0.05)).minimize(loss);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   session.run(df::initialize_variables(graph));
   const auto [a, b, c] = session.run(narrow, by_steps, wide);
   float farthest = 0;
@@ -344,7 +345,7 @@ TEST_CASE("a cell of all parts keeps to what its scope says", "[rnn]") {
     widened = std::get<0>(df::dynamic_rnn(of_half, half));
   }
   for (const df::AnyVariable& variable : of_half.variables()) CHECK(variable.dtype() == df::DType::float32);
-  df::Session session(graph);
+  df::Session session(graph, {.passes = df::testing::each_form()});
   session.run(df::initialize_variables(graph));
   const auto [a, b, c] = session.run(wide, narrow, widened);
   for (std::int64_t i = 0; i < a.num_elements(); ++i) CHECK(a.data()[i] == Approx(b.data()[i]).margin(0.02));

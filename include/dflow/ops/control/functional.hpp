@@ -158,6 +158,12 @@ struct KeptCount : KeptOp<"KeptCount", std::int64_t> {
   static void infer(InferContext& context) { context.set_output(0, Shape{}); }
 };
 
+/// list, a value of any type -> the list with the value behind: makes a KeptList in a loop of the raw form.
+struct KeptListPush : StandardOp<"KeptListPush"> {
+  using Inputs = In<TensorListHandle, AnyList>;
+  using Outputs = Out<TensorListHandle>;
+  static void infer(InferContext& context);
+};
 /// One of a KeptList: list, iteration [] -> the value. Errors: InvalidArgument for an iteration that there was not, and
 /// a value of another element type or shape.
 struct KeptElement : StandardOp<"KeptElement", AllTypes> {

@@ -59,6 +59,11 @@ DFLOW_INLINE void While::infer(InferContext& context) {
   detail::set_listed_shapes(context, attrs.output_shapes);
 }
 
+DFLOW_INLINE void KeptListPush::infer(InferContext& context) {
+  if (context.num_inputs() != 2) context.fail(str_cat("takes a list and one value, not ", context.num_inputs() - 1));
+  context.set_output(0, PartialShape::unknown());
+}
+
 DFLOW_INLINE void KeptHandleElement::infer(InferContext& context) {
   static_cast<void>(context.with_rank(1, 0));
   context.set_output(0, PartialShape::unknown());

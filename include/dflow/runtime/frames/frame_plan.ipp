@@ -231,7 +231,7 @@ class FramePlanCompiler {
       node.edge_end = static_cast<Index>(plan_->edges_.size());
       frame(node.frame).pending[static_cast<std::size_t>(node.number)] = node.pending;
       if (node.pending == 0 && node.role != OpRole::merge) plan_->first_.push_back(static_cast<Index>(p));
-      find_forwardable(node);
+      node.may_forward = options_.reuse_buffers && node.kernel != nullptr;
     }
   }
 
@@ -244,7 +244,8 @@ class FramePlanCompiler {
     const std::span<const StepEndpoint> inputs = body().inputs_of(node);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       const SlotId slot = to.wiring.inputs[k];
-      ++frame(to.frame).reads[slot.position()];
+      const bool is_read = to.role != OpRole::next_iteration || k == 0;  // the Merge is where it leads to
+      if (is_read) ++frame(to.frame).reads[slot.position()];
       if (feeds_.contains(inputs[k]) || layout_.is_everywhere[inputs[k].node]) {
         // It is there from the beginning.
         if (to.role == OpRole::merge) frame(to.frame).merges.push_back({here, static_cast<Index>(k)});
@@ -261,6 +262,7 @@ class FramePlanCompiler {
     }
     if (to.role == OpRole::merge) to.num_data = static_cast<Index>(inputs.size());
     if (to.role == OpRole::next_iteration) {
+      to.wiring.num_inputs = 1;
       PlannedNode& merge = planned(inputs[1].node);
       to.merge = position_[inputs[1].node];
       to.place = merge.num_data + num_next_[to.merge]++;
@@ -275,16 +277,6 @@ class FramePlanCompiler {
     throw_error(unimplemented("the number of a Merge's input is read on a device with a memory of its own")
                     .with_node(reader.op->name, reader->name)
                     .with_location(reader->where));
-  }
-
-  /// Inputs that nobody else reads.
-  void find_forwardable(PlannedNode& node) {
-    if (!options_.reuse_buffers || node.kernel == nullptr) return;
-    for (std::int32_t k = 0; k < std::min(node.wiring.num_inputs, 64); ++k) {
-      if (frame(node.frame).reads[node.wiring.inputs[k].position()] == 1) {
-        node.wiring.forwardable |= std::uint64_t{1} << k;
-      }
-    }
   }
 
   std::shared_ptr<FramePlan> plan_;

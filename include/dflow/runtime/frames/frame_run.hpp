@@ -55,6 +55,7 @@ class FramePlan {
     bool is_constant = false;       ///< an Enter
     bool is_late_constant = false;  ///< a constant that waits for something
     bool is_trusted = true;
+    bool may_forward = false;   ///< a kernel may write into inputs that nobody reads after it
     bool is_expensive = false;  ///< worth another thread
     Index edge_begin = 0;
     Index edge_end = 0;
@@ -187,8 +188,10 @@ class FrameLoop : public std::enable_shared_from_this<FrameLoop> {
   void drain();
   void help();
   void end(std::unique_lock<std::mutex>& lock);
-  Status run_kernel(const Ready& ready);
-  void start_async(const Ready& ready);
+  /// The kernel's inputs and outputs; it may write into inputs that all others have read. With the mutex.
+  KernelContext::Wiring wiring_of(const Ready& ready) const;
+  Status run_kernel(const Ready& ready, const KernelContext::Wiring& wiring);
+  void start_async(const Ready& ready, const KernelContext::Wiring& wiring);
   void end_async(const Ready& ready, KernelContext& context, std::int64_t start, Status status);
   void check_outputs(const FramePlan::PlannedNode& node, KernelContext& context, const FrameIteration& iteration) const;
   Status error_at(Index node, const Status& status) const;

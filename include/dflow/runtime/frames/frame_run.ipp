@@ -59,14 +59,15 @@ DFLOW_INLINE void FrameLoop::drain() {
     ++num_running_;
     const bool wants_help = num_expensive_ > 0 && num_threads_ < plan_->num_threads();
     if (wants_help) ++num_threads_;
+    const KernelContext::Wiring wiring = wiring_of(next);
     lock.unlock();
     if (wants_help) help();
     if (node.kernel->is_async()) {
-      start_async(next);
+      start_async(next, wiring);
       lock.lock();
       continue;
     }
-    const Status status = run_kernel(next);
+    const Status status = run_kernel(next, wiring);
     lock.lock();
     --num_running_;
     status.ok() ? finish(next) : fail(status);
@@ -96,11 +97,21 @@ DFLOW_INLINE void FrameLoop::end(std::unique_lock<std::mutex>& lock) {
   done(status);
 }
 
-DFLOW_INLINE Status FrameLoop::run_kernel(const Ready& ready) {
+DFLOW_INLINE KernelContext::Wiring FrameLoop::wiring_of(const Ready& ready) const {
+  const FramePlan::PlannedNode& node = plan_->node(ready.node);
+  KernelContext::Wiring wiring = node.wiring;
+  if (!node.may_forward) return wiring;
+  for (std::int32_t k = 0; k < std::min(wiring.num_inputs, 64); ++k) {
+    if (ready.iteration->reads[wiring.inputs[k].position()] == 1) wiring.forwardable |= std::uint64_t{1} << k;
+  }
+  return wiring;
+}
+
+DFLOW_INLINE Status FrameLoop::run_kernel(const Ready& ready, const KernelContext::Wiring& wiring) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   FrameIteration& iteration = *ready.iteration;
   StatsCollector* const stats = iteration.context.stats;
-  KernelContext context(iteration.slots.data(), node.wiring, plan_->device(), iteration.context);
+  KernelContext context(iteration.slots.data(), wiring, plan_->device(), iteration.context);
   const std::int64_t start = stats == nullptr ? 0 : stats->now_ns();
   try {
     node.kernel->run(context);
@@ -115,19 +126,20 @@ DFLOW_INLINE Status FrameLoop::run_kernel(const Ready& ready) {
 /// A kernel under way that ends later. While it is being started, a completion that it drops says less than what it
 /// throws.
 struct FrameLoop::AsyncRun {
-  AsyncRun(FrameIteration& iteration, const FramePlan::PlannedNode& node, const DeviceContext& device)
-      : context(iteration.slots.data(), node.wiring, device, iteration.context) {}
+  AsyncRun(FrameIteration& iteration, const KernelContext::Wiring& of, const DeviceContext& device)
+      : wiring(of), context(iteration.slots.data(), wiring, device, iteration.context) {}
+  const KernelContext::Wiring wiring;
   KernelContext context;
   std::mutex mutex;
   bool is_starting = true;
   bool was_dropped = false;
 };
 
-DFLOW_INLINE void FrameLoop::start_async(const Ready& ready) {
+DFLOW_INLINE void FrameLoop::start_async(const Ready& ready, const KernelContext::Wiring& wiring) {
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   StatsCollector* const stats = ready.iteration->context.stats;
   const std::int64_t start = stats == nullptr ? 0 : stats->now_ns();
-  const auto run = std::make_shared<AsyncRun>(*ready.iteration, node, plan_->device());
+  const auto run = std::make_shared<AsyncRun>(*ready.iteration, wiring, plan_->device());
   Status thrown;
   try {
     static_cast<const AsyncKernel&>(*node.kernel)
@@ -449,7 +461,9 @@ DFLOW_INLINE void FrameLoop::take_merged(FrameIteration& to, Index merge, Index 
   const FramePlan::PlannedNode& node = plan_->node(merge);
   const auto at = static_cast<std::size_t>(node.number);
   if (to.is_taken[at] != 0) return;
-  if (const PartialShape& declared = node.node->outputs[0].shape; !declared.is_compatible_with(value.shape())) {
+  const OutputInfo& output = node.node->outputs[0];  // of a list its shape is that of what is in it
+  if (const PartialShape& declared = output.shape;
+      !is_handle(output.dtype) && !declared.is_compatible_with(value.shape())) {
     return fail(error_at(merge, invalid_argument(str_cat("input ", number, " has shape ", value.shape().to_string(),
                                                          ", and the shape is said to be ", declared.to_string()))));
   }

@@ -22,6 +22,17 @@ inline const AnyTensor& kept_element(KernelContext& context) {
 
 }  // namespace detail
 
+template <>
+struct Kernel<KeptListPush, Cpu> {
+  static constexpr bool splits = false;
+  double cost_ns(const KernelInit&) const { return 40; }
+
+  void operator()(KernelContext& context) const {
+    TensorList& list = forward_or_copy_list(context, 0, 0);
+    list.set(list.size(), context.input(1));
+  }
+};
+
 template <class T>
 struct Kernel<KeptElement, Cpu, T> {
   static constexpr bool splits = false;
