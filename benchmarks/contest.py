@@ -40,6 +40,7 @@ SUITES = {
         ("scalar additions 10000", 1e4, "ns/op", 5, 8),
         ("step of one addition", 1e3, "us", None, None),
         ("loop of 10000 iterations", 1e4, "ns/iteration", 6, 20),
+        ("kernels of 10000 iterations", 1e4, "ns/iteration", None, None),
         ("10000 calls of a function", 1e4, "ns/call", None, None),
         ("first run 10000", 1e6, "ms", 25, 60),
         ("first run 100000", 1e6, "ms", 25, 60),

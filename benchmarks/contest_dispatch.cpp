@@ -148,6 +148,25 @@ int main(int argc, char** argv) {
         steps->session->prepare(df::feeds(limit), df::fetches(count)));
     return [steps, step] { (*step)(10'000); };
   });
+  // What the kernels of the loop take: its comparisons and additions, one behind the other in a graph.
+  rows.row("kernels of 10000 iterations", [=] {
+    auto steps = std::make_shared<Steps>();
+    const auto limit = df::placeholder<std::int32_t>(steps->graph, df::Shape{});
+    df::Output<std::int32_t> count = df::constant(steps->graph, 0);
+    const auto one = df::constant(steps->graph, 1);
+    std::vector<df::Operation> asked;
+    for (int i = 0; i < 10'000; ++i) {
+      asked.push_back((count < limit).operation());
+      count = count + one;
+    }
+    const auto all = df::with_dependencies({df::group(asked)}, count);
+    df::SessionOptions as_they_are = options(threads);
+    as_they_are.passes.constant_folding = false;
+    steps->session = std::make_unique<df::Session>(steps->graph, as_they_are);
+    auto step = std::make_shared<decltype(steps->session->prepare(df::feeds(limit), df::fetches(all)))>(
+        steps->session->prepare(df::feeds(limit), df::fetches(all)));
+    return [steps, step] { (*step)(10'000); };
+  });
   rows.row("10000 calls of a function", [=] {
     auto steps = std::make_shared<Steps>();
     const auto x = df::placeholder<float>(steps->graph, df::Shape{});

@@ -1,0 +1,68 @@
+// A loop's memory does not grow with the number of its iterations.
+#include <dflow/dflow.hpp>
+
+#include "catch.hpp"
+#include "control_flow_forms.hpp"
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <tuple>
+
+namespace df = dflow;
+
+namespace {
+
+/// The most memory that the process has had since `forget_peak`, in KiB; 0 where the system does not say.
+std::int64_t peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::int64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib;
+  }
+  return 0;
+}
+bool forget_peak() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << "5" << std::flush); }
+
+/// Memory that was freed is not there again at once.
+constexpr bool is_sanitized =
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    true;
+#else
+    false;
+#endif
+#else
+    false;
+#endif
+
+}  // namespace
+
+TEST_CASE("a million iterations take no more memory than a thousand, in each form, by one thread and three") {
+  df::Graph graph;
+  const auto n = df::placeholder<std::int32_t>(graph, {});
+  const auto x = df::placeholder<float>(graph, {64, 64});
+  const auto counted = df::while_loop([&](auto i) { return i < n; }, [](auto i) { return i + 1; }, df::constant(graph, 0));
+  const auto [i, state] = df::while_loop([&](auto i, auto) { return i < n; },
+                                         [&](auto i, auto v) { return std::tuple{i + 1, v * 0.5f + x}; },
+                                         std::tuple{df::constant(graph, 0), x});
+  const auto last = df::reduce_max(state);
+  const int num_threads = GENERATE(1, 3);
+  df::Session session(graph, {.num_threads = num_threads, .passes = df::testing::each_form()});
+  const df::Tensor<float> ones = df::Tensor<float>::full({64, 64}, 1.0f);
+  const auto count_to = [&](std::int32_t limit) {
+    CHECK(session.run({{n, df::Tensor<std::int32_t>(limit)}}, counted).scalar() == limit);
+  };
+  const auto converge_in = [&](std::int32_t limit) {
+    CHECK(session.run({{n, df::Tensor<std::int32_t>(limit)}, {x, ones}}, last).scalar() == Approx(2));
+  };
+  count_to(1'000);
+  converge_in(1'000);
+  if (is_sanitized || !forget_peak()) return;
+  const std::int64_t before = peak_memory();
+  count_to(1'000'000);
+  converge_in(50'000);  // whose states would be 800 MB
+  CHECK(peak_memory() - before < 4096);
+}
