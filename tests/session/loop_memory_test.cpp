@@ -44,9 +44,12 @@ TEST_CASE("a million iterations take no more memory than a thousand, in each for
   df::Graph graph;
   const auto n = df::placeholder<std::int32_t>(graph, {});
   const auto x = df::placeholder<float>(graph, {64, 64});
-  const auto counted = df::while_loop([&](auto i) { return i < n; }, [](auto i) { return i + 1; }, df::constant(graph, 0));
+  const auto counted =
+      df::while_loop([&](auto i) { return i < n; }, [](auto i) { return i + 1; }, df::constant(graph, 0));
   const auto [i, state] = df::while_loop([&](auto i, auto) { return i < n; },
-                                         [&](auto i, auto v) { return std::tuple{i + 1, v * 0.5f + x}; },
+                                         [&](auto i, auto v) {
+                                           return std::tuple{i + 1, v * 0.5f + x};
+                                         },
                                          std::tuple{df::constant(graph, 0), x});
   const auto last = df::reduce_max(state);
   const int num_threads = GENERATE(1, 3);

@@ -8,6 +8,7 @@
 #include <dflow/runtime/step.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -118,25 +119,30 @@ class Calls {
       given_.push_back(context.take_input(static_cast<int>(i)));
     if (!called.frame.empty()) frame_ = frame_inside(context.step(), called.frame);
   }
+  Calls(const Calls&) = delete;
+  Calls& operator=(const Calls&) = delete;
+  ~Calls() { end(); }
 
   /// A run of the body that comes next, fed.
   std::shared_ptr<Step> next() {
     chosen_ = choose();
     body_ = bodies_[chosen_].get();
     body_->check(given_);
-    std::shared_ptr<Step> step = body_->take(context_.step());
+    std::shared_ptr<Step> step = std::move(held_[chosen_ % 2]);
+    const bool is_fresh = step == nullptr;
+    if (is_fresh) step = body_->take(context_.step());
     if (!frame_.empty()) {
       step->context().frame = frame_;
       step->context().iteration = num_iterations_;
     }
+    // Variables of a loop go to its condition, come back, and go to its body, which may write into them.
     const bool is_last_use = role_ != OpRole::loop;
-    const bool is_body = role_ == OpRole::loop && asks_;
+    const std::size_t held_from = step->plan().holds_feeds_from();
     for (std::size_t i = 0; i < given_.size(); ++i) {
-      // What the body of a loop is given it may write into: it makes the next value.
-      const bool may_move = is_last_use || (is_body && i < num_results());
-      if (may_move) {
+      const bool is_variable = i < num_results(), is_held = i >= held_from;
+      if (is_last_use || (is_variable && (asks_ || is_held))) {
         step->feed(i, std::move(given_[i]));
-      } else {
+      } else if (is_fresh || is_variable || !is_held) {
         step->feed(i, std::as_const(given_[i]));
       }
     }
@@ -172,13 +178,30 @@ class Calls {
       }
       asks_ = *is_true.data();
       goes_on_ = asks_;
+      for (std::size_t i = step->plan().holds_feeds_from(); i < num_results(); ++i) given_[i] = step->take_feed(i);
     }
-    body_->give_back(std::move(step), false);
-    if (role_ != OpRole::loop) return false;
+    if (role_ != OpRole::loop) {
+      body_->give_back(std::move(step), false);
+      return false;
+    }
+    if (step->plan().is_sequential()) {
+      step->reset_run();
+      held_[chosen_] = std::move(step);
+    } else {
+      body_->give_back(std::move(step), false);
+    }
     if (goes_on_) return true;
+    end();
     for (std::size_t i = 0; i < num_results(); ++i) context_.set_output(static_cast<int>(i), std::move(given_[i]));
     give_lists();
     return false;
+  }
+
+  /// Nothing comes after it. The plans may go then.
+  void end() noexcept {
+    for (std::size_t b = 0; b < held_.size(); ++b) {
+      if (held_[b] != nullptr) bodies_[b]->give_back(std::move(held_[b]), false);
+    }
   }
 
  private:
@@ -251,9 +274,10 @@ class Calls {
   std::string frame_;
   std::int64_t num_iterations_ = 0;
   std::size_t chosen_ = 0;
-  std::vector<AnyTensor> given_;  ///< arguments, of a loop its variables, then captures
-  CalledPlan* body_ = nullptr;    ///< that runs
-  bool asks_ = false;             ///< of a loop: its condition has been true, its body is next
+  std::vector<AnyTensor> given_;               ///< arguments, of a loop its variables, then captures
+  CalledPlan* body_ = nullptr;                 ///< that runs
+  std::array<std::shared_ptr<Step>, 2> held_;  ///< of a loop: condition and body between two runs, in one thread
+  bool asks_ = false;                          ///< of a loop: its condition has been true, its body is next
   bool goes_on_ = true;
 };
 
@@ -325,11 +349,11 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
     try {
       for (;;) {
         const CancellationToken& cancellation = context_.step().cancellation;
-        if (cancellation.is_cancelled()) return done_(cancellation.status());
-        const std::shared_ptr<Step> step = calls_.next();
+        if (cancellation.is_cancelled()) return finish(cancellation.status());
+        std::shared_ptr<Step> step = calls_.next();
         if (step->plan().is_sequential()) {
           const Status status = step->run_sequential();
-          if (!calls_.take(step, status)) return done_(Status());
+          if (!calls_.take(std::move(step), status)) return finish(Status());
           continue;
         }
         has_one_arrived_.store(false, std::memory_order_relaxed);
@@ -341,11 +365,16 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
         if (has_ended_) return;
       }
     } catch (...) {
-      done_(status_of_current_exception());
+      finish(status_of_current_exception());
     }
   }
 
  private:
+  void finish(Status status) noexcept {
+    calls_.end();
+    done_(std::move(status));
+  }
+
   /// What waits in a body ends when something else of it fails: the step outside hears of that only from the body's
   /// end.
   void attend(Step& step) {
@@ -387,7 +416,7 @@ class CallRun : public std::enable_shared_from_this<CallRun> {
     }
     const bool has_ended = has_ended_;
     const bool goes_on = has_one_arrived_.exchange(true, std::memory_order_acq_rel);
-    if (has_ended) return done_(std::move(ended_with_));
+    if (has_ended) return finish(std::move(ended_with_));
     if (goes_on) run();
   }
 

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -56,7 +58,8 @@ class CalledPlan;
 
 /// The bodies that the nodes of a plan call, and those of their bodies.
 struct CalledPlans {
-  std::unordered_map<const StepGraph*, std::shared_ptr<CalledPlan>> by_body;
+  /// And by `PlanOptions::holds_feeds_from`.
+  std::map<std::pair<const StepGraph*, std::size_t>, std::shared_ptr<CalledPlan>> by_body;
   std::unordered_map<std::int32_t, CalledPlan*> around;  ///< by `StepGraph::recursion`
 };
 
@@ -80,6 +83,8 @@ struct PlanOptions {
   bool reuse_buffers = true;
   /// Feeds may come while the step runs, and fetches leave it as soon as they are made.
   bool streams = false;
+  /// Feeds from this one on stay what they are for run after run: no kernel writes into them or lets go of them.
+  std::size_t holds_feeds_from = std::numeric_limits<std::size_t>::max();
   /// Called now and then while a plan is made; throws to give up (a deadline).
   FunctionRef<void()>* check = nullptr;
   /// End waiting for constants to be copied to the device, the only thing that is waited for: with DeadlineExceeded,
@@ -149,7 +154,11 @@ class Plan {
   /// The tensor of fetch `i` is in nobody's way: not a constant, and not fetched again under a later number. If the
   /// plan streams, also not read by any node, nor fetched under another number.
   bool may_take_fetch(std::size_t i) const noexcept { return may_take_fetch_[i]; }
-  /// Slots that still hold a tensor after a run: what was fed and fetched, but for constants.
+  /// See `PlanOptions`.
+  std::size_t holds_feeds_from() const noexcept { return holds_feeds_from_; }
+  /// Slots of feeds that stay.
+  std::span<const SlotId> held_slots() const noexcept { return held_slots_; }
+  /// Other slots that still hold a tensor after a run: what was fed and fetched, but for constants.
   std::span<const SlotId> cleared_slots() const noexcept { return cleared_slots_; }
   std::size_t num_slots() const noexcept { return num_slots_; }
   /// All nodes are synchronous and run in order in the calling thread.
@@ -189,6 +198,8 @@ class Plan {
   std::vector<SlotId> fetch_slots_;
   std::vector<bool> may_take_fetch_;
   std::vector<SlotId> cleared_slots_;
+  std::vector<SlotId> held_slots_;
+  std::size_t holds_feeds_from_ = std::numeric_limits<std::size_t>::max();
   std::size_t num_slots_ = 0;
   std::vector<UnitId> first_units_;
   std::vector<UnitId> feed_units_;

@@ -428,6 +428,9 @@ class PlanCompiler {
     BySlot<Index> readers(plan_->num_slots_, 0);
     for (const auto& [slot, tensor] : plan_->constants_) reader_unit[slot] = kept;
     for (const SlotId slot : plan_->fetch_slots_) reader_unit[slot] = kept;
+    for (std::size_t f = options_.holds_feeds_from; f < plan_->feed_slots_.size(); ++f) {
+      reader_unit[plan_->feed_slots_[f]] = kept;
+    }
     for (const PlanNodeId p : node_at_.indices()) {
       const UnitId unit = unit_of_[node_at_[p]];
       for (const SlotId slot : inputs_at(p)) {
@@ -541,7 +544,14 @@ class PlanCompiler {
   void list_cleared_slots() {
     BySlot<bool> is_constant_slot(plan_->num_slots_);
     for (const auto& [slot, tensor] : plan_->constants_) is_constant_slot[slot] = true;
-    BySlot<bool> is_taken = is_constant_slot;
+    BySlot<bool> stays = is_constant_slot;
+    plan_->holds_feeds_from_ = options_.holds_feeds_from;
+    for (std::size_t f = options_.holds_feeds_from; f < plan_->feed_slots_.size(); ++f) {
+      const SlotId slot = plan_->feed_slots_[f];
+      if (!stays[slot]) plan_->held_slots_.push_back(slot);
+      stays[slot] = true;
+    }
+    BySlot<bool> is_taken = stays;
     if (plan_->streams_) {
       // A fetch may be taken while others have still to read its slot, and in any order.
       for (const SlotId slot : plan_->input_slots_) is_taken[slot] = true;
@@ -559,7 +569,7 @@ class PlanCompiler {
     }
     for (const std::vector<SlotId>* slots : {&plan_->feed_slots_, &plan_->fetch_slots_}) {
       for (const SlotId slot : *slots) {
-        if (!is_constant_slot[slot]) plan_->cleared_slots_.push_back(slot);
+        if (!stays[slot]) plan_->cleared_slots_.push_back(slot);
       }
     }
   }

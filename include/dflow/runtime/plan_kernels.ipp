@@ -53,14 +53,18 @@ DFLOW_INLINE const AnyKernel& PlanKernels::make_call(const StepNode& node) {
       bodies.push_back(std::shared_ptr<CalledPlan>(std::shared_ptr<void>(), around));
       continue;
     }
-    if (const auto found = options.called->by_body.find(body.get()); found != options.called->by_body.end()) {
+    // The condition of a loop keeps all that it is given until it is over, the body what is no variable.
+    options.holds_feeds_from = std::numeric_limits<std::size_t>::max();
+    if (node.op->role == OpRole::loop) options.holds_feeds_from = b == 0 ? 0 : node->outputs.size() - call->kept.size();
+    const std::pair key(body.get(), options.holds_feeds_from);
+    if (const auto found = options.called->by_body.find(key); found != options.called->by_body.end()) {
       bodies.push_back(found->second);
       continue;
     }
     bodies.push_back(make_called_plan());
     if (body->recursion >= 0) options.called->around[body->recursion] = bodies.back().get();
     set_plan(*bodies.back(), Plan::compile(*body, options));
-    options.called->by_body.emplace(body.get(), bodies.back());
+    options.called->by_body.emplace(key, bodies.back());
   }
   return own(make_call_kernel(node.op->role, *call, std::move(bodies)));
 }

@@ -32,6 +32,8 @@ class Step : public std::enable_shared_from_this<Step> {
   const Plan& plan() const noexcept { return *plan_; }
   void feed(std::size_t i, AnyTensor&& tensor) noexcept { slots_[plan_->feed_slots()[i]] = std::move(tensor); }
   void feed(std::size_t i, const AnyTensor& tensor) noexcept { slots_[plan_->feed_slots()[i]] = tensor; }
+  /// What was fed and stays (`PlanOptions::holds_feeds_from`), which has to be fed again then.
+  AnyTensor take_feed(std::size_t i) noexcept { return std::move(slots_[plan_->feed_slots()[i]]); }
   /// The tensor of a fetch; uninitialised if it is dead.
   const AnyTensor& fetch(std::size_t i) const noexcept { return slots_[plan_->fetch_slots()[i]]; }
   /// The same, taken out where nothing of the plan needs it any more (a constant stays).
@@ -78,6 +80,8 @@ class Step : public std::enable_shared_from_this<Step> {
 
   /// Lets go of all tensors of the run but the plan's constants. After a success only what was fed and fetched is left.
   void reset(bool has_failed) noexcept;
+  /// The same after a success, for a run that follows with all that was set, and with the feeds that stay.
+  void reset_run() noexcept;
 
  private:
   friend class UnitQueue;

@@ -38,17 +38,21 @@ DFLOW_INLINE void Step::set_outer(const StepContext& outer) noexcept {
   stats_ = outer.stats;
 }
 
-DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
-  if (has_failed) {
-    for (const SlotId slot : slots_.indices()) let_go(slot);
-    for (const auto& [slot, tensor] : plan_->constants()) slots_[slot] = tensor;
-  } else {
-    // Every other tensor was let go by its last reader.
-    for (const SlotId slot : plan_->cleared_slots()) let_go(slot);
-  }
+DFLOW_INLINE void Step::reset_run() noexcept {
+  // Every other tensor was let go by its last reader.
+  for (const SlotId slot : plan_->cleared_slots()) let_go(slot);
   if (dead_.any.load(std::memory_order_relaxed)) {
     std::fill(dead_.slots.begin(), dead_.slots.end(), std::uint8_t{0});
     dead_.any.store(false, std::memory_order_relaxed);
+  }
+}
+
+DFLOW_INLINE void Step::reset(bool has_failed) noexcept {
+  reset_run();
+  for (const SlotId slot : plan_->held_slots()) let_go(slot);
+  if (has_failed) {
+    for (const SlotId slot : slots_.indices()) let_go(slot);
+    for (const auto& [slot, tensor] : plan_->constants()) slots_[slot] = tensor;
   }
   resources_.clear();
   status_ = Status();
