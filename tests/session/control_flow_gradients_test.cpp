@@ -183,6 +183,24 @@ TEST_CASE("gradients go through a variable that grows") {
   CHECK(slope(0, 1) == 15);
 }
 
+TEST_CASE("gradients go through a variable that grows to a shape that is known") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {1, 2});
+  auto rows = std::get<1>(df::while_loop([](auto i, auto) { return i < 2; },
+                                         [&](auto i, auto rows) {
+                                           return std::tuple{i + 1, df::concat(0, {rows * 2.0f, x})};
+                                         },
+                                         std::tuple{df::constant(graph, 0), df::identity(x)},
+                                         {.shapes = {df::Shape{}, {df::dynamic, 2}}}));
+  auto weights = df::constant(graph, df::Tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  auto gx = df::gradients(df::reduce_sum(df::ensure_shape(rows, {3, 2}) * weights), x);
+  df::Session session(graph);
+  // The rows are 4 x, 2 x, x.
+  const df::Tensor<float> slope = session.run({{x, df::Tensor<float>({1, 2}, {1, 2})}}, gx);
+  CHECK(slope(0, 0) == 4 * 1 + 2 * 3 + 5);
+  CHECK(slope(0, 1) == 4 * 2 + 2 * 4 + 6);
+}
+
 TEST_CASE("a body takes gradients of calls that it has built itself") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {});

@@ -404,15 +404,19 @@ class CallGradient {
     const Expr last = Expr(edges_count()) - 1.0;
     std::vector<AnyOutput> initial{last};
     std::vector<PartialShape> shapes{Shape{}};
-    const auto add = [&](const AnyOutput& first) {
+    const auto add = [&](const AnyOutput& first, const PartialShape& shape) {
       initial.push_back(first);
-      shapes.push_back(first.dtype() == DType::variant ? PartialShape::unknown() : first.shape());
+      shapes.push_back(first.dtype() == DType::variant ? PartialShape::unknown() : shape);
     };
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
-      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()));
+      // Of a variable that grows the last value's gradient may have a shape that no other one has.
+      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()), inside(body, v).shape());
     }
-    for (const std::size_t i : captures_) add(zero_gradient(input(i)));
+    for (const std::size_t i : captures_) {
+      const AnyOutput zeros = zero_gradient(input(i));
+      add(zeros, zeros.shape());
+    }
     const auto goes_on = [&](std::span<const AnyOutput> state) {
       const AnyOutput zero = any_constant(graph_, Tensor<std::int64_t>::full({}, 0), {});
       return BodyResults{{AnyOutput(dflow::build<GreaterEqual>({state[0], zero}))}, {}};
