@@ -186,6 +186,50 @@ TEST_CASE("what is in a body has no value outside of it") {
   CHECK(contains(error_of(wait), "is not part of the same body"));
 }
 
+TEST_CASE("what waits for the argument of a body runs in it") {
+  df::Graph graph;
+  auto n = df::placeholder<std::int32_t>(graph, {});
+  const auto after = [&](const auto& edge, int value) {
+    const auto waits = graph.control_dependencies({edge.operation()});
+    return df::constant(graph, value);
+  };
+  auto [i, last] = df::while_loop([&](auto i, auto) { return i < n; },
+                                  [&](auto i, auto last) {
+                                    return std::tuple{i + 1, after(last, 12)};
+                                  },
+                                  std::tuple{df::constant(graph, 0), df::constant(graph, 7)});
+  auto f = df::function(graph, "f", [&](df::Output<std::int32_t> v) { return after(v, 3); });
+  auto called = f(n);
+  for (const bool lowers : {false, true}) {
+    df::PassOptions passes;
+    passes.lower_control_flow = lowers;
+    df::Session session(graph, {.passes = passes});
+    for (const int count : {0, 1, 4}) {
+      const auto [a, b] = session.run({{n, df::Tensor<std::int32_t>(count)}}, last, called);
+      CHECK(a.scalar() == (count == 0 ? 7 : 12));
+      CHECK(b.scalar() == 3);
+    }
+  }
+}
+
+TEST_CASE("a constant whose value a body has is not fed") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto a = df::constant(graph, 3.0f, {.name = "a"}), given = df::constant(graph, 3.0f);
+  auto y = df::while_loop([](auto v) { return v < 100.0f; }, [&](auto v) { return df::Output<float>(v * a); }, x);
+  auto through = df::identity(given);
+  auto z = df::while_loop([](auto v) { return v < 100.0f; }, [&](auto v) { return df::Output<float>(v * through); }, x);
+  df::Session session(graph);
+  const df::Tensor<float> two(2.0f), ten(10.0f);
+  CHECK(session.run({{x, two}}, y).scalar() == 162);
+  const df::Status status = status_of([&] { session.run({{x, two}, {a, ten}}, y); });
+  CHECK(status.code() == df::Code::invalid_argument);
+  CHECK(status.node() == "a");
+  CHECK(mentions(status, "identity"));
+  CHECK(session.run({{x, two}, {given, ten}}, z).scalar() == 200);
+  CHECK(session.run({{x, two}, {a, ten}}, x * a).scalar() == 20);
+}
+
 TEST_CASE("a layer that is first called in a body makes its variables outside, and none where the body fails") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {1, 2});
