@@ -156,6 +156,42 @@ TEST_CASE("a variable of a loop may grow where its shape is declared, and only t
   CHECK(session.run(rows).shape() == df::Shape{4, 2});
 }
 
+TEST_CASE("a variable that changes its element type or its shape is an error of the line that built the loop") {
+  df::Graph graph;
+  auto one = df::constant(graph, df::Tensor<float>({1, 2}, {1, 2}));
+  auto rows = df::placeholder<float>(graph, {df::dynamic, 2});
+  const df::AnyOutput number = df::constant(graph, 1.0f);
+  const auto always = [&](const auto&) { return df::constant(graph, true); };
+  const auto twice = [](const auto& x) { return df::concat(0, {x, x}); };
+  const auto append = [](auto state, auto) { return df::concat(0, {state, state}); };
+  const std::size_t before = graph.num_nodes();
+  const auto refused = [&](std::uint32_t line, const char* text, const auto& build) {
+    const df::Status status = status_of(build);
+    INFO(status.to_string());
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(mentions(status, text));
+    CHECK(status.where().line() == line);
+    CHECK(contains(status.where().file_name(), "control_flow_test.cpp"));
+    CHECK(graph.num_nodes() == before);
+  };
+  refused(__LINE__, "with shape [1,2] and leaves it with [2,2]", [&] { return df::while_loop(always, twice, one); });
+  refused(__LINE__, "with shape [1,2] and leaves it with [2,2]", [&] { return df::foldl(append, rows, one); });
+  refused(__LINE__, "with shape [1,2] and leaves it with [2,2]", [&] { return df::scan(append, rows, one); });
+  const auto unknown = [&](const auto&) { return df::Output<float>(rows); };
+  refused(__LINE__, "with shape [1,2] and leaves it with [?,2]", [&] { return df::while_loop(always, unknown, one); });
+  // Where element types are known at run time only; with those of edges it does not compile.
+  const auto goes_on = [&](std::span<const df::AnyOutput>) {
+    return df::detail::BodyResults{{df::constant(graph, true)}, {}};
+  };
+  const auto to_double = [&](std::span<const df::AnyOutput> v) {
+    return df::detail::BodyResults{{df::cast<double>(df::Output<float>(v[0]))}, {}};
+  };
+  const df::At here{.name = "loop"};
+  refused(here.where.line(), "variable 0 enters an iteration as float and leaves it as double", [&] {
+    return df::detail::any_loop({&number, 1}, goes_on, to_double, {}, here);
+  });
+}
+
 TEST_CASE("what is in a body has no value outside of it") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {});
