@@ -150,6 +150,53 @@ TEST_CASE("a gradient keeps of random draws what the branch has drawn, and nothi
   CHECK(once <= 4);
 }
 
+TEST_CASE("gradients are those by constants, too, that bodies read, and functions that these call") {
+  df::Graph graph;
+  auto x = df::placeholder<double>(graph, {});
+  auto a = df::constant(graph, 3.0), unread = df::constant(graph, 1.0);
+  auto scaled = df::function(graph, "scaled", [&](df::Output<double> v) { return df::Output<double>(v * a); });
+  const auto body = [&](auto v) {
+    return df::cond(
+        v > 1.0, [&] { return scaled(scaled(v)); }, [&] { return df::Output<double>(v + a * a); });
+  };
+  auto loop = df::while_loop([](auto v) { return v < 100.0; }, body, x);
+  auto y = loop * a;
+  auto [dx, da, none] = df::gradients(y, x, a, unread);
+  auto second = df::gradients(da, a);
+  // x = 0: 0, a^2, a^4, a^6 = 729; the result is a^7.
+  for (const bool lowers : {false, true}) {
+    df::PassOptions passes;
+    passes.lower_control_flow = lowers;
+    df::Session session(graph, {.passes = passes});
+    const auto [of_y, of_dx, of_da, of_none, of_second] =
+        session.run({{x, df::Tensor<double>(0.0)}}, y, dx, da, none, second);
+    CHECK(of_y.scalar() == Approx(std::pow(3, 7)));
+    CHECK(of_dx.scalar() == Approx(std::pow(3, 5)));
+    CHECK(of_da.scalar() == Approx(7 * std::pow(3, 6)));
+    CHECK(of_none.scalar() == 0);
+    CHECK(of_second.scalar() == Approx(42 * std::pow(3, 5)));
+  }
+}
+
+TEST_CASE("a constant that a recursion reads has no gradient, and one that it is given has") {
+  df::Graph graph;
+  auto a = df::constant(graph, 2.0f);
+  const auto power_of = [&](df::Output<float> base) {
+    return df::recursive_function<df::Output<float>(df::Output<float>)>(
+        graph, "power", [&](const auto& self, df::Output<float> n) {
+          return df::cond(
+              n < 1.0f, [&] { return df::Output<float>(df::ones_like(base)); },
+              [&] { return df::Output<float>(base * self(n - 1.0f)); });
+        });
+  };
+  auto n = df::constant(graph, 5.0f);
+  auto direct = power_of(a)(n);
+  CHECK(code_of([&] { df::gradients(direct, a); }) == df::Code::unimplemented);
+  auto slope = df::gradients(power_of(df::identity(a))(n), a);
+  df::Session session(graph);
+  CHECK(session.run(slope).scalar() == 5 * 16);
+}
+
 TEST_CASE("a loop is differentiated three times") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {});
@@ -182,6 +229,24 @@ TEST_CASE("gradients go through a variable that grows") {
   CHECK(slope.shape() == df::Shape{1, 2});
   CHECK(slope(0, 0) == 15);
   CHECK(slope(0, 1) == 15);
+}
+
+TEST_CASE("gradients go through a variable that grows to a shape that is known") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {1, 2});
+  auto rows = std::get<1>(df::while_loop([](auto i, auto) { return i < 2; },
+                                         [&](auto i, auto rows) {
+                                           return std::tuple{i + 1, df::concat(0, {rows * 2.0f, x})};
+                                         },
+                                         std::tuple{df::constant(graph, 0), df::identity(x)},
+                                         {.shapes = {df::Shape{}, {df::dynamic, 2}}}));
+  auto weights = df::constant(graph, df::Tensor<float>({3, 2}, {1, 2, 3, 4, 5, 6}));
+  auto gx = df::gradients(df::reduce_sum(df::ensure_shape(rows, {3, 2}) * weights), x);
+  df::Session session(graph);
+  // The rows are 4 x, 2 x, x.
+  const df::Tensor<float> slope = session.run({{x, df::Tensor<float>({1, 2}, {1, 2})}}, gx);
+  CHECK(slope(0, 0) == 4 * 1 + 2 * 3 + 5);
+  CHECK(slope(0, 1) == 4 * 2 + 2 * 4 + 6);
 }
 
 TEST_CASE("a body takes gradients of calls that it has built itself") {

@@ -475,6 +475,30 @@ TEST_CASE("what a body does is done once in each iteration, in their order, in t
   }
 }
 
+TEST_CASE("a frame carries arrays whose elements have a shape", "[frames]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, Shape{2});
+  const auto [i, rows] = while_loop([](auto i, auto) { return i < 3; },
+                                    [&](auto i, auto rows) {
+                                      return std::tuple{i + 1, rows.write(i, x * cast<float>(i))};
+                                    },
+                                    std::tuple{constant(graph, 0), TensorArray<float>(graph, 3, {2})});
+  const auto either = cond(
+      reduce_sum(x) > 0.0f, [&] { return rows; }, [&] { return rows.write(constant(graph, 0), x); });
+  const auto all = either.stack();
+  const auto slope = gradients(reduce_sum(all), x);
+  for (const bool raises : {false, true}) {
+    PassOptions passes;
+    passes.lower_control_flow = true;
+    passes.raise_control_flow = raises;
+    Session session(graph, {.passes = passes});
+    CHECK(elements_of(session.run({{x, Tensor<float>({2}, {1, 2})}}, all)) == std::vector<float>{0, 0, 1, 2, 2, 4});
+    CHECK(elements_of(session.run({{x, Tensor<float>({2}, {1, -2})}}, all)) == std::vector<float>{1, -2, 1, -2, 2, -4});
+    CHECK(elements_of(session.run({{x, Tensor<float>({2}, {1, 2})}}, slope)) == std::vector<float>{3, 3});
+    CHECK(elements_of(session.run({{x, Tensor<float>({2}, {1, -2})}}, slope)) == std::vector<float>{4, 4});
+  }
+}
+
 TEST_CASE("iterations that do not depend on each other overlap, as many as are allowed", "[frames]") {
   // What is met ends when four of them are under way.
   Graph graph;

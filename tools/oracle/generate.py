@@ -1,4 +1,5 @@
-"""Writes tests/oracle/*.json: expected values of ops, computed by TensorFlow, NumPy and SciPy in wide types.
+"""Writes tests/oracle/*.json, expected values of ops, computed by TensorFlow, NumPy and SciPy in wide types, and
+tests/oracle/programs/*.json, of programs of several ops.
 
 python3 -m venv venv && venv/bin/pip install -r tools/oracle/requirements.txt
 venv/bin/python tools/oracle/generate.py [--out tests/oracle] [--counts] [family ...]
@@ -33,15 +34,20 @@ FAMILIES = [
     "strings",
 ]
 
+PROGRAMS = "programs"
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     root = pathlib.Path(__file__).resolve().parents[2]
     parser.add_argument("--out", default=str(root / "tests" / "oracle"), help="folder of the JSON files")
     parser.add_argument("--counts", action="store_true", help="print cases, checks and errors of each op")
-    parser.add_argument("families", nargs="*", default=[], help="families to write, default all")
+    parser.add_argument("families", nargs="*", default=[], help="families to write, and programs, default all")
     arguments = parser.parse_args()
-    for family in arguments.families or FAMILIES:
+    for family in arguments.families or [*FAMILIES, PROGRAMS]:
+        if family == PROGRAMS:
+            importlib.import_module("control_flow_programs").write(pathlib.Path(arguments.out) / PROGRAMS)
+            continue
         cases = CaseFile(family)
         importlib.import_module(family + "_cases").add(cases)
         path = cases.write(arguments.out)

@@ -14,15 +14,17 @@ struct KeptGradient {
   AnyOutput dy;
 };
 
-/// The gradients with respect to the inputs of a node that calls functions, for those that are wanted: one more call,
-/// of functions that are the gradients of its functions. An edge is invalid where there is none.
+/// The gradients with respect to the inputs of a node that calls functions, for those that are wanted, and behind them
+/// with respect to `constants`, which its functions read and no input gives them: one more call, of functions that are
+/// the gradients of its functions. An edge is invalid where there is none.
 ///
 /// dys: with respect to its outputs, invalid where nothing depends on one. What the gradient reads of the bodies the
 /// call keeps: of a branch or a function the value, of a loop one for each iteration.
 /// Errors: InvalidArgument for what is kept of something else than its bodies; ResourceExhausted for calls in bodies of
-/// calls in more than 64 levels, so for a function that calls itself.
+/// calls in more than 64 levels, so for a function that calls itself; Unimplemented for `constants` of one that does.
 std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
-                                      std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted);
+                                      std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted,
+                                      std::span<const Endpoint> constants = {});
 
 }  // namespace dflow::detail
 

@@ -175,8 +175,8 @@ class KeptEdges final : public GraphStore::ForeignEdges {
 class CallGradient {
  public:
   CallGradient(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys, std::span<const KeptGradient> kept,
-               const std::vector<bool>& is_wanted)
-      : graph_(graph), call_(call), edges_(graph, call), dys_(dys), kept_(kept) {
+               const std::vector<bool>& is_wanted, std::span<const Endpoint> constants)
+      : graph_(graph), call_(call), edges_(graph, call), dys_(dys), kept_(kept), constants_(constants) {
     constexpr std::size_t max_depth = 64;  // each makes the nodes' names longer
     const Node& node = graph.node(call);
     if (const auto& around = graph.scope().foreign; around != nullptr && around->depth() >= max_depth) {
@@ -187,10 +187,13 @@ class CallGradient {
     for (std::size_t i = num_leading_; i < node.inputs.size(); ++i) {
       if (is_wanted[i] && is_differentiable(input(i).dtype())) wanted_.push_back(i);
     }
+    for (std::size_t i = num_inputs(); i < num_inputs() + constants_.size(); ++i) {
+      if (is_differentiable(input(i).dtype())) wanted_.push_back(i);
+    }
   }
 
   std::vector<AnyOutput> build() {
-    std::vector<AnyOutput> dxs(graph_.node(call_).inputs.size());
+    std::vector<AnyOutput> dxs(num_inputs() + constants_.size());
     if (wanted_.empty()) return dxs;
     if (graph_.node(call_).op->role == OpRole::call) return build_call(std::move(dxs));
     return build_of_bodies(std::move(dxs));
@@ -221,6 +224,10 @@ class CallGradient {
       scope.open_gradient = &own;
       const ScopeGuard inside = graph_.enter(std::move(scope));
       return build_of_bodies(std::move(dxs));
+    }
+    if (!constants_.empty()) {
+      throw_error(unimplemented(str_cat("the gradient by constant '", graph_.node(constants_[0].node).name,
+                                        "', which a function that calls itself reads: let it read an identity of it")));
     }
     if (!open->gradient) open->gradient = define_gradient(function);
     return call_gradient(*open->gradient, std::move(dxs));
@@ -319,11 +326,16 @@ class CallGradient {
   static bool is_differentiable(DType dtype) {
     return is_floating(dtype) || is_complex(dtype) || dtype == DType::variant;
   }
-  AnyOutput input(std::size_t i) const { return AnyOutput(&graph_, graph_.node(call_).inputs[i]); }
+  std::size_t num_inputs() const { return graph_.node(call_).inputs.size(); }
+  /// Behind the inputs stand the constants.
+  AnyOutput input(std::size_t i) const {
+    return i < num_inputs() ? edge(graph_.node(call_).inputs[i]) : edge(constants_[i - num_inputs()]);
+  }
   AnyOutput edge(Endpoint endpoint) const { return AnyOutput(&graph_, endpoint); }
 
   /// The edge in the body of function `f` that input `i` of the call is there.
   AnyOutput inside(std::size_t f, std::size_t i) const {
+    if (i >= num_inputs()) return input(i);
     const GraphStore::Function& parts = edges_.parts(f);
     const std::size_t argument = i - num_leading_;
     if (argument < parts.arguments.size()) return edge({parts.arguments[argument], 0});
@@ -404,15 +416,19 @@ class CallGradient {
     const Expr last = Expr(edges_count()) - 1.0;
     std::vector<AnyOutput> initial{last};
     std::vector<PartialShape> shapes{Shape{}};
-    const auto add = [&](const AnyOutput& first) {
+    const auto add = [&](const AnyOutput& first, const PartialShape& shape) {
       initial.push_back(first);
-      shapes.push_back(first.dtype() == DType::variant ? PartialShape::unknown() : first.shape());
+      shapes.push_back(first.dtype() == DType::variant ? PartialShape::unknown() : shape);
     };
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
-      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()));
+      // Of a variable that grows the last value's gradient may have a shape that no other one has.
+      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()), inside(body, v).shape());
     }
-    for (const std::size_t i : captures_) add(zero_gradient(input(i)));
+    for (const std::size_t i : captures_) {
+      const AnyOutput zeros = zero_gradient(input(i));
+      add(zeros, zeros.shape());
+    }
     const auto goes_on = [&](std::span<const AnyOutput> state) {
       const AnyOutput zero = any_constant(graph_, Tensor<std::int64_t>::full({}, 0), {});
       return BodyResults{{AnyOutput(dflow::build<GreaterEqual>({state[0], zero}))}, {}};
@@ -473,17 +489,19 @@ class CallGradient {
   KeptEdges edges_;
   std::span<const AnyOutput> dys_;
   std::span<const KeptGradient> kept_;
+  std::span<const Endpoint> constants_;
   std::size_t num_leading_ = 0;
-  std::vector<std::size_t> wanted_;     ///< inputs
+  std::vector<std::size_t> wanted_;     ///< inputs, and constants behind them
   std::vector<std::size_t> variables_;  ///< of a loop, that have gradients
-  std::vector<std::size_t> captures_;   ///< of a loop: inputs
+  std::vector<std::size_t> captures_;   ///< of a loop: inputs, and constants behind them
   LoopSums sums_{graph_};               ///< of a loop: over captures_, counted behind variables_
 };
 
 DFLOW_INLINE std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
                                                    std::span<const KeptGradient> kept,
-                                                   const std::vector<bool>& is_wanted) {
-  return CallGradient(graph, call, dys, kept, is_wanted).build();
+                                                   const std::vector<bool>& is_wanted,
+                                                   std::span<const Endpoint> constants) {
+  return CallGradient(graph, call, dys, kept, is_wanted, constants).build();
 }
 
 }  // namespace dflow::detail

@@ -64,7 +64,11 @@ class GradientBuilder {
     has_x_.resize(index(last_) + 1);
     for (const AnyOutput& x : xs_) {
       has_x_[index(x.node_id())] = true;
-      x_edges_.insert(key(x.endpoint()));
+      const bool is_new = x_edges_.insert(key(x.endpoint())).second;
+      const Node& node = x.node();
+      if (is_new && node.op->role == OpRole::constant && node.control_inputs.empty()) {
+        constants_.push_back(x.endpoint());
+      }
     }
     for (const AnyOutput& stop : options_.stop_gradients) stopped_edges_.insert(key(stop.endpoint()));
     for (const NodeId id : IndexRange(first_, last_ + 1)) {
@@ -78,7 +82,36 @@ class GradientBuilder {
       }
       depends_[index(id)] =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](Endpoint input) { return leads_to_x(input); });
+      if (!constants_.empty() && calls_functions(node.op->role) && find_constants(id)) depends_[index(id)] = true;
     }
+  }
+
+  /// Bodies read constants that are around them, and no input of their call gives them these.
+  bool find_constants(NodeId call) {
+    for (const Endpoint constant : constants_) {
+      std::unordered_set<std::uint32_t> seen;
+      for (const std::string& name : called_functions(graph_.node(call))) {
+        if (!reads(graph_.find_appended(name), constant, seen)) continue;
+        constants_read_[call].push_back(constant);
+        break;
+      }
+    }
+    return constants_read_.contains(call);
+  }
+  /// Whether the body of the function, or of one that it calls, reads the edge.
+  bool reads(NodeId begin, Endpoint edge, std::unordered_set<std::uint32_t>& seen) const {
+    if (!begin.is_valid() || !seen.insert(static_cast<std::uint32_t>(begin.position())).second) return false;
+    const std::optional<GraphStore::Function> function = graph_.function(begin);
+    if (!function || !function->results.is_valid()) return false;
+    for (const NodeId id : IndexRange<NodeId>(begin + 1, function->results + 1)) {
+      const Node& node = graph_.node(id);
+      if (std::find(node.inputs.begin(), node.inputs.end(), edge) != node.inputs.end()) return true;
+      if (!calls_functions(node.op->role)) continue;
+      for (const std::string& name : called_functions(node)) {
+        if (reads(graph_.find_appended(name), edge, seen)) return true;
+      }
+    }
+    return false;
   }
 
   /// The sweeps rely on it.
@@ -164,9 +197,12 @@ class GradientBuilder {
     std::vector<bool> is_wanted;
     is_wanted.reserve(inputs.size());
     for (const Endpoint input : inputs) is_wanted.push_back(leads_to_x(input));
-    const std::vector<AnyOutput> dxs = call_gradients(graph_, id, dys, kept_[id], is_wanted);
+    const std::vector<Endpoint> constants = constants_read_[id];
+    const std::vector<AnyOutput> dxs = call_gradients(graph_, id, dys, kept_[id], is_wanted, constants);
     for (std::size_t i = 0; i < dxs.size(); ++i) {
-      if (is_wanted[i] && dxs[i].is_valid()) contributions_[key(inputs[i])].push_back({dxs[i], std::nullopt});
+      if (!dxs[i].is_valid() || (i < is_wanted.size() && !is_wanted[i])) continue;
+      const Endpoint of = i < is_wanted.size() ? inputs[i] : constants[i - is_wanted.size()];
+      contributions_[key(of)].push_back({dxs[i], std::nullopt});
     }
   }
 
@@ -223,6 +259,8 @@ class GradientBuilder {
   std::vector<bool> depends_;
   std::vector<bool> has_x_;
   std::unordered_set<std::uint64_t> x_edges_;
+  std::vector<Endpoint> constants_;  ///< of the xs, those that bodies read without being given them
+  std::map<NodeId, std::vector<Endpoint>> constants_read_;  ///< by the calls whose bodies do
   std::unordered_set<std::uint64_t> stopped_edges_;
   std::unordered_map<std::uint64_t, Contributions> contributions_;
   std::map<NodeId, std::vector<KeptGradient>> kept_;  ///< by the calls that keep them

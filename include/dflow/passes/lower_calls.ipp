@@ -137,8 +137,9 @@ class CallLowerer {
   }
   StepEndpoint add_merge(const StepNode& like, const std::vector<StepEndpoint>& inputs, const OutputInfo& of,
                          std::vector<StepNodeId> controls = {}) {
+    // Another task that gets the node infers its shape again.
     auto attrs = std::make_shared<const Merge::Attrs>(
-        Merge::Attrs{static_cast<std::int64_t>(inputs.size()), PartialShape::unknown()});
+        Merge::Attrs{static_cast<std::int64_t>(inputs.size()), of.shape, !of.shape.has_rank()});
     return {add(like, op_def<Merge>, "merge", {of, {DType::int32, Shape{}}}, std::move(attrs), one_type(of.dtype),
                 inputs, {}, std::move(controls)),
             0};

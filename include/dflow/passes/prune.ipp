@@ -169,9 +169,11 @@ class Pruner {
     if (is_node_fed(edge.node) && fed_.contains({scratch_.fed_id_[edge.node], edge.index})) return;
     need(edge.node);
   }
-  /// What waits for a placeholder waits for its feed. Another node that is fed still runs for those that wait for it.
+  /// What waits for a placeholder, or the argument of a function, waits for its feed. Another node that is fed still
+  /// runs for those that wait for it.
   void need_control(Index id) {
-    if (!is_node_fed(id) || source_.node(id).op->role != OpRole::placeholder) need(id);
+    const OpRole role = source_.node(id).op->role;
+    if (!is_node_fed(id) || (role != OpRole::placeholder && role != OpRole::argument)) need(id);
   }
 
   void mark_feeds() {

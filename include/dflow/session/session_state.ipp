@@ -268,6 +268,17 @@ inline void require_outside(const Node& node, std::string_view what) {
                   .with_location(node.where));
 }
 
+/// Bodies have the constants around them by value (`captures_of`), and would not see what is fed.
+inline void require_not_fed(NodeId id, const StepNode& node, std::span<const Endpoint> feeds) {
+  if (node.op->role != OpRole::constant || feeds.empty()) return;
+  if (std::none_of(feeds.begin(), feeds.end(), [&](Endpoint fed) { return fed.node == id; })) return;
+  throw_error(
+      invalid_argument(str_cat("constant '", node->name, "' cannot be fed: the body of a function has its value. ",
+                               "Feed a placeholder, or let the body read an identity of the constant"))
+          .with_node(node.op->name, node->name)
+          .with_location(node->where));
+}
+
 }  // namespace detail
 
 DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std::span<const AnyOutput> edges,
@@ -296,7 +307,11 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
       node.placed_on = static_cast<std::int32_t>(placed.device_of(id));
     };
     StepGraph step = prune(*graph, feed_points, fetch_points, target_ids, *room, place);
-    attach_bodies(*graph, step, *room, place,
+    const auto place_in_body = [&](NodeId id, StepNode& node) {
+      detail::require_not_fed(id, node, feed_points);
+      place(id, node);
+    };
+    attach_bodies(*graph, step, *room, place_in_body,
                   {.lowers = options.passes.lower_control_flow, .raises = options.passes.raise_control_flow});
     return step;
   }();

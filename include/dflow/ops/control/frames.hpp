@@ -31,6 +31,7 @@ struct Merge : StandardOp<"Merge", EdgeTypes> {
     std::int64_t N = 0;
     /// What all inputs have in common, those of later iterations too; unknown: of those that are there.
     PartialShape shape = PartialShape::unknown();
+    bool has_any_shape = false;  ///< those that are there say nothing of later iterations
   };
   using Inputs = In<List<T, "N">>;
   using Outputs = Out<T, std::int32_t>;

@@ -23,6 +23,7 @@ DFLOW_INLINE void Merge::infer(InferContext& context) {
     }
     shape = given;
   }
+  if (context.attrs<Merge>().has_any_shape) shape = PartialShape::unknown();
   context.set_output(0, shape);
   context.set_output(1, Shape{});
 }

@@ -63,6 +63,7 @@ class RowLoopBuilder {
       : loop_(loop),
         build_row_(build_row),
         around_(around),
+        where_(at.where),
         graph_(*loop.elems[0].graph()),
         count_(count_rows(loop.elems, loop.name, at)),
         zero_(any_constant(graph_, Tensor<std::int32_t>(0), {})) {
@@ -90,7 +91,7 @@ class RowLoopBuilder {
     const BuiltNode node = any_loop(
         initial, [this](std::span<const AnyOutput> variables) { return goes_on(variables[0]); },
         [this](std::span<const AnyOutput> variables) { return go(variables); }, {shapes, loop_.parallel_iterations},
-        {.name = "rows"});
+        {.name = "rows", .where = where_});
     return results(node);
   }
 
@@ -147,6 +148,7 @@ class RowLoopBuilder {
   const RowLoop& loop_;
   const BuildRow& build_row_;
   const std::optional<std::source_location> around_;
+  const std::source_location where_;
   GraphStore& graph_;
   RowCount count_;
   AnyOutput zero_;

@@ -461,11 +461,12 @@ DFLOW_INLINE void FrameLoop::take_merged(FrameIteration& to, Index merge, Index 
   const FramePlan::PlannedNode& node = plan_->node(merge);
   const auto at = static_cast<std::size_t>(node.number);
   if (to.is_taken[at] != 0) return;
-  const OutputInfo& output = node.node->outputs[0];  // of a list its shape is that of what is in it
-  if (const PartialShape& declared = output.shape;
-      !is_handle(output.dtype) && !declared.is_compatible_with(value.shape())) {
-    return fail(error_at(merge, invalid_argument(str_cat("input ", number, " has shape ", value.shape().to_string(),
-                                                         ", and the shape is said to be ", declared.to_string()))));
+  // Of an edge that carries lists it is the shape of their elements.
+  const OutputInfo& declared = node.node->outputs[0];
+  if (!is_handle(declared.dtype) && !declared.shape.is_compatible_with(value.shape())) {
+    return fail(
+        error_at(merge, invalid_argument(str_cat("input ", number, " has shape ", value.shape().to_string(),
+                                                 ", and the shape is said to be ", declared.shape.to_string()))));
   }
   to.is_taken[at] = 1;
   to.slots[node.wiring.first_output] = std::move(value);
