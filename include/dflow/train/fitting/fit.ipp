@@ -148,9 +148,20 @@ class FitLoop {
 
   History run() {
     fitting_.epoch_ = static_cast<std::int64_t>(batches_.epoch());
-    call(&Hook::on_begin);
-    while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
-    call(&Hook::on_end);
+    try {
+      for (const Hook& hook : options_.hooks) {
+        if (hook.on_begin) hook.on_begin(fitting_);
+        ++num_begun_;
+      }
+      while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
+      for (const Hook& hook : options_.hooks) {
+        ++num_ended_;
+        if (hook.on_end) hook.on_end(fitting_);
+      }
+    } catch (...) {
+      tell_of_error(status_of_current_exception());
+      throw;
+    }
     return std::move(fitting_.history_);
   }
 
@@ -243,6 +254,16 @@ class FitLoop {
       if (hook.*which) (hook.*which)(fitting_);
     }
   }
+  /// Those that have begun and have not been told of the end.
+  void tell_of_error(const Status& status) noexcept {
+    for (std::size_t i = num_ended_; i < num_begun_; ++i) {
+      const Hook& hook = options_.hooks[i];
+      try {
+        if (hook.on_error) hook.on_error(fitting_, status);
+      } catch (...) {  // the first error is the one to know of
+      }
+    }
+  }
   /// 0 if that is not known.
   std::int64_t total_steps() const {
     const std::optional<std::int64_t> size = batches_.size();
@@ -261,6 +282,7 @@ class FitLoop {
   detail::BatchStep each_;
   Fitting fitting_;
   std::optional<Progress> progress_;
+  std::size_t num_begun_ = 0, num_ended_ = 0;  ///< hooks
 
   /// A hook that wants to see something of the step under way.
   struct Observer {
