@@ -13,8 +13,10 @@
 #include <dflow/train/optimizers.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <ranges>
 #include <stdexcept>
@@ -368,6 +370,29 @@ TEST_CASE("progress shows all steps") {
   std::fclose(file);
   CHECK(contains(text, "6/6"));
   CHECK(contains(text, "2/6"));
+}
+
+TEST_CASE("no number of epochs and steps is too large to count") {
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  const std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  Line model;
+  const auto data = line(6).batch(2);
+  std::FILE* out = std::tmpfile();
+  const auto steps = [&](std::uint64_t epoch, std::int64_t epochs, std::int64_t max_steps) {
+    df::data::Iterator batches = data.iterate(epoch);
+    return df::train::fit(model.session, model.step(), batches,
+                          {.epochs = epochs, .max_steps = max_steps, .progress = {{.out = out}}})
+        .steps;
+  };
+  CHECK(steps(0, max, 4) == 4);
+  CHECK(steps(0, 2, max) == 6);
+  // Epochs that the iterator is past are over.
+  for (const std::uint64_t epoch : {std::uint64_t{2}, most / 2, most / 2 + 1, most - 1, most}) {
+    CHECK(steps(epoch, 2, 10) == 0);
+    CHECK(steps(epoch, 1, max) == 0);
+  }
+  CHECK(steps(most / 2 + 1, max, 10) == 0);
+  std::fclose(out);
 }
 
 TEST_CASE("a batch without rows is no part of the means of its epoch") {
