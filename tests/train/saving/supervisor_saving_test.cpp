@@ -524,7 +524,7 @@ TEST_CASE("a supervisor writes summaries when the time has come, and tells what 
 
 TEST_CASE("events that cannot be written are no lost task, whatever the disk says") {
   struct FailingFiles final : df::testing::ChangedFiles {
-    std::unique_ptr<df::WritableFile> open_for_appending(const std::string&) override {
+    std::unique_ptr<df::WritableFile> create_file(const std::string&) override {
       df::throw_error(df::unavailable("cannot write: Input/output error"));  // EIO
     }
   };
