@@ -408,10 +408,17 @@ void rows() {
                                     },
                                     std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 4, df::Shape{})});
   auto all = powers.stack();  // [4]
+
+  auto counts = df::constant(graph, df::Tensor<std::int32_t>({2}, {3, 1}));
+  auto parts = df::TensorArray<float>::split(all, counts);       // [3] and [1]
+  auto turned = df::TensorArray<float>(graph, 2, {df::dynamic})  // elements differ
+                    .write(df::constant(graph, 0), parts.read(df::constant(graph, 1)))
+                    .write(df::constant(graph, 1), parts.read(df::constant(graph, 0)))
+                    .concat();  // [4]: the last power first
   // [rows]
   df::Session session(graph);
-  const auto [a, b, c] = session.run({{x, df::Tensor<float>({2, 2}, {3, 4, 6, 8})}}, lengths, sums, all);
-  require(a(1) == 10 && b(1, 0) == 9 && c(3) == 8 && i.is_valid(), "rows");
+  const auto [a, b, c, d] = session.run({{x, df::Tensor<float>({2, 2}, {3, 4, 6, 8})}}, lengths, sums, all, turned);
+  require(a(1) == 10 && b(1, 0) == 9 && c(3) == 8 && d(0) == 8 && d(3) == 4 && i.is_valid(), "rows");
 }
 
 void raw_frames() {
