@@ -40,8 +40,8 @@ inline std::int64_t draw_below(std::mt19937_64& random, int n) {
 ///     void start(const Call&, const RunOptions&, CallEnded);
 ///     std::string compare(const Model&);                           // what is to be seen otherwise
 ///
-/// A Model is a value: `arrive(number, call)`, `stop(number, code)`, and in `ended` what has ended since it was emptied.
-/// `agree(got, wanted)` says whether a call may end like that.
+/// A Model is a value: `arrive(number, call)`, `stop(number, code)`, and in `ended` what has ended since it was
+/// emptied. `agree(got, wanted)` says whether a call may end like that.
 template <class Calls>
 class CallProgram {
  public:

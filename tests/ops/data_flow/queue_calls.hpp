@@ -37,7 +37,17 @@ struct QueuedElement {
 };
 
 struct QueueCall {
-  enum class What : std::uint8_t { put, put_many, put_misshapen, take, take_many, take_up_to, close, close_at_once, size };
+  enum class What : std::uint8_t {
+    put,
+    put_many,
+    put_misshapen,
+    take,
+    take_many,
+    take_up_to,
+    close,
+    close_at_once,
+    size
+  };
   What what = What::size;
   std::vector<QueuedElement> elements = {};
   std::int32_t count = 1;
@@ -247,8 +257,7 @@ class QueueCalls {
     if (call.what == What::close && draw_below(random, 2) == 0) call.what = What::close_at_once;
     const bool has_many = call.what == What::take_many || call.what == What::take_up_to;
     if (has_many) call.count = static_cast<std::int32_t>(draw_below(random, 6));
-    const std::int64_t num_put =
-        call.what == What::put ? 1 : call.what == What::put_many ? draw_below(random, 5) : 0;
+    const std::int64_t num_put = call.what == What::put ? 1 : call.what == What::put_many ? draw_below(random, 5) : 0;
     for (std::int64_t i = 0; i < num_put; ++i) {
       const std::int64_t priority = setting_.kind == QueueKind::priority ? draw_below(random, 3) : 0;
       call.elements.push_back({100 * number + i, priority});

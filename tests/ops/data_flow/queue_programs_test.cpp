@@ -2,6 +2,8 @@
 // DFLOW_QUEUE_PROGRAMS says how many programs; DFLOW_QUEUE_PROGRAM runs the one of that number alone.
 #include <dflow/ops/data_flow/queue_kinds.hpp>
 
+#include "accumulator_calls.hpp"
+#include "barrier_calls.hpp"
 #include "catch.hpp"
 #include "queue_calls.hpp"
 
@@ -50,4 +52,12 @@ void run_programs() {
 
 TEST_CASE("Random programs of queue operations do what a sequential queue does") {
   run_programs<QueueCalls, QueueSetting>();
+}
+
+TEST_CASE("Random programs of calls to a barrier do what a sequential barrier does") {
+  run_programs<BarrierCalls, BarrierSetting>();
+}
+
+TEST_CASE("Random programs of calls to accumulators do what sequential accumulators do") {
+  run_programs<AccumulatorCalls, AccumulatorSetting>();
 }
