@@ -31,7 +31,8 @@ struct AccumulatorCall {
   std::int32_t count = 1;
 
   std::string text() const {
-    static constexpr std::array<const char*, 6> names{"give", "take", "take ranks", "set step", "reset to step", "size"};
+    static constexpr std::array<const char*, 6> names{"give",     "take",          "take ranks",
+                                                      "set step", "reset to step", "size"};
     std::string text = names[static_cast<std::size_t>(what)];
     if (what == What::take) return text + str_cat(" ", count);
     if (what == What::size) return text;
@@ -202,9 +203,10 @@ class AccumulatorCalls {
 
   Call draw(std::mt19937_64& random, int number) const {
     using What = Call::What;
-    static constexpr std::array<What, 16> some{
-        What::give, What::give, What::give, What::give,       What::give,       What::give,     What::give,  What::take,
-        What::take, What::take, What::take, What::take_ranks, What::take_ranks, What::set_step, What::reset, What::size};
+    static constexpr std::array<What, 16> some{What::give,       What::give,     What::give,  What::give,
+                                               What::give,       What::give,     What::give,  What::take,
+                                               What::take,       What::take,     What::take,  What::take_ranks,
+                                               What::take_ranks, What::set_step, What::reset, What::size};
     Call call{.what = some[static_cast<std::size_t>(draw_below(random, 16))], .step = draw_below(random, 4)};
     call.count = static_cast<std::int32_t>(draw_below(random, 4));
     if (call.what == What::take_ranks) {
@@ -251,8 +253,7 @@ class AccumulatorCalls {
       case What::take_ranks:
         return session_->run_async(
             options, nullptr,
-            {{step_, step},
-             {ranks_, Tensor<std::int32_t>({static_cast<std::int64_t>(call.ranks.size())}, call.ranks)}},
+            {{step_, step}, {ranks_, Tensor<std::int32_t>({static_cast<std::int64_t>(call.ranks.size())}, call.ranks)}},
             take_ranks_.first, take_ranks_.second, taken_by(std::move(ended)));
       case What::set_step:
       case What::reset:

@@ -124,8 +124,8 @@ class BarrierModel {
       if (found == incomplete_.end()) found = incomplete_.insert(found, {next_index_, key});
       found->values[call.component] = value++;
       if (found->values[0] == 0 || found->values[1] == 0) continue;
-      const auto behind = std::find_if(ready_.begin(), ready_.end(),
-                                       [&](const Element& other) { return other.index > found->index; });
+      const auto behind =
+          std::find_if(ready_.begin(), ready_.end(), [&](const Element& other) { return other.index > found->index; });
       ready_.insert(behind, *found);
       incomplete_.erase(found);
     }
@@ -183,10 +183,10 @@ class BarrierCalls {
 
   static Call draw(std::mt19937_64& random, int number) {
     using What = Call::What;
-    static constexpr std::array<What, 16> some{What::insert,     What::insert,     What::insert,    What::insert,
-                                               What::insert,     What::insert,     What::insert,    What::insert,
-                                               What::take,       What::take,       What::take,      What::take_small,
-                                               What::take_small, What::take_last,  What::ready,     What::close};
+    static constexpr std::array<What, 16> some{What::insert,     What::insert,    What::insert, What::insert,
+                                               What::insert,     What::insert,    What::insert, What::insert,
+                                               What::take,       What::take,      What::take,   What::take_small,
+                                               What::take_small, What::take_last, What::ready,  What::close};
     Call call{.what = some[static_cast<std::size_t>(draw_below(random, 16))]};
     if (call.what == What::close && draw_below(random, 2) == 0) call.what = What::incomplete;
     if (call.what == What::close && draw_below(random, 2) == 0) call.what = What::close_at_once;
@@ -194,7 +194,8 @@ class BarrierCalls {
     if (call.what != What::insert) return call;
     call.component = static_cast<std::size_t>(draw_below(random, 2));
     call.first_value = 100 * number;
-    for (std::int64_t i = draw_below(random, 4); i > 0; --i) call.keys.push_back(static_cast<int>(draw_below(random, 6)));
+    for (std::int64_t i = draw_below(random, 4); i > 0; --i)
+      call.keys.push_back(static_cast<int>(draw_below(random, 6)));
     return call;
   }
   static std::optional<Call> draw_last(int i, const Model& model) {
@@ -260,8 +261,7 @@ class BarrierCalls {
   Output<std::int64_t> values_ = placeholder<std::int64_t>(graph_, {dynamic});
   Output<std::int32_t> count_ = placeholder<std::int32_t>(graph_, Shape{});
   std::array<Operation, 2> insert_{barrier_.insert_many<0>(keys_, values_), barrier_.insert_many<1>(keys_, values_)};
-  using Taken =
-      std::tuple<Output<std::int64_t>, Output<std::string>, Output<std::int64_t>, Output<std::int64_t>>;
+  using Taken = std::tuple<Output<std::int64_t>, Output<std::string>, Output<std::int64_t>, Output<std::int64_t>>;
   Taken take_ = barrier_.take_many(count_), take_small_ = barrier_.take_many(count_, {.allow_small_batch = true}),
         take_last_ = barrier_.take_many(count_, {.allow_small_batch = true, .wait_for_incomplete = true});
   Operation close_ = barrier_.close(), close_at_once_ = barrier_.close(true);
