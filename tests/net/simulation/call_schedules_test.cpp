@@ -1,5 +1,5 @@
-// Random programs of calls to queues, barriers and accumulators by several clients at once, in a simulation that decides
-// by a seed who comes when: there is an order of the calls, each between its beginning and its end, in which a
+// Random programs of calls to queues, barriers and accumulators by several clients at once, in a simulation that
+// decides by a seed who comes when: there is an order of the calls, each between its beginning and its end, in which a
 // sequential model gives the same. DFLOW_SCHEDULES says how many programs; DFLOW_SCHEDULE runs the one of that number.
 #include <dflow/net/simulation/simulation.hpp>
 
@@ -49,9 +49,9 @@ class CallOrder {
  private:
   struct Point {
     Model model;
-    std::size_t at;                    ///< the next event
-    std::set<int> begun, stoppable;    ///< not in the model yet; not ended in it
-    std::set<int> ended;               ///< in the model
+    std::size_t at;                  ///< the next event
+    std::set<int> begun, stoppable;  ///< not in the model yet; not ended in it
+    std::set<int> ended;             ///< in the model
   };
 
   /// From a point on; what happens inside happens no sooner than an end is seen that needs it.
@@ -153,10 +153,11 @@ class Schedule {
           events_.push_back({CallEvent::What::may_be_stopped, number});
         });
       }
-      calls_.start(call, {.deadline = deadline, .stop = stops_[number].get_token()}, [this, number](CallOutcome outcome) {
-        outcomes_.emplace(number, std::move(outcome));
-        events_.push_back({CallEvent::What::ends, number});
-      });
+      calls_.start(call, {.deadline = deadline, .stop = stops_[number].get_token()},
+                   [this, number](CallOutcome outcome) {
+                     outcomes_.emplace(number, std::move(outcome));
+                     events_.push_back({CallEvent::What::ends, number});
+                   });
     });
   }
   void stop(int number) {
@@ -249,7 +250,7 @@ TEST_CASE("An order of calls that cannot have been is refused", "[simulation]") 
   CHECK_FALSE(is_possible(10, 10, one_by_one({1, 2, 3, 4})));
   CHECK_FALSE(is_possible(10, 20, one_by_one({3, 1, 2, 4})));  // what is empty gave something
   // Where both are under way at once either may be first.
-  const std::vector<CallEvent> together{{Event::begins, 1}, {Event::begins, 2}, {Event::ends, 1}, {Event::ends, 2},
+  const std::vector<CallEvent> together{{Event::begins, 1}, {Event::begins, 2}, {Event::ends, 1},   {Event::ends, 2},
                                         {Event::begins, 3}, {Event::ends, 3},   {Event::begins, 4}, {Event::ends, 4}};
   CHECK(is_possible(10, 20, together));
   CHECK(is_possible(20, 10, together));

@@ -122,6 +122,9 @@ class QueueModel {
     std::string key = str_cat(is_closed ? "closed" : "open");
     const bool is_shuffled = setting_.kind == QueueKind::shuffle;
     for (const auto& [element, when] : held_) key += str_cat(" ", is_shuffled ? 0 : element.value);
+    if (is_shuffled) {
+      for (const std::int64_t value : inside_) key += str_cat(" in ", value);
+    }
     for (const Put& put : puts_) key += str_cat(" put ", put.number, ":", put.left.size());
     for (const Take& take : takes_) {
       key += str_cat(" take ", take.number);
