@@ -314,6 +314,22 @@ void gradients() {
   require(flat(0) == 0 && flat(1) == 0 && flat(2) == 0, "gradients through a position");
 }
 
+void checked_gradients() {
+  // [checked_gradients]
+  df::Graph graph;
+  auto x = df::placeholder<double>(graph, {2, 3});
+  auto w = df::placeholder<double>(graph, {3});
+  auto y = df::tanh(x * w);
+  df::Session session(graph);
+  const df::GradientCheck check = df::check_gradients(
+      session, y,
+      {{x, df::Tensor<double>({2, 3}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6})}, {w, df::Tensor<double>({3}, {1, -2, 3})}});
+  if (!check.is_ok())
+    std::puts(check.to_string().c_str());  // "x 'Placeholder' at [1,0]: 2 by the graph, 1 by differences, ..."
+  // [checked_gradients]
+  require(check.is_ok() && check.max_error < 1e-6, "checked gradients");
+}
+
 void clipped_training() {
   // [clipped]
   df::Graph graph({.seed = 1});
@@ -482,6 +498,7 @@ int main() {
     merging();
     run_errors();
     gradients();
+    checked_gradients();
     clipped_training();
     control_flow();
     functions();

@@ -23,7 +23,8 @@ Tensor<T> some_values(const Shape& shape) {
   for (std::int64_t i = 0; i < values.num_elements(); ++i) {
     const double value = 0.9 + 0.4 * std::sin(static_cast<double>(3 * i + 1));
     if constexpr (is_complex_element<T>) {
-      values.data()[i] = T(static_cast<typename T::value_type>(value), static_cast<typename T::value_type>(0.3 * value));
+      values.data()[i] =
+          T(static_cast<typename T::value_type>(value), static_cast<typename T::value_type>(0.3 * value));
     } else {
       values.data()[i] = static_cast<T>(value);
     }
@@ -70,25 +71,27 @@ TEST_CASE("Gradients through products, branches and loops agree with finite diff
   Graph graph;
   const auto x = placeholder<double>(graph, {2, 2});
   const auto n = placeholder<std::int32_t>(graph, {});
-  const auto [i, power] = while_loop([&](auto i, auto) { return i < n; },
-                                     [&](auto i, auto power) {
-                                       auto next = cond(equal(i, constant(graph, 1)),
-                                                        [&] { return sin(power); },
-                                                        [&] { return matmul(power, x); });
-                                       return std::tuple{i + 1, next};
-                                     },
-                                     std::tuple{constant(graph, 0), x});
+  const auto [i, power] =
+      while_loop([&](auto i, auto) { return i < n; },
+                 [&](auto i, auto power) {
+                   auto next = cond(
+                       equal(i, constant(graph, 1)), [&] { return sin(power); }, [&] { return matmul(power, x); });
+                   return std::tuple{i + 1, next};
+                 },
+                 std::tuple{constant(graph, 0), x});
   Session session(graph);
   for (const int steps : {0, 1, 2, 4}) {
-    const GradientCheck check = check_gradients(session, power, {{x, some_values<double>({2, 2})}}, {.feeds = {{n, steps}}});
+    const GradientCheck check =
+        check_gradients(session, power, {{x, some_values<double>({2, 2})}}, {.feeds = {{n, steps}}});
     INFO(steps << " steps: " << check.to_string());
     CHECK(check.is_ok());
   }
   // An edge that is computed is an x too, and one that y does not depend on has no gradient.
   const auto z = exp(x);
   const auto other = placeholder<double>(graph, {2});
-  CHECK(check_gradients(session, z * z + x,
-                        {{z, some_values<double>({2, 2})}, {x, some_values<double>({2, 2})}, {other, some_values<double>({2})}})
+  CHECK(check_gradients(
+            session, z * z + x,
+            {{z, some_values<double>({2, 2})}, {x, some_values<double>({2, 2})}, {other, some_values<double>({2})}})
             .is_ok());
 }
 
@@ -99,14 +102,16 @@ TEST_CASE("A wrong gradient is found, with its x, element and values") {
   const auto wrong = Output<double>(AnyOutput(build<WronglyDoubled>({w})));
   Session session(graph, {.ops = standard_ops + ops<WronglyDoubled>});
   const auto y = reduce_sum(x * x) + reduce_sum(wrong);
-  const GradientCheck check = check_gradients(session, y, {{x, some_values<double>({3})}, {w, some_values<double>({2, 2})}});
+  const GradientCheck check =
+      check_gradients(session, y, {{x, some_values<double>({3})}, {w, some_values<double>({2, 2})}});
   CHECK_FALSE(check.is_ok());
   CHECK(check.input == 1);
   CHECK(check.name == "weights");
   CHECK(check.index.size() == 2);
   CHECK(check.gradient.real() / check.difference.real() == Approx(1.5));
   CHECK(contains(check.to_string(), "x 'weights' at ["));
-  CHECK(check_gradients(session, y, {{x, some_values<double>({3})}}, {.feeds = {{w, some_values<double>({2, 2})}}}).is_ok());
+  CHECK(check_gradients(session, y, {{x, some_values<double>({3})}}, {.feeds = {{w, some_values<double>({2, 2})}}})
+            .is_ok());
   // At a kink differences are no gradient, and what is no number is no gradient.
   CHECK_FALSE(check_gradients(session, relu(x), {{x, Tensor<double>({3}, {1, 0, 1})}}).is_ok());
   const GradientCheck infinite = check_gradients(session, sqrt(x), {{x, Tensor<double>({3}, {1, 0, 1})}});
@@ -126,7 +131,8 @@ TEST_CASE("What cannot be checked is an error of the line that asks") {
                    return check_gradients(session, x, {at, {count, Tensor<std::int32_t>({2}, {1, 2})}}).is_ok();
                  }),
                  "x 1"));
-  CHECK(contains(error_of([&] { return check_gradients(session, AnyOutput(), {at}).is_ok(); }), "y is an empty Output"));
+  CHECK(
+      contains(error_of([&] { return check_gradients(session, AnyOutput(), {at}).is_ok(); }), "y is an empty Output"));
   CHECK(contains(error_of([&] { return check_gradients(session, x, {at}, {.delta = 0}).is_ok(); }), "delta"));
   const unsigned line = std::source_location::current().line() + 1;
   CHECK(status_of([&] { return check_gradients(session, x, {}).is_ok(); }).where().line() == line);

@@ -48,8 +48,8 @@ struct GradientCheck {
 /// df::GradientCheck check = df::check_gradients(session, y, {{x, some}, {w, weights}});
 /// if (!check.is_ok()) std::cerr << check.to_string();
 /// ```
-/// y may have any shape, and has the same value whenever the same is fed: draws of random numbers have not. Near a kink,
-/// as of `relu` at 0, differences are no gradient. Adds the gradient's nodes to the graph.
+/// y may have any shape, and has the same value whenever the same is fed: draws of random numbers have not. Near a
+/// kink, as of `relu` at 0, differences are no gradient. Adds the gradient's nodes to the graph.
 ///
 /// Blocks. Thread safety: builds; see Graph.
 /// Errors: InvalidArgument without an x, and for elements of y or of an x that are neither floating nor complex; those

@@ -131,9 +131,11 @@ class GradientChecker {
   /// The real part of the sum of y's elements, each times the conjugate of its weight: what grad_ys differentiates.
   double weighted_sum() {
     const AnyTensor y = value_of_y();
-    if (y.shape() != weights_.shape()) reject(str_cat("y has another shape when an x is moved: ", y.shape().to_string()));
+    if (y.shape() != weights_.shape())
+      reject(str_cat("y has another shape when an x is moved: ", y.shape().to_string()));
     double sum = 0;
-    for (std::int64_t i = 0; i < y.num_elements(); ++i) sum += (element_of(y, i) * std::conj(element_of(weights_, i))).real();
+    for (std::int64_t i = 0; i < y.num_elements(); ++i)
+      sum += (element_of(y, i) * std::conj(element_of(weights_, i))).real();
     return sum;
   }
   /// By how far the element moves as its type can say it.
