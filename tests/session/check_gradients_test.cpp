@@ -18,7 +18,7 @@ using namespace dflow;
 namespace {
 
 template <class T>
-Tensor<T> some_values(const Shape& shape) {
+Tensor<T> checked_values(const Shape& shape) {
   Tensor<T> values(shape);
   for (std::int64_t i = 0; i < values.num_elements(); ++i) {
     const double value = 0.9 + 0.4 * std::sin(static_cast<double>(3 * i + 1));
@@ -58,7 +58,7 @@ TEMPLATE_TEST_CASE("Right gradients of every element type agree with finite diff
   const auto w = placeholder<T>(graph, {3});
   const auto y = x * w * x + w;
   Session session(graph);
-  const std::vector<Feed> at{{x, some_values<T>({2, 3})}, {w, some_values<T>({3})}};
+  const std::vector<Feed> at{{x, checked_values<T>({2, 3})}, {w, checked_values<T>({3})}};
   const GradientCheck check = check_gradients(session, y, at);
   INFO(check.to_string());
   CHECK(check.is_ok());
@@ -82,16 +82,17 @@ TEST_CASE("Gradients through products, branches and loops agree with finite diff
   Session session(graph);
   for (const int steps : {0, 1, 2, 4}) {
     const GradientCheck check =
-        check_gradients(session, power, {{x, some_values<double>({2, 2})}}, {.feeds = {{n, steps}}});
+        check_gradients(session, power, {{x, checked_values<double>({2, 2})}}, {.feeds = {{n, steps}}});
     INFO(steps << " steps: " << check.to_string());
     CHECK(check.is_ok());
   }
   // An edge that is computed is an x too, and one that y does not depend on has no gradient.
   const auto z = exp(x);
   const auto other = placeholder<double>(graph, {2});
-  CHECK(check_gradients(
-            session, z * z + x,
-            {{z, some_values<double>({2, 2})}, {x, some_values<double>({2, 2})}, {other, some_values<double>({2})}})
+  CHECK(check_gradients(session, z * z + x,
+                        {{z, checked_values<double>({2, 2})},
+                         {x, checked_values<double>({2, 2})},
+                         {other, checked_values<double>({2})}})
             .is_ok());
 }
 
@@ -103,15 +104,16 @@ TEST_CASE("A wrong gradient is found, with its x, element and values") {
   Session session(graph, {.ops = standard_ops + ops<WronglyDoubled>});
   const auto y = reduce_sum(x * x) + reduce_sum(wrong);
   const GradientCheck check =
-      check_gradients(session, y, {{x, some_values<double>({3})}, {w, some_values<double>({2, 2})}});
+      check_gradients(session, y, {{x, checked_values<double>({3})}, {w, checked_values<double>({2, 2})}});
   CHECK_FALSE(check.is_ok());
   CHECK(check.input == 1);
   CHECK(check.name == "weights");
   CHECK(check.index.size() == 2);
   CHECK(check.gradient.real() / check.difference.real() == Approx(1.5));
   CHECK(contains(check.to_string(), "x 'weights' at ["));
-  CHECK(check_gradients(session, y, {{x, some_values<double>({3})}}, {.feeds = {{w, some_values<double>({2, 2})}}})
-            .is_ok());
+  CHECK(
+      check_gradients(session, y, {{x, checked_values<double>({3})}}, {.feeds = {{w, checked_values<double>({2, 2})}}})
+          .is_ok());
   // At a kink differences are no gradient, and what is no number is no gradient.
   CHECK_FALSE(check_gradients(session, relu(x), {{x, Tensor<double>({3}, {1, 0, 1})}}).is_ok());
   const GradientCheck infinite = check_gradients(session, sqrt(x), {{x, Tensor<double>({3}, {1, 0, 1})}});
@@ -124,7 +126,7 @@ TEST_CASE("What cannot be checked is an error of the line that asks") {
   const auto x = placeholder<double>(graph, {2});
   const auto count = placeholder<std::int32_t>(graph, {2});
   Session session(graph);
-  const Feed at(x, some_values<double>({2}));
+  const Feed at(x, checked_values<double>({2}));
   CHECK(contains(error_of([&] { return check_gradients(session, x * x, {}).is_ok(); }), "there is no x"));
   CHECK(contains(error_of([&] { return check_gradients(session, count, {at}).is_ok(); }), "int32"));
   CHECK(contains(error_of([&] {

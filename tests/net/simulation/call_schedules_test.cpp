@@ -21,7 +21,16 @@
 #include <vector>
 
 using namespace dflow;
-using namespace dflow::testing;
+using dflow::testing::AccumulatorCalls;
+using dflow::testing::AccumulatorSetting;
+using dflow::testing::BarrierCalls;
+using dflow::testing::BarrierSetting;
+using dflow::testing::CallOutcome;
+using dflow::testing::draw_below;
+using dflow::testing::QueueCall;
+using dflow::testing::QueueCalls;
+using dflow::testing::QueueModel;
+using dflow::testing::QueueSetting;
 using namespace std::chrono_literals;
 
 namespace {
@@ -106,11 +115,11 @@ class CallOrder {
 
 /// One program: calls that clients begin at any time, whatever others have ended.
 template <class Calls, class Setting>
-class Schedule {
+class CallSchedule {
  public:
   using Call = typename Calls::Call;
 
-  explicit Schedule(std::uint64_t number)
+  explicit CallSchedule(std::uint64_t number)
       : setting_(Setting::of(number)),
         random_(number),
         simulation_(number),
@@ -203,7 +212,7 @@ void run_schedules() {
   const auto only = number_in("DFLOW_SCHEDULE");
   const std::uint64_t count = number_in("DFLOW_SCHEDULES").value_or(300);
   for (std::uint64_t number = only.value_or(0); number < (only ? *only + 1 : count); ++number) {
-    Schedule<Calls, Setting> schedule(number);
+    CallSchedule<Calls, Setting> schedule(number);
     const std::string wrong = schedule.run();
     INFO("DFLOW_SCHEDULE=" << number);
     REQUIRE(wrong == "");
@@ -259,7 +268,7 @@ TEST_CASE("An order of calls that cannot have been is refused", "[simulation]") 
 
 TEST_CASE("A schedule is the same for the same number", "[simulation]") {
   const auto trace = [](std::uint64_t number) {
-    Schedule<QueueCalls, QueueSetting> schedule(number);
+    CallSchedule<QueueCalls, QueueSetting> schedule(number);
     static_cast<void>(schedule.run());
     return schedule.trace_hash();
   };

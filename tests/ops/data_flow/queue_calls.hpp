@@ -13,18 +13,18 @@
 
 namespace dflow::testing {
 
-enum class QueueKind : std::uint8_t { fifo, padding, shuffle, priority };
+enum class QueueOrder : std::uint8_t { fifo, padding, shuffle, priority };
 
 struct QueueSetting {
-  QueueKind kind = QueueKind::fifo;
+  QueueOrder kind = QueueOrder::fifo;
   int capacity = 0;  ///< 0: none
   int min_after_dequeue = 0;
 
   friend auto operator<=>(const QueueSetting&, const QueueSetting&) = default;
 
   static QueueSetting of(std::uint64_t number) {
-    QueueSetting setting{.kind = static_cast<QueueKind>(number % 4), .capacity = static_cast<int>(number / 4 % 4)};
-    const bool keeps = setting.kind == QueueKind::shuffle && setting.capacity != 1;
+    QueueSetting setting{.kind = static_cast<QueueOrder>(number % 4), .capacity = static_cast<int>(number / 4 % 4)};
+    const bool keeps = setting.kind == QueueOrder::shuffle && setting.capacity != 1;
     if (keeps) setting.min_after_dequeue = static_cast<int>(number / 16 % 2);
     return setting;
   }
@@ -109,7 +109,7 @@ class QueueModel {
   /// Whichever a shuffling queue chooses, it is one that was put in and has not come out.
   bool agree(const CallOutcome& got, const CallOutcome& wanted) {
     if (got.code != wanted.code || got.values.size() != wanted.values.size()) return false;
-    if (setting_.kind != QueueKind::shuffle || wanted.is_count) return got.values == wanted.values;
+    if (setting_.kind != QueueOrder::shuffle || wanted.is_count) return got.values == wanted.values;
     for (const std::int64_t value : got.values) {
       if (inside_.erase(value) != 1) return false;
     }
@@ -120,7 +120,7 @@ class QueueModel {
   /// All that what follows depends on.
   std::string key() const {
     std::string key = str_cat(is_closed ? "closed" : "open");
-    const bool is_shuffled = setting_.kind == QueueKind::shuffle;
+    const bool is_shuffled = setting_.kind == QueueOrder::shuffle;
     for (const auto& [element, when] : held_) key += str_cat(" ", is_shuffled ? 0 : element.value);
     if (is_shuffled) {
       for (const std::int64_t value : inside_) key += str_cat(" in ", value);
@@ -230,7 +230,7 @@ class QueueCalls {
     priority_ = placeholder<std::int64_t>(graph_, PartialShape::unknown());
     count_ = placeholder<std::int32_t>(graph_, Shape{});
     std::vector<AnyOutput> components;
-    if (setting.kind == QueueKind::priority) components.emplace_back(priority_);
+    if (setting.kind == QueueOrder::priority) components.emplace_back(priority_);
     components.emplace_back(value_);
     put_ = queue_.enqueue(components, false, {});
     put_many_ = queue_.enqueue(components, true, {});
@@ -262,7 +262,7 @@ class QueueCalls {
     if (has_many) call.count = static_cast<std::int32_t>(draw_below(random, 6));
     const std::int64_t num_put = call.what == What::put ? 1 : call.what == What::put_many ? draw_below(random, 5) : 0;
     for (std::int64_t i = 0; i < num_put; ++i) {
-      const std::int64_t priority = setting_.kind == QueueKind::priority ? draw_below(random, 3) : 0;
+      const std::int64_t priority = setting_.kind == QueueOrder::priority ? draw_below(random, 3) : 0;
       call.elements.push_back({100 * number + i, priority});
     }
     return call;
@@ -283,7 +283,7 @@ class QueueCalls {
       case What::put:
       case What::put_many: {
         const Shape rows = call.what == What::put_many ? Shape{n} : Shape{};
-        const Shape element = setting_.kind == QueueKind::padding ? Shape{1} : Shape{};
+        const Shape element = setting_.kind == QueueOrder::padding ? Shape{1} : Shape{};
         Tensor<std::int64_t> values(rows.concatenated(element)), priorities(rows);
         for (std::int64_t i = 0; i < n; ++i) {
           values.data()[i] = call.elements[static_cast<std::size_t>(i)].value;
@@ -330,14 +330,14 @@ class QueueCalls {
     GraphStore& graph = *graph_.store();
     const QueueOptions options{.capacity = setting.capacity, .shapes = {{}}, .container = "programs"};
     switch (setting.kind) {
-      case QueueKind::fifo:
+      case QueueOrder::fifo:
         break;
-      case QueueKind::padding: {
+      case QueueOrder::padding: {
         QueueOptions padding = options;
         padding.shapes = {{dynamic}};
         return detail::padding_fifo_queue(graph, {DType::int64}, padding, {});
       }
-      case QueueKind::shuffle:
+      case QueueOrder::shuffle:
         return detail::random_shuffle_queue(graph, {DType::int64},
                                             {.capacity = setting.capacity,
                                              .min_after_dequeue = setting.min_after_dequeue,
@@ -345,13 +345,13 @@ class QueueCalls {
                                              .seed = 9,
                                              .container = "programs"},
                                             {});
-      case QueueKind::priority:
+      case QueueOrder::priority:
         return detail::priority_queue(graph, {DType::int64}, options, {});
     }
     return {graph, {DType::int64}, options, {}};
   }
   Output<std::int64_t> result_of(const BuiltNode& node) const {
-    return Output<std::int64_t>(node.output(setting_.kind == QueueKind::priority ? 1 : 0));
+    return Output<std::int64_t>(node.output(setting_.kind == QueueOrder::priority ? 1 : 0));
   }
 
   const QueueSetting setting_;

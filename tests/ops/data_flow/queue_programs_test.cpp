@@ -17,7 +17,13 @@
 #include <string>
 
 using namespace dflow;
-using namespace dflow::testing;
+using dflow::testing::AccumulatorCalls;
+using dflow::testing::AccumulatorSetting;
+using dflow::testing::BarrierCalls;
+using dflow::testing::BarrierSetting;
+using dflow::testing::CallProgram;
+using dflow::testing::QueueCalls;
+using dflow::testing::QueueSetting;
 
 namespace {
 
