@@ -1,3 +1,4 @@
+#include <dflow/session/check_gradients.ipp>
 #include <dflow/session/compiled_function.ipp>
 #include <dflow/session/compiled_step.ipp>
 #include <dflow/session/part_compiler.ipp>

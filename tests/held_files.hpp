@@ -51,6 +51,7 @@ class ChangedFiles : public FileSystem {
   void remove(const std::string& path) override { files.remove(path); }
   void rename(const std::string& from, const std::string& to) override { files.rename(from, to); }
   void sync_directory(const std::string& path) override { files.sync_directory(path); }
+  std::unique_ptr<WritableFile> create_file(const std::string& path) override { return files.create_file(path); }
 
   MemoryFileSystem files;
 };

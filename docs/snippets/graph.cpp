@@ -314,6 +314,22 @@ void gradients() {
   require(flat(0) == 0 && flat(1) == 0 && flat(2) == 0, "gradients through a position");
 }
 
+void checked_gradients() {
+  // [checked_gradients]
+  df::Graph graph;
+  auto x = df::placeholder<double>(graph, {2, 3});
+  auto w = df::placeholder<double>(graph, {3});
+  auto y = df::tanh(x * w);
+  df::Session session(graph);
+  const df::GradientCheck check = df::check_gradients(
+      session, y,
+      {{x, df::Tensor<double>({2, 3}, {0.1, 0.2, 0.3, 0.4, 0.5, 0.6})}, {w, df::Tensor<double>({3}, {1, -2, 3})}});
+  if (!check.is_ok())
+    std::puts(check.to_string().c_str());  // "x 'Placeholder' at [1,0]: 2 by the graph, 1 by differences, ..."
+  // [checked_gradients]
+  require(check.is_ok() && check.max_error < 1e-6, "checked gradients");
+}
+
 void clipped_training() {
   // [clipped]
   df::Graph graph({.seed = 1});
@@ -408,10 +424,17 @@ void rows() {
                                     },
                                     std::tuple{df::constant(graph, 0), df::TensorArray<float>(graph, 4, df::Shape{})});
   auto all = powers.stack();  // [4]
+
+  auto counts = df::constant(graph, df::Tensor<std::int32_t>({2}, {3, 1}));
+  auto parts = df::TensorArray<float>::split(all, counts);       // [3] and [1]
+  auto turned = df::TensorArray<float>(graph, 2, {df::dynamic})  // elements differ
+                    .write(df::constant(graph, 0), parts.read(df::constant(graph, 1)))
+                    .write(df::constant(graph, 1), parts.read(df::constant(graph, 0)))
+                    .concat();  // [4]: the last power first
   // [rows]
   df::Session session(graph);
-  const auto [a, b, c] = session.run({{x, df::Tensor<float>({2, 2}, {3, 4, 6, 8})}}, lengths, sums, all);
-  require(a(1) == 10 && b(1, 0) == 9 && c(3) == 8 && i.is_valid(), "rows");
+  const auto [a, b, c, d] = session.run({{x, df::Tensor<float>({2, 2}, {3, 4, 6, 8})}}, lengths, sums, all, turned);
+  require(a(1) == 10 && b(1, 0) == 9 && c(3) == 8 && d(0) == 8 && d(3) == 4 && i.is_valid(), "rows");
 }
 
 void raw_frames() {
@@ -475,6 +498,7 @@ int main() {
     merging();
     run_errors();
     gradients();
+    checked_gradients();
     clipped_training();
     control_flow();
     functions();

@@ -32,6 +32,7 @@
 #include <dflow/op/merge.hpp>
 #include <dflow/ops/ops.hpp>
 #include <dflow/runtime/device.hpp>
+#include <dflow/session/check_gradients.hpp>
 #include <dflow/session/compiled_function.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/trace/chrome_trace.hpp>

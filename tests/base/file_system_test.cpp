@@ -92,6 +92,47 @@ TEMPLATE_TEST_CASE("appending keeps what is there", "[file_system]", PosixFileSy
   CHECK(place.files.read_file(place.at("log")) == "onetwothree");
 }
 
+TEMPLATE_TEST_CASE("a file is created where there is none, by one of those who try at the same time", "[file_system]",
+                   PosixFileSystem, MemoryFileSystem) {
+  Place<TestType> place;
+  place.files.create_file(place.at("new"))->append("mine");
+  CHECK(place.files.read_file(place.at("new")) == "mine");
+  place.files.create_directories(place.at("directory"));
+  for (const char* taken : {"new", "directory"}) {
+    const std::string path = place.at(taken);
+    const std::string why = error_of([&] { return place.files.create_file(path) != nullptr; }, Code::already_exists);
+    CHECK(contains(why, path));
+  }
+  CHECK(code_of([&] { return place.files.create_file(place.at("no/such")); }) == Code::not_found);
+  CHECK(place.files.read_file(place.at("new")) == "mine");
+
+  std::atomic<int> num_made{0}, num_taken{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int file = 0; file < 50; ++file) {
+        try {
+          place.files.create_file(place.at("file" + std::to_string(file)))->append("x");
+          ++num_made;
+        } catch (const Error& error) {
+          num_taken += error.code() == Code::already_exists;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(num_made == 50);
+  CHECK(num_taken == 150);
+  for (int file = 0; file < 50; ++file) CHECK(place.files.file_size(place.at("file" + std::to_string(file))) == 1);
+}
+
+TEST_CASE("a link that leads nowhere is in the way of a file that is created", "[file_system]") {
+  Place<PosixFileSystem> place;
+  std::filesystem::create_symlink("nowhere", place.at("link"));
+  CHECK(code_of([&] { return place.files.create_file(place.at("link")); }) == Code::already_exists);
+  CHECK_FALSE(place.files.exists(place.at("nowhere")));
+}
+
 TEMPLATE_TEST_CASE("an open file outlives its name", "[file_system]", PosixFileSystem, MemoryFileSystem) {
   Place<TestType> place;
   place.files.write_file_atomically(place.at("a"), "old");

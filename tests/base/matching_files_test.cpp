@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "held_files.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
@@ -92,4 +93,28 @@ TEST_CASE("Files are found by patterns in each part of their paths, of the machi
     CHECK(matching_files(*files, "").empty());
   }
   std::filesystem::remove_all(directory);
+}
+
+// TensorFlow 2.21 gives the same: none behind a wildcard, and before one whatever the path leads to.
+TEST_CASE("A pattern that leads up again behind a wildcard lists no directory twice, and fits nothing") {
+  class CountedFiles final : public testing::ChangedFiles {
+   public:
+    std::vector<std::string> list_directory(const std::string& path) override {
+      ++num_listed;
+      return machine.list_directory(path);
+    }
+    bool exists(const std::string& path) override { return machine.exists(path); }
+    PosixFileSystem machine;
+    int num_listed = 0;
+  };
+  const std::string root = (std::filesystem::temp_directory_path() / "dflow_matching_files_up_test").string();
+  std::filesystem::remove_all(root);
+  for (int i = 0; i < 30; ++i) std::filesystem::create_directories(root + "/d" + std::to_string(i));
+  CountedFiles files;
+  CHECK(matching_files(files, root + "/*/../*").empty());
+  CHECK(matching_files(files, root + "/*/../*/../*/../*/../*/../*").empty());
+  CHECK(matching_files(files, root + "/d?/..").empty());
+  CHECK(files.num_listed == 3);
+  CHECK(matching_files(files, root + "/d1/../d2?").size() == 10);
+  std::filesystem::remove_all(root);
 }

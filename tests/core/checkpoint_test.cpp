@@ -127,6 +127,10 @@ class TellingFiles final : public FileSystem {
     tell(0);
     files_.sync_directory(path);
   }
+  std::unique_ptr<WritableFile> create_file(const std::string& path) override {
+    tell(0);
+    return std::make_unique<File>(*this, files_.create_file(path));
+  }
 
  private:
   class File final : public WritableFile {

@@ -241,6 +241,9 @@ TEST_CASE("compile says what does not fit, and leaves the graph as it was", "[co
   CHECK(contains(message(updates(other.state, other.state + 1)), "variable 0 belongs to another graph"));
   CHECK(contains(error_of([&] { return compile(a.session, inputs(other.inc), outputs(a.state)); }),
                  "input 0 belongs to another graph"));
+  const Status foreign = status_of([&] { return compile(a.session, inputs(other.inc), outputs(a.state)); });
+  CHECK(foreign.node() == other.inc.name());
+  CHECK(contains(foreign.message(), str_cat("compiled_function_test.cpp:", other.inc.node().where.line())));
   CHECK(contains(error_of([&] { return compile(a.session, inputs(a.inc), outputs(other.state)); }),
                  "output 0 belongs to another graph"));
   CHECK(contains(error_of([&] { return compile(a.session, inputs(a.inc), outputs(other.state.initializer())); }),

@@ -100,14 +100,33 @@ TEST_CASE("fetching from another graph, an empty edge or feeding twice is an err
 
 TEST_CASE("what belongs to another graph or is empty is named by its place among the feeds and fetches") {
   Graph graph, other;
-  auto x = placeholder<float>(graph, {}), foreign = placeholder<float>(other, {});
+  auto x = placeholder<float>(graph, {});
   Session session(graph);
   const auto says = [&](const auto& run, std::string_view text) {
     const std::string message = message_of(run);
     INFO(message);
     CHECK(message.find(text) != std::string::npos);
   };
+  const unsigned line = std::source_location::current().line() + 1;
+  const auto foreign = placeholder<float>(other, {}, {.name = "theirs"});
   says([&] { session.run({{x, 1.0f}}, x, foreign); }, "fetched edge 1 belongs to another graph than the session's");
+  for (const Status& status : {status_of([&] {
+                                 session.run({{x, 1.0f}}, x, foreign);
+                                 return 0;
+                               }),
+                               status_of([&] {
+                                 session.run({{foreign, 1.0f}}, x);
+                                 return 0;
+                               }),
+                               status_of([&] {
+                                 session.run({{x, 1.0f}}, foreign.operation());
+                                 return 0;
+                               })}) {
+    CHECK(status.op() == "Placeholder");
+    CHECK(status.node() == "theirs");
+    CHECK(status.where().line() == line);
+    CHECK(std::string_view(status.where().file_name()).ends_with("session_test.cpp"));
+  }
   says([&] { session.run({{x, 1.0f}, {foreign, 1.0f}}, x); }, "fed edge 1 belongs to another graph");
   says([&] { session.run({{x, 1.0f}}, x, no_op(graph), no_op(other)); }, "target 1 belongs to another graph");
   says([&] { session.run({{x, 1.0f}}, x, Output<float>()); }, "fetched edge 1 is empty");

@@ -286,6 +286,107 @@ TEST_CASE("lists in lists end at a depth") {
   CHECK(code_of([&] { session.run({{n, df::Tensor<std::int32_t>(100'000)}}, size); }) == df::Code::resource_exhausted);
 }
 
+// Values and errors: TensorFlow 2.21's TensorArray.concat and TensorArray.split.
+TEST_CASE("the rows of an array's elements are joined, and rows are split into elements, of every type") {
+  df::Graph graph;
+  const auto at = [&](std::int32_t i) { return df::constant(graph, i); };
+  df::Session session(graph);
+  const auto check = [&]<class T>(T one, T two) {
+    const auto x = df::constant(graph, df::Tensor<T>({3, 2}, {one, two, two, one, one, one}));
+    const auto parts = df::TensorArray<T>::split(x, vector<std::int64_t>(graph, {1, 0, 2}));
+    const auto narrow = df::TensorArray<T>::split(x, vector<std::int32_t>(graph, {1, 0, 2}));
+    const auto turned = df::TensorArray<T>(graph, 3, {df::dynamic, 2})
+                            .write(at(0), parts.read(at(2)))
+                            .write(at(1), parts.read(at(1)))
+                            .write(at(2), parts.read(at(0)));
+    const auto joined = turned.concat();
+    CHECK(joined.shape() == df::PartialShape({df::dynamic, 2}));
+    CHECK(parts.read(at(0)).shape() == df::PartialShape({df::dynamic, 2}));
+    const auto [a, b, c, d, e, n] =
+        session.run(parts.read(at(0)), parts.read(at(1)), parts.read(at(2)), joined, narrow.concat(), parts.size());
+    CHECK(values(a) == std::vector<T>{one, two});
+    CHECK(b.shape() == df::Shape{0, 2});
+    CHECK(values(c) == std::vector<T>{two, one, one, one});
+    CHECK(values(d) == std::vector<T>{two, one, one, one, one, two});
+    CHECK(values(e) == std::vector<T>{one, two, two, one, one, one});
+    CHECK(n.scalar() == 3);
+  };
+  df::for_each_type<df::NumberTypes>([&]<class T>() { check(T(1), T(2)); });
+  check(std::string("one"), std::string("two"));
+  const auto flags = df::constant(graph, df::Tensor<bool>({3}, {true, false, true}));
+  const df::Tensor<bool> same =
+      session.run(df::TensorArray<bool>::split(flags, vector<std::int64_t>(graph, {2, 1})).concat());
+  CHECK((same(0) && !same(1) && same(2)));
+}
+
+TEST_CASE("elements that were not written have as many rows of zeros as the others, and an array of none has no rows") {
+  df::Graph graph;
+  const auto rows = df::constant(graph, numbers({2, 2}));
+  const auto one = df::constant(graph, 1);
+  const auto known = df::TensorArray<float>(graph, 3, {2, 2}).write(one, rows).concat();
+  const auto open = df::TensorArray<float>(graph, 3, {df::dynamic, 2}).write(one, rows).concat();
+  const auto none = df::TensorArray<float>(graph, 0, {df::dynamic, 2}).concat();
+  const auto empty =
+      df::TensorArray<float>::split(df::fill<float>(graph, {0, 2}, 1.0f), vector<std::int64_t>(graph, {}));
+  df::Session session(graph);
+  const auto [a, b, c, d, n] = session.run(known, open, none, empty.concat(), empty.size());
+  CHECK(values(a) == std::vector<float>{0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0});
+  CHECK(values(b) == values(a));
+  CHECK(c.shape() == df::Shape{0, 2});
+  CHECK(d.shape() == df::Shape{0, 2});
+  CHECK(n.scalar() == 0);
+}
+
+TEST_CASE("elements that cannot be joined and lengths that are not those of the rows are errors") {
+  df::Graph graph;
+  df::Session session(graph);
+  const auto at = [&](std::int32_t i) { return df::constant(graph, i); };
+  const auto fails = [&](const auto& fetched, std::string_view why) {
+    const df::Status status = status_of([&] { return session.run(fetched); });
+    INFO(status.to_string());
+    CHECK(status.code() == df::Code::invalid_argument);
+    CHECK(mentions(status, why));
+  };
+  const auto array = [&](const auto& first, const auto& second) {
+    return df::TensorArray<float>(graph, 3).write(at(0), first).write(at(1), second);
+  };
+  const auto row = df::fill<float>(graph, {1, 1}, 1.0f), wide = df::fill<float>(graph, {1, 2}, 1.0f);
+  const auto scalar = df::constant(graph, 1.0f);
+  fails(array(scalar, scalar).concat(), "scalar");
+  fails(array(row, wide).concat(), "[1,2]");
+  fails(array(row, df::fill<float>(graph, {2, 1}, 1.0f)).concat(), "element 2 of the list is not set");
+  fails(df::TensorArray<float>(graph, 2).concat(), "no element is set");
+  CHECK(contains(error_of([&] { return df::TensorArray<float>(graph, 2, df::Shape{}).concat(); }), "scalars"));
+
+  const auto x = df::fill<float>(graph, {4, 2}, 1.0f);
+  const auto split = [&](const std::vector<std::int64_t>& lengths) {
+    return df::TensorArray<float>::split(x, vector<std::int64_t>(graph, lengths)).size();
+  };
+  fails(split({5, -1}), "element 0 of 5 rows");
+  fails(split({2, -1, 3}), "element 1 of -1 rows");
+  fails(split({1, 2}), "3 rows of 4");
+  fails(split({3, 2}), "element 1 of 2 rows");
+  CHECK(code_of([&] { return df::TensorArray<float>::split(scalar, vector<std::int64_t>(graph, {1})); }) ==
+        df::Code::invalid_argument);
+  CHECK(code_of([&] { return df::TensorArray<float>::split(x, df::constant(graph, std::int64_t{4})); }) ==
+        df::Code::invalid_argument);
+}
+
+TEST_CASE("what a loop writes in elements of different numbers of rows is joined") {
+  df::Graph graph;
+  const auto n = df::placeholder<std::int32_t>(graph, {});
+  const auto [i, array] = df::while_loop([&](auto i, auto) { return i < n; },
+                                         [&](auto i, auto array) {
+                                           auto row = df::fill(df::reshape(i, {1}), df::cast<float>(i));
+                                           return std::tuple{i + 1, array.write(i, row)};
+                                         },
+                                         std::tuple{df::constant(graph, 0), df::TensorArray<float>(n, {df::dynamic})});
+  const auto joined = array.concat();
+  df::Session session(graph);
+  CHECK(values(session.run({{n, 4}}, joined)) == std::vector<float>{1, 2, 2, 3, 3, 3});
+  CHECK(values(session.run({{n, 0}}, joined)).empty());
+}
+
 TEST_CASE("gradients of loops are differentiated again") {
   SECTION("powers") {
     check_gradients({3}, [](df::Graph& graph, auto x) {
@@ -359,6 +460,26 @@ TEST_CASE("gradients go through arrays, twice") {
       auto scattered = df::TensorArray<double>::scatter(vector<std::int32_t>(graph, {2, 0, 2}), df::exp(rows));
       auto together = scattered.read(df::constant(graph, 2)) * scattered.read(df::constant(graph, 0));
       return df::reduce_sum(together);
+    });
+  }
+  SECTION("split, changed and joined") {
+    check_gradients({4, 2}, [](df::Graph& graph, auto x) {
+      auto parts = df::TensorArray<double>::split(x, vector<std::int64_t>(graph, {1, 0, 3}));
+      auto first = parts.read(df::constant(graph, 0));
+      auto changed = parts.write(df::constant(graph, 0), df::concat(0, {first * first, df::sin(first)})).concat();
+      return df::reduce_sum(changed * changed * changed) + df::reduce_sum(parts.concat() * x);
+    });
+  }
+  SECTION("joined after a loop") {
+    check_gradients({3}, [](df::Graph& graph, auto x) {
+      auto [i, array] = df::while_loop([&](auto i, auto) { return i < 3; },
+                                       [&](auto i, auto array) {
+                                         auto of = df::cast<double>(i + 1);
+                                         return std::tuple{i + 1, array.write(i, df::pow(x, of))};
+                                       },
+                                       std::tuple{df::constant(graph, 0), df::TensorArray<double>(graph, 3, {3})});
+      auto again = df::TensorArray<double>::split(array.concat(), vector<std::int32_t>(graph, {4, 5}));
+      return df::reduce_sum(df::exp(again.read(df::constant(graph, 1))));
     });
   }
   SECTION("pushed and popped") {

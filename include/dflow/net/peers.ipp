@@ -614,7 +614,7 @@ DFLOW_INLINE void Peers::receive(const std::string& task, std::uint64_t step, co
 
 DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const RendezvousKey& key,
                               const AnyTensor& tensor, bool is_dead, UniqueFunction<void(Status)> failed) {
-  const auto method = static_cast<std::uint16_t>(Method::push_tensor);
+  constexpr auto method = static_cast<std::uint16_t>(Method::push_tensor);
   std::string body = to_body(PushTensor{step, {key.text(), is_dead, tensor}});
   if (options_.log != nullptr && options_.log->is_on()) {
     options_.log->add_tensor(options_.log->begin_tensor(LogRecord::What::sent, step, key, task), tensor);
@@ -624,7 +624,7 @@ DFLOW_INLINE void Peers::push(const std::string& task, std::uint64_t step, const
     return;
   }
   connect(task, Channel::control, {},
-          [step, method, body = std::move(body), failed = std::move(failed)](
+          [step, body = std::move(body), failed = std::move(failed)](
               Status status, const std::shared_ptr<Connection>& connection) mutable {
             if (status.ok()) status = connection->post(method, std::move(body), step);
             if (!status.ok()) failed(std::move(status));

@@ -14,20 +14,26 @@ DFLOW_INLINE Operation build_function(const Session& session, std::span<const An
                                       std::span<AnyOutput> outputs, std::span<const Operation> operations,
                                       const Updates& updates, const CompileOptions& options,
                                       std::source_location where) {
-  const auto require_own = [&](const GraphStore* graph, std::string_view what, std::size_t i) {
-    if (graph == session.graph()) return;
-    throw_error(invalid_argument(str_cat("compile: ", what, " ", i,
-                                         graph == nullptr ? " is empty" : " belongs to another graph than the session"))
-                    .with_location(where));
+  const auto require_own = [&](const Operation& of, std::string_view what, std::size_t i) {
+    if (of.graph() == session.graph()) return;
+    if (!of.is_valid()) {
+      throw_error(invalid_argument(str_cat("compile: ", what, " ", i, " is empty")).with_location(where));
+    }
+    const Node& node = of.node();
+    throw_error(
+        invalid_argument(str_cat("compile: ", what, " ", i, " belongs to another graph than the session, built ", "at ",
+                                 node.where.file_name(), ":", node.where.line()))
+            .with_node(node.op->name, node.name)
+            .with_location(where));
   };
-  for (std::size_t i = 0; i < inputs.size(); ++i) require_own(inputs[i].graph(), "input", i);
-  for (std::size_t i = 0; i < outputs.size(); ++i) require_own(outputs[i].graph(), "output", i);
-  for (std::size_t i = 0; i < operations.size(); ++i) require_own(operations[i].graph(), "operation", i);
+  for (std::size_t i = 0; i < inputs.size(); ++i) require_own(inputs[i].operation(), "input", i);
+  for (std::size_t i = 0; i < outputs.size(); ++i) require_own(outputs[i].operation(), "output", i);
+  for (std::size_t i = 0; i < operations.size(); ++i) require_own(operations[i], "operation", i);
   const std::vector<Updates::Update>& all = updates.all();
   std::unordered_set<NodeId> updated;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    require_own(all[i].variable.handle().graph(), "variable", i);
-    require_own(all[i].value.graph(), "new value", i);
+    require_own(all[i].variable.handle().operation(), "variable", i);
+    require_own(all[i].value.operation(), "new value", i);
     if (updated.insert(all[i].variable.handle().node_id()).second) continue;
     throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' is updated twice"))
                     .with_location(where));

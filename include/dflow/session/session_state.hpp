@@ -90,7 +90,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   void choose_pool();
   /// `owner` is the graph of number `i` of what is fed, fetched or run, as `what` says. It is not looked into: another
   /// graph may be gone.
-  void check_belongs(const GraphStore* owner, std::string_view what, std::size_t i) const;
+  void check_belongs(const Operation& of, std::string_view what, std::size_t i) const;
   void check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const;
   /// Throws DeadlineExceeded or Cancelled if the run is to end.
   void check_limits(const StepLimits& limits) const;

@@ -202,14 +202,17 @@ DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
 
 // ---- compiling ----
 
-DFLOW_INLINE void Session::State::check_belongs(const GraphStore* owner, std::string_view what, std::size_t i) const {
-  if (owner == graph) return;
-  throw_error(invalid_argument(
-      str_cat(what, " ", i, owner == nullptr ? " is empty" : " belongs to another graph than the session's")));
+DFLOW_INLINE void Session::State::check_belongs(const Operation& of, std::string_view what, std::size_t i) const {
+  if (of.graph() == graph) return;
+  if (!of.is_valid()) throw_error(invalid_argument(str_cat(what, " ", i, " is empty")));
+  const Node& node = of.node();
+  throw_error(invalid_argument(str_cat(what, " ", i, " belongs to another graph than the session's"))
+                  .with_node(node.op->name, node.name)
+                  .with_location(node.where));
 }
 
 DFLOW_INLINE void Session::State::check_edge(const AnyOutput& edge, std::string_view what, std::size_t i) const {
-  check_belongs(edge.graph(), what, i);
+  check_belongs(edge.operation(), what, i);
   const Endpoint at = edge.endpoint();
   if (!at.node.is_valid() || at.node.position() >= graph->size()) {
     throw_error(not_found(str_cat(what, " ", i, ": there is no node ", at.node.value())));
@@ -230,17 +233,17 @@ DFLOW_INLINE std::string Session::State::signature_of(const FedEdges& fed, std::
     signature.append(reinterpret_cast<const char*>(&number), sizeof number);
   };
   for (std::size_t i = 0; i < fed.size(); ++i) {
-    check_belongs(fed[i].graph(), "fed edge", i);
+    check_belongs(fed[i].operation(), "fed edge", i);
     append(fed[i].endpoint());
   }
   append(std::int32_t{-1});
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    check_belongs(edges[i].graph(), "fetched edge", i);
+    check_belongs(edges[i].operation(), "fetched edge", i);
     append(edges[i].endpoint());
   }
   append(std::int32_t{-2});
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    check_belongs(targets[i].graph(), "target", i);
+    check_belongs(targets[i], "target", i);
     append(targets[i].node_id());
   }
   return signature;

@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "held_files.hpp"
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/tensor.hpp>
@@ -11,9 +12,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -177,6 +181,56 @@ TEST_CASE("two writers of one second have two files", "[event_file]") {
   CHECK(scalars(read_events(files, first.path())) == "first@1 ");
   CHECK(scalars(read_events(files, second.path())) == "second@1 ");
   CHECK(event_files(files, "/logs").size() == 2);
+}
+
+TEST_CASE("a writer that finds a name unused while another takes it writes under another name", "[event_file]") {
+  class Overtaken final : public testing::ChangedFiles {
+   public:
+    bool exists(const std::string& path) override {
+      const bool exists = files.exists(path);
+      if (std::exchange(is_overtaken, false)) overtake();
+      return exists;
+    }
+    bool is_overtaken = true;
+    std::function<void()> overtake;
+  } files;
+  VirtualClock clock;
+  EventWriter first(files, "/logs", clock, on_host), second(files, "/logs", clock, on_host);
+  files.overtake = [&] { second.flush(); };
+  first.add_scalar("first", 1, 1);
+  second.add_scalar("second", 1, 1);
+  first.flush();
+  CHECK(second.path() == "/logs/events.out.tfevents.1700000000.host");
+  CHECK(first.path() == "/logs/events.out.tfevents.1700000000.host.1");
+  CHECK(scalars(read_events(files, first.path())) == "first@1 ");
+  CHECK(scalars(read_events(files, second.path())) == "second@1 ");
+}
+
+TEST_CASE("writers of many threads that begin in one second have a file each", "[event_file]") {
+  PosixFileSystem files;
+  const std::string folder = (std::filesystem::temp_directory_path() / "dflow_event_file_test").string();
+  std::filesystem::remove_all(folder);
+  VirtualClock clock;
+  constexpr int num_threads = 4, num_writers = 25;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < num_threads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < num_writers; ++i) {
+        EventWriter writer(files, folder, clock, on_host);
+        writer.add_scalar(str_cat("w", thread * num_writers + i), 1, 1);
+        writer.close();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::vector<std::string> paths = event_files(files, folder);
+  CHECK(paths.size() == num_threads * num_writers);
+  for (const std::string& path : paths) {
+    const std::vector<Event> events = read_events(files, path);
+    CHECK(events.size() == 2);
+    CHECK(std::holds_alternative<EventFileVersion>(events[0].content));
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a writer that is closed takes no more, one without events leaves nothing", "[event_file]") {

@@ -13,8 +13,10 @@
 #include <dflow/train/optimizers.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <ranges>
 #include <stdexcept>
@@ -198,6 +200,70 @@ TEST_CASE("what a hook throws comes out, and what is trained goes on") {
   CHECK(df::train::fit(model.session, model.step(), batches, {.epochs = 2}).steps == 0);
 }
 
+TEST_CASE("a hook that has begun learns of the end once, by an error or not") {
+  Line model;
+  std::string calls;
+  const auto hook = [&](const char* name, const std::string& failing = "") {
+    const auto call = [&calls, name, failing](const std::string& what) {
+      calls += df::str_cat(name, " ", what, ", ");
+      if (what == failing) throw_error(df::data_loss(df::str_cat(name, " fails in ", what)));
+    };
+    return Hook{.on_begin = [=](Fitting&) { call("begins"); },
+                .on_epoch_begin = [=](Fitting&) { call("has an epoch"); },
+                .on_step = [=](Fitting&) { call("steps"); },
+                .on_epoch_end = [=](Fitting&) { call("ends an epoch"); },
+                .on_end = [=](Fitting&) { call("ends"); },
+                .on_error =
+                    [=, &calls](Fitting& fitting, const df::Status& status) {
+                      calls += df::str_cat(name, " at step ", fitting.step(), " learns that ", status.message(), ", ");
+                      if (failing == "learns") throw_error(df::internal("an error of an error"));
+                    }};
+  };
+  const auto fit = [&](std::vector<Hook> hooks) {
+    calls.clear();
+    df::train::fit(model.session, model.step(), line(2).batch(2), {.epochs = 1, .hooks = std::move(hooks)});
+  };
+  const auto failed = [&](const char* second, const char* first = "") {
+    CHECK(error_of(
+              [&] {
+                return fit({hook("A", first), hook("B", second), hook("C")}), 0;
+              },
+              df::Code::data_loss) == df::str_cat("DATA_LOSS: B fails in ", second));
+    return calls;
+  };
+  fit({hook("A"), hook("B")});
+  CHECK(calls ==
+        "A begins, B begins, A has an epoch, B has an epoch, A steps, B steps, A ends an epoch, B ends an epoch, "
+        "A ends, B ends, ");
+  // Who has not begun has nothing to end.
+  CHECK(failed("begins") == "A begins, B begins, A at step 0 learns that B fails in begins, ");
+  CHECK(failed("steps") ==
+        "A begins, B begins, C begins, A has an epoch, B has an epoch, C has an epoch, A steps, B steps, "
+        "A at step 1 learns that B fails in steps, B at step 1 learns that B fails in steps, "
+        "C at step 1 learns that B fails in steps, ");
+  CHECK(failed("steps", "learns") == failed("steps"));
+  // Who has ended has ended.
+  CHECK(failed("ends").ends_with("C ends an epoch, A ends, B ends, C at step 1 learns that B fails in ends, "));
+
+  const auto data = line(2).batch(2).map([](Batch batch) -> Batch {
+    static_cast<void>(batch);
+    throw std::runtime_error("the disk is gone");
+  });
+  CHECK_THROWS(df::train::fit(model.session, model.step(), data, {.epochs = 1, .hooks = {Hook(), hook("A")}}));
+  CHECK(contains(calls, "A at step 0 learns that "));
+  CHECK(contains(calls, "epoch 0, batch 0"));
+  CHECK(contains(calls, "the disk is gone"));
+  CHECK(contains(
+      error_of([&] {
+        const auto misshapen = line(3).batch(3).map([](Batch batch) {
+          return Batch{std::get<0>(batch), df::Tensor<float>({2}, {1, 2})};
+        });
+        return df::train::fit(model.session, model.step(), misshapen, {.epochs = 1, .hooks = {hook("A")}}).steps;
+      }),
+      "2"));
+  CHECK(contains(calls, "A has an epoch, A at step 0 learns that "));
+}
+
 TEST_CASE("a hook may fit something else, or the same") {
   Line model, other;
   const auto data = line(4).batch(2);
@@ -304,6 +370,29 @@ TEST_CASE("progress shows all steps") {
   std::fclose(file);
   CHECK(contains(text, "6/6"));
   CHECK(contains(text, "2/6"));
+}
+
+TEST_CASE("no number of epochs and steps is too large to count") {
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  const std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  Line model;
+  const auto data = line(6).batch(2);
+  std::FILE* out = std::tmpfile();
+  const auto steps = [&](std::uint64_t epoch, std::int64_t epochs, std::int64_t max_steps) {
+    df::data::Iterator batches = data.iterate(epoch);
+    return df::train::fit(model.session, model.step(), batches,
+                          {.epochs = epochs, .max_steps = max_steps, .progress = {{.out = out}}})
+        .steps;
+  };
+  CHECK(steps(0, max, 4) == 4);
+  CHECK(steps(0, 2, max) == 6);
+  // Epochs that the iterator is past are over.
+  for (const std::uint64_t epoch : {std::uint64_t{2}, most / 2, most / 2 + 1, most - 1, most}) {
+    CHECK(steps(epoch, 2, 10) == 0);
+    CHECK(steps(epoch, 1, max) == 0);
+  }
+  CHECK(steps(most / 2 + 1, max, 10) == 0);
+  std::fclose(out);
 }
 
 TEST_CASE("a batch without rows is no part of the means of its epoch") {

@@ -159,6 +159,24 @@ TEST_CASE("the progress of a fit shows scalars of its summaries", "[train]") {
   CHECK(text.find("  double 8\n") != std::string::npos);
 }
 
+TEST_CASE("what was written before an error can be read when the fit has ended by it", "[train]") {
+  Watched watched;
+  const df::train::Hook fails{.on_step = [](df::train::Fitting& fitting) {
+    if (fitting.step() == 3) throw_error(df::data_loss("no more"));
+  }};
+  const auto hook = df::train::summaries(watched.events, {.every_steps = 1, .graph = false});
+  CHECK(code_of([&] { return watched.fit({.epochs = 1, .hooks = {hook, fails}}); }) == df::Code::data_loss);
+  std::map<std::string, int> num_values;
+  df::EventReader reader(watched.files, watched.events.path());
+  while (const std::optional<df::Event> event = reader.next()) {
+    const auto* const summary = std::get_if<df::Summary>(&event->content);
+    for (const df::SummaryValue& value : summary == nullptr ? decltype(summary->values)() : summary->values) {
+      ++num_values[value.tag];
+    }
+  }
+  CHECK(num_values == std::map<std::string, int>{{"double", 3}, {"step/loss", 3}, {"step/half", 3}});
+}
+
 TEST_CASE("several hooks see a step, each what it asked for", "[train]") {
   Watched watched;
   std::string seen;

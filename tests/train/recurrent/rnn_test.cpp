@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace df = dflow;
@@ -143,6 +144,39 @@ TEST_CASE("a loop over the steps gives what steps one by one give, from either e
 }
 
 // Expected numbers: the formulas of the header in NumPy, float64, with the same weights.
+TEST_CASE("a loop over no steps, or of no sequences, gives none, however little the graph knows of their number") {
+  constexpr std::int64_t inputs = 4, units = 5;
+  const auto check = [&](const auto& cell, std::int64_t time, std::int64_t batch, int known, bool time_major) {
+    INFO("time " << time << ", batch " << batch << ", known " << known << ", time first " << time_major);
+    const std::int64_t known_time = (known & 1) != 0 ? time : df::dynamic;
+    const std::int64_t known_batch = (known & 2) != 0 ? batch : df::dynamic;
+    df::Graph graph({.seed = 2});
+    const auto x = df::placeholder<float>(graph, time_major ? df::PartialShape{known_time, known_batch, inputs}
+                                                            : df::PartialShape{known_batch, known_time, inputs});
+    const auto [outputs, state] = df::dynamic_rnn(cell(), x, {.time_major = time_major});
+    const std::vector<df::AnyOutput> states = df::detail::edges_of(state);
+    CHECK(outputs.shape() == (time_major ? df::PartialShape{known_time, known_batch, units}
+                                         : df::PartialShape{known_batch, known_time, units}));
+    const auto slope = df::gradients(df::reduce_sum(outputs) + df::reduce_sum(df::Output<float>(states[0])), x);
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    const df::Shape fed = time_major ? df::Shape{time, batch, inputs} : df::Shape{batch, time, inputs};
+    const auto [got, dx, last] =
+        session.run({{x, df::Tensor<float>(fed)}}, outputs, slope, df::Output<float>(states[0]));
+    CHECK(got.shape() == (time_major ? df::Shape{time, batch, units} : df::Shape{batch, time, units}));
+    CHECK(dx.shape() == fed);
+    CHECK(last.shape() == df::Shape{batch, units});
+  };
+  for (const auto& [time, batch] : {std::pair{0, 3}, {2, 0}, {0, 0}}) {
+    for (int known = 0; known < 4; ++known) {
+      for (const bool time_major : {false, true}) {
+        check([] { return df::LstmCell(units); }, time, batch, known, time_major);
+        check([] { return df::GruCell(units); }, time, batch, known, time_major);
+      }
+    }
+  }
+}
+
 TEST_CASE("a cell of long short-term memory has peepholes, a bound and a projection") {
   df::Graph graph;
   df::LstmCell cell(2, {.use_peepholes = true,

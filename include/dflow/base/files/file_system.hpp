@@ -80,6 +80,9 @@ class FileSystem {
   virtual void sync_directory(const std::string& path) = 0;
   /// The path as processes with other working directories say it; as it is where there are none.
   virtual std::string absolute_path(const std::string& path) { return path; }
+  /// Makes a file and opens it for appending; of those who make it at the same time one does. Errors also:
+  /// AlreadyExists for whatever is there.
+  virtual std::unique_ptr<WritableFile> create_file(const std::string& path) = 0;
 };
 
 /// The machine's files.
@@ -101,6 +104,7 @@ class PosixFileSystem final : public FileSystem {
   void rename(const std::string& from, const std::string& to) override;
   void sync_directory(const std::string& path) override;
   std::string absolute_path(const std::string& path) override;
+  std::unique_ptr<WritableFile> create_file(const std::string& path) override;
 };
 
 /// The whole of a file that others have put there: one that is regular. Blocks, but for nobody who writes into a pipe.

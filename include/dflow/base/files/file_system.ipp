@@ -182,7 +182,8 @@ class PosixRandomAccessFile final : public RandomAccessFile {
 
 class PosixWritableFile final : public WritableFile {
  public:
-  explicit PosixWritableFile(const std::string& path) : file_("open", path, O_WRONLY | O_CREAT | O_APPEND) {}
+  PosixWritableFile(const char* action, const std::string& path, int flags)
+      : file_(action, path, O_WRONLY | O_CREAT | O_APPEND | flags) {}
   void append(std::span<const std::byte> bytes) override { file_.write_all(bytes); }
   void sync() override { file_.sync(); }
 
@@ -260,7 +261,11 @@ DFLOW_INLINE std::unique_ptr<RandomAccessFile> PosixFileSystem::open_for_reading
 }
 
 DFLOW_INLINE std::unique_ptr<WritableFile> PosixFileSystem::open_for_appending(const std::string& path) {
-  return std::make_unique<detail::PosixWritableFile>(path);
+  return std::make_unique<detail::PosixWritableFile>("open", path, 0);
+}
+
+DFLOW_INLINE std::unique_ptr<WritableFile> PosixFileSystem::create_file(const std::string& path) {
+  return std::make_unique<detail::PosixWritableFile>("create", path, O_EXCL);
 }
 
 DFLOW_INLINE void PosixFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {

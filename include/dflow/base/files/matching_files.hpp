@@ -15,7 +15,8 @@ namespace dflow {
 bool matches(std::string_view name, std::string_view pattern) noexcept;
 
 /// The files and directories whose paths fit a pattern, sorted; between two '/' it is as of `matches`. Names that begin
-/// with a dot are like others. What may not be listed, or is not there, has none. Blocks.
+/// with a dot are like others. What may not be listed, or is not there, has none. Behind a wildcard ".." fits nothing,
+/// as in TensorFlow: in the directories that fit there is no such name. Blocks.
 ///
 /// Errors: those of FileSystem but NotFound, PermissionDenied and FailedPrecondition.
 std::vector<std::string> matching_files(FileSystem& files, const std::string& pattern);

@@ -77,16 +77,21 @@ DFLOW_INLINE bool matches(std::string_view name, std::string_view pattern) noexc
 }
 
 DFLOW_INLINE std::vector<std::string> matching_files(FileSystem& files, const std::string& pattern) {
-  // Paths that fit as far as the pattern has been followed; each part is followed in all of them.
+  // Paths that fit as far as the pattern has been followed; each part is followed in all of them. They are in different
+  // directories: the way back up, behind a wildcard, would list one once for each way down.
   std::vector<std::string> found{""};
+  bool is_behind_wildcard = false;
   for (std::size_t begin = 0; begin <= pattern.size() && !found.empty();) {
     const std::size_t end = std::min(pattern.find('/', begin), pattern.size());
     const std::string part = pattern.substr(begin, end - begin);
     const std::string slash = end < pattern.size() ? "/" : "";
     begin = end + 1;
+    if (is_behind_wildcard && part == "..") return {};
+    const bool has_wildcards = detail::has_wildcards(part);
+    is_behind_wildcard |= has_wildcards;
     std::vector<std::string> further;
     for (const std::string& before : found) {
-      if (!detail::has_wildcards(part)) {
+      if (!has_wildcards) {
         further.push_back(str_cat(before, part, slash));
         continue;
       }

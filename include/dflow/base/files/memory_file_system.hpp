@@ -40,6 +40,7 @@ class MemoryFileSystem final : public FileSystem {
   void remove(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
   void sync_directory(const std::string& path) override;
+  std::unique_ptr<WritableFile> create_file(const std::string& path) override;
 
   /// How many calls have changed or synced something, or have tried to: openings for appending, appends and syncs of
   /// files included.

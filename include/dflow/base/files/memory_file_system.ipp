@@ -163,6 +163,19 @@ DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::open_for_appending(
   return appender;
 }
 
+DFLOW_INLINE std::unique_ptr<WritableFile> MemoryFileSystem::create_file(const std::string& path) {
+  throw_if_error(state_->faults->next());
+  const std::string place = State::normalized(path);
+  std::lock_guard lock(state_->mutex);
+  if (state_->files.contains(place) || state_->directories.contains(place)) {
+    State::fail(Code::already_exists, "create", path, "File exists");
+  }
+  auto file = std::make_shared<State::File>();
+  auto appender = std::make_unique<State::Appender>(file, state_->faults);
+  state_->files.emplace(state_->place_for_file("create", path), std::move(file));
+  return appender;
+}
+
 DFLOW_INLINE void MemoryFileSystem::write_file_atomically(const std::string& path, std::span<const std::byte> content) {
   throw_if_error(state_->faults->next());
   auto file = std::make_shared<State::File>();

@@ -25,12 +25,13 @@ struct RecordWriterOptions {
   RecordCompression compression = RecordCompression::none;
   int compression_level = -1;          ///< 0 (stored) to 9, or -1 for zlib's own choice
   bool append = false;                 ///< keep the records that the file has; not with zlib, whose stream has one end
+  bool is_new = false;                 ///< there must be no file yet; AlreadyExists if another has made it
   std::size_t buffer_bytes = 1 << 18;  ///< written together
 };
 
 /// Writes a TFRecord file: of each record its length (u64), the length's masked CRC-32C, the bytes, their masked
-/// CRC-32C, all little-endian. A file that is there is replaced unless `append` is set. Memory is one record and a
-/// buffer.
+/// CRC-32C, all little-endian. A file that is there is replaced unless `append` or `is_new` is set. Memory is one
+/// record and a buffer.
 ///
 ///     RecordWriter writer(files, "train.tfrecord");
 ///     for (const std::string& example : examples) writer.write(example);

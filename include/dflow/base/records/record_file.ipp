@@ -30,8 +30,9 @@ DFLOW_INLINE RecordWriter::RecordWriter(FileSystem& files, std::string path, con
   if (options.append && options.compression == RecordCompression::zlib) {
     throw_error(invalid_argument(str_cat("cannot append to '", path_, "': a zlib stream has one end")));
   }
-  if (!options.append && files.exists(path_) && !files.is_directory(path_)) files.remove(path_);
-  file_ = files.open_for_appending(path_);
+  const bool is_replaced = !options.append && !options.is_new;
+  if (is_replaced && files.exists(path_) && !files.is_directory(path_)) files.remove(path_);
+  file_ = options.is_new ? files.create_file(path_) : files.open_for_appending(path_);
   if (options.compression == RecordCompression::none) {
     if (options.append) offset_ = files.file_size(path_);
     return;

@@ -85,21 +85,29 @@ struct EventWriter::State {
   void open() {
     writer.reset();
     files.create_directories(directory);
-    path = unused_path();
-    writer = std::make_unique<RecordWriter>(files, path, RecordWriterOptions{.append = true});
+    create_file();
     writer->write(serialize(Event{detail::seconds_since_1970(clock), 0, EventFileVersion()}));
   }
 
-  std::string unused_path() const {
+  /// Under the first of its names that nobody has taken; another writer may look for one at the same time.
+  void create_file() {
+    constexpr int max_names = 1 << 20;
     constexpr std::size_t digits = 10;
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(clock.wall_now().time_since_epoch());
     std::string number = str_cat(seconds.count());
     if (number.size() < digits) number.insert(0, digits - number.size(), '0');
     const std::string name = join_path(directory, str_cat("events.out.", detail::event_file_mark, ".", number, ".",
                                                           options.host.empty() ? detail::host_name() : options.host));
-    std::string unused = name + options.suffix;
-    for (int i = 1; files.exists(unused); ++i) unused = str_cat(name, ".", i, options.suffix);
-    return unused;
+    for (int i = 0;; ++i) {
+      path = i == 0 ? name + options.suffix : str_cat(name, ".", i, options.suffix);
+      if (files.exists(path)) continue;
+      try {
+        writer = std::make_unique<RecordWriter>(files, path, RecordWriterOptions{.is_new = true});
+        return;
+      } catch (const Error& error) {
+        if (error.code() != Code::already_exists || i == max_names) throw;
+      }
+    }
   }
 };
 

@@ -41,6 +41,8 @@ struct RowLoop {
   std::span<const PartialShape> shapes = {};
   bool is_reverse = false;
   std::size_t num_gathered = 0;  ///< edges that an iteration gives for rows of the results
+  /// int32 [1]: the first extent of what is gathered, where the graph does not know it: no rows have a shape by it.
+  AnyOutput first_extent = {};
   std::int64_t parallel_iterations = 10;
   std::string_view name = {};
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/reshape.hpp>
 #include <dflow/ops/array/slice.hpp>
@@ -10,6 +11,7 @@
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
 
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -138,11 +140,26 @@ class RowLoopBuilder {
     for (std::size_t i = 0; i < num_states(); ++i) all.states.push_back(node.output(static_cast<int>(1 + i)));
     for (std::size_t k = 0; k < loop_.num_gathered; ++k) {
       const AnyOutput list = node.output(static_cast<int>(1 + num_states() + k));
-      const TensorListStack::Attrs attrs{.num_elements = count_.known == dynamic ? -1 : count_.known};
-      all.gathered.emplace_back(build<TensorListStack>({list, shape_to_ask_for(graph_, gathered_[k].shape)}, attrs, {},
-                                                       one_type(gathered_[k].dtype)));
+      all.gathered.push_back(stacked(list, gathered_[k]));
     }
     return all;
+  }
+
+  AnyOutput stacked(const AnyOutput& list, const OutputInfo& row) const {
+    const TensorListStack::Attrs attrs{.num_elements = count_.known == dynamic ? -1 : count_.known};
+    const auto stack = [&](const AnyOutput& shape) {
+      return AnyOutput(build<TensorListStack>({list, shape}, attrs, {}, one_type(row.dtype)));
+    };
+    const bool has_rows = count_.known != dynamic && count_.known > 0;
+    const bool asks = !has_rows && loop_.first_extent.is_valid() && row.shape.has_rank() && row.shape.rank() > 0;
+    if (!asks || row.shape.dim(0) != dynamic) return stack(shape_to_ask_for(graph_, row.shape));
+    PartialShape all{count_.known, dynamic}, rest{};
+    for (int i = 1; i < row.shape.rank(); ++i) {
+      all = all.concatenated({row.shape.dim(i)});
+      rest = rest.concatenated({row.shape.dim(i)});
+    }
+    const AnyOutput extents = any_concat(0, std::array{loop_.first_extent, shape_to_ask_for(graph_, rest)});
+    return build<EnsureShape>({stack(extents)}, {.shape = all});
   }
 
   const RowLoop& loop_;

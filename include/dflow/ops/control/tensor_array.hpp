@@ -18,6 +18,8 @@ AnyOutput any_array_read(const AnyOutput& list, const AnyOutput& index, DType dt
 AnyOutput any_array_stack(const AnyOutput& list, DType dtype, const At& at);
 AnyOutput any_array_gather(const AnyOutput& list, const AnyOutput& indices, DType dtype, const At& at);
 AnyOutput any_array_scatter(const AnyOutput& x, const AnyOutput& indices, const At& at);
+AnyOutput any_array_concat(const AnyOutput& list, DType dtype, const At& at);
+AnyOutput any_array_split(const AnyOutput& x, const AnyOutput& lengths, const At& at);
 }  // namespace detail
 
 /// A number of tensors by position that a loop reads and writes (TensorFlow's TensorArray). A value: what changes one
@@ -62,6 +64,15 @@ class TensorArray {
   static TensorArray scatter(const Output<std::int32_t>& indices, const Output<T>& x, const At& at = {}) {
     return TensorArray(detail::any_array_scatter(x, indices, at));
   }
+  /// x: [n, ...], lengths: [m], whose sum is n -> an array of m elements [lengths[i], ...], the rows of x in order,
+  /// which are not copied. The inverse of `concat`. Errors: InvalidArgument when the step runs for a length that is
+  /// negative, and for lengths of another sum.
+  static TensorArray split(const Output<T>& x, const Output<std::int64_t>& lengths, const At& at = {}) {
+    return TensorArray(detail::any_array_split(x, lengths, at));
+  }
+  static TensorArray split(const Output<T>& x, const Output<std::int32_t>& lengths, const At& at = {}) {
+    return TensorArray(detail::any_array_split(x, lengths, at));
+  }
 
   /// index: [].
   TensorArray write(const Output<std::int32_t>& index, const Output<T>& element, const At& at = {}) const {
@@ -73,6 +84,14 @@ class TensorArray {
   /// -> [n, ...].
   Output<T> stack(const At& at = {}) const {
     return Output<T>::unchecked(detail::any_array_stack(list_, dtype_of<T>, at));
+  }
+  /// The rows of all elements [n_i, ...], one element behind the other -> [sum of n_i, ...]. Declare the shape of
+  /// elements of different numbers of rows with that unknown: `{df::dynamic, 3}`. One that was not written has as many
+  /// rows of zeros as the others. Errors: InvalidArgument when the step runs for elements that are scalars or whose
+  /// rows differ in shape, for some that were not written where the others differ, and where none was and the shape
+  /// of rows is not known.
+  Output<T> concat(const At& at = {}) const {
+    return Output<T>::unchecked(detail::any_array_concat(list_, dtype_of<T>, at));
   }
   /// indices: [m] -> [m, ...].
   Output<T> gather(const Output<std::int32_t>& indices, const At& at = {}) const {

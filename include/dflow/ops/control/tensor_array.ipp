@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/ops/control/tensor_array.hpp>
+#include <dflow/ops/math/cast.hpp>
 
 #include <limits>
 #include <vector>
@@ -38,6 +39,16 @@ DFLOW_INLINE AnyOutput any_array_gather(const AnyOutput& list, const AnyOutput& 
 DFLOW_INLINE AnyOutput any_array_scatter(const AnyOutput& x, const AnyOutput& indices, const At& at) {
   const AnyOutput any_size = any_constant(*x.graph(), Tensor<std::int32_t>::full({}, -1), {});
   return build<TensorListScatter>({x, indices, any_size}, {}, at);
+}
+
+DFLOW_INLINE AnyOutput any_array_concat(const AnyOutput& list, DType dtype, const At& at) {
+  const AnyOutput none = any_constant(*list.graph(), Tensor<std::int64_t>(Shape{0}), {});
+  return build<TensorListConcatV2>({list, shape_to_ask_for(list), none}, {}, at, one_type(dtype)).output(0);
+}
+
+DFLOW_INLINE AnyOutput any_array_split(const AnyOutput& x, const AnyOutput& lengths, const At& at) {
+  const AnyOutput wide = lengths.dtype() == DType::int64 ? lengths : cast_to(lengths, DType::int64);
+  return build<TensorListSplit>({x, shape_to_ask_for(*x.graph(), PartialShape::unknown()), wide}, {}, at);
 }
 
 }  // namespace dflow::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
 #include <dflow/train/fitting/history.hpp>
 #include <dflow/train/fitting/train_step.hpp>
 #include <dflow/train/progress.hpp>
@@ -66,7 +67,8 @@ struct Observed {
 };
 
 /// What is called on the way of a `fit`; any may be empty. They may stop it, run steps, save, call `fit`; what they
-/// throw ends it and comes out of it.
+/// throw ends it and comes out of it. A hook whose `on_begin` has returned learns of the end: by one call of `on_end`,
+/// or of `on_error`.
 struct Hook {
   std::function<void(Fitting&)> on_begin = {};
   std::function<void(Fitting&)> on_epoch_begin = {};
@@ -75,6 +77,9 @@ struct Hook {
   /// ended early.
   std::function<void(Fitting&)> on_epoch_end = {};
   std::function<void(Fitting&)> on_end = {};  ///< also when it was stopped, but not after an error
+  /// What ends it comes out of it next: an error of the session, the data or a hook, also of another's `on_end`, that
+  /// of no Error as Unknown. What this throws is dropped.
+  std::function<void(Fitting&, const Status&)> on_error = {};
   /// Before each step. An edge fetched with it has the value for its batch.
   std::function<Observation(const Fitting&)> observe = {};
   std::function<void(Fitting&, const Observed&)> on_observed = {};  ///< after a step of which something was wanted

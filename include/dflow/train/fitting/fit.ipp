@@ -110,6 +110,12 @@ DFLOW_INLINE bool next_batch(data::AnyIterator& batches, data::Item& batch, std:
   }
 }
 
+/// What an iterator counts, as a fit says it; what no number there is for is the largest.
+inline std::int64_t as_count(std::uint64_t count) noexcept {
+  constexpr std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(count, static_cast<std::uint64_t>(max)));
+}
+
 DFLOW_INLINE Values evaluate(Session& session, const AnyTrainStep& step, const ValidationData& data) {
   if (data.num_tensors() != step.feeds.size()) {
     throw_error(invalid_argument(str_cat("the batches of the validation data have ", data.num_tensors(),
@@ -147,10 +153,21 @@ class FitLoop {
   }
 
   History run() {
-    fitting_.epoch_ = static_cast<std::int64_t>(batches_.epoch());
-    call(&Hook::on_begin);
-    while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
-    call(&Hook::on_end);
+    fitting_.epoch_ = detail::as_count(batches_.epoch());
+    try {
+      for (const Hook& hook : options_.hooks) {
+        if (hook.on_begin) hook.on_begin(fitting_);
+        ++num_begun_;
+      }
+      while (!is_over() && fitting_.epoch_ < options_.epochs) epoch();
+      for (const Hook& hook : options_.hooks) {
+        ++num_ended_;
+        if (hook.on_end) hook.on_end(fitting_);
+      }
+    } catch (...) {
+      tell_of_error(status_of_current_exception());
+      throw;
+    }
     return std::move(fitting_.history_);
   }
 
@@ -159,7 +176,7 @@ class FitLoop {
 
   void epoch() {
     const Time::time_point begin = Time::now();
-    fitting_.batch_ = static_cast<std::int64_t>(batches_.position());
+    fitting_.batch_ = detail::as_count(batches_.position());
     fitting_.values_.clear();
     call(&Hook::on_epoch_begin);
     EpochResult result{.epoch = fitting_.epoch_};
@@ -184,7 +201,7 @@ class FitLoop {
     if (!has_ended) return;
     batches_.next_epoch();
     call(&Hook::on_epoch_end);
-    fitting_.epoch_ = static_cast<std::int64_t>(batches_.epoch());
+    fitting_.epoch_ = detail::as_count(batches_.epoch());
   }
 
   void train(data::Item& batch, detail::Means& means, EpochResult& result) {
@@ -193,7 +210,7 @@ class FitLoop {
     means.add(fitting_.values_, rows);
     ++result.steps;
     ++fitting_.history_.steps;
-    fitting_.batch_ = static_cast<std::int64_t>(batches_.position());
+    fitting_.batch_ = detail::as_count(batches_.position());
     if (fitting_.batch_ % step_.options.update_every == 0) update();
     call_observers();
     if (progress_) {
@@ -243,14 +260,23 @@ class FitLoop {
       if (hook.*which) (hook.*which)(fitting_);
     }
   }
+  /// Those that have begun and have not been told of the end.
+  void tell_of_error(const Status& status) noexcept {
+    for (std::size_t i = num_ended_; i < num_begun_; ++i) {
+      const Hook& hook = options_.hooks[i];
+      try {
+        if (hook.on_error) hook.on_error(fitting_, status);
+      } catch (...) {  // the first error is the one to know of
+      }
+    }
+  }
   /// 0 if that is not known.
   std::int64_t total_steps() const {
     const std::optional<std::int64_t> size = batches_.size();
+    const std::int64_t epochs = std::max<std::int64_t>(0, options_.epochs - detail::as_count(batches_.epoch()));
     std::int64_t total = 0;
-    if (!size || __builtin_mul_overflow(*size, options_.epochs - static_cast<std::int64_t>(batches_.epoch()), &total)) {
-      total = 0;
-    }
-    total = std::max<std::int64_t>(0, total - static_cast<std::int64_t>(batches_.position()));
+    if (!size || __builtin_mul_overflow(*size, epochs, &total)) total = 0;
+    total = std::max<std::int64_t>(0, total - detail::as_count(batches_.position()));
     if (options_.max_steps) total = total == 0 ? *options_.max_steps : std::min(total, *options_.max_steps);
     return total;
   }
@@ -261,6 +287,7 @@ class FitLoop {
   detail::BatchStep each_;
   Fitting fitting_;
   std::optional<Progress> progress_;
+  std::size_t num_begun_ = 0, num_ended_ = 0;  ///< hooks
 
   /// A hook that wants to see something of the step under way.
   struct Observer {

@@ -34,7 +34,7 @@ struct SummariesOptions {
 };
 
 /// Writes how a `fit` goes for TensorBoard. The writer outlives the hook; what was added can be read when the fit ends,
-/// and meanwhile as often as its options say.
+/// also by an error, and meanwhile as often as its options say.
 ///
 /// ```cpp
 /// df::EventWriter events(files, "logs/run1", clock);

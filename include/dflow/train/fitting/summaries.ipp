@@ -102,6 +102,7 @@ DFLOW_INLINE Hook summaries(EventWriter& events, SummariesOptions options) {
           .on_step = [shared](Fitting& fitting) { shared->end_step(fitting); },
           .on_epoch_end = [shared](Fitting& fitting) { shared->end_epoch(fitting); },
           .on_end = [shared](Fitting&) { shared->end(); },
+          .on_error = [shared](Fitting&, const Status&) { shared->end(); },
           .observe = [shared](const Fitting& fitting) { return shared->observe(fitting); },
           .on_observed = [shared](Fitting& fitting, const Observed& seen) { shared->observed(fitting, seen); }};
 }

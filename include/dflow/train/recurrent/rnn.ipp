@@ -54,13 +54,17 @@ DFLOW_INLINE AnyOutput steps_as_rows(const AnyOutput& x) {
 
 DFLOW_INLINE AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x) {
   const std::int64_t time = x.shape().dim(0), batch = x.shape().dim(1), columns = rows.shape().dim(1);
-  if (time != dynamic) return any_reshape(rows, IndexList{time, batch == dynamic ? -1 : batch, columns}, {});
-  if (batch != dynamic) return any_reshape(rows, IndexList{-1, batch, columns}, {});
+  // Of no rows the open extent may be any.
+  const bool is_decided = batch != dynamic || time > 0;
+  if (time != dynamic && is_decided) {
+    return any_reshape(rows, IndexList{time, batch == dynamic ? -1 : batch, columns}, {});
+  }
+  if (batch > 0) return any_reshape(rows, IndexList{-1, batch, columns}, {});
   GraphStore& graph = *rows.graph();
   const AnyOutput extents = any_slice(shape_of(x), {0}, {2}, {});
   const AnyOutput last = IndexList(columns).edge(graph, DType::int32, {});
   const AnyOutput steps = build<Reshape>({rows, any_concat(0, std::array{extents, last})});
-  return build<EnsureShape>({steps}, {.shape = {dynamic, dynamic, columns}});
+  return build<EnsureShape>({steps}, {.shape = {time, batch, columns}});
 }
 
 DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
@@ -93,6 +97,8 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
     const AnyOutput steps = any_expand_dims(counting(count, {}), 1, {});
     elems.emplace_back(build<Less>({steps, any_expand_dims(options.sequence_length, 0, {})}));
   }
+  const bool is_batch_known = elems[0].shape().has_rank() && elems[0].shape().dim(1) != dynamic;
+  const AnyOutput batch = is_batch_known ? AnyOutput() : any_slice(shape_of(elems[0]), {1}, {1}, {});
   const std::string own_names = graph.scope().name_prefix;
   const BuildRow one_step = [&](std::span<const AnyOutput> states, std::span<const AnyOutput> rows) {
     // What the cell makes at its first call is named as it would be outside of the loop: "rnn/gru_cell/gates/kernel".
@@ -110,6 +116,7 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
                                  .initial = initial,
                                  .is_reverse = options.reverse,
                                  .num_gathered = 1,
+                                 .first_extent = batch,
                                  .parallel_iterations = options.parallel_iterations,
                                  .name = "steps"},
                                 one_step, {});

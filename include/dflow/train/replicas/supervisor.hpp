@@ -62,7 +62,7 @@ struct SupervisorOptions {
   std::int64_t save_every_steps = 0;
   /// Where the chief says, for TensorBoard, how it goes: the graph, where it begins, each checkpoint, and `summary`;
   /// null: nowhere. It needs a `global_step`, which numbers what is written, and outlives the supervisor. What cannot
-  /// be written is a line in `log`, and training goes on.
+  /// be written is a line in `log`, one as long as the error is the same, and training goes on.
   EventWriter* events = nullptr;
   /// Computed after a body, in a step of its own without feeds; none: what the graph's collection of summaries has now,
   /// if anything. With it comes "global_step/sec". Summaries that need feeds are fetched and added by the body.
@@ -193,6 +193,8 @@ class Supervisor {
   void with_events(const std::function<void()>& write);
   /// Calls `write(events)`, where there are events; whatever it throws is no word about a task.
   void write_events(const std::function<void(EventWriter&)>& write) const noexcept;
+  /// Once as long as it is the same: a writer that has failed fails each time.
+  void report_events_error(const Status& status) const noexcept;
   void begin_events(Session& session);
   void summarize_if_due() noexcept;
   void summarize(Session& session, std::int64_t step);
@@ -228,6 +230,7 @@ class Supervisor {
   Clock::time_point last_summary_{};
   std::int64_t last_summary_step_ = 0;
   bool has_written_graph_ = false;
+  mutable std::string events_error_;  ///< reported last; under the log's mutex
   int num_recoveries_ = 0;
   std::map<std::string, Clock::time_point> said_;  ///< by `say_still`, and until when that need not be said again
   Clock::time_point next_look_{};                  ///< at which variables the chief has not initialised

@@ -277,7 +277,7 @@ DFLOW_INLINE void Supervisor::with_events(const std::function<void()>& write) {
   } catch (...) {
     const Status status = status_of_current_exception();
     if (detail::is_lost_task(status)) throw_error(status);
-    say(str_cat("no summary could be written: ", status.to_string()));
+    report_events_error(status);
   }
 }
 
@@ -286,7 +286,20 @@ DFLOW_INLINE void Supervisor::write_events(const std::function<void(EventWriter&
   try {
     write(*options_.events);
   } catch (...) {
-    say(str_cat("no summary could be written: ", status_of_current_exception().to_string()));
+    report_events_error(status_of_current_exception());
+  }
+}
+
+DFLOW_INLINE void Supervisor::report_events_error(const Status& status) const noexcept {
+  try {
+    std::string line = str_cat("no summary could be written: ", status.to_string());
+    {
+      const std::lock_guard one_at_a_time(log_mutex_);
+      if (line == events_error_) return;
+      events_error_ = line;
+    }
+    say(line);
+  } catch (...) {
   }
 }
 
