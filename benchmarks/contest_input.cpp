@@ -4,6 +4,8 @@
 //        bench_contest_input THREADS waits [TRACE]    trains for some seconds, and tells how much of it was waiting for
 //                                                     input; TRACE: a file for some steps more in the Trace Event
 //                                                     Format
+//        bench_contest_input THREADS records          reads and checks records of several sizes from the disk cache,
+//                                                     beside a copy of the file's bytes out of it
 #include <dflow/dflow.hpp>
 #include <dflow/io/example.hpp>
 #include <dflow/io/example_parser.hpp>
@@ -158,10 +160,61 @@ int tell_waits(const std::string& path, int threads, const std::string& trace) {
   return 0;
 }
 
+/// Files of 256 MB in all; each in turn with a copy of its bytes out of the disk cache, a MiB at a time.
+int tell_records() {
+  constexpr std::size_t file_size = std::size_t{1} << 28, copied_at_once = std::size_t{1} << 20;
+  constexpr int num_turns = 7;
+  const auto seconds = [](const auto& run) {
+    const auto start = Clock::now();
+    run();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  for (const std::size_t size : {std::size_t{128}, std::size_t{784}, std::size_t{16'384}, std::size_t{1'048'576}}) {
+    const std::string path =
+        (std::filesystem::temp_directory_path() / ("dflow_records_" + std::to_string(getpid()))).string();
+    df::PosixFileSystem files;
+    {
+      df::RecordWriter writer(files, path);
+      std::string record(size, '\0');
+      std::mt19937 random(1);
+      for (char& each : record) each = static_cast<char>(random());
+      for (std::size_t written = 0; written < file_size; written += size) writer.write(record);
+      writer.close();
+    }
+    std::vector<double> copies, reads;
+    std::vector<char> buffer(copied_at_once);
+    for (int turn = 0; turn < num_turns; ++turn) {
+      copies.push_back(seconds([&] {
+        std::FILE* const file = std::fopen(path.c_str(), "rb");
+        std::setvbuf(file, nullptr, _IONBF, 0);
+        while (std::fread(buffer.data(), 1, buffer.size(), file) == buffer.size()) {
+        }
+        std::fclose(file);
+      }));
+      reads.push_back(seconds([&] {
+        df::RecordReader reader(files, path);
+        std::string record;
+        while (reader.next(record)) {
+        }
+      }));
+    }
+    std::filesystem::remove(path);
+    const auto median = [](std::vector<double>& all) {
+      std::nth_element(all.begin(), all.begin() + num_turns / 2, all.end());
+      return all[num_turns / 2];
+    };
+    const double copy = median(copies), read = median(reads), gigabytes = static_cast<double>(file_size) / 1e9;
+    std::printf("records of %7zu bytes: %5.2f GB/s, copied %5.2f GB/s, %.2f of it (must 0.8)\n", size, gigabytes / read,
+                gigabytes / copy, copy / read);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const int threads = argc > 1 ? std::atoi(argv[1]) : 1;
+  if (argc > 2 && std::string_view(argv[2]) == "records") return tell_records();
   const RecordsFile records;
   if (argc > 2 && std::string_view(argv[2]) == "waits") {
     return tell_waits(records.path(), threads, argc > 3 ? argv[3] : "");

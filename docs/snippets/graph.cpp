@@ -409,6 +409,23 @@ void function_table() {
   require(session.run({{x, 3.0f}}, r).scalar() == 5, "a function found by its name");
 }
 
+void graph_function() {
+  // [graph_function]
+  df::Graph trained;  // or one that was read from a file
+  auto input = df::placeholder<float>(trained, {});
+  auto output = df::tanh(input * 2.0f) + input;
+
+  df::Graph graph;
+  auto model = df::function(graph, "model", [&](df::Output<float> x) {
+    return df::merge(graph, trained, {.prefix = "trained", .input_map = df::EdgeMap().add(input, x)})(output);
+  });
+  auto x = df::placeholder<float>(graph, {});
+  auto y = model(model(x));  // one body
+  // [graph_function]
+  df::Session session(graph);
+  require(session.run({{x, 0.0f}}, y).scalar() == 0, "a function made of a graph");
+}
+
 void rows() {
   // [rows]
   df::Graph graph;
@@ -503,6 +520,7 @@ int main() {
     control_flow();
     functions();
     function_table();
+    graph_function();
     rows();
     raw_frames();
     rows();
