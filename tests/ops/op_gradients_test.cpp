@@ -54,9 +54,9 @@ struct Difference {
 /// Checks the gradients of one case, at float64, along two random directions per input and by single elements where
 /// there are few: directional derivatives by central differences (error O(h^4)) against the graph's gradient, and the
 /// same for the gradient itself.
-class GradientCheck {
+class OpGradientCheck {
  public:
-  GradientCheck(const OracleCase& oracle_case, std::uint64_t seed) : case_(oracle_case), random_(seed) {
+  OpGradientCheck(const OracleCase& oracle_case, std::uint64_t seed) : case_(oracle_case), random_(seed) {
     built_ = build_case(oracle_case, DType::float64, InputsAs::known_feeds);
     for (std::size_t i = 0; i < built_->inputs.size(); ++i) {
       const bool under_test = oracle_case.inputs[i].role != OracleTensor::Role::fixed;
@@ -222,7 +222,7 @@ TEST_CASE("gradients agree with finite differences, first and second order", "[o
     if (!oracle_case.gradient || !in_double) continue;
     if (op != nullptr && (op->gradient == nullptr || op->gradient_stops)) continue;
     try {
-      GradientCheck check(oracle_case, 17);
+      OpGradientCheck check(oracle_case, 17);
       if (!check.has_something()) continue;
       ops.insert(oracle_case.op);
       ++first;
