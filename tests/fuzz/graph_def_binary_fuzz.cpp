@@ -3,7 +3,9 @@
 #include <dflow/graph/graph_def_archive.hpp>
 
 #include "graph_def_fuzz.hpp"
+#include "graph_def_mutator.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -38,4 +40,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::memcpy(bytes.data() + 8, &crc, sizeof crc);
   read(bytes);
   return 0;
+}
+
+/// libFuzzer's own; a program that replays a corpus has none.
+extern "C" [[gnu::weak]] std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+/// One time in four as bytes, else as a graph, if it is one.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
+  if (seed % 4 != 0) {
+    try {
+      dflow::GraphDef def = dflow::from_binary(std::string_view(reinterpret_cast<const char*>(data), size));
+      dflow::fuzz::GraphDefMutator(def, seed).mutate();
+      const std::string bytes = dflow::to_binary(def);
+      if (bytes.size() <= max_size) {
+        std::memcpy(data, bytes.data(), bytes.size());
+        return bytes.size();
+      }
+    } catch (const dflow::Error&) {  // of bytes that are none
+    }
+  }
+  return LLVMFuzzerMutate == nullptr ? size : LLVMFuzzerMutate(data, size, max_size);
 }

@@ -413,6 +413,19 @@ TEST_CASE("a graph whose functions are wrong is refused, when it is imported or 
   CHECK(mentions(imported([&](auto& of) { node(of, "If").attrs[0].second = df::FunctionName{"nowhere"}; }),
                  "has no function 'nowhere'"));
   CHECK(mentions(imported([&](auto& of) { node(of, "If").inputs.resize(1); }), "'x'"));
+  CHECK(mentions(imported([&](auto& of) {  // what it reads is not fed, but another call's to give
+                   df::NodeDef begin, argument;
+                   begin.name = "f";
+                   begin.op = "Function";
+                   argument.name = "f/a";
+                   argument.op = "FunctionArgument";
+                   argument.types = {{"dtype", df::DType::float32}};
+                   argument.function = node(of, "Function").function = "f";
+                   node(of, "Neg").inputs[0] = "f/a";
+                   node(of, "Function", 1).function = "f";
+                   of.nodes.insert(of.nodes.begin(), {begin, argument});
+                 }),
+                 "reads 'f/a', which its call does not give it"));
   CHECK(mentions(imported([&](auto& of) { node(of, "FunctionResults", 1).function = "y/then"; }), "results"));
   CHECK(mentions(imported([&](auto& of) { node(of, "FunctionResults").inputs.clear(); }), "gives 0 results"));
   CHECK(mentions(imported([&](auto& of) { node(of, "FunctionResults").inputs.push_back("x"); }), "gives 2 results"));

@@ -33,7 +33,8 @@ struct ImportOptions {
 /// inputs, element types, attributes, shapes, devices, colocation. Nodes may stand in any order.
 ///
 /// Errors: InvalidArgument with node, op and, in the message, the line where the node was built, for whatever is wrong
-/// with the def, a version newer than `GraphDef::current_version` and a cycle among them.
+/// with the def, a version newer than `GraphDef::current_version` and a cycle among them. NotFound for a call of a
+/// function that is nowhere; ResourceExhausted for functions in functions in more than 256 levels.
 Graph import_graph(const GraphDef& def, const OpTable& table, const ImportOptions& options = {},
                    std::source_location where = std::source_location::current());
 

@@ -3,10 +3,10 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/graph/step_graph.hpp>
+#include <dflow/passes/lower_calls.hpp>
 #include <dflow/passes/prune.hpp>
 
-#include <string>
-#include <vector>
+#include <cstddef>
 
 namespace dflow {
 
@@ -14,6 +14,8 @@ struct BodyOptions {
   bool lowers = false;   ///< calls to the raw form of control flow (`lower_calls`)
   bool raises = false;   ///< the raw form to calls, where it can, wherever its nodes are (`form_frames`)
   bool is_part = false;  ///< the step is part of another one
+  /// Of all bodies together, and of what lowering their calls makes of them.
+  std::size_t max_nodes = max_body_nodes;
 };
 
 /// Gives the nodes of a pruned step that call functions their bodies, and those of these, and forms frames in all of
@@ -22,9 +24,9 @@ struct BodyOptions {
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
 /// Unimplemented for a body that sends or receives, unless the step is part of another one and the call has a frame for
-/// that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of 2^20 nodes together; what
-/// `visit` throws. A body that calls share is there once; one that calls itself, with the same around it, has a number
-/// (`StepGraph::recursion`), which its calls in it have instead of a body.
+/// that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of more nodes
+/// than there may be; what `visit` throws. A body that calls share is there once; one that calls itself, with the same
+/// around it, has a number (`StepGraph::recursion`), which its calls in it have instead of a body.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
                    FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options = {});
 

@@ -218,10 +218,14 @@ class BodyAttacher {
       const OpRole role = of_body.op->role;
       if (role == OpRole::constant || role == OpRole::placeholder) of_body.placed_on = node.placed_on;
       if (!has_messages) require_no_messages(of_body);
+      if (role == OpRole::argument && !of_body.is_fed_only) {
+        throw_error(invalid_argument(
+            str_cat("function '", name, "' reads '", of_body->name, "', which its call does not give it")));
+      }
     });
     num_nodes_ += body.nodes.size();
-    if (num_nodes_ > max_nodes) {
-      throw_error(resource_exhausted(str_cat("the bodies of a step have more than ", max_nodes, " nodes")));
+    if (num_nodes_ > options_.max_nodes) {
+      throw_error(resource_exhausted(str_cat("the bodies of a step have more than ", options_.max_nodes, " nodes")));
     }
     std::set<std::int32_t> calls_around;
     calls_around.swap(calls_around_);
@@ -314,13 +318,12 @@ class BodyAttacher {
   }
 
   static constexpr std::size_t max_depth = 256;
-  static constexpr std::size_t max_nodes = std::size_t{1} << 20;  ///< a body counts once for each set of kept values
 
   const GraphStore& graph_;
   PruneScratch& scratch_;
   FunctionRef<void(NodeId, StepNode&)> visit_;
   const BodyOptions& options_;
-  std::size_t num_nodes_ = 0;
+  std::size_t num_nodes_ = 0;  ///< a body counts once for each set of kept values
   std::vector<Open> open_;
   std::int32_t num_recursions_ = 0;
   std::set<std::int32_t> calls_around_;  ///< by what is being attached
@@ -334,7 +337,7 @@ DFLOW_INLINE void attach_bodies(const GraphStore& graph, StepGraph& step, PruneS
   detail::BodyAttacher(graph, scratch, visit, options).attach(step);
   if (!options.lowers) return;
   // In the end, all bodies at once.
-  lower_calls(step, options.raises);
+  lower_calls(step, options.raises, options.max_nodes);
   form_frames(step, options.raises);
 }
 

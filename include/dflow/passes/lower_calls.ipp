@@ -35,6 +35,9 @@ class CallLowerer {
   struct Known {
     std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered;
     std::map<const StepGraph*, std::size_t> sizes;
+    std::map<const StepGraph*, bool> keep_state;
+    std::size_t num_nodes = 0;  ///< made so far, in all
+    std::size_t max_nodes = max_body_nodes;
   };
 
   /// `raises`: of what is lowered in bodies of calls, see `form_frames`.
@@ -116,6 +119,7 @@ class CallLowerer {
     node.attrs = std::move(attrs);
     node.where = like->where;
     gate(inputs, controls, around);
+    ++known_.num_nodes;
     return fresh_.append(std::move(node), like.placed_on, inputs, controls);
   }
 
@@ -179,6 +183,7 @@ class CallLowerer {
   /// A body may be lowered more than once, and devices send one another tensors by the names of their nodes.
   StepNodeId append(const StepNode& node, const std::vector<StepEndpoint>& inputs,
                     const std::vector<StepNodeId>& controls) {
+    ++known_.num_nodes;
     std::string name = unique(node->name);
     if (name == node->name) return fresh_.append(node, inputs, controls);
     Node copy = *node;
@@ -235,7 +240,7 @@ class CallLowerer {
     // What is kept stays on the device that has made it, which the parts of a call see to.
     if ((!raises_ || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
     const std::size_t size = size_of(node, call);
-    if (size > max_call_nodes || fresh_.nodes.size() + size > max_nodes) return false;
+    if (size > max_call_nodes || known_.num_nodes + size > known_.max_nodes) return false;
     if (node.op->role == OpRole::call) {
       lower_function(to, id, call, inputs, controls, around);
     } else if (node.op->role == OpRole::branch) {
@@ -259,7 +264,7 @@ class CallLowerer {
     return std::none_of(call.bodies.begin(), call.bodies.end(), [](const auto& body) { return has_raw_form(*body); });
   }
   // Functions that call others more than once have more nodes in the raw form than anybody has built.
-  static constexpr std::size_t max_call_nodes = std::size_t{1} << 14, max_nodes = std::size_t{1} << 20;
+  static constexpr std::size_t max_call_nodes = std::size_t{1} << 14;
 
   /// About how many nodes the call becomes.
   std::size_t size_of(const StepNode& node, const StepCall& call) {
@@ -531,14 +536,18 @@ class CallLowerer {
   }
 
   /// Its iterations run one after the other, then.
-  static bool keeps_state(const StepGraph& body) {
-    return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const StepNode& node) {
+  // NOLINTNEXTLINE(misc-no-recursion): bodies are nested no deeper than `attach_bodies` allows.
+  bool keeps_state(const StepGraph& body) {
+    if (const auto found = known_.keep_state.find(&body); found != known_.keep_state.end()) return found->second;
+    const bool keeps = std::any_of(body.nodes.begin(), body.nodes.end(), [&](const StepNode& node) {
       if (node.is_fed_only) return false;
       const StepCall* const call = body.call_of(node);
       if (call == nullptr) return node.op->is_stateful;
       return std::any_of(call->bodies.begin(), call->bodies.end(),
-                         [](const auto& inner) { return inner == nullptr || keeps_state(*inner); });
+                         [&](const auto& inner) { return inner == nullptr || keeps_state(*inner); });
     });
+    known_.keep_state.emplace(&body, keeps);
+    return keeps;
   }
 
   const bool raises_;
@@ -550,10 +559,11 @@ class CallLowerer {
 
 }  // namespace detail
 
-DFLOW_INLINE void lower_calls(StepGraph& step, bool raises) {
+DFLOW_INLINE void lower_calls(StepGraph& step, bool raises, std::size_t max_nodes) {
   // What is left without a reader would stay in frames that have ended.
   if (step.calls.empty()) return;
   detail::CallLowerer::Known known;
+  known.max_nodes = max_nodes;
   step = prune(detail::CallLowerer(raises, known).lower(step));
 }
 
