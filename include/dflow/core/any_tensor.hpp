@@ -18,6 +18,12 @@ class Tensor;
 
 namespace detail {
 [[noreturn]] void throw_element_type_mismatch(DType held, DType wanted);
+/// Where the first byte is that is no truth value; how many there are if all are.
+inline std::size_t first_no_truth_value(std::span<const std::byte> bytes) noexcept {
+  std::size_t at = 0;
+  while (at < bytes.size() && bytes[at] <= std::byte{1}) ++at;
+  return at;
+}
 }  // namespace detail
 
 /// The bytes of the elements of a tensor, where the element type says how many each takes; none if they are too many.

@@ -229,15 +229,20 @@ DFLOW_INLINE AnyTensor transposed(const AnyTensor& tensor) {
   return gathered(tensor, reversed(tensor.shape()), steps);
 }
 
-/// Code points of four bytes each, without the zeros at their end, as UTF-8 (RFC 3629). Errors: DataLoss.
-DFLOW_INLINE std::string utf8_of(std::span<const std::byte> utf32) {
+[[noreturn]] DFLOW_INLINE void fail_npy(std::string_view what, std::uint64_t offset) {
+  throw_error(data_loss(str_cat(what, ", at offset ", offset)));
+}
+
+/// Code points of four bytes each, without the zeros at their end, as UTF-8 (RFC 3629). Errors: DataLoss; `offset` is
+/// that of the first.
+DFLOW_INLINE std::string utf8_of(std::span<const std::byte> utf32, std::uint64_t offset) {
   std::string text;
   std::size_t end = 0;
   for (std::size_t i = 0; i < utf32.size(); i += 4) {
     std::uint32_t point = 0;
     std::memcpy(&point, utf32.data() + i, sizeof(point));
     if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) {
-      throw_error(data_loss("a text of the npy file holds what is no character"));
+      fail_npy("a text of the npy file holds what is no character", offset + i);
     }
     if (point < 0x80) {
       text += static_cast<char>(point);
@@ -254,32 +259,37 @@ DFLOW_INLINE std::string utf8_of(std::span<const std::byte> utf32) {
 }
 
 DFLOW_INLINE void read_npy_strings(const NpyHeader& header, FunctionRef<void(std::span<std::byte>)> read,
-                                   std::span<std::string> into) {
+                                   std::span<std::string> into, std::uint64_t offset) {
   if (into.empty()) return;  // and the width is anything
   std::vector<std::byte> element(static_cast<std::size_t>(header.width));
   for (std::string& text : into) {
     read(element);
     if (header.kind == 'U') {
       if (header.is_big_endian) reverse_each(element, 4);
-      text = utf8_of(element);
+      text = utf8_of(element, offset);
     } else {
       text.assign(reinterpret_cast<const char*>(element.data()), element.size());
       text.resize(text.find_last_not_of('\0') + 1);
     }
+    offset += element.size();
   }
 }
 
 /// The header of a stream of `left` bytes, of which it takes its own.
 DFLOW_INLINE NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std::span<std::byte>)> read) {
+  const std::uint64_t whole = left;
   const auto next = [&](std::size_t size) {
     std::string bytes(size, '\0');
-    if (size > left) throw_error(data_loss(str_cat("the npy file ends early: ", size, " bytes of its header are due")));
+    if (size > left) {
+      fail_npy(str_cat("the npy file ends early: ", size, " bytes of its header are due and ", left, " are there"),
+               whole - left);
+    }
     read(std::as_writable_bytes(std::span(bytes)));
     left -= size;
     return bytes;
   };
   const std::string start = next(npy_magic.size() + 2);
-  if (!start.starts_with(npy_magic)) throw_error(data_loss("not an npy file: the magic number is wrong"));
+  if (!start.starts_with(npy_magic)) fail_npy("not an npy file: the magic number is wrong", 0);
   const auto major = static_cast<unsigned char>(start[6]), minor = static_cast<unsigned char>(start[7]);
   if (major < 1 || major > 3 || minor != 0) {
     throw_error(unimplemented(str_cat("the npy file is of version ", major, ".", minor, ", not of 1.0, 2.0 or 3.0")));
@@ -288,7 +298,7 @@ DFLOW_INLINE NpyHeader read_npy_header(std::uint64_t& left, FunctionRef<void(std
   ByteReader in(length_bytes);
   const std::uint32_t length = major == 1 ? in.u16() : in.u32();
   if (length > npy_max_header) {
-    throw_error(data_loss(str_cat("the header of the npy file would have ", length, " bytes")));
+    fail_npy(str_cat("the header of the npy file would have ", length, " bytes"), start.size());
   }
   return NpyHeaderText(next(length), start.size() + length_bytes.size()).parse();
 }
@@ -299,21 +309,22 @@ DFLOW_INLINE AnyTensor read_npy_stream(std::uint64_t size, FunctionRef<void(std:
   const auto count = static_cast<std::uint64_t>(header.shape.num_elements());
   const std::optional<std::uint64_t> total = try_mul(count, header.width);
   if (!total || *total != left) {
-    throw_error(data_loss(str_cat("the npy file declares ", count, " elements of ", header.width, " bytes and holds ",
-                                  left, " bytes of them")));
+    fail_npy(str_cat("the npy file declares ", count, " elements of ", header.width, " bytes and holds ", left,
+                     " bytes of them"),
+             size - left);
   }
   AnyTensor tensor(header.dtype, header.is_fortran_order ? reversed(header.shape) : header.shape);
   if (header.dtype == DType::string) {
-    read_npy_strings(header, read, tensor.span<std::string>());
+    read_npy_strings(header, read, tensor.span<std::string>(), size - left);
   } else {
     const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
     if (!bytes.empty()) read(bytes);
     if (header.is_big_endian) {
       reverse_each(bytes, static_cast<std::size_t>(header.width) / (is_complex(header.dtype) ? 2 : 1));
     }
-    if (header.dtype == DType::boolean &&
-        !std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte{1}; })) {
-      throw_error(data_loss("a truth value of the npy file is neither 0 nor 1"));
+    if (header.dtype == DType::boolean) {
+      const std::size_t wrong = first_no_truth_value(bytes);
+      if (wrong < bytes.size()) fail_npy("a truth value of the npy file is neither 0 nor 1", size - left + wrong);
     }
   }
   return header.is_fortran_order ? transposed(tensor) : tensor;

@@ -26,7 +26,7 @@ DFLOW_INLINE AnyTensor read_npz_entry(const ZipReader& archive, const ZipEntry& 
     content.finish();
     return tensor;
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("entry '", entry.name, "': ")));
+    throw_error(error.status().with_prefix(str_cat("entry '", entry.name, "' at offset ", entry.offset, ": ")));
   }
 }
 

@@ -37,8 +37,8 @@ using SafetensorsMetadata = std::map<std::string, std::string>;
 /// Errors: DataLoss for what is damaged or cut short: a header that is no JSON of that form or of more than 100 MB, a
 /// name that stands twice, tensors with holes or overlaps between them or bytes behind them, sizes that are not those
 /// of the shapes, truth values but 0 and 1. Unimplemented in a library built without nlohmann-json, and for more than
-/// `max_rank` dimensions. NotFound and the others of `FileSystem`. Messages name the path and the tensor. Nothing is
-/// allocated before the file is known to be long enough; entries take about their part of the header.
+/// `max_rank` dimensions. NotFound and the others of `FileSystem`. Messages name the path, the offset and the tensor.
+/// Nothing is allocated before the file is known to be long enough; entries take about their part of the header.
 class SafetensorsReader {
  public:
   static constexpr std::uint64_t max_header_bytes = 100'000'000;  ///< the format's own limit

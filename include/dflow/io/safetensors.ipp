@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
+#include <iterator>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -41,8 +43,10 @@ inline constexpr std::array<SafetensorsType, 20> safetensors_types{
 
 inline constexpr std::string_view safetensors_metadata = "__metadata__";
 
-[[noreturn]] DFLOW_INLINE void fail_safetensors(std::string_view what) {
-  throw_error(data_loss(str_cat("the safetensors file is damaged: ", what)));
+inline constexpr std::uint64_t safetensors_length_bytes = 8;  ///< of the header's length, before it
+
+[[noreturn]] DFLOW_INLINE void fail_safetensors(std::string_view what, std::uint64_t offset) {
+  throw_error(data_loss(str_cat("the safetensors file is damaged: ", what, ", at offset ", offset)));
 }
 
 /// What the header says; begin and end are counted from its end.
@@ -51,9 +55,12 @@ struct SafetensorsHeader {
   SafetensorsMetadata metadata;
 };
 
-/// Gives a tensor its shape and type, and checks its size.
-DFLOW_INLINE void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int64_t> extents) {
-  const auto bad = [&](std::string_view what) { fail_safetensors(str_cat("tensor '", entry.name, "' ", what)); };
+/// Gives a tensor its shape and type, and checks its size. Its description ends at `offset`.
+DFLOW_INLINE void settle_safetensors_entry(SafetensorsEntry& entry, std::span<const std::int64_t> extents,
+                                           std::uint64_t offset) {
+  const auto bad = [&](std::string_view what) {
+    fail_safetensors(str_cat("tensor '", entry.name, "' ", what), offset);
+  };
   if (extents.size() > static_cast<std::size_t>(max_rank)) {
     throw_error(unimplemented(str_cat("tensor '", entry.name, "' has ", extents.size(), " dimensions, more than the ",
                                       max_rank, " of a tensor")));
@@ -74,10 +81,39 @@ DFLOW_INLINE void settle_safetensors_entry(SafetensorsEntry& entry, std::span<co
 
 #if defined(DFLOW_HAS_JSON)
 
+/// The characters of a header, and how many of them the parser has taken: it says that of its own errors alone.
+class CountedCharacters {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountedCharacters(const char* at, std::size_t& taken) : at_(at), taken_(&taken) {}
+  reference operator*() const { return *at_; }
+  CountedCharacters& operator++() {
+    ++at_;
+    ++*taken_;
+    return *this;
+  }
+  CountedCharacters operator++(int) {
+    CountedCharacters before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const CountedCharacters& a, const CountedCharacters& b) { return a.at_ == b.at_; }
+
+ private:
+  const char* at_;
+  std::size_t* taken_;
+};
+
 /// Takes a header piece by piece as the parser comes upon it, so that no more than the entries is kept.
 class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit SafetensorsEvents(SafetensorsHeader& header) : header_(header) {}
+  /// `taken`: characters that the parser has taken.
+  SafetensorsEvents(SafetensorsHeader& header, const std::size_t& taken) : header_(header), taken_(taken) {}
 
   bool null() override { unexpected(); }
   bool boolean(bool) override { unexpected(); }
@@ -88,7 +124,7 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ != 3) unexpected();
     if (field_ == shape) {
       if (value > std::uint64_t{0x7fffffffffffffff}) unexpected();
-      if (extents_.size() > 64) fail_safetensors(str_cat("tensor '", name_, "' has too many dimensions"));
+      if (extents_.size() > 64) fail(str_cat("tensor '", name_, "' has too many dimensions"));
       extents_.push_back(static_cast<std::int64_t>(value));
     } else {
       if (offsets_ == 2) unexpected();
@@ -114,10 +150,10 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (depth_-- != 2 || is_metadata_) return true;
     if (fields_ != (dtype | shape | data_offsets) || offsets_ != 2) {
-      fail_safetensors(str_cat("tensor '", name_, "' is not described in full"));
+      fail(str_cat("tensor '", name_, "' is not described in full"));
     }
     entry_.name = name_;
-    settle_safetensors_entry(entry_, extents_);
+    settle_safetensors_entry(entry_, extents_, offset());
     header_.entries.push_back(std::move(entry_));
     return true;
   }
@@ -131,37 +167,41 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool key(string_t& text) override {
     if (depth_ == 1) {
-      if (!names_.insert(text).second) fail_safetensors(str_cat("tensor '", text, "' stands twice"));
+      if (!names_.insert(text).second) fail(str_cat("tensor '", text, "' stands twice"));
       name_ = std::move(text);
       return true;
     }
     key_ = std::move(text);
     if (is_metadata_) {
-      if (header_.metadata.contains(key_)) fail_safetensors(str_cat("metadata '", key_, "' stand twice"));
+      if (header_.metadata.contains(key_)) fail(str_cat("metadata '", key_, "' stand twice"));
       return true;
     }
     field_ = key_ == "dtype" ? dtype : key_ == "shape" ? shape : key_ == "data_offsets" ? data_offsets : 0u;
     if (field_ == 0 || (fields_ & field_) != 0) {
-      fail_safetensors(str_cat("'", std::string_view(key_).substr(0, 80), "' of tensor '", name_,
-                               field_ == 0 ? "' is not known" : "' stands twice"));
+      fail(str_cat("'", std::string_view(key_).substr(0, 80), "' of tensor '", name_,
+                   field_ == 0 ? "' is not known" : "' stands twice"));
     }
     fields_ |= field_;
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    fail_safetensors(
-        str_cat("the header is no JSON at offset ", 8 + position, ": ", std::string_view(error.what()).substr(0, 300)));
+    fail_safetensors(str_cat("the header is no JSON: ", std::string_view(error.what()).substr(0, 300)),
+                     safetensors_length_bytes + position);
   }
 
  private:
   enum Field : unsigned { dtype = 1, shape = 2, data_offsets = 4 };
 
+  /// In the file, behind what the parser has come upon.
+  std::uint64_t offset() const noexcept { return safetensors_length_bytes + taken_; }
+  [[noreturn]] void fail(std::string_view what) const { fail_safetensors(what, offset()); }
   [[noreturn]] void unexpected() const {
-    fail_safetensors(depth_ == 0 ? "the header is no object"
-                                 : str_cat("the header, at '", std::string_view(name_).substr(0, 200), "'"));
+    fail(depth_ == 0 ? "the header is no object"
+                     : str_cat("the header, at '", std::string_view(name_).substr(0, 200), "'"));
   }
 
   SafetensorsHeader& header_;
+  const std::size_t& taken_;
   std::unordered_set<std::string> names_;
   std::string name_, key_;
   SafetensorsEntry entry_;
@@ -172,11 +212,15 @@ class SafetensorsEvents final : public nlohmann::json_sax<nlohmann::json> {
 };
 
 DFLOW_INLINE SafetensorsHeader parse_safetensors_header(std::string_view text) {
-  if (!text.starts_with('{')) fail_safetensors("the header is no object");
-  if (text.find('\0') != std::string_view::npos) fail_safetensors("there is a zero byte in the header");
+  if (!text.starts_with('{')) fail_safetensors("the header is no object", safetensors_length_bytes);
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    fail_safetensors("there is a zero byte in the header", safetensors_length_bytes + zero);
+  }
   SafetensorsHeader header;
-  SafetensorsEvents events(header);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &events);
+  std::size_t taken = 0;
+  SafetensorsEvents events(header, taken);
+  const char* const end = text.data() + text.size();
+  nlohmann::json::sax_parse(CountedCharacters(text.data(), taken), CountedCharacters(end, taken), &events);
   return header;
 }
 
@@ -198,8 +242,9 @@ DFLOW_INLINE std::string safetensors_quoted(const std::string&) { fail_without_j
 
 #endif
 
-/// Errors: DataLoss unless the tensors lie side by side from 0 to `size`.
-DFLOW_INLINE void require_side_by_side(const std::vector<SafetensorsEntry>& entries, std::uint64_t size) {
+/// Errors: DataLoss unless the tensors lie side by side from 0 to `size`, which is counted from `start` in the file.
+DFLOW_INLINE void require_side_by_side(const std::vector<SafetensorsEntry>& entries, std::uint64_t size,
+                                       std::uint64_t start) {
   std::vector<const SafetensorsEntry*> by_offset;
   by_offset.reserve(entries.size());
   for (const SafetensorsEntry& entry : entries) by_offset.push_back(&entry);
@@ -209,11 +254,15 @@ DFLOW_INLINE void require_side_by_side(const std::vector<SafetensorsEntry>& entr
   std::uint64_t end = 0;
   for (const SafetensorsEntry* entry : by_offset) {
     if (entry->begin != end || entry->end < end) {
-      fail_safetensors(str_cat("tensor '", entry->name, "' lies at ", entry->begin, ", and not at ", end));
+      fail_safetensors(
+          str_cat("tensor '", entry->name, "' lies ", entry->begin, " bytes behind the header, and not ", end),
+          start + end);
     }
     end = entry->end;
   }
-  if (end != size) fail_safetensors(str_cat("its tensors end at ", end, " of ", size, " bytes"));
+  if (end != size) {
+    fail_safetensors(str_cat("its tensors have ", end, " of ", size, " bytes"), start + std::min(end, size));
+  }
 }
 
 }  // namespace detail
@@ -223,16 +272,22 @@ DFLOW_INLINE SafetensorsReader::SafetensorsReader(FileSystem& files, std::string
   try {
     const std::uint64_t size = file_->size();
     std::string length(sizeof(std::uint64_t), '\0');
-    if (size < length.size()) detail::fail_safetensors("it is shorter than the length of its header");
+    if (size < length.size()) {
+      detail::fail_safetensors("it is shorter than the length of its header", size);
+    }
     file_->read_exactly_at(0, std::as_writable_bytes(std::span(length)));
     const std::uint64_t header_size = ByteReader(length).u64();
-    if (header_size > max_header_bytes) detail::fail_safetensors(str_cat("a header of ", header_size, " bytes"));
+    if (header_size > max_header_bytes) {
+      detail::fail_safetensors(str_cat("a header of ", header_size, " bytes"), 0);
+    }
     const std::uint64_t start = length.size() + header_size;
-    if (start > size) detail::fail_safetensors(str_cat("a header of ", header_size, " bytes in a file of ", size));
+    if (start > size) {
+      detail::fail_safetensors(str_cat("a header of ", header_size, " bytes in a file of ", size), size);
+    }
     std::string text(static_cast<std::size_t>(header_size), '\0');
     if (!text.empty()) file_->read_exactly_at(length.size(), std::as_writable_bytes(std::span(text)));
     detail::SafetensorsHeader header = detail::parse_safetensors_header(text);
-    detail::require_side_by_side(header.entries, size - start);
+    detail::require_side_by_side(header.entries, size - start, start);
     entries_ = std::move(header.entries);
     metadata_ = std::move(header.metadata);
     for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -269,9 +324,12 @@ DFLOW_INLINE AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) co
   AnyTensor tensor(entry.dtype, entry.shape);
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
   if (!bytes.empty()) file_->read_exactly_at(entry.begin, bytes);
-  if (entry.dtype == DType::boolean &&
-      !std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte{1}; })) {
-    throw_error(data_loss(str_cat(path_, ": a truth value of tensor '", entry.name, "' is neither 0 nor 1")));
+  if (entry.dtype == DType::boolean) {
+    const std::size_t wrong = detail::first_no_truth_value(bytes);
+    if (wrong < bytes.size()) {
+      throw_error(data_loss(str_cat(path_, ": a truth value of tensor '", entry.name,
+                                    "' is neither 0 nor 1, at offset ", entry.begin + wrong)));
+    }
   }
   return tensor;
 }

@@ -28,8 +28,8 @@ inline constexpr std::uint16_t zip_version = 20, zip_version_64 = 45, zip_first_
 /// What a deflated byte unpacks to at most: 258 bytes for two codes of one bit each.
 inline constexpr std::uint64_t zip_most_expansion = 1032;
 
-[[noreturn]] DFLOW_INLINE void fail_zip(std::string_view what) {
-  throw_error(data_loss(str_cat("the ZIP archive is damaged: ", what)));
+[[noreturn]] DFLOW_INLINE void fail_zip(std::string_view what, std::uint64_t offset) {
+  throw_error(data_loss(str_cat("the ZIP archive is damaged: ", what, ", at offset ", offset)));
 }
 
 /// The numbers of the 64-bit extra field that stand for those that are `zip_more_32`, in their order.
@@ -50,9 +50,10 @@ DFLOW_INLINE void read_zip_64(std::span<const std::byte> extra, std::span<std::u
   // Without the field, the number is one that only looks so.
 }
 
-DFLOW_INLINE ZipEntry read_zip_entry(ByteReader& in) {
-  const std::size_t at = in.position();
-  if (in.u32() != zip_entry_magic) fail_zip(str_cat("no entry at offset ", at, " of the directory"));
+/// Errors also: DataLoss; the directory begins at `directory`.
+DFLOW_INLINE ZipEntry read_zip_entry(ByteReader& in, std::uint64_t directory) {
+  const std::uint64_t at = directory + in.position();
+  if (in.u32() != zip_entry_magic) fail_zip("no entry of the directory", at);
   in.skip(4);  // versions
   const std::uint16_t flags = in.u16(), method = in.u16();
   in.skip(4);  // time and date
@@ -77,7 +78,7 @@ DFLOW_INLINE ZipEntry read_zip_entry(ByteReader& in) {
   if (method != zip_stored && method != zip_deflated) refuse(str_cat("is packed in way ", method));
   entry.is_deflated = method == zip_deflated;
   if (entry.is_deflated ? entry.size / zip_most_expansion > entry.packed_size : entry.size != entry.packed_size) {
-    fail_zip(str_cat("entry '", entry.name, "' cannot hold ", entry.size, " bytes in ", entry.packed_size));
+    fail_zip(str_cat("entry '", entry.name, "' cannot hold ", entry.size, " bytes in ", entry.packed_size), at);
   }
   return entry;
 }
@@ -95,7 +96,7 @@ DFLOW_INLINE void separate_zip_entries(std::vector<ZipEntry>& entries, std::uint
     entry.end = end;
     const std::uint64_t header = zip_local_bytes + entry.name.size();
     if (entry.offset > end || end - entry.offset < header || end - entry.offset - header < entry.packed_size) {
-      fail_zip(str_cat("entry '", entry.name, "' at offset ", entry.offset, " reaches past its end"));
+      fail_zip(str_cat("entry '", entry.name, "' reaches past its end"), entry.offset);
     }
     end = entry.offset;
   }
@@ -116,7 +117,7 @@ DFLOW_INLINE std::string ZipReader::read_at(std::uint64_t offset, std::uint64_t 
 DFLOW_INLINE ZipReader::Directory ZipReader::find_directory() const {
   using namespace detail;
   const std::uint64_t size = file_->size();
-  if (size < zip_end_bytes) fail_zip("it is shorter than an empty one");
+  if (size < zip_end_bytes) fail_zip("it is shorter than an empty one", size);
   const std::uint64_t tail_size = std::min<std::uint64_t>(size, zip_end_bytes + zip_more_16);
   const std::string tail = read_at(size - tail_size, tail_size);
   std::size_t found = tail.size() - zip_end_bytes;
@@ -127,7 +128,7 @@ DFLOW_INLINE ZipReader::Directory ZipReader::find_directory() const {
     return in.u16() == in.remaining();  // the comment's length
   };
   while (!is_end(found)) {
-    if (found-- == 0) fail_zip("its end is missing");
+    if (found-- == 0) fail_zip("its end is missing", size);
   }
   std::uint64_t end = size - tail_size + found;  // of the directory
   ByteReader in(std::string_view(tail).substr(found + 4));
@@ -144,10 +145,14 @@ DFLOW_INLINE ZipReader::Directory ZipReader::find_directory() const {
     if (locator.u32() == zip_locator_magic) {
       locator.skip(4);
       const std::uint64_t at = locator.u64();
-      if (at != end - zip_locator_bytes - zip_end_64_bytes) fail_zip("its 64-bit end is not where it should be");
+      if (at != end - zip_locator_bytes - zip_end_64_bytes) {
+        fail_zip("its 64-bit end is not where it should be", end - zip_locator_bytes);
+      }
       const std::string end_bytes = read_at(at, zip_end_64_bytes);
       ByteReader end_64(end_bytes);
-      if (end_64.u32() != zip_end_64_magic || end_64.u64() != zip_end_64_bytes - 12) fail_zip("its 64-bit end");
+      if (end_64.u32() != zip_end_64_magic || end_64.u64() != zip_end_64_bytes - 12) {
+        fail_zip("its 64-bit end", at);
+      }
       end_64.skip(4);  // versions
       disk = end_64.u32();
       first_disk = end_64.u32();
@@ -159,9 +164,13 @@ DFLOW_INLINE ZipReader::Directory ZipReader::find_directory() const {
     }
   }
   if (disk != 0 || first_disk != 0) throw_error(unimplemented("the ZIP archive is in several parts"));
-  if (here != directory.count) fail_zip("the number of its entries");
-  if (directory.offset > end || directory.size != end - directory.offset) fail_zip("its directory is not at its end");
-  if (directory.count > directory.size / zip_entry_bytes) fail_zip("its directory is too short for its entries");
+  if (here != directory.count) fail_zip("the number of its entries", end);
+  if (directory.offset > end || directory.size != end - directory.offset) {
+    fail_zip("its directory is not at its end", end);
+  }
+  if (directory.count > directory.size / zip_entry_bytes) {
+    fail_zip("its directory is too short for its entries", directory.offset);
+  }
   return directory;
 }
 
@@ -172,12 +181,13 @@ DFLOW_INLINE ZipReader::ZipReader(std::unique_ptr<RandomAccessFile> file) : file
   std::unordered_set<std::string_view> names;
   entries_.reserve(static_cast<std::size_t>(directory.count));
   for (std::uint64_t i = 0; i < directory.count; ++i) {
-    entries_.push_back(detail::read_zip_entry(in));
+    const std::uint64_t at = directory.offset + in.position();
+    entries_.push_back(detail::read_zip_entry(in, directory.offset));
     if (!names.insert(entries_.back().name).second) {
-      detail::fail_zip(str_cat("entry '", entries_.back().name, "' stands twice"));
+      detail::fail_zip(str_cat("entry '", entries_.back().name, "' stands twice"), at);
     }
   }
-  in.expect_end();
+  if (!in.at_end()) detail::fail_zip("bytes follow the entries of its directory", directory.offset + in.position());
   detail::separate_zip_entries(entries_, directory.offset);
 }
 
@@ -189,7 +199,7 @@ DFLOW_INLINE const ZipEntry* ZipReader::find(std::string_view name) const noexce
 
 DFLOW_INLINE ZipContent ZipReader::open(const ZipEntry& entry) const {
   const auto bad = [&](std::string_view what) {
-    detail::fail_zip(str_cat("entry '", entry.name, "' at offset ", entry.offset, " ", what));
+    detail::fail_zip(str_cat("entry '", entry.name, "' ", what), entry.offset);
   };
   const std::string bytes = read_at(entry.offset, detail::zip_local_bytes + entry.name.size());
   ByteReader in(bytes);
@@ -232,7 +242,7 @@ DFLOW_INLINE std::span<const std::byte> ZipContent::next_packed() {
 
 DFLOW_INLINE void ZipContent::read(std::span<std::byte> into) {
   if (into.size() > remaining()) {
-    detail::fail_zip(str_cat("entry '", entry_.name, "' has only ", entry_.size, " bytes"));
+    detail::fail_zip(str_cat("entry '", entry_.name, "' has only ", entry_.size, " bytes"), entry_.offset);
   }
   if (inflater_) {
     inflater_->read(into, [this] { return next_packed(); });
@@ -246,9 +256,13 @@ DFLOW_INLINE void ZipContent::read(std::span<std::byte> into) {
 }
 
 DFLOW_INLINE void ZipContent::finish() {
-  if (remaining() != 0) detail::fail_zip(str_cat("entry '", entry_.name, "' holds more than is wanted"));
+  if (remaining() != 0) {
+    detail::fail_zip(str_cat("entry '", entry_.name, "' holds more than is wanted"), entry_.offset);
+  }
   if (inflater_) inflater_->expect_end([this] { return next_packed(); });
-  if (crc_ != entry_.crc) detail::fail_zip(str_cat("the checksum of entry '", entry_.name, "' is wrong"));
+  if (crc_ != entry_.crc) {
+    detail::fail_zip(str_cat("the checksum of entry '", entry_.name, "' is wrong"), entry_.offset);
+  }
 }
 
 namespace detail {

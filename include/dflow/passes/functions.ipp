@@ -218,7 +218,7 @@ class BodyAttacher {
       const OpRole role = of_body.op->role;
       if (role == OpRole::constant || role == OpRole::placeholder) of_body.placed_on = node.placed_on;
       if (!has_messages) require_no_messages(of_body);
-      if (role == OpRole::argument && !of_body.is_fed_only) {
+      if ((role == OpRole::argument || role == OpRole::variable) && !of_body.is_fed_only) {
         throw_error(invalid_argument(
             str_cat("function '", name, "' reads '", of_body->name, "', which its call does not give it")));
       }

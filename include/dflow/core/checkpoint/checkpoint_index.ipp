@@ -16,9 +16,16 @@ namespace dflow {
 
 namespace detail {
 
-[[noreturn]] DFLOW_INLINE void fail_index(std::string_view what) {
-  throw_error(data_loss(str_cat("damaged checkpoint index: ", what)));
+[[noreturn]] DFLOW_INLINE void fail_index(std::string_view what, std::size_t offset) {
+  throw_error(data_loss(str_cat("damaged checkpoint index: ", what, ", at offset ", offset)));
 }
+
+/// Where in the file what an index says is said; all at 0 of one that was not read.
+struct CheckpointIndexPlaces {
+  std::vector<std::size_t> shards, entries;
+  std::size_t shard(std::size_t i) const noexcept { return i < shards.size() ? shards[i] : 0; }
+  std::size_t entry(std::size_t i) const noexcept { return i < entries.size() ? entries[i] : 0; }
+};
 
 DFLOW_INLINE std::string shard_path(std::string_view prefix, std::string_view kind, std::uint32_t shard,
                                     std::uint32_t num_shards) {
@@ -46,9 +53,9 @@ DFLOW_INLINE bool is_next_slice(const CheckpointEntry& previous, const Checkpoin
   return different == 1;
 }
 
-DFLOW_INLINE void check_entry(const CheckpointIndex& index, const CheckpointEntry& entry) {
-  if (entry.name.empty()) fail_index("a tensor has no name");
-  const auto bad = [&](std::string_view what) { fail_index(str_cat("tensor '", entry.name, "' ", what)); };
+DFLOW_INLINE void check_entry(const CheckpointIndex& index, const CheckpointEntry& entry, std::size_t place) {
+  if (entry.name.empty()) fail_index("a tensor has no name", place);
+  const auto bad = [&](std::string_view what) { fail_index(str_cat("tensor '", entry.name, "' ", what), place); };
   if (!is_element(entry.dtype)) bad("has no element type");
   for (int i = 0; i < entry.shape.rank(); ++i) {
     const std::int64_t begin = entry.begin[static_cast<std::size_t>(i)];
@@ -68,17 +75,22 @@ DFLOW_INLINE void check_entry(const CheckpointIndex& index, const CheckpointEntr
 }
 
 /// Errors: DataLoss.
-DFLOW_INLINE void check_index(const CheckpointIndex& index) {
-  if (index.num_shards == 0 || index.num_shards > CheckpointIndex::max_shards) fail_index("number of shards");
-  if (index.shards.size() != 1 && index.shards.size() != index.num_shards) fail_index("shards are missing");
+DFLOW_INLINE void check_index(const CheckpointIndex& index, const CheckpointIndexPlaces& places = {}) {
+  const std::size_t at_number = CheckpointIndex::magic.size() + sizeof(std::uint32_t);
+  if (index.num_shards == 0 || index.num_shards > CheckpointIndex::max_shards) {
+    fail_index("number of shards", at_number);
+  }
+  if (index.shards.size() != 1 && index.shards.size() != index.num_shards) {
+    fail_index("shards are missing", at_number + sizeof(std::uint32_t));
+  }
   for (std::size_t i = 0; i < index.shards.size(); ++i) {
     const CheckpointShard& shard = index.shards[i];
     if (shard.number >= index.num_shards || (i > 0 && shard.number <= index.shards[i - 1].number)) {
-      fail_index("shards are out of order");
+      fail_index("shards are out of order", places.shard(i));
     }
     if (shard.file.empty() || shard.file == "." || shard.file == ".." ||
         shard.file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
-      fail_index("a shard's file has no plain name");
+      fail_index("a shard's file has no plain name", places.shard(i));
     }
   }
   // Tensors that shared bytes could take far more memory than the files that hold them.
@@ -87,26 +99,29 @@ DFLOW_INLINE void check_index(const CheckpointIndex& index) {
   for (const CheckpointShard& shard : index.shards) unclaimed.push_back(shard.size);
   for (std::size_t i = 0; i < index.entries.size(); ++i) {
     const CheckpointEntry& entry = index.entries[i];
-    check_entry(index, entry);
+    check_entry(index, entry, places.entry(i));
     std::uint64_t& left = unclaimed[index.shards.size() == 1 ? 0 : entry.shard];
-    if (entry.length > left) fail_index(str_cat("tensor '", entry.name, "' shares bytes with others"));
+    if (entry.length > left) {
+      fail_index(str_cat("tensor '", entry.name, "' shares bytes with others"), places.entry(i));
+    }
     left -= entry.length;
     if (i == 0) continue;
     const CheckpointEntry& previous = index.entries[i - 1];
-    if (entry.name < previous.name) fail_index("tensors are out of order");
+    if (entry.name < previous.name) fail_index("tensors are out of order", places.entry(i));
     if (entry.name == previous.name && (!same_tensor(previous, entry) || !is_next_slice(previous, entry))) {
-      fail_index(str_cat("tensor '", entry.name, "' has slices that do not fit together"));
+      fail_index(str_cat("tensor '", entry.name, "' has slices that do not fit together"), places.entry(i));
     }
   }
 }
 
 DFLOW_INLINE Shape read_shape(ByteReader& in, int rank) {
+  const std::size_t place = in.position();
   std::array<std::int64_t, max_rank> dims{};
   for (int i = 0; i < rank; ++i) dims[static_cast<std::size_t>(i)] = in.i64();
   try {
     return Shape(std::span<const std::int64_t>(dims.data(), static_cast<std::size_t>(rank)));
   } catch (const Error&) {
-    fail_index("a shape has no size");
+    fail_index("a shape has no size", place);
   }
 }
 
@@ -173,35 +188,49 @@ DFLOW_INLINE std::string CheckpointIndex::serialize() const {
 }
 
 DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> bytes) {
-  if (bytes.size() < header_bytes + sizeof(std::uint32_t)) detail::fail_index("it is cut short");
+  if (bytes.size() < header_bytes + sizeof(std::uint32_t)) {
+    detail::fail_index("it is cut short", bytes.size());
+  }
   ByteReader header(bytes.first(header_bytes));
   const auto found_magic = header.bytes(magic.size());
   if (!std::equal(found_magic.begin(), found_magic.end(), std::as_bytes(std::span(magic)).begin())) {
-    detail::fail_index("it does not begin as one");
+    detail::fail_index("it does not begin as one", 0);
   }
   const std::uint32_t found_version = header.u32();
   CheckpointIndex index;
   index.num_shards = header.u32();
+  const std::size_t at_listed = header.position();
   const std::uint32_t listed = header.u32();
+  const std::size_t at_reserved = header.position();
   const std::uint32_t reserved = header.u32();
   const std::uint64_t count = header.u64();
+  const std::size_t at_length = header.position();
   const std::uint64_t body_bytes = header.u64();
   if (header.u32() != crc32c(bytes.first(header_bytes - sizeof(std::uint32_t)))) {
-    detail::fail_index("checksum of the header");
+    detail::fail_index("checksum of the header", 0);
   }
   if (found_version != version) {
     throw_error(unimplemented(str_cat("checkpoint index of version ", found_version, "; known is ", version)));
   }
-  if (reserved != 0) detail::fail_index("reserved bytes are not zero");
-  if (body_bytes != bytes.size() - header_bytes - sizeof(std::uint32_t)) detail::fail_index("length");
+  if (reserved != 0) detail::fail_index("reserved bytes are not zero", at_reserved);
+  if (body_bytes != bytes.size() - header_bytes - sizeof(std::uint32_t)) {
+    detail::fail_index(str_cat("its length is said to be ", body_bytes, " bytes"), at_length);
+  }
   const auto body = bytes.subspan(header_bytes, static_cast<std::size_t>(body_bytes));
-  if (ByteReader(bytes.subspan(header_bytes + body.size())).u32() != crc32c(body)) detail::fail_index("checksum");
+  if (ByteReader(bytes.subspan(header_bytes + body.size())).u32() != crc32c(body)) {
+    detail::fail_index("its checksum is wrong", header_bytes);
+  }
 
   constexpr std::size_t least_shard = 17, least_entry = 27;
-  if (listed > body.size() / least_shard || count > body.size() / least_entry) detail::fail_index("counts");
-  ByteReader in(body);
+  if (listed > body.size() / least_shard || count > body.size() / least_entry) {
+    detail::fail_index("more is listed than there is room for", at_listed);
+  }
+  ByteReader in(bytes.first(header_bytes + body.size()));  // so that positions are the file's
+  in.skip(header_bytes);
+  detail::CheckpointIndexPlaces places;
   index.shards.reserve(listed);
   for (std::uint32_t i = 0; i < listed; ++i) {
+    places.shards.push_back(in.position());
     CheckpointShard& shard = index.shards.emplace_back();
     shard.number = in.u32();
     shard.size = in.u64();
@@ -210,11 +239,13 @@ DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> b
   }
   index.entries.reserve(static_cast<std::size_t>(count));
   for (std::uint64_t i = 0; i < count; ++i) {
+    places.entries.push_back(in.position());
     CheckpointEntry& entry = index.entries.emplace_back();
     entry.name = in.string();
     entry.dtype = dtype_from_number(in.u8()).value_or(DType::invalid);
+    const std::size_t at_rank = in.position();
     const int rank = in.u8();
-    if (rank > max_rank) detail::fail_index("rank");
+    if (rank > max_rank) detail::fail_index(str_cat("a rank of ", rank), at_rank);
     entry.shape = detail::read_shape(in, rank);
     for (int d = 0; d < rank; ++d) entry.begin.push_back(in.i64());
     entry.extent = detail::read_shape(in, rank);
@@ -224,7 +255,7 @@ DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> b
     entry.crc = in.u32();
   }
   in.expect_end();
-  detail::check_index(index);
+  detail::check_index(index, places);
   return index;
 }
 

@@ -16,24 +16,27 @@ namespace dflow {
 
 namespace detail {
 
+/// `at`: how many bytes behind the beginning of the tensor.
 [[noreturn]] DFLOW_INLINE void fail_tensor(const CheckpointEntry& entry, const CheckpointShard& shard,
-                                           std::string_view what) {
-  throw_error(data_loss(str_cat("tensor '", entry.name, "' in checkpoint file '", shard.file, "': ", what)));
+                                           std::string_view what, std::uint64_t at = 0) {
+  throw_error(data_loss(str_cat("tensor '", entry.name, "' in checkpoint file '", shard.file, "': ", what,
+                                ", at offset ", entry.offset + at)));
 }
 
 /// Elements of strings, each a length of 8 bytes and so many bytes. Errors: DataLoss.
 DFLOW_INLINE void read_strings(std::span<const std::byte> bytes, std::span<std::string> into,
                                const CheckpointEntry& entry, const CheckpointShard& shard) {
+  const std::size_t whole = bytes.size();
   for (std::string& text : into) {
     std::uint64_t size = 0;
-    if (bytes.size() < sizeof(size)) fail_tensor(entry, shard, "a string is cut short");
+    if (bytes.size() < sizeof(size)) fail_tensor(entry, shard, "a string is cut short", whole - bytes.size());
     std::memcpy(&size, bytes.data(), sizeof(size));
     bytes = bytes.subspan(sizeof(size));
-    if (size > bytes.size()) fail_tensor(entry, shard, "a string is cut short");
+    if (size > bytes.size()) fail_tensor(entry, shard, "a string is cut short", whole - bytes.size());
     text.assign(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(size));
     bytes = bytes.subspan(static_cast<std::size_t>(size));
   }
-  if (!bytes.empty()) fail_tensor(entry, shard, "bytes follow its strings");
+  if (!bytes.empty()) fail_tensor(entry, shard, "bytes follow its strings", whole - bytes.size());
 }
 
 /// Puts a slice where it belongs in the whole, along the one dimension in which it is smaller.
@@ -78,7 +81,8 @@ DFLOW_INLINE CheckpointReader::CheckpointReader(FileSystem& files, const std::st
     const std::string path = join_path(parent_directory(prefix), shard.file);
     shards_.push_back(files.open_for_reading(path));
     if (const std::uint64_t size = shards_.back()->size(); size != shard.size) {
-      throw_error(data_loss(str_cat("checkpoint file '", path, "' has ", size, " bytes instead of ", shard.size)));
+      throw_error(data_loss(str_cat("checkpoint file '", path, "' has ", size, " bytes instead of ", shard.size,
+                                    ", at offset ", std::min(size, shard.size))));
     }
   }
 }
@@ -108,9 +112,9 @@ DFLOW_INLINE AnyTensor CheckpointReader::read_entry(const CheckpointEntry& entry
     tensor = AnyTensor(entry.dtype, entry.extent);
     detail::read_strings(into, tensor.span<std::string>(), entry, shard);
   }
-  if (entry.dtype == DType::boolean &&
-      !std::all_of(into.begin(), into.end(), [](std::byte b) { return b <= std::byte{1}; })) {
-    detail::fail_tensor(entry, shard, "a truth value is neither 0 nor 1");
+  if (entry.dtype == DType::boolean) {
+    const std::size_t wrong = detail::first_no_truth_value(into);
+    if (wrong < into.size()) detail::fail_tensor(entry, shard, "a truth value is neither 0 nor 1", wrong);
   }
   return tensor;
 }
@@ -154,7 +158,10 @@ DFLOW_INLINE void CheckpointReader::verify() const {
       crc = crc32c_extend(crc, part);
       at += part.size();
     }
-    if (crc != shard.crc) throw_error(data_loss(str_cat("checkpoint file '", shard.file, "': its checksum is wrong")));
+    if (crc != shard.crc) {
+      throw_error(data_loss(str_cat("checkpoint file '", shard.file, "': its checksum is wrong, of ", shard.size,
+                                    " bytes, at offset 0")));
+    }
   }
 }
 

@@ -17,6 +17,11 @@ namespace detail {
 /// The version of the format that is read.
 inline constexpr std::int32_t saved_slices_version = 1;
 
+/// Of an entry, whose own offsets are counted from where it begins: in a packed block that is nowhere in the file.
+DFLOW_INLINE std::string place_in_table(const SortedTableReader& table, std::string_view key) {
+  return str_cat("file '", table.path(), "', in the block at offset ", table.offset_of(key), ": ");
+}
+
 [[noreturn]] DFLOW_INLINE void fail_values(std::size_t count, const Shape& shape) {
   throw_error(data_loss(str_cat("it has ", count, " values for a shape of ", shape.to_string())));
 }
@@ -192,7 +197,7 @@ DFLOW_INLINE SavedSlicesReader::SavedSlicesReader(FileSystem& files, const std::
       if (!meta) throw_error(data_loss("no list of its tensors"));
       add_tensors(file, *meta);
     } catch (const Error& error) {
-      throw_error(error.status().with_prefix(str_cat("checkpoint file '", paths_[file], "': ")));
+      throw_error(error.status().with_prefix(detail::place_in_table(*tables_.back(), "")));
     }
   }
 }
@@ -251,16 +256,24 @@ DFLOW_INLINE AnyTensor SavedSlicesReader::read(std::string_view name) const {
     std::set<std::string> seen;
     for (const auto& [slice, file] : entry->parts) {
       const std::string key = slice.key(name);
-      if (!seen.insert(key).second) throw_error(data_loss("a slice of it stands twice"));
+      if (!seen.insert(key).second) {
+        throw_error(data_loss(str_cat(detail::place_in_table(*tables_[file], ""), "a slice of it stands twice")));
+      }
       const std::optional<std::string> value = tables_[file]->find(key);
-      if (!value) throw_error(data_loss(str_cat("a slice of it is not there, in '", paths_[file], "'")));
-      parts.push_back(
-          {slice.begin, detail::parse_saved_slice(*value, name, entry->dtype, slice.shape_in(entry->shape))});
+      try {
+        if (!value) throw_error(data_loss("a slice of it is not there"));
+        parts.push_back(
+            {slice.begin, detail::parse_saved_slice(*value, name, entry->dtype, slice.shape_in(entry->shape))});
+      } catch (const Error& error) {
+        throw_error(error.status().with_prefix(detail::place_in_table(*tables_[file], key)));
+      }
     }
     if (parts.size() == 1 && parts.front().tensor.shape() == entry->shape) return std::move(parts.front().tensor);
     return detail::assembled(entry->dtype, entry->shape, parts);
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': ")));
+    const std::size_t file = entry->parts.empty() ? 0 : entry->parts.front().file;
+    throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "', listed in '",
+                                                   paths_[file], "' at offset ", tables_[file]->offset_of(""), ": ")));
   }
 }
 

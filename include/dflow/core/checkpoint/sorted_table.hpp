@@ -34,6 +34,10 @@ class SortedTableReader {
   /// Blocks. The value of a key, or nothing.
   std::optional<std::string> find(std::string_view key) const;
 
+  /// The offset of the block in which a key is, or would be; the file's size behind the last.
+  std::uint64_t offset_of(std::string_view key) const noexcept;
+  const std::string& path() const noexcept { return path_; }
+
   /// Whether a file ends as a table does. Blocks. Errors: those of the file system.
   static bool is_table(FileSystem& files, const std::string& path);
 
@@ -43,6 +47,7 @@ class SortedTableReader {
     std::uint64_t offset = 0, size = 0;
   };
   void read_index();
+  std::vector<Block>::const_iterator block_of(std::string_view key) const noexcept;
   std::string read_block(std::uint64_t offset, std::uint64_t size) const;
   [[noreturn]] void fail(std::string_view what, std::uint64_t offset) const;
   void each_entry(const Block& block, FunctionRef<void(std::string_view, std::string_view)> take) const;

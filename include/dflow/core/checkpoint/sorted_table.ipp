@@ -148,10 +148,19 @@ DFLOW_INLINE void SortedTableReader::for_each(
   }
 }
 
+DFLOW_INLINE auto SortedTableReader::block_of(std::string_view key) const noexcept
+    -> std::vector<Block>::const_iterator {
+  return std::lower_bound(blocks_.begin(), blocks_.end(), key,
+                          [](const Block& candidate, std::string_view wanted) { return candidate.last_key < wanted; });
+}
+
+DFLOW_INLINE std::uint64_t SortedTableReader::offset_of(std::string_view key) const noexcept {
+  const auto block = block_of(key);
+  return block == blocks_.end() ? file_->size() : block->offset;
+}
+
 DFLOW_INLINE std::optional<std::string> SortedTableReader::find(std::string_view key) const {
-  const auto block =
-      std::lower_bound(blocks_.begin(), blocks_.end(), key,
-                       [](const Block& candidate, std::string_view wanted) { return candidate.last_key < wanted; });
+  const auto block = block_of(key);
   std::optional<std::string> found;
   if (block == blocks_.end()) return found;
   each_entry(*block, [&](std::string_view candidate, std::string_view value) {

@@ -24,6 +24,7 @@ struct TensorBundleEntry {
   std::uint32_t shard = 0;
   std::uint64_t offset = 0, size = 0;  ///< where its bytes lie in the file of the shard
   std::uint32_t crc = 0;               ///< CRC-32C of its content
+  std::uint64_t listed_at = 0;         ///< offset of the block of the index that says so
 };
 
 /// Reads a checkpoint that TensorFlow wrote in version 2 of its format, a "tensor bundle", as it has since 0.12:
@@ -35,11 +36,11 @@ struct TensorBundleEntry {
 /// df::Tensor<float> weights = bundle.read("dense/kernel").as<float>();
 /// ```
 /// Thread safety: const functions may be called from any thread.
-/// Errors: NotFound for a file or a tensor that is missing, naming it; DataLoss for what is damaged, naming the file
-/// and the tensor; Unimplemented for one that was written on a big-endian machine or needs a newer reader, and for
-/// types that dflow has not and more than `max_rank` dimensions; those of the file system. All checksums are compared,
-/// and nothing is allocated before the files are known to be long enough for it; strings take up to
-/// `sizeof(std::string)` times that.
+/// Errors: NotFound for a file or a tensor that is missing, naming it; DataLoss for what is damaged, naming the file,
+/// the offset in it and the tensor; Unimplemented for one that was written on a big-endian machine or needs a newer
+/// reader, and for types that dflow has not and more than `max_rank` dimensions; those of the file system. All
+/// checksums are compared, and nothing is allocated before the files are known to be long enough for it; strings take
+/// up to `sizeof(std::string)` times that.
 class TensorBundleReader {
  public:
   /// Blocks. Reads the index and looks at the other files' sizes.
@@ -54,6 +55,9 @@ class TensorBundleReader {
 
  private:
   void check_sizes() const;
+  std::string data_path(const TensorBundleEntry& entry) const;
+  [[noreturn]] void fail(const TensorBundleEntry& entry, std::string_view what, std::uint64_t at) const;
+  [[noreturn]] void fail_index(std::string_view what, std::uint64_t offset) const;
   AnyTensor read_entry(const TensorBundleEntry& entry) const;
   AnyTensor read_strings(const TensorBundleEntry& entry) const;
 

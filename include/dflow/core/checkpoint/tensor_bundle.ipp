@@ -77,7 +77,6 @@ DFLOW_INLINE TensorBundleEntry parse_bundle_entry(std::string_view bytes) {
 
 /// Of an entry that has bytes. Errors: DataLoss.
 DFLOW_INLINE void check_bundle_entry(const TensorBundleEntry& entry, std::span<const std::uint64_t> shard_sizes) {
-  if (entry.shard >= shard_sizes.size()) throw_error(data_loss("it lies in a shard that there is not"));
   const std::uint64_t whole = shard_sizes[entry.shard];
   if (entry.offset > whole || entry.size > whole - entry.offset) throw_error(data_loss("it lies outside of its shard"));
   const auto elements = static_cast<std::uint64_t>(entry.shape.num_elements());
@@ -103,15 +102,19 @@ DFLOW_INLINE TensorBundleReader::TensorBundleReader(FileSystem& files, const std
         if (!key.empty()) throw_error(data_loss("it has no header"));
         num_shards_ = detail::parse_bundle_header(value);
       } else {
-        (key.starts_with('\0') ? slices_ : entries_).emplace(key, detail::parse_bundle_entry(value));
+        TensorBundleEntry entry = detail::parse_bundle_entry(value);
+        entry.listed_at = table.offset_of(key);
+        if (entry.slices.empty() && entry.shard >= num_shards_)
+          throw_error(data_loss("it lies in a shard that there is not"));
+        (key.starts_with('\0') ? slices_ : entries_).emplace(key, std::move(entry));
       }
     } catch (const Error& error) {
-      throw_error(error.status().with_prefix(is_first ? str_cat("checkpoint '", prefix_, "': ")
-                                                      : str_cat("tensor '", key, "' of checkpoint '", prefix_, "': ")));
+      throw_error(error.status().with_prefix(is_first ? str_cat("the header of checkpoint '", prefix_, "': ")
+                                                      : str_cat("the entry of tensor '", key, "': ")));
     }
     is_first = false;
   });
-  if (is_first) throw_error(data_loss(str_cat("checkpoint '", prefix_, "' has no header")));
+  if (is_first) throw_error(data_loss(str_cat("'", path, "': a checkpoint without a header, at offset 0")));
   for (std::uint32_t shard = 0; shard < num_shards_; ++shard) {
     shards_.push_back(files.open_for_reading(checkpoint_data_path(prefix, shard, num_shards_)));
   }
@@ -130,7 +133,9 @@ DFLOW_INLINE void TensorBundleReader::check_sizes() const {
         // Tensors that shared bytes could take far more memory than the files that hold them.
         if (entry.size > unclaimed[entry.shard]) throw_error(data_loss("it shares bytes with others"));
       } catch (const Error& error) {
-        throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': ")));
+        throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': file '",
+                                                       data_path(entry), "' of ", sizes[entry.shard], " bytes, ",
+                                                       entry.size, " bytes at offset ", entry.offset, ": ")));
       }
       unclaimed[entry.shard] -= entry.size;
     }
@@ -160,18 +165,33 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read(std::string_view name) const {
     std::set<std::string> seen;
     for (const TensorSlice& slice : entry->slices) {
       const auto part = slices_.find(slice.key(name));
-      if (part == slices_.end()) throw_error(data_loss("a slice of it is not there"));
+      if (part == slices_.end()) fail_index("a slice of it is not there", entry->listed_at);
       if (part->second.dtype != entry->dtype || part->second.shape != slice.shape_in(entry->shape) ||
           !part->second.slices.empty()) {
-        throw_error(data_loss("a slice of it is another one"));
+        fail_index("a slice of it is another one", part->second.listed_at);
       }
-      if (!seen.insert(part->first).second) throw_error(data_loss("a slice of it stands twice"));
+      if (!seen.insert(part->first).second) fail_index("a slice of it stands twice", entry->listed_at);
       parts.push_back({slice.begin, read_entry(part->second)});
     }
     return detail::assembled(entry->dtype, entry->shape, parts);
   } catch (const Error& error) {
-    throw_error(error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "': ")));
+    throw_error(
+        error.status().with_prefix(str_cat("tensor '", name, "' of checkpoint '", prefix_, "', listed in '",
+                                           checkpoint_index_path(prefix_), "' at offset ", entry->listed_at, ": ")));
   }
+}
+
+DFLOW_INLINE void TensorBundleReader::fail_index(std::string_view what, std::uint64_t offset) const {
+  throw_error(data_loss(str_cat("file '", checkpoint_index_path(prefix_), "': ", what, ", at offset ", offset)));
+}
+
+DFLOW_INLINE std::string TensorBundleReader::data_path(const TensorBundleEntry& entry) const {
+  return checkpoint_data_path(prefix_, entry.shard, num_shards_);
+}
+
+DFLOW_INLINE void TensorBundleReader::fail(const TensorBundleEntry& entry, std::string_view what,
+                                           std::uint64_t at) const {
+  throw_error(data_loss(str_cat("file '", data_path(entry), "': ", what, ", at offset ", entry.offset + at)));
 }
 
 DFLOW_INLINE AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& entry) const {
@@ -179,10 +199,10 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read_entry(const TensorBundleEntry& e
   AnyTensor tensor(entry.dtype, entry.shape);
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
   if (!bytes.empty()) shards_[entry.shard]->read_exactly_at(entry.offset, bytes);
-  if (crc32c(bytes) != entry.crc) throw_error(data_loss("its checksum is wrong"));
-  if (entry.dtype == DType::boolean &&
-      !std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte{1}; })) {
-    throw_error(data_loss("a truth value is neither 0 nor 1"));
+  if (crc32c(bytes) != entry.crc) fail(entry, "its checksum is wrong", 0);
+  if (entry.dtype == DType::boolean) {
+    const std::size_t wrong = detail::first_no_truth_value(bytes);
+    if (wrong < bytes.size()) fail(entry, "a truth value is neither 0 nor 1", wrong);
   }
   return tensor;
 }
@@ -205,23 +225,32 @@ DFLOW_INLINE AnyTensor TensorBundleReader::read_strings(const TensorBundleEntry&
   ByteReader in(bytes);
   std::vector<std::uint64_t> lengths(static_cast<std::size_t>(entry.shape.num_elements()));
   std::uint32_t crc = 0;
+  std::uint64_t total = 0;
   for (std::uint64_t& length : lengths) {
-    length = in.varint();
+    const std::size_t at = in.position();
+    try {
+      length = in.varint();
+    } catch (const Error&) {
+      fail(entry, "the length of a string is no number", at);
+    }
+    if (length > bytes.size() - total) fail(entry, "a string that is too long", at);
+    total += length;
     crc = detail::extend_by_length(crc, length);
   }
+  const std::size_t at_checksum = in.position();
+  if (in.remaining() < sizeof(std::uint32_t)) fail(entry, "the lengths of its strings are too long", at_checksum);
   const std::uint32_t of_lengths = in.u32();
-  if (unmask_crc32c(of_lengths) != crc) throw_error(data_loss("the checksum of its strings' lengths is wrong"));
+  if (unmask_crc32c(of_lengths) != crc) fail(entry, "the checksum of its strings' lengths is wrong", at_checksum);
   crc = crc32c_extend(crc, std::as_bytes(std::span(&of_lengths, 1)));
   crc = crc32c_extend(crc, std::as_bytes(std::span(bytes)).subspan(in.position()));
-  if (crc != entry.crc) throw_error(data_loss("its checksum is wrong"));
+  if (crc != entry.crc) fail(entry, "its checksum is wrong", in.position());
+  if (total != in.remaining()) fail(entry, "its strings are not as long as it is", in.position());
   AnyTensor tensor(entry.dtype, entry.shape);
-  std::size_t at = 0;
+  auto length = lengths.begin();
   for (std::string& text : tensor.span<std::string>()) {
-    if (lengths[at] > in.remaining()) throw_error(data_loss("a string that is too long"));
-    const std::span<const std::byte> content = in.bytes(static_cast<std::size_t>(lengths[at++]));
+    const std::span<const std::byte> content = in.bytes(static_cast<std::size_t>(*length++));
     text.assign(reinterpret_cast<const char*>(content.data()), content.size());
   }
-  in.expect_end();
   return tensor;
 }
 
