@@ -1,13 +1,14 @@
 // Graphs that are functions of others.
 #include <dflow/dflow.hpp>
 #include "catch.hpp"
-#include "errors.hpp"
 #include "control_flow_forms.hpp"
+#include "errors.hpp"
 namespace df = dflow;
 
 TEST_CASE("a graph becomes a function of another one, by its edges, with functions and loops of its own") {
   df::Graph source;
-  const auto a = df::placeholder<float>(source, {}, {.name = "a"}), b = df::placeholder<float>(source, {}, {.name = "b"});
+  const auto a = df::placeholder<float>(source, {}, {.name = "a"}),
+             b = df::placeholder<float>(source, {}, {.name = "b"});
   const auto twice = df::function(source, "twice", [](df::Output<float> x) { return x * 2.0f; });
   const auto grown = df::while_loop([&](auto v) { return v < b; }, [&](auto v) { return twice(v); }, a);
   const auto result = grown * a;

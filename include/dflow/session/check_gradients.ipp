@@ -118,6 +118,7 @@ class GradientChecker {
     GraphStore& graph = *y_.graph();
     const ScopeGuard place = enter_place(graph, options_.where);
     std::vector<AnyOutput> edges;
+    edges.reserve(xs_.size());
     for (const Feed& x : xs_) edges.push_back(x.output);
     const AnyOutput weights = any_constant(graph, weights_, {});
     const std::vector<Gradient> all =
