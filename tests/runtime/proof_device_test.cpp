@@ -322,6 +322,10 @@ TEST_CASE("branches and loops run on the device in each form, and raw ones that 
   const auto [off, on] = frames::switch_on(x, is_large);
   const auto merged = frames::merge({off * x, on * 2.0f}).value;
   const auto alone = on + 1.0f;
+  const auto always = std::get<1>(frames::switch_on(x, constant(graph, true)));
+  const auto called = cond(
+      reduce_sum(always) > 1.0f, [&] { return always * 2.0f; }, [&] { return always; });
+  const auto between = std::get<1>(frames::switch_on(called, constant(graph, true)));
   Session session(graph, {.devices = {std::make_shared<ProofDevice>()}, .passes = passes});
   const auto at = [&](float value, std::int32_t count, const Output<float>& wanted) {
     return session.run({{x, Tensor<float>::full({4}, value)}, {n, count}}, wanted)(3);
@@ -342,6 +346,9 @@ TEST_CASE("branches and loops run on the device in each form, and raw ones that 
   const Status status = status_of([&] { at(2, 0, alone); });
   CHECK(status.code() == Code::unimplemented);
   CHECK(status.op() == "Switch");
+  CHECK(at(2, 0, always) == 2);
+  CHECK(at(2, 0, called) == 4);
+  CHECK(code_of([&] { at(2, 0, between); }) == Code::unimplemented);
 }
 
 TEST_CASE("an edge between two such devices is copied from one memory to the other", "[runtime][proof]") {

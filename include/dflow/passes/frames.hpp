@@ -15,10 +15,11 @@ struct Raises {
   /// themselves, or kernels, read there.
   std::vector<bool> on_devices = {};
 
-  bool on(std::int32_t device) const {
-    const auto at = static_cast<std::size_t>(device);
-    return everywhere || (device >= 0 && at < on_devices.size() && on_devices[at]);
+  bool is_own_memory(std::int32_t device) const {
+    return device >= 0 && static_cast<std::size_t>(device) < on_devices.size() &&
+           on_devices[static_cast<std::size_t>(device)];
   }
+  bool on(std::int32_t device) const { return everywhere || is_own_memory(device); }
 };
 
 /// Puts one node in the place of each connected part of a step's graph that passes tensors on alive or dead: Switches,

@@ -232,7 +232,7 @@ class CallLowerer {
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
     if (calls_itself(call) || !can_keep(node, call)) return false;
-    if (!raises_.everywhere && raises_.on(node.placed_on)) return false;
+    if (raises_.is_own_memory(node.placed_on)) return false;
     // What is kept stays on the device that has made it, which the parts of a call see to.
     if ((!raises_.everywhere || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
     const std::size_t size = size_of(node, call);

@@ -86,6 +86,7 @@ class FramePlanCompiler {
                         .with_location(node->where));
       }
       if (calls_functions(node.op->role)) {
+        require_host_memory(node);
         planned(id).kernel = &maker_.make_call(node);
         planned(id).is_expensive = planned(id).kernel->cost_ns() >= worth_a_thread_ns;
         continue;
@@ -269,6 +270,16 @@ class FramePlanCompiler {
       to.place = merge.num_data + num_next_[to.merge]++;
       merge.has_next = true;
     }
+  }
+
+  /// Only a step's own calls are split by what their bodies want in host memory.
+  void require_host_memory(const StepNode& call) const {
+    if (plan_->device_->memory == nullptr) return;
+    throw_error(
+        unimplemented("it is called by raw control flow on a device with a memory of its own that does not have "
+                      "the form of branches and loops")
+            .with_node(call.op->name, call->name)
+            .with_location(call->where));
   }
 
   /// Nothing in the loop copies from the device's memory.
