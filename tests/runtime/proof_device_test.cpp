@@ -4,10 +4,12 @@
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/state/variable_state.hpp>
 #include <dflow/ops/control/dependencies.hpp>
+#include <dflow/ops/control/frames.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "catch.hpp"
+#include "control_flow_forms.hpp"
 #include "json_component.hpp"
 
 #include <array>
@@ -299,6 +301,54 @@ TEST_CASE("ops on strings go to the CPU, and to nobody where there is none", "[r
   const Status status = status_of([&] { alone.run({{x, in}}, y); });
   CHECK(status.code() == Code::not_found);
   CHECK(status.node() == "y");
+}
+
+TEST_CASE("branches and loops run on the device in each form, and raw ones that have their form", "[runtime][proof]") {
+  const PassOptions passes = each_form();
+  Graph graph;
+  const auto x = placeholder<float>(graph, {4});
+  const auto n = placeholder<std::int32_t>(graph, {});
+  const auto is_large = reduce_sum(x) > 6.0f;
+  const auto branch = cond(
+      is_large, [&] { return x * 2.0f; }, [&] { return x * x; });
+  const auto choice = case_of(n, std::tuple{[&] { return x * 2.0f; }, [&] { return x * 3.0f; }, [&] { return -x; }});
+  const auto [i, loop] = while_loop(
+      [&](auto i, auto v) { return logical_and(i < n, reduce_sum(v) < 1000.0f); },
+      [&](auto i, auto v) {
+        return std::tuple{i + 1, cond(
+                                     reduce_sum(v) > 20.0f, [&] { return v + x; }, [&] { return v * 2.0f; })};
+      },
+      std::tuple{constant(graph, 0), x});
+  const auto [off, on] = frames::switch_on(x, is_large);
+  const auto merged = frames::merge({off * x, on * 2.0f}).value;
+  const auto alone = on + 1.0f;
+  const auto always = std::get<1>(frames::switch_on(x, constant(graph, true)));
+  const auto called = cond(
+      reduce_sum(always) > 1.0f, [&] { return always * 2.0f; }, [&] { return always; });
+  const auto between = std::get<1>(frames::switch_on(called, constant(graph, true)));
+  Session session(graph, {.devices = {std::make_shared<ProofDevice>()}, .passes = passes});
+  const auto at = [&](float value, std::int32_t count, const Output<float>& wanted) {
+    return session.run({{x, Tensor<float>::full({4}, value)}, {n, count}}, wanted)(3);
+  };
+  for (int round = 0; round < 2; ++round) {
+    CHECK(at(2, 0, branch) == 4);
+    CHECK(at(1.5f, 0, branch) == 2.25f);
+    CHECK(at(2, 0, choice) == 4);
+    CHECK(at(2, 1, choice) == 6);
+    CHECK(at(2, 5, choice) == -2);
+    CHECK(at(2, 0, loop) == 2);
+    CHECK(at(2, 4, loop) == 12);
+    CHECK(at(2, 1000, loop) == 250);
+    CHECK(at(3, 0, merged) == 6);
+    CHECK(at(1, 0, merged) == 1);
+  }
+  // The loop of frames reads the side.
+  const Status status = status_of([&] { at(2, 0, alone); });
+  CHECK(status.code() == Code::unimplemented);
+  CHECK(status.op() == "Switch");
+  CHECK(at(2, 0, always) == 2);
+  CHECK(at(2, 0, called) == 4);
+  CHECK(code_of([&] { at(2, 0, between); }) == Code::unimplemented);
 }
 
 TEST_CASE("an edge between two such devices is copied from one memory to the other", "[runtime][proof]") {

@@ -259,3 +259,32 @@ TEST_CASE("a recursion that stands in a loop, and reads its variables, is differ
     CHECK(twice.scalar() == 2 + 18);
   }
 }
+
+TEST_CASE("a function that calls itself computes with constants, and begins a loop with one", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto n = placeholder<std::int32_t>(graph, {});
+  const auto halved = recursive_function<Output<float>(Output<float>, Output<std::int32_t>)>(
+      graph, "halved", [&](const auto& self, Output<float> v, Output<std::int32_t> k) {
+        const Output<float> half = constant(graph, 1.0f) / constant(graph, 2.0f);
+        return cond(
+            k < 1, [&] { return v; }, [&] { return Output<float>(self(v * half, k - 1)); });
+      });
+  // One more for each of the calls that it makes.
+  const auto counted = recursive_function<Output<float>(Output<float>, Output<std::int32_t>)>(
+      graph, "counted",
+      [&](const auto& self, Output<float> v, Output<std::int32_t> k) {
+        return Output<float>(std::get<1>(while_loop([&](auto i, auto) { return i < k; },
+                                                    [&](auto i, auto u) {
+                                                      return std::tuple{i + 1, Output<float>(self(u, k - 1) + 1.0f)};
+                                                    },
+                                                    std::tuple{constant(graph, 0), v})));
+      },
+      {.shapes = {PartialShape({}), PartialShape({})}, .result_shapes = {PartialShape({})}});
+  const auto half = halved(x, n), count = counted(x, n);
+  for (const SessionOptions& options : all_sessions()) {
+    Session session(graph, options);
+    CHECK(session.run({{x, 8.0f}, {n, 3}}, half).scalar() == 1);
+    CHECK(session.run({{x, 0.5f}, {n, 3}}, count).scalar() == 15.5f);
+  }
+}

@@ -29,7 +29,7 @@ namespace detail {
 
 class FrameFormer {
  public:
-  FrameFormer(StepGraph& step, bool raises)
+  FrameFormer(StepGraph& step, const Raises& raises)
       : step_(step),
         raises_(raises),
         feeds_(step.feeds, step.nodes.size()),
@@ -48,7 +48,7 @@ class FrameFormer {
           const StepGroup& part = parts_[number];
           StepGraph body = body_of(part);
           const StepNode* const elsewhere = node_elsewhere(part);
-          if (raises_ || elsewhere != nullptr) {
+          if (elsewhere != nullptr || raises_.on(first_of(part).placed_on)) {
             if (const std::optional<StepGraph> raised = raise_frames(body)) {
               return append_raised(fresh, part, *raised, inputs, controls);
             }
@@ -292,7 +292,7 @@ class FrameFormer {
   }
 
   StepGraph& step_;
-  const bool raises_;
+  const Raises& raises_;
   EdgePositions<StepNodeId> feeds_;
   FrameLayout layout_;
   SpanFinder spans_;
@@ -302,7 +302,7 @@ class FrameFormer {
 
 }  // namespace detail
 
-DFLOW_INLINE void form_frames(StepGraph& step, bool raises) {
+DFLOW_INLINE void form_frames(StepGraph& step, const Raises& raises) {
   const bool has_any = std::any_of(step.nodes.begin(), step.nodes.end(), [&](const StepNode& node) {
     return !node.is_fed_only && (passes_on(node.op->role) || detail::Aliveness::gives_dead(step, node));
   });

@@ -3,6 +3,7 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/graph/step_graph.hpp>
+#include <dflow/passes/frames.hpp>
 #include <dflow/passes/lower_calls.hpp>
 #include <dflow/passes/prune.hpp>
 
@@ -12,7 +13,7 @@ namespace dflow {
 
 struct BodyOptions {
   bool lowers = false;   ///< calls to the raw form of control flow (`lower_calls`)
-  bool raises = false;   ///< the raw form to calls, where it can, wherever its nodes are (`form_frames`)
+  Raises raises = {};    ///< the raw form to calls (`form_frames`)
   bool is_part = false;  ///< the step is part of another one
   /// Of all bodies together, and of what lowering their calls makes of them.
   std::size_t max_nodes = max_body_nodes;

@@ -41,7 +41,7 @@ class CallLowerer {
   };
 
   /// `raises`: of what is lowered in bodies of calls, see `form_frames`.
-  CallLowerer(bool raises, Known& known) : raises_(raises), known_(known) {}
+  CallLowerer(const Raises& raises, Known& known) : raises_(raises), known_(known) {}
 
   StepGraph lower(const StepGraph& step) {
     fresh_.graph = step.graph;
@@ -173,7 +173,7 @@ class CallLowerer {
       if (call != nullptr) {
         here.call = static_cast<std::int32_t>(fresh_.calls.size());
         // What is on several devices stays a call, and so do calls in it.
-        const bool spans = !raises_ && spans_devices(to.graph, node);
+        const bool spans = !raises_.everywhere && spans_devices(to.graph, node);
         fresh_.calls.push_back(spans ? std::make_shared<const StepCall>(*call) : with_lowered_bodies(*call));
       }
       to.now[id] = append(here, inputs, controls);
@@ -237,8 +237,9 @@ class CallLowerer {
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
     if (calls_itself(call) || !can_keep(node, call)) return false;
+    if (raises_.is_own_memory(node.placed_on)) return false;
     // What is kept stays on the device that has made it, which the parts of a call see to.
-    if ((!raises_ || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
+    if ((!raises_.everywhere || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
     const std::size_t size = size_of(node, call);
     if (size > max_call_nodes || known_.num_nodes + size > known_.max_nodes) return false;
     if (node.op->role == OpRole::call) {
@@ -550,7 +551,7 @@ class CallLowerer {
     return keeps;
   }
 
-  const bool raises_;
+  const Raises& raises_;
   StepGraph fresh_;
   int num_frames_ = 0;
   std::unordered_map<std::string, int> num_named_;
@@ -559,7 +560,7 @@ class CallLowerer {
 
 }  // namespace detail
 
-DFLOW_INLINE void lower_calls(StepGraph& step, bool raises, std::size_t max_nodes) {
+DFLOW_INLINE void lower_calls(StepGraph& step, const Raises& raises, std::size_t max_nodes) {
   // What is left without a reader would stay in frames that have ended.
   if (step.calls.empty()) return;
   detail::CallLowerer::Known known;

@@ -137,6 +137,8 @@ class Folding {
     folded_.graph = graph_.graph;
     folded_.made = graph_.made;
     folded_.calls = graph_.calls;
+    folded_.recursion = graph_.recursion;
+    folded_.gives_dead = graph_.gives_dead;
     folded_.nodes.reserve(graph_.nodes.size());
     folded_.inputs.reserve(graph_.inputs.size());
     folded_.control_inputs.reserve(graph_.control_inputs.size());

@@ -14,7 +14,8 @@ struct PassOptions {
   /// and each costs more.
   bool lower_control_flow = false;
   /// Switches, Merges and frames run as branches and loops (`raise_frames`), where they have that form: an iteration
-  /// costs less, and iterations do not overlap. Without it only what spans devices does.
+  /// costs less, and iterations do not overlap. Without it only what spans devices does, and what is on a device with a
+  /// memory of its own.
   bool raise_control_flow = false;
 
   static constexpr PassOptions none() { return {false, false, false, false, false, false}; }

@@ -314,8 +314,13 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
       detail::require_not_fed(id, node, feed_points);
       place(id, node);
     };
-    attach_bodies(*graph, step, *room, place_in_body,
-                  {.lowers = options.passes.lower_control_flow, .raises = options.passes.raise_control_flow});
+    BodyOptions bodies;
+    bodies.lowers = options.passes.lower_control_flow;
+    bodies.raises.everywhere = options.passes.raise_control_flow;
+    for (const DeviceInfo& each : placement->devices()) {
+      bodies.raises.on_devices.push_back(memory_of(each) != host_memory_of(each));
+    }
+    attach_bodies(*graph, step, *room, place_in_body, bodies);
     return step;
   }();
   const std::lock_guard lock(scratch_mutex);

@@ -86,6 +86,7 @@ class FramePlanCompiler {
                         .with_location(node->where));
       }
       if (calls_functions(node.op->role)) {
+        require_host_memory(node);
         planned(id).kernel = &maker_.make_call(node);
         planned(id).is_expensive = planned(id).kernel->cost_ns() >= worth_a_thread_ns;
         continue;
@@ -186,6 +187,7 @@ class FramePlanCompiler {
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       // The loop itself reads the side of a Switch.
       const bool wants_host = (!on_host.empty() && on_host[k]) || (node.op->role == OpRole::switch_op && k == 1);
+      if (wants_host && is_on_device) require_on_host(inputs[k], node);
       plan_->input_slots_.push_back(slot_of(inputs[k], to.frame, wants_host));
     }
     to.wiring.node = node.node;
@@ -268,6 +270,32 @@ class FramePlanCompiler {
       to.place = merge.num_data + num_next_[to.merge]++;
       merge.has_next = true;
     }
+  }
+
+  /// Only a step's own calls are split by what their bodies want in host memory.
+  void require_host_memory(const StepNode& call) const {
+    if (plan_->device_->memory == nullptr) return;
+    throw_error(
+        unimplemented("it is called by raw control flow on a device with a memory of its own that does not have "
+                      "the form of branches and loops")
+            .with_node(call.op->name, call->name)
+            .with_location(call->where));
+  }
+
+  /// Nothing in the loop copies from the device's memory.
+  void require_on_host(StepEndpoint edge, const StepNode& reader) const {
+    const StepNode& source = body().node(edge.node);
+    const bool is_fed = feeds_.contains(edge);
+    if (is_host_object(body().output(edge).dtype) || (!is_fed && layout_.is_everywhere[edge.node])) return;
+    if (const KernelEntry* const entry = is_fed ? nullptr : entries_[edge.node]; entry != nullptr) {
+      const std::vector<bool> of_host = host_outputs_of(*source.node, *entry);
+      if (!of_host.empty() && of_host[static_cast<std::size_t>(edge.index)]) return;
+    }
+    throw_error(unimplemented(str_cat("'", source->name,
+                                      "' is read in host memory, by raw control flow on a device with "
+                                      "a memory of its own that does not have the form of branches and loops"))
+                    .with_node(reader.op->name, reader->name)
+                    .with_location(reader->where));
   }
 
   /// The loop writes the number of a Merge's input into host memory.
