@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     dflow::fuzz::require(error.code() == dflow::Code::invalid_argument || error.code() == dflow::Code::unimplemented);
     return 0;
   }
+  def.version = dflow::written_version(def);
   dflow::fuzz::require(dflow::from_json(dflow::to_json(def)) == def);
   dflow::fuzz::import(def);
   return 0;

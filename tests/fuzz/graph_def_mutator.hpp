@@ -20,7 +20,7 @@ class GraphDefMutator {
 
   void mutate() {
     for (std::size_t times = 1 + below(4); times > 0 && !def_.nodes.empty(); --times) {
-      switch (below(9)) {
+      switch (below(10)) {
         case 0:
           set_input(any());
           break;
@@ -38,6 +38,9 @@ class GraphDefMutator {
           break;
         case 5:
           any().op = any().op;
+          break;
+        case 8:
+          def_.seed = below(4);
           break;
         case 6:
           copy_node();
