@@ -71,7 +71,7 @@ class Steps {
     }
     for (const bool lowers : {false, true}) {
       for (const bool raises : {false, true}) {
-        const BodyOptions options{.lowers = lowers, .raises = raises, .max_nodes = 4096};
+        const BodyOptions options{.lowers = lowers, .raises = {.everywhere = raises}, .max_nodes = 4096};
         run_step(all, options);
         if (way % 4 != (lowers ? 2u : 0u) + (raises ? 1u : 0u)) continue;
         for (const NodeId id : alone) run_step({id}, options);
