@@ -163,6 +163,7 @@ class FrameFormer {
       const StepNode& node = step_.node(id);
       if (spans_.spans(step_, node)) return &node;
       if (node.placed_on == here || node.op->role == OpRole::constant) continue;
+      if (node.call >= 0) return &node;  // its bodies stay where they are
       const std::span<const StepEndpoint> inputs = std::as_const(step_).inputs_of(node);
       const bool uses_handle = std::any_of(inputs.begin(), inputs.end(),
                                            [&](StepEndpoint input) { return is_handle(step_.output(input).dtype); });
