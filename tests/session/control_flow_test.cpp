@@ -90,6 +90,38 @@ TEST_CASE("a case takes the branch of its number, and the last one for a number 
   }
 }
 
+TEST_CASE("a case of very many branches runs in each form") {
+  df::Graph graph;
+  auto which = df::placeholder<std::int32_t>(graph, {}, {.name = "which"});
+  auto x = df::placeholder<float>(graph, {}, {.name = "x"});
+  df::case_of(which, std::tuple{[&] { return df::Output<float>(x); }, [&] { return x * x; }}, {.name = "y"});
+  for (const std::size_t num_branches : {3u, 255u, 256u, 257u, 7'000u}) {
+    df::GraphDef def = df::to_graph_def(graph);
+    for (df::NodeDef& node : def.nodes) {
+      for (auto& [name, value] : node.attrs) {
+        auto* const names = std::get_if<std::vector<std::string>>(&value);
+        if (node.op != "Case" || names == nullptr || names->size() != 2) continue;
+        const std::vector<std::string> two = *names;
+        names->clear();
+        for (std::size_t i = 0; i < num_branches; ++i) names->push_back(two[i % 2]);
+      }
+    }
+    df::Graph copy = df::import_graph(def, df::standard_op_table());
+    const df::Output<std::int32_t> index(copy.output("which"));
+    const df::Output<float> fed(copy.output("x")), y(copy.output("y"));
+    auto gradient = df::gradients(y, fed);
+    df::Session session(copy, {.passes = df::testing::each_form()});
+    const auto last = static_cast<std::int32_t>(num_branches - 1);
+    for (const std::int32_t i : {0, 1, 2, last - 1, last}) {
+      INFO(i << " of " << num_branches);
+      const auto [value, slope] =
+          session.run({{index, df::Tensor<std::int32_t>(i)}, {fed, df::Tensor<float>(3.0f)}}, y, gradient);
+      CHECK(value.scalar() == (i % 2 == 0 ? 3 : 9));
+      CHECK(slope.scalar() == (i % 2 == 0 ? 1 : 6));
+    }
+  }
+}
+
 TEST_CASE("a loop runs none, one and many times") {
   df::Graph graph;
   auto limit = df::placeholder<std::int32_t>(graph, {});

@@ -25,9 +25,9 @@ struct BodyOptions {
 ///
 /// Errors: InvalidArgument, naming the node, for a function that the graph does not have or whose body is not finished;
 /// Unimplemented for a body that sends or receives, unless the step is part of another one and the call has a frame for
-/// that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of more nodes
-/// than there may be; what `visit` throws. A body that calls share is there once; one that calls itself, with the same
-/// around it, has a number (`StepGraph::recursion`), which its calls in it have instead of a body.
+/// that; ResourceExhausted for calls in bodies of calls in 256 levels, and for bodies of more than `max_nodes`
+/// together; what `visit` throws. A body that calls share is there once; one that calls itself, with the same around
+/// it, has a number (`StepGraph::recursion`), which its calls in it have instead of a body.
 void attach_bodies(const GraphStore& graph, StepGraph& step, PruneScratch& scratch,
                    FunctionRef<void(NodeId, StepNode&)> visit, const BodyOptions& options = {});
 

@@ -16,9 +16,9 @@ inline constexpr std::size_t max_body_nodes = std::size_t{1} << 20;
 ///
 /// What a gradient keeps of a loop's iterations are variables of the frame. Functions that call themselves stay calls;
 /// so does what is on a device with a memory of its own; that of which a gradient keeps something, where it is on
-/// several devices, a branch that makes handles, or a body in the raw form; and so does what would become more than
-/// 2^14 nodes, or the step and all bodies together more than `max_nodes`. What their bodies call is lowered, and
-/// `raises` says what becomes of it (`form_frames`).
+/// several devices, a branch that makes handles, or a body in the raw form; a choice among more than 256 bodies; and
+/// so does what would become more than 2^14 nodes, or the step and all bodies together more than `max_nodes`. What
+/// their bodies call is lowered, and `raises` says what becomes of it (`form_frames`).
 void lower_calls(StepGraph& step, const Raises& raises = {}, std::size_t max_nodes = max_body_nodes);
 
 }  // namespace dflow

@@ -236,7 +236,7 @@ class CallLowerer {
   bool lower_call(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
-    if (calls_itself(call) || !can_keep(node, call)) return false;
+    if (calls_itself(call) || !can_keep(node, call) || call.bodies.size() > max_alternatives) return false;
     if (raises_.is_own_memory(node.placed_on)) return false;
     // What is kept stays on the device that has made it, which the parts of a call see to.
     if ((!raises_.everywhere || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
@@ -266,10 +266,11 @@ class CallLowerer {
   }
   // Functions that call others more than once have more nodes in the raw form than anybody has built.
   static constexpr std::size_t max_call_nodes = std::size_t{1} << 14;
+  static constexpr std::size_t max_alternatives = 256;  ///< each is a branch inside of the one before
 
   /// About how many nodes the call becomes.
   std::size_t size_of(const StepNode& node, const StepCall& call) {
-    std::size_t size = 4 * (1 + node.num_inputs + node->outputs.size());
+    std::size_t size = 4 * (1 + node.num_inputs + node->outputs.size()) * call.bodies.size();
     for (const std::shared_ptr<const StepGraph>& body : call.bodies) size += body == nullptr ? 0 : size_of(*body);
     return size;
   }

@@ -128,7 +128,8 @@ class Calls {
     chosen_ = choose();
     body_ = bodies_[chosen_].get();
     body_->check(given_);
-    std::shared_ptr<Step> step = std::move(held_[chosen_ % 2]);
+    std::shared_ptr<Step> step;
+    if (role_ == OpRole::loop) step = std::move(held_[chosen_]);
     const bool is_fresh = step == nullptr;
     if (is_fresh) step = body_->take(context_.step());
     if (!frame_.empty()) {
