@@ -17,6 +17,7 @@
 #include <dflow/core/memory/buffer.ipp>
 #include <dflow/core/memory/device_memory.ipp>
 #include <dflow/core/memory/huge_page_allocator.ipp>
+#include <dflow/core/memory/kept_memory.ipp>
 #include <dflow/core/memory/pool_allocator.ipp>
 #include <dflow/core/nested_elements.ipp>
 #include <dflow/core/partial_shape.ipp>

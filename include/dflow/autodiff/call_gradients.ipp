@@ -385,7 +385,13 @@ class CallGradient {
     }
     const std::vector<std::string_view> views(names.begin(), names.end());
     if (graph_.node(call_).op->role == OpRole::branch) return any_branch(input(0), bodies, views, "gradient", {});
-    return any_call(graph_, bodies.front(), "gradient", {});
+    return any_call(graph_, bodies.front(), "gradient", {}, attrs_of_function());
+  }
+
+  FunctionBegin::Attrs attrs_of_function() const {
+    const Node& function = graph_.node(edges_.function(0));
+    return function.op == &op_def<FunctionBegin> ? *static_cast<const FunctionBegin::Attrs*>(function.attrs.get())
+                                                 : FunctionBegin::Attrs();
   }
 
   AnyOutput kept_edge(NodeId kept) const {
@@ -458,7 +464,13 @@ class CallGradient {
       }
       return next;
     };
-    return any_loop(initial, goes_on, go, {.shapes = shapes}, {.name = {}});
+    LoopOptions options{.shapes = shapes};
+    if (const Node& forward = graph_.node(call_); forward.op == &op_def<While>) {
+      const auto& attrs = *static_cast<const While::Attrs*>(forward.attrs.get());
+      options.parallel_iterations = attrs.parallel_iterations;
+      options.max_kept_bytes = attrs.max_kept_bytes;
+    }
+    return any_loop(initial, goes_on, go, options, {.name = {}});
   }
 
   /// Of what an edge of the body has had in that iteration, of the gradients of the list in which it was kept.

@@ -124,6 +124,9 @@ struct StepCall {
     std::ptrdiff_t result = -1;
   };
   std::vector<Kept> kept = {};
+  /// Of a loop: how much memory that takes (`WhileOptions`); -1: any.
+  std::int64_t max_kept_bytes = -1;
+  bool is_inlined = false;  ///< its body is to stand in its place
   /// Of the parts of a call on several devices, the same in all: what they send one another has this frame and the
   /// iteration in its keys. Empty: the bodies send nothing.
   std::string frame = {};

@@ -23,6 +23,7 @@
 
 namespace dflow {
 
+class KeptMemory;
 class StatsCollector;
 class UnitQueue;
 
@@ -127,7 +128,14 @@ struct StepContext {
   UnitQueue* queue = nullptr;
   StatsCollector* stats = nullptr;
   std::int32_t call_depth = 0;  ///< calls of functions around the kernels
+  /// Where the loops around the kernels keep what a gradient needs; null: in lists.
+  KeptMemory* kept_memory = nullptr;
 };
+
+/// A tensor that carries a handle to `resource` along a resource edge.
+AnyTensor make_resource_handle(std::shared_ptr<Resource> resource);
+/// What such a tensor carries; null for any other.
+Resource* resource_of(const AnyTensor& handle) noexcept;
 
 /// The tensors and services handed to one run of a kernel.
 ///
@@ -248,7 +256,7 @@ class KernelContext {
     if (held != dtype_of<T>) [[unlikely]]
       detail::throw_element_type_mismatch(held, dtype_of<T>);
   }
-  Resource* resource_of(int i) const noexcept;
+  Resource* resource_of(int i) const noexcept { return dflow::resource_of(input(i)); }
   [[noreturn]] void reject_resource(int i) const;
   [[noreturn]] void reject_scalar(int i) const;
 
@@ -257,9 +265,6 @@ class KernelContext {
   const DeviceContext* device_;
   const StepContext* step_;
 };
-
-/// A tensor that carries a handle to `resource` along a resource edge.
-AnyTensor make_resource_handle(std::shared_ptr<Resource> resource);
 
 }  // namespace dflow
 

@@ -43,8 +43,7 @@ DFLOW_INLINE AnyTensor make_resource_handle(std::shared_ptr<Resource> resource) 
   return handle;
 }
 
-DFLOW_INLINE Resource* KernelContext::resource_of(int i) const noexcept {
-  const AnyTensor& handle = input(i);
+DFLOW_INLINE Resource* resource_of(const AnyTensor& handle) noexcept {
   if (handle.dtype() != DType::resource || handle.raw_data() == nullptr) return nullptr;
   return static_cast<const std::shared_ptr<Resource>*>(handle.raw_data())->get();
 }

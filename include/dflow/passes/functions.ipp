@@ -27,6 +27,7 @@ class BodyAttacher {
   /// Also puts its raw form of control flow into one node.
   void attach(StepGraph& step) {
     attach_calls(step);
+    if (inline_calls(step, options_.max_nodes - std::min(num_nodes_, options_.max_nodes))) num_nodes_ += step.nodes.size();
     if (!options_.lowers) form_frames(step, options_.raises);
   }
 
@@ -89,18 +90,21 @@ class BodyAttacher {
                     .with_location(node.where));
   }
 
-  static std::string frame_of(const Node& call) {
-    for (const AttrField& field : call.op->attr_fields) {
-      if (field.name == "frame") return std::get<std::string>(attr_of(call, field));
+  /// The attribute of that name, if the op has one.
+  template <class T>
+  static T attr_or(const Node& node, std::string_view name, T otherwise) {
+    for (const AttrField& field : node.op->attr_fields) {
+      if (field.name == name) return std::get<T>(attr_of(node, field));
     }
-    return {};
+    return otherwise;
   }
 
   void attach_to(StepGraph& step, StepNodeId id, const std::vector<KeptEdge>& kept) {
     auto call = std::make_shared<StepCall>();
     const StepNode& node = step.node(id);
     call->num_leading = node.op->role == OpRole::branch ? 1 : 0;
-    if (options_.is_part) call->frame = frame_of(*node);
+    if (options_.is_part) call->frame = attr_or<std::string>(*node, "frame", {});
+    call->max_kept_bytes = attr_or<std::int64_t>(*node, "max_kept_bytes", -1);
     const std::vector<std::string> names = called_functions(*node);
     call->kept.resize(kept.size());
     std::vector<bool> is_found(kept.size());
@@ -121,6 +125,9 @@ class BodyAttacher {
       if (call->bodies.back() == nullptr && !of_body.empty()) {
         throw_error(unimplemented(str_cat("of a call of '", names[b], "' in itself no values can be kept")));
       }
+    }
+    if (node.op->role == OpRole::call) {
+      call->is_inlined = attr_or<bool>(graph_.node(graph_.find(names.front())), "is_inlined", false);
     }
     if (std::find(is_found.begin(), is_found.end(), false) != is_found.end()) {
       throw_error(invalid_argument("a value is to be kept that none of its functions has"));

@@ -21,6 +21,10 @@ inline constexpr std::size_t max_body_nodes = std::size_t{1} << 20;
 /// their bodies call is lowered, and `raises` says what becomes of it (`form_frames`).
 void lower_calls(StepGraph& step, const Raises& raises = {}, std::size_t max_nodes = max_body_nodes);
 
+/// Puts the bodies of functions that are to be inlined in the place of their calls, in the step alone: its bodies have
+/// gone through it. Calls stay as they do in `lower_calls`. False if there were none.
+bool inline_calls(StepGraph& step, std::size_t max_nodes = max_body_nodes);
+
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)

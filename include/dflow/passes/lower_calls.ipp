@@ -38,6 +38,7 @@ class CallLowerer {
     std::map<const StepGraph*, bool> keep_state;
     std::size_t num_nodes = 0;  ///< made so far, in all
     std::size_t max_nodes = max_body_nodes;
+    bool inlines_alone = false;  ///< calls that are to be inlined, and nothing else
   };
 
   /// `raises`: of what is lowered in bodies of calls, see `form_frames`.
@@ -174,7 +175,8 @@ class CallLowerer {
         here.call = static_cast<std::int32_t>(fresh_.calls.size());
         // What is on several devices stays a call, and so do calls in it.
         const bool spans = !raises_.everywhere && spans_devices(to.graph, node);
-        fresh_.calls.push_back(spans ? std::make_shared<const StepCall>(*call) : with_lowered_bodies(*call));
+        const bool stays = spans || known_.inlines_alone || has_kept_bound(*call);
+        fresh_.calls.push_back(stays ? to.graph.calls[static_cast<std::size_t>(node.call)] : with_lowered_bodies(*call));
       }
       to.now[id] = append(here, inputs, controls);
     }
@@ -237,7 +239,9 @@ class CallLowerer {
                   const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
     if (calls_itself(call) || !can_keep(node, call) || call.bodies.size() > max_alternatives) return false;
-    if (raises_.is_own_memory(node.placed_on)) return false;
+    if (known_.inlines_alone ? !call.is_inlined : raises_.is_own_memory(node.placed_on) || has_kept_bound(call)) {
+      return false;
+    }
     // What is kept stays on the device that has made it, which the parts of a call see to.
     if ((!raises_.everywhere || !call.kept.empty()) && spans_devices(to.graph, node)) return false;
     const std::size_t size = size_of(node, call);
@@ -253,6 +257,9 @@ class CallLowerer {
     }
     return true;
   }
+
+  /// The lists of frames know no bound, nor those of loops in them.
+  static bool has_kept_bound(const StepCall& call) { return call.max_kept_bytes >= 0 && !call.kept.empty(); }
 
   /// What is kept of a body is made by it, alive, and of a branch that is not taken something stands for it.
   static bool can_keep(const StepNode& node, const StepCall& call) {
@@ -567,6 +574,18 @@ DFLOW_INLINE void lower_calls(StepGraph& step, const Raises& raises, std::size_t
   detail::CallLowerer::Known known;
   known.max_nodes = max_nodes;
   step = prune(detail::CallLowerer(raises, known).lower(step));
+}
+
+DFLOW_INLINE bool inline_calls(StepGraph& step, std::size_t max_nodes) {
+  const bool is_wanted =
+      std::any_of(step.calls.begin(), step.calls.end(), [](const auto& call) { return call->is_inlined; });
+  if (!is_wanted) return false;
+  const Raises raises;
+  detail::CallLowerer::Known known;
+  known.max_nodes = max_nodes;
+  known.inlines_alone = true;
+  step = prune(detail::CallLowerer(raises, known).lower(step));
+  return true;
 }
 
 }  // namespace dflow

@@ -257,6 +257,7 @@ class CallSplitter {
       part->around = call.around;
       part->num_leading = call.num_leading;
       part->frame = node->name;
+      part->max_kept_bytes = call.max_kept_bytes;
       for (const Parts* body : bodies) {
         part->bodies.push_back(body == nullptr ? nullptr : body->graphs.at(device));
       }

@@ -3,6 +3,8 @@
 #include <dflow/base/sha256.hpp>
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/core/cancellation.hpp>
+#include <dflow/core/memory/kept_memory.hpp>
+#include <dflow/kernels/state/device_files.hpp>
 #include <dflow/kernels/state/tensor_list.hpp>
 #include <dflow/runtime/call_kernel.hpp>
 #include <dflow/runtime/step.hpp>
@@ -94,6 +96,7 @@ struct CalledBodies {
   std::vector<std::shared_ptr<CalledPlan>> plans;
   std::vector<std::size_t> first_alike;  ///< for each plan the first that is of the same body
   std::string frame;                     ///< of what bodies send and receive
+  std::int64_t max_kept_bytes = -1;
 
   KernelTraits traits() const {
     KernelTraits traits;
@@ -118,6 +121,12 @@ class Calls {
     for (std::size_t i = called.num_leading; i < num_inputs; ++i)
       given_.push_back(context.take_input(static_cast<int>(i)));
     if (!called.frame.empty()) frame_ = frame_inside(context.step(), called.frame);
+    kept_memory_ = context.step().kept_memory;
+    if (kept_memory_ == nullptr && called.max_kept_bytes >= 0 && !called.kept.empty()) {
+      const auto max_bytes = static_cast<std::size_t>(called.max_kept_bytes);
+      own_memory_ = std::make_shared<KeptMemory>(max_bytes, device_files(context.device()));
+      kept_memory_ = own_memory_.get();
+    }
   }
   Calls(const Calls&) = delete;
   Calls& operator=(const Calls&) = delete;
@@ -131,7 +140,10 @@ class Calls {
     std::shared_ptr<Step> step;
     if (role_ == OpRole::loop) step = std::move(held_[chosen_]);
     const bool is_fresh = step == nullptr;
-    if (is_fresh) step = body_->take(context_.step());
+    if (is_fresh) {
+      step = body_->take(context_.step());
+      step->context().kept_memory = kept_memory_;
+    }
     if (!frame_.empty()) {
       step->context().frame = frame_;
       step->context().iteration = num_iterations_;
@@ -167,7 +179,10 @@ class Calls {
       }
       for (std::size_t k = 0; k < lists_.size(); ++k) {
         const std::ptrdiff_t result = called_.kept[k].result;
-        if (result >= 0) lists_[k].push_back(step->take_fetch(num_results() + static_cast<std::size_t>(result)));
+        if (result < 0) continue;
+        lists_[k].push_back(step->take_fetch(num_results() + static_cast<std::size_t>(result)));
+        if (kept_memory_ == nullptr) continue;
+        if (auto kept = kept_memory_->keep(lists_[k].back())) lists_[k].back() = make_resource_handle(std::move(kept));
       }
       ++num_iterations_;
       asks_ = false;
@@ -272,6 +287,8 @@ class Calls {
   const OpRole role_;
   KernelContext& context_;
   std::vector<std::vector<AnyTensor>> lists_;  ///< of a loop: what is kept of its iterations
+  std::shared_ptr<KeptMemory> own_memory_;     ///< null but in the outermost loop that has a bound
+  KeptMemory* kept_memory_ = nullptr;
   std::string frame_;
   std::int64_t num_iterations_ = 0;
   std::size_t chosen_ = 0;
@@ -456,7 +473,7 @@ DFLOW_INLINE std::unique_ptr<AnyKernel> make_call_kernel(OpRole role, const Step
   constexpr double assumed_iterations = 16;
   bool is_sequential = true;
   double cost_ns = 0;
-  detail::CalledBodies called{role, call.num_leading, call.kept, {}, {}, call.frame};
+  detail::CalledBodies called{role, call.num_leading, call.kept, {}, {}, call.frame, call.max_kept_bytes};
   for (const std::shared_ptr<detail::CalledPlan>& body : bodies) {
     const auto first = std::find(bodies.begin(), bodies.end(), body);
     called.first_alike.push_back(static_cast<std::size_t>(first - bodies.begin()));

@@ -36,6 +36,12 @@ DFLOW_INLINE const AnyKernel& PlanKernels::make_call(const StepNode& node) {
   if (call == nullptr) {
     throw_error(internal("the functions that it calls were not attached").with_node(node.op->name, node->name));
   }
+  if (call->max_kept_bytes >= 0 && !call->kept.empty() && device_.memory != nullptr) {
+    throw_error(unimplemented("max_kept_bytes: what a loop keeps goes to a file from the host's memory alone")
+                    .with_node(node.op->name, node->name)
+                    .with_device(device_.name)
+                    .with_location(node->where));
+  }
   if (node.op->role == OpRole::frames) return own(make_frames_kernel(*call->bodies.front(), options_));
   PlanOptions options = options_;
   options.streams = false;

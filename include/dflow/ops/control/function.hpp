@@ -16,6 +16,10 @@ namespace dflow {
 struct FunctionOptions {
   /// What is known of the arguments' shapes in the body. None, or one for each.
   std::vector<PartialShape> shapes = {};
+  /// In a step the body's nodes stand in the place of each call, so that they run in parallel and passes see them
+  /// beside all others; else a call is one node. What either gives is the same. A call stays one where it would become
+  /// more nodes than `lower_calls` makes of one.
+  bool is_inlined = false;
 };
 
 struct RecursiveFunctionOptions {
@@ -142,7 +146,7 @@ auto function(Graph& graph, std::string_view name, F body, const FunctionOptions
   using Of = detail::FunctionOf<F, typename detail::Callable<F>::Arguments>;
   return typename Of::Type(detail::define_function(
       *graph.store(), name, Of::dtypes(), options.shapes,
-      [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at));
+      [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at, {options.is_inlined}));
 }
 
 /// A function that calls itself: `body` gets it before its arguments. It has to come to an end by a branch.
@@ -188,7 +192,7 @@ auto register_function(Graph& graph, std::string_view name, F body, const Functi
   using Of = detail::FunctionOf<F, typename detail::Callable<F>::Arguments>;
   return typename Of::Type(detail::register_function(
       *graph.store(), name, Of::dtypes(), options.shapes,
-      [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at));
+      [&](std::span<const AnyOutput> arguments) { return Of::build(body, arguments); }, at, {options.is_inlined}));
 }
 
 namespace detail {

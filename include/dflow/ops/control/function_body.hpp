@@ -29,7 +29,7 @@ class FunctionBody {
   /// The function is called `name`, made unique. What is built in it comes from `place`, or where it says itself: the
   /// caller's code is called back outside of the library's `enter_place`.
   FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
-               std::optional<std::source_location> place);
+               std::optional<std::source_location> place, FunctionBegin::Attrs attrs = {});
 
   AnyOutput add_argument(DType dtype, const PartialShape& shape);
   /// Ends the body. Errors: InvalidArgument for results that are empty or of another graph.
@@ -95,7 +95,8 @@ struct FunctionHandle {
 /// No shapes: nothing is known of them. Errors: InvalidArgument for shapes that are neither none nor as many as the
 /// element types.
 FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                               std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at);
+                               std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at,
+                               FunctionBegin::Attrs attrs = {});
 
 /// What is known of a function that calls itself before its body is built.
 struct Recursion {
@@ -116,7 +117,8 @@ FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recurs
 /// The same under this name, from the graph's root, and in its collection "functions". Errors: AlreadyExists where the
 /// graph has a node or a name scope of that name.
 FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                                 std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at);
+                                 std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at,
+                                 FunctionBegin::Attrs attrs = {});
 
 /// A function that is there, whoever built it. Errors: NotFound if there is none of that name; InvalidArgument if it is
 /// not finished, or its arguments and results are not of these element types (`invalid`: of any).
@@ -124,11 +126,13 @@ FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span
                              std::span<const DType> result_types, const At& at);
 
 /// A function without arguments, called where it is built.
-BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at);
+BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at,
+                   FunctionBegin::Attrs attrs = {});
 
 struct LoopOptions {
   std::span<const PartialShape> shapes = {};  ///< of the variables in all iterations; none: those of their first values
   std::int64_t parallel_iterations = 10;
+  std::int64_t max_kept_bytes = -1;
 };
 
 /// Errors: InvalidArgument for a condition that is no bool [], and for variables whose next value is of another element

@@ -9,7 +9,7 @@
 namespace dflow::detail {
 
 DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name, std::source_location where,
-                                        std::optional<std::source_location> place)
+                                        std::optional<std::source_location> place, FunctionBegin::Attrs attrs)
     : graph_(graph), where_(where) {
   GraphStore::Scope scope = graph.scope();
   scope.control_inputs.clear();
@@ -17,7 +17,7 @@ DFLOW_INLINE FunctionBody::FunctionBody(GraphStore& graph, std::string_view name
     const ScopeGuard alone = graph.enter(scope);
     const std::string unique = graph.unique_scope_name(name);
     const std::string own = unique.substr(graph.scope().name_prefix.size());
-    begin_ = build<FunctionBegin>(graph, {}, {}, {.name = own, .where = where}).operation().node_id();
+    begin_ = build<FunctionBegin>(graph, {}, attrs, {.name = own, .where = where}).operation().node_id();
     scope.name_prefix = unique + "/";
   }
   scope.function = begin_;
@@ -98,12 +98,13 @@ inline void complete_shapes(std::vector<PartialShape>& shapes, std::size_t n, st
 }
 
 DFLOW_INLINE FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                                            std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at) {
+                                            std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at,
+                                            FunctionBegin::Attrs attrs) {
   complete_shapes(shapes, types.size(), "arguments", name, at.where);
   const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
   GraphStore::Draft draft(graph);
-  FunctionBody body(graph, name, at.where, around);
+  FunctionBody body(graph, name, at.where, around, attrs);
   FunctionHandle handle{&graph, body.begin(), body.name(), std::move(types), std::move(shapes), {}, {}};
   std::vector<AnyOutput> arguments;
   arguments.reserve(handle.argument_types.size());
@@ -193,7 +194,7 @@ DFLOW_INLINE FunctionHandle define_recursion(GraphStore& graph, std::string_view
 
 DFLOW_INLINE FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
                                               std::vector<PartialShape> shapes, const BuildBody& build_it,
-                                              const At& at) {
+                                              const At& at, FunctionBegin::Attrs attrs) {
   check_node_name(name, "register_function", graph.scope().where.value_or(at.where));
   GraphStore::Scope root = graph.scope();
   root.name_prefix.clear();
@@ -201,7 +202,7 @@ DFLOW_INLINE FunctionHandle register_function(GraphStore& graph, std::string_vie
   root.foreign = nullptr;
   const ScopeGuard scope = graph.enter(std::move(root));
   GraphStore::Draft draft(graph);
-  FunctionHandle handle = define_function(graph, name, std::move(types), std::move(shapes), build_it, at);
+  FunctionHandle handle = define_function(graph, name, std::move(types), std::move(shapes), build_it, at, attrs);
   if (handle.name != name) {
     throw_error(already_exists(str_cat("the graph has a node, or a name scope, '", name, "' already"))
                     .with_location(graph.scope().where.value_or(at.where)));
@@ -287,8 +288,9 @@ DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments
                              {{name}, result_types, infer_results(*graph, begin, function, shapes), captured}, at);
 }
 
-DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at) {
-  return define_function(graph, name, {}, {}, build_it, at).call({}, at);
+DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at,
+                                FunctionBegin::Attrs attrs) {
+  return define_function(graph, name, {}, {}, build_it, at, attrs).call({}, at);
 }
 
 DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,
@@ -376,6 +378,7 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
   std::optional<ScopeGuard> names(enter_name_scope(graph, at.name.empty() ? "while" : at.name, at.where));
   While::Attrs attrs;
   attrs.parallel_iterations = options.parallel_iterations;
+  attrs.max_kept_bytes = options.max_kept_bytes;
   for (std::size_t i = 0; i < initial.size(); ++i) {
     attrs.output_types.push_back(initial[i].dtype());
     attrs.output_shapes.push_back(options.shapes.empty() ? initial[i].shape() : options.shapes[i]);

@@ -13,8 +13,12 @@ namespace dflow {
 // a function names it, and has as inputs what the body reads: first the arguments, in their order, then what it takes
 // from around it. `ops/control/function_body.hpp` builds them.
 
-/// Begins the body of a function, which has this node's name.
+/// Begins the body of a function, which has this node's name. In a step its nodes stand in the place of each of its
+/// calls where `is_inlined` says so.
 struct FunctionBegin : StatefulOp<"Function"> {
+  struct Attrs {
+    bool is_inlined = false;
+  };
   using Inputs = In<>;
   using Outputs = Out<>;
   static constexpr OpRole role = OpRole::function;
@@ -100,7 +104,8 @@ struct Case : CallingOp<"Case", OpRole::branch> {
 };
 
 /// Runs `body` as long as `condition` is true: the variables' first values, captures of both -> their last values. Both
-/// take the variables; the condition gives a bool [], the body the variables' next values.
+/// take the variables; the condition gives a bool [], the body the variables' next values. What is kept of them takes
+/// `max_kept_bytes` of memory, the rest a file; -1: all is in memory.
 struct While : CallingOp<"While", OpRole::loop> {
   struct Attrs {
     FunctionName condition;
@@ -108,6 +113,7 @@ struct While : CallingOp<"While", OpRole::loop> {
     std::vector<DType> output_types;
     std::vector<PartialShape> output_shapes;
     std::int64_t parallel_iterations = 10;
+    std::int64_t max_kept_bytes = -1;
     std::string frame = {};
   };
   using Inputs = In<AnyList>;

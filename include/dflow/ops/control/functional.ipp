@@ -48,6 +48,9 @@ DFLOW_INLINE void While::infer(InferContext& context) {
   if (attrs.parallel_iterations < 1) {
     context.fail(str_cat("parallel_iterations is ", attrs.parallel_iterations, ", less than 1"));
   }
+  if (attrs.max_kept_bytes < -1) {
+    context.fail(str_cat("max_kept_bytes is ", attrs.max_kept_bytes, ", less than nothing"));
+  }
   if (attrs.output_types.size() > static_cast<std::size_t>(context.num_inputs())) {
     context.fail(str_cat(attrs.output_types.size(), " variables have ", context.num_inputs(), " first values"));
   }

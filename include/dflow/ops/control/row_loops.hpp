@@ -17,6 +17,7 @@ namespace dflow {
 
 struct MapOptions {
   std::int64_t parallel_iterations = 10;  ///< as in WhileOptions
+  std::int64_t max_kept_bytes = -1;       ///< as in WhileOptions
 };
 
 struct FoldOptions {
@@ -24,12 +25,14 @@ struct FoldOptions {
   /// each.
   std::vector<PartialShape> shapes = {};
   std::int64_t parallel_iterations = 10;  ///< as in WhileOptions
+  std::int64_t max_kept_bytes = -1;       ///< as in WhileOptions
 };
 
 struct ScanOptions {
   std::vector<PartialShape> shapes = {};  ///< as in FoldOptions
   bool reverse = false;                   ///< from the last row to the first
-  std::int64_t parallel_iterations = 10;
+  std::int64_t parallel_iterations = 10;  ///< as in WhileOptions
+  std::int64_t max_kept_bytes = -1;       ///< as in WhileOptions
 };
 
 namespace detail {
@@ -44,6 +47,7 @@ struct RowLoop {
   /// int32 [1]: the first extent of what is gathered, where the graph does not know it: no rows have a shape by it.
   AnyOutput first_extent = {};
   std::int64_t parallel_iterations = 10;
+  std::int64_t max_kept_bytes = -1;
   std::string_view name = {};
 };
 
@@ -143,6 +147,7 @@ auto map(F&& f, const Elems& elems, const MapOptions& options = {}, const At& at
       {.elems = rows,
        .num_gathered = detail::num_value_edges<Result>,
        .parallel_iterations = options.parallel_iterations,
+       .max_kept_bytes = options.max_kept_bytes,
        .name = "map"},
       [&](std::span<const AnyOutput>, std::span<const AnyOutput> row) {
         return detail::RowResults{{}, detail::edges_of(f(detail::from_edges<detail::EdgesOf<Elems>>(row)))};
@@ -165,6 +170,7 @@ detail::EdgesOf<State> foldl(F&& f, const Elems& elems, const State& initial, co
   detail::RowLoop loop;
   loop.shapes = options.shapes;
   loop.parallel_iterations = options.parallel_iterations;
+  loop.max_kept_bytes = options.max_kept_bytes;
   loop.name = "foldl";
   return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).states);
 }
@@ -176,6 +182,7 @@ detail::EdgesOf<State> foldr(F&& f, const Elems& elems, const State& initial, co
   loop.shapes = options.shapes;
   loop.is_reverse = true;
   loop.parallel_iterations = options.parallel_iterations;
+  loop.max_kept_bytes = options.max_kept_bytes;
   loop.name = "foldr";
   return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).states);
 }
@@ -196,6 +203,7 @@ detail::EdgesOf<State> scan(F&& f, const Elems& elems, const State& initial, con
   loop.is_reverse = options.reverse;
   loop.num_gathered = detail::num_value_edges<detail::EdgesOf<State>>;
   loop.parallel_iterations = options.parallel_iterations;
+  loop.max_kept_bytes = options.max_kept_bytes;
   loop.name = "scan";
   return detail::from_edges<detail::EdgesOf<State>>(detail::fold_rows(f, elems, initial, loop, at).gathered);
 }

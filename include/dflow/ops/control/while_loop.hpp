@@ -19,6 +19,12 @@ struct WhileOptions {
   /// At most so many iterations are under way at once, where a session lowers control flow (`PassOptions`); at least 1.
   /// Else they run one after the other.
   std::int64_t parallel_iterations = 10;
+  /// What the loop's gradient keeps of the iterations takes so many bytes of memory on each device, and what is older a
+  /// file in the directory for temporary files (`KeptMemory`), from which the gradient's loop reads it; -1: all is in
+  /// memory. Loops in the body count to it. What is small (512 bytes), strings, and the lists themselves do not. Such a
+  /// loop runs one iteration after the other. A step with its gradient ends with ResourceExhausted where the file finds
+  /// no room, and with Unimplemented on a device with a memory of its own.
+  std::int64_t max_kept_bytes = -1;
 };
 
 namespace detail {
@@ -67,7 +73,7 @@ detail::LoopVariables<Vs...> while_loop(Condition&& condition, Body&& body, cons
   const BuiltNode node = detail::any_loop(
       initial.edges, [&](std::span<const AnyOutput> arguments) { return call(condition, arguments); },
       [&](std::span<const AnyOutput> arguments) { return call(body, arguments); },
-      {options.shapes, options.parallel_iterations}, at);
+      {options.shapes, options.parallel_iterations, options.max_kept_bytes}, at);
   return detail::call_value<std::tuple<Vs...>>(node);
 }
 

@@ -21,6 +21,7 @@ struct RnnOptions {
   bool time_major = false;  ///< x is [time, batch, inputs] and outputs [time, batch, units], which copies less
   bool reverse = false;     ///< from the last step to the first
   std::int64_t parallel_iterations = 32;
+  std::int64_t max_kept_bytes = -1;  ///< as in WhileOptions
 };
 
 namespace detail {

@@ -118,6 +118,7 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
                                  .num_gathered = 1,
                                  .first_extent = batch,
                                  .parallel_iterations = options.parallel_iterations,
+                                 .max_kept_bytes = options.max_kept_bytes,
                                  .name = "steps"},
                                 one_step, {});
   if (!options.time_major) all.gathered[0] = exchanged(all.gathered[0]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/memory/kept_memory.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/tensor_list.hpp>
 #include <dflow/ops/control/functional.hpp>
@@ -42,11 +43,14 @@ struct Kernel<KeptElement, Cpu, T> {
 
   void operator()(KernelContext& context) const {
     const AnyTensor& element = detail::kept_element(context);
-    if (element.dtype() != dtype_of<T> || !attrs.shape.is_compatible_with(element.shape())) {
-      context.fail(str_cat("the list has ", name(element.dtype()), element.shape().to_string(), ", not ",
-                           name(dtype_of<T>), attrs.shape.to_string()));
+    const auto* const kept = dynamic_cast<const KeptTensor*>(resource_of(element));
+    const DType dtype = kept == nullptr ? element.dtype() : kept->dtype();
+    const Shape& shape = kept == nullptr ? element.shape() : kept->shape();
+    if (dtype != dtype_of<T> || !attrs.shape.is_compatible_with(shape)) {
+      context.fail(str_cat("the list has ", name(dtype), shape.to_string(), ", not ", name(dtype_of<T>),
+                           attrs.shape.to_string()));
     }
-    context.set_output(0, element);
+    context.set_output(0, kept == nullptr ? element : kept->value(context.output_allocator(0)));
   }
 };
 

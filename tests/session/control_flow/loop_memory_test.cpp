@@ -70,3 +70,27 @@ TEST_CASE("a million iterations take no more memory than a thousand, in each for
   converge_in(50'000);  // whose states would be 800 MB
   CHECK(peak_memory() - before < 4096);
 }
+
+TEST_CASE("what the gradient of a loop keeps takes the memory that the loop says") {
+  df::Graph graph;
+  const auto n = df::placeholder<std::int32_t>(graph, {});
+  const auto x = df::placeholder<float>(graph, {128, 128});
+  const auto [i, state] = df::while_loop([&](auto i, auto) { return i < n; },
+                                         [&](auto i, auto v) {
+                                           return std::tuple{i + 1, df::tanh(v + x)};
+                                         },
+                                         std::tuple{df::constant(graph, 0), x}, {.max_kept_bytes = 1 << 22});
+  const auto dx = df::reduce_max(df::gradients(df::reduce_sum(state), x));
+  df::Session session(graph, {.num_threads = GENERATE(1, 3)});
+  const auto run = [&](std::int32_t iterations) {
+    return session
+        .run({{n, df::Tensor<std::int32_t>(iterations)}, {x, df::Tensor<float>::full({128, 128}, 0.01f)}}, dx)
+        .scalar();
+  };
+  CHECK(run(100) > 0);
+  if (is_sanitized || !forget_peak()) return;
+  const std::int64_t before = peak_memory();
+  REQUIRE(before > 0);
+  CHECK(run(2'000) > 0);  // which keep 131 MB
+  CHECK(peak_memory() - before < 8192);
+}

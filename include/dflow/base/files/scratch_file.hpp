@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dflow/base/files/file_system.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace dflow {
+
+/// Where programs put files that nobody needs after them: `TMPDIR`, or "/tmp".
+std::string scratch_directory();
+
+/// A file for what is to be out of memory for a while. It has no name, so it goes with the object, or with the process.
+///
+/// Thread safety: one thread appends at a time; reads of what was appended before may run at the same time.
+class ScratchFile {
+ public:
+  /// Blocks. Makes the directory if it is missing. Errors: as FileSystem.
+  ScratchFile(FileSystem& files, const std::string& directory);
+
+  /// Blocks. Returns at which offset the bytes are. Errors: as FileSystem, and then also at each later call; what was
+  /// appended before stays.
+  std::uint64_t append(std::span<const std::byte> bytes);
+  /// Blocks. Errors: DataLoss for bytes that were not appended; as FileSystem.
+  void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const { reader_->read_exactly_at(offset, into); }
+  std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  std::unique_ptr<WritableFile> writer_;
+  std::unique_ptr<RandomAccessFile> reader_;
+  std::uint64_t size_ = 0;
+  Status status_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/files/scratch_file.ipp>
+#endif
