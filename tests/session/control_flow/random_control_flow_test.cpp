@@ -59,6 +59,9 @@ struct GraphProgram {
       return build(place.inner(which), depth - 1, of);
     };
     const auto count = static_cast<std::int32_t>(place.number(2, 4));
+    // How it runs, not what it gives.
+    const WhileOptions of_loop{.max_kept_bytes = static_cast<std::int64_t>(place.number(4, 2)) - 1};
+    const FunctionOptions of_function{.shapes = {PartialShape({})}, .is_inlined = place.number(5, 2) == 0};
     switch (static_cast<Piece>(place.number(3, num_pieces))) {
       case Piece::mix:
         return tanh(part(0, pool) * part(1, pool) + a);
@@ -73,7 +76,7 @@ struct GraphProgram {
                                  [&](auto i, auto v) {
                                    return std::tuple{i + 1, ProgramEdge(tanh(part(0, with(pool, v))))};
                                  },
-                                 std::tuple{constant(graph, 0), a});
+                                 std::tuple{constant(graph, 0), a}, of_loop);
         return v;
       }
       case Piece::two_variables: {
@@ -82,12 +85,11 @@ struct GraphProgram {
                                     [&](auto i, auto u, auto v) {
                                       return std::tuple{i + 1, v, ProgramEdge(part(0, with(with(pool, u), v)) * 0.5f)};
                                     },
-                                    std::tuple{constant(graph, 0), a, b});
+                                    std::tuple{constant(graph, 0), a, b}, of_loop);
         return tanh(u + v);
       }
       case Piece::call: {
-        const auto f =
-            function(graph, "f", [&](ProgramEdge u) { return part(0, with(pool, u)); }, {.shapes = {PartialShape({})}});
+        const auto f = function(graph, "f", [&](ProgramEdge u) { return part(0, with(pool, u)); }, of_function);
         return count % 2 == 0 ? f(part(1, pool)) : ProgramEdge(tanh(f(a) - f(b)));
       }
       case Piece::recursion: {
