@@ -369,6 +369,22 @@ void control_flow() {
   require(value(1) == 32 && slope(1) == 64 && i.is_valid(), "branches and loops");
 }
 
+void bounded_loop() {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {256, 256});
+  // [kept]
+  auto [i, y] = df::while_loop([](auto i, auto) { return i < 100; },
+                               [&](auto i, auto y) {
+                                 return std::tuple{i + 1, df::tanh(y + x)};
+                               },
+                               std::tuple{df::constant(graph, 0), x}, {.max_kept_bytes = 4 << 20});
+  auto gx = df::gradients(df::reduce_sum(y), x);  // of 26 MB that it needs, 22 are in a file
+  // [kept]
+  df::Session session(graph);
+  const auto slope = session.run({{x, df::Tensor<float>::zeros({256, 256})}}, gx);
+  require(slope(0, 0) == 101 && i.is_valid(), "what a loop keeps");
+}
+
 void functions() {
   // [function]
   df::Graph graph;
@@ -518,6 +534,7 @@ int main() {
     checked_gradients();
     clipped_training();
     control_flow();
+    bounded_loop();
     functions();
     function_table();
     graph_function();

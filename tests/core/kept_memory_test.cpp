@@ -85,8 +85,8 @@ TEST_CASE("kept memory does not take what is small, lent, a small part, or no nu
   CHECK(memory->keep(rows.slice(3, 4)) == nullptr);
   CHECK(memory->keep(rows.slice(0, 9)) != nullptr);
   std::vector<float> lent(1000);
-  CHECK(memory->keep(df::AnyTensor::adopt(df::DType::float32, {1000}, lent.data(), 4000, [] {},
-                                          df::Lending::read_only)) == nullptr);
+  CHECK(memory->keep(df::AnyTensor::adopt(
+            df::DType::float32, {1000}, lent.data(), 4000, [] {}, df::Lending::read_only)) == nullptr);
 }
 
 TEST_CASE("kept memory has a tensor once, however often it is kept and in which shape") {

@@ -27,7 +27,8 @@ class BodyAttacher {
   /// Also puts its raw form of control flow into one node.
   void attach(StepGraph& step) {
     attach_calls(step);
-    if (inline_calls(step, options_.max_nodes - std::min(num_nodes_, options_.max_nodes))) num_nodes_ += step.nodes.size();
+    if (inline_calls(step, options_.max_nodes - std::min(num_nodes_, options_.max_nodes)))
+      num_nodes_ += step.nodes.size();
     if (!options_.lowers) form_frames(step, options_.raises);
   }
 

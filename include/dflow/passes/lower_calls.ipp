@@ -176,7 +176,8 @@ class CallLowerer {
         // What is on several devices stays a call, and so do calls in it.
         const bool spans = !raises_.everywhere && spans_devices(to.graph, node);
         const bool stays = spans || known_.inlines_alone || has_kept_bound(*call);
-        fresh_.calls.push_back(stays ? to.graph.calls[static_cast<std::size_t>(node.call)] : with_lowered_bodies(*call));
+        fresh_.calls.push_back(stays ? to.graph.calls[static_cast<std::size_t>(node.call)]
+                                     : with_lowered_bodies(*call));
       }
       to.now[id] = append(here, inputs, controls);
     }

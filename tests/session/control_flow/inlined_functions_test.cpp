@@ -52,16 +52,22 @@ InlinedScalar twice_called(df::Graph& graph, const InlinedScalar& x, const df::F
 }
 
 InlinedScalar nested_calls(df::Graph& graph, const InlinedScalar& x, const df::FunctionOptions& options) {
-  const auto inner = df::function(graph, "inner", [&](InlinedScalar a) { return df::exp(a) * x; }, options);
+  const auto inner = df::function(
+      graph, "inner", [&](InlinedScalar a) { return df::exp(a) * x; }, options);
   const auto called = df::function(graph, "called", [&](InlinedScalar a) { return inner(a) - a; });
   const auto outer = df::function(
-      graph, "outer", [&](InlinedScalar a) { return std::tuple{inner(a * 0.5), called(a), a}; }, options);
+      graph, "outer",
+      [&](InlinedScalar a) {
+        return std::tuple{inner(a * 0.5), called(a), a};
+      },
+      options);
   const auto [a, b, c] = outer(df::sin(x));
   return a * b + c;
 }
 
 InlinedScalar around_control_flow(df::Graph& graph, const InlinedScalar& x, const df::FunctionOptions& options) {
-  const auto square = df::function(graph, "square", [](InlinedScalar a) { return a * a; }, options);
+  const auto square = df::function(
+      graph, "square", [](InlinedScalar a) { return a * a; }, options);
   const auto f = df::function(
       graph, "f",
       [&](InlinedScalar a) {
@@ -70,14 +76,16 @@ InlinedScalar around_control_flow(df::Graph& graph, const InlinedScalar& x, cons
                                                 return std::tuple{i + 1, square(v) * 0.5 + a};
                                               },
                                               std::tuple{df::constant(graph, 0), a * 0.25});
-        return df::cond(last > 1.0, [&] { return square(last); }, [&] { return last + a; });
+        return df::cond(
+            last > 1.0, [&] { return square(last); }, [&] { return last + a; });
       },
       options);
   return f(x) + f(x * 0.125);
 }
 
 InlinedScalar in_map(df::Graph& graph, const InlinedScalar& x, const df::FunctionOptions& options) {
-  const auto f = df::function(graph, "f", [&](InlinedScalar a) { return df::tanh(a) * x; }, options);
+  const auto f = df::function(
+      graph, "f", [&](InlinedScalar a) { return df::tanh(a) * x; }, options);
   return df::reduce_sum(df::map([&](auto row) { return f(row); }, df::pack({x, x * 2.0, x * x})));
 }
 
@@ -109,8 +117,7 @@ TEST_CASE("an inlined body runs once for each call, after what its call waits fo
   for (const bool is_inlined : {false, true}) {
     df::Graph graph;
     const df::Variable<std::int32_t> count(graph, df::constant(graph, 0));
-    const auto step = df::function(
-        graph, "step", [&] { return count.assign_add(1); }, {.is_inlined = is_inlined});
+    const auto step = df::function(graph, "step", [&] { return count.assign_add(1); }, {.is_inlined = is_inlined});
     const auto reset = count.assign(df::constant(graph, 40));
     const auto first = [&] {
       const auto after = graph.control_dependencies({reset});
@@ -146,8 +153,8 @@ TEST_CASE("calls whose inlining would make more nodes than anybody has built sta
 TEST_CASE("errors in an inlined body name its node and line") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, df::PartialShape::unknown());
-  const auto f = df::function(
-      graph, "f", [](df::Output<float> a) { return df::matmul(a, a, {}, {.name = "product"}); }, {.is_inlined = true});
+  const auto f = df::function(graph, "f", [](df::Output<float> a) { return df::matmul(a, a, {}, {.name = "product"}); },
+                              {.is_inlined = true});
   const auto y = f(x);
   df::Session session(graph);
   try {
@@ -173,8 +180,7 @@ TEST_CASE("shapes that were declared of an inlined function's arguments are chec
 
 TEST_CASE("a registered function is inlined wherever it is found, also in a graph that was read") {
   df::Graph graph;
-  df::register_function(graph, "norm",
-                        [](df::Output<float> a, df::Output<float> b) { return df::sqrt(a * a + b * b); },
+  df::register_function(graph, "norm", [](df::Output<float> a, df::Output<float> b) { return df::sqrt(a * a + b * b); },
                         {.is_inlined = true});
   const auto x = df::placeholder<float>(graph, {}, {.name = "x"});
   using Norm = df::Output<float>(df::Output<float>, df::Output<float>);
@@ -193,14 +199,13 @@ TEST_CASE("an inlined body on another device, and over two, gives the same") {
   for (const std::string second : {"/cpu:0", "/cpu:1"}) {
     df::Graph graph;
     const auto x = df::placeholder<double>(graph, {});
-    const auto f = df::function(
-        graph, "f",
-        [&](InlinedScalar a) {
-          const auto product = a * a;
-          const auto on = graph.device(second);
-          return df::sin(product) + x;
-        },
-        {.is_inlined = true});
+    const auto f = df::function(graph, "f",
+                                [&](InlinedScalar a) {
+                                  const auto product = a * a;
+                                  const auto on = graph.device(second);
+                                  return df::sin(product) + x;
+                                },
+                                {.is_inlined = true});
     const auto y = [&] {
       const auto on = graph.device("/cpu:1");
       return f(f(x));

@@ -51,13 +51,13 @@ df::Output<float> nested_loop(df::Graph& graph, const df::Output<std::int32_t>& 
                                       },
                                       std::tuple{df::constant(graph, 0), from}));
   };
-  const auto [i, last] =
-      df::while_loop([&](auto i, auto) { return i < n; },
-                     [&](auto i, auto h) {
-                       return std::tuple{i + 1, df::cond(df::equal(i % 2, 0),
-                                                         [&] { return inner(h); }, [&] { return df::tanh(h); })};
-                     },
-                     std::tuple{df::constant(graph, 0), h}, {.max_kept_bytes = max_kept_bytes});
+  const auto [i, last] = df::while_loop(
+      [&](auto i, auto) { return i < n; },
+      [&](auto i, auto h) {
+        return std::tuple{i + 1, df::cond(
+                                     df::equal(i % 2, 0), [&] { return inner(h); }, [&] { return df::tanh(h); })};
+      },
+      std::tuple{df::constant(graph, 0), h}, {.max_kept_bytes = max_kept_bytes});
   return df::reduce_sum(last * last);
 }
 
@@ -75,8 +75,8 @@ struct KeptProgram {
   }
 
   std::vector<df::AnyTensor> run(df::Session& session, std::int32_t iterations) const {
-    const auto [of_y, of_dw, of_ddh] = session.run(
-        {{n, df::Tensor<std::int32_t>(iterations)}, {w, kept_input(0.2f)}, {h, kept_input(1)}}, y, dw, ddh);
+    const auto [of_y, of_dw, of_ddh] =
+        session.run({{n, df::Tensor<std::int32_t>(iterations)}, {w, kept_input(0.2f)}, {h, kept_input(1)}}, y, dw, ddh);
     return {of_y, of_dw, of_ddh};
   }
 
@@ -124,9 +124,8 @@ TEST_CASE("what loops over rows and recurrent networks keep has a bound too") {
         df::reduce_sum(df::foldl(step, x, zero, {.max_kept_bytes = max_kept_bytes})),
         df::reduce_sum(df::foldr(step, x, zero, {.max_kept_bytes = max_kept_bytes})),
         df::reduce_sum(df::scan(step, x, zero, {.max_kept_bytes = max_kept_bytes})),
-        df::reduce_sum(std::get<0>(
-            df::dynamic_rnn(df::LstmCell(64, {.kernel_initializer = df::init::constant(0.01)}), x,
-                            {.time_major = true, .max_kept_bytes = max_kept_bytes})))};
+        df::reduce_sum(std::get<0>(df::dynamic_rnn(df::LstmCell(64, {.kernel_initializer = df::init::constant(0.01)}),
+                                                   x, {.time_major = true, .max_kept_bytes = max_kept_bytes})))};
     df::Output<float> sum = df::zeros<float>(graph, {});
     for (const auto& y : ys) sum = sum + y;
     const auto dx = df::gradients(sum, x);
@@ -194,8 +193,8 @@ TEST_CASE("a loop without a gradient in the step keeps nothing, whatever its bou
 TEST_CASE("a bound below nothing is refused where the loop is built") {
   df::Graph graph;
   try {
-    static_cast<void>(df::while_loop([](auto i) { return i < 3; }, [](auto i) { return i + 1; },
-                                     df::constant(graph, 0), {.max_kept_bytes = -2}));
+    static_cast<void>(df::while_loop([](auto i) { return i < 3; }, [](auto i) { return i + 1; }, df::constant(graph, 0),
+                                     {.max_kept_bytes = -2}));
     FAIL("built");
   } catch (const df::Error& error) {
     CHECK(error.code() == df::Code::invalid_argument);

@@ -83,8 +83,7 @@ TEST_CASE("what the gradient of a loop keeps takes the memory that the loop says
   const auto dx = df::reduce_max(df::gradients(df::reduce_sum(state), x));
   df::Session session(graph, {.num_threads = GENERATE(1, 3)});
   const auto run = [&](std::int32_t iterations) {
-    return session
-        .run({{n, df::Tensor<std::int32_t>(iterations)}, {x, df::Tensor<float>::full({128, 128}, 0.01f)}}, dx)
+    return session.run({{n, df::Tensor<std::int32_t>(iterations)}, {x, df::Tensor<float>::full({128, 128}, 0.01f)}}, dx)
         .scalar();
   };
   CHECK(run(100) > 0);

@@ -89,7 +89,8 @@ struct GraphProgram {
         return tanh(u + v);
       }
       case Piece::call: {
-        const auto f = function(graph, "f", [&](ProgramEdge u) { return part(0, with(pool, u)); }, of_function);
+        const auto f = function(
+            graph, "f", [&](ProgramEdge u) { return part(0, with(pool, u)); }, of_function);
         return count % 2 == 0 ? f(part(1, pool)) : ProgramEdge(tanh(f(a) - f(b)));
       }
       case Piece::recursion: {

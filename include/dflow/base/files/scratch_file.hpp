@@ -25,7 +25,9 @@ class ScratchFile {
   /// appended before stays.
   std::uint64_t append(std::span<const std::byte> bytes);
   /// Blocks. Errors: DataLoss for bytes that were not appended; as FileSystem.
-  void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const { reader_->read_exactly_at(offset, into); }
+  void read_exactly_at(std::uint64_t offset, std::span<std::byte> into) const {
+    reader_->read_exactly_at(offset, into);
+  }
   std::uint64_t size() const noexcept { return size_; }
 
  private:

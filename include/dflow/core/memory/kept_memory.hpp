@@ -27,8 +27,8 @@ class KeptTensor final : public Resource, public std::enable_shared_from_this<Ke
   std::string debug_string() const override;
   DType dtype() const noexcept { return dtype_; }
   const Shape& shape() const noexcept { return shape_; }
-  /// The tensor that was kept, or a copy of it from the file. Blocks for that. Errors: as FileSystem; DataLoss where the
-  /// file is shorter than it was; those of the allocator.
+  /// The tensor that was kept, or a copy of it from the file. Blocks for that. Errors: as FileSystem; DataLoss where
+  /// the file is shorter than it was; those of the allocator.
   AnyTensor value(Allocator& allocator) const;
 
  private:

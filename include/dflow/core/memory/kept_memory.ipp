@@ -44,7 +44,8 @@ DFLOW_INLINE std::shared_ptr<KeptTensor> KeptMemory::keep(const AnyTensor& tenso
   const auto [found, is_new] = by_data_.try_emplace(tensor.raw_data(), kept.get());
   if (!is_new) {
     there = found->second->weak_from_this().lock();
-    const bool is_same = there != nullptr && there->dtype_ == tensor.dtype() && there->tensor_.bytes() == tensor.bytes();
+    const bool is_same =
+        there != nullptr && there->dtype_ == tensor.dtype() && there->tensor_.bytes() == tensor.bytes();
     if (is_same && there->shape_ == tensor.shape()) return there;
     if (is_same) return std::shared_ptr<KeptTensor>(new KeptTensor(there, tensor.shape()));
     found->second = kept.get();

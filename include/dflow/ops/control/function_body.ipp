@@ -193,8 +193,8 @@ DFLOW_INLINE FunctionHandle define_recursion(GraphStore& graph, std::string_view
 }
 
 DFLOW_INLINE FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                                              std::vector<PartialShape> shapes, const BuildBody& build_it,
-                                              const At& at, FunctionBegin::Attrs attrs) {
+                                              std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at,
+                                              FunctionBegin::Attrs attrs) {
   check_node_name(name, "register_function", graph.scope().where.value_or(at.where));
   GraphStore::Scope root = graph.scope();
   root.name_prefix.clear();

@@ -92,8 +92,8 @@ class RowLoopBuilder {
     const ScopeGuard after = enter_control_dependencies(graph_, checks_);
     const BuiltNode node = any_loop(
         initial, [this](std::span<const AnyOutput> variables) { return goes_on(variables[0]); },
-        [this](std::span<const AnyOutput> variables) { return go(variables); }, {shapes, loop_.parallel_iterations, loop_.max_kept_bytes},
-        {.name = "rows", .where = where_});
+        [this](std::span<const AnyOutput> variables) { return go(variables); },
+        {shapes, loop_.parallel_iterations, loop_.max_kept_bytes}, {.name = "rows", .where = where_});
     return results(node);
   }
 
