@@ -21,7 +21,7 @@ struct KeptGradient {
 /// dys: with respect to its outputs, invalid where nothing depends on one. What the gradient reads of the bodies the
 /// call keeps: of a branch or a function the value, of a loop one for each iteration.
 /// Errors: InvalidArgument for what is kept of something else than its bodies; ResourceExhausted for calls in bodies of
-/// calls in more than 64 levels, so for a function that calls itself; Unimplemented for `constants` of one that does.
+/// calls in more than 64 levels, so for a function that calls itself.
 std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
                                       std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted,
                                       std::span<const Endpoint> constants = {});

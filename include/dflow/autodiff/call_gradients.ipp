@@ -225,10 +225,6 @@ class CallGradient {
       const ScopeGuard inside = graph_.enter(std::move(scope));
       return build_of_bodies(std::move(dxs));
     }
-    if (!constants_.empty()) {
-      throw_error(unimplemented(str_cat("the gradient by constant '", graph_.node(constants_[0].node).name,
-                                        "', which a function that calls itself reads: let it read an identity of it")));
-    }
     if (!open->gradient) open->gradient = define_gradient(function);
     return call_gradient(*open->gradient, std::move(dxs));
   }
@@ -242,16 +238,17 @@ class CallGradient {
     return nullptr;
   }
 
+  /// And constants behind them.
   std::vector<std::size_t> differentiable_inputs() const {
     std::vector<std::size_t> inputs;
-    for (std::size_t i = 0; i < graph_.node(call_).inputs.size(); ++i) {
+    for (std::size_t i = 0; i < num_inputs() + constants_.size(); ++i) {
       if (is_differentiable(input(i).dtype())) inputs.push_back(i);
     }
     return inputs;
   }
 
   /// Arguments: those of the function, the gradients of all results that have any. Results: the gradients of all
-  /// arguments and captures that have any. It computes the function again, for what its body needs of it.
+  /// arguments, captures and constants that have any. It computes the function again, for what its body needs of it.
   FunctionHandle define_gradient(NodeId function) {
     const GraphStore::Function& parts = edges_.parts(0);
     const std::size_t num_arguments = parts.arguments.size();
@@ -276,7 +273,7 @@ class CallGradient {
     }
     const std::vector<std::size_t> of = differentiable_inputs();
     for (const std::size_t i : of) {
-      const AnyOutput x = inside(0, i);
+      const AnyOutput x = i < graph_.node(call_).inputs.size() ? inside(0, i) : input(i);
       known.result_types.push_back(x.dtype());
       known.result_shapes.push_back(x.dtype() == DType::variant ? PartialShape::unknown() : x.shape());
     }
@@ -291,7 +288,7 @@ class CallGradient {
       for (std::size_t o = 0; o < forward.result_types.size(); ++o) {
         if (is_differentiable(forward.result_types[o])) ys.push_back(y.output(static_cast<int>(o)));
       }
-      for (const std::size_t i : of) xs.push_back(stops[i]);
+      for (const std::size_t i : of) xs.push_back(i < stops.size() ? stops[i] : input(i));
       const std::vector<Gradient> all =
           gradients(ys, xs, {.grad_ys = given.subspan(num_arguments), .stop_gradients = stops});
       BodyResults results;

@@ -42,7 +42,7 @@ struct GradientOptions {
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument if ys and xs do not belong to one graph, or a grad_y has another element type or shape
 /// than its y; Unimplemented, naming op, node and line, if an op on the way has no gradient, or the graph between xs
-/// and ys has a loop, or for an x that is a constant which a recursive function's body reads.
+/// and ys has a loop.
 std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                 const GradientOptions& options = {});
 

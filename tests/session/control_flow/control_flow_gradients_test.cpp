@@ -178,23 +178,60 @@ TEST_CASE("gradients are those by constants, too, that bodies read, and function
   }
 }
 
-TEST_CASE("a constant that a recursion reads has no gradient, and one that it is given has") {
+TEST_CASE("a constant that a recursion reads has the gradient that one has which it is given, of every order") {
   df::Graph graph;
-  auto a = df::constant(graph, 2.0f);
-  const auto power_of = [&](df::Output<float> base) {
+  auto a = df::constant(graph, 2.0f), b = df::constant(graph, 3.0f);
+  const auto power_of = [&](df::Output<float> base, df::Output<float> last) {
     return df::recursive_function<df::Output<float>(df::Output<float>)>(
         graph, "power", [&](const auto& self, df::Output<float> n) {
           return df::cond(
-              n < 1.0f, [&] { return df::Output<float>(df::ones_like(base)); },
+              n < 1.0f, [&] { return df::Output<float>(last * 1.0f); },
               [&] { return df::Output<float>(base * self(n - 1.0f)); });
         });
   };
   auto n = df::constant(graph, 5.0f);
-  auto direct = power_of(a)(n);
-  CHECK(code_of([&] { df::gradients(direct, a); }) == df::Code::unimplemented);
-  auto slope = df::gradients(power_of(df::identity(a))(n), a);
+  for (const auto& y :
+       {power_of(a, b)(n), power_of(df::identity(a), b)(n), power_of(a, df::identity(b))(n)}) {  // a^5 b
+    auto [da, db] = df::gradients(y, a, b);
+    auto daa = df::gradients(da, a), dab = df::gradients(da, b), dba = df::gradients(db, a), dbb = df::gradients(db, b);
+    df::Session session(graph);
+    const auto [of_y, of_a, of_b, of_aa, of_ab, of_ba, of_bb] = session.run(y, da, db, daa, dab, dba, dbb);
+    CHECK(of_y.scalar() == 96);
+    CHECK(of_a.scalar() == 240);
+    CHECK(of_b.scalar() == 32);
+    CHECK(of_aa.scalar() == 480);
+    CHECK(of_ab.scalar() == 80);
+    CHECK(of_ba.scalar() == 80);
+    CHECK(of_bb.scalar() == 0);
+  }
+}
+
+TEST_CASE("functions that call one another have gradients by constants that one of them reads") {
+  df::Graph graph;
+  auto a = df::constant(graph, 2.0), unread = df::constant(graph, 1.0);
+  auto x = df::placeholder<double>(graph, {});
+  using Of = df::Output<double>(df::Output<double>, df::Output<double>);
+  const auto f = df::recursive_function<Of>(graph, "f", [&](const auto& self, auto v, auto n) {
+    const auto scaled = df::function(graph, "scaled", [&](df::Output<double> u) { return df::Output<double>(u * a); });
+    const auto next = [&] { return self(scaled(v), n - 1.0); };
+    return df::cond(
+        n < 1.0, [&] { return df::Output<double>(v + a); },
+        [&] {
+          return df::cond(
+              df::equal(n, df::constant(graph, 2.0)), [&] { return df::Output<double>(next() * next()); }, next);
+        });
+  });
+  auto y = f(x, df::constant(graph, 4.0));  // (x a^4 + a)^2
+  auto [dx, da, none] = df::gradients(y, x, a, unread);
+  auto daa = df::gradients(da, a);
   df::Session session(graph);
-  CHECK(session.run(slope).scalar() == 5 * 16);
+  const auto [of_y, of_x, of_a, of_none, of_aa] = session.run({{x, df::Tensor<double>(0.5)}}, y, dx, da, none, daa);
+  const double root = 0.5 * 16 + 2, slope = 0.5 * 32 + 1, bend = 0.5 * 48;
+  CHECK(of_y.scalar() == Approx(root * root));
+  CHECK(of_x.scalar() == Approx(2 * root * 16));
+  CHECK(of_a.scalar() == Approx(2 * root * slope));
+  CHECK(of_none.scalar() == 0);
+  CHECK(of_aa.scalar() == Approx(2 * slope * slope + 2 * root * bend));
 }
 
 TEST_CASE("a loop is differentiated three times") {
