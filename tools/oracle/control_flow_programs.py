@@ -2,7 +2,7 @@
 
 Writes tests/oracle/programs/control_flow.json. A program is a function of tensors that gives a list of tensors. Each is run
 by tf.function, which builds its control flow of functions (If, While), and in a graph of compat.v1 without those (Switch,
-Merge, Enter, Exit, NextIteration): the writer stops where the two differ. tests/session/control_flow_tensorflow_test.cpp has the same programs for
+Merge, Enter, Exit, NextIteration): the writer stops where the two differ. tests/session/control_flow/control_flow_tensorflow_test.cpp has the same programs for
 dflow, by name.
 """
 
