@@ -14,6 +14,7 @@
 #include <dflow/base/files/memory_file_system.ipp>
 #include <dflow/base/files/proto_reader.ipp>
 #include <dflow/base/files/proto_writer.ipp>
+#include <dflow/base/files/read_ahead_source.ipp>
 #include <dflow/base/files/scratch_file.ipp>
 #include <dflow/base/files/snappy.ipp>
 #include <dflow/base/printable.ipp>

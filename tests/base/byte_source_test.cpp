@@ -63,3 +63,38 @@ TEST_CASE("what is appended to a file after its end was seen is read", "[byte_so
   source.seek(2);
   CHECK(next_bytes(source, 9) == "etwo");
 }
+
+TEST_CASE("what is brought to hand is what comes next, as much as a buffer holds", "[byte_source]") {
+  MemoryFileSystem files;
+  std::string content(1000, '\0');
+  std::mt19937 random(9);
+  for (char& byte : content) byte = static_cast<char>(random());
+  files.write_file_atomically("/file", content);
+  FileSource source(files.open_for_reading("/file"), 64);
+  for (std::uint64_t position = 0; position <= content.size(); position += 1 + random() % 40) {
+    source.seek(position);
+    for (const std::size_t size : {1u, 30u, 64u, 65u}) {
+      const std::span<const std::byte> held = source.bring_to_hand(size);
+      CHECK(source.position() == position);
+      if (size <= 64) CHECK(held.size() >= std::min<std::size_t>(size, content.size() - position));
+      CHECK(held.size() <= 64);
+      CHECK(std::equal(held.begin(), held.end(),
+                       std::as_bytes(std::span(content)).begin() + static_cast<std::ptrdiff_t>(position)));
+    }
+    CHECK(next_bytes(source, 70) == content.substr(position, 70));
+  }
+}
+
+TEST_CASE("memory for a part of a file begins where its offset is, within 64 bytes", "[byte_source]") {
+  for (const std::size_t size : {1u, 100u, 4'096u, 300'000u}) {
+    const FileBuffer buffer(size);
+    CHECK(buffer.size() == size);
+    for (const std::uint64_t offset : {0u, 1u, 63u, 64u, 12'345u}) {
+      std::byte* const at = buffer.at(offset);
+      CHECK((reinterpret_cast<std::uintptr_t>(at) - offset) % 64 == 0);
+      CHECK(FileBuffer::suits(at, offset));
+      CHECK_FALSE(FileBuffer::suits(at, offset + reinterpret_cast<std::uintptr_t>(at) - offset - 16));
+      std::fill_n(at, size, std::byte{1});
+    }
+  }
+}

@@ -7,6 +7,7 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <random>
@@ -252,6 +253,99 @@ TEST_CASE("a file that grows is followed", "[record_file]") {
   CHECK(code_of([&] { return reader.read(); }) == Code::out_of_range);
   writer.flush();
   CHECK(reader.read() == "two");
+}
+
+TEST_CASE("records are the same as strings, as views, and read ahead, of whatever sizes", "[record_file]") {
+  MemoryFileSystem files;
+  std::mt19937 random(5);
+  std::vector<std::string> records;
+  for (const std::size_t most : {1u, 20u, 300u, 5'000u, 70'000u, 700'000u, 3'000'000u}) {
+    for (int i = 0; i < 12; ++i) {
+      std::string record(i == 11 ? most : random() % most, '\0');
+      for (std::size_t at = 0; at < record.size(); at += 1 + at / 50) record[at] = static_cast<char>(random());
+      records.push_back(std::move(record));
+    }
+  }
+  std::shuffle(records.begin(), records.end(), random);
+  write_records(files, records);
+  for (const std::size_t buffer : {1u, 16u, 100u, 4'096u, 65'536u, 1u << 20}) {
+    for (const bool reads_ahead : {false, true}) {
+      if (buffer < 100 && reads_ahead) continue;  // a block for each byte
+      INFO("buffer of " << buffer << (reads_ahead ? ", read ahead" : ""));
+      RecordReader reader(files, "/file", {.buffer_bytes = buffer, .reads_ahead = reads_ahead});
+      std::vector<std::uint64_t> positions;
+      std::string record = "before";
+      std::string_view view;
+      bool are_same = true;
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        positions.push_back(reader.tell());
+        if (i % 3 == 0) {
+          are_same = are_same && reader.next(record) && record == records[i];
+        } else if (i % 3 == 1) {
+          are_same = are_same && reader.next_view(view) && view == records[i];
+        } else {
+          are_same = are_same && reader.read() == records[i];
+        }
+      }
+      CHECK(are_same);
+      for (int i = 0; i < 2; ++i) {
+        CHECK_FALSE(reader.next(record));
+        CHECK(record.empty());
+        CHECK_FALSE(reader.next_view(view));
+        CHECK(view.empty());
+      }
+      for (int i = 0; i < 60; ++i) {
+        const std::size_t at = random() % records.size();
+        reader.seek(positions[at]);
+        CHECK(reader.tell() == positions[at]);
+        CHECK((reader.next_view(view) && view == records[at]));
+      }
+    }
+  }
+}
+
+TEST_CASE("damage is found in records of all sizes, however they are read", "[record_file]") {
+  std::mt19937 random(6);
+  for (const std::size_t size : {5u, 200u, 5'000u, 300'000u}) {
+    MemoryFileSystem files;
+    write_records(files, {std::string(size, 'a'), std::string(size, 'b')});
+    const std::string whole = files.read_file("/file");
+    for (int i = 0; i < 20; ++i) {
+      std::string damaged = whole;
+      const std::size_t second = whole.size() / 2;
+      damaged[second + random() % second] ^= static_cast<char>(1 << random() % 8);
+      files.write_file_atomically("/file", damaged);
+      for (const bool reads_ahead : {false, true}) {
+        RecordReader reader(files, "/file", {.buffer_bytes = 4'096, .reads_ahead = reads_ahead});
+        std::string_view view;
+        CHECK((reader.next_view(view) && view == std::string(size, 'a')));
+        const Status status = status_of([&] { return reader.next_view(view); });
+        CHECK((status.code() == Code::data_loss || status.code() == Code::resource_exhausted));
+        CHECK(status.message().find("at offset " + std::to_string(second)) != std::string::npos);
+        CHECK(view.empty());
+        std::string record = "before";
+        CHECK_FALSE(status_of([&] { return reader.next(record); }).ok());
+        CHECK(record.empty());
+        CHECK(reader.tell() == second);
+        reader.seek(0);
+        CHECK(reader.read() == std::string(size, 'a'));
+      }
+    }
+  }
+}
+
+TEST_CASE("a file that grows is followed by who reads ahead", "[record_file]") {
+  MemoryFileSystem files;
+  RecordWriter writer(files, "/file");
+  RecordReader reader(files, "/file", {.reads_ahead = true});
+  std::string_view view;
+  for (int i = 0; i < 5; ++i) {
+    CHECK_FALSE(reader.next_view(view));
+    writer.write(std::to_string(i));
+    CHECK_FALSE(reader.next_view(view));
+    writer.flush();
+    CHECK((reader.next_view(view) && view == std::to_string(i)));
+  }
 }
 
 TEST_CASE("a file is replaced, or appended to where that is asked for", "[record_file]") {

@@ -22,6 +22,17 @@ DFLOW_INLINE void FileSource::seek(std::uint64_t position) {
   window_size_ = window_used_ = 0;
 }
 
+DFLOW_INLINE std::span<const std::byte> FileSource::bring_to_hand(std::size_t size) {
+  const std::span<const std::byte> held = at_hand();
+  if (held.size() >= size || size > buffer_.size()) return held;
+  window_start_ += std::exchange(window_used_, 0);
+  std::byte* const window = buffer_.at(window_start_);
+  std::memmove(window, held.data(), held.size());
+  window_size_ = held.size();
+  window_size_ += file_->read_at(window_start_ + window_size_, {window + window_size_, buffer_.size() - window_size_});
+  return at_hand();
+}
+
 DFLOW_INLINE std::size_t FileSource::read(std::span<std::byte> into) {
   std::size_t done = 0;
   while (done < into.size()) {
@@ -29,16 +40,17 @@ DFLOW_INLINE std::size_t FileSource::read(std::span<std::byte> into) {
       window_start_ += std::exchange(window_size_, 0);
       window_used_ = 0;
       const std::span<std::byte> rest = into.subspan(done);
-      if (rest.size() >= buffer_.size()) {  // no less than a buffer is wanted: past it
+      const bool is_large = rest.size() >= std::min(buffer_.size(), default_buffer_bytes);
+      if (is_large && FileBuffer::suits(rest.data(), window_start_)) {  // past the buffer
         const std::size_t got = file_->read_at(window_start_, rest);
         window_start_ += got;
         return done + got;
       }
-      window_size_ = file_->read_at(window_start_, buffer_);
+      window_size_ = file_->read_at(window_start_, {buffer_.at(window_start_), buffer_.size()});
       if (window_size_ == 0) return done;
     }
     const std::size_t size = std::min(into.size() - done, window_size_ - window_used_);
-    std::memcpy(into.data() + done, buffer_.data() + window_used_, size);
+    std::memcpy(into.data() + done, buffer_.at(window_start_) + window_used_, size);
     window_used_ += size;
     done += size;
   }

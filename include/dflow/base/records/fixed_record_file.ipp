@@ -16,7 +16,7 @@ DFLOW_INLINE FixedRecordReader::FixedRecordReader(FileSystem& files, std::string
   if (format_.record_bytes == 0) throw_error(invalid_argument("records of no bytes cannot be counted"));
   if (format_.hop_bytes == 0) format_.hop_bytes = format_.record_bytes;
   static_cast<void>(checked_add(format_.record_bytes, format_.footer_bytes));
-  source_ = open_record_source(files, path_, format_.compression);
+  source_ = open_record_source(files, path_, {.compression = format_.compression});
 }
 DFLOW_INLINE FixedRecordReader::~FixedRecordReader() = default;
 

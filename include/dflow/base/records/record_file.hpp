@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -76,17 +77,17 @@ class RecordWriter {
   Status failed_;
 };
 
-/// The content of a file, unpacked as it is read. Blocks. Errors: those of FileSystem; Unimplemented for a compression
-/// in a library built without zlib.
-std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
-                                               RecordCompression compression,
-                                               std::size_t buffer_bytes = FileSource::default_buffer_bytes);
-
 struct RecordReaderOptions {
   RecordCompression compression = RecordCompression::none;
   std::uint64_t max_record_bytes = std::uint64_t{1} << 30;
-  std::size_t buffer_bytes = FileSource::default_buffer_bytes;
+  std::size_t buffer_bytes = std::size_t{1} << 20;  ///< read together
+  bool reads_ahead = false;  ///< by a thread of the reader's own, which is at most four buffers ahead
 };
+
+/// The content of a file, unpacked as it is read. Blocks. Errors: those of FileSystem; Unimplemented for a compression
+/// in a library built without zlib.
+std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
+                                               const RecordReaderOptions& options = {});
 
 /// Reads a TFRecord file in order. Memory is one record and a buffer, whatever lengths the file announces. It may be
 /// read while it is written: what is appended after the end was seen is found later, without a compression.
@@ -97,7 +98,8 @@ struct RecordReaderOptions {
 /// A position can be kept and returned to: `reader.tell()`, later `reader.seek(position)`.
 ///
 /// Thread safety: one thread at a time.
-/// Errors: those of FileSystem. DataLoss, naming path and offset, if a record is cut short or one of its checksums is
+/// Errors: those of FileSystem; ResourceExhausted where there is no thread to read ahead. DataLoss, naming path and
+/// offset, if a record is cut short or one of its checksums is
 /// wrong; ResourceExhausted for one longer than `max_record_bytes`. After any of them the position is unchanged, and
 /// the next read tries again.
 class RecordReader {
@@ -109,6 +111,8 @@ class RecordReader {
 
   /// Blocks. Reads the next record into `record`, whose memory is used again; false at the end, then `record` is empty.
   bool next(std::string& record);
+  /// The same without a copy where the record lies in the buffer: the view is good until the next call.
+  bool next_view(std::string_view& record);
   /// The same as a value. Errors also: OutOfRange at the end, however often.
   std::string read();
   /// The next record is in memory: reading it does not block.
@@ -118,16 +122,26 @@ class RecordReader {
   std::uint64_t tell() const noexcept { return offset_; }
   /// Goes to where a record begins, as `tell` says it. In a compressed file all that is before it is unpacked when the
   /// next record is read.
-  void seek(std::uint64_t offset) noexcept { offset_ = offset; }
+  void seek(std::uint64_t offset) noexcept {
+    offset_ = offset;
+    window_ = {};
+  }
   const std::string& path() const noexcept { return path_; }
 
  private:
+  bool find_record(std::span<const std::byte>& content);
+  std::uint64_t checked_length(std::span<const std::byte> header) const;
   bool read_record(std::string& record);
+  void read_parts(std::uint64_t length, std::string& record);
+  template <class Read>
+  bool read_with_place(Read read);
 
   std::string path_;
   std::uint64_t max_record_bytes_;
   std::unique_ptr<ByteSource> source_;
   std::uint64_t offset_ = 0;
+  std::span<const std::byte> window_;  ///< what the source has at hand from `offset_` on
+  std::string held_;                   ///< the record of a view that lies in no buffer
 };
 
 }  // namespace dflow

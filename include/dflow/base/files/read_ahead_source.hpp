@@ -1,0 +1,72 @@
+#pragma once
+
+#include <dflow/base/files/byte_source.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace dflow {
+
+/// A file read in order by a thread of its own, which is up to `num_blocks` blocks ahead of what is asked for. It reads
+/// from when something is first asked for, and sleeps at the end of the file; one that it finds longer later is read on.
+///
+/// Thread safety: one thread at a time. The destructor waits for a read that is under way.
+/// Errors: those of the file, when what could not be read is asked for; asked again it is tried again. ResourceExhausted
+/// from the constructor if there can be no other thread.
+class ReadAheadSource final : public ByteSource {
+ public:
+  static constexpr std::size_t num_blocks = 4;
+
+  /// `block_bytes` of 0 is taken as 1.
+  explicit ReadAheadSource(std::unique_ptr<RandomAccessFile> file,
+                           std::size_t block_bytes = FileSource::default_buffer_bytes);
+  ~ReadAheadSource() override;
+
+  std::size_t read(std::span<std::byte> into) override;
+  std::span<const std::byte> at_hand() const override {
+    return {current_.bytes.at(current_.offset) + used_, current_.size - used_};
+  }
+  std::span<const std::byte> bring_to_hand(std::size_t size) override;
+  std::uint64_t position() const override { return current_.offset + used_; }
+  void seek(std::uint64_t position) override;
+
+ private:
+  struct Block {
+    std::uint64_t offset = 0;
+    std::size_t size = 0;  ///< of `bytes`, fewer than all at the end of the file and before an error
+    FileBuffer bytes;
+    std::exception_ptr error = nullptr;
+  };
+
+  void read_blocks();
+  bool next_block();
+
+  const std::unique_ptr<RandomAccessFile> file_;
+  const std::size_t block_bytes_;
+  Block current_;         ///< the asking thread's
+  std::size_t used_ = 0;  ///< of it
+
+  std::mutex mutex_;
+  std::condition_variable for_reader_, for_asker_;
+  std::deque<Block> ahead_;                     ///< what follows `current_`
+  std::vector<FileBuffer> unused_;  ///< buffers to read into
+  std::uint64_t wanted_ = 0;                    ///< where the next block begins
+  std::uint64_t turn_ = 0;                      ///< counts changes of position: what was read before is of no use
+  bool is_reading_ = false;                     ///< there is more to read, as far as is known
+  bool is_ended_ = false;
+  std::thread reader_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/base/files/read_ahead_source.ipp>
+#endif

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <dflow/base/files/read_ahead_source.hpp>
+#include <dflow/base/status.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace dflow {
+
+DFLOW_INLINE ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> file, std::size_t block_bytes)
+    : file_(std::move(file)), block_bytes_(std::max<std::size_t>(block_bytes, 1)), current_{.bytes = FileBuffer(block_bytes_)} {
+  for (std::size_t i = 0; i < num_blocks; ++i) unused_.emplace_back(block_bytes_);
+  try {
+    reader_ = std::thread([this] { read_blocks(); });
+  } catch (const std::system_error& error) {
+    throw_error(resource_exhausted(str_cat("no thread that reads ahead: ", error.what())));
+  }
+}
+
+DFLOW_INLINE ReadAheadSource::~ReadAheadSource() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ended_ = true;
+  }
+  for_reader_.notify_one();
+  reader_.join();
+}
+
+DFLOW_INLINE void ReadAheadSource::read_blocks() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    for_reader_.wait(lock, [this] { return is_ended_ || (is_reading_ && !unused_.empty()); });
+    if (is_ended_) return;
+    Block block{.offset = wanted_, .bytes = std::move(unused_.back())};
+    unused_.pop_back();
+    const std::uint64_t turn = turn_;
+    lock.unlock();
+    try {
+      block.size = file_->read_at(block.offset, {block.bytes.at(block.offset), block_bytes_});
+    } catch (...) {
+      block.error = std::current_exception();
+    }
+    lock.lock();
+    if (turn != turn_) {
+      unused_.push_back(std::move(block.bytes));
+      continue;
+    }
+    wanted_ += block.size;
+    is_reading_ = block.size == block_bytes_;
+    ahead_.push_back(std::move(block));
+    for_asker_.notify_one();
+  }
+}
+
+/// Goes on to the block that begins where the current one ends; false at the end of the file.
+DFLOW_INLINE bool ReadAheadSource::next_block() {
+  std::unique_lock lock(mutex_);
+  if (ahead_.empty() && !is_reading_) {
+    wanted_ = current_.offset + current_.size;
+    is_reading_ = true;
+    ++turn_;
+    for_reader_.notify_one();
+  }
+  for_asker_.wait(lock, [this] { return !ahead_.empty(); });
+  Block next = std::move(ahead_.front());
+  ahead_.pop_front();
+  unused_.push_back(std::exchange(current_.bytes, std::move(next.bytes)));
+  lock.unlock();
+  for_reader_.notify_one();
+  current_.offset = next.offset;
+  current_.size = next.size;
+  used_ = 0;
+  if (next.error) std::rethrow_exception(next.error);
+  return current_.size != 0;
+}
+
+DFLOW_INLINE void ReadAheadSource::seek(std::uint64_t position) {
+  const auto holds = [position](const Block& block) {
+    return position >= block.offset && position - block.offset <= block.size;
+  };
+  if (!holds(current_)) {
+    const std::lock_guard lock(mutex_);
+    // What is ahead stays of use if it holds the position.
+    while (!ahead_.empty() && !holds(ahead_.front())) {
+      unused_.push_back(std::move(ahead_.front().bytes));
+      ahead_.pop_front();
+    }
+    current_.size = 0;
+    if (!ahead_.empty() && !ahead_.front().error) {
+      unused_.push_back(std::move(current_.bytes));
+      current_ = std::move(ahead_.front());
+      ahead_.pop_front();
+    } else {
+      for (Block& block : ahead_) unused_.push_back(std::move(block.bytes));
+      ahead_.clear();
+      current_.offset = position;
+      is_reading_ = false;
+      ++turn_;
+    }
+    for_reader_.notify_one();
+  }
+  used_ = static_cast<std::size_t>(position - current_.offset);
+}
+
+DFLOW_INLINE std::span<const std::byte> ReadAheadSource::bring_to_hand(std::size_t) {
+  if (used_ == current_.size) next_block();
+  return at_hand();
+}
+
+DFLOW_INLINE std::size_t ReadAheadSource::read(std::span<std::byte> into) {
+  std::size_t done = 0;
+  while (done < into.size()) {
+    if (used_ == current_.size && !next_block()) break;
+    const std::size_t size = std::min(into.size() - done, current_.size - used_);
+    std::memcpy(into.data() + done, current_.bytes.at(current_.offset) + used_, size);
+    used_ += size;
+    done += size;
+  }
+  return done;
+}
+
+}  // namespace dflow
