@@ -105,7 +105,8 @@ TEST_CASE("what is added to a file that was read ahead to its end is found later
   }
 }
 
-TEST_CASE("an error of reading ahead comes when its bytes are asked for, and asking again tries again", "[byte_source]") {
+TEST_CASE("an error of reading ahead comes when its bytes are asked for, and asking again tries again",
+          "[byte_source]") {
   MemoryFileSystem files;
   const std::string content = random_content(100);
   files.write_file_atomically("/file", content);

@@ -155,10 +155,10 @@ DFLOW_CRC32C_AVX512 DFLOW_INLINE std::uint32_t crc32c_extend_by_avx512(std::uint
   };
   __m512i sum = _mm512_xor_si512(next(), _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
   const __m512i on = _mm512_set4_epi64(by_512.second, by_512.first, by_512.second, by_512.first);
-  if (left >= 3 * 64) {
+  if (left >= 192) {
     __m512i second = next(), third = next(), fourth = next();
     const __m512i far = _mm512_set4_epi64(by_2048.second, by_2048.first, by_2048.second, by_2048.first);
-    while (left >= 4 * 64) {
+    while (left >= 256) {
       sum = crc32c_fold(sum, far, next());
       second = crc32c_fold(second, far, next());
       third = crc32c_fold(third, far, next());

@@ -11,7 +11,9 @@
 namespace dflow {
 
 DFLOW_INLINE ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> file, std::size_t block_bytes)
-    : file_(std::move(file)), block_bytes_(std::max<std::size_t>(block_bytes, 1)), current_{.bytes = FileBuffer(block_bytes_)} {
+    : file_(std::move(file)),
+      block_bytes_(std::max<std::size_t>(block_bytes, 1)),
+      current_{.bytes = FileBuffer(block_bytes_)} {
   for (std::size_t i = 0; i < num_blocks; ++i) unused_.emplace_back(block_bytes_);
   try {
     reader_ = std::thread([this] { read_blocks(); });
