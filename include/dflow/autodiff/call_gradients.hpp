@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/graph/output.hpp>
 
@@ -19,12 +20,13 @@ struct KeptGradient {
 /// the gradients of its functions. An edge is invalid where there is none.
 ///
 /// dys: with respect to its outputs, invalid where nothing depends on one. What the gradient reads of the bodies the
-/// call keeps: of a branch or a function the value, of a loop one for each iteration.
+/// call keeps: of a branch or a function the value, of a loop one for each iteration. `options` say how the bodies are
+/// differentiated: aggregation and gates.
 /// Errors: InvalidArgument for what is kept of something else than its bodies; ResourceExhausted for calls in bodies of
 /// calls in more than 64 levels, so for a function that calls itself.
 std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
                                       std::span<const KeptGradient> kept, const std::vector<bool>& is_wanted,
-                                      std::span<const Endpoint> constants = {});
+                                      std::span<const Endpoint> constants, const GradientOptions& options);
 
 }  // namespace dflow::detail
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <dflow/autodiff/call_gradients.hpp>
-#include <dflow/autodiff/gradients.hpp>
 #include <dflow/autodiff/loop_sums.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
@@ -175,8 +174,14 @@ class KeptEdges final : public GraphStore::ForeignEdges {
 class CallGradient {
  public:
   CallGradient(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys, std::span<const KeptGradient> kept,
-               const std::vector<bool>& is_wanted, std::span<const Endpoint> constants)
-      : graph_(graph), call_(call), edges_(graph, call), dys_(dys), kept_(kept), constants_(constants) {
+               const std::vector<bool>& is_wanted, std::span<const Endpoint> constants, const GradientOptions& options)
+      : graph_(graph),
+        call_(call),
+        edges_(graph, call),
+        dys_(dys),
+        kept_(kept),
+        constants_(constants),
+        options_{.aggregation = options.aggregation, .gate_gradients = options.gate_gradients} {
     constexpr std::size_t max_depth = 64;  // each makes the nodes' names longer
     const Node& node = graph.node(call);
     if (const auto& around = graph.scope().foreign; around != nullptr && around->depth() >= max_depth) {
@@ -289,8 +294,7 @@ class CallGradient {
         if (is_differentiable(forward.result_types[o])) ys.push_back(y.output(static_cast<int>(o)));
       }
       for (const std::size_t i : of) xs.push_back(i < stops.size() ? stops[i] : input(i));
-      const std::vector<Gradient> all =
-          gradients(ys, xs, {.grad_ys = given.subspan(num_arguments), .stop_gradients = stops});
+      const std::vector<Gradient> all = gradients(ys, xs, options_of(given.subspan(num_arguments), stops));
       BodyResults results;
       for (std::size_t i = 0; i < xs.size(); ++i) {
         results.edges.push_back(with_shape(densify(all[i], xs[i]), known.result_shapes[i]));
@@ -323,6 +327,13 @@ class CallGradient {
   static bool is_differentiable(DType dtype) {
     return is_floating(dtype) || is_complex(dtype) || dtype == DType::variant;
   }
+  /// For the edges of a body.
+  GradientOptions options_of(std::span<const AnyOutput> grad_ys, std::span<const AnyOutput> stop_gradients) const {
+    GradientOptions options = options_;
+    options.grad_ys = grad_ys;
+    options.stop_gradients = stop_gradients;
+    return options;
+  }
   std::size_t num_inputs() const { return graph_.node(call_).inputs.size(); }
   /// Behind the inputs stand the constants.
   AnyOutput input(std::size_t i) const {
@@ -350,7 +361,7 @@ class CallGradient {
       // What the inputs have been made of is around the call.
       std::vector<AnyOutput> stops;
       for (std::size_t i = num_leading_; i < graph_.node(call_).inputs.size(); ++i) stops.push_back(inside(f, i));
-      const std::vector<Gradient> all = gradients(ys, xs, {.grad_ys = grad_ys, .stop_gradients = stops});
+      const std::vector<Gradient> all = gradients(ys, xs, options_of(grad_ys, stops));
       for (std::size_t i = 0; i < xs.size(); ++i) dxs.push_back(densify(all[i], xs[i]));
     }
     for (AnyOutput& dx : dxs) dx = edges_.seen(dx);
@@ -499,6 +510,7 @@ class CallGradient {
   std::span<const AnyOutput> dys_;
   std::span<const KeptGradient> kept_;
   std::span<const Endpoint> constants_;
+  const GradientOptions options_;  ///< without edges
   std::size_t num_leading_ = 0;
   std::vector<std::size_t> wanted_;     ///< inputs, and constants behind them
   std::vector<std::size_t> variables_;  ///< of a loop, that have gradients
@@ -509,8 +521,9 @@ class CallGradient {
 DFLOW_INLINE std::vector<AnyOutput> call_gradients(GraphStore& graph, NodeId call, std::span<const AnyOutput> dys,
                                                    std::span<const KeptGradient> kept,
                                                    const std::vector<bool>& is_wanted,
-                                                   std::span<const Endpoint> constants) {
-  return CallGradient(graph, call, dys, kept, is_wanted, constants).build();
+                                                   std::span<const Endpoint> constants,
+                                                   const GradientOptions& options) {
+  return CallGradient(graph, call, dys, kept, is_wanted, constants, options).build();
 }
 
 }  // namespace dflow::detail

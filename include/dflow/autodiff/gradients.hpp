@@ -3,6 +3,7 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/gradient_context.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -24,12 +25,31 @@ struct Gradient {
 /// The gradient as one edge of x's shape: rows are scattered into zeros, a missing gradient is zeros.
 AnyOutput densify(const Gradient& gradient, const AnyOutput& x);
 
+/// The gradients themselves, each available once all are: TensorFlow's `tuple`. Of rows the values wait. What does not
+/// exist stays so, and one alone is as it was.
+///
+/// Thread safety: builds; see Graph.
+/// Errors: InvalidArgument if they belong to different graphs.
+std::vector<Gradient> tuple(std::span<const Gradient> gradients);
+
+/// How the gradients are added up that flow into one edge from all that read it. Rows are joined and not added, unless
+/// another part is dense.
+enum class GradientAggregation : std::uint8_t {
+  add_n,       ///< by one AddN when all are there: TensorFlow's default, ADD_N
+  accumulate,  ///< each to the sum of those before it, so that the sum takes it up before others are computed, and of
+               ///< n dense ones two take memory: TensorFlow's EXPERIMENTAL_TREE and EXPERIMENTAL_ACCUMULATE_N
+};
+
 struct GradientOptions {
   /// Gradients with respect to the ys, in their order; an invalid edge, or none at all, stands for ones.
   std::span<const AnyOutput> grad_ys = {};
   /// Edges taken for constants: nothing flows through them. One that is an x gets its gradient all the same, the
   /// partial derivative.
   std::span<const AnyOutput> stop_gradients = {};
+  GradientAggregation aggregation = GradientAggregation::add_n;
+  /// Of each op that is differentiated all gradients that are asked for are computed before any of them is used: a
+  /// `tuple` of them. In bodies of branches, loops and functions too.
+  bool gate_gradients = false;
   std::source_location where = std::source_location::current();
 };
 

@@ -4,6 +4,7 @@
 #include <dflow/autodiff/gradients.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/concat.hpp>
+#include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/reduction/segment.hpp>
@@ -149,7 +150,7 @@ class GradientBuilder {
                         .with_node(y.node().op->name, y.node().name)
                         .with_location(y.node().where));
       }
-      contributions_[key(y.endpoint())].push_back({dy, std::nullopt});
+      contribute(y.endpoint(), {dy, std::nullopt});
     }
   }
 
@@ -181,15 +182,16 @@ class GradientBuilder {
     }
     GradientContext context(graph_, id, dys);
     call_gradient(node, context);
+    std::vector<Endpoint> of;
+    Contributions parts;
     for (int i = 0; i < context.num_inputs(); ++i) {
       const Endpoint input = node.inputs[static_cast<std::size_t>(i)];
-      if (!leads_to_x(input)) continue;
-      if (context.sparse_dx(i)) {
-        contributions_[key(input)].push_back({AnyOutput(), context.sparse_dx(i)});
-      } else if (context.dense_dx(i).is_valid()) {
-        contributions_[key(input)].push_back({context.dense_dx(i), std::nullopt});
-      }
+      Gradient part{context.dense_dx(i), context.sparse_dx(i)};
+      if (!leads_to_x(input) || !part.exists()) continue;
+      of.push_back(input);
+      parts.push_back(std::move(part));
     }
+    contribute_all(of, std::move(parts));
   }
 
   void differentiate_call(NodeId id, std::span<const AnyOutput> dys) {
@@ -198,12 +200,15 @@ class GradientBuilder {
     is_wanted.reserve(inputs.size());
     for (const Endpoint input : inputs) is_wanted.push_back(leads_to_x(input));
     const std::vector<Endpoint> constants = constants_read_[id];
-    const std::vector<AnyOutput> dxs = call_gradients(graph_, id, dys, kept_[id], is_wanted, constants);
+    const std::vector<AnyOutput> dxs = call_gradients(graph_, id, dys, kept_[id], is_wanted, constants, options_);
+    std::vector<Endpoint> of;
+    Contributions parts;
     for (std::size_t i = 0; i < dxs.size(); ++i) {
       if (!dxs[i].is_valid() || (i < is_wanted.size() && !is_wanted[i])) continue;
-      const Endpoint of = i < is_wanted.size() ? inputs[i] : constants[i - is_wanted.size()];
-      contributions_[key(of)].push_back({dxs[i], std::nullopt});
+      of.push_back(i < is_wanted.size() ? inputs[i] : constants[i - is_wanted.size()]);
+      parts.push_back({dxs[i], std::nullopt});
     }
+    contribute_all(of, std::move(parts));
   }
 
   /// Whatever the op's gradient throws names a node and the line of the program that built what is differentiated.
@@ -217,6 +222,25 @@ class GradientBuilder {
                       .with_node(node.op->name, node.name)
                       .with_location(node.where));
     }
+  }
+
+  /// What an op gives the edges that it reads, in their order.
+  void contribute_all(std::span<const Endpoint> edges, Contributions parts) {
+    if (options_.gate_gradients) parts = dflow::tuple(parts);
+    for (std::size_t i = 0; i < parts.size(); ++i) contribute(edges[i], std::move(parts[i]));
+  }
+  void contribute(Endpoint edge, Gradient part) {
+    Contributions& parts = contributions_[key(edge)];
+    if (options_.aggregation == GradientAggregation::accumulate && part.dense.is_valid()) {
+      const auto sum =
+          std::find_if(parts.begin(), parts.end(), [](const Gradient& each) { return each.dense.is_valid(); });
+      if (sum != parts.end()) {
+        const ScopeGuard guard = enter_node(graph_.node(edge.node));
+        sum->dense = sum_of_gradients({sum->dense, part.dense});
+        return;
+      }
+    }
+    parts.push_back(std::move(part));
   }
 
   /// The sum of what has flowed into an edge: dense if any part is, else all rows together.
@@ -236,8 +260,13 @@ class GradientBuilder {
         std::all_of(parts.begin(), parts.end(), [](const Gradient& part) { return part.slices.has_value(); });
     std::vector<AnyOutput> values, indices;
     if (!all_sparse) {
-      for (const Gradient& part : parts) values.push_back(densify(part, x));
-      return {sum_of_gradients(values), std::nullopt};
+      for (const Gradient& part : parts) {
+        values.push_back(densify(part, x));
+        if (options_.aggregation == GradientAggregation::accumulate && values.size() == 2) {
+          values = {sum_of_gradients(values)};
+        }
+      }
+      return {values.size() == 1 ? values.front() : sum_of_gradients(values), std::nullopt};
     }
     // Rows that are named by int32 and by int64: int64 holds both.
     const DType first = parts.front().slices->indices.dtype();
@@ -275,6 +304,39 @@ DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
   if (!gradient.slices) return detail::zero_gradient(x);
   return detail::scatter_rows(gradient.slices->values, gradient.slices->indices, gradient.slices->dense_shape,
                               x.shape());
+}
+
+DFLOW_INLINE std::vector<Gradient> tuple(std::span<const Gradient> gradients) {
+  std::vector<Gradient> gated(gradients.begin(), gradients.end());
+  std::vector<AnyOutput*> waiting;
+  for (Gradient& each : gated) {
+    if (each.exists()) waiting.push_back(each.slices ? &each.slices->values : &each.dense);
+  }
+  if (waiting.size() < 2) return gated;
+  GraphStore& graph = *waiting.front()->graph();
+  // What is around the body that is built is there before it begins.
+  const auto is_here = [&](const AnyOutput& edge) { return edge.node().function == graph.scope().function; };
+  std::vector<Operation> made;
+  for (const AnyOutput* edge : waiting) {
+    if (edge->graph() != &graph) throw_error(invalid_argument("tuple: the gradients belong to different graphs"));
+    const Operation operation = edge->operation();
+    if (is_here(*edge) && std::find(made.begin(), made.end(), operation) == made.end()) made.push_back(operation);
+  }
+  if (made.empty()) return gated;
+  GraphStore::Scope anywhere = graph.scope();
+  anywhere.device.clear();
+  anywhere.device_rule = nullptr;
+  anywhere.colocated_with = NodeId();
+  const ScopeGuard guard = graph.enter(std::move(anywhere));
+  const ScopeGuard names = enter_name_scope(graph, "tuple");
+  const Operation all = detail::no_op_after(graph, made, {.name = "gate"});
+  for (AnyOutput* edge : waiting) {
+    GraphStore::Scope beside = graph.scope();
+    if (is_here(*edge)) beside.colocate(edge->node_id());
+    const ScopeGuard there = graph.enter(std::move(beside));
+    *edge = detail::any_with_dependencies({&all, 1}, *edge, {});
+  }
+  return gated;
 }
 
 DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,

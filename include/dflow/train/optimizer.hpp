@@ -53,6 +53,21 @@ inline AnyOutput& values_of(Gradient& gradient) { return gradient.slices ? gradi
 std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariable> gradients);
 }  // namespace detail
 
+/// What is computed before gradients are used (TensorFlow's `gate_gradients`). A value that has been read is no other
+/// once its variable is updated, so that the results are the same; but an update that comes while a value is held has
+/// to copy the variable, which memory for it is needed, and it takes cores from the gradients.
+enum class GateGradients : std::uint8_t {
+  none,   ///< nothing: TensorFlow's GATE_NONE
+  op,     ///< all gradients of the op that one comes from: GATE_OP
+  graph,  ///< all gradients of the step, before any variable is updated: GATE_GRAPH
+};
+
+/// How `Optimizer::compute_gradients` differentiates.
+struct ComputeGradientsOptions {
+  GradientAggregation aggregation = GradientAggregation::add_n;
+  GateGradients gate_gradients = GateGradients::none;
+};
+
 struct MinimizeOptions {
   /// What to train; the graph's collection "trainable_variables" where empty.
   std::vector<AnyVariable> variables = {};
@@ -60,6 +75,10 @@ struct MinimizeOptions {
   std::optional<Variable<std::int64_t>> global_step = {};
   /// Runs `update_operations(loss)` with each step: batch normalisation's moving averages, for example.
   bool run_update_ops = true;
+  GradientAggregation aggregation = GradientAggregation::add_n;
+  GateGradients gate_gradients = GateGradients::none;
+
+  ComputeGradientsOptions differentiation() const { return {aggregation, gate_gradients}; }
 };
 
 /// The operations of the graph's collection "update_ops" that belong to a step that computes the loss: those that need,
@@ -104,7 +123,7 @@ class Optimizer {
   /// The two halves of `minimize`, to look at or change the gradients between them. Variables that the loss does not
   /// depend on come with a gradient that does not exist.
   std::vector<GradientAndVariable> compute_gradients(
-      const AnyOutput& loss, std::vector<AnyVariable> variables = {},
+      const AnyOutput& loss, std::vector<AnyVariable> variables = {}, const ComputeGradientsOptions& options = {},
       std::source_location where = std::source_location::current()) const;
   Operation apply_gradients(std::span<const GradientAndVariable> gradients,
                             const std::optional<Variable<std::int64_t>>& global_step = {}, const At& at = {}) const;
@@ -132,6 +151,7 @@ class Optimizer {
   /// What `compute_gradients` gives of a loss that is an edge, and what `apply_gradients` builds: for an optimizer that
   /// does more than update by a rule of its own.
   virtual std::vector<GradientAndVariable> differentiate(const AnyOutput& loss, std::vector<AnyVariable> variables,
+                                                         const ComputeGradientsOptions& options,
                                                          std::source_location where) const;
   virtual Operation update(std::span<const GradientAndVariable> gradients,
                            const std::optional<Variable<std::int64_t>>& global_step, const At& at) const;

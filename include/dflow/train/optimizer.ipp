@@ -101,6 +101,7 @@ class MasterCopy {
 
 DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const AnyOutput& loss,
                                                                            std::vector<AnyVariable> variables,
+                                                                           const ComputeGradientsOptions& options,
                                                                            std::source_location where) const {
   if (!loss.is_valid()) {
     throw_error(invalid_argument(str_cat(name(), ": the loss is an empty Output")).with_location(where));
@@ -110,7 +111,7 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::compute_gradients(const
                                          ", and only edges of float types have gradients"))
                     .with_location(where));
   }
-  return differentiate(loss, std::move(variables), where);
+  return differentiate(loss, std::move(variables), options, where);
 }
 
 DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVariable> gradients,
@@ -121,6 +122,7 @@ DFLOW_INLINE Operation Optimizer::apply_gradients(std::span<const GradientAndVar
 
 DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::differentiate(const AnyOutput& loss,
                                                                        std::vector<AnyVariable> variables,
+                                                                       const ComputeGradientsOptions& options,
                                                                        std::source_location where) const {
   if (variables.empty()) variables = dflow::detail::variables_in(*loss.graph(), "trainable_variables");
   if (variables.empty()) {
@@ -129,8 +131,14 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::differentiate(const Any
   std::vector<AnyOutput> reads;
   reads.reserve(variables.size());
   for (const AnyVariable& variable : variables) reads.push_back(variable.read_edge());
-  std::vector<Gradient> gradients =
-      dflow::gradients(std::span(&loss, 1), std::span<const AnyOutput>(reads), {.where = where});
+  std::vector<Gradient> gradients = dflow::gradients(std::span(&loss, 1), std::span<const AnyOutput>(reads),
+                                                     {.aggregation = options.aggregation,
+                                                      .gate_gradients = options.gate_gradients == GateGradients::op,
+                                                      .where = where});
+  if (options.gate_gradients == GateGradients::graph) {
+    const ScopeGuard place = enter_place(*loss.graph(), where);
+    gradients = dflow::tuple(gradients);
+  }
   std::vector<GradientAndVariable> result;
   for (std::size_t i = 0; i < variables.size(); ++i) result.push_back({std::move(gradients[i]), variables[i]});
   return result;
@@ -185,7 +193,8 @@ DFLOW_INLINE Operation Optimizer::update(std::span<const GradientAndVariable> gr
 }
 
 DFLOW_INLINE Operation Optimizer::minimize(const AnyOutput& loss, const MinimizeOptions& options, const At& at) const {
-  const std::vector<GradientAndVariable> gradients = compute_gradients(loss, options.variables, at.where);
+  const std::vector<GradientAndVariable> gradients =
+      compute_gradients(loss, options.variables, options.differentiation(), at.where);
   std::vector<Operation> all = detail::update_operations_of(loss, options);
   if (all.empty()) return apply_gradients(gradients, options.global_step, at);
   all.push_back(apply_gradients(gradients, options.global_step, {.where = at.where}));

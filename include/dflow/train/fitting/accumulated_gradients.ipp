@@ -40,7 +40,8 @@ DFLOW_INLINE AnyVariable make_batch_count(GraphStore& graph) {
 
 DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimizer, const AnyOutput& loss,
                                                         const MinimizeOptions& options, const At& at) {
-  const std::vector<GradientAndVariable> gradients = optimizer.compute_gradients(loss, options.variables, at.where);
+  const std::vector<GradientAndVariable> gradients =
+      optimizer.compute_gradients(loss, options.variables, options.differentiation(), at.where);
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   const AnyVariable count = detail::make_batch_count(graph);

@@ -90,6 +90,7 @@ class LossScaleOptimizer final : public Optimizer {
   std::string_view name() const override { return "LossScaleOptimizer"; }
   std::unique_ptr<Updates> start(GraphStore& graph) const override;
   std::vector<GradientAndVariable> differentiate(const AnyOutput& loss, std::vector<AnyVariable> variables,
+                                                 const ComputeGradientsOptions& options,
                                                  std::source_location where) const override;
   Operation update(std::span<const GradientAndVariable> gradients,
                    const std::optional<Variable<std::int64_t>>& global_step, const At& at) const override;

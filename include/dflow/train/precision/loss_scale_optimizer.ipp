@@ -156,13 +156,15 @@ DFLOW_INLINE LossScaleOptimizer::State& LossScaleOptimizer::state_in(GraphStore&
 
 DFLOW_INLINE std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(const AnyOutput& loss,
                                                                                 std::vector<AnyVariable> variables,
+                                                                                const ComputeGradientsOptions& options,
                                                                                 std::source_location where) const {
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, where);
   State& state = state_in(graph, where);
   const AnyOutput wide = dflow::detail::widened(loss);
   const AnyOutput scaled = Expr(wide) * Expr(dflow::detail::cast_to(state.scale, wide.dtype()));
-  std::vector<GradientAndVariable> gradients = optimizer_->compute_gradients(scaled, std::move(variables), where);
+  std::vector<GradientAndVariable> gradients =
+      optimizer_->compute_gradients(scaled, std::move(variables), options, where);
   State::Known known;
   known.all_finite = detail::all_finite(gradients, {.where = where});
   std::vector<Expr> factors;  // by element type: what is not a number for gradients that are not finite

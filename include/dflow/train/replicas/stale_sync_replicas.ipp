@@ -45,7 +45,8 @@ DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const 
   if (built_ != nullptr) {
     throw_error(failed_precondition("StaleSyncReplicas: minimize was called already").with_location(at.where));
   }
-  const std::vector<GradientAndVariable> gradients = optimizer_->compute_gradients(loss, options.variables, at.where);
+  const std::vector<GradientAndVariable> gradients =
+      optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where);
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();

@@ -128,7 +128,8 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   if (built_ != nullptr) {
     throw_error(failed_precondition("SyncReplicas: minimize was called already").with_location(at.where));
   }
-  const std::vector<GradientAndVariable> gradients = optimizer_->compute_gradients(loss, options.variables, at.where);
+  const std::vector<GradientAndVariable> gradients =
+      optimizer_->compute_gradients(loss, options.variables, options.differentiation(), at.where);
   GraphStore& graph = *loss.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();
