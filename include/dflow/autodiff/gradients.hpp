@@ -26,18 +26,18 @@ struct Gradient {
 AnyOutput densify(const Gradient& gradient, const AnyOutput& x);
 
 /// The gradients themselves, each available once all are: TensorFlow's `tuple`. Of rows the values wait. What does not
-/// exist stays so, and one alone is as it was.
+/// exist stays so, one alone is as it was, and lists are waited for but do not wait.
 ///
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument if they belong to different graphs.
-std::vector<Gradient> tuple(std::span<const Gradient> gradients);
+std::vector<Gradient> gate(std::span<const Gradient> gradients);
 
 /// How the gradients are added up that flow into one edge from all that read it. Rows are joined and not added, unless
 /// another part is dense.
 enum class GradientAggregation : std::uint8_t {
   add_n,       ///< by one AddN when all are there: TensorFlow's default, ADD_N
-  accumulate,  ///< each to the sum of those before it, so that the sum takes it up before others are computed, and of
-               ///< n dense ones two take memory: TensorFlow's EXPERIMENTAL_TREE and EXPERIMENTAL_ACCUMULATE_N
+  accumulate,  ///< each to the sum of those before it, which may free it before others are computed: what TensorFlow's
+               ///< EXPERIMENTAL_TREE and EXPERIMENTAL_ACCUMULATE_N are for
 };
 
 struct GradientOptions {
@@ -48,7 +48,7 @@ struct GradientOptions {
   std::span<const AnyOutput> stop_gradients = {};
   GradientAggregation aggregation = GradientAggregation::add_n;
   /// Of each op that is differentiated all gradients that are asked for are computed before any of them is used: a
-  /// `tuple` of them. In bodies of branches, loops and functions too.
+  /// `gate` of them. In bodies of branches, loops and functions too.
   bool gate_gradients = false;
   std::source_location where = std::source_location::current();
 };

@@ -226,7 +226,7 @@ class GradientBuilder {
 
   /// What an op gives the edges that it reads, in their order.
   void contribute_all(std::span<const Endpoint> edges, Contributions parts) {
-    if (options_.gate_gradients) parts = dflow::tuple(parts);
+    if (options_.gate_gradients) parts = dflow::gate(parts);
     for (std::size_t i = 0; i < parts.size(); ++i) contribute(edges[i], std::move(parts[i]));
   }
   void contribute(Endpoint edge, Gradient part) {
@@ -306,7 +306,7 @@ DFLOW_INLINE AnyOutput densify(const Gradient& gradient, const AnyOutput& x) {
                               x.shape());
 }
 
-DFLOW_INLINE std::vector<Gradient> tuple(std::span<const Gradient> gradients) {
+DFLOW_INLINE std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   std::vector<Gradient> gated(gradients.begin(), gradients.end());
   std::vector<AnyOutput*> waiting;
   for (Gradient& each : gated) {
@@ -318,7 +318,7 @@ DFLOW_INLINE std::vector<Gradient> tuple(std::span<const Gradient> gradients) {
   const auto is_here = [&](const AnyOutput& edge) { return edge.node().function == graph.scope().function; };
   std::vector<Operation> made;
   for (const AnyOutput* edge : waiting) {
-    if (edge->graph() != &graph) throw_error(invalid_argument("tuple: the gradients belong to different graphs"));
+    if (edge->graph() != &graph) throw_error(invalid_argument("gate: the gradients belong to different graphs"));
     const Operation operation = edge->operation();
     if (is_here(*edge) && std::find(made.begin(), made.end(), operation) == made.end()) made.push_back(operation);
   }
@@ -328,9 +328,10 @@ DFLOW_INLINE std::vector<Gradient> tuple(std::span<const Gradient> gradients) {
   anywhere.device_rule = nullptr;
   anywhere.colocated_with = NodeId();
   const ScopeGuard guard = graph.enter(std::move(anywhere));
-  const ScopeGuard names = enter_name_scope(graph, "tuple");
-  const Operation all = detail::no_op_after(graph, made, {.name = "gate"});
+  const ScopeGuard names = enter_name_scope(graph, "gate");
+  const Operation all = detail::no_op_after(graph, made, {.name = "all"});
   for (AnyOutput* edge : waiting) {
+    if (edge->dtype() == DType::variant) continue;
     GraphStore::Scope beside = graph.scope();
     if (is_here(*edge)) beside.colocate(edge->node_id());
     const ScopeGuard there = graph.enter(std::move(beside));

@@ -137,7 +137,7 @@ DFLOW_INLINE std::vector<GradientAndVariable> Optimizer::differentiate(const Any
                                                       .where = where});
   if (options.gate_gradients == GateGradients::graph) {
     const ScopeGuard place = enter_place(*loss.graph(), where);
-    gradients = dflow::tuple(gradients);
+    gradients = dflow::gate(gradients);
   }
   std::vector<GradientAndVariable> result;
   for (std::size_t i = 0; i < variables.size(); ++i) result.push_back({std::move(gradients[i]), variables[i]});
