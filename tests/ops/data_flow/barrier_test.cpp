@@ -94,6 +94,25 @@ TEST_CASE("A barrier puts together what comes under one key, and gives what bega
   CHECK(pairs.take(0).empty());
 }
 
+TEST_CASE("Elements of different shapes cannot be taken together, and stay in the barrier") {
+  Graph graph;
+  Barrier<int> barrier(graph, {.shapes = {{dynamic}}, .name = "rows"});
+  auto keys = placeholder<std::string>(graph, {dynamic});
+  auto rows = placeholder<int>(graph, {dynamic, dynamic});
+  const auto insert = barrier.insert_many<0>(keys, rows);
+  auto n = placeholder<int>(graph, Shape{});
+  const auto taken = barrier.take_many(n);
+  Session session(graph);
+  session.run({{keys, Pairs::words({"two"})}, {rows, Tensor<int>({1, 2}, {1, 2})}}, insert);
+  session.run({{keys, Pairs::words({"three"})}, {rows, Tensor<int>({1, 3}, {3, 4, 5})}}, insert);
+  const Status status = status_of([&] { session.run({{n, 2}}, std::get<2>(taken)); });
+  CHECK(status.code() == Code::invalid_argument);
+  CHECK(mentions(status, "elements 'two' and 'three' of shapes [2] and [3] of barrier 'rows'"));
+  CHECK(session.run(barrier.ready_size()).scalar() == 2);
+  CHECK(session.run({{n, 1}}, std::get<2>(taken)).dim(1) == 2);
+  CHECK(session.run({{n, 1}}, std::get<2>(taken)).dim(1) == 3);
+}
+
 TEST_CASE("Shapes of what a barrier gives are known where its own are") {
   Graph graph;
   const Barrier<float, int> barrier(graph, {.shapes = {{2, dynamic}, {}}});

@@ -273,7 +273,27 @@ TEST_CASE("Elements without known shapes are taken together where their shapes a
   session.run({{x, Tensor<int>({3}, {3, 4, 5})}}, put);
   CHECK_THROWS_WITH(session.run(many), Catch::Contains("[2]") && Catch::Contains("[3]"));
   session.run({{x, Tensor<int>(8)}}, put);
+  CHECK(session.run(one)(1) == 2);  // nothing is lost
+  CHECK(session.run(one)(2) == 5);
   CHECK(session.run(one).scalar() == 8);
+}
+
+TEST_CASE("Elements of a shuffling queue whose shapes differ stay in it where they were to be taken together") {
+  Graph graph;
+  RandomShuffleQueue<int> queue(graph, {.seed = 3});
+  auto x = placeholder<int>(graph, PartialShape::unknown());
+  const auto put = queue.enqueue(x);
+  const auto many = queue.dequeue_up_to(3);
+  const auto one = queue.dequeue();
+  Session session(graph);
+  for (int i = 1; i <= 3; ++i) session.run({{x, Tensor<int>(Shape{i})}}, put);
+  CHECK(code_of([&] { session.run(many); }) == Code::invalid_argument);
+  session.run(queue.close());
+  CHECK(code_of([&] { session.run(many); }) == Code::invalid_argument);
+  std::int64_t total = 0;
+  for (int i = 1; i <= 3; ++i) total += session.run(one).dim(0);
+  CHECK(total == 6);
+  CHECK(code_of([&] { session.run(many); }) == Code::out_of_range);
 }
 
 TEST_CASE("Wrong components are refused when they are built, or when they come") {
@@ -285,6 +305,7 @@ TEST_CASE("Wrong components are refused when they are built, or when they come")
   CHECK(code_of([&] { static_cast<void>(queue.enqueue_many(constant(graph, 1.0f))); }) == Code::invalid_argument);
   CHECK(code_of([&] { static_cast<void>(queue.dequeue_many(-1)); }) == Code::invalid_argument);
   CHECK(code_of([&] { FifoQueue<float>(graph, {.shapes = {{2}, {3}}}); }) == Code::invalid_argument);
+  CHECK(code_of([&] { build<QueueEnqueueMany>({queue.handle()}, {}); }) == Code::invalid_argument);
   auto x = placeholder<float>(graph, PartialShape::unknown());
   const auto put = queue.enqueue(x);
   auto n = placeholder<std::int32_t>(graph, Shape{});

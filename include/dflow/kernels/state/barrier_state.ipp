@@ -72,14 +72,28 @@ struct BarrierState::State {
     return out_of_range(
         str_cat("barrier '", name, "' is closed and has only ", ready.size(), " of ", wanted.count, " elements"));
   }
+  /// InvalidArgument where the first `count` that are ready differ in a component's shape.
+  Status unlike(std::int64_t count) const {
+    auto element = ready.begin();
+    for (std::int64_t i = 0; i < count; ++i, ++element) {
+      for (std::size_t c = 0; c < element->components.size(); ++c) {
+        const Shape &first = ready.front().components[c].shape(), &shape = element->components[c].shape();
+        if (shape == first) continue;
+        return invalid_argument(str_cat("elements '", ready.front().key, "' and '", element->key, "' of shapes ",
+                                        first.to_string(), " and ", shape.to_string(), " of barrier '", name,
+                                        "' cannot be taken together"));
+      }
+    }
+    return {};
+  }
   /// Does all of it or, out of memory, nothing.
   bool take_out(Due& due) {
     if (takers.is_empty()) return false;
     const Wanted wanted = takers.front().wanted;
     const std::optional<std::int64_t> count = num_for(wanted);
     if (!count) return false;
-    Status status = *count < 0 ? too_few(wanted) : Status();
-    std::vector<Element> taken(static_cast<std::size_t>(std::max<std::int64_t>(*count, 0)));
+    Status status = *count < 0 ? too_few(wanted) : unlike(*count);
+    std::vector<Element> taken(static_cast<std::size_t>(status.ok() ? *count : 0));
     due.taken.reserve(due.taken.size() + 1);
     due.takers.reserve(due.takers.size() + 1);
     for (Element& element : taken) {

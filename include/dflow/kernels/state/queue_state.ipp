@@ -145,8 +145,28 @@ struct QueueState::State {
       next.num_missing -= next.taken.back().size();
     }
     if (next.num_missing > 0 && !is_short) return held->size() != held_before;
-    due.dequeuers.emplace_back().first = dequeuers.take_front();
+    Status failed = unlike(next.taken);
+    if (!failed.ok()) put_back(next);
+    auto& [dequeuer, status] = due.dequeuers.emplace_back();
+    dequeuer = dequeuers.take_front();
+    status = std::move(failed);
     return true;
+  }
+  /// InvalidArgument for elements of different shapes, where they are not padded.
+  Status unlike(const std::vector<QueuedElements>& taken) const {
+    const std::size_t num_components =
+        kind.kind == QueueKind::padding_fifo || taken.size() < 2 ? 0 : kind.dtypes.size();
+    for (std::size_t c = 0; c < num_components; ++c) {
+      if (!kind.shapes.empty() && kind.shapes[c].is_fully_defined()) continue;
+      const Shape first = taken[0].element_shape(c);
+      for (const QueuedElements& part : taken) {
+        const Shape shape = part.element_shape(c);
+        if (shape == first) continue;
+        return invalid_argument(str_cat("elements of shapes ", first.to_string(), " and ", shape.to_string(),
+                                        " of queue '", name, "' cannot be taken together"));
+      }
+    }
+    return {};
   }
   void put_back(Dequeuer& from) {
     for (; !from.taken.empty(); from.taken.pop_back()) {

@@ -48,6 +48,7 @@ DFLOW_INLINE void FIFOQueue::infer(InferContext& context) {
 }
 DFLOW_INLINE void QueueEnqueue::infer(InferContext&) {}
 DFLOW_INLINE void QueueEnqueueMany::infer(InferContext& context) {
+  if (context.num_inputs() < 2) context.fail("an element has no components");
   std::int64_t rows = dynamic;
   for (int i = 1; i < context.num_inputs(); ++i) {
     const PartialShape shape = context.with_rank_at_least(i, 1);
