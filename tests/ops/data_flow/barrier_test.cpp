@@ -113,6 +113,24 @@ TEST_CASE("Elements of different shapes cannot be taken together, and stay in th
   CHECK(session.run({{n, 1}}, std::get<2>(taken)).dim(1) == 3);
 }
 
+TEST_CASE("What a step has no memory for stays in its barrier, in order") {
+  Graph graph;
+  Barrier<std::int64_t> barrier(graph, {.name = "large"});
+  auto keys = placeholder<std::string>(graph, {dynamic});
+  auto rows = placeholder<std::int64_t>(graph, {dynamic, dynamic});
+  const auto insert = barrier.insert_many<0>(keys, rows);
+  auto n = placeholder<int>(graph, Shape{});
+  const auto taken = barrier.take_many(n);
+  Session session(graph, SessionOptions{.num_threads = 1, .memory_limit_bytes = 1 << 19});
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const Words names{std::to_string(2 * i), std::to_string(2 * i + 1)};
+    session.run({{keys, Pairs::words(names)}, {rows, Tensor<std::int64_t>::full({2, 1 << 14}, i)}}, insert);
+  }
+  CHECK(code_of([&] { session.run({{n, 6}}, std::get<2>(taken)); }) == Code::resource_exhausted);
+  CHECK(session.run(barrier.ready_size()).scalar() == 6);
+  for (int i = 0; i < 6; ++i) CHECK(session.run({{n, 1}}, std::get<1>(taken))(0) == std::to_string(i));
+}
+
 TEST_CASE("Shapes of what a barrier gives are known where its own are") {
   Graph graph;
   const Barrier<float, int> barrier(graph, {.shapes = {{2, dynamic}, {}}});

@@ -296,6 +296,34 @@ TEST_CASE("Elements of a shuffling queue whose shapes differ stay in it where th
   CHECK(code_of([&] { session.run(many); }) == Code::out_of_range);
 }
 
+TEST_CASE("What a step has no memory for, or cannot put into one tensor, stays in its queue") {
+  Graph graph;
+  FifoQueue<std::int64_t> queue(graph);
+  auto x = placeholder<std::int64_t>(graph, PartialShape::unknown());
+  auto n = placeholder<int>(graph, Shape{});
+  const auto put = queue.enqueue(x);
+  const auto many = queue.dequeue_many(n);
+  const auto one = queue.dequeue();
+  Session session(graph, SessionOptions{.num_threads = 1, .memory_limit_bytes = 1 << 20});
+  for (std::int64_t i = 0; i < 6; ++i) session.run({{x, Tensor<std::int64_t>::full({1 << 14}, i)}}, put);
+  CHECK(code_of([&] { session.run({{n, 6}}, many); }) == Code::resource_exhausted);
+  CHECK(session.run(queue.size()).scalar() == 6);
+  CHECK(session.run({{n, 1}}, many)(0, 7) == 0);
+  for (std::int64_t i = 1; i < 6; ++i) CHECK(session.run(one)(3) == i);
+
+  const std::vector<DType> lists{DType::variant};
+  const AnyOutput handle = build<FIFOQueue>(*graph.store(), {}, {.component_types = lists}).output(0);
+  const AnyOutput list = build<TensorListFromTensor>({constant(graph, Tensor<int>({2}, {1, 2}))}).output(0);
+  const Operation put_list = build<QueueEnqueue>({handle, list}, {.Tcomponents = lists}).operation();
+  const AnyOutput taken = build<QueueDequeue>({handle}, {.component_types = lists}).output(0);
+  const AnyOutput of_lists =
+      build<QueueDequeueMany>({handle, constant(graph, 1)}, {.component_types = lists}).output(0);
+  session.run(put_list);
+  CHECK(code_of([&] { session.run(of_lists.operation()); }) == Code::invalid_argument);
+  const auto length = Output<std::int32_t>::unchecked(build<TensorListLength>({taken}).output(0));
+  CHECK(session.run(RunOptions{.deadline = std::chrono::seconds(30)}, {}, length).scalar() == 2);
+}
+
 TEST_CASE("Wrong components are refused when they are built, or when they come") {
   Graph graph;
   FifoQueue<float> queue(graph, {.shapes = {{2}}});

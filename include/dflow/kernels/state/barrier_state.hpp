@@ -59,6 +59,9 @@ class BarrierState final : public AwaitedResource {
   /// Takes complete elements out, those of the least index first, and of these those that were completed first.
   /// Errors: OutOfRange if the barrier is closed and too few can be complete, at once if that is so when it is called.
   void take_async(const Wanted& wanted, const CancellationToken& cancellation, TakeDone done);
+  /// What a `take_async` has taken is back in its place: who took it cannot use it. What there is no memory for is
+  /// lost.
+  void give_back(std::vector<Element> taken) noexcept;
   /// No new key can be inserted. If `cancels_pending`, those that are not complete are dropped.
   void close(bool cancels_pending);
 

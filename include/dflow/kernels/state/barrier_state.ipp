@@ -234,6 +234,21 @@ DFLOW_INLINE void BarrierState::take_async(const Wanted& wanted, const Cancellat
   detail::wait_for(kept, &State::takers, lock, id, cancellation);
 }
 
+DFLOW_INLINE void BarrierState::give_back(std::vector<Element> taken) noexcept {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  State::Due due;
+  const std::lock_guard lock(kept->mutex);
+  try {
+    for (; !taken.empty(); taken.pop_back()) {
+      auto at = kept->ready.begin();
+      while (at != kept->ready.end() && at->index < taken.back().index) ++at;
+      kept->ready.insert(at, std::move(taken.back()));
+    }
+  } catch (...) {
+  }
+  kept->serve_if_possible(due);
+}
+
 DFLOW_INLINE void BarrierState::close(bool cancels_pending) {
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this
   State::Elements dropped;

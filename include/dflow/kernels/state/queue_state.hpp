@@ -74,6 +74,9 @@ class QueueState final : public AwaitedResource {
   /// Takes `count` elements out, or, if `up_to` and the queue is closed, those that are left, but at least one. Errors:
   /// OutOfRange if the queue is closed and has too few, which it keeps.
   void dequeue_async(std::int64_t count, bool up_to, const CancellationToken& cancellation, DequeueDone done);
+  /// What a `dequeue_async` has taken is back in its place: who took it cannot use it. What there is no memory for is
+  /// lost.
+  void give_back(std::vector<QueuedElements> taken) noexcept;
   /// Drops what it holds.
   void clear();
   /// Nothing more can be put in. Who waits to do so goes on, or gets Cancelled if `cancels_pending`.

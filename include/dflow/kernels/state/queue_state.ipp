@@ -309,6 +309,18 @@ DFLOW_INLINE void QueueState::dequeue_async(std::int64_t count, bool up_to, cons
   detail::wait_for(kept, &State::dequeuers, lock, id, cancellation);
 }
 
+DFLOW_INLINE void QueueState::give_back(std::vector<QueuedElements> taken) noexcept {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  State::Due due;
+  const std::lock_guard lock(kept->mutex);
+  State::Dequeuer from{0, false, std::move(taken), {}};
+  try {
+    kept->put_back(from);
+  } catch (...) {
+  }
+  kept->serve_if_possible(due);
+}
+
 DFLOW_INLINE void QueueState::clear() {
   std::unique_ptr<detail::HeldElements> dropped = detail::held_elements(kind_.kind, state_->stream);
   const std::shared_ptr<State> kept = state_;  // who is told may let go of this

@@ -13,19 +13,19 @@ namespace dflow {
 namespace detail {
 
 DFLOW_INLINE void put_out(KernelContext& context, const BarrierState::Kind& kind,
-                          std::vector<BarrierState::Element> taken) {
+                          const std::vector<BarrierState::Element>& taken) {
   const Shape rows{static_cast<std::int64_t>(taken.size())};
   std::int64_t* const indices = context.allocate_output<std::int64_t>(0, rows).data();
   std::string* const keys = context.allocate_output<std::string>(1, rows).data();
   for (std::size_t i = 0; i < taken.size(); ++i) {
     indices[i] = taken[i].index;
-    keys[i] = std::move(taken[i].key);
+    keys[i] = taken[i].key;
   }
   const QueueState::Kind joined{.dtypes = kind.dtypes, .shapes = kind.shapes};
   std::vector<QueuedElements> parts(taken.size());
   for (std::size_t i = 0; i < taken.size(); ++i) {
     parts[i].is_single = true;
-    parts[i].components = std::move(taken[i].components);
+    parts[i].components = taken[i].components;
   }
   for (std::size_t c = 0; c < kind.dtypes.size(); ++c) {
     context.set_output(static_cast<int>(c) + 2, join_elements(parts, c, joined, false, *context.device().allocator));
@@ -44,9 +44,10 @@ DFLOW_INLINE void Kernel<BarrierTakeMany, Cpu>::run_async(KernelContext& context
       context.step().cancellation,
       [&context, &barrier, done = std::move(done)](Status status, std::vector<BarrierState::Element> taken) mutable {
         try {
-          if (status.ok()) detail::put_out(context, barrier.kind(), std::move(taken));
+          if (status.ok()) detail::put_out(context, barrier.kind(), taken);
         } catch (...) {
           status = status_of_current_exception();
+          barrier.give_back(std::move(taken));
         }
         done(std::move(status));
       });

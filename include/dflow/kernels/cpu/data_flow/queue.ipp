@@ -76,6 +76,7 @@ DFLOW_INLINE void detail::dequeue_outputs(KernelContext& context, const QueueDeq
           }
         } catch (...) {
           status = status_of_current_exception();
+          queue.give_back(std::move(parts));
         }
         done(std::move(status));
       });
