@@ -1,5 +1,7 @@
 #include "cuda/fake_driver.hpp"
 
+#include "cuda/recorded_product.hpp"
+
 #include "proof_device.hpp"
 
 #include <dflow/base/str_cat.hpp>
@@ -90,6 +92,9 @@ struct FakeDriver::State {
   FakeClock host;
   std::vector<std::string> violations;
   std::map<std::string, std::uint64_t> launches;
+  std::map<std::uintptr_t, ProductCall> plans;
+  std::vector<ProductCall> products_made;
+  std::uint64_t num_products = 0;
   std::uint64_t calls = 0, works = 0;
   std::optional<std::pair<std::uint64_t, ErrorCode>> failing_call, failing_work;
   ErrorCode sticky = ErrorCode::ok;
@@ -284,7 +289,7 @@ std::string FakeDriver::alive() const {
   for (const auto& [id, stream] : state_->streams) streams += stream.is_destroyed ? 0 : 1;
   for (const auto& [at, block] : state_->blocks) pinned += block.device < 0 ? 1 : 0;
   return str_cat(streams, " streams, ", state_->events.size(), " events, ", state_->blocks.size() - pinned, " blocks, ",
-                 pinned, " pinned blocks");
+                 pinned, " pinned blocks, ", state_->plans.size(), " plans");
 }
 
 bool FakeDriver::is_idle() const {
@@ -304,6 +309,16 @@ std::uint64_t FakeDriver::num_calls() const {
 std::map<std::string, std::uint64_t> FakeDriver::launches() const {
   const std::lock_guard lock(state_->mutex);
   return state_->launches;
+}
+
+std::vector<ProductCall> FakeDriver::products_made() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->products_made;
+}
+
+std::uint64_t FakeDriver::num_products() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->num_products;
 }
 
 void FakeDriver::fail_call(std::uint64_t n, ErrorCode code) {
@@ -587,6 +602,60 @@ ErrorCode FakeDriver::call_host(int device, StreamHandle stream, void (*function
   if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
   return state_->push(
       stream, {}, [=] { function(data); }, false, "a call of the host");
+}
+
+ErrorCode FakeDriver::make_product_plan(int device, const ProductCall& call, std::size_t max_workspace_bytes,
+                                        ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  if (const std::string wrong = what_is_wrong_with(call); !wrong.empty()) {
+    state_->violate(str_cat("a product: ", wrong));
+    return ErrorCode::invalid_value;
+  }
+  const std::uintptr_t handle = state_->next_handle++;
+  state_->plans.emplace(handle, call);
+  state_->products_made.push_back(call);
+  plan = static_cast<ProductPlanHandle>(handle);
+  // Some want none.
+  workspace_bytes = handle % 3 == 0 ? 0 : std::min<std::size_t>(max_workspace_bytes, 512 * (handle % 5 + 1));
+  return ErrorCode::ok;
+}
+
+ErrorCode FakeDriver::destroy_product_plan(int, ProductPlanHandle plan) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  ++state_->calls;
+  if (state_->plans.erase(static_cast<std::uintptr_t>(plan)) == 1) return ErrorCode::ok;
+  state_->violate("a plan of a product is destroyed that there is not");
+  return ErrorCode::invalid_value;
+}
+
+ErrorCode FakeDriver::run_product(int device, ProductPlanHandle plan, const ProductOperands& operands,
+                                  std::span<const MemoryUse> uses, StreamHandle stream) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  const auto found = state_->plans.find(static_cast<std::uintptr_t>(plan));
+  if (found == state_->plans.end()) {
+    state_->violate("a product is computed by a plan that there is not");
+    return ErrorCode::invalid_handle;
+  }
+  const ProductCall& call = found->second;
+  ++state_->num_products;
+  // All that the call touches is in what was said of it.
+  for (const auto& [data, bytes, writes] : memory_of(call, operands)) {
+    const bool is_said =
+        std::any_of(uses.begin(), uses.end(), [&, data = data, bytes = bytes, writes = writes](auto& use) {
+          const auto* const begin = static_cast<const std::byte*>(use.block);
+          const auto* const of = static_cast<const std::byte*>(data);
+          return of >= begin && of + bytes <= begin + use.bytes && use.writes == writes;
+        });
+    if (!is_said) state_->violate("a product touches memory that was not said of it");
+    if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(call.alignment_bytes) != 0) {
+      state_->violate("an operand of a product is not aligned as its plan says");
+    }
+  }
+  std::vector<MemoryUse> used(uses.begin(), uses.end());
+  return state_->push(
+      stream, std::move(used), [call, operands] { compute_product(call, operands); }, true, "a product");
 }
 
 }  // namespace dflow::testing

@@ -24,22 +24,25 @@ struct FakeDriverOptions {
 /// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
 /// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
 /// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
-/// has seen that its copy is done, and whatever is still alive at the end.
+/// has seen that its copy is done, and whatever is still alive at the end. Products are checked as the library is asked
+/// for them, and computed on the host as their plans were recorded.
 ///
 /// Thread safety: as Driver.
-class FakeDriver final : public cuda::Driver {
+class FakeDriver final : public cuda::Driver, public cuda::Products {
  public:
   explicit FakeDriver(FakeDriverOptions options = {});
   ~FakeDriver() override;
 
   /// What was wrong so far, one line each.
   std::vector<std::string> violations() const;
-  /// What is alive: streams, events, blocks, pinned blocks.
+  /// What is alive: streams, events, blocks, pinned blocks, plans of products.
   std::string alive() const;
   bool is_idle() const;
 
   std::uint64_t num_calls() const;
   std::map<std::string, std::uint64_t> launches() const;  ///< by the function's name
+  std::vector<cuda::ProductCall> products_made() const;   ///< the calls for which plans were made, in order
+  std::uint64_t num_products() const;                     ///< that were issued
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
@@ -78,6 +81,13 @@ class FakeDriver final : public cuda::Driver {
                          std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
   cuda::ErrorCode call_host(int device, cuda::StreamHandle stream, void (*function)(void* data),
                             void* data) noexcept override;
+  cuda::Products& products() noexcept override { return *this; }
+
+  cuda::ErrorCode make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
+                                    cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override;
+  cuda::ErrorCode destroy_product_plan(int device, cuda::ProductPlanHandle plan) noexcept override;
+  cuda::ErrorCode run_product(int device, cuda::ProductPlanHandle plan, const cuda::ProductOperands& operands,
+                              std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
 
  private:
   struct State;

@@ -31,7 +31,7 @@ inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<F
 /// Nothing was done out of order, and nothing is left; whoever ends a device may be its own thread, for which this
 /// waits.
 inline void check_end(const FakeDriver& driver) {
-  constexpr std::string_view nothing = "0 streams, 0 events, 0 blocks, 0 pinned blocks";
+  constexpr std::string_view nothing = "0 streams, 0 events, 0 blocks, 0 pinned blocks, 0 plans";
   for (int i = 0; i < 5000 && driver.alive() != nothing; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (const std::string& violation : driver.violations()) FAIL_CHECK(violation);
   CHECK(driver.alive() == nothing);

@@ -2,8 +2,11 @@
 
 #include <dflow/kernels/cuda/cuda_step.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
+#include <dflow/kernels/cuda/products/product_plans.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -21,16 +24,32 @@ struct Cuda {
 /// What the kernels of a GPU share.
 class CudaState final : public DeviceState {
  public:
-  CudaState(std::shared_ptr<cuda::DeviceCore> core, cuda::CudaAllocatorOptions options)
-      : memory(std::move(core), options) {}
+  CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32)
+      : memory(core, options), products(core), allows_tf32(tf32) {}
 
   cuda::CudaMemory memory;
+  cuda::ProductPlans products;
+  const bool allows_tf32;
 };
 
 namespace cuda {
 
 inline CudaState& state_of(const KernelContext& context) { return context.device().state_as<CudaState>(); }
 inline CudaStep& step_of(const KernelContext& context) { return *static_cast<CudaStep*>(context.step().device_step); }
+
+/// What issued work touches, as a driver that checks it wants to know it.
+class MemoryUses {
+ public:
+  /// The inputs of a kernel, read, and its outputs, written.
+  explicit MemoryUses(const KernelContext& context);
+  void add(const AnyTensor& tensor, bool writes);
+  void add(const void* block, std::size_t bytes, bool writes);
+  std::span<const MemoryUse> all() const noexcept { return {uses_.data(), count_}; }
+
+ private:
+  std::array<MemoryUse, 32> uses_;
+  std::size_t count_ = 0;
+};
 
 /// Issues a kernel that reads the inputs of `context` and writes its outputs, `temporaries`, and the step's errors
 /// where it may find any. Throws what the driver says of the launch.

@@ -4,8 +4,6 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/host_arguments.hpp>
 
-#include <array>
-
 namespace dflow {
 
 DFLOW_INLINE Status Cuda::check(const DeviceContext& device) {
@@ -17,25 +15,29 @@ DFLOW_INLINE Status Cuda::check(const DeviceContext& device) {
 
 namespace cuda {
 
+DFLOW_INLINE MemoryUses::MemoryUses(const KernelContext& context) {
+  for (int i = 0; i < context.num_inputs(); ++i) add(context.input(i), false);
+  auto& writable = const_cast<KernelContext&>(context);
+  for (int o = 0; o < context.num_outputs(); ++o) add(writable.output(o), true);
+}
+
+DFLOW_INLINE void MemoryUses::add(const AnyTensor& tensor, bool writes) {
+  if (tensor.bytes() != 0 && !is_host_object(tensor.dtype())) add(tensor.raw_data(), tensor.bytes(), writes);
+}
+
+DFLOW_INLINE void MemoryUses::add(const void* block, std::size_t bytes, bool writes) {
+  if (count_ < uses_.size()) uses_[count_++] = {block, bytes, writes};
+}
+
 DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& function, GridShape shape,
                          const void* arguments, const ErrorSlot* errors,
                          std::span<const AnyTensor* const> temporaries) {
-  constexpr std::size_t most = 32;
-  std::array<MemoryUse, most> uses;
-  std::size_t count = 0;
-  const auto use = [&](const AnyTensor& tensor, bool writes) {
-    if (count < most && tensor.bytes() != 0 && !is_host_object(tensor.dtype()))
-      uses[count++] = {tensor.raw_data(), tensor.bytes(), writes};
-  };
-  for (int i = 0; i < context.num_inputs(); ++i) use(context.input(i), false);
-  auto& writable = const_cast<KernelContext&>(context);
-  for (int o = 0; o < context.num_outputs(); ++o) use(writable.output(o), true);
-  for (const AnyTensor* temporary : temporaries) use(*temporary, true);
-  if (errors != nullptr && count < most) uses[count++] = {errors, sizeof(ErrorSlot), true};
+  MemoryUses uses(context);
+  for (const AnyTensor* temporary : temporaries) uses.add(*temporary, true);
+  if (errors != nullptr) uses.add(errors, sizeof(ErrorSlot), true);
   DeviceCore& core = state_of(context).memory.core();
-  core.require_ok(
-      core.driver().launch(core.device(), function, shape, arguments, std::span(uses.data(), count), core.compute()),
-      str_cat("launching the kernel '", function.name, "'"));
+  core.require_ok(core.driver().launch(core.device(), function, shape, arguments, uses.all(), core.compute()),
+                  str_cat("launching the kernel '", function.name, "'"));
 }
 
 }  // namespace cuda

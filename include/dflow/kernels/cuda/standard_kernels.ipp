@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
+#include <dflow/kernels/cuda/products/kernel.hpp>
 #include <dflow/kernels/cuda/send_recv.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
 #include <dflow/ops/standard_ops.hpp>

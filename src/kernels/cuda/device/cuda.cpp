@@ -6,3 +6,5 @@
 #include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
 #include <dflow/kernels/cuda/memory/cuda_memory.ipp>
 #include <dflow/kernels/cuda/memory/device_core.ipp>
+#include <dflow/kernels/cuda/products/kernel.ipp>
+#include <dflow/kernels/cuda/products/product_plans.ipp>

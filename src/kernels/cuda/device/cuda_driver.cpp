@@ -1,6 +1,7 @@
 // The one implementation of the driver's table that calls CUDA.
 
 #include <dflow/kernels/cuda/driver/driver.hpp>
+#include <dflow/kernels/cuda/products/cublas_products.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -114,6 +115,7 @@ class CudaDriver final : public Driver {
   ErrorCode call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept override {
     return on(device, [&] { return cudaLaunchHostFunc(native(stream), function, data); });
   }
+  Products& products() noexcept override { return cublas_products(); }
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/product_sizes.hpp>
 #include <dflow/ops/math/matmul.hpp>
 
 namespace dflow {
@@ -13,22 +13,6 @@ inline double product_cost_ns(const KernelInit& init, bool transpose_a) {
   const PartialShape& a = init.inputs[0].shape;
   const std::int64_t inner = a.has_rank() ? a.dim(transpose_a ? 0 : 1) : dynamic;
   return 500 + estimated_elements(init.node.outputs[0]) * static_cast<double>(inner == dynamic ? 128 : inner) * 0.02;
-}
-
-/// [m, k] [k, n]
-struct ProductSizes {
-  std::int64_t m, n, k;
-};
-
-/// Of the matrices that are inputs 0 and 1.
-template <class T>
-ProductSizes product_sizes(const KernelContext& context, bool transpose_a, bool transpose_b) {
-  const Tensor<T>& a = context.input<T>(0);
-  const Tensor<T>& b = context.input<T>(1);
-  if (a.rank() != 2 || b.rank() != 2) refuse_shapes(context);
-  const ProductSizes sizes{a.dim(transpose_a ? 1 : 0), b.dim(transpose_b ? 0 : 1), a.dim(transpose_a ? 0 : 1)};
-  if (sizes.k != b.dim(transpose_b ? 1 : 0)) refuse_shapes(context);
-  return sizes;
 }
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/driver/error_code.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
+#include <dflow/kernels/cuda/products/products.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +87,9 @@ class Driver {
   /// Calls `function(data)` on a thread of the driver's when the work before it is done; never after an error. It calls
   /// nothing of the driver.
   virtual ErrorCode call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept = 0;
+
+  /// The library of products that computes on this driver's devices; lives as long as the driver.
+  virtual Products& products() noexcept = 0;
 };
 
 /// CUDA's runtime, the same for all who ask. In the library's component `cuda`.
