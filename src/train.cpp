@@ -38,5 +38,6 @@
 #include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/saving/variable_values.ipp>
 #include <dflow/train/schedules.ipp>
+#include <dflow/train/variables/partitioners.ipp>
 #include <dflow/train/variables/variable_scope.ipp>
 #include <dflow/train/weight_decay.ipp>

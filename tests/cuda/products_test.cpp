@@ -23,7 +23,8 @@ Tensor<T> product_operand(const Shape& shape, std::int64_t seed) {
   for (std::int64_t i = 0; i < x.num_elements(); ++i) {
     const auto value = static_cast<float>((i * 7 + seed * 5) % 5 - (std::is_unsigned_v<T> ? 0 : 2));
     if constexpr (is_complex_element<T>) {
-      x.data()[i] = T(static_cast<typename T::value_type>(value), static_cast<typename T::value_type>((i + seed) % 3 - 1));
+      x.data()[i] =
+          T(static_cast<typename T::value_type>(value), static_cast<typename T::value_type>((i + seed) % 3 - 1));
     } else {
       x.data()[i] = static_cast<T>(value);
     }
@@ -154,7 +155,8 @@ TEST_CASE("a product in TF32 is asked for where the device allows it, of float a
           std::make_shared<CpuDevice>(CpuDeviceOptions{})};
       Session session(graph, {.devices = devices});
       const float value = 1.0f + 1.0f / 4096;  // more bits than TF32 has
-      const auto [of_float, of_double] = session.run({{x, Tensor<float>::full({2, 2}, value)}, {w, Tensor<double>::full({2, 2}, value)}}, y, z);
+      const auto [of_float, of_double] =
+          session.run({{x, Tensor<float>::full({2, 2}, value)}, {w, Tensor<double>::full({2, 2}, value)}}, y, z);
       CHECK(of_float(0, 0) == (allows ? 2.0f : value * value + value * value));
       CHECK(of_double(0, 0) == Approx(2.0 * value * value));
       for (const cuda::ProductCall& call : driver->products_made()) {

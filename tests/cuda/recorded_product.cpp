@@ -25,7 +25,8 @@ ProductExtents extents_of(const ProductMatrix& matrix, ProductOperand operand) {
 }
 
 std::size_t bytes_of(const ProductCall& call, const ProductMatrix& matrix) {
-  const std::int64_t elements = (call.batch - 1) * matrix.batch_stride + (matrix.columns - 1) * matrix.leading + matrix.rows;
+  const std::int64_t elements =
+      (call.batch - 1) * matrix.batch_stride + (matrix.columns - 1) * matrix.leading + matrix.rows;
   return static_cast<std::size_t>(elements) * size_of(call.dtype);
 }
 

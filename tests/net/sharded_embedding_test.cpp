@@ -43,7 +43,7 @@ struct ShardedModel {
 
   df::Graph graph;
   df::Output<std::int32_t> ids;
-  std::vector<df::Variable<float>> table;
+  df::PartitionedVariable<float> table;
   df::Output<float> loss;
   df::Operation train;
 };

@@ -2,18 +2,58 @@
 
 #include <dflow/graph/output.hpp>
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace dflow {
 
-/// Makes the initial value of a variable: an edge of that element type and shape.
-using Initializer = std::function<AnyOutput(GraphStore& graph, DType dtype, const Shape& shape)>;
+/// A part of a partitioned variable: elements [begin, begin + shape) of the whole.
+struct VariablePart {
+  Shape shape;
+  Shape whole;
+  std::vector<std::int64_t> begin;  ///< one per dimension
+};
+
+/// Makes the initial value of a variable: an edge of that element type and shape. It is any function of
+/// `(GraphStore& graph, DType dtype, const Shape& shape)`, or of a `const VariablePart&` in the place of the shape:
+/// then it is told of a part what it is of.
+class Initializer {
+ public:
+  Initializer() = default;
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Initializer> &&
+             std::is_invocable_r_v<AnyOutput, F&, GraphStore&, DType, const Shape&>)
+  Initializer(F of_shape)  // NOLINT(google-explicit-constructor)
+      : of_part_([of_shape = std::move(of_shape)](GraphStore& graph, DType dtype, const VariablePart& part) {
+          return of_shape(graph, dtype, part.shape);
+        }) {}
+  template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, Initializer> &&
+             !std::is_invocable_v<F&, GraphStore&, DType, const Shape&> &&
+             std::is_invocable_r_v<AnyOutput, F&, GraphStore&, DType, const VariablePart&>)
+  Initializer(F of_part) : of_part_(std::move(of_part)) {}  // NOLINT(google-explicit-constructor)
+
+  explicit operator bool() const noexcept { return of_part_ != nullptr; }
+  /// Of a whole variable.
+  AnyOutput operator()(GraphStore& graph, DType dtype, const Shape& shape) const {
+    return of_part_(graph, dtype, {shape, shape, std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()))});
+  }
+  AnyOutput of_part(GraphStore& graph, DType dtype, const VariablePart& part) const {
+    return of_part_(graph, dtype, part);
+  }
+
+ private:
+  std::function<AnyOutput(GraphStore&, DType, const VariablePart&)> of_part_;
+};
 
 /// What layers initialise their variables with. A seed of 0 is drawn from the graph's seed.
 ///
 /// Fans: the last two dimensions of a shape are its inputs and outputs, those before (the window of a filter) multiply
-/// both.
+/// both. Those of a part of a variable are the whole variable's.
 namespace init {
 
 Initializer zeros();
@@ -26,6 +66,8 @@ Initializer truncated_normal(double stddev, std::uint64_t seed = 0);
 Initializer glorot_uniform(std::uint64_t seed = 0);
 /// Truncated normal of variance 2 / fan_in (He et al. 2015, arXiv:1502.01852).
 Initializer he_normal(std::uint64_t seed = 0);
+/// That value, of a part its part. Errors, of the variable: InvalidArgument for another element type or shape.
+Initializer value(const AnyTensor& tensor);
 
 }  // namespace init
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <dflow/base/str_cat.hpp>
+#include <dflow/core/checkpoint/checkpoint_slice.hpp>
+#include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/random/random.hpp>
 #include <dflow/train/initializers.hpp>
@@ -53,17 +56,28 @@ DFLOW_INLINE Initializer truncated_normal(double stddev, std::uint64_t seed) {
   };
 }
 DFLOW_INLINE Initializer glorot_uniform(std::uint64_t seed) {
-  return [=](GraphStore& graph, DType dtype, const Shape& shape) {
-    const detail::Fans fans = detail::fans_of(shape);
+  return [=](GraphStore& graph, DType dtype, const VariablePart& part) {
+    const detail::Fans fans = detail::fans_of(part.whole);
     const double limit = std::sqrt(6.0 / std::max(1.0, fans.in + fans.out));
-    return uniform(-limit, limit, seed)(graph, dtype, shape);
+    return uniform(-limit, limit, seed).of_part(graph, dtype, part);
   };
 }
 DFLOW_INLINE Initializer he_normal(std::uint64_t seed) {
-  return [=](GraphStore& graph, DType dtype, const Shape& shape) {
+  return [=](GraphStore& graph, DType dtype, const VariablePart& part) {
     // A normal number cut off at two standard deviations has 0.87962566 of its standard deviation.
-    const double stddev = std::sqrt(2.0 / std::max(1.0, detail::fans_of(shape).in)) / 0.87962566103423978;
-    return truncated_normal(stddev, seed)(graph, dtype, shape);
+    const double stddev = std::sqrt(2.0 / std::max(1.0, detail::fans_of(part.whole).in)) / 0.87962566103423978;
+    return truncated_normal(stddev, seed).of_part(graph, dtype, part);
+  };
+}
+DFLOW_INLINE Initializer value(const AnyTensor& tensor) {
+  return [tensor](GraphStore& graph, DType dtype, const VariablePart& part) {
+    if (tensor.dtype() != dtype || tensor.shape() != part.whole) {
+      throw_error(invalid_argument(str_cat("init::value: the value is ", dflow::name(tensor.dtype()),
+                                           tensor.shape().to_string(), ", the variable ", dflow::name(dtype),
+                                           part.whole.to_string())));
+    }
+    const CheckpointSlice slice{part.whole, part.begin, part.shape};
+    return dflow::detail::any_constant(graph, part.shape == part.whole ? tensor : slice.cut_from(tensor), {});
   };
 }
 

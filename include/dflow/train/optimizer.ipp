@@ -48,7 +48,7 @@ DFLOW_INLINE AnyVariable make_slot(const AnyVariable& variable, std::string_view
   const std::string unique = graph.unique_name(name).substr(scope.name_prefix.size());
   const AnyTensor zero = AnyTensor::zeros(dtype == DType::invalid ? variable.dtype() : dtype, {});
   const AnyOutput zeros = dflow::detail::any_fill(graph, IndexList(variable.shape().to_shape()), zero, {});
-  return AnyVariable::make(graph, zeros, {.name = unique, .trainable = false});
+  return AnyVariable::make(graph, zeros, {.name = unique, .trainable = false, .slice = variable.slice()});
 }
 
 namespace detail {

@@ -1,44 +1,131 @@
 #pragma once
 
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/data_flow/embedding.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/initializers.hpp>
+#include <dflow/train/variables/partitioners.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow {
 
 struct PartitionedVariableOptions {
-  /// Called once for each shard, with the shard's shape; one that has a seed gives all shards the same numbers.
+  /// Called once for each part, `of_part`; one that has a seed gives all parts the same numbers.
   Initializer initializer = init::uniform(-0.05, 0.05);
-  /// Of the name scope that the shards are in, as "part_0", "part_1" and so on.
+  /// Of the name scope that the parts are in, as "part_0", "part_1" and so on, and in checkpoints.
   std::string_view name = "table";
   bool trainable = true;
 };
 
+/// A variable that lies in parts, each a variable of its own, one behind the other along one dimension.
+///
+/// Thread safety: a value type.
+template <Element T>
+class PartitionedVariable {
+ public:
+  PartitionedVariable() = default;
+  PartitionedVariable(std::vector<Variable<T>> parts, const Shape& shape, int axis)
+      : parts_(std::move(parts)), shape_(shape), axis_(axis) {}
+
+  /// Of the whole.
+  const Shape& shape() const noexcept { return shape_; }
+  std::string name() const { return parts_.at(0).any_variable().whole_name(); }
+  /// The dimension along which it is in parts; 0 if there is one part.
+  int axis() const noexcept { return axis_; }
+
+  const std::vector<Variable<T>>& parts() const noexcept { return parts_; }
+  std::size_t size() const noexcept { return parts_.size(); }
+  const Variable<T>& operator[](std::size_t i) const { return parts_[i]; }
+  auto begin() const noexcept { return parts_.begin(); }
+  auto end() const noexcept { return parts_.end(); }
+
+  /// The whole as one edge, put together in each step; gradients through it are those of the parts.
+  Output<T> as_tensor(const At& at = {}) const {
+    if (parts_.size() == 1) return parts_[0];
+    return concat(std::vector<Output<T>>(parts_.begin(), parts_.end()), axis_, at);
+  }
+
+ private:
+  std::vector<Variable<T>> parts_;
+  Shape shape_;
+  int axis_ = 0;
+};
+
 namespace detail {
-std::vector<AnyVariable> any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
-                                                  std::int64_t num_shards, const PartitionedVariableOptions& options,
-                                                  const At& at);
+
+/// The parts of a variable, and along which dimension they lie.
+struct MadeParts {
+  std::vector<AnyVariable> parts;
+  int axis = 0;
+};
+MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape, const Partitioner& partitioner,
+                                   const PartitionedVariableOptions& options, const At& at);
+/// As many parts along the first dimension. Errors: InvalidArgument unless there are so many rows.
+MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape, std::int64_t num_parts,
+                                   const PartitionedVariableOptions& options, const At& at);
+
+template <Element T>
+PartitionedVariable<T> typed_parts(const MadeParts& made, const Shape& shape) {
+  std::vector<Variable<T>> parts;
+  parts.reserve(made.parts.size());
+  for (const AnyVariable& part : made.parts) parts.push_back(part.as<T>());
+  return {std::move(parts), shape, made.axis};
+}
+
 }  // namespace detail
 
-/// A table of shape [rows, width...] as `num_shards` variables "table/part_0" and so on, [rows / num_shards, width...],
-/// the first rows % num_shards of them with a row more: what `embedding_lookup` takes. Inside
+/// A variable of that shape in parts "table/part_0", "table/part_1" and so on, as many as the partitioner says along
+/// one dimension; the first (length % parts) of them are longer by one. Inside of
 /// `graph.device(train::replica_device(cluster))` they lie on different parameter servers. Inside of a `VariableScope`
-/// the shards are found or made as that says, under exactly this name.
+/// the parts are found or made as that says, under exactly this name. A `Saver` saves them as one tensor "table".
 ///
-/// Errors: InvalidArgument unless the shape has rows, and 1 <= num_shards <= rows.
-template <AllowedFor<Gather> T>
-std::vector<Variable<T>> partitioned_variable(Graph& graph, const Shape& shape, std::int64_t num_shards,
-                                              const PartitionedVariableOptions& options = {}, const At& at = {}) {
-  const std::vector<AnyVariable> made =
-      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, num_shards, options, at);
-  std::vector<Variable<T>> shards;
-  shards.reserve(made.size());
-  for (const AnyVariable& shard : made) shards.push_back(shard.as<T>());
-  return shards;
+/// ```cpp
+/// auto weights = df::partitioned_variable<float>(graph, {4096, 1024}, df::fixed_size_partitioner(4, 1), {.name =
+/// "w"}); auto y = df::matmul(x, weights.as_tensor());
+/// ```
+///
+/// Errors: InvalidArgument, naming the variable, for a scalar, for an empty partitioner or initializer, and for one
+/// that gives no number for each dimension, a number below 1 or above the dimension's length, or parts along two
+/// dimensions.
+template <Element T>
+PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape, const Partitioner& partitioner,
+                                            const PartitionedVariableOptions& options = {}, const At& at = {}) {
+  return detail::typed_parts<T>(
+      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, partitioner, options, at), shape);
+}
+/// The same as `num_parts` along the first dimension: rows of a table, which `embedding_lookup` takes.
+///
+/// Errors: InvalidArgument unless the shape has rows, and 1 <= num_parts <= rows.
+template <Element T>
+PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape, std::int64_t num_parts,
+                                            const PartitionedVariableOptions& options = {}, const At& at = {}) {
+  return detail::typed_parts<T>(
+      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, num_parts, options, at), shape);
+}
+/// The same by the partitioner of the graph's current variable scope; where that has none, in one part.
+template <Element T>
+PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape,
+                                            const PartitionedVariableOptions& options = {}, const At& at = {}) {
+  return detail::typed_parts<T>(
+      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, Partitioner(), options, at), shape);
+}
+
+/// `embedding_lookup` of the rows of a table in parts. Errors also: InvalidArgument if the parts are not rows.
+template <AllowedFor<Gather> T, AllowedForParam<Gather, 1> I>
+Output<T> embedding_lookup(const PartitionedVariable<T>& table, const Output<I>& ids,
+                           PartitionStrategy strategy = PartitionStrategy::mod, const At& at = {}) {
+  if (table.axis() != 0) {
+    throw_error(invalid_argument(str_cat("embedding_lookup: '", table.name(), "' lies in parts along axis ",
+                                         table.axis(), ", and must along its rows"))
+                    .with_location(at.where));
+  }
+  return embedding_lookup(table.parts(), ids, strategy, at);
 }
 
 }  // namespace dflow

@@ -4,45 +4,101 @@
 #include <dflow/train/partitioned_variable.hpp>
 #include <dflow/train/variables/variable_scope.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
 namespace dflow::detail {
 
-DFLOW_INLINE std::vector<AnyVariable> any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
-                                                               std::int64_t num_shards,
-                                                               const PartitionedVariableOptions& options,
-                                                               const At& at) {
-  const auto reject = [&](const std::string& message) {
-    throw_error(
-        invalid_argument(str_cat("partitioned_variable '", options.name, "': ", message)).with_location(at.where));
-  };
-  if (shape.rank() < 1) reject("a scalar has no rows");
-  if (num_shards < 1 || num_shards > shape[0]) reject(str_cat(shape[0], " rows do not make ", num_shards, " shards"));
-  if (!options.initializer) reject("the initializer is empty");
+[[noreturn]] DFLOW_INLINE void reject_partitioned(const PartitionedVariableOptions& options, const At& at,
+                                                  const std::string& message) {
+  throw_error(
+      invalid_argument(str_cat("partitioned_variable '", options.name, "': ", message)).with_location(at.where));
+}
+
+/// What a part is of the whole, as `SaveV2` takes it.
+DFLOW_INLINE std::string slice_of_part(const VariablePart& part) {
+  std::string dims, ranges;
+  for (int d = 0; d < part.whole.rank(); ++d) {
+    dims += str_cat(part.whole[d], " ");
+    if (d > 0) ranges += ":";
+    ranges += part.shape[d] == part.whole[d] ? std::string("-")
+                                             : str_cat(part.begin[static_cast<std::size_t>(d)], ",", part.shape[d]);
+  }
+  return dims + ranges;
+}
+
+DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axis, std::int64_t num_parts,
+                                  const PartitionedVariableOptions& options, const At& at) {
   const ScopeGuard place = enter_place(graph, at.where);
   const ScopeGuard scope = enter_name_scope(graph, options.name, at.where);
   GraphStore::Scope outside = graph.scope();
   outside.control_inputs.clear();  // the first value does not wait for what a step does
   const ScopeGuard without_control_inputs = graph.enter(std::move(outside));
-  std::vector<AnyVariable> shards;
-  shards.reserve(static_cast<std::size_t>(num_shards));
-  for (std::int64_t i = 0; i < num_shards; ++i) {
+  MadeParts made{.parts = {}, .axis = axis};
+  made.parts.reserve(static_cast<std::size_t>(num_parts));
+  VariablePart part{shape, shape, std::vector<std::int64_t>(static_cast<std::size_t>(shape.rank()))};
+  for (std::int64_t i = 0; i < num_parts; ++i) {
     const std::string name = str_cat("part_", i);
-    const Shape shard = shape.with_dim(0, rows_of_shard(shape[0], num_shards, i));
+    part.shape = shape.with_dim(axis, rows_of_shard(shape[axis], num_parts, i));
+    const std::string slice = slice_of_part(part);
+    const Initializer initializer = [&options, &part](GraphStore& of, DType type, const Shape&) {
+      return options.initializer.of_part(of, type, part);
+    };
     if (const VariableScopeState* const around = graph.scope().variables.get(); around != nullptr) {
-      shards.push_back(any_get_variable(graph, *around, str_cat(options.name, "/", name), dtype, shard,
-                                        {.initializer = options.initializer, .trainable = options.trainable}, at));
-      continue;
+      made.parts.push_back(
+          any_get_variable(graph, *around, str_cat(options.name, "/", name), dtype, part.shape,
+                           {.initializer = initializer, .trainable = options.trainable, .slice = slice}, at));
+    } else {
+      AnyOutput initial;
+      {
+        const ScopeGuard first_value = enter_name_scope(graph, name + "_init");
+        initial = initializer(graph, dtype, part.shape);
+      }
+      made.parts.push_back(
+          AnyVariable::make(graph, initial, {.name = name, .trainable = options.trainable, .slice = slice}, at));
     }
-    AnyOutput initial;
-    {
-      const ScopeGuard first_value = enter_name_scope(graph, name + "_init");
-      initial = options.initializer(graph, dtype, shard);
-    }
-    shards.push_back(AnyVariable::make(graph, initial, {.name = name, .trainable = options.trainable}, at));
+    part.begin[static_cast<std::size_t>(axis)] += part.shape[axis];
   }
-  return shards;
+  return made;
+}
+
+DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
+                                                const Partitioner& given, const PartitionedVariableOptions& options,
+                                                const At& at) {
+  if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no parts");
+  if (!options.initializer) reject_partitioned(options, at, "the initializer is empty");
+  const Partitioner partitioner = given ? given : variable_scope_of(graph)->partitioner;
+  if (!partitioner) return make_parts(graph, dtype, shape, 0, 1, options, at);
+  const std::vector<std::int64_t> parts = partitioner(shape, dtype);
+  if (parts.size() != static_cast<std::size_t>(shape.rank())) {
+    reject_partitioned(options, at,
+                       str_cat("the partitioner gives ", parts.size(), " numbers for shape ", shape.to_string()));
+  }
+  int axis = 0;
+  std::int64_t num_parts = 1;
+  for (int d = 0; d < shape.rank(); ++d) {
+    const std::int64_t along = parts[static_cast<std::size_t>(d)];
+    if (along < 1 || along > std::max<std::int64_t>(shape[d], 1)) {
+      reject_partitioned(options, at, str_cat(shape.to_string(), " does not make ", along, " parts along axis ", d));
+    }
+    if (along == 1) continue;
+    if (num_parts > 1) reject_partitioned(options, at, str_cat("parts along axes ", axis, " and ", d));
+    axis = d;
+    num_parts = along;
+  }
+  return make_parts(graph, dtype, shape, axis, num_parts, options, at);
+}
+
+DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
+                                                std::int64_t num_parts, const PartitionedVariableOptions& options,
+                                                const At& at) {
+  if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no rows");
+  if (num_parts < 1 || num_parts > shape[0]) {
+    reject_partitioned(options, at, str_cat(shape[0], " rows do not make ", num_parts, " parts"));
+  }
+  if (!options.initializer) reject_partitioned(options, at, "the initializer is empty");
+  return make_parts(graph, dtype, shape, 0, num_parts, options, at);
 }
 
 }  // namespace dflow::detail

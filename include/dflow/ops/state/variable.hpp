@@ -18,6 +18,8 @@ struct VariableOp : StatefulOp<"Variable", AllTypes> {
     PartialShape shape;
     std::string container;    ///< variables of different containers never meet
     std::string shared_name;  ///< what it is kept under; the node's name where empty
+    /// Of a part of a partitioned variable what it is of it, as in `SaveV2`: "4 3 0,2:-". Empty for all others.
+    std::string slice;
   };
   using Inputs = In<>;
   using Outputs = Out<ResourceHandle>;
@@ -107,6 +109,8 @@ struct VariableOptions {
   /// Of the device. Names that begin with "_" are the library's.
   std::string_view container = {};
   std::string_view shared_name = {};
+  /// What it is of a partitioned variable, of which it is "part_<number>", as in `SaveV2`; empty: it is no part.
+  std::string_view slice = {};
 };
 
 /// A variable whose element type is known at run time only: the handle, the edge that reads it, and what gives it its
@@ -142,6 +146,10 @@ class AnyVariable {
   DType dtype() const { return read_.dtype(); }
   const PartialShape& shape() const { return read_.shape(); }
   const std::string& name() const { return handle_.node().name; }
+  /// What it is of a partitioned variable, as in `SaveV2`: "4 3 0,2:-" are rows 0 and 1 of [4, 3]. Empty for no part.
+  const std::string& slice() const { return handle_.node().attrs_as<VariableOp>().slice; }
+  /// Of a part, the name of the whole: "words" of "words/part_1", and "words/Adam" of "words/part_1/Adam". Else `name`.
+  std::string whole_name() const;
 
   /// With the element type known to the compiler. Errors: InvalidArgument if it is another one.
   template <Element T>

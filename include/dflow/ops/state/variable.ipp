@@ -93,7 +93,8 @@ DFLOW_INLINE AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const Any
       build<VariableOp>(graph, {},
                         {.shape = initial_value.shape(),
                          .container = std::string(options.container),
-                         .shared_name = std::string(options.shared_name)},
+                         .shared_name = std::string(options.shared_name),
+                         .slice = std::string(options.slice)},
                         {.name = options.name, .where = at.where}, detail::one_type(initial_value.dtype()));
   const NodeId handle = variable.handle_.node_id();
   scope.name_prefix = graph.node(handle).name + "/";
@@ -129,6 +130,22 @@ DFLOW_INLINE Operation find_read(const Operation& handle) {
 }
 
 }  // namespace detail
+
+DFLOW_INLINE std::string AnyVariable::whole_name() const {
+  const std::string& all = name();
+  if (slice().empty()) return all;
+  constexpr std::string_view mark = "part_";
+  for (std::size_t end = all.size(); end != std::string::npos && end > 0;) {
+    const std::size_t slash = all.rfind('/', end - 1);
+    const std::size_t begin = slash == std::string::npos ? 0 : slash + 1;
+    const std::string_view component = std::string_view(all).substr(begin, end - begin);
+    const bool is_part = component.starts_with(mark) && component.size() > mark.size() &&
+                         component.find_first_not_of("0123456789", mark.size()) == std::string_view::npos;
+    if (is_part && begin > 0) return all.substr(0, slash) + all.substr(end);
+    end = slash;
+  }
+  return all;
+}
 
 DFLOW_INLINE AnyVariable AnyVariable::of(const Operation& handle) {
   if (!handle.is_valid() || handle.node().op->role != OpRole::variable) {

@@ -80,13 +80,17 @@ class SavedVariables {
 /// update that others have not. Checkpoints are core/checkpoint/'s (docs/checkpoint-format.md): a loss of power or a
 /// full disk at any moment leaves those that were there. One saver at a time writes checkpoints of a name.
 ///
+/// The parts of a partitioned variable are slices of one tensor of its name, so that a checkpoint is restored into
+/// another number of parts, or into one variable, as TensorFlow's are.
+///
 /// Thread safety: one thread at a time; steps of the session may run meanwhile. All functions that take a session
 /// block. Errors: InvalidArgument for no variables, and for two of one name, states included.
 class Saver {
  public:
   /// All variables that the graph has now, under their names, and what else the options say.
   explicit Saver(Graph& graph, SaverOptions options = {}, std::source_location where = std::source_location::current());
-  /// These alone, under these names, no streams and no queues: a part of a model, or one that had other names.
+  /// These alone, under these names, no streams and no queues: a part of a model, or one that had other names. The
+  /// parts of a partitioned variable share a name; one with a name of its own is a tensor of its own.
   Saver(Graph& graph, const SavedVariables& saved, SaverOptions options = {},
         std::source_location where = std::source_location::current());
   ~Saver();
@@ -125,6 +129,8 @@ class Saver {
   void add_queues(std::vector<Item>& items);
   void build(std::vector<Item> items, std::source_location where);
   void check_names(const std::vector<Item>& items, std::source_location where) const;
+  template <class Part>
+  void check_parts(std::string_view name, std::span<const Part* const> parts, std::source_location where) const;
   std::vector<std::pair<std::string, std::vector<const Item*>>> by_device(const std::vector<Item>& items) const;
   Operation build_save(std::span<const Item* const> members, std::size_t shard, std::size_t num_shards);
   std::vector<AnyOutput> build_read(std::span<const Item* const> members);

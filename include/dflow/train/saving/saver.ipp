@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/checkpoint_slice.hpp>
 #include <dflow/core/checkpoint/checkpoint_writer.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
@@ -31,6 +32,7 @@ struct Saver::Item {
     std::string name;
     AnyOutput value;
     PartialShape shape;
+    std::string slice = {};  ///< what it is of a tensor of that name, as in `SaveV2`; empty: all of it
   };
 
   std::vector<Part> parts;
@@ -49,8 +51,8 @@ struct Saver::Nodes {
 namespace detail {
 
 template <class Item>
-Item item_of(std::string name, const AnyVariable& variable) {
-  return {{{std::move(name), variable.read_edge(), variable.shape()}},
+Item item_of(std::string name, const AnyVariable& variable, std::string slice) {
+  return {{{std::move(name), variable.read_edge(), variable.shape(), std::move(slice)}},
           variable.handle().operation(),
           [variable](std::span<const AnyOutput> values) { return variable.assign(values[0]); }};
 }
@@ -124,7 +126,7 @@ DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_locati
   const ScopeGuard place = enter_place(graph_, where);
   std::vector<Item> items;
   for (const AnyVariable& variable : global_variables(graph)) {
-    items.push_back(detail::item_of<Item>(variable.name(), variable));
+    items.push_back(detail::item_of<Item>(variable.whole_name(), variable, variable.slice()));
   }
   if (options_.queues) add_queues(items);
   const ScopeGuard names = enter_name_scope(graph_, "streams");
@@ -166,12 +168,15 @@ DFLOW_INLINE Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOption
     : graph_(*graph.store()), options_(std::move(options)) {
   std::vector<Item> items;
   items.reserve(saved.variables().size());
+  std::map<std::string_view, int> variables_of_name;
+  for (const SavedVariable& each : saved.variables()) ++variables_of_name[each.name];
   for (const auto& [name, variable] : saved.variables()) {
     if (!variable.handle().is_valid() || variable.handle().graph() != &graph_) {
       throw_error(invalid_argument(str_cat("Saver: variable '", name, "' is empty or belongs to another graph"))
                       .with_location(where));
     }
-    items.push_back(detail::item_of<Item>(name, variable));
+    items.push_back(
+        detail::item_of<Item>(name, variable, variables_of_name[name] > 1 ? variable.slice() : std::string()));
   }
   build(std::move(items), where);
 }
@@ -181,51 +186,87 @@ DFLOW_INLINE Saver::~Saver() = default;
 /// Errors: InvalidArgument for two things of one name.
 DFLOW_INLINE void Saver::check_names(const std::vector<Item>& items, std::source_location where) const {
   std::set<std::string_view> names;
-  const auto add = [&](const std::string& name) {
+  std::map<std::string_view, std::vector<const Item::Part*>> of_wholes;
+  const auto add = [&](std::string_view name) {
     if (!name.empty() && names.insert(name).second) return;
     throw_error(invalid_argument(str_cat("Saver: '", name, "' is the name of two variables, or none at all"))
                     .with_location(where));
   };
   for (const Item& item : items) {
-    for (const Item::Part& part : item.parts) add(part.name);
+    for (const Item::Part& part : item.parts) {
+      if (part.slice.empty()) {
+        add(part.name);
+      } else {
+        of_wholes[part.name].push_back(&part);
+      }
+    }
   }
   for (const SavedState& state : options_.states) add(state.name);
+  for (const auto& [name, parts] : of_wholes) {
+    add(name);
+    check_parts<Item::Part>(name, parts, where);
+  }
+}
+
+/// Errors: InvalidArgument for parts that are not, each element once, a tensor.
+template <class Part>
+void Saver::check_parts(std::string_view name, std::span<const Part* const> parts, std::source_location where) const {
+  const auto reject = [&](std::string_view what) {
+    throw_error(invalid_argument(str_cat("Saver: the parts of variable '", name, "' ", what)).with_location(where));
+  };
+  const CheckpointSlice first = CheckpointSlice::parse(parts.front()->slice);
+  std::int64_t num_elements = 0;
+  std::set<std::vector<std::int64_t>> begins;
+  for (const Part* part : parts) {
+    const CheckpointSlice slice = CheckpointSlice::parse(part->slice);
+    if (slice.whole != first.whole) {
+      reject(str_cat("are of ", first.whole.to_string(), " and of ", slice.whole.to_string()));
+    }
+    if (part->value.dtype() != parts.front()->value.dtype()) reject("have two element types");
+    if (!begins.insert(slice.begin).second) reject("are there twice");
+    num_elements += slice.extent.num_elements();
+  }
+  if (num_elements != first.whole.num_elements()) {
+    reject(str_cat("have ", num_elements, " of the elements of ", first.whole.to_string(),
+                   ": give a Saver of some of them a name for each"));
+  }
 }
 
 DFLOW_INLINE Operation Saver::build_save(std::span<const Item* const> members, std::size_t shard,
                                          std::size_t num_shards) {
   SaveV2::Attrs attrs{
       .dtypes = {}, .shard = static_cast<std::int64_t>(shard), .num_shards = static_cast<std::int64_t>(num_shards)};
-  std::vector<std::string> names;
+  std::vector<std::string> names, slices;
   std::vector<AnyOutput> edges{nodes_->prefix, {}, {}};
   for (const Item* item : members) {
     for (const Item::Part& part : item->parts) {
       names.push_back(part.name);
+      slices.push_back(part.slice);
       attrs.dtypes.push_back(part.value.dtype());
       edges.push_back(part.value);
     }
   }
   edges[1] = detail::text_list(graph_, names);
-  edges[2] = detail::text_list(graph_, std::vector<std::string>(names.size()));
+  edges[2] = detail::text_list(graph_, slices);
   return dflow::build<SaveV2>(std::span<const AnyOutput>(edges), std::move(attrs));
 }
 
 /// The values of these items in the checkpoint that is read, part by part.
 DFLOW_INLINE std::vector<AnyOutput> Saver::build_read(std::span<const Item* const> members) {
   RestoreV2::Attrs attrs;
-  std::vector<std::string> names;
+  std::vector<std::string> names, slices;
   for (const Item* item : members) {
     for (const Item::Part& part : item->parts) {
       names.push_back(part.name);
+      slices.push_back(part.slice);
       attrs.dtypes.push_back(part.value.dtype());
       attrs.shapes.push_back(part.shape);
     }
   }
   std::vector<AnyOutput> values;
   if (names.empty()) return values;
-  const BuiltNode read = dflow::build<RestoreV2>({nodes_->prefix, detail::text_list(graph_, names),
-                                                  detail::text_list(graph_, std::vector<std::string>(names.size()))},
-                                                 std::move(attrs));
+  const BuiltNode read = dflow::build<RestoreV2>(
+      {nodes_->prefix, detail::text_list(graph_, names), detail::text_list(graph_, slices)}, std::move(attrs));
   for (std::size_t i = 0; i < names.size(); ++i) values.push_back(read.output(static_cast<int>(i)));
   return values;
 }

@@ -4,6 +4,7 @@
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/initializers.hpp>
 #include <dflow/train/regularizers.hpp>
+#include <dflow/train/variables/partitioners.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -29,6 +30,8 @@ struct VariableScopeOptions {
   Initializer initializer = {};
   /// The same; outside of all there is none.
   Regularizer regularizer = {};
+  /// Of `partitioned_variable` that is given none, the same.
+  Partitioner partitioner = {};
   /// float16, bfloat16 or float32: `Dense`, `Convolution2D` and recurrent cells inside make float variables, and cast
   /// them and their inputs to this where they use them; results have the inputs' element type. Layers with double
   /// inputs stay as they are. Invalid: as in the scope around; outside of all layers compute in the inputs' element
@@ -42,6 +45,7 @@ struct GetVariableOptions {
   /// however often the variable is shared.
   Regularizer regularizer = {};
   bool trainable = true;
+  std::string_view slice = {};  ///< as in VariableOptions; one that is there is the same slice
 };
 
 /// What variables are called and shared by inside of a variable scope.
@@ -50,6 +54,7 @@ struct VariableScopeState {
   Reuse reuse = Reuse::never;
   Initializer initializer = init::glorot_uniform();
   Regularizer regularizer = {};
+  Partitioner partitioner = {};
   DType compute = DType::invalid;  ///< of layers; invalid: their inputs'
   /// Names of layers and scopes inside that were taken since it was opened.
   std::set<std::string, std::less<>> taken = {};
@@ -73,7 +78,7 @@ struct FoundVariable {
 /// InvalidArgument for a name that is taken and for what the functions give.
 FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
                             const Shape& shape, const Initializer& initializer, const Regularizer& regularizer,
-                            const At& at);
+                            const At& at, std::string_view slice = {});
 /// The variable of that path within the scope, made where the scope says so, and in no collection.
 FoundVariable find_or_make_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name,
                                     DType dtype, const Shape& shape, const GetVariableOptions& options, const At& at);

@@ -29,7 +29,7 @@ DFLOW_INLINE std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& g
 
 DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
                                          const Shape& shape, const Initializer& initializer,
-                                         const Regularizer& regularizer, const At& at) {
+                                         const Regularizer& regularizer, const At& at, std::string_view slice) {
   const auto reject = [&](std::string_view message) {
     throw_error(invalid_argument(str_cat(name, ": ", message)).with_location(graph.scope().where.value_or(at.where)));
   };
@@ -47,7 +47,7 @@ DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view pre
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_init"), at.where);
     initial = initializer(graph, dtype, shape);
   }
-  made.variable = AnyVariable::make_unlisted(graph, initial, {.name = name}, at);
+  made.variable = AnyVariable::make_unlisted(graph, initial, {.name = name, .slice = slice}, at);
   if (regularizer) {
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_regularizer"), at.where);
     const AnyOutput loss = regularizer(made.variable.read_edge());
@@ -86,7 +86,7 @@ DFLOW_INLINE FoundVariable find_or_make_variable(GraphStore& graph, const Variab
     const Regularizer& inherited = options.trainable ? scope.regularizer : options.regularizer;
     return make_variable(graph, prefix, name, dtype, shape,
                          options.initializer ? options.initializer : scope.initializer,
-                         options.regularizer ? options.regularizer : inherited, at);
+                         options.regularizer ? options.regularizer : inherited, at, options.slice);
   }
   const std::source_location made_at = there.handle().node().where;
   const std::string made = str_cat(", made at ", made_at.file_name(), ":", made_at.line());
@@ -99,6 +99,14 @@ DFLOW_INLINE FoundVariable find_or_make_variable(GraphStore& graph, const Variab
     throw_error(invalid_argument(str_cat("variable '", path, "' is ", dflow::name(there.dtype()), " ",
                                          there.shape().to_string(), made, ", and is asked for as ", dflow::name(dtype),
                                          " ", shape.to_string()))
+                    .with_location(where));
+  }
+  if (there.slice() != options.slice) {
+    const auto said = [](std::string_view slice) {
+      return slice.empty() ? std::string("no part of another") : str_cat("slice '", slice, "'");
+    };
+    throw_error(invalid_argument(str_cat("variable '", path, "' is ", said(there.slice()), made,
+                                         ", and is asked for as ", said(options.slice)))
                     .with_location(where));
   }
   return {there, {}, false};
@@ -155,6 +163,7 @@ DFLOW_INLINE ScopeGuard VariableScope::enter(GraphStore& graph, std::string_view
   if (options.reuse != Reuse::inherit) state->reuse = options.reuse;
   if (options.initializer) state->initializer = options.initializer;
   if (options.regularizer) state->regularizer = options.regularizer;
+  if (options.partitioner) state->partitioner = options.partitioner;
   if (options.compute != DType::invalid) state->compute = options.compute;
   std::optional<ScopeGuard> names;
   if (!name.empty()) names.emplace(enter_name_scope(graph, name, where));

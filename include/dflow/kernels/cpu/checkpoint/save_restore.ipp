@@ -81,14 +81,21 @@ DFLOW_INLINE void restore_tensors(KernelContext& context) {
   const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
   const std::shared_ptr<FileSystem> files = device_files(context.device());
   const std::unique_ptr<SavedTensors> saved = open_saved_tensors(*files, told.prefix);
+  AnyTensor whole;  // of the slice before: often the next one is of the same tensor
   for (std::size_t i = 0; i < told.names.size(); ++i) {
     require_going_on(context);
     const bool is_slice = !told.slices[i].empty();
     const PartialShape shape = attrs.shapes.empty() ? PartialShape::unknown() : attrs.shapes[i];
-    require_wanted(context, *saved, told.names[i], attrs.dtypes[i], is_slice ? PartialShape::unknown() : shape,
+    const CheckpointSlice slice = is_slice ? CheckpointSlice::parse(told.slices[i]) : CheckpointSlice();
+    require_wanted(context, *saved, told.names[i], attrs.dtypes[i], is_slice ? PartialShape(slice.whole) : shape,
                    told.prefix);
-    AnyTensor tensor = saved->read(told.names[i]);
-    if (is_slice) tensor = CheckpointSlice::parse(told.slices[i]).cut_from(tensor);
+    const bool is_next = is_slice && i > 0 && !told.slices[i - 1].empty() && told.names[i - 1] == told.names[i];
+    if (!is_next) whole = AnyTensor();
+    AnyTensor tensor = is_next ? whole : saved->read(told.names[i]);
+    if (is_slice) {
+      whole = tensor;
+      tensor = slice.cut_from(whole);
+    }
     if (!shape.is_compatible_with(tensor.shape())) {
       context.fail(
           str_cat("slice '", told.slices[i], "' of tensor '", told.names[i], "' is not of shape ", shape.to_string()));

@@ -49,18 +49,20 @@ struct ProductBody {
       Unsigned sum = 0;
       for (std::int64_t l = 0; l < args.k; l += tile) {
         const std::int64_t of_a = l + column, of_b = l + row;
-        shared.a[row][column] = i < args.m && of_a < args.k ? a[args.transpose_a ? of_a * args.m + i : i * args.k + of_a]
-                                                            : T(0);
-        shared.b[row][column] = j < args.n && of_b < args.k ? b[args.transpose_b ? j * args.k + of_b : of_b * args.n + j]
-                                                            : T(0);
+        shared.a[row][column] =
+            i < args.m && of_a < args.k ? a[args.transpose_a ? of_a * args.m + i : i * args.k + of_a] : T(0);
+        shared.b[row][column] =
+            j < args.n && of_b < args.k ? b[args.transpose_b ? j * args.k + of_b : of_b * args.n + j] : T(0);
         thread.barrier();
         for (int x = 0; x < tile; ++x) {
-          sum = static_cast<Unsigned>(sum + static_cast<Unsigned>(std::uint64_t{static_cast<Unsigned>(shared.a[row][x])} *
-                                                                  static_cast<Unsigned>(shared.b[x][column])));
+          sum =
+              static_cast<Unsigned>(sum + static_cast<Unsigned>(std::uint64_t{static_cast<Unsigned>(shared.a[row][x])} *
+                                                                static_cast<Unsigned>(shared.b[x][column])));
         }
         thread.barrier();
       }
-      if (i < args.m && j < args.n) static_cast<T*>(args.y)[item * args.m * args.n + i * args.n + j] = static_cast<T>(sum);
+      if (i < args.m && j < args.n)
+        static_cast<T*>(args.y)[item * args.m * args.n + i * args.n + j] = static_cast<T>(sum);
     }
   }
 };
@@ -87,9 +89,8 @@ struct BiasBody {
   }
 };
 
-using ProductBodies =
-    TypeList<BiasBody, ProductBody<std::int8_t>, ProductBody<std::int16_t>, ProductBody<std::int32_t>, ProductBody<std::int64_t>,
-             ProductBody<std::uint8_t>, ProductBody<std::uint16_t>, ProductBody<std::uint32_t>,
-             ProductBody<std::uint64_t>>;
+using ProductBodies = TypeList<BiasBody, ProductBody<std::int8_t>, ProductBody<std::int16_t>, ProductBody<std::int32_t>,
+                               ProductBody<std::int64_t>, ProductBody<std::uint8_t>, ProductBody<std::uint16_t>,
+                               ProductBody<std::uint32_t>, ProductBody<std::uint64_t>>;
 
 }  // namespace dflow::cuda

@@ -17,7 +17,8 @@ namespace cuda {
 
 /// Element types that cuBLASLt multiplies; the others have a kernel of ours.
 template <class T>
-inline constexpr bool is_library_product_type = math::HalfPrecision<T> || is_floating_element<T> || is_complex_element<T>;
+inline constexpr bool is_library_product_type =
+    math::HalfPrecision<T> || is_floating_element<T> || is_complex_element<T>;
 
 /// A product as ops have it, row by row: a [batch, m, k], b [batch, k, n], y [batch, m, n].
 struct RowProduct {
@@ -55,11 +56,9 @@ struct Kernel<MatMul, Cuda, T> {
   void operator()(KernelContext& context) const {
     const auto [m, n, k] = detail::product_sizes<T>(context, attrs.transpose_a, attrs.transpose_b);
     context.allocate_output(0, {m, n});
-    cuda::run_product<T>(context, {.m = m,
-                                   .n = n,
-                                   .k = k,
-                                   .a = cuda::operand_of(attrs.transpose_a),
-                                   .b = cuda::operand_of(attrs.transpose_b)});
+    cuda::run_product<T>(
+        context,
+        {.m = m, .n = n, .k = k, .a = cuda::operand_of(attrs.transpose_a), .b = cuda::operand_of(attrs.transpose_b)});
   }
 };
 

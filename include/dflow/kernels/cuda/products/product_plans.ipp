@@ -21,9 +21,9 @@ DFLOW_INLINE std::shared_ptr<const ProductPlans::Plan> ProductPlans::find(const 
   // Beside others: it takes milliseconds. Two may make the same one.
   ProductPlanHandle handle = ProductPlanHandle::none;
   std::size_t workspace_bytes = 0;
-  core_->require_ok(core_->driver().products().make_product_plan(core_->device(), call, max_workspace_bytes, handle,
-                                                                 workspace_bytes),
-                    "choosing how a product is computed");
+  core_->require_ok(
+      core_->driver().products().make_product_plan(core_->device(), call, max_workspace_bytes, handle, workspace_bytes),
+      "choosing how a product is computed");
   auto plan = std::make_shared<const Plan>(core_, handle, workspace_bytes);
   std::shared_ptr<const Plan> dropped;
   const std::lock_guard lock(mutex_);

@@ -55,8 +55,8 @@ struct ProductOperands {
   std::size_t workspace_bytes = 0;
 };
 
-/// What dflow asks of cuBLASLt, as a thin table of functions: one implementation calls it (`cublas_products()`), that of
-/// tests computes the call as it was recorded on the host.
+/// What dflow asks of cuBLASLt, as a thin table of functions: one implementation calls it (`cublas_products()`), that
+/// of tests computes the call as it was recorded on the host.
 ///
 /// Functions return at once with an error code, and do not throw.
 ///
@@ -68,7 +68,8 @@ class Products {
   Products& operator=(const Products&) = delete;
   virtual ~Products() = default;
 
-  /// Chooses how the call is computed with at most so much workspace; `workspace_bytes` is what it takes, aligned to 256.
+  /// Chooses how the call is computed with at most so much workspace; `workspace_bytes` is what it takes, aligned to
+  /// 256.
   virtual ErrorCode make_product_plan(int device, const ProductCall& call, std::size_t max_workspace_bytes,
                                       ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept = 0;
   /// What was issued by it still runs.
