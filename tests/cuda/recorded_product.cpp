@@ -12,7 +12,12 @@
 
 namespace dflow::testing {
 
-using namespace cuda;
+using cuda::MemoryUse;
+using cuda::ProductCall;
+using cuda::ProductEpilogue;
+using cuda::ProductMatrix;
+using cuda::ProductOperand;
+using cuda::ProductOperands;
 
 namespace {
 

@@ -78,6 +78,7 @@ TEST_CASE("A partitioned variable of no shards, or of more than it has rows, is 
   CHECK(refused({4, 2}, std::int64_t{1} << 62));
   CHECK(refused({}, 1));
   CHECK(refused({4, 2}, 2, {.initializer = {}}));
+  CHECK(refused({4, 2}, 2, {.partitioner = df::fixed_size_partitioner(2)}));
   CHECK(graph.num_nodes() == 0);
 }
 
@@ -99,8 +100,9 @@ df::Session session_on(const df::Graph& graph, const std::shared_ptr<df::MemoryF
 /// A graph with one variable "w" of 7 x 6 x 2 in parts, and what its Adam keeps.
 struct PartsModel {
   explicit PartsModel(const df::Partitioner& partitioner) : graph({.seed = 3}) {
-    weights = df::partitioned_variable<float>(graph, {7, 6, 2}, partitioner,
-                                              {.initializer = df::init::value(counted({7, 6, 2})), .name = "w"});
+    weights = df::partitioned_variable<float>(
+        graph, {7, 6, 2},
+        {.partitioner = partitioner, .initializer = df::init::value(counted({7, 6, 2})), .name = "w"});
     const auto loss = df::reduce_sum(df::square(weights.as_tensor() - 1.0f));
     train = df::train::Adam(0.1f).minimize(loss);
     session = std::make_unique<df::Session>(graph);
@@ -174,7 +176,8 @@ TEST_CASE("Partitioners that make no parts are refused by the variable's name") 
   df::Graph graph;
   const auto message_of = [&](const df::Partitioner& partitioner, const df::Shape& shape = {4, 3}) {
     return std::string(status_of([&] {
-                         return df::partitioned_variable<float>(graph, shape, partitioner, {.name = "mine"});
+                         return df::partitioned_variable<float>(graph, shape,
+                                                                {.partitioner = partitioner, .name = "mine"});
                        }).message());
   };
   const auto gives = [](std::vector<std::int64_t> parts) {
@@ -187,7 +190,8 @@ TEST_CASE("Partitioners that make no parts are refused by the variable's name") 
   CHECK(message_of(gives({}), {}).find("a scalar has no parts") != std::string::npos);
   CHECK(message_of(df::fixed_size_partitioner(2, 5)).find("no axis 5") != std::string::npos);
   CHECK(graph.num_nodes() == 0);
-  const auto columns = df::partitioned_variable<float>(graph, {4, 4}, df::fixed_size_partitioner(2, 1));
+  const auto columns =
+      df::partitioned_variable<float>(graph, {4, 4}, {.partitioner = df::fixed_size_partitioner(2, 1)});
   const auto ids = df::constant(graph, df::Tensor<std::int64_t>({1}, {0}));
   CHECK(code_of([&] { return df::embedding_lookup(columns, ids); }) == df::Code::invalid_argument);
 }
@@ -230,8 +234,9 @@ TEST_CASE("A checkpoint of one partition is restored into any other, with what t
 TEST_CASE("A whole variable and parts of one name take each other's checkpoints, and names for each part stay") {
   auto files = std::make_shared<df::MemoryFileSystem>();
   df::Graph parted, whole;
-  const auto parts = df::partitioned_variable<float>(parted, {4, 6}, df::fixed_size_partitioner(3, 1),
-                                                     {.initializer = df::init::value(counted({4, 6})), .name = "w"});
+  const auto parts = df::partitioned_variable<float>(
+      parted, {4, 6},
+      {.partitioner = df::fixed_size_partitioner(3, 1), .initializer = df::init::value(counted({4, 6})), .name = "w"});
   const df::Variable<float> variable(whole, df::Tensor<float>::full({4, 6}, 0.0f), {.name = "w"});
   df::Session of_parts = session_on(parted, files), of_whole = session_on(whole, files);
   of_parts.run(df::initialize_variables(parted));
@@ -304,8 +309,9 @@ TEST_CASE("A scope's partitioner makes the parts that none is given for, and fin
 
 TEST_CASE("An initializer knows of what its part is") {
   df::Graph graph({.seed = 5});
-  const auto parts = df::partitioned_variable<float>(graph, {400, 100}, df::fixed_size_partitioner(4),
-                                                     {.initializer = df::init::glorot_uniform(), .name = "w"});
+  const auto parts = df::partitioned_variable<float>(
+      graph, {400, 100},
+      {.partitioner = df::fixed_size_partitioner(4), .initializer = df::init::glorot_uniform(), .name = "w"});
   df::Session session(graph);
   session.run(df::initialize_variables(graph));
   // Of a part by itself the limit would be sqrt(6 / 200).
@@ -324,6 +330,11 @@ TEST_CASE("An initializer knows of what its part is") {
   CHECK(told[1].shape == df::Shape{2, 3});
   CHECK(told[1].whole == df::Shape{5, 3});
   CHECK(told[1].begin == std::vector<std::int64_t>{3, 0});
+  using OfShape = std::function<df::AnyOutput(df::GraphStore&, df::DType, const df::Shape&)>;
+  CHECK_FALSE(df::Initializer());
+  CHECK_FALSE(df::Initializer(nullptr));
+  CHECK_FALSE(df::Initializer(OfShape()));
+  CHECK(df::Initializer(OfShape(df::init::ones())));
   CHECK(code_of([&] {
           return df::partitioned_variable<float>(graph, {5, 3}, 2, {.initializer = df::init::value(counted({3, 5}))});
         }) == df::Code::invalid_argument);

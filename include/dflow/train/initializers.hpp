@@ -3,6 +3,7 @@
 #include <dflow/graph/output.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <type_traits>
@@ -24,18 +25,23 @@ struct VariablePart {
 class Initializer {
  public:
   Initializer() = default;
+  Initializer(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Initializer> &&
              std::is_invocable_r_v<AnyOutput, F&, GraphStore&, DType, const Shape&>)
-  Initializer(F of_shape)  // NOLINT(google-explicit-constructor)
-      : of_part_([of_shape = std::move(of_shape)](GraphStore& graph, DType dtype, const VariablePart& part) {
-          return of_shape(graph, dtype, part.shape);
-        }) {}
+  Initializer(F of_shape) {  // NOLINT(google-explicit-constructor)
+    if (is_empty(of_shape)) return;
+    of_part_ = [of_shape = std::move(of_shape)](GraphStore& graph, DType dtype, const VariablePart& part) {
+      return of_shape(graph, dtype, part.shape);
+    };
+  }
   template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, Initializer> &&
              !std::is_invocable_v<F&, GraphStore&, DType, const Shape&> &&
              std::is_invocable_r_v<AnyOutput, F&, GraphStore&, DType, const VariablePart&>)
-  Initializer(F of_part) : of_part_(std::move(of_part)) {}  // NOLINT(google-explicit-constructor)
+  Initializer(F of_part) {  // NOLINT(google-explicit-constructor)
+    if (!is_empty(of_part)) of_part_ = std::move(of_part);
+  }
 
   explicit operator bool() const noexcept { return of_part_ != nullptr; }
   /// Of a whole variable.
@@ -47,6 +53,16 @@ class Initializer {
   }
 
  private:
+  /// A pointer or a std::function of nothing.
+  template <class F>
+  static bool is_empty(const F& function) {
+    if constexpr (requires { static_cast<bool>(function == nullptr); }) {
+      return function == nullptr;
+    } else {
+      return false;
+    }
+  }
+
   std::function<AnyOutput(GraphStore&, DType, const VariablePart&)> of_part_;
 };
 

@@ -16,6 +16,9 @@
 namespace dflow {
 
 struct PartitionedVariableOptions {
+  /// How many parts along which dimension; empty: that of the graph's current variable scope, and where there is none
+  /// one part.
+  Partitioner partitioner = {};
   /// Called once for each part, `of_part`; one that has a seed gives all parts the same numbers.
   Initializer initializer = init::uniform(-0.05, 0.05);
   /// Of the name scope that the parts are in, as "part_0", "part_1" and so on, and in checkpoints.
@@ -64,7 +67,7 @@ struct MadeParts {
   std::vector<AnyVariable> parts;
   int axis = 0;
 };
-MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape, const Partitioner& partitioner,
+MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
                                    const PartitionedVariableOptions& options, const At& at);
 /// As many parts along the first dimension. Errors: InvalidArgument unless there are so many rows.
 MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape, std::int64_t num_parts,
@@ -86,34 +89,26 @@ PartitionedVariable<T> typed_parts(const MadeParts& made, const Shape& shape) {
 /// the parts are found or made as that says, under exactly this name. A `Saver` saves them as one tensor "table".
 ///
 /// ```cpp
-/// auto weights = df::partitioned_variable<float>(graph, {4096, 1024}, df::fixed_size_partitioner(4, 1), {.name =
-/// "w"}); auto y = df::matmul(x, weights.as_tensor());
+/// auto w = df::partitioned_variable<float>(graph, {4096, 1024}, {.partitioner = df::fixed_size_partitioner(4, 1)});
+/// auto y = df::matmul(x, w.as_tensor());
 /// ```
 ///
-/// Errors: InvalidArgument, naming the variable, for a scalar, for an empty partitioner or initializer, and for one
-/// that gives no number for each dimension, a number below 1 or above the dimension's length, or parts along two
-/// dimensions.
+/// Errors: InvalidArgument, naming the variable, for a scalar, for an empty initializer, and for a partitioner that
+/// gives no number for each dimension, a number below 1 or above the dimension's length, or parts along two dimensions.
 template <Element T>
-PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape, const Partitioner& partitioner,
+PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape,
                                             const PartitionedVariableOptions& options = {}, const At& at = {}) {
-  return detail::typed_parts<T>(
-      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, partitioner, options, at), shape);
+  return detail::typed_parts<T>(detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, options, at),
+                                shape);
 }
 /// The same as `num_parts` along the first dimension: rows of a table, which `embedding_lookup` takes.
 ///
-/// Errors: InvalidArgument unless the shape has rows, and 1 <= num_parts <= rows.
+/// Errors: InvalidArgument unless the shape has rows, and 1 <= num_parts <= rows; for a partitioner too.
 template <Element T>
 PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape, std::int64_t num_parts,
                                             const PartitionedVariableOptions& options = {}, const At& at = {}) {
   return detail::typed_parts<T>(
       detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, num_parts, options, at), shape);
-}
-/// The same by the partitioner of the graph's current variable scope; where that has none, in one part.
-template <Element T>
-PartitionedVariable<T> partitioned_variable(Graph& graph, const Shape& shape,
-                                            const PartitionedVariableOptions& options = {}, const At& at = {}) {
-  return detail::typed_parts<T>(
-      detail::any_partitioned_variable(*graph.store(), dtype_of<T>, shape, Partitioner(), options, at), shape);
 }
 
 /// `embedding_lookup` of the rows of a table in parts. Errors also: InvalidArgument if the parts are not rows.

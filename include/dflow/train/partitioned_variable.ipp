@@ -64,11 +64,10 @@ DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& s
 }
 
 DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, const Shape& shape,
-                                                const Partitioner& given, const PartitionedVariableOptions& options,
-                                                const At& at) {
+                                                const PartitionedVariableOptions& options, const At& at) {
   if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no parts");
   if (!options.initializer) reject_partitioned(options, at, "the initializer is empty");
-  const Partitioner partitioner = given ? given : variable_scope_of(graph)->partitioner;
+  const Partitioner partitioner = options.partitioner ? options.partitioner : variable_scope_of(graph)->partitioner;
   if (!partitioner) return make_parts(graph, dtype, shape, 0, 1, options, at);
   const std::vector<std::int64_t> parts = partitioner(shape, dtype);
   if (parts.size() != static_cast<std::size_t>(shape.rank())) {
@@ -94,6 +93,7 @@ DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, 
                                                 std::int64_t num_parts, const PartitionedVariableOptions& options,
                                                 const At& at) {
   if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no rows");
+  if (options.partitioner) reject_partitioned(options, at, "a number of parts and a partitioner");
   if (num_parts < 1 || num_parts > shape[0]) {
     reject_partitioned(options, at, str_cat(shape[0], " rows do not make ", num_parts, " parts"));
   }
