@@ -224,6 +224,23 @@ TEST_CASE("what others have put in a file's place is not waited for", "[file_sys
   CHECK(dflow::read_regular_file(place.files, place.at("to f"), 5) == "12345");
   CHECK(code_of([&] { dflow::read_regular_file(place.files, place.at("f"), 4); }) == Code::resource_exhausted);
   CHECK(code_of([&] { dflow::read_regular_file(place.files, place.at("g")); }) == Code::not_found);
+  // A file without a size.
+  CHECK(dflow::read_regular_file(place.files, "/proc/self/status").find("Pid:") != std::string::npos);
+  CHECK(code_of([&] { dflow::read_regular_file(place.files, "/proc/self/status", 5); }) == Code::resource_exhausted);
+}
+
+TEST_CASE("a path with a zero byte is refused as such", "[file_system]") {
+  Place<PosixFileSystem> place;
+  place.files.write_file_atomically(place.at("f"), "x");
+  const std::string path = place.at("f") + std::string("\0g", 2);
+  const auto says_so = [&](const auto& run) {
+    const std::string message = error_of(run, Code::invalid_argument);
+    return message.find("f\\x00g'") != std::string::npos && message.find("zero byte") != std::string::npos;
+  };
+  CHECK(says_so([&] { return place.files.read_file(path); }));
+  CHECK(says_so([&] { return place.files.open_for_reading(path); }));
+  CHECK(says_so([&] { return place.files.open_for_appending(path); }));
+  CHECK(says_so([&] { return place.files.write_file_atomically(path, "y"), 0; }));
 }
 
 TEST_CASE("a symbolic link stays, and what it leads to is replaced", "[file_system]") {

@@ -8,7 +8,11 @@
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +68,33 @@ TEST_CASE("What cannot be read or written is named") {
   CHECK_THAT(error_of([&] { steps.write("/d", "x"); }, Code::failed_precondition), Catch::Contains("/d"));
   steps.files->fail_change(1, resource_exhausted("the disk is full"));
   CHECK(code_of([&] { steps.write("/e", "x"); }) == Code::resource_exhausted);
+}
+
+TEST_CASE("A step does not wait for who writes into a pipe, and reads files without a size") {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("dflow_files_test_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string pipe = (folder / "pipe").string();
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  Graph graph;
+  const auto path = placeholder<std::string>(graph, Shape{});
+  const auto content = read_file(path);
+  FifoQueue<std::string> names(graph, {.capacity = 4, .shapes = {{}}});
+  WholeFileReader reader(graph);
+  const auto put = names.enqueue(path);
+  const auto value = std::get<1>(reader.read(names));
+  Session session(graph);
+  CHECK(code_of([&] {
+          return session.run({{path, Tensor<std::string>(pipe)}}, content);
+        }) == Code::failed_precondition);
+  CHECK(session.run({{path, Tensor<std::string>("/proc/self/status")}}, content).scalar().find("Pid:") !=
+        std::string::npos);
+  for (const std::string& work : {pipe, std::string("/proc/self/status")}) {
+    session.run({{path, Tensor<std::string>(work)}}, put);
+    const Status status = status_of([&] { return session.run(value); });
+    CHECK(status.code() == (work == pipe ? Code::failed_precondition : Code::ok));
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("Files are found by one pattern or several, sorted") {

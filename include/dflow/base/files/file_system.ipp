@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/printable.hpp>
 #include <dflow/base/status.hpp>
 
 #include <dirent.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <limits>
@@ -35,6 +37,14 @@ DFLOW_INLINE std::string read_regular_file(FileSystem& files, const std::string&
   }
   std::string content(static_cast<std::size_t>(file->size()), '\0');
   file->read_exactly_at(0, std::as_writable_bytes(std::span(content)));
+  // Files in /proc have no size, and a file may grow: read until there is no more.
+  std::array<std::byte, 4096> more;
+  while (const std::size_t got = file->read_at(content.size(), more)) {
+    if (content.size() + got > max_bytes) {
+      throw_error(resource_exhausted(str_cat("cannot read '", path, "': more than ", max_bytes, " bytes")));
+    }
+    content.append(reinterpret_cast<const char*>(more.data()), got);
+  }
   return content;
 }
 
@@ -88,13 +98,18 @@ DFLOW_INLINE Code code_of_errno(int error) noexcept {
                      str_cat("cannot ", action, " '", path, "': ", std::generic_category().message(error))));
 }
 
+/// A path with a zero byte inside would silently name another file.
+DFLOW_INLINE void refuse_zero_byte(const char* action, const std::string& path) {
+  if (path.find('\0') == std::string::npos) return;
+  throw_error(invalid_argument(str_cat("cannot ", action, " '", printable(path), "': a path has no zero byte")));
+}
+
 /// Owns an open file descriptor.
 class FileDescriptor {
  public:
   /// Blocks. Errors: as FileSystem; an interrupted call is repeated.
   FileDescriptor(const char* action, const std::string& path, int flags) : path_(path) {
-    // A path with a zero byte inside would silently name another file.
-    if (path.find('\0') != std::string::npos) fail_with_errno(action, path.c_str(), EINVAL);
+    refuse_zero_byte(action, path);
     do {
       descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
     } while (descriptor_ < 0 && errno == EINTR);
@@ -196,7 +211,7 @@ class PosixWritableFile final : public WritableFile {
 DFLOW_INLINE std::string file_to_replace(std::string path) {
   constexpr int max_links = 40;  // as Linux has it
   const std::string given = path;
-  if (given.find('\0') != std::string::npos) fail_with_errno("replace", given.c_str(), EINVAL);
+  refuse_zero_byte("replace", given);
   for (int links = 0;; ++links) {
     struct stat info {};
     if (::lstat(path.c_str(), &info) != 0) {

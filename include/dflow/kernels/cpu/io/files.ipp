@@ -15,7 +15,7 @@ namespace dflow {
 
 DFLOW_INLINE void detail::read_whole_file(KernelContext& context) {
   const std::string path = context.scalar_input<std::string>(0);
-  std::string content = device_files(context.device())->read_file(path);
+  std::string content = read_regular_file(*device_files(context.device()), path);  // no step waits for a pipe
   *context.allocate_output<std::string>(0, {}).data() = std::move(content);
 }
 

@@ -35,7 +35,7 @@ class WholeWork final : public WorkUnit {
 
   Next next(std::string& key, std::string& value) override {
     if (is_read_) return Next::end;
-    value = files_ == nullptr ? work_ : files_->read_file(work_);
+    value = files_ == nullptr ? work_ : read_regular_file(*files_, work_);
     key = work_;
     is_read_ = true;
     return Next::last_record;
