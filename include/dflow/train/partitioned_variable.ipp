@@ -67,7 +67,8 @@ DFLOW_INLINE MadeParts any_partitioned_variable(GraphStore& graph, DType dtype, 
                                                 const PartitionedVariableOptions& options, const At& at) {
   if (shape.rank() < 1) reject_partitioned(options, at, "a scalar has no parts");
   if (!options.initializer) reject_partitioned(options, at, "the initializer is empty");
-  const Partitioner partitioner = options.partitioner ? options.partitioner : variable_scope_of(graph)->partitioner;
+  const dflow::Partitioner partitioner =
+      options.partitioner ? options.partitioner : variable_scope_of(graph)->partitioner;
   if (!partitioner) return make_parts(graph, dtype, shape, 0, 1, options, at);
   const std::vector<std::int64_t> parts = partitioner(shape, dtype);
   if (parts.size() != static_cast<std::size_t>(shape.rank())) {
