@@ -8,7 +8,7 @@ option(DFLOW_BENCHMARKS "Build the benchmarks" OFF)
 option(DFLOW_INSTALL "Generate the install rules and the package files" ON)
 option(DFLOW_TEST_PER_CASE "Register each test case with CTest (OFF: each test program)" ON)
 option(DFLOW_LIBFUZZER "Build the fuzz targets as libFuzzer programs (needs clang)" OFF)
-set(DFLOW_TEST_FLOORS "" CACHE STRING "Folders of tests/ to build; empty means all")
+set(DFLOW_TEST_FLOORS "" CACHE STRING "Folders of tests/ to build, such as net or net/simulation; empty means all")
 set(DFLOW_SANITIZE "" CACHE STRING "Value of -fsanitize= for everything that is built here")
 
 # Optional components: AUTO takes what is installed, ON insists, OFF leaves it out.
