@@ -4,11 +4,15 @@
 Usage: tools/check_headers.py [--header-only [--core]] [--jobs N] [--compiler CXX] [HEADER...]
 --header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too, with the optional libraries that are installed, or with --core
 without them.
+A header that another one includes before anything else of its own may stand before that one in the same unit: what it has
+seen by then is what the other would have included by itself. So the headers come in as few rows as that allows, and each
+row is a unit.
 Without bodies ccache spares those that have not changed since an earlier run.
 """
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +33,71 @@ def eigen_flags():
         return output.stdout.split()
     except (OSError, subprocess.CalledProcessError):
         return ["-I/usr/include/eigen3"]
+
+
+class Includes:
+    """What the headers of a folder include, by their names below it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.own = {}
+
+    def of(self, name):
+        """Headers of the folder that this one includes: first, before any line of its own and in all builds; and all."""
+        if name not in self.own:
+            first, every, depth, is_first = [], [], 0, True
+            for line in (self.folder / name).read_text().splitlines():
+                line = line.strip()
+                included = re.match(r'#\s*include\s*[<"]([^>"]+)[>"]', line)
+                if included:
+                    if (self.folder / included[1]).is_file():
+                        every.append(included[1])
+                        if is_first and depth == 0:
+                            first.append(included[1])
+                elif line.startswith("#"):
+                    depth += bool(re.match(r"#\s*if", line)) - bool(re.match(r"#\s*endif", line))
+                    is_first = is_first and not re.match(r"#\s*(define|undef)", line)
+                elif line and not line.startswith("//"):
+                    is_first = False
+            self.own[name] = first, every
+        return self.own[name]
+
+    def closure(self, name, kind):
+        """All that `name` includes, directly or not; kind 0: first of all, 1: anywhere."""
+        found, left = set(), [name]
+        while left:
+            for other in self.of(left.pop())[kind]:
+                if other not in found:
+                    found.add(other)
+                    left.append(other)
+        return found
+
+
+def rows(names, includes):
+    """The names in the fewest lists in which each includes the one before it, first of all, and that one never it."""
+    before = {name: includes.closure(name, 0) for name in names}
+    anywhere = {name: includes.closure(name, 1) for name in names}
+    follows = {a: [b for b in names if a != b and a in before[b] and b not in anywhere[a]] for a in names}
+    previous = {}
+
+    def extend(a, seen):
+        for b in follows[a]:
+            if b not in seen:
+                seen.add(b)
+                if b not in previous or extend(previous[b], seen):
+                    previous[b] = a
+                    return True
+        return False
+
+    for name in names:
+        extend(name, set())
+    result = []
+    for name in sorted(set(names) - set(previous.values())):
+        row = [name]
+        while row[0] in previous:
+            row.insert(0, previous[row[0]])
+        result.append(row)
+    return result
 
 
 def main():
@@ -56,26 +125,32 @@ def main():
         environment = {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1", **os.environ}
         BUILD.mkdir(parents=True, exist_ok=True)
 
-    def compiles(header):
-        name = header.relative_to(INCLUDE)
-        source = f"#include <{name}>\n#include <{name}>\n"
+    def compiles(row):
+        source = "".join(f"#include <{name}>\n" for name in row)
         if not ccache:
-            return header, subprocess.run(
+            return row, subprocess.run(
                 [*command, "-fsyntax-only", "-x", "c++", "-"], input=source, capture_output=True, text=True, check=False)
-        file = BUILD / (str(name).replace("/", "_") + ".cpp")
+        file = BUILD / (row[-1].replace("/", "_") + ".cpp")
         file.write_text(source)
-        return header, subprocess.run(
+        return row, subprocess.run(
             [*command, "-MD", "-c", file, "-o", file.with_suffix(".o")],
             cwd=BUILD, env=environment, capture_output=True, text=True, check=False)
 
+    names = [str(header.relative_to(INCLUDE)) for header in headers]
     failures = 0
+    for name in names:
+        if not re.search(r"^#pragma once$", (INCLUDE / name).read_text(), re.MULTILINE):
+            failures += 1
+            print(f"include/{name}: may not be included twice")
+    units = rows(names, Includes(INCLUDE))
     with ThreadPoolExecutor(options.jobs) as pool:
-        for header, result in pool.map(compiles, headers):
+        for row, result in pool.map(compiles, units):
             if result.returncode != 0:
                 failures += 1
-                print(f"{header.relative_to(ROOT)}: does not compile alone")
+                print("\n".join(["does not compile alone, or behind what stands before it:", *row]))
                 print("\n".join("    " + line for line in result.stderr.splitlines()[:12]))
-    print(f"headers{' with bodies' if options.header_only else ''}: {len(headers)} checked, {failures} failed")
+    bodies = " with bodies" if options.header_only else ""
+    print(f"headers{bodies}: {len(headers)} checked in {len(units)} units, {failures} failed")
     return 1 if failures else 0
 
 
