@@ -15,6 +15,16 @@ std::vector<std::byte> bytes_of(auto&& byte_at) {
   for (int i = 0; i < 32; ++i) bytes[static_cast<std::size_t>(i)] = std::byte(byte_at(i));
   return bytes;
 }
+
+/// A bit at a time, straight from the polynomial.
+std::uint32_t crc32c_by_bits(std::uint32_t crc, std::span<const std::byte> bytes) {
+  crc = ~crc;
+  for (const std::byte byte : bytes) {
+    crc ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
+  }
+  return ~crc;
+}
 }  // namespace
 
 // RFC 3720 section B.4.
@@ -76,6 +86,25 @@ TEST_CASE("every length at every alignment has the checksum that tables give", "
     }
   }
   CHECK(agree);
+}
+
+TEST_CASE("every length has the checksum that the polynomial gives bit by bit, wherever it begins", "[crc32c]") {
+  constexpr std::size_t longest = 4096, most_before = 64;
+  std::mt19937 random(11);
+  std::vector<std::byte> bytes(longest + most_before);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  for (std::size_t size = 0; size <= longest; ++size) {
+    const std::size_t before = random() % most_before;
+    const auto part = std::span<const std::byte>(bytes).subspan(before, size);
+    const std::uint32_t crc = random(), expected = crc32c_by_bits(crc, part);
+    CAPTURE(size, before, crc);
+    REQUIRE(crc32c_extend(crc, part) == expected);
+    REQUIRE(detail::crc32c_extend_by_tables(crc, part) == expected);
+  }
+  for (std::size_t before = 0; before < most_before; ++before) {
+    const auto part = std::span<const std::byte>(bytes).subspan(before, 1000);
+    CHECK(crc32c(part) == crc32c_by_bits(0, part));
+  }
 }
 
 TEST_CASE("masking is TFRecord's and is undone", "[crc32c]") {

@@ -225,6 +225,62 @@ TEST_CASE("after an error the position stays, and the damage can be stepped over
   CHECK(reader.read() == "defg");
 }
 
+TEST_CASE("records that do not fit into the buffer are read and checked, whatever the string held", "[record_file]") {
+  std::mt19937 random(5);
+  std::vector<std::string> records;
+  constexpr std::size_t buffer = FileSource::default_buffer_bytes;
+  for (const std::size_t size : {buffer - 17, buffer, 7ul, 3 * buffer + 1, 0ul, buffer + 1, 5 * buffer, 1000ul}) {
+    std::string record(size, '\0');
+    for (char& each : record) each = static_cast<char>(random());
+    records.push_back(std::move(record));
+  }
+  MemoryFileSystem files;
+  write_records(files, records);
+  for (const std::size_t buffer_bytes : {std::size_t{1}, std::size_t{100}, buffer, 8 * buffer}) {
+    CHECK(read_records(files, "/file", {.buffer_bytes = buffer_bytes}) == records);
+    RecordReader reader(files, "/file", {.buffer_bytes = buffer_bytes});
+    for (const std::string& record : records) {
+      std::string fresh;
+      REQUIRE(reader.next(fresh));
+      CHECK(fresh == record);
+    }
+  }
+}
+
+TEST_CASE("damage anywhere in a record larger than the buffer is found, and nothing of it is given", "[record_file]") {
+  constexpr std::size_t buffer = FileSource::default_buffer_bytes;
+  MemoryFileSystem files;
+  write_records(files, {std::string(3 * buffer, 'x')});
+  const std::string whole = files.read_file("/file");
+  for (const std::size_t at : {std::size_t{12}, buffer - 1, buffer, buffer + 12, 2 * buffer, 3 * buffer + 11}) {
+    std::string damaged = whole;
+    damaged[at] ^= 4;
+    files.write_file_atomically("/file", damaged);
+    RecordReader reader(files, "/file");
+    std::string record = "left";
+    const Status status = status_of([&] { return reader.next(record); });
+    CHECK(status.code() == Code::data_loss);
+    CHECK(mentions(status, "'/file' at offset 0"));
+    CHECK(record.empty());
+    CHECK(reader.tell() == 0);
+  }
+}
+
+TEST_CASE("a record is at hand while all of it is in the buffer", "[record_file]") {
+  MemoryFileSystem files;
+  write_records(files, {"abc", "defg", std::string(100, 'x')});
+  RecordReader reader(files, "/file", {.buffer_bytes = 50});  // the third begins in it
+  CHECK_FALSE(reader.has_next_at_hand());
+  CHECK(reader.read() == "abc");
+  CHECK(reader.has_next_at_hand());
+  CHECK(reader.read() == "defg");
+  CHECK_FALSE(reader.has_next_at_hand());
+  CHECK(reader.read().size() == 100);
+  reader.seek(19);
+  CHECK_FALSE(reader.has_next_at_hand());
+  CHECK(reader.read() == "defg");
+}
+
 TEST_CASE("a position of the writer or of a reader is one for another reader", "[record_file]") {
   MemoryFileSystem files;
   RecordWriter writer(files, "/file");
