@@ -9,6 +9,7 @@
 #include <dflow/runtime/cpu_device.hpp>
 #include <dflow/session/session.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,27 @@ TEST_CASE("averages of double and 16-bit variables are of their types") {
   CHECK(static_cast<float>(session.run(averages.average(h)).scalar()) == 2.0f);
   CHECK(averages.apply(std::vector{d.any_variable()}).is_valid());  // again: the average that is there
   CHECK(df::global_variables(graph).size() == 4);
+}
+
+TEST_CASE("an average with a decay next to 1 moves by what is left of it, with a count of updates as without") {
+  df::Graph graph;
+  const df::Variable<double> d(graph, 1.0);
+  const df::Variable<float> f(graph, 1.0f);
+  const df::Variable<std::int64_t> n(graph, std::int64_t{1} << 40, {.trainable = false});
+  // As a float this decay is 1.
+  constexpr double weight = 1e-8;
+  ExponentialMovingAverage plain(1 - weight), counted(1 - weight, {.num_updates = n});
+  const std::vector variables{d.any_variable(), f.any_variable()};
+  const df::Operation all[] = {plain.apply(variables), counted.apply(variables)};
+  const df::Operation rise = d.assign(df::constant(graph, 1e8 + 1)), jump = f.assign(df::constant(graph, 1e8f));
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(rise, jump);
+  session.run(all[0], all[1]);
+  for (const ExponentialMovingAverage* average : {&plain, &counted}) {
+    CHECK(session.run(average->average(d)).scalar() == Approx(2.0).epsilon(1e-7));
+    CHECK(session.run(average->average(f)).scalar() == Approx(2.0f).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("a model for use is restored from averages") {

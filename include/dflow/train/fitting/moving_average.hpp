@@ -36,8 +36,8 @@ struct MovingAverageOptions {
 ///   auto after = graph.control_dependencies({train});
 ///   train = averages.apply(df::trainable_variables(graph));
 /// }
-/// df::train::Saver averaged(graph, averages.variables_to_restore(graph));  // restores "w/ExponentialMovingAverage" to
-/// w
+/// // Restores "w/ExponentialMovingAverage" to w.
+/// df::train::Saver averaged(graph, averages.variables_to_restore(graph));
 /// ```
 /// Thread safety: builds; see Graph.
 /// Errors: InvalidArgument for a decay outside [0, 1), values that are no floats or, of edges, have no known shape,

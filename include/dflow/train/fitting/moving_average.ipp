@@ -44,10 +44,11 @@ DFLOW_INLINE const ExponentialMovingAverage::Average* ExponentialMovingAverage::
 
 DFLOW_INLINE AnyOutput ExponentialMovingAverage::weight(GraphStore& graph, DType dtype) const {
   if (!options_.num_updates) return Hyperparameter(1.0 - decay_).edge(graph, dtype);
-  const Expr n = dflow::detail::cast_to(*options_.num_updates, DType::float32);
-  const Expr early = (n + 1.0) / (n + 10.0);
-  const Expr decay = AnyOutput(build<Minimum>({scalar_like(early, decay_), early}));
-  return dflow::detail::cast_to(1.0 - decay, dtype);
+  // As what is left of the decay: the difference of 1 and a decay near it, as a float, has few digits or none.
+  const DType wide = dtype == DType::float64 ? DType::float64 : DType::float32;
+  const Expr n = dflow::detail::cast_to(*options_.num_updates, wide);
+  const Expr early = 9.0 / (n + 10.0);
+  return dflow::detail::cast_to(build<Maximum>({scalar_like(early, 1.0 - decay_), early}), dtype);
 }
 
 /// Beside what it is of, and initialised to its initial value, or to zeros.
