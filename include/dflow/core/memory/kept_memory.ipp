@@ -37,7 +37,7 @@ DFLOW_INLINE std::shared_ptr<KeptTensor> KeptMemory::keep(const AnyTensor& tenso
   const bool is_small_part = tensor.buffer() && tensor.buffer()->capacity_bytes() / 2 > tensor.bytes();
   if (!is_plain(tensor.dtype()) || tensor.bytes() < min_bytes || tensor.is_borrowed() || is_small_part) return nullptr;
   // Let go of without the lock, which their destructors take.
-  const std::shared_ptr<KeptTensor> kept(new KeptTensor(shared_from_this(), tensor));
+  std::shared_ptr<KeptTensor> kept(new KeptTensor(shared_from_this(), tensor));
   std::shared_ptr<KeptTensor> there;
   std::vector<AnyTensor> freed;
   const std::lock_guard lock(mutex_);

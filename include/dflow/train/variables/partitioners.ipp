@@ -55,7 +55,8 @@ DFLOW_INLINE Partitioner variable_axis_size_partitioner(std::int64_t max_part_by
     return detail::parts_along(name, options.axis, shape, [&](int axis) -> std::int64_t {
       const std::int64_t length = shape[axis];
       if (shape.num_elements() == 0) return 1;
-      const double index_bytes = static_cast<double>(shape.num_elements() / length) *
+      const std::int64_t index_elements = shape.num_elements() / length;
+      const double index_bytes = static_cast<double>(index_elements) *
                                  static_cast<double>(detail::element_bytes(dtype, options.bytes_per_string));
       const double fit = static_cast<double>(max_part_bytes) / index_bytes;
       const std::int64_t each =
