@@ -36,6 +36,7 @@ class CallLowerer {
     std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> lowered;
     std::map<const StepGraph*, std::size_t> sizes;
     std::map<const StepGraph*, bool> keep_state;
+    std::map<const StepGraph*, bool> have_effects;
     std::size_t num_nodes = 0;  ///< made so far, in all
     std::size_t max_nodes = max_body_nodes;
     bool inlines_alone = false;  ///< calls that are to be inlined, and nothing else
@@ -216,6 +217,14 @@ class CallLowerer {
     for (const StepNodeId target : body.targets) {
       if (here.end_of(target).is_valid()) results.targets.push_back(here.end_of(target));
     }
+    // A body runs whole: who reads one of its results has what the others need done as well.
+    if (results.edges.size() > 1 && has_effects(body)) {
+      for (const StepEndpoint edge : results.edges) {
+        if (!is_handle(info(edge).dtype)) results.targets.push_back(edge.node);
+      }
+      std::sort(results.targets.begin(), results.targets.end());
+      results.targets.erase(std::unique(results.targets.begin(), results.targets.end()), results.targets.end());
+    }
     return results;
   }
 
@@ -323,16 +332,20 @@ class CallLowerer {
     return add_identity(like, add_constant(like, "true", Tensor<bool>(true)), around, std::move(controls));
   }
 
+  /// Who reads the edges does it after the node.
+  void wait_for(StepNodeId end, const StepNode& like, std::vector<StepEndpoint>& edges, const Around& around) {
+    for (StepEndpoint& edge : edges) {
+      if (!is_handle(info(edge).dtype)) edge = add_identity(like, edge, around, {end});
+    }
+  }
+
   void lower_function(Emitted& to, StepNodeId id, const StepCall& call, const std::vector<StepEndpoint>& inputs,
                       const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
     const StepEndpoint begun = add_true(node, around, controls);
     Results results = emit_body(node, *call.bodies[0], given(node, inputs, controls, around), {begun.node});
     to.now[id] = add_identity(node, begun, around, results.targets).node;
-    for (StepEndpoint& edge : results.edges) {
-      if (!results.targets.empty() && !is_handle(info(edge).dtype))
-        edge = add_identity(node, edge, around, {to.now[id]});
-    }
+    if (!results.targets.empty()) wait_for(to.now[id], node, results.edges, around);
     to.outputs[id] = std::move(results.edges);
   }
 
@@ -348,6 +361,7 @@ class CallLowerer {
       results.targets = {add_identity(node, chooses, around, results.targets).node};
     }
     to.now[id] = results.targets[0];
+    if (call.bodies.size() == 1 && results.edges.size() > 1) wait_for(to.now[id], node, results.edges, around);
     to.outputs[id] = std::move(results.edges);
   }
 
@@ -509,6 +523,7 @@ class CallLowerer {
     to.now[id] = add_exit(node, ended).node;
     std::vector<StepEndpoint>& outputs = to.outputs[id];
     for (const StepEndpoint value : last) outputs.push_back(add_exit(node, value));
+    if (num_variables > 1 && has_effects(*call.bodies[1])) wait_for(to.now[id], node, outputs, around);
   }
 
   StepEndpoint add_one(const StepNode& like, StepEndpoint count, const Around& around) {
@@ -558,6 +573,24 @@ class CallLowerer {
     });
     known_.keep_state.emplace(&body, keeps);
     return keeps;
+  }
+
+  /// Whether something in it does more than to give its results, and to read variables.
+  // NOLINTNEXTLINE(misc-no-recursion): bodies are nested no deeper than `attach_bodies` allows.
+  bool has_effects(const StepGraph& body) {
+    if (const auto found = known_.have_effects.find(&body); found != known_.have_effects.end()) return found->second;
+    const bool has = std::any_of(body.nodes.begin(), body.nodes.end(), [&](const StepNode& node) {
+      if (node.is_fed_only) return false;
+      const StepCall* const call = body.call_of(node);
+      const OpRole role = node.op->role;
+      if (call == nullptr) {
+        return node.op->is_stateful && role != OpRole::variable && role != OpRole::read_variable;
+      }
+      return std::any_of(call->bodies.begin(), call->bodies.end(),
+                         [&](const auto& inner) { return inner == nullptr || has_effects(*inner); });
+    });
+    known_.have_effects.emplace(&body, has);
+    return has;
   }
 
   const Raises& raises_;
