@@ -361,12 +361,14 @@ void control_flow() {
                                    },
                                    std::tuple{df::constant(graph, 0), y});
   auto gx = df::gradients(df::reduce_sum(power), x);  // through both
+  auto z = df::case_of(limit, std::tuple{[&] { return x; }, [&] { return x * x; }, [&] { return df::exp(x); }});
 
   df::Session session(graph);
   auto [value, slope] =
       session.run({{x, df::Tensor<float>({2}, {1, 2})}, {limit, df::Tensor<std::int32_t>(3)}}, power, gx);
   // [control]
   require(value(1) == 32 && slope(1) == 64 && i.is_valid(), "branches and loops");
+  require(session.run({{x, df::Tensor<float>({1}, {3})}, {limit, 1}}, z)(0) == 9, "a choice");
 }
 
 void bounded_loop() {

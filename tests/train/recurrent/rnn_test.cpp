@@ -106,7 +106,7 @@ TEST_CASE("a loop over the steps gives what steps one by one give, from either e
           std::vector<df::Output<float>> steps;
           for (auto& step : df::unpack(x, time, time_major ? 0 : 1))
             steps.push_back(df::reshape(step, {batch, inputs}));
-          auto [unrolled, last] = df::static_rnn(fresh, steps, fresh.zero_state(steps[0]), options);
+          auto [unrolled, last] = df::static_rnn(fresh, steps, options);
           auto packed = df::pack(unrolled, {.axis = time_major ? 0 : 1});
           auto sum = [](const auto& of) { return df::reduce_sum(df::sin(of)); };
           const df::AnyVariable kernel = df::trainable_variables(graph).at(0);
@@ -309,6 +309,7 @@ TEST_CASE("what is wrong with a recurrent network is an error of the line that b
     CHECK(code_of([&] { df::dynamic_rnn(lstm, other); }) == code);
     CHECK(code_of([&] { df::dynamic_rnn(projected, other); }) == code);
   }
+  CHECK(mentions(status_of([&] { return df::static_rnn(lstm, std::vector<df::Output<float>>{}); }), "no steps"));
   const std::string message = error_of([&] { df::dynamic_rnn(lstm, df::placeholder<float>(graph, {2, 4, 1})); });
   CHECK(contains(message, "made for 3 inputs, and is given 1"));
   CHECK(contains(message, __FILE__));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
 #include <dflow/ops/control/row_loops.hpp>
 #include <dflow/train/recurrent/cells.hpp>
 
@@ -122,6 +123,18 @@ std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
   }
   static_cast<void>(at);
   return {outputs, detail::from_edges<typename Cell::template State<T>>(states)};
+}
+
+/// The same from a state of zeros.
+///
+/// Errors: also InvalidArgument where there is no step, by which the batch would be known.
+template <class Cell, AllowedFor<Conv2D> T>
+std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(const Cell& cell,
+                                                                                const std::vector<Output<T>>& x,
+                                                                                const RnnOptions& options = {},
+                                                                                const At& at = {}) {
+  if (x.empty()) throw_error(invalid_argument("static_rnn: no steps").with_location(at.where));
+  return static_rnn(cell, x, cell.zero_state(x[0], 0, at), options, at);
 }
 
 /// Two cells over x, one from each end: their outputs and their last states. `concat(2, {forward, backward})` is what
