@@ -5,9 +5,11 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/kernels/state/device_files.hpp>
+#include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/operators.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 #include <dflow/session/session.hpp>
+#include <dflow/train/partitioned_variable.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -120,6 +122,50 @@ TEST_CASE("a model for use is restored from averages") {
   averaged.restore(session, all.save(session, "/m"));
   CHECK(session.run(w).scalar() == 5.0f);
   CHECK(session.run(other).scalar() == 7.0f);
+}
+
+TEST_CASE(
+    "averages of a variable in parts are slices of one tensor, and a model in other parts is restored from them") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  const auto with_files = [&](const df::Graph& graph) {
+    auto devices = df::cpu_devices(1);
+    df::set_device_files(devices[0]->context(), files);
+    return df::Session(graph, {.devices = devices});
+  };
+  const df::Tensor<float> initial(df::Shape{2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  const auto parted = [&](df::Graph& graph, std::int64_t parts) {
+    return df::partitioned_variable<float>(
+        graph, {2, 4},
+        {.partitioner = df::fixed_size_partitioner(parts, 1), .initializer = df::init::value(initial), .name = "w"});
+  };
+  std::string path;
+  {
+    df::Graph graph;
+    const auto w = parted(graph, 3);
+    ExponentialMovingAverage averages(0.75);
+    std::vector<df::Operation> updates;
+    for (const auto& part : w) updates.push_back(part.assign(part + 8.0f));
+    const auto move = averages.apply(df::trainable_variables(graph));
+    CHECK(averages.average(w[1]).any_variable().slice() == w[1].any_variable().slice());
+    df::train::Saver all(graph, {.files = files});
+    df::Session session = with_files(graph);
+    session.run(df::initialize_variables(graph));
+    session.run(df::group(updates));
+    session.run(move);
+    path = all.save(session, "/m");
+  }
+  for (const std::int64_t parts : {1, 2, 3, 4}) {
+    df::Graph graph;
+    const auto w = parted(graph, parts);
+    ExponentialMovingAverage averages(0.75);
+    averages.apply(df::trainable_variables(graph));
+    df::train::Saver averaged(graph, averages.variables_to_restore(graph), {.files = files});
+    df::Session session = with_files(graph);
+    averaged.restore(session, path);
+    const df::Tensor<float> value = session.run(w.as_tensor());
+    INFO(parts << " parts");
+    for (std::int64_t i = 0; i < 8; ++i) CHECK(value.data()[i] == initial.data()[i] + 2);
+  }
 }
 
 TEST_CASE("averages are of floats, of known shapes, and of what they were given") {

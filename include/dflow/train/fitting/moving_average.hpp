@@ -73,7 +73,7 @@ class ExponentialMovingAverage {
   AnyVariable average_of_edge(const AnyOutput& edge) const;
 
   /// All variables under the names from which a model for use is restored: those that have an average get it, all
-  /// others their own values.
+  /// others their own values. Parts of a variable have the name of the whole, and are slices of it.
   SavedVariables variables_to_restore(const Graph& graph) const;
 
  private:

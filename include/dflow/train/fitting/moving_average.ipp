@@ -69,9 +69,9 @@ DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::averag
   scope.colocate(of.node_id());
   scope.control_inputs.clear();
   const ScopeGuard beside_it = graph.enter(scope);
-  const auto make = [&](const AnyOutput& initial, std::string_view wanted) {
+  const auto make = [&](const AnyOutput& initial, std::string_view wanted, std::string_view slice = {}) {
     const std::string unique = graph.unique_name(wanted).substr(scope.name_prefix.size());
-    return AnyVariable::make(graph, initial, {.name = unique, .trainable = false});
+    return AnyVariable::make(graph, initial, {.name = unique, .trainable = false, .slice = slice});
   };
   const auto zeros = [&](DType dtype, const Shape& shape) {
     return dflow::detail::any_fill(graph, IndexList(shape), AnyTensor::zeros(dtype, {}), {});
@@ -80,7 +80,7 @@ DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::averag
   const Shape shape = value.shape().to_shape();
   if (variable != nullptr) {
     const Endpoint initial = variable->initializer().node().inputs.at(1);
-    average.variable = make(AnyOutput(&graph, initial), options_.name);
+    average.variable = make(AnyOutput(&graph, initial), options_.name, variable->slice());
   } else {
     average.variable = make(zeros(value.dtype(), shape), options_.name);
     if (options_.zero_debias) {
@@ -153,7 +153,7 @@ DFLOW_INLINE SavedVariables ExponentialMovingAverage::variables_to_restore(const
   for (const AnyVariable& variable : global_variables(graph)) {
     if (own.contains(variable.name())) continue;
     const Average* const average = find(variable.handle());
-    saved.push_back({average != nullptr ? average->variable.name() : variable.name(), variable});
+    saved.push_back({average != nullptr ? average->variable.whole_name() : variable.whole_name(), variable});
   }
   return saved;
 }
