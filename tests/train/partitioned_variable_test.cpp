@@ -266,6 +266,28 @@ TEST_CASE("A whole variable and parts of one name take each other's checkpoints,
   renamed.push_back({"v", parts[0].any_variable()});
   CHECK(message_of([&] { return std::make_unique<df::train::Saver>(parted, renamed); }).find("are there twice") !=
         std::string::npos);
+  // Rows of one and columns of another variable have as many elements as the whole, and some of them twice.
+  const auto halves = [&](const char* name, int axis) {
+    return df::partitioned_variable<float>(parted, {4, 6},
+                                           {.partitioner = df::fixed_size_partitioner(2, axis), .name = name});
+  };
+  const auto rows = halves("rows", 0), columns = halves("columns", 1);
+  CHECK(message_of([&] {
+          return std::make_unique<df::train::Saver>(
+              parted,
+              df::train::SavedVariables{{"mixed", rows[0].any_variable()}, {"mixed", columns[1].any_variable()}});
+        }).find("variable 'mixed' are not one behind the other") != std::string::npos);
+  // Another element type is an error that names the tensor.
+  df::Graph doubles;
+  static_cast<void>(df::partitioned_variable<double>(doubles, {4, 6}, 2, {.name = "w"}));
+  df::Session of_doubles = session_on(doubles, files);
+  const df::Status type = status_of([&] {
+    df::train::Saver(doubles, {.files = files}).restore(of_doubles, "/whole");
+    return 0;
+  });
+  CHECK(type.code() == df::Code::invalid_argument);
+  CHECK(std::string(type.message()).find("tensor 'w' is float[4,6]") != std::string::npos);
+  CHECK(std::string(type.message()).find("the element types differ") != std::string::npos);
   // Other shapes, types and names are errors that name the tensor, and nothing is set.
   df::Graph wrong;
   static_cast<void>(df::partitioned_variable<float>(wrong, {4, 5}, 2, {.name = "w"}));

@@ -2,6 +2,7 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
+#include <dflow/core/checkpoint/checkpoint_index.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
 #include <dflow/core/checkpoint/checkpoint_slice.hpp>
 #include <dflow/core/checkpoint/checkpoint_writer.hpp>
@@ -217,6 +218,7 @@ void Saver::check_parts(std::string_view name, std::span<const Part* const> part
   const CheckpointSlice first = CheckpointSlice::parse(parts.front()->slice);
   std::int64_t num_elements = 0;
   std::set<std::vector<std::int64_t>> begins;
+  std::vector<CheckpointEntry> entries;
   for (const Part* part : parts) {
     const CheckpointSlice slice = CheckpointSlice::parse(part->slice);
     if (slice.whole != first.whole) {
@@ -225,11 +227,18 @@ void Saver::check_parts(std::string_view name, std::span<const Part* const> part
     if (part->value.dtype() != parts.front()->value.dtype()) reject("have two element types");
     if (!begins.insert(slice.begin).second) reject("are there twice");
     num_elements += slice.extent.num_elements();
+    CheckpointEntry& entry = entries.emplace_back();
+    entry.shape = slice.whole;
+    entry.begin = slice.begin;
+    entry.extent = slice.extent;
   }
   if (num_elements != first.whole.num_elements()) {
     reject(str_cat("have ", num_elements, " of the elements of ", first.whole.to_string(),
                    ": give a Saver of some of them a name for each"));
   }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  const bool is_one = entries.size() == 1;
+  if (!is_one && dflow::detail::axis_of_slices(entries) < 0) reject("are not one behind the other along one dimension");
 }
 
 DFLOW_INLINE Operation Saver::build_save(std::span<const Item* const> members, std::size_t shard,
