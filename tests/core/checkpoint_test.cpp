@@ -1,5 +1,6 @@
 #include <dflow/core/checkpoint/checkpoint_index.hpp>
 #include <dflow/core/checkpoint/checkpoint_reader.hpp>
+#include <dflow/core/checkpoint/checkpoint_slice.hpp>
 #include <dflow/core/checkpoint/checkpoint_writer.hpp>
 
 #include <dflow/base/files/memory_file_system.hpp>
@@ -413,6 +414,90 @@ TEST_CASE("an index that names files elsewhere is refused") {
     index.shards.push_back({0, 64, 0, file});
     CHECK(code_of([&] { index.serialize(); }) == Code::invalid_argument);
   }
+}
+
+namespace {
+
+/// [begin, begin + extent) of the last two dimensions of [3, 4].
+CheckpointSlice slice_of_3_by_4(std::int64_t row, std::int64_t column, std::int64_t rows, std::int64_t columns) {
+  return {{3, 4}, {row, column}, {rows, columns}};
+}
+
+}  // namespace
+
+TEST_CASE("any parts of a tensor are read, in whatever slices it is stored, along either dimension") {
+  const Tensor<std::int16_t> numbers({3, 4}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const Tensor<std::string> words({3, 4}, {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"});
+  std::vector<CheckpointSlice> all;
+  for (std::int64_t row = 0; row <= 3; ++row) {
+    for (std::int64_t column = 0; column <= 4; ++column) {
+      for (std::int64_t rows = 0; rows <= 3 - row; ++rows) {
+        for (std::int64_t columns = 0; columns <= 4 - column; ++columns) {
+          all.push_back(slice_of_3_by_4(row, column, rows, columns));
+        }
+      }
+    }
+  }
+  for (const int axis : {0, 1}) {
+    for (const std::vector<std::int64_t>& lengths : std::vector<std::vector<std::int64_t>>{
+             {axis == 0 ? 3 : 4}, {1, axis == 0 ? 2 : 3}, {1, 1, axis == 0 ? 1 : 2}}) {
+      MemoryFileSystem files;
+      CheckpointShardWriter writer(files, "/m");
+      std::int64_t first = 0;
+      for (const std::int64_t length : lengths) {
+        const CheckpointSlice slice =
+            axis == 0 ? slice_of_3_by_4(first, 0, length, 4) : slice_of_3_by_4(0, first, 3, length);
+        writer.add_slice("numbers", slice.cut_from(numbers), slice.whole, slice.begin);
+        writer.add_slice("words", slice.cut_from(words), slice.whole, slice.begin);
+        first += length;
+      }
+      writer.finish();
+      merge_checkpoint(files, Texts{"/m"}, "/m");
+      const CheckpointReader reader(files, "/m");
+      const std::vector<AnyTensor> some = reader.read_slices("numbers", all), texts = reader.read_slices("words", all);
+      REQUIRE(some.size() == all.size());
+      bool are_same = true;
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        are_same = are_same && bitwise_equal(some[i], all[i].cut_from(numbers)) &&
+                   bitwise_equal(texts[i], all[i].cut_from(words));
+        for (std::int64_t r = 0; r < all[i].extent[0]; ++r) {
+          for (std::int64_t c = 0; c < all[i].extent[1]; ++c) {
+            are_same =
+                are_same && some[i].as<std::int16_t>()(r, c) == numbers(all[i].begin[0] + r, all[i].begin[1] + c);
+          }
+        }
+      }
+      CHECK(are_same);
+    }
+  }
+}
+
+TEST_CASE("a part of a tensor is read without the slices that have none of it, and not with damaged ones") {
+  MemoryFileSystem files;
+  save_small(files, "/m");
+  const CheckpointSlice left{{2, 3}, {0, 0}, {2, 1}}, right{{2, 3}, {0, 1}, {2, 2}}, both{{2, 3}, {1, 0}, {1, 2}};
+  const std::string path = checkpoint_data_path("/m", 1, 2);
+  std::string content = files.read_file(path);
+  const CheckpointIndex index = read_checkpoint_index(files, checkpoint_index_path("/m"));
+  content[static_cast<std::size_t>(index.find("wide").back().offset)] ^= 1;
+  files.write_file_atomically(path, content);
+  const CheckpointReader reader(files, "/m");
+  CHECK(bitwise_equal(reader.read_slices("wide", std::vector{left}).at(0), Tensor<std::int64_t>({2, 1}, {1, 3})));
+  CHECK(reader.read_slices("wide", {}).empty());
+  for (const CheckpointSlice& damaged : {right, both}) {
+    const Status status = status_of([&] { return reader.read_slices("wide", std::vector{left, damaged}); });
+    CHECK(status.code() == Code::data_loss);
+    CHECK(mentions(status, "'wide'"));
+  }
+  const CheckpointSlice other{{3, 2}, {0, 0}, {1, 1}}, outside{{2, 3}, {0, 2}, {2, 2}}, none{{2, 3}, {0}, {2}};
+  for (const CheckpointSlice& wrong : {other, outside, none}) {
+    const Status status = status_of([&] { return reader.read_slices("wide", std::vector{wrong}); });
+    CHECK(status.code() == Code::invalid_argument);
+    CHECK(mentions(status, "'wide'"));
+  }
+  CHECK(code_of([&] { return reader.read_slices("narrow", std::vector{left}); }) == Code::not_found);
+  const CheckpointSlice scalar{};
+  CHECK(reader.read_slices("step", std::vector{scalar}).at(0).span<std::int64_t>()[0] == 0);
 }
 
 TEST_CASE("slices that leave a gap are no tensor") {

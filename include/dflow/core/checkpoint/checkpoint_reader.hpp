@@ -3,8 +3,10 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/core/checkpoint/checkpoint_index.hpp>
+#include <dflow/core/checkpoint/checkpoint_slice.hpp>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,10 +34,16 @@ class CheckpointReader {
   AnyTensor read(std::string_view name) const;
   /// The same for one who knows what it must be. Errors also: InvalidArgument that names both types or shapes.
   AnyTensor read(std::string_view name, DType dtype, const Shape& shape) const;
+  /// Blocks. Parts of a tensor, each of its own. Of what is stored in slices those that have elements of them are read,
+  /// each once and one after the other: a task that holds a part of a table needs no room for the table.
+  /// Errors also: InvalidArgument, naming the tensor, for slices of another shape; ResourceExhausted.
+  std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const;
   /// Blocks. Reads all shards and compares their checksums, those between the tensors too.
   void verify() const;
 
  private:
+  /// The entries of a tensor, which make it up. Errors: NotFound, DataLoss.
+  std::span<const CheckpointEntry> entries_of(std::string_view name) const;
   AnyTensor read_entry(const CheckpointEntry& entry) const;
   const CheckpointShard& shard_of(const CheckpointEntry& entry) const;
 

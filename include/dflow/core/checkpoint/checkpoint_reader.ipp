@@ -119,7 +119,7 @@ DFLOW_INLINE AnyTensor CheckpointReader::read_entry(const CheckpointEntry& entry
   return tensor;
 }
 
-DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name) const {
+DFLOW_INLINE std::span<const CheckpointEntry> CheckpointReader::entries_of(std::string_view name) const {
   const std::span<const CheckpointEntry> entries = index_.find(name);
   if (entries.empty()) {
     std::vector<std::string> names;
@@ -128,12 +128,38 @@ DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name) const {
     }
     detail::reject_missing_tensor(str_cat("checkpoint '", prefix_, "'"), name, names);
   }
-  if (entries.size() == 1 && entries.front().is_whole()) return read_entry(entries.front());
+  const bool is_one = entries.size() == 1 && entries.front().is_whole();
+  if (!is_one && detail::axis_of_slices(entries) < 0) {
+    detail::fail_tensor(entries.front(), shard_of(entries.front()), "its slices do not make up the whole");
+  }
+  return entries;
+}
+
+DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name) const {
+  const std::span<const CheckpointEntry> entries = entries_of(name);
+  if (entries.size() == 1) return read_entry(entries.front());
   const int axis = detail::axis_of_slices(entries);
-  if (axis < 0) detail::fail_tensor(entries.front(), shard_of(entries.front()), "its slices do not make up the whole");
   AnyTensor whole(entries.front().dtype, entries.front().shape);
   for (const CheckpointEntry& entry : entries) detail::put_slice(entry, read_entry(entry), axis, whole);
   return whole;
+}
+
+DFLOW_INLINE std::vector<AnyTensor> CheckpointReader::read_slices(std::string_view name,
+                                                                  std::span<const CheckpointSlice> slices) const {
+  const std::span<const CheckpointEntry> entries = entries_of(name);
+  detail::require_slices_of(name, entries.front().shape, slices);
+  std::vector<AnyTensor> parts;
+  parts.reserve(slices.size());
+  for (const CheckpointSlice& slice : slices) parts.emplace_back(entries.front().dtype, slice.extent);
+  for (const CheckpointEntry& entry : entries) {
+    AnyTensor stored;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (!slices[i].meets(entry.begin, entry.extent)) continue;
+      if (stored.dtype() == DType::invalid) stored = read_entry(entry);
+      slices[i].copy_common(entry.begin, stored, parts[i]);
+    }
+  }
+  return parts;
 }
 
 DFLOW_INLINE AnyTensor CheckpointReader::read(std::string_view name, DType dtype, const Shape& shape) const {

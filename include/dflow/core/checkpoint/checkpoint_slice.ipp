@@ -77,19 +77,67 @@ DFLOW_INLINE AnyTensor CheckpointSlice::cut_from(const AnyTensor& tensor) const 
         str_cat("a slice of ", whole.to_string(), " is wanted from a tensor of shape ", tensor.shape().to_string())));
   }
   AnyTensor part(tensor.dtype(), extent);
-  if (part.num_elements() == 0) return part;
-  const int last = extent.rank() - 1;
-  std::vector<std::int64_t> index(begin.size());
-  for (std::int64_t at = 0; at < part.num_elements(); at += extent[last]) {
-    std::int64_t from = 0;
-    for (int d = 0; d <= last; ++d)
-      from = from * whole[d] + begin[static_cast<std::size_t>(d)] + index[static_cast<std::size_t>(d)];
-    detail::copy_run(tensor, from, extent[last], part, at);
-    for (int d = last - 1; d >= 0 && ++index[static_cast<std::size_t>(d)] == extent[d]; --d) {
-      index[static_cast<std::size_t>(d)] = 0;
-    }
-  }
+  copy_common(std::vector<std::int64_t>(begin.size()), tensor, part);
   return part;
 }
+
+DFLOW_INLINE bool CheckpointSlice::meets(std::span<const std::int64_t> part_begin, const Shape& part_extent) const {
+  for (std::size_t d = 0; d < begin.size(); ++d) {
+    const int dim = static_cast<int>(d);
+    const std::int64_t end = std::min(begin[d] + extent[dim], part_begin[d] + part_extent[dim]);
+    if (end <= std::max(begin[d], part_begin[d])) return false;
+  }
+  return true;
+}
+
+DFLOW_INLINE void CheckpointSlice::copy_common(std::span<const std::int64_t> part_begin, const AnyTensor& part,
+                                               AnyTensor& into) const {
+  if (!meets(part_begin, part.shape())) return;
+  if (begin.empty()) return detail::copy_run(part, 0, 1, into, 0);
+  const std::size_t last = begin.size() - 1;
+  std::vector<std::int64_t> first(begin.size()), end(begin.size());
+  for (std::size_t d = 0; d <= last; ++d) {
+    const int dim = static_cast<int>(d);
+    first[d] = std::max(begin[d], part_begin[d]);
+    end[d] = std::min(begin[d] + extent[dim], part_begin[d] + part.dim(dim));
+  }
+  const std::int64_t run = end[last] - first[last];
+  const auto place = [](std::span<const std::int64_t> index, std::span<const std::int64_t> origin, const Shape& shape) {
+    std::int64_t at = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) at = at * shape[static_cast<int>(d)] + index[d] - origin[d];
+    return at;
+  };
+  for (std::vector<std::int64_t> index = first;;) {
+    detail::copy_run(part, place(index, part_begin, part.shape()), run, into, place(index, begin, extent));
+    std::size_t d = last;
+    while (d > 0 && ++index[d - 1] == end[d - 1]) {
+      index[d - 1] = first[d - 1];
+      --d;
+    }
+    if (d == 0) return;
+  }
+}
+
+namespace detail {
+
+DFLOW_INLINE void require_slices_of(std::string_view name, const Shape& whole,
+                                    std::span<const CheckpointSlice> slices) {
+  for (const CheckpointSlice& slice : slices) {
+    const bool has_all =
+        slice.begin.size() == static_cast<std::size_t>(slice.whole.rank()) && slice.extent.rank() == slice.whole.rank();
+    bool is_inside = has_all;
+    for (int d = 0; is_inside && d < slice.whole.rank(); ++d) {
+      const std::int64_t first = slice.begin[static_cast<std::size_t>(d)];
+      is_inside = first >= 0 && first <= slice.whole[d] && slice.extent[d] <= slice.whole[d] - first;
+    }
+    if (!is_inside)
+      throw_error(invalid_argument(str_cat("tensor '", name, "': a slice of it that lies outside of it")));
+    if (slice.whole == whole) continue;
+    throw_error(invalid_argument(str_cat("tensor '", name, "' is of shape ", whole.to_string(),
+                                         ", and a slice of it is wanted as of ", slice.whole.to_string())));
+  }
+}
+
+}  // namespace detail
 
 }  // namespace dflow

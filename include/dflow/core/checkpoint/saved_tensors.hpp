@@ -2,9 +2,11 @@
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/any_tensor.hpp>
+#include <dflow/core/checkpoint/checkpoint_slice.hpp>
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +31,10 @@ class SavedTensors {
   virtual std::optional<Description> find(std::string_view name) const = 0;
   /// Blocks. A tensor of its own. Errors also: NotFound.
   virtual AnyTensor read(std::string_view name) const = 0;
+  /// Blocks. Parts of a tensor, each of its own. Of dflow's own checkpoints only the slices that have elements of them
+  /// are read, each once and one after the other; of TensorFlow's the whole is.
+  /// Errors also: NotFound; InvalidArgument, naming the tensor, for slices of another shape.
+  virtual std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const = 0;
 };
 
 /// Opens the checkpoint of that prefix, known by its files: PREFIX.index of dflow's or of TensorFlow's version 2, else

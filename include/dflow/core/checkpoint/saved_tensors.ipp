@@ -41,6 +41,9 @@ class OwnSavedTensors final : public SavedTensors {
     return Description{entries.front().dtype, entries.front().shape};
   }
   AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+  std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const override {
+    return reader_.read_slices(name, slices);
+  }
 
  private:
   CheckpointReader reader_;
@@ -62,6 +65,14 @@ class TensorFlowSavedTensors final : public SavedTensors {
     return Description{entry->dtype, entry->shape};
   }
   AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+  std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const override {
+    if (const auto* entry = reader_.find(name); entry != nullptr) require_slices_of(name, entry->shape, slices);
+    const AnyTensor whole = reader_.read(name);
+    std::vector<AnyTensor> parts;
+    parts.reserve(slices.size());
+    for (const CheckpointSlice& slice : slices) parts.push_back(slice.cut_from(whole));
+    return parts;
+  }
 
  private:
   Reader reader_;

@@ -8,10 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -76,29 +78,51 @@ DFLOW_INLINE void require_wanted(const KernelContext& context, const SavedTensor
                        is_type ? ": the shapes differ" : ": the element types differ"));
 }
 
+/// Of one tensor, and which outputs they are.
+struct WantedSlices {
+  std::vector<CheckpointSlice> slices;
+  std::vector<std::size_t> outputs;
+};
+
 DFLOW_INLINE void restore_tensors(KernelContext& context) {
   const RestoreV2::Attrs& attrs = context.node().attrs_as<RestoreV2>();
   const CheckpointNames told = checkpoint_names(context, attrs.dtypes.size());
   const std::shared_ptr<FileSystem> files = device_files(context.device());
   const std::unique_ptr<SavedTensors> saved = open_saved_tensors(*files, told.prefix);
-  AnyTensor whole;  // of the slice before: often the next one is of the same tensor
+  const auto wanted_shape = [&](std::size_t i) {
+    return attrs.shapes.empty() ? PartialShape::unknown() : attrs.shapes[i];
+  };
+  std::map<std::string_view, WantedSlices> slices_of;  // each tensor is read once for all its slices
   for (std::size_t i = 0; i < told.names.size(); ++i) {
-    require_going_on(context);
     const bool is_slice = !told.slices[i].empty();
-    const PartialShape shape = attrs.shapes.empty() ? PartialShape::unknown() : attrs.shapes[i];
-    const CheckpointSlice slice = is_slice ? CheckpointSlice::parse(told.slices[i]) : CheckpointSlice();
-    require_wanted(context, *saved, told.names[i], attrs.dtypes[i], is_slice ? PartialShape(slice.whole) : shape,
-                   told.prefix);
-    const bool is_next = is_slice && i > 0 && !told.slices[i - 1].empty() && told.names[i - 1] == told.names[i];
-    if (!is_next) whole = AnyTensor();
-    AnyTensor tensor = is_next ? whole : saved->read(told.names[i]);
     if (is_slice) {
-      whole = tensor;
-      tensor = slice.cut_from(whole);
+      WantedSlices& wanted = slices_of[told.names[i]];
+      wanted.slices.push_back(CheckpointSlice::parse(told.slices[i]));
+      wanted.outputs.push_back(i);
+      if (!wanted_shape(i).is_compatible_with(wanted.slices.back().extent)) {
+        context.fail(str_cat("slice '", told.slices[i], "' of tensor '", told.names[i], "' is not of shape ",
+                             wanted_shape(i).to_string()));
+      }
     }
-    if (!shape.is_compatible_with(tensor.shape())) {
-      context.fail(
-          str_cat("slice '", told.slices[i], "' of tensor '", told.names[i], "' is not of shape ", shape.to_string()));
+    require_wanted(context, *saved, told.names[i], attrs.dtypes[i],
+                   is_slice ? PartialShape(slices_of[told.names[i]].slices.back().whole) : wanted_shape(i),
+                   told.prefix);
+  }
+  for (std::size_t i = 0; i < told.names.size(); ++i) {
+    if (!told.slices[i].empty()) {
+      const WantedSlices& wanted = slices_of[told.names[i]];
+      if (wanted.outputs.front() != i) continue;
+      require_going_on(context);
+      std::vector<AnyTensor> parts = saved->read_slices(told.names[i], wanted.slices);
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        context.set_output(static_cast<int>(wanted.outputs[k]), std::move(parts[k]));
+      }
+      continue;
+    }
+    require_going_on(context);
+    AnyTensor tensor = saved->read(told.names[i]);
+    if (!wanted_shape(i).is_compatible_with(tensor.shape())) {
+      context.fail(str_cat("tensor '", told.names[i], "' is not of shape ", wanted_shape(i).to_string()));
     }
     context.set_output(static_cast<int>(i), std::move(tensor));
   }
