@@ -3,6 +3,7 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/state/device_files.hpp>
@@ -306,6 +307,90 @@ TEST_CASE("A whole variable and parts of one name take each other's checkpoints,
   });
   CHECK(missing.code() == df::Code::not_found);
   CHECK(std::string(missing.message()).find("'w'") != std::string::npos);
+}
+
+namespace {
+
+// Of TensorFlow 2.21: "w" [3, 4], 0, 1, 2 and so on at first, in three parts along its columns, after three steps of
+// tf.compat.v1.train.AdamOptimizer(0.1).minimize(tf.reduce_sum(tf.square(w - 1.0))). Both versions of its format.
+constexpr const char* parts_of_version_1 =
+    "AADWAQrTAQoTCgtiZXRhMV9wb3dlchIAGAEiAAoTCgtiZXRhMl9wb3dlchIAGAEiAAoxCgF3EggSAggDEgIIBBgBIggKAhADCgIQAiIKCgIQAw"
+    "oECAIQASIKCgIQAwoECAMQAQo2CgZ3L0FkYW0SCBICCAMSAggEGAEiCAoCEAMKAhACIgoKAhADCgQIAhABIgoKAhADCgQIAxABCjgKCHcvQWRh"
+    "bV8xEggSAggDEgIIBBgBIggKAhADCgIQAiIKCgIQAwoECAIQASIKCgIQAwoECAMQARICCAEADxkAYmV0YTFfcG93ZXIAAQASFwoLYmV0YTFfcG"
+    "93ZXISABoGKgQq9ic/BQoZMl9wb3dlcgABABIXCgtiZXRhMl9wb3dlchIAGgYqBEH6fj8BCSt3AAEBAoCDgIISKQoBdxIICgIQAwoCEAIaGioY"
+    "jMmYPgAAgD8S02xAp2iWQJ9n9kC6MwtBCAIhgoESHwoBdxIKCgIQAwoECAIQARoOKgydzdk/KGi2QKozG0EIAiGDgRIfCgF3EgoKAhADCgQIAx"
+    "ABGg4qDAjXLEDXZ9ZAnjMrQQINMC9BZGFtAAEBAoCDgIISLgoGdy9BZGFtEggKAhADCgIQAhoaKhiu2fe+AAAAAOm0yD9+CgdAxhpvQHDliEAN"
+    "AiaCgRIkCgZ3L0FkYW0SCgoCEAMKBAgCEAEaDioMrNn3PpK6KUB/PZpADQImg4ESJAoGdy9BZGFtEgoKAhADCgQIAxABGg4qDBJVgz+rakxAj5"
+    "WrQAcKMl8xAAEBAoCDgIISMAoIdy9BZGFtXzESCAoCEAMKAhACGhoqGJprIDwAAAAAQqLOPf3JOj7HIBI/E4w/Pw8CKIKBEiYKCHcvQWRhbV8x"
+    "EgoKAhADCgQIAhABGg4qDJlrIDz4Z5M+phpzPw8CKIOBEiYKCHcvQWRhbV8xEgoKAhADCgQIAxABGg4qDHSVMT1+sdU+QGaWPwAAAAABAAAAAN"
+    "jZPPUAAAAAAQAAAADA8qGwAAEDAQDlBQAAAAABAAAAAD+aBJrqBQj3BQ8AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAV/uAiyR1"
+    "R9s=";
+constexpr const char* parts_of_version_2_index =
+    "AAAGCAEaAggBAAoVAHcAAQECgIOAgggBEggSAggDEgIIAiAIKBg1dw0DTQgCFYKBCAESCBICCAMSAggBICAoDDVQA9FiCAIVg4EIARIIEgIIAx"
+    "ICCAEgLCgMNQhmbW8CDRUvQWRhbQABAQKAg4CCCAESCBICCAMSAggCIDgoGDWqOt6hDQIVgoEIARIIEgIIAxICCAEgUCgMNZyMJNQNAhWDgQgB"
+    "EggSAggDEgIIASBcKAw1kug88wcKFV8xAAEBAoCDgIIIARIIEgIIAxICCAIgaCgYNbE2pP4PAhaCgQgBEggSAggDEgIIASCAASgMNQqIHe8PAh"
+    "aDgQgBEggSAggDEgIIASCMASgMNSXrHo0ACwtiZXRhMV9wb3dlcggBEgAoBDWdTVgyBAcNMl9wb3dlcggBEgAgBCgENbFNHMQAAS53CAESCBIC"
+    "CAMSAggEOggKAhADCgIQAjoKCgIQAwoECAIQAToKCgIQAwoECAMQAQEFLi9BZGFtCAESCBICCAMSAggEOggKAhADCgIQAjoKCgIQAwoECAIQAT"
+    "oKCgIQAwoECAMQAQYCLl8xCAESCBICCAMSAggEOggKAhADCgIQAjoKCgIQAwoECAIQAToKCgIQAwoECAMQAQAAAAABAAAAAEn+ZjgAAAAAAQAA"
+    "AADA8qGwAAEDeADjAwAAAAABAAAAAGArvJjoAwj1Aw8AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAV/uAiyR1R9s=";
+constexpr const char* parts_of_version_2_data =
+    "KvYnP0H6fj+MyZg+AACAPxLTbECnaJZAn2f2QLozC0Gdzdk/KGi2QKozG0EI1yxA12fWQJ4zK0Gu2fe+AAAAAOm0yD9+CgdAxhpvQHDliECs2f"
+    "c+kropQH89mkASVYM/q2pMQI+Vq0CaayA8AAAAAEKizj39yTo+xyASPxOMPz+ZayA8+GeTPqYacz90lTE9frHVPkBmlj8=";
+
+}  // namespace
+
+TEST_CASE("What TensorFlow saved in parts is restored into any others, optimizer and all, and trained on as there") {
+  auto files = std::make_shared<df::MemoryFileSystem>();
+  const auto write = [&](const char* path, const char* text) {
+    files->write_file_atomically(path, std::string_view(*df::from_base64(text)));
+  };
+  files->create_directories("/tf");
+  write("/tf/v1", parts_of_version_1);
+  write("/tf/v2.index", parts_of_version_2_index);
+  write("/tf/v2.data-00000-of-00001", parts_of_version_2_data);
+  const float saved[] = {0.29841268f, 1.0f,        1.7015873f, 2.7006245f,  3.7003827f, 4.700275f,
+                         5.7002144f,  6.70017577f, 7.700149f,  8.70012856f, 9.7001133f, 10.700102f};
+  const float next[] = {0.3960596f, 1.0f,       1.6039404f, 2.6015062f, 3.600915f,  4.6006546f,
+                        5.6005092f, 6.6004162f, 7.6003523f, 8.6003046f, 9.6002684f, 10.6002407f};
+  for (const char* path : {"/tf/v1", "/tf/v2"}) {
+    for (const int axis : {0, 1}) {
+      for (const std::int64_t parts : {1, 2, 3}) {
+        INFO(path << " into " << parts << " along axis " << axis);
+        df::Graph graph;
+        const auto w = df::partitioned_variable<float>(
+            graph, {3, 4}, {.partitioner = df::fixed_size_partitioner(parts, axis), .name = "w"});
+        const auto train = df::train::Adam(0.1f).minimize(df::reduce_sum(df::square(w.as_tensor() - 1.0f)));
+        df::Session session = session_on(graph, files);
+        std::vector<df::train::SavedVariable> variables;  // there the powers of beta are in no scope
+        for (const df::AnyVariable& each : df::global_variables(graph)) {
+          const std::string name = each.whole_name();
+          variables.push_back({name.starts_with("Adam/") ? name.substr(5) : name, each});
+        }
+        df::train::Saver(graph, variables, {.files = files}).restore(session, path);
+        const df::Tensor<float> then = session.run(w.as_tensor());
+        session.run(train);
+        const df::Tensor<float> after = session.run(w.as_tensor());
+        for (int i = 0; i < 12; ++i) {
+          CHECK(then.data()[i] == Approx(saved[i]).epsilon(1e-6));
+          CHECK(after.data()[i] == Approx(next[i]).epsilon(1e-6));
+        }
+      }
+    }
+  }
+  // One part is damaged.
+  std::string data = *df::from_base64(parts_of_version_2_data);
+  data[8] = static_cast<char>(data[8] ^ 1);
+  files->write_file_atomically("/tf/v2.data-00000-of-00001", std::string_view(data));
+  df::Graph graph;
+  const auto w =
+      df::partitioned_variable<float>(graph, {3, 4}, {.partitioner = df::fixed_size_partitioner(2), .name = "w"});
+  df::Session session = session_on(graph, files);
+  const df::Status damaged = status_of([&] {
+    df::train::Saver(graph, {.random_streams = false, .files = files}).restore(session, "/tf/v2");
+    return 0;
+  });
+  CHECK(damaged.code() == df::Code::data_loss);
+  CHECK(mentions(damaged, "tensor 'w'"));
 }
 
 TEST_CASE("A scope's partitioner makes the parts that none is given for, and finds them again") {
