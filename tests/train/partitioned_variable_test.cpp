@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -232,6 +233,58 @@ TEST_CASE("A checkpoint of one partition is restored into any other, with what t
   }
 }
 
+TEST_CASE("A Saver with all it saves takes checkpoints of fewer and of more parts that random numbers began") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  const auto model = [](df::Graph& graph, std::int64_t parts, bool in_scope) {
+    std::optional<df::VariableScope> scope;
+    if (in_scope) scope.emplace(graph, "tower");
+    const auto w = df::partitioned_variable<float>(
+        graph, {7, 6},
+        {.partitioner = df::fixed_size_partitioner(parts), .initializer = df::init::glorot_uniform(), .name = "w"});
+    static_cast<void>(df::dropout(w.as_tensor(), 0.5f, df::Training(true)));  // its stream is saved
+    return w;
+  };
+  for (const bool in_scope : {false, true}) {
+    for (const std::int64_t from : {1, 3, 5}) {
+      df::Graph saved({.seed = 1});
+      const auto w = model(saved, from, in_scope);
+      df::Session session = session_on(saved, files);
+      session.run(df::initialize_variables(saved));
+      const std::string path = df::train::Saver(saved, {.files = files}).save(session, "/random", from);
+      const std::vector<std::string> names = df::open_saved_tensors(*files, path)->names();
+      CHECK(names.size() == 2);
+      for (const std::int64_t to : {1, 3, 5}) {
+        INFO(from << " parts into " << to << (in_scope ? " in a scope" : ""));
+        df::Graph restored({.seed = 2});
+        const auto v = model(restored, to, in_scope);
+        df::Session other = session_on(restored, files);
+        df::train::Saver(restored, {.files = files}).restore(other, path);
+        CHECK(df::bitwise_equal(other.run(v.as_tensor()), session.run(w.as_tensor())));
+      }
+    }
+  }
+}
+
+TEST_CASE("One variable that random numbers begin takes a checkpoint of parts by a Saver without random streams") {
+  const auto files = std::make_shared<df::MemoryFileSystem>();
+  df::Graph parted({.seed = 1}), whole({.seed = 2});
+  const auto parts = df::partitioned_variable<float>(parted, {4, 6}, 2, {.name = "w"});
+  const df::Variable<float> w(whole, df::random_uniform<float>(whole, {4, 6}), {.name = "w"});
+  df::Session of_parts = session_on(parted, files), of_whole = session_on(whole, files);
+  of_parts.run(df::initialize_variables(parted));
+  of_whole.run(df::initialize_variables(whole));
+  const std::string path = df::train::Saver(parted, {.files = files}).save(of_parts, "/parts");
+  CHECK(code_of([&] {
+          df::train::Saver(whole, {.files = files}).restore(of_whole, path);
+          return 0;
+        }) == df::Code::not_found);
+  df::train::Saver(whole, {.random_streams = false, .files = files}).restore(of_whole, path);
+  CHECK(df::bitwise_equal(of_whole.run(w), of_parts.run(parts.as_tensor())));
+  // The other way it takes no option.
+  const std::string back = df::train::Saver(whole, {.files = files}).save(of_whole, "/whole");
+  df::train::Saver(parted, {.files = files}).restore(of_parts, back);
+}
+
 TEST_CASE("A whole variable and parts of one name take each other's checkpoints, and names for each part stay") {
   auto files = std::make_shared<df::MemoryFileSystem>();
   df::Graph parted, whole;
@@ -437,6 +490,13 @@ TEST_CASE("An initializer knows of what its part is") {
   CHECK(told[1].shape == df::Shape{2, 3});
   CHECK(told[1].whole == df::Shape{5, 3});
   CHECK(told[1].begin == std::vector<std::int64_t>{3, 0});
+  df::Graph other;
+  for (const df::AnyOutput& bad : {df::AnyOutput(), df::AnyOutput(df::constant(other, 1.0f))}) {
+    const df::Initializer wrong = [&](df::GraphStore&, df::DType, const df::VariablePart&) { return bad; };
+    CHECK(code_of([&] {
+            return df::partitioned_variable<float>(graph, {5, 3}, 2, {.initializer = wrong, .name = "wrong"});
+          }) == df::Code::invalid_argument);
+  }
   using OfShape = std::function<df::AnyOutput(df::GraphStore&, df::DType, const df::Shape&)>;
   CHECK_FALSE(df::Initializer());
   CHECK_FALSE(df::Initializer(nullptr));

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace dflow::detail {
 
@@ -28,6 +30,23 @@ DFLOW_INLINE std::string slice_of_part(const VariablePart& part) {
   return dims + ranges;
 }
 
+/// How far the random nodes of a first value have come is of no use to other parts, for which a checkpoint would have
+/// none: those in the current name scope are not saved.
+DFLOW_INLINE void leave_out_streams(GraphStore& graph, const AnyOutput& initial) {
+  if (!initial.is_valid() || initial.graph() != &graph) return;  // which is refused later
+  const std::string scope = graph.scope().name_prefix;
+  std::vector<NodeId> next{initial.node_id()};
+  std::set<std::size_t> seen;
+  while (!next.empty()) {
+    const NodeId id = next.back();
+    next.pop_back();
+    const Node& node = graph.node(id);
+    if (!node.name.starts_with(scope) || !seen.insert(id.position()).second) continue;
+    if (node.op->is_stateful) graph.add_to_collection("not_saved", id);
+    for (const Endpoint& input : node.inputs) next.push_back(input.node);
+  }
+}
+
 DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& shape, int axis, std::int64_t num_parts,
                                   const PartitionedVariableOptions& options, const At& at) {
   const ScopeGuard place = enter_place(graph, at.where);
@@ -43,7 +62,9 @@ DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& s
     part.shape = shape.with_dim(axis, rows_of_shard(shape[axis], num_parts, i));
     const std::string slice = slice_of_part(part);
     const Initializer initializer = [&options, &part](GraphStore& of, DType type, const Shape&) {
-      return options.initializer.of_part(of, type, part);
+      const AnyOutput initial = options.initializer.of_part(of, type, part);
+      leave_out_streams(of, initial);
+      return initial;
     };
     if (const VariableScopeState* const around = graph.scope().variables.get(); around != nullptr) {
       made.parts.push_back(

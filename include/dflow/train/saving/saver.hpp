@@ -32,7 +32,8 @@ struct SaverOptions {
   /// Each task writes the variables it holds, into files that all tasks see; else one task writes all.
   bool sharded = true;
   /// Also how far the random ops that the graph has now have come, so that a resumed run draws the numbers that would
-  /// have come.
+  /// have come; but for the nodes of the graph's collection "not_saved", as those of the first values of a partitioned
+  /// variable's parts are.
   bool random_streams = true;
   /// Also what queues and accumulators hold, where readers are, and who has left barriers and clocks, but for the nodes
   /// of the graph's collection "not_saved".

@@ -131,7 +131,9 @@ DFLOW_INLINE Saver::Saver(Graph& graph, SaverOptions options, std::source_locati
   }
   if (options_.queues) add_queues(items);
   const ScopeGuard names = enter_name_scope(graph_, "streams");
+  const std::vector<NodeId> left_out = graph_.collection("not_saved");
   for (const StreamOfNode& stream : options_.random_streams ? random_streams_of(graph_) : std::vector<StreamOfNode>{}) {
+    if (std::find(left_out.begin(), left_out.end(), stream.random.node_id()) != left_out.end()) continue;
     const ScopeGuard with = enter_colocation(graph_, stream.random);
     const AnyOutput state = dflow::build<ReadResourceState>({stream.handle}, {.dtypes = {DType::uint64}});
     items.push_back(
