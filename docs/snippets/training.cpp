@@ -354,6 +354,23 @@ void mixed_precision() {
   require(session.run(optimizer.good_steps()).scalar() > 0, "steps are made");
 }
 
+void in_parts(const std::string& folder) {
+  // [parts]
+  df::Graph three, two;
+  auto w =
+      df::partitioned_variable<float>(three, {8, 6}, {.partitioner = df::fixed_size_partitioner(3, 1), .name = "w"});
+  df::train::Saver saver(three);
+  df::Session session(three);
+  session.run(df::initialize_variables(three));
+  saver.save(session, folder + "/parts");  // one tensor "w", in three slices
+
+  auto v = df::partitioned_variable<float>(two, {8, 6}, {.partitioner = df::fixed_size_partitioner(2), .name = "w"});
+  df::Session other(two);
+  df::train::Saver(two).restore(other, folder + "/parts");  // two parts, along the rows
+  // [parts]
+  require(df::bitwise_equal(other.run(v.as_tensor()), session.run(w.as_tensor())), "parts");
+}
+
 }  // namespace
 
 int main() {
@@ -365,6 +382,7 @@ int main() {
     std::string folder = (std::filesystem::temp_directory_path() / "dflow_training_XXXXXX").string();
     require(::mkdtemp(folder.data()) != nullptr, "a folder of its own");
     checkpoints(folder);
+    in_parts(folder);
     fitting(folder + "/fit");
     std::filesystem::remove_all(folder);
     accumulating();
