@@ -241,3 +241,41 @@ TEST_CASE("an optimizer that gates the graph updates nothing before all gradient
     }
   }
 }
+
+TEST_CASE("optimizers around others, and sums over batches, pass gates and aggregation on", "[gradients]") {
+  std::vector<Tensor<float>> weights;
+  std::vector<std::size_t> gates_built;
+  for (const GateGradients gates : {GateGradients::none, GateGradients::op, GateGradients::graph}) {
+    for (const bool is_summed : {false, true}) {
+      Graph graph;
+      const auto x = placeholder<float>(graph, {4, 3});
+      const Variable<float> w(graph, Tensor<float>::full({3, 3}, 0.5f)), b(graph, Tensor<float>::full({3}, 0.25f));
+      const auto loss = reduce_mean(square(bias_add(matmul(x, w), b)));
+      const train::LossScaleOptimizer optimizer(train::GradientDescent(0.1f), train::LossScale::fixed(8));
+      const train::MinimizeOptions options{.aggregation = GradientAggregation::accumulate, .gate_gradients = gates};
+      Session session(graph);
+      const auto run = [&](const Operation& train) { session.run({{x, Tensor<float>::full({4, 3}, 1.5f)}}, train); };
+      if (is_summed) {
+        const train::AccumulatedGradients sums(optimizer, loss, options);
+        session.run(initialize_variables(graph));
+        run(sums.add());
+        session.run(sums.update());
+      } else {
+        const Operation train = optimizer.minimize(loss, options);
+        session.run(initialize_variables(graph));
+        run(train);
+      }
+      std::size_t num_gates = 0;
+      for (const NodeId id : nodes_of(graph, "NoOp")) {
+        num_gates += graph.node(id).name.find("gate") != std::string::npos ? 1 : 0;
+      }
+      gates_built.push_back(num_gates);
+      weights.push_back(session.run(w));
+    }
+  }
+  for (const Tensor<float>& each : weights) CHECK(bitwise_equal(each, weights[0]));
+  CHECK(weights[0](0, 0) < 0.5f);
+  CHECK(gates_built[0] == 0);
+  CHECK(gates_built[1] == 0);
+  for (std::size_t i = 2; i < 6; ++i) CHECK(gates_built[i] > 0);
+}

@@ -18,6 +18,13 @@ std::string next_bytes(ByteSource& source, std::size_t size) {
   return bytes;
 }
 
+std::string random_file(std::size_t size) {
+  std::mt19937 random(7);
+  std::string content(size, '\0');
+  for (char& byte : content) byte = static_cast<char>(random());
+  return content;
+}
+
 }  // namespace
 
 TEST_CASE("a file is read in order, whatever the sizes of reads and buffer", "[byte_source]") {
@@ -38,9 +45,8 @@ TEST_CASE("a file is read in order, whatever the sizes of reads and buffer", "[b
 
 TEST_CASE("a position can be set, also past the end", "[byte_source]") {
   MemoryFileSystem files;
-  std::string content(1000, '\0');
+  const std::string content = random_file(1000);
   std::mt19937 random(7);
-  for (char& byte : content) byte = static_cast<char>(random());
   files.write_file_atomically("/file", content);
   FileSource source(files.open_for_reading("/file"), 64);
   for (int round = 0; round < 1000; ++round) {
@@ -66,9 +72,8 @@ TEST_CASE("what is appended to a file after its end was seen is read", "[byte_so
 
 TEST_CASE("what is brought to hand is what comes next, as much as a buffer holds", "[byte_source]") {
   MemoryFileSystem files;
-  std::string content(1000, '\0');
+  const std::string content = random_file(1000);
   std::mt19937 random(9);
-  for (char& byte : content) byte = static_cast<char>(random());
   files.write_file_atomically("/file", content);
   FileSource source(files.open_for_reading("/file"), 64);
   for (std::uint64_t position = 0; position <= content.size(); position += 1 + random() % 40) {

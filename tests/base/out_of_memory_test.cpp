@@ -3,6 +3,8 @@
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/base/files/read_ahead_source.hpp>
+#include <dflow/base/records/record_file.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
@@ -11,11 +13,14 @@
 #include "catch.hpp"
 #include "failing_new.hpp"
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <vector>
 
 using namespace dflow;
 using failing_new::fail_each;
@@ -167,4 +172,54 @@ TEST_CASE("bytes are written whole or not at all when memory runs out", "[out_of
           for (int i = 0; i < 100; ++i) writer.u64(7);
           static_cast<void>(str_cat(bytes, " and ", 5, " more than fits inside"));
         }) > 2);
+}
+
+TEST_CASE("a record that there is no memory for is read when there is some", "[out_of_memory]") {
+  MemoryFileSystem files;
+  const std::vector<std::string> records{"one", std::string(500, 'a'), std::string(100'000, 'b'), "end"};
+  {
+    RecordWriter writer(files, "/file");
+    for (const std::string& record : records) writer.write(record);
+    writer.close();
+  }
+  // The largest lies in no buffer.
+  RecordReader reader(files, "/file", {.buffer_bytes = 4'096});
+  std::string_view view;
+  for (const std::string& expected : records) {
+    const std::uint64_t began = reader.tell();
+    int num_refused = 0;
+    for (int n = 1;; ++n) {
+      reader.seek(began);
+      std::string record;
+      failing_new::fails_in = n;
+      try {
+        reader.next(record);
+      } catch (const std::bad_alloc&) {
+        ++num_refused;
+        CHECK(record.empty());
+        CHECK(reader.tell() == began);
+      }
+      const bool has_failed = failing_new::fails_in == 0;
+      failing_new::fails_in = 0;
+      if (!has_failed) {
+        CHECK(record == expected);
+        break;
+      }
+    }
+    if (expected.size() > 15) CHECK(num_refused > 0);
+    reader.seek(began);
+    CHECK((reader.next_view(view) && view == expected));
+  }
+}
+
+TEST_CASE("a file that is read ahead when there is no memory is closed", "[out_of_memory]") {
+  MemoryFileSystem files;
+  files.write_file_atomically("/file", std::string(1'000, 'x'));
+  CHECK(fail_each([&] {
+          ReadAheadSource source(files.open_for_reading("/file"), 64);
+          std::array<std::byte, 300> bytes;
+          if (source.read(bytes) != bytes.size()) throw std::logic_error("it ends early");
+          source.seek(900);
+          if (source.read(bytes) != 100) throw std::logic_error("it does not end");
+        }) > 0);
 }

@@ -55,7 +55,7 @@ std::vector<GradientAndVariable> in_this_body(std::span<const GradientAndVariabl
 
 /// What is computed before gradients are used (TensorFlow's `gate_gradients`). A value that has been read is no other
 /// once its variable is updated, so that the results are the same; but an update that comes while a value is held has
-/// to copy the variable, which memory for it is needed, and it takes cores from the gradients.
+/// to copy the variable, for which there must be memory, and takes cores from the gradients.
 enum class GateGradients : std::uint8_t {
   none,   ///< nothing: TensorFlow's GATE_NONE
   op,     ///< all gradients of the op that one comes from: GATE_OP

@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -49,6 +48,7 @@ class ReadAheadSource final : public ByteSource {
 
   void read_blocks();
   bool next_block();
+  Block take_first();
 
   const std::unique_ptr<RandomAccessFile> file_;
   const std::size_t block_bytes_;
@@ -57,8 +57,8 @@ class ReadAheadSource final : public ByteSource {
 
   std::mutex mutex_;
   std::condition_variable for_reader_, for_asker_;
-  std::deque<Block> ahead_;         ///< what follows `current_`
-  std::vector<FileBuffer> unused_;  ///< buffers to read into
+  std::vector<Block> ahead_;        ///< what follows `current_`; both have room for all buffers
+  std::vector<FileBuffer> unused_;  ///< to read into
   std::uint64_t wanted_ = 0;        ///< where the next block begins
   std::uint64_t turn_ = 0;          ///< counts changes of position: what was read before is of no use
   bool is_reading_ = false;         ///< there is more to read, as far as is known

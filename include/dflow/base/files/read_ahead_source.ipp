@@ -14,6 +14,8 @@ DFLOW_INLINE ReadAheadSource::ReadAheadSource(std::unique_ptr<RandomAccessFile> 
     : file_(std::move(file)),
       block_bytes_(std::max<std::size_t>(block_bytes, 1)),
       current_{.bytes = FileBuffer(block_bytes_)} {
+  ahead_.reserve(num_blocks + 1);
+  unused_.reserve(num_blocks + 1);
   for (std::size_t i = 0; i < num_blocks; ++i) unused_.emplace_back(block_bytes_);
   try {
     reader_ = std::thread([this] { read_blocks(); });
@@ -57,6 +59,12 @@ DFLOW_INLINE void ReadAheadSource::read_blocks() {
   }
 }
 
+DFLOW_INLINE ReadAheadSource::Block ReadAheadSource::take_first() {
+  Block first = std::move(ahead_.front());
+  ahead_.erase(ahead_.begin());
+  return first;
+}
+
 /// Goes on to the block that begins where the current one ends; false at the end of the file.
 DFLOW_INLINE bool ReadAheadSource::next_block() {
   std::unique_lock lock(mutex_);
@@ -67,8 +75,7 @@ DFLOW_INLINE bool ReadAheadSource::next_block() {
     for_reader_.notify_one();
   }
   for_asker_.wait(lock, [this] { return !ahead_.empty(); });
-  Block next = std::move(ahead_.front());
-  ahead_.pop_front();
+  Block next = take_first();
   unused_.push_back(std::exchange(current_.bytes, std::move(next.bytes)));
   lock.unlock();
   for_reader_.notify_one();
@@ -87,14 +94,12 @@ DFLOW_INLINE void ReadAheadSource::seek(std::uint64_t position) {
     const std::lock_guard lock(mutex_);
     // What is ahead stays of use if it holds the position.
     while (!ahead_.empty() && !holds(ahead_.front())) {
-      unused_.push_back(std::move(ahead_.front().bytes));
-      ahead_.pop_front();
+      unused_.push_back(take_first().bytes);
     }
     current_.size = 0;
     if (!ahead_.empty() && !ahead_.front().error) {
       unused_.push_back(std::move(current_.bytes));
-      current_ = std::move(ahead_.front());
-      ahead_.pop_front();
+      current_ = take_first();
     } else {
       for (Block& block : ahead_) unused_.push_back(std::move(block.bytes));
       ahead_.clear();

@@ -89,8 +89,9 @@ struct RecordReaderOptions {
 std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::string& path,
                                                const RecordReaderOptions& options = {});
 
-/// Reads a TFRecord file in order. Memory is one record and a buffer, whatever lengths the file announces. It may be
-/// read while it is written: what is appended after the end was seen is found later, without a compression.
+/// Reads a TFRecord file in order. Memory is one record and a buffer, or five where it reads ahead, whatever lengths
+/// the file announces. It may be read while it is written: what is appended after the end was seen is found later,
+/// without a compression.
 ///
 ///     RecordReader reader(files, "train.tfrecord");
 ///     for (std::string record; reader.next(record);) train_on(record);
@@ -99,9 +100,8 @@ std::unique_ptr<ByteSource> open_record_source(FileSystem& files, const std::str
 ///
 /// Thread safety: one thread at a time.
 /// Errors: those of FileSystem; ResourceExhausted where there is no thread to read ahead. DataLoss, naming path and
-/// offset, if a record is cut short or one of its checksums is
-/// wrong; ResourceExhausted for one longer than `max_record_bytes`. After any of them the position is unchanged, and
-/// the next read tries again.
+/// offset, if a record is cut short or one of its checksums is wrong; ResourceExhausted for one longer than
+/// `max_record_bytes`. After any error the position is unchanged, and the next read tries again.
 class RecordReader {
  public:
   RecordReader(FileSystem& files, std::string path, const RecordReaderOptions& options = {});
@@ -111,7 +111,8 @@ class RecordReader {
 
   /// Blocks. Reads the next record into `record`, whose memory is used again; false at the end, then `record` is empty.
   bool next(std::string& record);
-  /// The same without a copy where the record lies in the buffer: the view is good until the next call.
+  /// The same without a copy where the record lies in the buffer: the view is good until the next call. It is empty at
+  /// the end and after an error.
   bool next_view(std::string_view& record);
   /// The same as a value. Errors also: OutOfRange at the end, however often.
   std::string read();

@@ -137,6 +137,7 @@ bool RecordReader::read_with_place(Read read) {
 }
 
 DFLOW_INLINE bool RecordReader::next(std::string& record) {
+  const std::uint64_t began = offset_;
   bool is_read = false;
   try {
     is_read = read_with_place([&] {
@@ -147,6 +148,7 @@ DFLOW_INLINE bool RecordReader::next(std::string& record) {
     });
   } catch (...) {
     record.clear();
+    seek(began);
     throw;
   }
   if (!is_read) record.clear();

@@ -68,11 +68,12 @@ DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& 
     const auto plan = state.products.find(call);
     MemoryUses uses(context);
     AnyTensor workspace;
+    operands.workspace = nullptr;
+    operands.workspace_bytes = plan->workspace_bytes;
     if (plan->workspace_bytes != 0) {
       workspace = context.allocate_temporary(DType::uint8, {static_cast<std::int64_t>(plan->workspace_bytes)});
       uses.add(workspace, true);
       operands.workspace = workspace.raw_data();
-      operands.workspace_bytes = plan->workspace_bytes;
     }
     core.require_ok(
         core.driver().products().run_product(core.device(), plan->handle(), operands, uses.all(), core.compute()),
