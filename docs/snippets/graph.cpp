@@ -6,6 +6,8 @@
 #include <dflow/op/import.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <future>
@@ -69,6 +71,18 @@ void outputs() {
   df::Session session(graph);
   require(session.run({{x, df::Tensor<float>({1, 3}, {1, 1, 1})}}, count).scalar() == 2, "count");
   require(typed == logits, "the edge found by name");
+
+  auto i = df::constant(graph, 2);
+  // [parts]
+  auto row = df::gather(w, i);                // row i, an Output<std::int32_t> []: shape [2]
+  auto rows = df::slice(w, {1, 0}, {2, -1});  // rows 1 and 2: [2, 2]
+  auto column = df::reshape(df::slice(w, {0, 1}, {-1, 1}), {3});
+  std::vector<df::Output<float>> all = df::unpack(w, 3);  // each row, where it is known how many there are
+  // [parts]
+  const auto [one, second, last] = session.run(row, column, all[2]);
+  require(std::ranges::equal(one.span(), last.span()), "row");
+  require(std::ranges::equal(second.span(), std::array{2.0f, 4.0f, 6.0f}), "column");
+  require(std::ranges::equal(session.run(rows).span(), std::array{3.0f, 4.0f, 5.0f, 6.0f}), "rows");
 }
 
 void build_errors() {

@@ -397,9 +397,14 @@ class CallGradient {
   }
 
   FunctionBegin::Attrs attrs_of_function() const {
+    FunctionBegin::Attrs attrs;
     const Node& function = graph_.node(edges_.function(0));
-    return function.op == &op_def<FunctionBegin> ? *static_cast<const FunctionBegin::Attrs*>(function.attrs.get())
-                                                 : FunctionBegin::Attrs();
+    if (function.op == &op_def<FunctionBegin>) attrs = *static_cast<const FunctionBegin::Attrs*>(function.attrs.get());
+    const Node& call = graph_.node(call_);
+    if (call.op == &op_def<CallFunction>) {
+      attrs.is_inlined |= static_cast<const CallFunction::Attrs*>(call.attrs.get())->is_inlined;
+    }
+    return attrs;
   }
 
   AnyOutput kept_edge(NodeId kept) const {

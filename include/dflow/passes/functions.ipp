@@ -128,7 +128,8 @@ class BodyAttacher {
       }
     }
     if (node.op->role == OpRole::call) {
-      call->is_inlined = attr_or<bool>(graph_.node(graph_.find(names.front())), "is_inlined", false);
+      call->is_inlined = attr_or<bool>(*node, "is_inlined", false) ||
+                         attr_or<bool>(graph_.node(graph_.find(names.front())), "is_inlined", false);
     }
     if (std::find(is_found.begin(), is_found.end(), false) != is_found.end()) {
       throw_error(invalid_argument("a value is to be kept that none of its functions has"));

@@ -30,8 +30,18 @@ TEST_CASE("a variable that changes its element type or its shape is an error of 
     CHECK(graph.num_nodes() == before);
   };
   refused(__LINE__, "with shape [1,2] and leaves it with [2,2]", [&] { return df::while_loop(always, twice, one); });
-  refused(__LINE__, "with shape [1,2] and leaves it with [2,2]", [&] { return df::foldl(append, rows, one); });
-  refused(__LINE__, "with shape [1,2] and leaves it with [2,2]", [&] { return df::scan(append, rows, one); });
+  constexpr const char* foldl = "foldl: state 0 enters an iteration with shape [1,2] and leaves it with [2,2]";
+  refused(__LINE__, foldl, [&] { return df::foldl(append, rows, one); });
+  constexpr const char* foldr = "foldr: state 1 enters an iteration with shape [1,2] and leaves it with [2,2]";
+  const auto append_second = [](auto states, auto row) {
+    const auto& [first, second] = states;
+    return std::tuple{first + row, df::concat(0, {second, second})};
+  };
+  refused(__LINE__, foldr, [&] { return df::foldr(append_second, rows, std::tuple{one, one}); });
+  constexpr const char* scan = "scan: state 0 enters an iteration with shape [1,2] and leaves it with [2,2]";
+  refused(__LINE__, scan, [&] { return df::scan(append, rows, one); });
+  constexpr const char* declared = "foldl: state 0 begins with shape [1,2], which is not of the declared [3,?]";
+  refused(__LINE__, declared, [&] { return df::foldl(append, rows, one, {.shapes = {{3, df::dynamic}}}); });
   const auto unknown = [&](const auto&) { return df::Output<float>(rows); };
   refused(__LINE__, "with shape [1,2] and leaves it with [?,2]", [&] { return df::while_loop(always, unknown, one); });
   // Where element types are known at run time only; with those of edges it does not compile.

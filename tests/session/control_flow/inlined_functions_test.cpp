@@ -113,6 +113,45 @@ TEST_CASE("an inlined function leaves no call in a step, and a called one does")
   }
 }
 
+TEST_CASE("one call of a function is inlined where its others are not, with its gradient") {
+  for (const bool is_inlined : {false, true}) {
+    df::Graph graph;
+    const auto x = df::placeholder<double>(graph, {});
+    const auto f = df::function(graph, "f", [](InlinedScalar a, InlinedScalar b) { return df::exp(a * b); });
+    const auto y = is_inlined ? df::inlined(f)(x, x) : f(x, x);
+    const auto z = f(x, x + 1.0);
+    const auto dy = df::gradients(y, x), ddy = df::gradients(dy, x);
+    // Also in a graph that was read.
+    const df::Graph again = df::import_graph(df::to_graph_def(graph), df::standard_op_table());
+    CHECK(df::to_graph_def(again).nodes.size() == df::to_graph_def(graph).nodes.size());
+    df::Session session(graph);
+    const df::Tensor<double> at(0.5);
+    CHECK(num_run_of(session, {{x, at}}, y, "Call") == (is_inlined ? 0 : 1));
+    CHECK(num_run_of(session, {{x, at}}, z, "Call") == 1);
+    CHECK((num_run_of(session, {{x, at}}, ddy, "Call") == 0) == is_inlined);
+    const double value = std::exp(0.25);
+    CHECK(session.run({{x, at}}, y).scalar() == Approx(value).epsilon(1e-14));
+    CHECK(session.run({{x, at}}, dy).scalar() == Approx(value).epsilon(1e-14));       // 2 x f
+    CHECK(session.run({{x, at}}, ddy).scalar() == Approx(3 * value).epsilon(1e-14));  // (2 + 4 x^2) f
+  }
+}
+
+TEST_CASE("a function that calls itself is called, whoever asks to inline it") {
+  df::Graph graph;
+  using Factorial = InlinedScalar(InlinedScalar);
+  const auto x = df::placeholder<double>(graph, {});
+  const auto factorial = df::recursive_function<Factorial>(graph, "factorial",
+                                                           [](const auto& self, InlinedScalar n) {
+                                                             return df::cond(
+                                                                 n < 1.5, [&] { return n; },
+                                                                 [&] { return n * df::inlined(self)(n - 1.0); });
+                                                           },
+                                                           {.shapes = {df::Shape{}}, .result_shapes = {df::Shape{}}});
+  const auto y = df::inlined(factorial)(x);
+  df::Session session(graph, {.passes = df::testing::each_form()});
+  CHECK(session.run({{x, df::Tensor<double>(6.0)}}, y).scalar() == 720);
+}
+
 TEST_CASE("an inlined body runs once for each call, after what its call waits for and before what waits for it") {
   for (const bool is_inlined : {false, true}) {
     df::Graph graph;

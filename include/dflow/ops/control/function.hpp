@@ -49,9 +49,27 @@ class Function<Result(Arguments...)> {
 
   const std::string& name() const noexcept { return handle_.name; }
 
+  /// The same function, whose calls by what this returns are inlined as by `FunctionOptions::is_inlined`.
+  Function inlined() const {
+    Function result = *this;
+    result.handle_.is_inlined = true;
+    return result;
+  }
+
  private:
   detail::FunctionHandle handle_;
 };
+
+/// The function, for calls that are inlined where its others are not:
+///
+/// ```cpp
+/// auto r = df::inlined(norm)(a, b);
+/// ```
+/// See `FunctionOptions::is_inlined`; calls of a function that calls itself stay calls.
+template <class Signature>
+Function<Signature> inlined(const Function<Signature>& function) {
+  return function.inlined();
+}
 
 namespace detail {
 

@@ -86,6 +86,7 @@ struct FunctionHandle {
   /// Of one whose body is being built, and calls it: what is said of its results.
   std::vector<PartialShape> result_shapes = {};
   bool is_open = false;
+  bool is_inlined = false;  ///< its calls are, whatever the function says
 
   /// The results have the shapes that the arguments' give them. Errors: InvalidArgument for arguments of other shapes
   /// than were declared, or that the body does not take.
@@ -133,6 +134,10 @@ struct LoopOptions {
   std::span<const PartialShape> shapes = {};  ///< of the variables in all iterations; none: those of their first values
   std::int64_t parallel_iterations = 10;
   std::int64_t max_kept_bytes = -1;
+  // What errors say: "KIND: VARIABLE 0 ...", where 0 is the first that a user knows.
+  std::string_view kind = "while_loop";
+  std::string_view variable = "variable";
+  std::size_t num_unnamed = 0;  ///< variables before it
 };
 
 /// Errors: InvalidArgument for a condition that is no bool [], and for variables whose next value is of another element

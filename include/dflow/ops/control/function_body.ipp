@@ -281,11 +281,13 @@ DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments
     inputs.emplace_back(graph, edge);
     sees_captures &= graph->is_inside(graph->scope().function, graph->node(edge.node).function);
   }
-  const std::string captured = sees_captures ? std::string() : captured_text(*graph, captures);
-  if (is_open) return build<CallFunction>(*graph, inputs, {{name}, result_types, result_shapes, captured}, at);
-  const GraphStore::Function function = require_function(*graph, begin, name);
-  return build<CallFunction>(*graph, inputs,
-                             {{name}, result_types, infer_results(*graph, begin, function, shapes), captured}, at);
+  CallFunction::Attrs attrs{.function = {name},
+                            .output_types = result_types,
+                            .output_shapes = result_shapes,
+                            .captured = sees_captures ? std::string() : captured_text(*graph, captures),
+                            .is_inlined = is_inlined};
+  if (!is_open) attrs.output_shapes = infer_results(*graph, begin, require_function(*graph, begin, name), shapes);
+  return build<CallFunction>(*graph, inputs, std::move(attrs), at);
 }
 
 DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at,
@@ -345,18 +347,23 @@ DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildB
 namespace {
 
 /// Errors: InvalidArgument unless every value that `next` may have is one of those that the variable may have.
-inline void require_invariant(std::size_t i, const AnyOutput& next, DType dtype, const PartialShape& shape,
-                              std::source_location where) {
+inline void require_invariant(const std::string& variable, const AnyOutput& next, DType dtype,
+                              const PartialShape& shape, std::source_location where) {
   if (next.dtype() != dtype) {
-    throw_error(invalid_argument(str_cat("while_loop: variable ", i, " enters an iteration as ", dflow::name(dtype),
-                                         " and leaves it as ", dflow::name(next.dtype())))
+    throw_error(invalid_argument(str_cat(variable, " enters an iteration as ", dflow::name(dtype), " and leaves it as ",
+                                         dflow::name(next.dtype())))
                     .with_location(where));
   }
   if (is_within(next.shape(), shape)) return;
-  throw_error(invalid_argument(str_cat("while_loop: variable ", i, " enters an iteration with shape ",
-                                       shape.to_string(), " and leaves it with ", next.shape().to_string(),
-                                       ": declare the shape that it has in all of them"))
-                  .with_location(where));
+  throw_error(
+      invalid_argument(str_cat(variable, " enters an iteration with shape ", shape.to_string(), " and leaves it with ",
+                               next.shape().to_string(), ": declare the shape that it has in all of them"))
+          .with_location(where));
+}
+
+/// What errors call variable `i`.
+inline std::string variable_text(const LoopOptions& options, std::size_t i) {
+  return str_cat(options.kind, ": ", options.variable, " ", i - options.num_unnamed);
 }
 
 }  // namespace
@@ -384,7 +391,7 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
     attrs.output_shapes.push_back(options.shapes.empty() ? initial[i].shape() : options.shapes[i]);
     if (!attrs.output_shapes[i].is_compatible_with(initial[i].shape())) {
       throw_error(
-          invalid_argument(str_cat("while_loop: variable ", i, " begins with shape ", initial[i].shape().to_string(),
+          invalid_argument(str_cat(variable_text(options, i), " begins with shape ", initial[i].shape().to_string(),
                                    ", which is not of the declared ", attrs.output_shapes[i].to_string()))
               .with_location(at.where));
     }
@@ -419,7 +426,8 @@ DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildB
                     .with_location(at.where));
   }
   for (std::size_t i = 0; i < initial.size(); ++i) {
-    require_invariant(i, next.edges[i], attrs.output_types[i], attrs.output_shapes[i], at.where);
+    require_invariant(variable_text(options, i), next.edges[i], attrs.output_types[i], attrs.output_shapes[i],
+                      at.where);
   }
   attrs.condition.name = condition_name;
   attrs.body.name = body_name;

@@ -60,7 +60,8 @@ struct CallingOp : StandardOp<Name> {
 };
 
 /// Runs a function: arguments and captures -> its results. Where the call does not see what the body reads of what is
-/// around it, `captured` says which edges the captures stand for, "node:0;other:1".
+/// around it, `captured` says which edges the captures stand for, "node:0;other:1". In a step the function's nodes
+/// stand in the place of the call where it, or the function, `is_inlined`.
 struct CallFunction : CallingOp<"Call", OpRole::call> {
   struct Attrs {
     FunctionName function;
@@ -68,6 +69,7 @@ struct CallFunction : CallingOp<"Call", OpRole::call> {
     std::vector<PartialShape> output_shapes;
     std::string captured = {};
     std::string frame = {};
+    bool is_inlined = false;
   };
   using Inputs = In<AnyList>;
   using Outputs = Out<TypedList<"output_types">>;

@@ -93,7 +93,13 @@ class RowLoopBuilder {
     const BuiltNode node = any_loop(
         initial, [this](std::span<const AnyOutput> variables) { return goes_on(variables[0]); },
         [this](std::span<const AnyOutput> variables) { return go(variables); },
-        {shapes, loop_.parallel_iterations, loop_.max_kept_bytes}, {.name = "rows", .where = where_});
+        {.shapes = shapes,
+         .parallel_iterations = loop_.parallel_iterations,
+         .max_kept_bytes = loop_.max_kept_bytes,
+         .kind = loop_.name,
+         .variable = "state",
+         .num_unnamed = 1},
+        {.name = "rows", .where = where_});
     return results(node);
   }
 
