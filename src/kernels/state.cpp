@@ -13,4 +13,5 @@
 #include <dflow/kernels/state/tables/table_file.ipp>
 #include <dflow/kernels/state/tensor_list.ipp>
 #include <dflow/kernels/state/token_barrier_state.ipp>
-#include <dflow/kernels/state/variable_state.ipp>
+#include <dflow/kernels/state/variables/variable_kernel.ipp>
+#include <dflow/kernels/state/variables/variable_state.ipp>

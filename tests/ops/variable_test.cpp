@@ -311,8 +311,8 @@ TEST_CASE("A variable without its own read is that of another, and one that noth
   const auto one = df::constant(graph, 1.0f);
   const auto handle = [&](const char* name) {
     const df::AnyOutput made = df::build<df::VariableOp>(
-        *graph.store(), {}, {.shape = df::PartialShape({}), .container = {}, .shared_name = {}}, {.name = name},
-        df::type_args<float>());
+        *graph.store(), {}, {.shape = df::PartialShape({}), .container = {}, .shared_name = {}, .slice = {}},
+        {.name = name}, df::type_args<float>());
     graph.add_to_collection("variables", made.operation());
     return made;
   };

@@ -1,4 +1,4 @@
-#include <dflow/kernels/state/variable_state.hpp>
+#include <dflow/kernels/state/variables/variable_state.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -6,7 +6,7 @@
 #include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/kernels/state/staleness_clock_state.hpp>
 #include <dflow/kernels/state/token_barrier_state.hpp>
-#include <dflow/kernels/state/variable_state.hpp>
+#include <dflow/kernels/state/variables/variable_state.hpp>
 #include <dflow/runtime/default_devices.hpp>
 #include <dflow/runtime/device.hpp>
 

@@ -35,6 +35,8 @@ class CudaStep final : public DeviceStep {
   /// For a kernel that may find errors: where it notes them, and as which kernel. `decode` is called once, if at all.
   /// Throws ResourceExhausted.
   Note note(const KernelContext& context, Decode decode);
+  /// Where kernels that were issued before may have noted an error; null if none of them can have.
+  const ErrorSlot* noted() const;
 
  private:
   struct Noted {

@@ -23,6 +23,11 @@ DFLOW_INLINE CudaStep::Note CudaStep::note(const KernelContext& context, Decode 
   return {static_cast<ErrorSlot*>(slot_.raw_data()), static_cast<std::uint32_t>(noted_.size())};
 }
 
+DFLOW_INLINE const ErrorSlot* CudaStep::noted() const {
+  const std::lock_guard lock(mutex_);
+  return slot_.is_initialized() ? static_cast<const ErrorSlot*>(slot_.raw_data()) : nullptr;
+}
+
 DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) {
   if (code != ErrorCode::ok) return memory_.core().status_of(code, "the work of a step").with_device(device_name_);
   if (slot == nullptr) return Status();

@@ -1,9 +1,13 @@
 #pragma once
 
+#include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
+#include <dflow/kernels/cuda/nn/bias.hpp>
 #include <dflow/kernels/cuda/products/kernel.hpp>
+#include <dflow/kernels/cuda/reduction/kernel.hpp>
 #include <dflow/kernels/cuda/send_recv.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
+#include <dflow/kernels/cuda/state/kernel.hpp>
 #include <dflow/ops/standard_ops.hpp>
 
 #include <array>

@@ -1,3 +1,4 @@
+#include <dflow/kernels/cuda/array/kernel.ipp>
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
 #include <dflow/kernels/cuda/driver/error_code.ipp>
@@ -8,3 +9,5 @@
 #include <dflow/kernels/cuda/memory/device_core.ipp>
 #include <dflow/kernels/cuda/products/kernel.ipp>
 #include <dflow/kernels/cuda/products/product_plans.ipp>
+#include <dflow/kernels/cuda/reduction/kernel.ipp>
+#include <dflow/kernels/cuda/state/kernel.ipp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/forward_kernels.hpp>
 #include <dflow/ops/array/like.hpp>
 
 #include <algorithm>
@@ -40,16 +41,6 @@ struct Kernel<OnesLike, Cpu, T> {
     std::fill(y.begin(), y.end(), T(1));
   }
 };
-
-namespace detail {
-
-/// Output 0 is input 0, its elements shared.
-struct ForwardKernel {
-  double cost_ns(const KernelInit&) const { return 50; }
-  void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
-};
-
-}  // namespace detail
 
 template <class T>
 struct Kernel<Identity, Cpu, T> : detail::ForwardKernel {};

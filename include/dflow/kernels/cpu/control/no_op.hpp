@@ -1,14 +1,12 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/forward_kernels.hpp>
 #include <dflow/ops/control/no_op.hpp>
 
 namespace dflow {
 
 template <>
-struct Kernel<NoOp, Cpu> {
-  double cost_ns(const KernelInit&) const { return 5; }
-  void operator()(KernelContext&) const {}
-};
+struct Kernel<NoOp, Cpu> : detail::NoOpKernel {};
 
 }  // namespace dflow

@@ -3,11 +3,12 @@
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/transpose.hpp>
 #include <dflow/kernels/cpu/routines/math/reduce.hpp>
+#include <dflow/kernels/dim_runs.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/reduced_shape_kernel.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
-#include <algorithm>
-#include <array>
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
@@ -15,83 +16,22 @@ namespace dflow {
 
 namespace detail {
 
-/// A tensor's dimensions as runs that are reduced or kept as one; dimensions of 1 belong to none.
-class DimRuns {
- public:
-  /// axes: int32, already checked by the op's shape function.
-  DimRuns(const Shape& x, const AnyTensor& axes) : rank_(x.rank()) {
-    for (const std::int64_t axis : SmallIntegers(axes)) mask_ |= 1u << (axis < 0 ? axis + rank_ : axis);
-    for (int i = 0; i < rank_; ++i) {
-      if (x[i] != 1) append(x[i], (mask_ >> i & 1u) != 0);
-    }
+/// The pass that reduces the last reduced run.
+inline cpu::ReduceShape last_pass(const DimRuns& runs) {
+  const std::size_t last = runs.last_reduced();
+  cpu::ReduceShape pass;
+  for (std::size_t i = 0; i < runs.runs().size(); ++i) {
+    (i < last ? pass.outer : i == last ? pass.reduce : pass.inner) *= runs.runs()[i].extent;
   }
+  return pass;
+}
 
-  int num_reduced() const {
-    return static_cast<int>(
-        std::count_if(runs_.begin(), runs_.begin() + size_, [](const Run& run) { return run.is_reduced; }));
-  }
-  /// The pass that reduces the last reduced run.
-  cpu::ReduceShape last_pass() const {
-    cpu::ReduceShape pass;
-    int i = last_reduced();
-    pass.reduce = runs_[static_cast<std::size_t>(i)].extent;
-    for (int j = 0; j < i; ++j) pass.outer *= runs_[static_cast<std::size_t>(j)].extent;
-    while (++i < size_) pass.inner *= runs_[static_cast<std::size_t>(i)].extent;
-    return pass;
-  }
-  /// What is left after that pass.
-  void drop_last() {
-    const std::array<Run, max_rank> old = runs_;
-    const int dropped = last_reduced(), count = size_;
-    size_ = 0;
-    for (int i = 0; i < count; ++i) {
-      if (i != dropped) append(old[static_cast<std::size_t>(i)].extent, old[static_cast<std::size_t>(i)].is_reduced);
-    }
-  }
-
-  /// The permutation that puts the kept dimensions first, and the one pass that is left then.
-  std::array<std::int32_t, max_rank> kept_first() const {
-    std::array<std::int32_t, max_rank> perm{};
-    std::size_t to = 0;
-    for (const std::uint32_t wanted : {0u, 1u}) {
-      for (int i = 0; i < rank_; ++i) {
-        if ((mask_ >> i & 1u) == wanted) perm[to++] = i;
-      }
-    }
-    return perm;
-  }
-  cpu::ReduceShape kept_first_pass() const {
-    cpu::ReduceShape pass;
-    for (int i = 0; i < size_; ++i) {
-      const Run& run = runs_[static_cast<std::size_t>(i)];
-      (run.is_reduced ? pass.reduce : pass.outer) *= run.extent;
-    }
-    return pass;
-  }
-
- private:
-  struct Run {
-    std::int64_t extent = 1;
-    bool is_reduced = false;
-  };
-  void append(std::int64_t extent, bool is_reduced) {
-    if (size_ > 0 && runs_[static_cast<std::size_t>(size_ - 1)].is_reduced == is_reduced) {
-      runs_[static_cast<std::size_t>(size_ - 1)].extent *= extent;
-    } else {
-      runs_[static_cast<std::size_t>(size_++)] = {extent, is_reduced};
-    }
-  }
-  int last_reduced() const {
-    int i = size_ - 1;
-    while (!runs_[static_cast<std::size_t>(i)].is_reduced) --i;
-    return i;
-  }
-
-  std::array<Run, max_rank> runs_{};
-  int size_ = 0;
-  int rank_;
-  std::uint32_t mask_ = 0;
-};
+/// The one pass that is left when the kept dimensions come first.
+inline cpu::ReduceShape kept_first_pass(const DimRuns& runs) {
+  cpu::ReduceShape pass;
+  for (const DimRuns::Run& run : runs.runs()) (run.is_reduced ? pass.reduce : pass.outer) *= run.extent;
+  return pass;
+}
 
 /// The routine of a reduction, and whether it may be applied to one run of axes after the other: not where partial
 /// results would be rounded to 16 bits or to integers.
@@ -154,23 +94,23 @@ struct ReduceKernel {
     DimRuns runs(x.shape(), context.input(1));
     const int passes = runs.num_reduced();
     if (passes == 0) return context.set_output(0, x.reshaped(shape));
-    if (passes == 1) return run(context, runs.last_pass(), x.data(), context.allocate_output<T>(0, shape).data());
+    if (passes == 1) return run(context, last_pass(runs), x.data(), context.allocate_output<T>(0, shape).data());
     if constexpr (RawReduction<O>::template chains<T>) {
       AnyTensor partial = x;
       for (int left = passes; left > 1; --left) {
-        const cpu::ReduceShape pass = runs.last_pass();
+        const cpu::ReduceShape pass = last_pass(runs);
         AnyTensor next = context.allocate_temporary(dtype_of<T>, {checked_mul(pass.outer, pass.inner)});
         run(context, pass, Tensor<T>::of(partial).data(), Tensor<T>::of(next).data());
         partial = std::move(next);
         runs.drop_last();
       }
-      run(context, runs.last_pass(), Tensor<T>::of(partial).data(), context.allocate_output<T>(0, shape).data());
+      run(context, last_pass(runs), Tensor<T>::of(partial).data(), context.allocate_output<T>(0, shape).data());
     } else {
       AnyTensor transposed = context.allocate_temporary(dtype_of<T>, x.shape());
       const auto perm = runs.kept_first();
       cpu::transpose(context.pool(), sizeof(T), x.shape().dims(), {perm.data(), static_cast<std::size_t>(x.rank())},
                      x.data(), transposed.raw_data(), cpu_options(context));
-      run(context, runs.kept_first_pass(), Tensor<T>::of(transposed).data(),
+      run(context, kept_first_pass(runs), Tensor<T>::of(transposed).data(),
           context.allocate_output<T>(0, shape).data());
     }
   }
@@ -231,20 +171,6 @@ struct Kernel<ArgMin, Cpu, T> {
 };
 
 template <class T>
-struct Kernel<ReducedShape, Cpu, T> {
-  double cost_ns(const KernelInit&) const { return 200; }
-
-  void operator()(KernelContext& context) const {
-    const Shape vector = detail::inferred_shape(context);
-    const Tensor<T>&x = context.input<T>(0), &axes = context.input<T>(1);
-    Tensor<T>& y = context.allocate_output<T>(0, vector);
-    std::copy(x.begin(), x.end(), y.begin());
-    for (const T axis : axes.span()) {
-      const std::int64_t rank = vector[0];
-      if (axis < -rank || axis >= rank) context.fail(str_cat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
-      y.data()[axis < 0 ? axis + rank : axis] = 1;
-    }
-  }
-};
+struct Kernel<ReducedShape, Cpu, T> : detail::ReducedShapeKernel<T> {};
 
 }  // namespace dflow

@@ -11,9 +11,8 @@ namespace detail {
 /// A scalar hyperparameter. Fails if it is none.
 template <class T>
 T hyperparameter(const KernelContext& context, int i) {
-  const Tensor<T>& value = context.input<T>(i);
-  if (value.rank() != 0) context.fail(str_cat("input ", i, " must be a scalar, got shape ", value.shape().to_string()));
-  return *value.data();
+  require_scalar(context, i);
+  return *context.input<T>(i).data();
 }
 
 template <class T>

@@ -2,8 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/state/kept_resource.hpp>
-#include <dflow/kernels/state/variable_state.hpp>
+#include <dflow/kernels/state/variables/variable_kernel.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/state/variable.hpp>
 
@@ -15,31 +14,7 @@ namespace dflow {
 
 namespace detail {
 
-// The parts of the variables' kernels that do not depend on the element type.
-
-/// Gives the variable that its container holds now: another one after the container was reset.
-class VariableKernel {
- public:
-  explicit VariableKernel(const KernelInit& init);
-  double cost_ns(const KernelInit&) const { return 20; }
-  void operator()(KernelContext& context) const { context.set_output(0, handle()); }
-
- private:
-  AnyTensor handle() const {
-    return handle_.get([this](ResourceContainer& container) { return find(container); });
-  }
-  AnyTensor find(ResourceContainer& container) const;
-
-  const std::string name_;
-  const DType dtype_;
-  const PartialShape shape_;
-  KeptResource<AnyTensor> handle_;
-};
-
-struct ReadVariableKernel {
-  double cost_ns(const KernelInit&) const { return 50; }
-  void operator()(KernelContext& context) const;
-};
+// The parts of these kernels that do not depend on the element type.
 
 struct AssignKernel {
   static constexpr bool splits = false;
@@ -49,11 +24,6 @@ struct AssignKernel {
   void operator()(KernelContext& context) const;
 };
 
-/// The variable behind input `i`. Fails if it holds another element type.
-VariableState& variable_input(const KernelContext& context, int i, DType dtype);
-/// Fails unless `value` has exactly the shape of the variable's value.
-void require_same_shape(const KernelContext& context, const AnyTensor& variable, const AnyTensor& value,
-                        const char* what);
 /// variable [limit, row...], indices [n...], updates [n..., row...]: the number of elements of a row.
 std::int64_t checked_row_size(const KernelContext& context, const AnyTensor& variable, const AnyTensor& indices,
                               const AnyTensor& updates);
@@ -160,12 +130,7 @@ template <class T, class Index>
 struct Kernel<ScatterMax, Cpu, T, Index> : detail::RowUpdateKernel<cpu::ScatterOp::maximum, T, Index> {};
 
 template <>
-struct Kernel<IsVariableInitialized, Cpu> {
-  double cost_ns(const KernelInit&) const { return 50; }
-  void operator()(KernelContext& context) const {
-    *context.allocate_output<bool>(0, {}).data() = context.resource<VariableState>(0).is_initialized();
-  }
-};
+struct Kernel<IsVariableInitialized, Cpu> : detail::IsVariableInitializedKernel {};
 
 }  // namespace dflow
 

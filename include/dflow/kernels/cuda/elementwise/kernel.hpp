@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/elementwise/bodies.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
@@ -21,6 +22,10 @@ struct ElementwiseCode {
   std::uint8_t num_inputs = 1;
   bool broadcasts = true;
 };
+
+/// Issues the code for all elements of `y`, of which there are some, which may be an input's.
+void run_elementwise(const KernelContext& context, const ElementwiseCode& code, const BroadcastWalk& walk,
+                     const void* const* elements, AnyTensor& y);
 
 /// The kernel of an elementwise op: broadcasts, and reuses an input's buffer that nobody else reads.
 std::unique_ptr<AnyKernel> make_elementwise_kernel(const ElementwiseCode& code);

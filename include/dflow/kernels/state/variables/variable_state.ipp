@@ -3,7 +3,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/base/threads/wait_word.hpp>
-#include <dflow/kernels/state/variable_state.hpp>
+#include <dflow/kernels/state/variables/variable_state.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -147,6 +147,10 @@ DFLOW_INLINE void VariableUpdate::unlock(std::size_t count) noexcept {
 }
 
 DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& allocator) {
+  return writable(i, [&](const AnyTensor& value) { return value.deep_copy(allocator); });
+}
+
+DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, FunctionRef<AnyTensor(const AnyTensor&)> copy) {
   VariableState& variable = *variables_[i];
   if (variable.next_.is_initialized()) return variable.next_;
   {
@@ -158,7 +162,7 @@ DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& alloc
     }
     variable.writing_.store(VariableState::a_copy, std::memory_order_relaxed);
   }
-  variable.next_ = variable.value_.deep_copy(allocator);
+  variable.next_ = copy(variable.value_);
   return variable.next_;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/resource.hpp>
@@ -113,6 +114,8 @@ class VariableUpdate {
   }
   /// The value in a buffer that nobody else reads. Errors: ResourceExhausted; the variable keeps its value then.
   AnyTensor& writable(std::size_t i, Allocator& allocator);
+  /// The same where `copy` makes another tensor of the same value, and throws what it likes.
+  AnyTensor& writable(std::size_t i, FunctionRef<AnyTensor(const AnyTensor&)> copy);
 
  private:
   void publish(std::size_t i) noexcept;
@@ -126,5 +129,5 @@ class VariableUpdate {
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/kernels/state/variable_state.ipp>
+#include <dflow/kernels/state/variables/variable_state.ipp>
 #endif

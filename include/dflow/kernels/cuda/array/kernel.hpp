@@ -1,0 +1,241 @@
+#pragma once
+
+#include <dflow/core/broadcast.hpp>
+#include <dflow/kernels/cuda/array/bodies.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/forward_kernels.hpp>
+#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/ops/array/concat.hpp>
+#include <dflow/ops/array/fill.hpp>
+#include <dflow/ops/array/like.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/array/slice.hpp>
+#include <dflow/ops/array/transpose.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/math/broadcast.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+namespace dflow {
+
+namespace cuda {
+
+/// Element types that a GPU's memory holds; strings are objects of the host.
+template <class T>
+inline constexpr bool is_device_type = !std::is_same_v<T, std::string>;
+
+/// Every element of `y`, an output, becomes *value, which is in the GPU's memory, or `constant` where that is null.
+void fill_output(const KernelContext& context, AnyTensor& y, const void* value, const Bits<16>& constant = {});
+/// All bytes of `y`, an output, become 0.
+void clear_output(const KernelContext& context, AnyTensor& y);
+
+/// Elements of an input or an output: from `first` on, so many apart along each dimension.
+struct StridedElements {
+  const AnyTensor* tensor = nullptr;
+  std::int64_t first = 0;
+  std::array<std::int64_t, max_rank> strides{};
+};
+/// Copies a box of elements.
+void copy_strided(const KernelContext& context, const Shape& extents, const StridedElements& from,
+                  const StridedElements& to);
+/// Output 0, of shape `shape`, is inputs `first` and on side by side along `axis`.
+void join_rows(KernelContext& context, int first, int axis, const Shape& shape);
+/// The outputs, of shape `shape` each, are x cut into equal parts along `axis`.
+void cut_rows(KernelContext& context, const AnyTensor& x, int axis, const Shape& shape);
+
+constexpr int non_negative_axis(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
+}  // namespace cuda
+
+template <>
+struct Kernel<NoOp, Cuda> : detail::NoOpKernel {};
+template <class T>
+struct Kernel<Identity, Cuda, T> : detail::ForwardKernel {};
+template <class T>
+struct Kernel<StopGradient, Cuda, T> : detail::ForwardKernel {};
+
+template <class T, class I>
+struct Kernel<Reshape, Cuda, T, I> : detail::ReshapeKernel {
+  static constexpr std::uint64_t host_inputs = 2;
+};
+template <class T>
+struct Kernel<ExpandDims, Cuda, T> : detail::ReshapeKernel {
+  static constexpr std::uint64_t host_inputs = 2;
+};
+template <class T>
+struct Kernel<Squeeze, Cuda, T> : detail::ReshapeKernel {};
+
+template <class T>
+struct Kernel<ShapeOf, Cuda, T> : detail::ShapeKernel {
+  static constexpr std::uint64_t host_outputs = 1;
+};
+template <class T>
+struct Kernel<RankOf, Cuda, T> : detail::RankKernel {
+  static constexpr std::uint64_t host_outputs = 1;
+};
+template <class T>
+struct Kernel<SizeOf, Cuda, T> : detail::SizeKernel {
+  static constexpr std::uint64_t host_outputs = 1;
+};
+
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<ZerosLike, Cuda, T> {
+  void operator()(KernelContext& context) const {
+    const Shape shape = context.input(0).shape();
+    cuda::clear_output(context, context.forward_or_allocate(0, 0, shape));
+  }
+};
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<OnesLike, Cuda, T> {
+  void operator()(KernelContext& context) const {
+    const T one(1);
+    cuda::Bits<16> constant{};
+    std::memcpy(&constant, &one, sizeof(one));
+    const Shape shape = context.input(0).shape();
+    cuda::fill_output(context, context.forward_or_allocate(0, 0, shape), nullptr, constant);
+  }
+};
+template <class T, class I>
+  requires cuda::is_device_type<T>
+struct Kernel<Fill, Cuda, T, I> {
+  static constexpr std::uint64_t host_inputs = 1;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    cuda::fill_output(context, context.allocate_output(0, shape), context.input(1).raw_data());
+  }
+};
+
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<BroadcastTo, Cuda, T> {
+  static constexpr std::uint64_t host_inputs = 2;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    if (x.num_elements() == shape.num_elements()) return context.set_output(0, x.reshaped(shape));
+    AnyTensor& y = context.allocate_output(0, shape);
+    cuda::copy_strided(context, shape, {&x, 0, broadcast_strides(x.shape(), shape)}, {&y, 0, row_major_strides(shape)});
+  }
+};
+
+template <class T, class I>
+  requires cuda::is_device_type<T>
+struct Kernel<Transpose, Cuda, T, I> {
+  static constexpr std::uint64_t host_inputs = 2;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    const auto of_x = row_major_strides(x.shape());
+    std::array<std::int64_t, max_rank> strides{};
+    std::size_t to = 0;
+    for (const std::int64_t axis : detail::SmallIntegers(context.input(1))) {
+      strides[to++] = of_x[static_cast<std::size_t>(axis)];
+    }
+    AnyTensor& y = context.allocate_output(0, shape);
+    cuda::copy_strided(context, shape, {&x, 0, strides}, {&y, 0, row_major_strides(shape)});
+  }
+};
+
+template <class T, class I>
+  requires cuda::is_device_type<T>
+struct Kernel<Slice, Cuda, T, I> {
+  static constexpr std::uint64_t host_inputs = 6;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    if (shape == x.shape()) return context.set_output(0, x);
+    const detail::SmallIntegers begin(context.input(1));
+    const auto strides = row_major_strides(x.shape());
+    std::int64_t first = 0;
+    for (int i = 0; i < shape.rank(); ++i) first += begin[i] * strides[static_cast<std::size_t>(i)];
+    AnyTensor& y = context.allocate_output(0, shape);
+    cuda::copy_strided(context, shape, {&x, first, strides}, {&y, 0, row_major_strides(shape)});
+  }
+};
+
+template <class T, class I>
+  requires cuda::is_device_type<T>
+struct Kernel<Pad, Cuda, T, I> {
+  static constexpr std::uint64_t host_inputs = 2;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    if (shape == x.shape()) return context.set_output(0, x);
+    const detail::SmallIntegers widths(context.input(1));
+    const auto strides = row_major_strides(shape);
+    std::int64_t first = 0;
+    for (int i = 0; i < shape.rank(); ++i) first += widths[2 * i] * strides[static_cast<std::size_t>(i)];
+    AnyTensor& y = context.allocate_output(0, shape);
+    cuda::clear_output(context, y);
+    cuda::copy_strided(context, x.shape(), {&x, 0, row_major_strides(x.shape())}, {&y, first, strides});
+  }
+};
+
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<Concat, Cuda, T> {
+  static constexpr std::uint64_t host_inputs = 1;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    if (context.num_inputs() == 2) return context.set_output(0, context.input(1));
+    const std::int64_t axis = context.input<std::int32_t>(0).scalar();
+    cuda::join_rows(context, 1, cuda::non_negative_axis(axis, shape.rank()), shape);
+  }
+};
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<Pack, Cuda, T> {
+  Pack::Attrs attrs;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    if (context.num_inputs() == 1) return context.set_output(0, context.input(0).reshaped(shape));
+    cuda::join_rows(context, 0, cuda::non_negative_axis(attrs.axis, shape.rank()), shape);
+  }
+};
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<Split, Cuda, T> {
+  static constexpr std::uint64_t host_inputs = 1;
+
+  void operator()(KernelContext& context) const {
+    const Shape shape = detail::inferred_shape(context);
+    const AnyTensor& x = context.input(1);
+    if (context.num_outputs() == 1) return context.set_output(0, x);
+    const std::int64_t axis = context.input<std::int32_t>(0).scalar();
+    cuda::cut_rows(context, x, cuda::non_negative_axis(axis, x.rank()), shape);
+  }
+};
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<Unpack, Cuda, T> {
+  Unpack::Attrs attrs;
+
+  void operator()(KernelContext& context) const {
+    if (context.num_outputs() == 0) return;
+    const Shape shape = detail::inferred_shape(context);
+    const AnyTensor& x = context.input(0);
+    if (context.num_outputs() == 1) return context.set_output(0, x.reshaped(shape));
+    cuda::cut_rows(context, x, cuda::non_negative_axis(attrs.axis, x.rank()), shape);
+  }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/array/kernel.ipp>
+#endif
