@@ -83,6 +83,20 @@ TEST_CASE("repeat goes through the epochs, and ends where one is empty") {
   CHECK(all(range(2).repeat(2).repeat(2)).size() == 8);
 }
 
+TEST_CASE("endless repeats in endless repeats have an order of their own in each epoch") {
+  const auto data = range(8).shuffle(8, {.seed = 1}).repeat().take(8).repeat().take(16);
+  std::set<Ints> orders;
+  for (const std::uint64_t epoch : {0u, 1u, 2u}) {
+    auto at = data.iterate(epoch);
+    for (int round = 0; round < 2; ++round) {
+      Ints order;
+      for (int i = 0; i < 8; ++i) order.push_back(at.next().value());
+      orders.insert(order);
+    }
+  }
+  CHECK(orders.size() == 6);
+}
+
 TEST_CASE("the number of elements is known where no function decides it") {
   const auto any = [](int) { return true; };
   CHECK(range(7).map([](int i) { return i; }).shuffle(3).prefetch(1).size() == 7);

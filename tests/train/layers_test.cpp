@@ -509,6 +509,19 @@ TEST_CASE("Accuracy is the share of rows whose largest logit is the label's") {
   CHECK(session.run(df::accuracy(logits, labels)).scalar() == 0.75f);
 }
 
+TEST_CASE("Accuracy is of one label for each row, and of nothing that would be repeated") {
+  df::Graph graph;
+  const auto logits = df::placeholder<float>(graph, {4, 2}), row = df::placeholder<float>(graph, {2});
+  for (const df::Shape& wrong : {df::Shape{}, df::Shape{1}, df::Shape{4, 1}}) {
+    INFO(wrong.to_string());
+    const auto labels = df::placeholder<std::int32_t>(graph, wrong);
+    CHECK_THROWS_WITH(df::accuracy(logits, labels), Catch::Matchers::Contains("wanted [batch, classes] and [batch]"));
+  }
+  const auto labels = df::placeholder<std::int32_t>(graph, {df::dynamic});
+  CHECK_THROWS_WITH(df::accuracy(row, labels), Catch::Matchers::Contains("wanted [batch, classes] and [batch]"));
+  CHECK(df::accuracy(logits, labels).shape() == df::PartialShape(df::Shape{}));
+}
+
 TEST_CASE("An empty initializer is refused") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {df::dynamic, 3});

@@ -423,8 +423,9 @@ class CallGradient {
 
   std::size_t num_variables() const { return graph_.node(call_).outputs.size(); }
 
+  static constexpr std::size_t loop_body = 1;
+
   BuiltNode build_loop() {
-    constexpr std::size_t body = 1;
     for (std::size_t v = 0; v < num_variables(); ++v) {
       if (is_differentiable(graph_.node(call_).outputs[v].dtype)) variables_.push_back(v);
     }
@@ -442,7 +443,8 @@ class CallGradient {
     for (const std::size_t v : variables_) {
       const AnyOutput output = edge({call_, static_cast<std::int32_t>(v)});
       // Of a variable that grows the last value's gradient may have a shape that no other one has.
-      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()), inside(body, v).shape());
+      add(with_shape(dys_[v].is_valid() ? dys_[v] : zero_gradient(output), output.shape()),
+          inside(loop_body, v).shape());
     }
     for (const std::size_t i : captures_) {
       const AnyOutput zeros = zero_gradient(input(i));
@@ -452,31 +454,7 @@ class CallGradient {
       const AnyOutput zero = any_constant(graph_, Tensor<std::int64_t>::full({}, 0), {});
       return BodyResults{{AnyOutput(dflow::build<GreaterEqual>({state[0], zero}))}, {}};
     };
-    const auto go = [&](std::span<const AnyOutput> state) {
-      const ScopeGuard reading = edges_.enter(state[0]);
-      const GraphStore::Function& parts = edges_.parts(body);
-      std::vector<AnyOutput> ys, dys;
-      for (std::size_t k = 0; k < variables_.size(); ++k) {
-        ys.push_back(edge(graph_.node(parts.results).inputs[variables_[k]]));
-        dys.push_back(state[k + 1]);
-      }
-      for (const KeptGradient& each : kept_) {
-        if (graph_.node(each.node).op->name != KeptList::name) continue;  // how many iterations there were
-        const AnyOutput of = kept_edge(each.node);
-        if (!is_differentiable(of.dtype()) || of.node().function != edges_.function(body)) continue;
-        ys.push_back(of);
-        dys.push_back(kept_gradient(each.dy, ys.back(), state[0]));
-      }
-      std::vector<std::size_t> inputs = variables_;
-      inputs.insert(inputs.end(), captures_.begin(), captures_.end());
-      const std::vector<AnyOutput> dxs = differentiate(body, ys, dys, inputs);
-      BodyResults next{{AnyOutput(Expr(state[0]) - 1.0)}, {}};
-      for (std::size_t k = 0; k < dxs.size(); ++k) {
-        const bool is_variable = k < variables_.size();
-        next.edges.push_back(with_shape(is_variable ? dxs[k] : sums_.add(k, state[k + 1], dxs[k]), shapes[k + 1]));
-      }
-      return next;
-    };
+    const auto go = [&](std::span<const AnyOutput> state) { return go_back(state, shapes); };
     LoopOptions options{.shapes = shapes};
     if (const Node& forward = graph_.node(call_); forward.op == &op_def<While>) {
       const auto& attrs = *static_cast<const While::Attrs*>(forward.attrs.get());
@@ -484,6 +462,33 @@ class CallGradient {
       options.max_kept_bytes = attrs.max_kept_bytes;
     }
     return any_loop(initial, goes_on, go, options, {.name = {}});
+  }
+
+  /// An iteration of the gradient, whose variables have these shapes.
+  BodyResults go_back(std::span<const AnyOutput> state, std::span<const PartialShape> shapes) {
+    const ScopeGuard reading = edges_.enter(state[0]);
+    const GraphStore::Function& parts = edges_.parts(loop_body);
+    std::vector<AnyOutput> ys, dys;
+    for (std::size_t k = 0; k < variables_.size(); ++k) {
+      ys.push_back(edge(graph_.node(parts.results).inputs[variables_[k]]));
+      dys.push_back(state[k + 1]);
+    }
+    for (const KeptGradient& each : kept_) {
+      if (graph_.node(each.node).op->name != KeptList::name) continue;  // how many iterations there were
+      const AnyOutput of = kept_edge(each.node);
+      if (!is_differentiable(of.dtype()) || of.node().function != edges_.function(loop_body)) continue;
+      ys.push_back(of);
+      dys.push_back(kept_gradient(each.dy, ys.back(), state[0]));
+    }
+    std::vector<std::size_t> inputs = variables_;
+    inputs.insert(inputs.end(), captures_.begin(), captures_.end());
+    const std::vector<AnyOutput> dxs = differentiate(loop_body, ys, dys, inputs);
+    BodyResults next{{AnyOutput(Expr(state[0]) - 1.0)}, {}};
+    for (std::size_t k = 0; k < dxs.size(); ++k) {
+      const bool is_variable = k < variables_.size();
+      next.edges.push_back(with_shape(is_variable ? dxs[k] : sums_.add(k, state[k + 1], dxs[k]), shapes[k + 1]));
+    }
+    return next;
   }
 
   /// Of what an edge of the body has had in that iteration, of the gradients of the list in which it was kept.

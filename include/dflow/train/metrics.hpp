@@ -1,18 +1,34 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 
 namespace dflow {
 
+namespace detail {
+/// As far as shapes are known. Errors: InvalidArgument.
+inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labels, const At& at) {
+  if (!logits.is_valid() || !labels.is_valid()) return;  // what is built of them says so
+  const PartialShape &rows = logits.shape(), &of = labels.shape();
+  const std::int64_t batch = rows.has_rank() && rows.rank() == 2 ? rows.dim(0) : dynamic;
+  if (rows.is_compatible_with({dynamic, dynamic}) && of.is_compatible_with({batch})) return;
+  throw_error(invalid_argument(str_cat("accuracy: logits of shape ", rows.to_string(), " and labels of shape ",
+                                       of.to_string(), ", wanted [batch, classes] and [batch]"))
+                  .with_location(at.where));
+}
+}  // namespace detail
+
 /// The share of rows whose largest logit is that of their label: logits [batch, classes], labels [batch] gives a
 /// scalar.
 ///
-/// Errors: InvalidArgument unless logits is a matrix and labels a vector.
+/// Errors: InvalidArgument unless logits is a matrix and labels a vector of as many labels as it has rows.
 template <AllowedFor<ArgMax> T, AllowedForParam<Cast, 0> Label>
   requires is_integer_element<Label>
 Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, const At& at = {}) {
+  detail::require_label_per_row(logits, labels, at);
   const At here{.where = at.where};
   const Output<std::int64_t> predicted = argmax(logits, 1, here);
   return reduce_mean(cast<float>(equal(predicted, cast<std::int64_t>(labels, here), here), here), {}, {}, at);

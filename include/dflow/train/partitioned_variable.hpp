@@ -38,7 +38,11 @@ class PartitionedVariable {
 
   /// Of the whole.
   const Shape& shape() const noexcept { return shape_; }
-  std::string name() const { return parts_.at(0).any_variable().whole_name(); }
+  /// Errors: InvalidArgument without parts.
+  std::string name() const {
+    if (parts_.empty()) throw_error(invalid_argument("an empty PartitionedVariable has no name"));
+    return parts_[0].any_variable().whole_name();
+  }
   /// The dimension along which it is in parts; 0 if there is one part.
   int axis() const noexcept { return axis_; }
 

@@ -9,14 +9,15 @@
 
 namespace dflow::train {
 
-/// A learning rate as a function of the global step: an edge for an optimizer.
-///
-/// ```cpp
-/// df::Variable<std::int64_t> step(graph, 0, {.name = "global_step", .trainable = false});
-/// auto rate = df::train::exponential_decay(0.1, step, {.decay_steps = 1000, .decay_rate = 0.5, .staircase = true});
-/// auto train = df::train::GradientDescent(rate).minimize(loss, {.global_step = step});
-/// ```
-/// It is computed in float; for double variables say `exponential_decay<double>(...)`.
+// A schedule is a learning rate as a function of the global step: an edge for an optimizer.
+//
+// ```cpp
+// df::Variable<std::int64_t> step(graph, 0, {.name = "global_step", .trainable = false});
+// auto rate = df::train::exponential_decay(0.1, step, {.decay_steps = 1000, .decay_rate = 0.5, .staircase = true});
+// auto train = df::train::GradientDescent(rate).minimize(loss, {.global_step = step});
+// ```
+// It is computed in float; for double variables say `exponential_decay<double>(...)`.
+
 struct ExponentialDecayOptions {
   std::int64_t decay_steps = 1000;
   double decay_rate = 0.96;
@@ -76,7 +77,8 @@ Output<T> natural_exponential_decay(double rate, const Output<std::int64_t>& ste
   return Output<T>::unchecked(detail::any_natural_exponential_decay(dtype_of<T>, rate, step, options, where));
 }
 
-/// From `rate` to `end_rate` at decay_steps: (rate - end_rate) (1 - step / decay_steps)^power + end_rate.
+/// From `rate` to `end_rate` at decay_steps, and that from then on: (rate - end_rate) (1 - step / decay_steps)^power +
+/// end_rate. Errors: InvalidArgument if decay_steps < 1.
 template <ScheduleElement T = float>
 Output<T> polynomial_decay(double rate, const Output<std::int64_t>& step, const PolynomialDecayOptions& options = {},
                            std::source_location where = std::source_location::current()) {
@@ -93,7 +95,7 @@ Output<T> piecewise_constant(const Output<std::int64_t>& step, const std::vector
 }
 
 /// rate * ((1 - alpha) (1 + cos(pi min(step / decay_steps, 1))) / 2 + alpha) (Loshchilov and Hutter 2016,
-/// arXiv:1608.03983).
+/// arXiv:1608.03983). Errors: InvalidArgument if decay_steps < 1.
 template <ScheduleElement T = float>
 Output<T> cosine_decay(double rate, const Output<std::int64_t>& step, std::int64_t decay_steps, double alpha = 0,
                        std::source_location where = std::source_location::current()) {

@@ -180,6 +180,9 @@ TEST_CASE("averages are of floats, of known shapes, and of what they were given"
   CHECK(code_of([&] { return averages.apply(x); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { return averages.average(w); }) == df::Code::invalid_argument);
   CHECK(code_of([&] { return averages.apply(std::vector<df::AnyVariable>{}); }) == df::Code::invalid_argument);
+  // Empty ones, first or not.
+  CHECK(code_of([&] { averages.apply(df::Output<float>()); }) == df::Code::invalid_argument);
+  CHECK(code_of([&] { averages.apply({df::AnyVariable()}); }) == df::Code::invalid_argument);
 }
 
 TEST_CASE("averages are of one graph, and of another one when that is gone") {

@@ -36,11 +36,6 @@ std::vector<T> values(const df::Tensor<T>& tensor) {
   return {tensor.begin(), tensor.end()};
 }
 
-}  // namespace
-
-// tensorflow/python/kernel_tests/rnn_cell_test.py of version 0.8, with weights of 0.5.
-namespace {
-
 /// A loop adds the products of inputs and of states in another order.
 void require_close(const std::vector<float>& a, const std::vector<float>& b) {
   REQUIRE(a.size() == b.size());
@@ -49,6 +44,7 @@ void require_close(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
+// tensorflow/python/kernel_tests/rnn_cell_test.py of version 0.8, with weights of 0.5.
 TEST_CASE("cells give what TensorFlow's tests expect of them") {
   df::Graph graph;
   const auto half = df::init::constant(0.5);
@@ -143,7 +139,6 @@ TEST_CASE("a loop over the steps gives what steps one by one give, from either e
   check([] { return df::DropoutCell(df::LstmCell(units), {.training = df::Training(false)}); });
 }
 
-// Expected numbers: the formulas of the header in NumPy, float64, with the same weights.
 TEST_CASE("a loop over no steps, or of no sequences, gives none, however little the graph knows of their number") {
   constexpr std::int64_t inputs = 4, units = 5;
   const auto check = [&](const auto& cell, std::int64_t time, std::int64_t batch, int known, bool time_major) {
@@ -277,6 +272,26 @@ TEST_CASE("a recurrent network learns to add up") {
     if (step == 0) first = last;
   }
   CHECK(last < 0.1f * first);
+}
+
+TEST_CASE("what is wrong with steps that are edges of their own is an error of the line that goes over them") {
+  df::Graph graph;
+  const auto step = df::placeholder<float>(graph, {2, 3});
+  const auto check = [&](const std::string& message, const auto& cell, const std::vector<df::Output<float>>& x,
+                         const df::Output<float>& state, const df::RnnOptions& options) {
+    const dflow::Status wrong = status_of([&] { return df::static_rnn(cell, x, state, options); });
+    INFO(wrong.to_string());
+    CHECK(mentions(wrong, message));
+    CHECK(std::string(wrong.where().file_name()) == __FILE__);
+  };
+  const auto state = df::placeholder<float>(graph, {2, 4}), other = df::placeholder<float>(graph, {2, 5});
+  const auto open = df::placeholder<float>(graph, df::PartialShape{2, df::dynamic});
+  const auto three = df::placeholder<std::int32_t>(graph, {3});
+  check("have rank 2 and a known last dimension", df::GruCell(4), {open}, state, {});
+  check("inner dimensions 8 and 7 differ", df::GruCell(4), {step}, other, {});
+  check("input is an empty Output", df::GruCell(4), {df::Output<float>()}, state, {});
+  check("sequence_length has shape [3], wanted a length for each sequence of x [2,3]", df::GruCell(4), {step}, state,
+        {.sequence_length = three});
 }
 
 TEST_CASE("what is wrong with a recurrent network is an error of the line that builds it") {

@@ -187,72 +187,99 @@ DFLOW_INLINE std::string CheckpointIndex::serialize() const {
   return file;
 }
 
-DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> bytes) {
-  if (bytes.size() < header_bytes + sizeof(std::uint32_t)) {
-    detail::fail_index("it is cut short", bytes.size());
-  }
-  ByteReader header(bytes.first(header_bytes));
-  const auto found_magic = header.bytes(magic.size());
-  if (!std::equal(found_magic.begin(), found_magic.end(), std::as_bytes(std::span(magic)).begin())) {
-    detail::fail_index("it does not begin as one", 0);
-  }
-  const std::uint32_t found_version = header.u32();
-  CheckpointIndex index;
-  index.num_shards = header.u32();
-  const std::size_t at_listed = header.position();
-  const std::uint32_t listed = header.u32();
-  const std::size_t at_reserved = header.position();
-  const std::uint32_t reserved = header.u32();
-  const std::uint64_t count = header.u64();
-  const std::size_t at_length = header.position();
-  const std::uint64_t body_bytes = header.u64();
-  if (header.u32() != crc32c(bytes.first(header_bytes - sizeof(std::uint32_t)))) {
-    detail::fail_index("checksum of the header", 0);
-  }
-  if (found_version != version) {
-    throw_error(unimplemented(str_cat("checkpoint index of version ", found_version, "; known is ", version)));
-  }
-  if (reserved != 0) detail::fail_index("reserved bytes are not zero", at_reserved);
-  if (body_bytes != bytes.size() - header_bytes - sizeof(std::uint32_t)) {
-    detail::fail_index(str_cat("its length is said to be ", body_bytes, " bytes"), at_length);
-  }
-  const auto body = bytes.subspan(header_bytes, static_cast<std::size_t>(body_bytes));
-  if (ByteReader(bytes.subspan(header_bytes + body.size())).u32() != crc32c(body)) {
-    detail::fail_index("its checksum is wrong", header_bytes);
-  }
+namespace detail {
 
+/// What an index begins with.
+struct CheckpointIndexHeader {
+  std::uint32_t num_shards = 0, listed = 0;
+  std::uint64_t entries = 0;
+  std::size_t at_listed = 0;  ///< where in the file that is
+  std::span<const std::byte> body;
+};
+
+DFLOW_INLINE CheckpointIndexHeader parse_index_header(std::span<const std::byte> bytes) {
+  constexpr std::size_t header_bytes = CheckpointIndex::header_bytes;
+  constexpr std::string_view magic = CheckpointIndex::magic;
+  if (bytes.size() < header_bytes + sizeof(std::uint32_t)) fail_index("it is cut short", bytes.size());
+  ByteReader in(bytes.first(header_bytes));
+  const auto found_magic = in.bytes(magic.size());
+  if (!std::equal(found_magic.begin(), found_magic.end(), std::as_bytes(std::span(magic)).begin())) {
+    fail_index("it does not begin as one", 0);
+  }
+  const std::uint32_t found_version = in.u32();
+  CheckpointIndexHeader header;
+  header.num_shards = in.u32();
+  header.at_listed = in.position();
+  header.listed = in.u32();
+  const std::size_t at_reserved = in.position();
+  const std::uint32_t reserved = in.u32();
+  header.entries = in.u64();
+  const std::size_t at_length = in.position();
+  const std::uint64_t body_bytes = in.u64();
+  if (in.u32() != crc32c(bytes.first(header_bytes - sizeof(std::uint32_t)))) fail_index("checksum of the header", 0);
+  if (found_version != CheckpointIndex::version) {
+    throw_error(
+        unimplemented(str_cat("checkpoint index of version ", found_version, "; known is ", CheckpointIndex::version)));
+  }
+  if (reserved != 0) fail_index("reserved bytes are not zero", at_reserved);
+  if (body_bytes != bytes.size() - header_bytes - sizeof(std::uint32_t)) {
+    fail_index(str_cat("its length is said to be ", body_bytes, " bytes"), at_length);
+  }
+  header.body = bytes.subspan(header_bytes, static_cast<std::size_t>(body_bytes));
+  if (ByteReader(bytes.subspan(header_bytes + header.body.size())).u32() != crc32c(header.body)) {
+    fail_index("its checksum is wrong", header_bytes);
+  }
   constexpr std::size_t least_shard = 17, least_entry = 27;
-  if (listed > body.size() / least_shard || count > body.size() / least_entry) {
-    detail::fail_index("more is listed than there is room for", at_listed);
+  if (header.listed > header.body.size() / least_shard || header.entries > header.body.size() / least_entry) {
+    fail_index("more is listed than there is room for", header.at_listed);
   }
-  ByteReader in(bytes.first(header_bytes + body.size()));  // so that positions are the file's
+  return header;
+}
+
+DFLOW_INLINE CheckpointShard parse_shard(ByteReader& in) {
+  CheckpointShard shard;
+  shard.number = in.u32();
+  shard.size = in.u64();
+  shard.crc = in.u32();
+  shard.file = in.string();
+  return shard;
+}
+
+DFLOW_INLINE CheckpointEntry parse_entry(ByteReader& in) {
+  CheckpointEntry entry;
+  entry.name = in.string();
+  entry.dtype = dtype_from_number(in.u8()).value_or(DType::invalid);
+  const std::size_t at_rank = in.position();
+  const int rank = in.u8();
+  if (rank > max_rank) fail_index(str_cat("a rank of ", rank), at_rank);
+  entry.shape = read_shape(in, rank);
+  for (int d = 0; d < rank; ++d) entry.begin.push_back(in.i64());
+  entry.extent = read_shape(in, rank);
+  entry.shard = in.u32();
+  entry.offset = in.u64();
+  entry.length = in.u64();
+  entry.crc = in.u32();
+  return entry;
+}
+
+}  // namespace detail
+
+DFLOW_INLINE CheckpointIndex CheckpointIndex::parse(std::span<const std::byte> bytes) {
+  const detail::CheckpointIndexHeader header = detail::parse_index_header(bytes);
+  ByteReader in(bytes.first(header_bytes + header.body.size()));  // so that positions are the file's
   in.skip(header_bytes);
+  CheckpointIndex index;
+  index.num_shards = header.num_shards;
   detail::CheckpointIndexPlaces places;
-  index.shards.reserve(listed);
-  for (std::uint32_t i = 0; i < listed; ++i) {
+  index.shards.reserve(header.listed);
+  for (std::uint32_t i = 0; i < header.listed; ++i) {
     places.shards.push_back(in.position());
-    CheckpointShard& shard = index.shards.emplace_back();
-    shard.number = in.u32();
-    shard.size = in.u64();
-    shard.crc = in.u32();
-    shard.file = in.string();
+    index.shards.push_back(detail::parse_shard(in));
   }
-  index.entries.reserve(static_cast<std::size_t>(count));
-  for (std::uint64_t i = 0; i < count; ++i) {
+  index.entries.reserve(static_cast<std::size_t>(header.entries));
+  for (std::uint64_t i = 0; i < header.entries; ++i) {
     places.entries.push_back(in.position());
-    CheckpointEntry& entry = index.entries.emplace_back();
-    entry.name = in.string();
-    entry.dtype = dtype_from_number(in.u8()).value_or(DType::invalid);
-    const std::size_t at_rank = in.position();
-    const int rank = in.u8();
-    if (rank > max_rank) detail::fail_index(str_cat("a rank of ", rank), at_rank);
-    entry.shape = detail::read_shape(in, rank);
-    for (int d = 0; d < rank; ++d) entry.begin.push_back(in.i64());
-    entry.extent = detail::read_shape(in, rank);
-    entry.shard = in.u32();
-    entry.offset = in.u64();
-    entry.length = in.u64();
-    entry.crc = in.u32();
+    index.entries.push_back(detail::parse_entry(in));
   }
   in.expect_end();
   detail::check_index(index, places);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/spread_bits.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/data/read_position.hpp>
 #include <dflow/data/steps/transforms.hpp>
@@ -235,8 +236,12 @@ class Repeat final : public Recipe {
     }
 
    private:
-    /// Rounds of a later epoch go on where those of the one before ended.
-    std::uint64_t input_epoch() const { return (repeat_.n_ ? epoch_ * *repeat_.n_ : epoch_ << 32) + round_; }
+    /// Rounds of a later epoch go on where those of the one before ended; after those of an endless one there is room
+    /// for 2^32. An epoch of more bits, as an endless repeat around this one counts them, begins somewhere of its own.
+    std::uint64_t input_epoch() const {
+      if (repeat_.n_) return epoch_ * *repeat_.n_ + round_;
+      return (epoch_ >> 32 == 0 ? epoch_ << 32 : spread_bits(epoch_)) + round_;
+    }
     bool begin_round() {
       if (has_ended_ || (repeat_.n_ && round_ >= *repeat_.n_)) return false;
       if (!input_) {

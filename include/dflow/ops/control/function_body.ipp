@@ -297,7 +297,9 @@ DFLOW_INLINE BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, st
 
 DFLOW_INLINE BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,
                                   std::span<const std::string_view> branch_names, std::string_view name, const At& at) {
-  if (!which.is_valid()) throw_error(invalid_argument(str_cat(name, ": the condition is an empty Output")));
+  if (!which.is_valid()) {
+    throw_error(invalid_argument(str_cat(name, ": the condition is an empty Output")).with_location(at.where));
+  }
   GraphStore& graph = *which.graph();
   const std::optional<std::source_location> around = graph.scope().where;
   const ScopeGuard place = enter_place(graph, at.where);
@@ -370,8 +372,9 @@ inline std::string variable_text(const LoopOptions& options, std::size_t i) {
 
 DFLOW_INLINE BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildBody& condition, const BuildBody& body,
                                 const LoopOptions& options, const At& at) {
-  if (initial.empty() || !initial[0].is_valid()) {
-    throw_error(invalid_argument("while_loop: there are no variables, or the first is empty").with_location(at.where));
+  const auto is_empty = [](const AnyOutput& variable) { return !variable.is_valid(); };
+  if (initial.empty() || std::any_of(initial.begin(), initial.end(), is_empty)) {
+    throw_error(invalid_argument("while_loop: there are no variables, or one is empty").with_location(at.where));
   }
   GraphStore& graph = *initial[0].graph();
   const std::optional<std::source_location> around = graph.scope().where;

@@ -11,6 +11,7 @@
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <optional>
@@ -86,7 +87,7 @@ class RowLoopBuilder {
       if (!loop_.shapes.empty()) shapes.back() = loop_.shapes[i];
     }
     for (std::size_t i = 0; i < loop_.num_gathered; ++i) {
-      initial.push_back(any_array(graph_, count_.edge, PartialShape::unknown(), {}));
+      initial.push_back(any_array(count_.edge, PartialShape::unknown(), {}));
       shapes.push_back(PartialShape::unknown());
     }
     const ScopeGuard after = enter_control_dependencies(graph_, checks_);
@@ -134,7 +135,9 @@ class RowLoopBuilder {
     next.edges.insert(next.edges.end(), given.states.begin(), given.states.end());
     for (std::size_t k = 0; k < loop_.num_gathered; ++k) {
       const AnyOutput& result = given.gathered.at(k);
-      if (!result.is_valid()) throw_error(invalid_argument(str_cat(loop_.name, ": result ", k, " is an empty Output")));
+      if (!result.is_valid()) {
+        throw_error(invalid_argument(str_cat(loop_.name, ": result ", k, " is an empty Output")).with_location(where_));
+      }
       gathered_.push_back({result.dtype(), result.shape()});
       next.edges.emplace_back(build<TensorListSetItem>({variables[1 + num_states() + k], i, result}));
     }
@@ -181,9 +184,13 @@ class RowLoopBuilder {
 };
 
 DFLOW_INLINE RowResults any_row_loop(const RowLoop& loop, const BuildRow& build_row, const At& at) {
-  if (loop.elems.empty() || !loop.elems[0].is_valid()) {
-    throw_error(invalid_argument(str_cat(loop.name, ": there are no rows, or the first edge is empty"))
-                    .with_location(at.where));
+  const auto is_empty = [](const AnyOutput& edge) { return !edge.is_valid(); };
+  if (loop.elems.empty() || std::any_of(loop.elems.begin(), loop.elems.end(), is_empty)) {
+    throw_error(
+        invalid_argument(str_cat(loop.name, ": there are no rows, or an edge is empty")).with_location(at.where));
+  }
+  if (std::any_of(loop.initial.begin(), loop.initial.end(), is_empty)) {
+    throw_error(invalid_argument(str_cat(loop.name, ": a state begins with an empty Output")).with_location(at.where));
   }
   if (!loop.shapes.empty() && loop.shapes.size() != loop.initial.size()) {
     throw_error(invalid_argument(str_cat(loop.name, ": ", loop.shapes.size(), " shapes are declared for ",

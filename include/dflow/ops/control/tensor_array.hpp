@@ -12,8 +12,9 @@ namespace dflow {
 namespace detail {
 /// The shape of elements as a constant, int32 [rank] with -1 for what is not known; of no known rank a scalar -1.
 AnyOutput shape_to_ask_for(GraphStore& graph, const PartialShape& shape);
-AnyOutput shape_to_ask_for(const AnyOutput& list);
-AnyOutput any_array(GraphStore& graph, const AnyOutput& size, const PartialShape& element_shape, const At& at);
+/// Of the elements of a list, for that op. Errors: InvalidArgument for an edge that is empty.
+AnyOutput shape_to_ask_for(const AnyOutput& list, const OpDef& op, const At& at);
+AnyOutput any_array(const AnyOutput& size, const PartialShape& element_shape, const At& at);
 AnyOutput any_array_read(const AnyOutput& list, const AnyOutput& index, DType dtype, const At& at);
 AnyOutput any_array_stack(const AnyOutput& list, DType dtype, const At& at);
 AnyOutput any_array_gather(const AnyOutput& list, const AnyOutput& indices, DType dtype, const At& at);
@@ -47,12 +48,12 @@ class TensorArray {
   /// Of so many elements, each of a shape that `element_shape` allows.
   TensorArray(Graph& graph, std::int32_t size, const PartialShape& element_shape = PartialShape::unknown(),
               const At& at = {})
-      : TensorArray(detail::any_array(
-            *graph.store(), detail::any_constant(*graph.store(), Tensor<std::int32_t>(size), at), element_shape, at)) {}
+      : TensorArray(detail::any_array(detail::any_constant(*graph.store(), Tensor<std::int32_t>(size), at),
+                                      element_shape, at)) {}
   /// size: [].
   explicit TensorArray(const Output<std::int32_t>& size, const PartialShape& element_shape = PartialShape::unknown(),
                        const At& at = {})
-      : TensorArray(detail::any_array(*size.graph(), size, element_shape, at)) {}
+      : TensorArray(detail::any_array(size, element_shape, at)) {}
   /// What an edge carries. Precondition: a list of elements of this type.
   explicit TensorArray(AnyOutput list) : list_(std::move(list)) {}
 
@@ -127,8 +128,8 @@ class TensorStack {
   }
   /// The rest, and what was on top.
   std::pair<TensorStack, Output<T>> pop(const At& at = {}) const {
-    const BuiltNode node =
-        build<TensorListPopBack>({list_, detail::shape_to_ask_for(list_)}, {}, at, detail::one_type(dtype_of<T>));
+    const BuiltNode node = build<TensorListPopBack>(
+        {list_, detail::shape_to_ask_for(list_, op_def<TensorListPopBack>, at)}, {}, at, detail::one_type(dtype_of<T>));
     return {TensorStack(node.output(0)), Output<T>::unchecked(node.output(1))};
   }
   /// -> [].

@@ -160,9 +160,10 @@ class Barrier {
     return outputs(barrier_.take_many(n, options, at), std::index_sequence_for<Ts...>{});
   }
   auto take_many(std::int32_t n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
-    return take_many(Output<std::int32_t>::unchecked(
-                         detail::any_constant(*handle().graph(), Tensor<std::int32_t>(n), {.where = at.where})),
-                     options, at);
+    GraphStore& graph = detail::graph_of({&handle(), 1}, op_def<BarrierTakeMany>, at);
+    return take_many(
+        Output<std::int32_t>::unchecked(detail::any_constant(graph, Tensor<std::int32_t>(n), {.where = at.where})),
+        options, at);
   }
   Operation close(bool cancel_pending_enqueues = false, const At& at = {}) const {
     return barrier_.close(cancel_pending_enqueues, at);

@@ -203,8 +203,8 @@ class TypedQueue {
 
  private:
   Output<std::int32_t> constant_of(std::int32_t n, const At& at) const {
-    return Output<std::int32_t>::unchecked(
-        any_constant(*handle().graph(), Tensor<std::int32_t>(n), {.where = at.where}));
+    return Output<std::int32_t>::unchecked(any_constant(graph_of({&handle(), 1}, op_def<QueueDequeueMany>, at),
+                                                        Tensor<std::int32_t>(n), {.where = at.where}));
   }
   static auto outputs(const BuiltNode& node) { return typed_outputs<Ts...>(node); }
 

@@ -16,6 +16,13 @@
 
 namespace dflow::train {
 
+namespace detail {
+DFLOW_INLINE void require_averaged(const AnyOutput& value, const At& at) {
+  if (value.is_valid()) return;
+  throw_error(invalid_argument("ExponentialMovingAverage: a value is an empty Output").with_location(at.where));
+}
+}  // namespace detail
+
 DFLOW_INLINE ExponentialMovingAverage::ExponentialMovingAverage(double decay, MovingAverageOptions options,
                                                                 std::source_location where)
     : decay_(decay), options_(std::move(options)) {
@@ -110,6 +117,7 @@ DFLOW_INLINE Operation ExponentialMovingAverage::moved(Average& average, const A
 DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariable> variables, const At& at) {
   if (variables.empty())
     throw_error(invalid_argument("ExponentialMovingAverage: of no variables").with_location(at.where));
+  for (const AnyVariable& variable : variables) detail::require_averaged(variable.handle(), at);
   GraphStore& graph = *variables.front().handle().graph();
   enter_graph(graph, at);
   const ScopeGuard place = enter_place(graph, at.where);
@@ -124,6 +132,7 @@ DFLOW_INLINE Operation ExponentialMovingAverage::apply(std::span<const AnyVariab
 
 DFLOW_INLINE Operation ExponentialMovingAverage::apply_to_edges(std::span<const AnyOutput> edges, const At& at) {
   if (edges.empty()) throw_error(invalid_argument("ExponentialMovingAverage: of no edges").with_location(at.where));
+  for (const AnyOutput& edge : edges) detail::require_averaged(edge, at);
   GraphStore& graph = *edges.front().graph();
   enter_graph(graph, at);
   const ScopeGuard place = enter_place(graph, at.where);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -37,15 +38,17 @@ RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const
 /// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
 AnyOutput steps_as_rows(const AnyOutput& x);
 AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x);
+/// Errors: InvalidArgument for lengths that are not one for each sequence of x, whose dimension `batch_axis` they are.
+void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis, const At& at);
 /// Where a sequence goes on at step `step`, else what it had before.
 RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
                        std::span<const AnyOutput> states);
 
 template <class Cell, class T>
-CellStep cell_step(const Cell& cell) {
-  return [&cell](const AnyOutput& x, std::span<const AnyOutput> states) {
+CellStep cell_step(const Cell& cell, const At& at) {
+  return [&cell, where = at.where](const AnyOutput& x, std::span<const AnyOutput> states) {
     using State = typename Cell::template State<T>;
-    auto [output, next] = cell(Output<T>::unchecked(x), from_edges<State>(states));
+    auto [output, next] = cell(Output<T>::unchecked(x), from_edges<State>(states), At{.where = where});
     return RowResults{edges_of(next), {output}};
   };
 }
@@ -68,12 +71,12 @@ RowResults cell_rnn(const Cell& cell, const AnyOutput& x, std::span<const AnyOut
       return rows_as_steps(prepared.rows, steps);
     };
     const CellStep step = [&](const AnyOutput& row, std::span<const AnyOutput> states) {
-      const auto [c, h] = cell.step(row, kernel, states[0], states[1]);
+      const auto [c, h] = cell.step(row, kernel, states[0], states[1], {.where = at.where});
       return RowResults{{c, h}, {h}};
     };
     return any_rnn(x, initial, options, step, at, prepare);
   } else {
-    return any_rnn(x, initial, options, cell_step<Cell, T>(cell), at);
+    return any_rnn(x, initial, options, cell_step<Cell, T>(cell, at), at);
   }
 }
 }  // namespace detail
@@ -109,19 +112,21 @@ template <class Cell, AllowedFor<Conv2D> T>
 std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
     const Cell& cell, const std::vector<Output<T>>& x, const typename Cell::template State<T>& initial_state,
     const RnnOptions& options = {}, const At& at = {}) {
-  const detail::CellStep step = detail::cell_step<Cell, T>(cell);
+  const detail::CellStep step = detail::cell_step<Cell, T>(cell, at);
   std::vector<AnyOutput> states = detail::edges_of(initial_state);
   std::vector<Output<T>> outputs(x.size());
+  std::optional<ScopeGuard> place;
+  if (!x.empty() && x[0].is_valid()) place.emplace(enter_place(*x[0].graph(), at.where));
   for (std::size_t k = 0; k < x.size(); ++k) {
     const std::size_t t = options.reverse ? x.size() - 1 - k : k;
     detail::RowResults next = step(x[t], states);
     if (options.sequence_length.is_valid()) {
+      detail::require_lengths(options.sequence_length, x[t], 0, at);
       next = detail::masked_step(static_cast<std::int32_t>(t), options.sequence_length, std::move(next), states);
     }
     outputs[t] = Output<T>::unchecked(next.gathered.at(0));
     states = std::move(next.states);
   }
-  static_cast<void>(at);
   return {outputs, detail::from_edges<typename Cell::template State<T>>(states)};
 }
 

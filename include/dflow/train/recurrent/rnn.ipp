@@ -38,6 +38,16 @@ DFLOW_INLINE RowResults masked_step(std::int32_t step, const AnyOutput& sequence
   return masked(build<Less>({t, sequence_length}), std::move(next), states);
 }
 
+DFLOW_INLINE void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis,
+                                  const At& at) {
+  const PartialShape &lengths = sequence_length.shape(), &shape = x.shape();
+  if (!shape.has_rank() || lengths.is_compatible_with(PartialShape{shape.dim(batch_axis)})) return;
+  reject_layer("rnn",
+               str_cat("sequence_length has shape ", lengths.to_string(), ", wanted a length for each sequence of x ",
+                       shape.to_string()),
+               at);
+}
+
 DFLOW_INLINE ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at) {
   if (!x.is_valid()) reject_layer(name, "x is an empty Output", at);
   return enter_name_scope(*x.graph(), name, at.where);
@@ -76,16 +86,7 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
                  at);
   }
   const bool has_lengths = options.sequence_length.is_valid();
-  if (has_lengths && x.shape().has_rank()) {
-    const std::int64_t batch = x.shape().dim(options.time_major ? 1 : 0);
-    const PartialShape& lengths = options.sequence_length.shape();
-    if (!lengths.is_compatible_with(PartialShape{batch})) {
-      reject_layer("rnn",
-                   str_cat("sequence_length has shape ", lengths.to_string(),
-                           ", wanted a length for each sequence of x ", x.shape().to_string()),
-                   at);
-    }
-  }
+  if (has_lengths) require_lengths(options.sequence_length, x, options.time_major ? 1 : 0, at);
   GraphStore& graph = *x.graph();
   const ScopeGuard place = enter_place(graph, at.where);
   const ScopeGuard names = enter_name_scope(graph, at.name.empty() ? "rnn" : at.name, at.where);

@@ -18,23 +18,6 @@
 
 namespace dflow::train {
 
-/// What `minimize` has built.
-struct SyncReplicas::Built {
-  Variable<std::int64_t> global_step;
-  Output<std::int64_t> local_step;
-  Operation begin;                 ///< waits for a leader, and sets the local step
-  Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
-  Output<std::int64_t> leader;     ///< fed: the leader's number
-  Output<std::int32_t> known;      ///< fed: who has left before
-  Output<std::int32_t> collected;  ///< the ranks that have arrived
-  Output<std::int32_t> left;       ///< those that have left
-  Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
-  Output<std::int32_t> dropped;
-  Operation close_late, close_done, close_lost;
-  mutable detail::RememberedRanks remembered;  ///< who has left
-  mutable std::atomic<bool> has_left{false};   ///< this replica, at the end of `train`
-};
-
 namespace detail {
 
 /// Where the gradients of one variable are gathered.
@@ -106,6 +89,36 @@ DFLOW_INLINE Tensor<std::int32_t> all_ranks(std::int64_t replicas) {
 
 }  // namespace detail
 
+/// What `minimize` has built.
+struct SyncReplicas::Built {
+  Variable<std::int64_t> global_step;
+  Output<std::int64_t> local_step;
+  Operation begin;                 ///< waits for a leader, and sets the local step
+  Operation open, advance, leave;  ///< the leader's beginning and step; this replica's end
+  Output<std::int64_t> leader;     ///< fed: the leader's number
+  Output<std::int32_t> known;      ///< fed: who has left before
+  Output<std::int32_t> collected;  ///< the ranks that have arrived
+  Output<std::int32_t> left;       ///< those that have left
+  Output<std::int32_t> ranks;      ///< fed: those whose gradients make the step
+  Output<std::int32_t> dropped;
+  Operation close_late, close_done, close_lost;
+  mutable detail::RememberedRanks remembered;  ///< who has left
+  mutable std::atomic<bool> has_left{false};   ///< this replica, at the end of `train`
+
+  /// This replica's part of a step, when it has given its gradients: it arrives, and has the number of the next one.
+  Operation build_arrival(const AnyOutput& barrier, const AnyVariable& local, std::span<const Operation> given,
+                          std::int64_t rank);
+  /// The leader's: who has arrived, then the step.
+  void build_lead(const AnyOutput& barrier, std::span<const detail::GatheredGradient> gathered,
+                  const Optimizer& optimizer, const At& at);
+  /// How this replica leaves, and the leader closes the barrier.
+  void build_end(const AnyOutput& barrier, std::int64_t rank);
+
+  ScopeGuard enter_beside_step() const {
+    return enter_colocation(*local_step.graph(), global_step.handle().operation());
+  }
+};
+
 DFLOW_INLINE SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
   if (options_.aggregate == 0) options_.aggregate = options_.replicas;
@@ -134,7 +147,6 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   const ScopeGuard place = enter_place(graph, at.where);
   auto built = std::make_shared<Built>();
   built->global_step = detail::shared_global_step(graph, options);
-  const Operation global_step = built->global_step.handle().operation();
   std::optional<ScopeGuard> names(enter_name_scope(graph, "sync_replicas"));
 
   // The step of this replica is kept where it computes, read before all else and written last.
@@ -156,75 +168,86 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
 
   for (const Operation& update : detail::update_operations_of(loss, options)) given.push_back(update);
 
-  const auto beside_step = [&] { return enter_colocation(graph, global_step); };
   const AnyOutput barrier = [&] {
-    const ScopeGuard there = beside_step();
+    const ScopeGuard there = built->enter_beside_step();
     return AnyOutput(build<TokenBarrier>(graph, {}, {.replicas = options_.replicas, .aggregate = options_.aggregate},
                                          {.name = "barrier"}));
   }();
-  const auto wait_for = [&](const AnyOutput& step) {
-    const ScopeGuard there = beside_step();
-    return AnyOutput(build<TokenBarrierWait>({barrier, step}, {.rank = options_.rank}));
-  };
+  const Operation stepped = built->build_arrival(barrier, local_step, given, options_.rank);
+  const ScopeGuard there = built->enter_beside_step();
+  built->build_lead(barrier, gathered, *optimizer_, at);
+  built->build_end(barrier, options_.rank);
+  built_ = std::move(built);
+  if (!at.name.empty()) names.reset();
+  return group(std::vector<Operation>{stepped}, at);
+}
 
-  // This replica: gradients, arrival, the next step.
+DFLOW_INLINE Operation SyncReplicas::Built::build_arrival(const AnyOutput& barrier, const AnyVariable& local,
+                                                          std::span<const Operation> given, std::int64_t rank) {
+  GraphStore& graph = *barrier.graph();
+  const auto wait_for = [&](const AnyOutput& step) {
+    const ScopeGuard there = enter_beside_step();
+    return AnyOutput(build<TokenBarrierWait>({barrier, step}, {.rank = rank}));
+  };
   const Operation arrived = [&] {
     const ScopeGuard after = enter_control_dependencies(graph, given);
-    const ScopeGuard there = beside_step();
-    return Operation(build<TokenBarrierArrive>({barrier, local_step.read_edge()}, {.rank = options_.rank}));
+    const ScopeGuard there = enter_beside_step();
+    return Operation(build<TokenBarrierArrive>({barrier, local.read_edge()}, {.rank = rank}));
   }();
   const AnyOutput next_step = [&] {
     const ScopeGuard after = enter_control_dependencies(graph, {&arrived, 1});
-    return wait_for(local_step.read_edge());
+    return wait_for(local.read_edge());
   }();
-  const Operation stepped = local_step.assign(next_step);
+  const Operation stepped = local.assign(next_step);
   const AnyOutput none = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, -1), {});
-  built->begin = local_step.assign(wait_for(none), {.name = "begin"});
+  begin = local.assign(wait_for(none), {.name = "begin"});
+  return stepped;
+}
 
-  // The leader: who has arrived, then the step.
-  const ScopeGuard there = beside_step();
-  built->leader =
+DFLOW_INLINE void SyncReplicas::Built::build_lead(const AnyOutput& barrier,
+                                                  std::span<const detail::GatheredGradient> gathered,
+                                                  const Optimizer& optimizer, const At& at) {
+  GraphStore& graph = *barrier.graph();
+  const AnyVariable& step = global_step.any_variable();
+  leader =
       Output<std::int64_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int64, Shape{}, {.name = "leader"}));
-  built->known =
+  known =
       Output<std::int32_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "left"}));
-  const BuiltNode collected = build<TokenBarrierCollect>({barrier, built->leader});
-  built->collected = Output<std::int32_t>::unchecked(collected.output(0));
-  built->left = Output<std::int32_t>::unchecked(collected.output(1));
-  built->ranks = Output<std::int32_t>::unchecked(
+  const BuiltNode collecting = build<TokenBarrierCollect>({barrier, leader});
+  collected = Output<std::int32_t>::unchecked(collecting.output(0));
+  left = Output<std::int32_t>::unchecked(collecting.output(1));
+  ranks = Output<std::int32_t>::unchecked(
       dflow::detail::any_placeholder(graph, DType::int32, {dynamic}, {.name = "ranks"}));
-  built->dropped = Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier, built->leader}));
-  const AnyOutput now = built->global_step.any_variable().read();
+  dropped = Output<std::int32_t>::unchecked(build<TokenBarrierDropMissing>({barrier, leader}));
+  const AnyOutput now = step.read();
   std::vector<GradientAndVariable> means;
   means.reserve(gathered.size());
   std::vector<Operation> resets;
   resets.reserve(gathered.size());
   for (const detail::GatheredGradient& each : gathered) {
-    means.push_back(each.take(built->ranks, now));
+    means.push_back(each.take(ranks, now));
     resets.push_back(each.reset(now));
   }
   // Replicas wait for the global step, which a step that is skipped has to move as well.
   const Operation updated = [&] {
-    const Operation applied = optimizer_->apply_gradients(means, {}, {.where = at.where});
+    const Operation applied = optimizer.apply_gradients(means, {}, {.where = at.where});
     const ScopeGuard after = enter_control_dependencies(graph, {&applied, 1});
     const AnyOutput one = dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, 1), {});
-    return built->global_step.any_variable().assign_add(one);
+    return step.assign_add(one);
   }();
   {
     const ScopeGuard after = enter_control_dependencies(graph, {&updated, 1});
-    built->advance = build<TokenBarrierAdvance>({barrier, built->global_step.any_variable().read(), built->leader}, {},
-                                                {.name = "advance"});
+    advance = build<TokenBarrierAdvance>({barrier, step.read(), leader}, {}, {.name = "advance"});
   }
-  {
-    const ScopeGuard after = enter_control_dependencies(graph, resets);
-    built->open = build<TokenBarrierOpen>({barrier, now, built->leader, built->known}, {}, {.name = "open"});
-  }
-  built->leave = build<TokenBarrierLeave>({barrier}, {.rank = options_.rank}, {.name = "leave"});
-  built->close_late = build<TokenBarrierClose>({barrier, built->leader}, {.reason = "late"});
-  built->close_done = build<TokenBarrierClose>({barrier, built->leader}, {.reason = "done"});
-  built->close_lost = build<TokenBarrierClose>({barrier, built->leader}, {.reason = "lost"});
-  built_ = std::move(built);
-  if (!at.name.empty()) names.reset();
-  return group(std::vector<Operation>{stepped}, at);
+  const ScopeGuard after = enter_control_dependencies(graph, resets);
+  open = build<TokenBarrierOpen>({barrier, now, leader, known}, {}, {.name = "open"});
+}
+
+DFLOW_INLINE void SyncReplicas::Built::build_end(const AnyOutput& barrier, std::int64_t rank) {
+  leave = build<TokenBarrierLeave>({barrier}, {.rank = rank}, {.name = "leave"});
+  close_late = build<TokenBarrierClose>({barrier, leader}, {.reason = "late"});
+  close_done = build<TokenBarrierClose>({barrier, leader}, {.reason = "done"});
+  close_lost = build<TokenBarrierClose>({barrier, leader}, {.reason = "lost"});
 }
 
 DFLOW_INLINE void SyncReplicas::begin(Session& session, const std::stop_token& stop) const {
