@@ -2,6 +2,7 @@
 
 #include "catch.hpp"
 #include "errors.hpp"
+#include "held_files.hpp"
 
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/files/crc32c.hpp>
@@ -10,9 +11,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <random>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -401,6 +406,59 @@ TEST_CASE("a file that grows is followed by who reads ahead", "[record_file]") {
     CHECK_FALSE(reader.next_view(view));
     writer.flush();
     CHECK((reader.next_view(view) && view == std::to_string(i)));
+  }
+}
+
+namespace {
+
+/// Files of which every third read throws what is no Error, as somebody else's may.
+class ThrowingFiles final : public dflow::testing::ChangedFiles {
+ public:
+  std::unique_ptr<RandomAccessFile> open_for_reading(const std::string& path) override {
+    return std::make_unique<File>(files.open_for_reading(path));
+  }
+
+ private:
+  class File final : public RandomAccessFile {
+   public:
+    explicit File(std::unique_ptr<RandomAccessFile> file) : file_(std::move(file)) {}
+    std::uint64_t size() const override { return file_->size(); }
+    std::size_t read_at(std::uint64_t offset, std::span<std::byte> into) const override {
+      if (++num_reads_ % 3 == 0) throw std::runtime_error("the file's own error");
+      return file_->read_at(offset, into);
+    }
+
+   private:
+    std::unique_ptr<RandomAccessFile> file_;
+    mutable int num_reads_ = 0;
+  };
+};
+
+}  // namespace
+
+TEST_CASE("a read is tried again after any exception, and gives the record", "[record_file]") {
+  ThrowingFiles files;
+  std::vector<std::string> records;
+  for (int i = 0; i < 200; ++i)
+    records.push_back(std::string(static_cast<std::size_t>(i * 7 % 90), char('a' + i % 26)));
+  write_records(files, records);
+  for (const bool reads_ahead : {false, true}) {
+    RecordReader reader(files, "/file", {.buffer_bytes = 150, .reads_ahead = reads_ahead});
+    const auto next = [&](std::string_view& view) {
+      for (;;) {
+        try {
+          return reader.next_view(view);
+        } catch (const std::runtime_error& error) {
+          REQUIRE(error.what() == "the file's own error"sv);
+        }
+      }
+    };
+    std::string_view view;
+    for (const std::string& record : records) {
+      REQUIRE(next(view));
+      REQUIRE(view == record);
+    }
+    CHECK_FALSE(next(view));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <dflow/runtime/step.hpp>
 
 #include <atomic>
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -106,6 +107,18 @@ class StepHandle : public std::enable_shared_from_this<StepHandle> {
 
   /// The first status counts. An ok status counts as cancelled.
   void cancel(Status status);
+  /// The same from where nothing may be thrown, with what `why` makes: ResourceExhausted if there is no memory for
+  /// that.
+  template <std::invocable<> Why>
+  void cancel_for(const Why& why) noexcept {
+    Status status;
+    try {
+      status = why();
+    } catch (...) {
+      status = status_of_current_exception();
+    }
+    cancel(std::move(status));
+  }
 
   /// While it holds, the step does not end: for what is done to its parts from outside (a late feed).
   class [[nodiscard]] Hold {

@@ -186,7 +186,8 @@ DFLOW_INLINE void StepHandle::finish_part(std::size_t part, const Status& status
 DFLOW_INLINE void StepHandle::arm() {
   if (options_.deadline != Clock::never && options_.clock != nullptr) {
     timer_ = options_.clock->schedule_at(options_.deadline, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->cancel(deadline_exceeded(self->lateness()));
+      const auto self = weak.lock();
+      if (self != nullptr) self->cancel_for([&] { return deadline_exceeded(self->lateness()); });
     });
   }
   if (options_.outer != nullptr) {
@@ -196,7 +197,7 @@ DFLOW_INLINE void StepHandle::arm() {
   }
   if (options_.stop.stop_possible()) {
     stop_.emplace(options_.stop, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->cancel(cancelled("stop was requested"));
+      if (const auto self = weak.lock()) self->cancel_for([] { return cancelled("stop was requested"); });
     });
   }
 }

@@ -558,7 +558,7 @@ DFLOW_INLINE void PartialRun::State::let_go() {
     metadata = nullptr;
     if (is_all_fed()) return;
   }
-  handle->cancel(cancelled("the partial run was let go of before all had been fed"));
+  handle->cancel_for([] { return cancelled("the partial run was let go of before all had been fed"); });
 }
 
 // ---- PartialRun ----

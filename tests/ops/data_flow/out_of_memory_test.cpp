@@ -83,6 +83,32 @@ TEST_CASE("Without memory a queue lets nobody wait for ever") {
         }) > 20);
 }
 
+TEST_CASE("An element that there was no memory to put into a queue is not in it, and who gave it is told why") {
+  const QueueKind queue_kind = GENERATE(QueueKind::fifo, QueueKind::random_shuffle, QueueKind::priority);
+  const QueueState::Kind kind{.dtypes = {DType::int64}, .shapes = {}, .capacity = 8, .kind = queue_kind};
+  CHECK(fail_each([&] {
+          QueueState queue("q", kind);
+          for (std::int64_t num_in = 0; num_in < 3; ++num_in) {
+            QueuedElements one;
+            one.components.emplace_back(Tensor<std::int64_t>(1));
+            one.is_single = true;
+            Code told = Code::unknown;
+            try {
+              queue.enqueue_async(std::move(one), {}, [&told](const Status& status) { told = status.code(); });
+            } catch (const std::bad_alloc&) {
+              REQUIRE(queue.size() == num_in);
+              throw;
+            }
+            if (told != Code::ok) {
+              REQUIRE(told == Code::resource_exhausted);
+              REQUIRE(queue.size() == num_in);
+              throw std::bad_alloc();
+            }
+            REQUIRE(queue.size() == num_in + 1);
+          }
+        }) > 3);
+}
+
 TEST_CASE("Without memory a queue is there until the call returns whose caller lets go of it when told") {
   const QueueState::Kind kind{.dtypes = {DType::float32}, .shapes = {}, .capacity = 2};
   const std::vector<float> zero(1);

@@ -1,9 +1,11 @@
 // Loops that are stopped while they run, as functions, as frames, and as frames that are raised to functions.
 #include <dflow/dflow.hpp>
+#include <dflow/runtime/cpu_device.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <future>
@@ -172,4 +174,59 @@ TEST_CASE("a loop over rows that runs over three devices is stopped, and runs ag
       CHECK(std::vector<float>(values.begin(), values.end()) == std::vector<float>{4, 5, 2, 3});
     }
   }
+}
+
+namespace {
+
+/// The CPU, with a count of the tensors of that many elements that are handed to it when a step lets go of them.
+class CountsReleased final : public df::Device {
+ public:
+  static constexpr std::int64_t elements = 77;
+
+  CountsReleased() {
+    const df::DeviceContext& cpu = cpu_.context();
+    context_.name = cpu.name;
+    context_.type = cpu.type;
+    context_.incarnation = cpu.incarnation;
+    context_.allocator = cpu.allocator;
+    context_.host_allocator = cpu.host_allocator;
+    context_.pool = cpu.pool;
+    context_.resources = cpu.resources;
+    context_.state = cpu.state;
+    context_.release = [](const df::DeviceContext&, df::AnyTensor&& tensor) noexcept {
+      if (tensor.num_elements() == elements) ++num_released;
+      tensor.reset();
+    };
+  }
+
+  static inline std::atomic<int> num_released{0};
+
+ private:
+  df::CpuDevice cpu_{df::CpuDeviceOptions{}};
+};
+
+}  // namespace
+
+TEST_CASE("what a loop of frames holds when it fails is handed to the device, which may not be done with it") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {CountsReleased::elements});
+  const auto fits = df::placeholder<float>(graph, {df::dynamic});
+  const auto last = std::get<1>(df::while_loop([](auto i, auto) { return i < 3; },
+                                               [&](auto i, auto v) {
+                                                 const auto held = df::sin(v);
+                                                 const auto sum = df::reduce_sum(df::reduce_sum(held) * fits + v);
+                                                 return std::tuple{i + 1, df::Output<float>(held * sum)};
+                                               },
+                                               std::tuple{df::constant(graph, 0), x}));
+  df::SessionOptions options{.devices = {std::make_shared<CountsReleased>()}};
+  options.passes.lower_control_flow = true;
+  df::Session session(graph, options);
+  const auto run = [&](std::int64_t size) {
+    CountsReleased::num_released = 0;
+    session.run({{x, df::Tensor<float>({CountsReleased::elements})}, {fits, df::Tensor<float>({size})}}, last);
+  };
+  run(1);
+  CHECK(CountsReleased::num_released > 6);
+  CHECK(code_of([&] { run(2); }) == df::Code::invalid_argument);
+  CHECK(CountsReleased::num_released >= 3);  // x, in the first iteration, and what comes of it
 }

@@ -196,6 +196,7 @@ DFLOW_INLINE bool RecordReader::find_record(std::span<const std::byte>& content)
   constexpr std::size_t around = detail::record_header_bytes + detail::record_footer_bytes;
   const auto has = [this](std::size_t size) {
     if (window_.size() >= size) return true;
+    window_ = {};  // whatever the source throws, its buffers may be others then
     source_->seek(offset_);
     window_ = source_->bring_to_hand(size);
     return window_.size() >= size;

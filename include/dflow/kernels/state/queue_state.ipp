@@ -70,6 +70,10 @@ struct QueueState::State {
     Due() = default;
     Due(const Due&) = delete;
     Due& operator=(const Due&) = delete;
+    /// So that nothing fails when one has been taken out to be told.
+    void make_room_for_enqueuer() {
+      if (enqueuers.size() == enqueuers.capacity()) enqueuers.reserve(2 * enqueuers.size() + 1);
+    }
     ~Due() {
       for (auto& [enqueuer, status] : enqueuers) enqueuer.done(status);
       for (auto& [dequeuer, status] : dequeuers) {
@@ -111,13 +115,14 @@ struct QueueState::State {
     if (enqueuers.is_empty()) return false;
     QueuedElements& next = enqueuers.front().elements;
     const std::int64_t room = next.size() == 0 ? 0 : room_for(next);
+    due.make_room_for_enqueuer();  // before anything is in
     if (room > 0) {
       const std::int64_t bytes = bytes_of(next);
       held->put(next, room);
       num_bytes += bytes;
     }
     const bool is_in = next.size() == 0;
-    if (is_in) due.enqueuers.emplace_back().first = enqueuers.take_front();
+    if (is_in) due.enqueuers.emplace_back(enqueuers.take_front(), Status());
     return room > 0 || is_in;
   }
   /// Nothing more will come.

@@ -173,6 +173,7 @@ class FrameLoop : public std::enable_shared_from_this<FrameLoop> {
   using Index = FramePlan::Index;
 
   FrameLoop(std::shared_ptr<const FramePlan> plan, KernelContext& context, Completion done);
+  ~FrameLoop();
 
   void start();
 
@@ -215,6 +216,8 @@ class FrameLoop : public std::enable_shared_from_this<FrameLoop> {
   AnyTensor take(FrameIteration& from, SlotId slot);
   void has_read(FrameIteration& iteration, SlotId slot);
   void let_go(FrameIteration& iteration, SlotId slot);
+  void let_go(AnyTensor& tensor);
+  void let_go_of_all(FrameRun& run);
   void fail(const Status& status);
   void cancel_rest(std::unique_lock<std::mutex>& lock);
   void give_outputs();

@@ -18,6 +18,10 @@ DFLOW_INLINE FrameLoop::FrameLoop(std::shared_ptr<const FramePlan> plan, KernelC
       cancellation_(context.step().cancellation),
       whole_(std::make_unique<FrameRun>(0, nullptr, nullptr)) {}
 
+DFLOW_INLINE FrameLoop::~FrameLoop() {
+  if (plan_->device().release != nullptr) let_go_of_all(*whole_);
+}
+
 DFLOW_INLINE void FrameLoop::start() {
   {
     const std::lock_guard lock(mutex_);
@@ -139,18 +143,27 @@ DFLOW_INLINE void FrameLoop::start_async(const Ready& ready, const KernelContext
   const FramePlan::PlannedNode& node = plan_->node(ready.node);
   StatsCollector* const stats = ready.iteration->context.stats;
   const std::int64_t start = stats == nullptr ? 0 : stats->now_ns();
-  const auto run = std::make_shared<AsyncRun>(*ready.iteration, wiring, plan_->device());
+  std::shared_ptr<AsyncRun> run;
+  AsyncKernel::Done done;
   Status thrown;
   try {
-    static_cast<const AsyncKernel&>(*node.kernel)
-        .run_async(run->context, [self = shared_from_this(), run, ready, start](Status status) {
-          if (Completion::was_dropped(status)) {
-            const std::lock_guard lock(run->mutex);
-            run->was_dropped = run->is_starting;
-            if (run->was_dropped) return;
-          }
-          self->end_async(ready, run->context, start, std::move(status));
-        });
+    run = std::make_shared<AsyncRun>(*ready.iteration, wiring, plan_->device());
+    done = [self = shared_from_this(), run, ready, start](Status status) {
+      if (Completion::was_dropped(status)) {
+        const std::lock_guard lock(run->mutex);
+        run->was_dropped = run->is_starting;
+        if (run->was_dropped) return;
+      }
+      self->end_async(ready, run->context, start, std::move(status));
+    };
+  } catch (...) {  // there is no memory to start it with
+    thrown = status_of_current_exception();
+    const std::lock_guard lock(mutex_);
+    --num_running_;
+    return fail(error_at(ready.node, thrown));
+  }
+  try {
+    static_cast<const AsyncKernel&>(*node.kernel).run_async(run->context, std::move(done));
   } catch (...) {
     thrown = status_of_current_exception();
   }
@@ -335,14 +348,14 @@ DFLOW_INLINE void FrameLoop::finish(const Ready& ready) {
         tell(iteration, ready.node, ready.is_dead);
         break;
     }
+    if (node.role != OpRole::merge) {
+      for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) has_read(iteration, node.wiring.inputs[i]);
+    }
+    --iteration.num_ready;
+    end_iterations(*iteration.run);
   } catch (...) {
     return fail(error_at(ready.node, status_of_current_exception()));
   }
-  if (node.role != OpRole::merge) {
-    for (std::int32_t i = 0; i < node.wiring.num_inputs; ++i) has_read(iteration, node.wiring.inputs[i]);
-  }
-  --iteration.num_ready;
-  end_iterations(*iteration.run);
 }
 
 DFLOW_INLINE void FrameLoop::pass_switch(const Ready& ready) {
@@ -490,15 +503,26 @@ DFLOW_INLINE void FrameLoop::has_read(FrameIteration& iteration, SlotId slot) {
   if (--iteration.reads[slot.position()] == 0) let_go(iteration, slot);
 }
 
+DFLOW_INLINE void FrameLoop::let_go(FrameIteration& iteration, SlotId slot) { let_go(iteration.slots[slot]); }
+
 /// To a device that may not have finished with it.
-DFLOW_INLINE void FrameLoop::let_go(FrameIteration& iteration, SlotId slot) {
-  AnyTensor& tensor = iteration.slots[slot];
+DFLOW_INLINE void FrameLoop::let_go(AnyTensor& tensor) {
   const DeviceContext& device = plan_->device();
   if (device.release != nullptr && tensor.is_initialized()) {
     device.release(device, std::exchange(tensor, AnyTensor()));
   } else {
     tensor.reset();
   }
+}
+
+/// What is left of a run: after an error tensors that a device is not done with.
+DFLOW_INLINE void FrameLoop::let_go_of_all(FrameRun& run) {
+  for (const std::unique_ptr<FrameIteration>& each : run.iterations) {
+    for (const auto& [frame, inner] : each->inner) let_go_of_all(*inner);
+    for (const SlotId slot : each->slots.indices()) let_go(*each, slot);
+  }
+  for (FrameRun::Invariant& each : run.invariants) let_go(each.value);
+  for (FrameRun::Next& each : run.waiting) let_go(each.value);
 }
 
 /// What no frame has given is dead.
