@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <exception>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -390,16 +391,21 @@ DFLOW_INLINE void PartialRun::State::feed(std::span<const Fed> fed) {
   // Nothing of it ends while this is fed.
   const StepHandle::Hold hold(*handle);
   LateFetches ready;
+  std::exception_ptr lost;
   {
     const std::lock_guard lock(mutex);
     if (has_ended) throw_if_error(outcome);
     note_fed(fed);
-    ready = note_fetched(fed);
+    try {
+      ready = note_fetched(fed);
+    } catch (...) {
+      lost = std::current_exception();
+    }
   }
   deliver(ready);
-  if (!hold) return;
   try {
-    hand_on(fed);
+    if (lost != nullptr) std::rethrow_exception(lost);
+    if (hold) hand_on(fed);
   } catch (...) {  // half of it is there, and it counts as fed
     handle->cancel(status_of_current_exception());
     throw;
@@ -470,6 +476,7 @@ DFLOW_INLINE void PartialRun::State::fetch_async(Values values, std::span<const 
   const auto late = std::make_shared<LateFetch>();
   late->until_end = until_end;
   late->done = std::move(done);
+  bool counts_as_fed = false;
   try {
     late->wanted = numbers_of(edges);
     const std::vector<Fed> fed = to_fed(std::move(values));
@@ -487,6 +494,7 @@ DFLOW_INLINE void PartialRun::State::fetch_async(Values values, std::span<const 
         is_fed = was_fed;
         throw;
       }
+      counts_as_fed = !fed.empty();
       ready = note_fetched(fed);
       std::copy_if(late->wanted.begin(), late->wanted.end(), std::back_inserter(late->pending),
                    [&](std::size_t f) { return fetch_states[f] == FetchState::pending; });
@@ -503,6 +511,7 @@ DFLOW_INLINE void PartialRun::State::fetch_async(Values values, std::span<const 
     return;
   } catch (...) {
     late->wrong = status_of_current_exception();
+    if (counts_as_fed) handle->cancel(late->wrong);  // and nobody has it
   }
   deliver({late});
 }

@@ -24,7 +24,8 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
 /// The share of rows whose largest logit is that of their label: logits [batch, classes], labels [batch] gives a
 /// scalar.
 ///
-/// Errors: InvalidArgument unless logits is a matrix and labels a vector of as many labels as it has rows.
+/// Errors: InvalidArgument where the shapes that are known are not those of a matrix of logits and a label for each
+/// row.
 template <AllowedFor<ArgMax> T, AllowedForParam<Cast, 0> Label>
   requires is_integer_element<Label>
 Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, const At& at = {}) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <dflow/kernels/cuda/array/index_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
 #include <dflow/kernels/cuda/nn/bias.hpp>
+#include <dflow/kernels/cuda/nn/softmax_kernel.hpp>
 #include <dflow/kernels/cuda/products/kernel.hpp>
 #include <dflow/kernels/cuda/reduction/kernel.hpp>
 #include <dflow/kernels/cuda/send_recv.hpp>

@@ -516,6 +516,7 @@ DFLOW_INLINE void FrameLoop::let_go(AnyTensor& tensor) {
 }
 
 /// What is left of a run: after an error tensors that a device is not done with.
+// NOLINTNEXTLINE(misc-no-recursion): frames are nested as deep as a program nests its loops.
 DFLOW_INLINE void FrameLoop::let_go_of_all(FrameRun& run) {
   for (const std::unique_ptr<FrameIteration>& each : run.iterations) {
     for (const auto& [frame, inner] : each->inner) let_go_of_all(*inner);

@@ -1,3 +1,4 @@
+#include <dflow/kernels/cuda/array/index_kernel.ipp>
 #include <dflow/kernels/cuda/array/kernel.ipp>
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
@@ -7,6 +8,7 @@
 #include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
 #include <dflow/kernels/cuda/memory/cuda_memory.ipp>
 #include <dflow/kernels/cuda/memory/device_core.ipp>
+#include <dflow/kernels/cuda/nn/softmax_kernel.ipp>
 #include <dflow/kernels/cuda/products/kernel.ipp>
 #include <dflow/kernels/cuda/products/product_plans.ipp>
 #include <dflow/kernels/cuda/reduction/kernel.ipp>

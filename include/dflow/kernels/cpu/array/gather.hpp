@@ -3,27 +3,15 @@
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/position_text.hpp>
 #include <dflow/ops/array/gather.hpp>
 
-#include <array>
 #include <string>
 #include <type_traits>
 
 namespace dflow {
 
 namespace detail {
-
-/// "[1,4]": the index of element `position` of a tensor of that shape.
-inline std::string position_to_string(std::int64_t position, const Shape& shape) {
-  const auto strides = row_major_strides(shape);
-  std::array<std::int64_t, max_rank> index{};
-  for (int i = 0; i < shape.rank(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    index[at] = position / strides[at];
-    position %= strides[at];
-  }
-  return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
-}
 
 template <class I>
 struct GatherKernel {
@@ -33,14 +21,12 @@ struct GatherKernel {
     const AnyTensor& params = context.input(0);
     const Tensor<I>& indices = context.input<I>(1);
     const Shape shape = inferred_shape(context);
-    const std::int64_t limit = params.dim(0);
     const std::int64_t row = params.shape().num_elements(1, params.rank());
     AnyTensor& y = context.allocate_output(0, shape);
     const std::int64_t bad = gather(context, params, indices, row, y);
     if (bad < 0) return;
-    context.fail(str_cat("indices", indices.rank() == 0 ? std::string() : position_to_string(bad, indices.shape()),
-                         " = ", indices.data()[bad], " is outside [0, ", limit, "), the rows of params ",
-                         params.shape().to_string()));
+    context.fail(
+        bad_gather_index(bad, indices.shape(), static_cast<std::int64_t>(indices.data()[bad]), params.shape()));
   }
 
  private:

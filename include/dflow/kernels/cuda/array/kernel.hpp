@@ -30,6 +30,27 @@ namespace cuda {
 template <class T>
 inline constexpr bool is_device_type = !std::is_same_v<T, std::string>;
 
+namespace detail {
+
+/// The body for elements of that size.
+template <template <int> class Body>
+const KernelFunction& function_of_size(std::size_t bytes) {
+  switch (bytes) {
+    case 1:
+      return kernel_function<Body<1>>();
+    case 2:
+      return kernel_function<Body<2>>();
+    case 4:
+      return kernel_function<Body<4>>();
+    case 8:
+      return kernel_function<Body<8>>();
+    default:
+      return kernel_function<Body<16>>();
+  }
+}
+
+}  // namespace detail
+
 /// Every element of `y`, an output, becomes *value, which is in the GPU's memory, or `constant` where that is null.
 void fill_output(const KernelContext& context, AnyTensor& y, const void* value, const Bits<16>& constant = {});
 /// All bytes of `y`, an output, become 0.

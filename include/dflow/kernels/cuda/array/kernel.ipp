@@ -6,27 +6,6 @@
 
 namespace dflow::cuda {
 
-namespace detail {
-
-/// The body for elements of that size.
-template <template <int> class Body>
-const KernelFunction& function_of_size(std::size_t bytes) {
-  switch (bytes) {
-    case 1:
-      return kernel_function<Body<1>>();
-    case 2:
-      return kernel_function<Body<2>>();
-    case 4:
-      return kernel_function<Body<4>>();
-    case 8:
-      return kernel_function<Body<8>>();
-    default:
-      return kernel_function<Body<16>>();
-  }
-}
-
-}  // namespace detail
-
 DFLOW_INLINE void fill_output(const KernelContext& context, AnyTensor& y, const void* value, const Bits<16>& constant) {
   if (y.num_elements() == 0) return;
   const FillArgs args{y.num_elements(), value, constant, y.raw_data()};

@@ -104,6 +104,18 @@ struct ProdReduction : SumReduction {
   }
 };
 
+/// Half the sum of the squares.
+struct HalfSquareReduction : SumReduction {
+  template <class T>
+  DFLOW_FN static Part<T> of(T x) {
+    return widened(x) * widened(x);
+  }
+  template <class T>
+  DFLOW_FN static T finished(Part<T> part, std::int64_t) {
+    return static_cast<T>(part * Part<T>(0.5f));
+  }
+};
+
 template <class O>
 struct ExtremeReduction {
   template <class T>

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <dflow/kernels/cuda/array/index_bodies.hpp>
+#include <dflow/kernels/cuda/array/kernel.hpp>
+#include <dflow/ops/array/gather.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/ops/math/select.hpp>
+
+namespace dflow {
+
+namespace cuda {
+
+/// Output 0 is input 0 in another element type.
+void cast_elements(KernelContext& context, const KernelFunction& function);
+/// Output 0 takes from inputs 1 and 2 as input 0 says, element by element or row by row.
+void select_elements(KernelContext& context);
+/// Output 0 is the rows of input 0 that input 1, of int32 or int64, names.
+void gather_rows(KernelContext& context);
+
+}  // namespace cuda
+
+template <class From, class To>
+  requires(cuda::is_elementwise_type<From> && cuda::is_elementwise_type<To>)
+struct Kernel<Cast, Cuda, From, To> {
+  void operator()(KernelContext& context) const {
+    cuda::cast_elements(context, cuda::kernel_function<cuda::CastBody<From, To>>());
+  }
+};
+
+template <class T>
+  requires cuda::is_device_type<T>
+struct Kernel<Select, Cuda, T> {
+  void operator()(KernelContext& context) const { cuda::select_elements(context); }
+};
+
+template <class T, class I>
+  requires cuda::is_device_type<T>
+struct Kernel<Gather, Cuda, T, I> {
+  void operator()(KernelContext& context) const { cuda::gather_rows(context); }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/array/index_kernel.ipp>
+#endif

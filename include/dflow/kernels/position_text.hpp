@@ -1,0 +1,33 @@
+#pragma once
+
+#include <dflow/core/shape.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace dflow::detail {
+
+/// "[1,4]": the index of element `position` of a tensor of that shape.
+inline std::string position_to_string(std::int64_t position, const Shape& shape) {
+  const auto strides = row_major_strides(shape);
+  std::array<std::int64_t, max_rank> index{};
+  for (int i = 0; i < shape.rank(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    index[at] = position / strides[at];
+    position %= strides[at];
+  }
+  return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
+}
+
+/// What is wrong with an index of a gather.
+inline std::string bad_gather_index(std::int64_t position, const Shape& indices, std::int64_t index,
+                                    const Shape& params) {
+  return "indices" + (indices.rank() == 0 ? std::string() : position_to_string(position, indices)) + " = " +
+         std::to_string(index) + " is outside [0, " + std::to_string(params.dim(0)) + "), the rows of params " +
+         params.to_string();
+}
+
+}  // namespace dflow::detail
