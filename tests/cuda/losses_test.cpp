@@ -150,7 +150,7 @@ TEST_CASE("a classifier trains on a GPU as it does on the CPU, with nothing of i
     std::vector<double> losses;
     for (int i = 0; i < 12; ++i) {
       const auto batch = static_cast<std::uint64_t>(i % 3);
-      Tensor<int> classes({8});
+      Tensor<int> classes(Shape{8});
       for (int k = 0; k < 8; ++k) classes.data()[k] = (k + static_cast<int>(batch)) % 3;
       const Tensor<float> in = random_logits({8, 6}, batch);
       losses.push_back(static_cast<double>(session.run({{x, in}, {y, classes}}, loss).scalar()));
