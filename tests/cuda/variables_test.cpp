@@ -1,7 +1,9 @@
 // Variables that stay in a GPU's memory, and what updates them.
 #include "cuda/gpu_that_is_none.hpp"
 
+#include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
+#include <dflow/kernels/state/device_files.hpp>
 
 #include <complex>
 #include <cstdint>
@@ -250,4 +252,92 @@ TEST_CASE("values of other shapes are refused by a variable on a GPU", "[cuda]")
     CHECK(as_doubles(session.run(now)) == std::vector<double>{1, 2, 3});
   }
   check_end(*driver);
+}
+
+TEST_CASE("a variable on a GPU whose update meets an error of the driver has the value before or the one after",
+          "[cuda]") {
+  int injected = 0;
+  for (const cuda::ErrorCode code : {cuda::ErrorCode::out_of_memory, cuda::ErrorCode::launch_out_of_resources}) {
+    for (std::uint64_t n = 0; n < 1000; ++n) {
+      INFO("call " << n << ", " << cuda::name_of(code));
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = n});
+      bool has_failed = false;
+      {
+        Graph graph;
+        Operation add;
+        Output<float> before, now;
+        {
+          const auto on = graph.device("/gpu:0");
+          const Variable<float> v(graph, constant(graph, Tensor<float>::full({8}, 1.0f)));
+          before = v.read();
+          const auto then = graph.control_dependencies({before.operation()});
+          add = v.assign_add(constant(graph, Tensor<float>::full({8}, 1.0f)));
+          now = v;
+        }
+        Session session(graph, {.devices = gpus_and_cpu(driver)});
+        session.run(initialize_variables(graph));
+        const auto value = [&] { return as_doubles(session.run(now)); };
+        CHECK(value() == std::vector<double>(8, 1));
+        driver->fail_call(n, code);
+        try {
+          session.run(before, add);  // what is fetched is held, so the update makes a copy
+        } catch (const Error& error) {
+          has_failed = true;
+          CHECK_THAT(error.what(), Catch::Matchers::Contains("GPU"));
+        }
+        driver->fail_call(~std::uint64_t{0}, code);  // far away
+        const std::vector<double> after = value();
+        const bool is_whole = after == std::vector<double>(8, 1) || after == std::vector<double>(8, 2);
+        CHECK(is_whole);
+        session.run(add);
+        CHECK(value() == std::vector<double>(8, after.at(0) + 1));
+      }
+      check_end(*driver);
+      injected += has_failed ? 1 : 0;
+      if (!has_failed && n > 60) break;
+    }
+  }
+  CHECK(injected > 10);
+}
+
+TEST_CASE("variables on three GPUs are saved and restored, by sessions on fewer", "[cuda]") {
+  const auto files = std::make_shared<MemoryFileSystem>();
+  const auto build_on = [](Graph& graph, int gpus) {
+    std::vector<Variable<float>> all;
+    for (int i = 0; i < 3; ++i) {
+      const auto on = graph.device(str_cat("/gpu:", i % gpus));
+      all.emplace_back(graph, constant(graph, Tensor<float>::full({4}, static_cast<float>(i))),
+                       VariableOptions{.name = str_cat("v", i)});
+    }
+    return all;
+  };
+  for (const int gpus : {3, 1}) {
+    const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.devices = gpus});
+    {
+      Graph graph;
+      const auto all = build_on(graph, gpus);
+      std::vector<Operation> adds;
+      for (std::size_t i = 0; i < 3; ++i) {
+        const auto on = graph.device(str_cat("/gpu:", i % static_cast<std::size_t>(gpus)));
+        adds.push_back(all[i].assign_add(constant(graph, Tensor<float>::full({4}, 0.5f))));
+      }
+      const auto add = group(adds);
+      train::Saver saver(graph, {.files = files});
+      const auto devices = gpus_and_cpu(driver, gpus);
+      for (const auto& device : devices) set_device_files(device->context(), files);
+      Session session(graph, {.devices = devices, .soft_placement = true});
+      session.run(initialize_variables(graph));
+      if (gpus == 3) {
+        session.run(add);
+        saver.save(session, "/saved");
+        session.run(add);
+      }
+      saver.restore(session, "/saved");
+      session.run(add);
+      for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(as_doubles(session.run(all[i])) == std::vector<double>(4, static_cast<double>(i) + 1));
+      }
+    }
+    check_end(*driver);
+  }
 }

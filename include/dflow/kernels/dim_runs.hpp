@@ -10,6 +10,9 @@
 
 namespace dflow::detail {
 
+/// `axis` from [-rank, rank) made non-negative.
+constexpr int non_negative_axis(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
+
 /// A tensor's dimensions as runs that are reduced or kept as one; dimensions of 1 belong to none.
 class DimRuns {
  public:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/array/element_copy.hpp>
+#include <dflow/kernels/dim_runs.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/array/concat.hpp>
 
@@ -10,9 +11,6 @@
 namespace dflow {
 
 namespace detail {
-
-/// `axis` from [-rank, rank) made non-negative; the op's shape function has checked it.
-inline int non_negative_axis(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
 /// Inputs [first, last) side by side: row o of the output is row o of each input in turn, rows being what lies behind
 /// the first `axis` dimensions.

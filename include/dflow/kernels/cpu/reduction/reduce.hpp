@@ -123,7 +123,7 @@ struct ReduceKernel {
 
 /// One axis of x as the middle one of three.
 inline cpu::ReduceShape one_axis(const Shape& x, std::int64_t axis) {
-  const int along = static_cast<int>(axis < 0 ? axis + x.rank() : axis);
+  const int along = non_negative_axis(axis, x.rank());
   return {x.num_elements(0, along), x[along], x.num_elements(along + 1, x.rank())};
 }
 

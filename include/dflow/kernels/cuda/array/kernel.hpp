@@ -3,6 +3,7 @@
 #include <dflow/core/broadcast.hpp>
 #include <dflow/kernels/cuda/array/bodies.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/dim_runs.hpp>
 #include <dflow/kernels/forward_kernels.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/ops/array/concat.hpp>
@@ -69,8 +70,6 @@ void copy_strided(const KernelContext& context, const Shape& extents, const Stri
 void join_rows(KernelContext& context, int first, int axis, const Shape& shape);
 /// The outputs, of shape `shape` each, are x cut into equal parts along `axis`.
 void cut_rows(KernelContext& context, const AnyTensor& x, int axis, const Shape& shape);
-
-constexpr int non_negative_axis(std::int64_t axis, int rank) { return static_cast<int>(axis < 0 ? axis + rank : axis); }
 
 }  // namespace cuda
 
@@ -214,7 +213,7 @@ struct Kernel<Concat, Cuda, T> {
     const Shape shape = detail::inferred_shape(context);
     if (context.num_inputs() == 2) return context.set_output(0, context.input(1));
     const std::int64_t axis = context.input<std::int32_t>(0).scalar();
-    cuda::join_rows(context, 1, cuda::non_negative_axis(axis, shape.rank()), shape);
+    cuda::join_rows(context, 1, detail::non_negative_axis(axis, shape.rank()), shape);
   }
 };
 template <class T>
@@ -225,7 +224,7 @@ struct Kernel<Pack, Cuda, T> {
   void operator()(KernelContext& context) const {
     const Shape shape = detail::inferred_shape(context);
     if (context.num_inputs() == 1) return context.set_output(0, context.input(0).reshaped(shape));
-    cuda::join_rows(context, 0, cuda::non_negative_axis(attrs.axis, shape.rank()), shape);
+    cuda::join_rows(context, 0, detail::non_negative_axis(attrs.axis, shape.rank()), shape);
   }
 };
 template <class T>
@@ -238,7 +237,7 @@ struct Kernel<Split, Cuda, T> {
     const AnyTensor& x = context.input(1);
     if (context.num_outputs() == 1) return context.set_output(0, x);
     const std::int64_t axis = context.input<std::int32_t>(0).scalar();
-    cuda::cut_rows(context, x, cuda::non_negative_axis(axis, x.rank()), shape);
+    cuda::cut_rows(context, x, detail::non_negative_axis(axis, x.rank()), shape);
   }
 };
 template <class T>
@@ -251,7 +250,7 @@ struct Kernel<Unpack, Cuda, T> {
     const Shape shape = detail::inferred_shape(context);
     const AnyTensor& x = context.input(0);
     if (context.num_outputs() == 1) return context.set_output(0, x.reshaped(shape));
-    cuda::cut_rows(context, x, cuda::non_negative_axis(attrs.axis, x.rank()), shape);
+    cuda::cut_rows(context, x, detail::non_negative_axis(attrs.axis, x.rank()), shape);
   }
 };
 

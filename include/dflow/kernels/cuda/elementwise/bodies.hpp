@@ -41,6 +41,10 @@ namespace detail {
 
 using dflow::detail::For;
 
+/// What elements are compared in, and sums, products and updates of floating-point numbers are made in.
+template <class T>
+using WideType = std::conditional_t<math::HalfPrecision<T>, float, T>;
+
 /// y[i] of an elementwise op, from one element of each input.
 template <class O, class T, class Thread, class Args, std::size_t... I>
 DFLOW_FN void compute_element(const Thread& thread, const Args& args, std::int64_t i,

@@ -41,10 +41,6 @@ struct AddNArgs {
 
 namespace detail {
 
-/// What elements are compared in, and sums and products of floating-point numbers are made in.
-template <class T>
-using WideType = std::conditional_t<math::HalfPrecision<T>, float, T>;
-
 /// What sums and products are made in: 64 bits of integers, which wrap.
 template <class T>
 using SumType = std::conditional_t<std::is_integral_v<T>, std::uint64_t, WideType<T>>;

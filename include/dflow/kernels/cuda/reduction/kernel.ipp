@@ -94,8 +94,7 @@ DFLOW_INLINE void reduce_to_channels(KernelContext& context, const ReductionCode
 DFLOW_INLINE void find_extreme(KernelContext& context, const KernelFunction& function) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor& x = context.input(0);
-  const std::int64_t given = context.input<std::int32_t>(1).scalar();
-  const int axis = static_cast<int>(given < 0 ? given + x.rank() : given);
+  const int axis = dflow::detail::non_negative_axis(context.input<std::int32_t>(1).scalar(), x.rank());
   AnyTensor& y = context.allocate_output(0, shape);
   if (y.num_elements() == 0) return;
   const ArgArgs args{x.raw_data(), static_cast<std::int64_t*>(y.raw_data()), x.shape().num_elements(0, axis),

@@ -23,21 +23,17 @@ struct UpdateArgs {
 
 namespace detail {
 
-/// What updates of T are computed in.
 template <class T>
-using UpdateType = std::conditional_t<math::HalfPrecision<T>, float, T>;
-
-template <class T>
-DFLOW_FN UpdateType<T> factor(const UpdateArgs& args, int i) {
-  return static_cast<UpdateType<T>>(*static_cast<const T*>(args.factors[i]));
+DFLOW_FN WideType<T> factor(const UpdateArgs& args, int i) {
+  return static_cast<WideType<T>>(*static_cast<const T*>(args.factors[i]));
 }
 
-/// Calls `update(i, gradient)` for the elements of this thread.
-template <class T, class Thread, class Update>
+/// Calls `update(i, gradient)` for the elements of this thread, the gradient as a C.
+template <class T, class C, class Thread, class Update>
 DFLOW_FN void for_each_update(const Thread& thread, const UpdateArgs& args, const Update& update) {
   if (args.errors != nullptr && args.errors->kernel != 0) return;
   for (std::int64_t i = thread.index(); i < args.n; i += thread.count()) {
-    update(i, static_cast<UpdateType<T>>(static_cast<const T*>(args.gradient)[i]));
+    update(i, static_cast<C>(static_cast<const T*>(args.gradient)[i]));
   }
 }
 
@@ -54,11 +50,9 @@ struct AssignUpdateBody {
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
     using C = ElementwiseComputeType<O, T>;
     T* const variable = static_cast<T*>(args.variables[0]);
-    if (args.errors != nullptr && args.errors->kernel != 0) return;
-    for (std::int64_t i = thread.index(); i < args.n; i += thread.count()) {
-      const C value = static_cast<C>(static_cast<const T*>(args.gradient)[i]);
+    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C value) {
       variable[i] = static_cast<T>(O::template apply<C>(static_cast<C>(variable[i]), value));
-    }
+    });
   }
 };
 
@@ -71,10 +65,10 @@ struct GradientDescentBody {
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = detail::UpdateType<T>;
+    using C = detail::WideType<T>;
     T* const variable = static_cast<T*>(args.variables[0]);
     const C lr = detail::factor<T>(args, 0);
-    detail::for_each_update<T>(thread, args, [&](std::int64_t i, C gradient) {
+    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C gradient) {
       variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * gradient);
     });
   }
@@ -89,11 +83,11 @@ struct MomentumBody {
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = detail::UpdateType<T>;
+    using C = detail::WideType<T>;
     T* const variable = static_cast<T*>(args.variables[0]);
     T* const accumulator = static_cast<T*>(args.variables[1]);
     const C lr = detail::factor<T>(args, 0), momentum = detail::factor<T>(args, 1);
-    detail::for_each_update<T>(thread, args, [&](std::int64_t i, C gradient) {
+    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C gradient) {
       const C sum = static_cast<C>(accumulator[i]) * momentum + gradient;
       accumulator[i] = static_cast<T>(sum);
       const C direction = args.use_nesterov ? gradient + momentum * sum : sum;
@@ -111,7 +105,7 @@ struct AdamBody {
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = detail::UpdateType<T>;
+    using C = detail::WideType<T>;
     T* const variable = static_cast<T*>(args.variables[0]);
     T* const m = static_cast<T*>(args.variables[1]);
     T* const v = static_cast<T*>(args.variables[2]);
@@ -120,7 +114,7 @@ struct AdamBody {
     const C lr = detail::factor<T>(args, 2) * math::sqrt(C(1) - detail::factor<T>(args, 1)) /
                  (C(1) - detail::factor<T>(args, 0));
     const C of_m = args.use_nesterov ? beta1 : C(1), of_gradient = args.use_nesterov ? C(1) - beta1 : C(0);
-    detail::for_each_update<T>(thread, args, [&](std::int64_t i, C gradient) {
+    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C gradient) {
       const C old_m = static_cast<C>(m[i]), old_v = static_cast<C>(v[i]);
       const C new_m = old_m + (C(1) - beta1) * (gradient - old_m);
       const C new_v = old_v + (C(1) - beta2) * (gradient * gradient - old_v);
