@@ -11,6 +11,7 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace dflow {
 
@@ -44,11 +45,15 @@ class MemoryUses {
   explicit MemoryUses(const KernelContext& context);
   void add(const AnyTensor& tensor, bool writes);
   void add(const void* block, std::size_t bytes, bool writes);
-  std::span<const MemoryUse> all() const noexcept { return {uses_.data(), count_}; }
+  std::span<const MemoryUse> all() const noexcept {
+    return many_.empty() ? std::span<const MemoryUse>(few_.data(), count_) : std::span<const MemoryUse>(many_);
+  }
 
  private:
-  std::array<MemoryUse, 32> uses_;
+  // Most kernels touch few blocks, for which nothing is allocated.
+  std::array<MemoryUse, 32> few_;
   std::size_t count_ = 0;
+  std::vector<MemoryUse> many_;  ///< all of them, once there are more
 };
 
 /// Issues a kernel that reads the inputs of `context` and writes its outputs, `temporaries`, and the step's errors

@@ -26,7 +26,12 @@ DFLOW_INLINE void MemoryUses::add(const AnyTensor& tensor, bool writes) {
 }
 
 DFLOW_INLINE void MemoryUses::add(const void* block, std::size_t bytes, bool writes) {
-  if (count_ < uses_.size()) uses_[count_++] = {block, bytes, writes};
+  if (many_.empty() && count_ < few_.size()) {
+    few_[count_++] = {block, bytes, writes};
+    return;
+  }
+  if (many_.empty()) many_.assign(few_.begin(), few_.end());
+  many_.push_back({block, bytes, writes});
 }
 
 DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& function, GridShape shape,
