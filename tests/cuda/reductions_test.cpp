@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 using namespace dflow;
@@ -19,7 +20,8 @@ template <class T>
 Tensor<T> random_elements(const Shape& shape, std::uint64_t seed) {
   std::mt19937_64 bits(seed);
   Tensor<T> x(shape);
-  for (T& each : x) each = static_cast<T>(static_cast<float>(static_cast<int>(bits() % 17) - 8));
+  const int lowest = std::is_unsigned_v<T> ? 0 : -8;
+  for (T& each : x) each = static_cast<T>(static_cast<float>(static_cast<int>(bits() % 17) + lowest));
   return x;
 }
 

@@ -180,12 +180,12 @@ template <class R, class T>
 DFLOW_FN typename R::template Part<T> reduced_part(const ReduceArgs& args, std::int64_t o, std::int64_t begin,
                                                    std::int64_t step) {
   constexpr int length = 64;
-  const T* const x =
-      static_cast<const T*>(args.x) + offset_in(o, args.num_kept_runs, args.kept_extents, args.kept_strides);
+  const T* const x = static_cast<const T*>(args.x);  // null where there are no elements
+  const std::int64_t first = offset_in(o, args.num_kept_runs, args.kept_extents, args.kept_strides);
   auto total = R::template first<T>(), part = total;
   int num = 0;
   for (std::int64_t i = begin; i < args.reduced; i += step) {
-    const T element = x[offset_in(i, args.num_reduced_runs, args.reduced_extents, args.reduced_strides)];
+    const T element = x[first + offset_in(i, args.num_reduced_runs, args.reduced_extents, args.reduced_strides)];
     part = R::template combined<T>(part, R::template of<T>(element));
     if (++num == length) {
       total = R::template combined<T>(total, part);
