@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/core/dtype.hpp>
 #include <dflow/op/scalar_math.hpp>
 
 #include <concepts>
