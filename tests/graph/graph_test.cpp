@@ -364,3 +364,22 @@ TEST_CASE("an input of another graph and an empty one are named by their number"
   CHECK(mentions(status_of([&] { return add(a, foreign); }), "Add: input 1 belongs to another graph"));
   CHECK(mentions(status_of([&] { return add(Output<float>(), a); }), "Add: input 0 is an empty Output"));
 }
+
+TEST_CASE("a handle of a graph that is gone is none of the next graph at its address", "[graph]") {
+  alignas(GraphStore) std::byte room[sizeof(GraphStore)];
+  auto* store = new (room) GraphStore();
+  const Operation old = detail::no_op_after(*store, {}, {});
+  CHECK(old.is_of(store));
+  store->~GraphStore();
+  store = new (room) GraphStore();
+  const Operation now = detail::no_op_after(*store, {}, {});
+  CHECK(old.graph() == now.graph());
+  CHECK(old != now);
+  CHECK_FALSE(old.is_of(store));
+  CHECK_FALSE(old.shares_graph(now));
+  CHECK_FALSE(AnyOutput().is_of(nullptr));
+  CHECK(mentions(status_of([&] { return group({now, old}); }), "operation 1 belongs to another graph"));
+  CHECK(mentions(status_of([&] { return enter_control_dependencies(*store, std::vector{old}); }),
+                 "an operation is empty or belongs to another graph"));
+  store->~GraphStore();
+}

@@ -318,7 +318,7 @@ DFLOW_INLINE std::vector<Gradient> gate(std::span<const Gradient> gradients) {
   const auto is_here = [&](const AnyOutput& edge) { return edge.node().function == graph.scope().function; };
   std::vector<Operation> made;
   for (const AnyOutput* edge : waiting) {
-    if (edge->graph() != &graph) throw_error(invalid_argument("gate: the gradients belong to different graphs"));
+    if (!edge->is_of(&graph)) throw_error(invalid_argument("gate: the gradients belong to different graphs"));
     const Operation operation = edge->operation();
     if (is_here(*edge) && std::find(made.begin(), made.end(), operation) == made.end()) made.push_back(operation);
   }
@@ -354,7 +354,7 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
   GraphStore* const graph = xs.front().graph();
   const auto require = [&](std::span<const AnyOutput> edges, bool may_be_empty) {
     for (const AnyOutput& edge : edges) {
-      if (edge.is_valid() ? edge.graph() == graph : may_be_empty) continue;
+      if (edge.is_valid() ? edge.is_of(graph) : may_be_empty) continue;
       throw_error(
           invalid_argument("gradients: an edge is empty or belongs to another graph").with_location(options.where));
     }

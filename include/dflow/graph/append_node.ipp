@@ -155,7 +155,7 @@ class SignatureCheck {
 DFLOW_INLINE void require_own_inputs(const GraphStore& graph, const NodeRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const AnyOutput& input = request.inputs[i];
-    if (input.is_valid() && input.graph() == &graph) continue;
+    if (input.is_of(&graph)) continue;
     throw_error(invalid_argument(str_cat(request.op->name, ": input ", i,
                                          input.is_valid() ? " belongs to another graph" : " is an empty Output")));
   }
@@ -263,7 +263,7 @@ DFLOW_INLINE std::vector<AnyOutput> bring_inputs(const GraphStore& graph, std::s
   const std::shared_ptr<GraphStore::ForeignEdges> foreign = graph.scope().foreign;
   std::vector<AnyOutput> brought(inputs.begin(), inputs.end());
   for (AnyOutput& input : brought) {
-    if (input.graph() != &graph) continue;
+    if (!input.is_of(&graph)) continue;
     if (!graph.is_inside(graph.scope().function, input.node().function)) input = foreign->bring(input);
   }
   return brought;

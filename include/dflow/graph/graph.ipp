@@ -49,6 +49,14 @@ DFLOW_INLINE const OutputInfo& info_of(const AnyOutput& edge) {
 
 }  // namespace detail
 
+DFLOW_INLINE Operation::Operation(GraphStore* graph, NodeId node)
+    : Operation(graph, graph == nullptr ? 0 : graph->number(), node) {}
+DFLOW_INLINE AnyOutput::AnyOutput(GraphStore* graph, Endpoint endpoint)
+    : graph_(graph), graph_number_(graph == nullptr ? 0 : graph->number()), endpoint_(endpoint) {}
+DFLOW_INLINE bool Operation::is_of(const GraphStore* graph) const noexcept {
+  return graph_ != nullptr && graph_ == graph && graph_number_ == graph->number();
+}
+
 DFLOW_INLINE const Node& Operation::node() const { return detail::node_of_handle(graph_, node_, "Operation"); }
 DFLOW_INLINE const std::string& Operation::name() const { return node().name; }
 DFLOW_INLINE const Node& AnyOutput::node() const { return detail::node_of_handle(graph_, endpoint_.node, "Output"); }

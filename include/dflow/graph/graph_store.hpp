@@ -121,6 +121,8 @@ class GraphStore {
 
   // ---- for any thread ----
 
+  /// No other store of the process has the same, before or after it; at least 1.
+  std::uint64_t number() const noexcept { return number_; }
   std::size_t size() const noexcept { return nodes_->size(); }
   /// Counts up with every node: what was derived from the nodes at one version holds as long as the version does.
   std::uint64_t version() const noexcept { return nodes_->size(); }
@@ -183,6 +185,7 @@ class GraphStore {
   template <class V>
   using NameMap = std::unordered_map<std::string, V, NameHash, std::equal_to<>>;
 
+  const std::uint64_t number_;
   const std::shared_ptr<NodeList> nodes_ = std::make_shared<NodeList>();
   // The thread that builds holds the mutex to change these, others to read them.
   mutable std::shared_mutex mutex_;

@@ -57,7 +57,7 @@ DFLOW_INLINE void detail::require_node(const GraphStore& graph, const Operation&
   const auto reject = [&](std::string_view what) {
     throw_error(invalid_argument(str_cat(function, ": ", what)).with_location(graph.scope().where.value_or(where)));
   };
-  if (operation.graph() != &graph) reject("an operation is empty or belongs to another graph");
+  if (!operation.is_of(&graph)) reject("an operation is empty or belongs to another graph");
   const NodeId id = operation.node_id();
   if (!id.is_valid() || id.position() >= graph.num_appended())
     reject(str_cat("the graph has no node number ", id.value()));
@@ -180,8 +180,15 @@ DFLOW_INLINE void GraphStore::reserve_scope_name(const std::string& name) {
 
 // ---- the store ----
 
+namespace detail {
+DFLOW_INLINE std::uint64_t next_graph_number() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+}  // namespace detail
+
 DFLOW_INLINE GraphStore::GraphStore(GraphOptions options)
-    : options_(options), scopes_(std::make_shared<detail::ScopeStack>()) {}
+    : number_(detail::next_graph_number()), options_(options), scopes_(std::make_shared<detail::ScopeStack>()) {}
 
 DFLOW_INLINE GraphStore::GraphStore(const GraphStore& other) : GraphStore(other.options_) {
   const std::shared_lock lock(other.mutex_);

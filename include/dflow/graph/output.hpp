@@ -4,6 +4,7 @@
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/graph/node.hpp>
 
+#include <cstdint>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -27,18 +28,30 @@ struct At {
 class Operation {
  public:
   Operation() = default;
-  Operation(GraphStore* graph, NodeId node) : graph_(graph), node_(node) {}
+  /// Precondition: `graph` lives, or is null.
+  Operation(GraphStore* graph, NodeId node);
 
   GraphStore* graph() const noexcept { return graph_; }
   NodeId node_id() const noexcept { return node_; }
   bool is_valid() const noexcept { return graph_ != nullptr; }
+  /// Whether it is a handle of that graph, and not of one that was at the same address before it.
+  bool is_of(const GraphStore* graph) const noexcept;
+  /// Whether both are handles of one graph.
+  bool shares_graph(const Operation& other) const noexcept {
+    return graph_ == other.graph_ && graph_number_ == other.graph_number_;
+  }
   const Node& node() const;
   const std::string& name() const;
 
   friend bool operator==(const Operation&, const Operation&) = default;
 
  private:
+  friend class AnyOutput;
+  Operation(GraphStore* graph, std::uint64_t graph_number, NodeId node) noexcept
+      : graph_(graph), graph_number_(graph_number), node_(node) {}
+
   GraphStore* graph_ = nullptr;
+  std::uint64_t graph_number_ = 0;  ///< `GraphStore::number`
   NodeId node_;
 };
 
@@ -52,15 +65,20 @@ class Output;
 class AnyOutput {
  public:
   AnyOutput() = default;
-  AnyOutput(GraphStore* graph, Endpoint endpoint) : graph_(graph), endpoint_(endpoint) {}
+  /// Precondition: `graph` lives, or is null.
+  AnyOutput(GraphStore* graph, Endpoint endpoint);
 
   GraphStore* graph() const noexcept { return graph_; }
   Endpoint endpoint() const noexcept { return endpoint_; }
   NodeId node_id() const noexcept { return endpoint_.node; }
   bool is_valid() const noexcept { return graph_ != nullptr; }
+  /// Whether it is a handle of that graph, and not of one that was at the same address before it.
+  bool is_of(const GraphStore* graph) const noexcept { return operation().is_of(graph); }
+  /// Whether both are handles of one graph.
+  bool shares_graph(const AnyOutput& other) const noexcept { return operation().shares_graph(other.operation()); }
 
   const Node& node() const;
-  Operation operation() const noexcept { return {graph_, endpoint_.node}; }
+  Operation operation() const noexcept { return {graph_, graph_number_, endpoint_.node}; }
   DType dtype() const;
   /// The shape inferred when the node was built; dimensions may be unknown.
   const PartialShape& shape() const;
@@ -75,6 +93,7 @@ class AnyOutput {
 
  private:
   GraphStore* graph_ = nullptr;
+  std::uint64_t graph_number_ = 0;  ///< `GraphStore::number`
   Endpoint endpoint_;
 };
 

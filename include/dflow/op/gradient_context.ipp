@@ -43,7 +43,7 @@ DFLOW_INLINE Expr GradientContext::dy(int i) const {
 DFLOW_INLINE void GradientContext::set_dx(int i, const AnyOutput& gradient) {
   InputGradient& dx = inputs_[check_input(i)];
   if (gradient.is_valid()) {
-    if (gradient.graph() != &graph_) reject(str_cat("the gradient for input ", i, " belongs to another graph"));
+    if (!gradient.is_of(&graph_)) reject(str_cat("the gradient for input ", i, " belongs to another graph"));
     const AnyOutput x = input(i);
     if (gradient.dtype() != x.dtype() || !gradient.shape().is_compatible_with(x.shape())) {
       reject(str_cat("the gradient for input ", i, " is ", dflow::name(gradient.dtype()), " ",
@@ -57,7 +57,7 @@ DFLOW_INLINE void GradientContext::set_dx(int i, const AnyOutput& gradient) {
 DFLOW_INLINE void GradientContext::set_dx(int i, const IndexedSlices& gradient) {
   InputGradient& dx = inputs_[check_input(i)];
   for (const AnyOutput& edge : {gradient.values, gradient.indices, gradient.dense_shape}) {
-    if (edge.graph() != &graph_) reject(str_cat("the rows for input ", i, " are empty or belong to another graph"));
+    if (!edge.is_of(&graph_)) reject(str_cat("the rows for input ", i, " are empty or belong to another graph"));
   }
   if (gradient.values.dtype() != input(i).dtype()) {
     reject(str_cat("the gradient for input ", i, " is ", dflow::name(gradient.values.dtype()), ", the input is ",

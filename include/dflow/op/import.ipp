@@ -114,7 +114,7 @@ class GraphImporter {
       const std::optional<EdgeName> name = EdgeName::parse(key);
       if (!name) fail_graph(str_cat("input_map: '", key, "' is no edge"));
       if (!edge.is_valid()) fail_graph(str_cat("input_map: '", key, "' is mapped to an empty Output"));
-      if (edge.graph() != &graph_) fail_graph(str_cat("input_map: '", key, "' is mapped to another graph"));
+      if (!edge.is_of(&graph_)) fail_graph(str_cat("input_map: '", key, "' is mapped to another graph"));
       if (!mapped_.try_emplace(*name, Mapped{edge}).second) {
         fail_graph(str_cat("input_map: '", key, "' is mapped twice"));
       }

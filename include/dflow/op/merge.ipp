@@ -87,7 +87,7 @@ class GraphMerger {
   }
 
   void require_edge(const GraphStore& graph, const AnyOutput& edge, std::string_view what) const {
-    if (edge.graph() != &graph) fail(str_cat(what, edge.is_valid() ? " is of another graph" : " is empty"));
+    if (!edge.is_of(&graph)) fail(str_cat(what, edge.is_valid() ? " is of another graph" : " is empty"));
     const Endpoint endpoint = edge.endpoint();
     if (!endpoint.node.is_valid() || endpoint.node.position() >= graph.num_appended() || endpoint.index < 0 ||
         static_cast<std::size_t>(endpoint.index) >= graph.node(endpoint.node).outputs.size()) {
@@ -295,7 +295,7 @@ class GraphMerger {
 }  // namespace detail
 
 DFLOW_INLINE Operation MergedGraph::operation(const Operation& of) const {
-  if (of.graph() != from_) {
+  if (!of.is_of(from_)) {
     throw_error(invalid_argument(of.is_valid() ? "the handle is not of the graph that was merged" : "an empty handle"));
   }
   if (!of.node_id().is_valid() || of.node_id().position() >= copies_.size()) {
@@ -341,7 +341,7 @@ DFLOW_INLINE MergedGraph merge(Graph& into, const Graph& from, const GraphMergeO
 DFLOW_INLINE std::vector<AnyOutput> detail::any_substitute(std::span<const AnyOutput> edges, const EdgeMap& map,
                                                            std::string_view name, std::source_location where) {
   for (const AnyOutput& edge : edges) {
-    if (edge.is_valid() && edge.graph() == edges.front().graph()) continue;
+    if (edge.is_valid() && edge.shares_graph(edges.front())) continue;
     throw_error(invalid_argument(str_cat("substitute: an edge ", edge.is_valid() ? "is of another graph" : "is empty"))
                     .with_location(where));
   }

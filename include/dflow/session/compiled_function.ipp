@@ -15,9 +15,13 @@ DFLOW_INLINE Operation build_function(const Session& session, std::span<const An
                                       const Updates& updates, const CompileOptions& options,
                                       std::source_location where) {
   const auto require_own = [&](const Operation& of, std::string_view what, std::size_t i) {
-    if (of.graph() == session.graph()) return;
+    if (of.is_of(session.graph())) return;
     if (!of.is_valid()) {
       throw_error(invalid_argument(str_cat("compile: ", what, " ", i, " is empty")).with_location(where));
+    }
+    if (of.graph() == session.graph()) {
+      throw_error(invalid_argument(str_cat("compile: ", what, " ", i, " belongs to a graph that is gone"))
+                      .with_location(where));
     }
     const Node& node = of.node();
     throw_error(

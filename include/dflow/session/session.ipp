@@ -32,7 +32,7 @@ DFLOW_INLINE std::string Session::placement_log() const {
 }
 DFLOW_INLINE std::string Session::device_of(const Operation& operation) const {
   State& of = state();
-  if (operation.graph() != of.graph) {
+  if (!operation.is_of(of.graph)) {
     throw_error(invalid_argument("device_of: the node is not one of the session's graph"));
   }
   if (of.placement == nullptr) {

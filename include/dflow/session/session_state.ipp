@@ -203,8 +203,10 @@ DFLOW_INLINE void Session::State::check_limits(const StepLimits& limits) const {
 // ---- compiling ----
 
 DFLOW_INLINE void Session::State::check_belongs(const Operation& of, std::string_view what, std::size_t i) const {
-  if (of.graph() == graph) return;
+  if (of.is_of(graph)) [[likely]]
+    return;
   if (!of.is_valid()) throw_error(invalid_argument(str_cat(what, " ", i, " is empty")));
+  if (of.graph() == graph) throw_error(invalid_argument(str_cat(what, " ", i, " belongs to a graph that is gone")));
   const Node& node = of.node();
   throw_error(invalid_argument(str_cat(what, " ", i, " belongs to another graph than the session's"))
                   .with_node(node.op->name, node.name)

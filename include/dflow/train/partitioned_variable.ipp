@@ -33,7 +33,7 @@ DFLOW_INLINE std::string slice_of_part(const VariablePart& part) {
 /// How far the random nodes of a first value have come is of no use to other parts, for which a checkpoint would have
 /// none: those in the current name scope are not saved.
 DFLOW_INLINE void leave_out_streams(GraphStore& graph, const AnyOutput& initial) {
-  if (!initial.is_valid() || initial.graph() != &graph) return;  // which is refused later
+  if (!initial.is_of(&graph)) return;  // which is refused later
   const std::string scope = graph.scope().name_prefix;
   std::vector<NodeId> next{initial.node_id()};
   std::set<std::size_t> seen;

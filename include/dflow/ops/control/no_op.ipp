@@ -20,7 +20,7 @@ DFLOW_INLINE Operation group(std::span<const Operation> operations, const At& at
   if (operations.empty()) reject("group: needs at least one operation");
   for (std::size_t i = 0; i < operations.size(); ++i) {
     if (!operations[i].is_valid()) reject(str_cat("group: operation ", i, " is empty"));
-    if (operations[i].graph() != operations.front().graph()) {
+    if (!operations[i].shares_graph(operations.front())) {
       reject(str_cat("group: operation ", i, " belongs to another graph"));
     }
   }

@@ -26,7 +26,7 @@ DFLOW_INLINE Shape table_shape(std::span<const AnyVariable> shards, const AnyOut
   if (!ids.is_valid()) reject_shards("the ids are an empty Output", at);
   std::int64_t rows = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
-    if (!shards[i].handle().is_valid() || shards[i].handle().graph() != ids.graph()) {
+    if (!shards[i].handle().is_valid() || !shards[i].handle().shares_graph(ids)) {
       reject_shards(str_cat("shard ", i, " is empty or belongs to another graph than the ids"), at);
     }
     const PartialShape &first = shards[0].shape(), &shape = shards[i].shape();

@@ -74,7 +74,7 @@ DFLOW_INLINE AnyVariable AnyVariable::make(GraphStore& graph, const AnyOutput& i
 
 DFLOW_INLINE AnyVariable AnyVariable::make_unlisted(GraphStore& graph, const AnyOutput& initial_value,
                                                     const VariableOptions& options, const At& at) {
-  if (!initial_value.is_valid() || initial_value.graph() != &graph) {
+  if (!initial_value.is_of(&graph)) {
     throw_error(invalid_argument("the initial value of a variable is an empty Output or belongs to another graph")
                     .with_node(VariableOp::name, options.name)
                     .with_location(at.where));

@@ -85,7 +85,7 @@ DFLOW_INLINE QueueRunner::QueueRunner(const AnyOutput& queue, std::vector<Operat
   if (!queue.is_valid()) reject("a queue runner needs a queue");
   if (enqueue_.empty()) reject(str_cat("the runner of queue '", queue.node().name, "' has nothing to run"));
   const auto check = [&](const Operation& operation) {
-    if (operation.is_valid() && operation.graph() == queue.graph()) return;
+    if (operation.is_valid() && operation.shares_graph(queue.operation())) return;
     reject(str_cat("the runner of queue '", queue.node().name, "' has an operation that is empty or of another graph"));
   };
   for (const Operation& operation : enqueue_) check(operation);
@@ -126,7 +126,7 @@ DFLOW_INLINE int QueueRunner::create_threads(Session& session, Coordinator& coor
 }
 
 DFLOW_INLINE void add_queue_runner(Graph& graph, const QueueRunner& runner, std::string_view collection) {
-  if (runner.queue().graph() != graph.store()) {
+  if (!runner.queue().is_of(graph.store())) {
     throw_error(invalid_argument(str_cat("the runner of queue '", runner.queue().name(), "' is of another graph")));
   }
   detail::list_queue_runner(*graph.store(), runner, collection);

@@ -174,7 +174,7 @@ DFLOW_INLINE Saver::Saver(Graph& graph, const SavedVariables& saved, SaverOption
   std::map<std::string_view, int> variables_of_name;
   for (const SavedVariable& each : saved.variables()) ++variables_of_name[each.name];
   for (const auto& [name, variable] : saved.variables()) {
-    if (!variable.handle().is_valid() || variable.handle().graph() != &graph_) {
+    if (!variable.handle().is_of(&graph_)) {
       throw_error(invalid_argument(str_cat("Saver: variable '", name, "' is empty or belongs to another graph"))
                       .with_location(where));
     }

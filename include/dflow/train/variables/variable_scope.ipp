@@ -51,8 +51,7 @@ DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view pre
   if (regularizer) {
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_regularizer"), at.where);
     const AnyOutput loss = regularizer(made.variable.read_edge());
-    if (!loss.is_valid() || loss.graph() != &graph || loss.endpoint().index != 0 || !loss.shape().has_rank() ||
-        loss.shape().rank() != 0) {
+    if (!loss.is_of(&graph) || loss.endpoint().index != 0 || !loss.shape().has_rank() || loss.shape().rank() != 0) {
       reject("the regularizer must give a scalar, the first output of a node of the graph");
     }
     made.regularization_loss = loss;
