@@ -522,6 +522,34 @@ TEST_CASE("Accuracy is of one label for each row, and of nothing that would be r
   CHECK(df::accuracy(logits, labels).shape() == df::PartialShape(df::Shape{}));
 }
 
+TEST_CASE("Accuracy refuses a step with another number of labels than of rows, whatever was known before") {
+  df::Graph graph;
+  const auto logits = df::placeholder<float>(graph, {df::dynamic, 2});
+  const df::Tensor<float> two_rows({2, 2}, {1, 0, 1, 0});
+  for (const df::PartialShape& known :
+       {df::PartialShape::unknown(), df::PartialShape{df::dynamic}, df::PartialShape{1}, df::PartialShape{2}}) {
+    INFO(known.to_string());
+    const auto labels = df::placeholder<std::int64_t>(graph, known);
+    const auto share = df::accuracy(logits, labels);
+    df::Session session(graph);
+    if (known.is_compatible_with({2})) {
+      CHECK(
+          session.run({{logits, two_rows}, {labels, df::Tensor<std::int64_t>(df::Shape{2}, {0, 1})}}, share).scalar() ==
+          0.5f);
+    }
+    if (known.is_compatible_with({1})) {
+      CHECK(code_of([&] {
+              session.run({{logits, two_rows}, {labels, df::Tensor<std::int64_t>(df::Shape{1}, {0})}}, share);
+            }) == df::Code::invalid_argument);
+    }
+    if (!known.has_rank()) {
+      CHECK(code_of([&] {
+              session.run({{logits, two_rows}, {labels, std::int64_t{0}}}, share);
+            }) == df::Code::invalid_argument);
+    }
+  }
+}
+
 TEST_CASE("An empty initializer is refused") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {df::dynamic, 3});

@@ -2,6 +2,9 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
+#include <dflow/ops/array/reshape.hpp>
+#include <dflow/ops/array/shape.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
@@ -25,14 +28,20 @@ inline void require_label_per_row(const AnyOutput& logits, const AnyOutput& labe
 /// scalar.
 ///
 /// Errors: InvalidArgument where the shapes that are known are not those of a matrix of logits and a label for each
-/// row.
+/// row; the step's where they turn out so when it runs.
 template <AllowedFor<ArgMax> T, AllowedForParam<Cast, 0> Label>
   requires is_integer_element<Label>
 Output<float> accuracy(const Output<T>& logits, const Output<Label>& labels, const At& at = {}) {
   detail::require_label_per_row(logits, labels, at);
   const At here{.where = at.where};
   const Output<std::int64_t> predicted = argmax(logits, 1, here);
-  return reduce_mean(cast<float>(equal(predicted, cast<std::int64_t>(labels, here), here), here), {}, {}, at);
+  Output<std::int64_t> wanted = cast<std::int64_t>(labels, here);
+  if (!predicted.shape().is_fully_defined() || !wanted.shape().is_fully_defined()) {
+    // A step that brings another number of labels than of rows is refused; one label would go for all of them.
+    if (!wanted.shape().has_rank()) wanted = ensure_shape(wanted, {dynamic}, here);
+    wanted = reshape(wanted, shape(predicted, here), here);
+  }
+  return reduce_mean(cast<float>(equal(predicted, wanted, here), here), {}, {}, at);
 }
 
 }  // namespace dflow
