@@ -168,6 +168,32 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a branch moves the averages of variables around it, which live outside of it") {
+  df::Graph graph;
+  const df::Variable<float> w(graph, df::Tensor<float>(df::Shape{2}, {1, 2}), {.name = "w"});
+  const auto moves = df::placeholder<bool>(graph, {});
+  ExponentialMovingAverage averages(0.5);
+  const auto branch = df::cond(
+      moves,
+      [&] {
+        const auto after =
+            df::enter_control_dependencies(*graph.store(), std::vector{averages.apply(std::vector{w.any_variable()})});
+        return df::identity(w.read());
+      },
+      [&] { return df::identity(w.read()); });
+  const auto average = averages.average(w);
+  CHECK_FALSE(average.handle().node().function.is_valid());
+  df::Session session(graph);
+  session.run(df::initialize_variables(graph));
+  session.run(w.assign(df::constant(graph, df::Tensor<float>(df::Shape{2}, {3, 6}))));
+  session.run({{moves, false}}, branch);
+  check_near(session.run(average.read()), 1, 2);
+  session.run({{moves, true}}, branch);
+  check_near(session.run(average.read()), 2, 4);
+  session.run({{moves, true}}, branch);
+  check_near(session.run(average.read()), 2.5f, 5);
+}
+
 TEST_CASE("averages are of floats, of known shapes, and of what they were given") {
   df::Graph graph;
   const df::Variable<std::int32_t> n(graph, 0);

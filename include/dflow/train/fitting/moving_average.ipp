@@ -75,6 +75,10 @@ DFLOW_INLINE ExponentialMovingAverage::Average& ExponentialMovingAverage::averag
   scope.name_prefix = name + "/";
   scope.colocate(of.node_id());
   scope.control_inputs.clear();
+  if (!of.node().function.is_valid()) {  // nor is it part of a body in which the variable is averaged
+    scope.function = NodeId();
+    scope.foreign = nullptr;
+  }
   const ScopeGuard beside_it = graph.enter(scope);
   const auto make = [&](const AnyOutput& initial, std::string_view wanted, std::string_view slice = {}) {
     const std::string unique = graph.unique_name(wanted).substr(scope.name_prefix.size());
