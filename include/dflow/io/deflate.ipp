@@ -32,11 +32,12 @@ DFLOW_INLINE bool Inflater::step(std::span<std::byte> into, std::size_t& filled,
                                  FunctionRef<std::span<const std::byte>()> more) {
   if (stream_->is_at_end) return false;
   z_stream& zlib = stream_->zlib;
+  bool is_cut_short = false;
   if (zlib.avail_in == 0) {
     const std::span<const std::byte> next = more();
     zlib.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(next.data()));
     zlib.avail_in = static_cast<uInt>(next.size());
-    if (next.empty()) throw_error(data_loss("the deflated bytes are cut short"));
+    is_cut_short = next.empty();  // unless what zlib has taken gives more, or was all
   }
   const auto room = static_cast<uInt>(std::min<std::size_t>(into.size() - filled, std::numeric_limits<uInt>::max()));
   zlib.next_out = reinterpret_cast<Bytef*>(into.data() + filled);
@@ -46,6 +47,9 @@ DFLOW_INLINE bool Inflater::step(std::span<std::byte> into, std::size_t& filled,
   stream_->is_at_end = result == Z_STREAM_END;
   if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
     throw_error(data_loss(str_cat("the deflated bytes are damaged: ", zlib.msg == nullptr ? "no stream" : zlib.msg)));
+  }
+  if (is_cut_short && !stream_->is_at_end && zlib.avail_out == room) {
+    throw_error(data_loss("the deflated bytes are cut short"));
   }
   return true;
 }
