@@ -103,10 +103,11 @@ class CallLowerer {
     return node.op->role == OpRole::constant && node.num_controls == 0 && !node.is_fed_only;
   }
 
-  /// Waits for the pivot where nothing else says whether the node runs.
+  /// Waits for the pivot where nothing else says whether, and when, the node runs; handles of variables do not.
   void gate(std::span<const StepEndpoint> inputs, std::vector<StepNodeId>& controls, const Around& around) const {
-    const bool is_gated = !controls.empty() || !std::all_of(inputs.begin(), inputs.end(),
-                                                            [&](StepEndpoint input) { return is_constant(input); });
+    const bool is_gated = !controls.empty() || !std::all_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
+      return is_constant(input) || is_handle(info(input).dtype);
+    });
     if (!is_gated && around.pivot.is_valid()) controls.push_back(around.pivot);
   }
 
@@ -217,8 +218,8 @@ class CallLowerer {
     for (const StepNodeId target : body.targets) {
       if (here.end_of(target).is_valid()) results.targets.push_back(here.end_of(target));
     }
-    // A body runs whole: who reads one of its results has what the others need done as well.
-    if (results.edges.size() > 1 && has_effects(body)) {
+    // A body runs whole: who waits for it, or reads one of its results, has what all of them need done.
+    if (has_effects(body)) {
       for (const StepEndpoint edge : results.edges) {
         if (!is_handle(info(edge).dtype)) results.targets.push_back(edge.node);
       }
@@ -357,11 +358,12 @@ class CallLowerer {
     Results results = call.bodies.size() == 1
                           ? emit_alternative(node, call, 0, given, {add_identity(node, chooses, around).node})
                           : emit_choice(node, call, 0, chooses, given, around);
+    const bool has_more = results.edges.size() > 1 || results.targets.size() > 1;
     if (results.targets.size() != 1) {
       results.targets = {add_identity(node, chooses, around, results.targets).node};
     }
     to.now[id] = results.targets[0];
-    if (call.bodies.size() == 1 && results.edges.size() > 1) wait_for(to.now[id], node, results.edges, around);
+    if (call.bodies.size() == 1 && has_more) wait_for(to.now[id], node, results.edges, around);
     to.outputs[id] = std::move(results.edges);
   }
 
@@ -520,7 +522,7 @@ class CallLowerer {
     }
     last.insert(last.end(), kept_last.begin(), kept_last.end());
 
-    to.now[id] = add_exit(node, ended).node;
+    to.now[id] = add_identity(node, add_exit(node, ended), around).node;  // outside, where a step may end
     std::vector<StepEndpoint>& outputs = to.outputs[id];
     for (const StepEndpoint value : last) outputs.push_back(add_exit(node, value));
     if (num_variables > 1 && has_effects(*call.bodies[1])) wait_for(to.now[id], node, outputs, around);

@@ -27,7 +27,7 @@ class RaisedBody {
  public:
   explicit RaisedBody(const StepGraph& from) : from_(from) { body_.graph = from.graph; }
 
-  /// The next argument, which stands for these edges.
+  /// The next argument, which stands for these edges, and is where the first one is.
   void add_argument(const OutputInfo& info, std::span<const StepEndpoint> edges, const Node& like) {
     Node argument;
     argument.op = &op_def<FunctionArgument>;
@@ -37,7 +37,8 @@ class RaisedBody {
     argument.attrs = std::make_shared<const FunctionArgument::Attrs>(FunctionArgument::Attrs{number, info.shape});
     argument.outputs = {info};
     argument.where = like.where;
-    const StepEndpoint here{body_.append(std::move(argument), 0), 0};
+    const std::int32_t placed_on = edges.empty() ? 0 : from_.node(edges.front().node).placed_on;
+    const StepEndpoint here{body_.append(std::move(argument), placed_on), 0};
     body_.node(here.node).is_fed_only = true;
     body_.feeds.push_back(here);
     for (const StepEndpoint edge : edges) stands_for_.emplace(edge, here);

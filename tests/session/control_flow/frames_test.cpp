@@ -571,3 +571,34 @@ TEST_CASE("an error in a body that is lowered more than once names the node of t
     }
   }
 }
+
+TEST_CASE("an exit that was alive in an iteration before the last is alive for all who read it") {
+  for (const bool raises : {false, true}) {
+    for (const int times : {2, 3, 6}) {
+      INFO(times << " times, raised: " << raises);
+      Graph graph;
+      const auto limit = placeholder<int>(graph, {});
+      const auto i = raw::merge({raw::enter(constant(graph, 0), "counts")});
+      const auto goes_on = raw::loop_cond(i.value < raw::enter(limit, "counts", {.is_constant = true}));
+      const auto [last, now] = raw::switch_on(i.value, goes_on);
+      const auto found = raw::exit(std::get<1>(raw::switch_on(now * 100, equal(now, 1))));
+      raw::next_iteration(now + 1, i);
+      const auto count = raw::exit(last);
+      // A second loop begins when the first has ended.
+      const auto j = raw::merge({raw::enter(count * 0, "comes later")});
+      const auto [last_later, now_later] = raw::switch_on(j.value, raw::loop_cond(j.value < 20));
+      raw::next_iteration(now_later + 1, j);
+      const auto later = raw::exit(last_later);
+      const auto both = raw::merge({found + later}).value;
+      const auto twice = found * 1;
+      const auto readers = raw::merge({twice + later + found, later + twice}).value;
+      SessionOptions options{.num_threads = 2};
+      options.passes.raise_control_flow = raises;
+      Session session(graph, options);
+      CHECK(session.run({{limit, times}}, found).scalar() == 100);
+      CHECK(session.run({{limit, times}}, both).scalar() == 120);
+      const int read = session.run({{limit, times}}, readers).scalar();
+      CHECK((read == 220 || read == 120));
+    }
+  }
+}

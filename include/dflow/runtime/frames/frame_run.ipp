@@ -307,7 +307,12 @@ DFLOW_INLINE void FrameLoop::end_iterations(FrameRun& run) {
 
 DFLOW_INLINE void FrameLoop::end_run(FrameRun& run) {
   FrameIteration& around = *run.within;
-  for (const Index node : run.dead_exits) tell(around, node, true);
+  for (const Index node : run.dead_exits) {
+    // One that was alive in an iteration before has told so.
+    if (std::find(run.alive_exits.begin(), run.alive_exits.end(), node) == run.alive_exits.end()) {
+      tell(around, node, true);
+    }
+  }
   FrameRun& outer = *run.outer;
   around.inner.erase(run.frame);  // the run is gone
   end_iterations(outer);
