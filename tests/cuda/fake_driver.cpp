@@ -11,6 +11,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -95,6 +96,7 @@ struct FakeDriver::State {
   std::map<std::uintptr_t, ProductCall> plans;
   std::vector<ProductCall> products_made;
   std::uint64_t num_products = 0;
+  std::uint64_t num_sorts = 0;
   std::uint64_t calls = 0, works = 0;
   std::optional<std::pair<std::uint64_t, ErrorCode>> failing_call, failing_work;
   ErrorCode sticky = ErrorCode::ok;
@@ -151,6 +153,16 @@ struct FakeDriver::State {
     if (after == blocks.begin()) return nullptr;
     --after;
     return static_cast<const std::byte*>(address) < after->first + after->second.bytes ? &*after : nullptr;
+  }
+
+  /// What is no device memory, such as a shape in the host's, no work touches.
+  std::vector<MemoryUse> uses_on(int device, std::span<const MemoryUse> uses) {
+    std::vector<MemoryUse> used;
+    for (const MemoryUse& use : uses) {
+      const auto* block = block_of(use.block);
+      if (block != nullptr && block->second.device == device) used.push_back(use);
+    }
+    return used;
   }
 
   ErrorCode push(StreamHandle handle, std::vector<MemoryUse> uses, UniqueFunction<void()> run, bool is_work,
@@ -314,6 +326,11 @@ std::map<std::string, std::uint64_t> FakeDriver::launches() const {
 std::vector<ProductCall> FakeDriver::products_made() const {
   const std::lock_guard lock(state_->mutex);
   return state_->products_made;
+}
+
+std::uint64_t FakeDriver::num_sorts() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->num_sorts;
 }
 
 std::uint64_t FakeDriver::num_products() const {
@@ -584,12 +601,7 @@ ErrorCode FakeDriver::launch(int device, const KernelFunction& function, GridSha
   std::vector<std::max_align_t> copy((function.argument_bytes + sizeof(std::max_align_t) - 1) /
                                      sizeof(std::max_align_t));
   std::memcpy(static_cast<void*>(copy.data()), arguments, function.argument_bytes);
-  // What is no device memory, such as a shape in the host's, no kernel touches.
-  std::vector<MemoryUse> used;
-  for (const MemoryUse& use : uses) {
-    const auto* block = state_->block_of(use.block);
-    if (block != nullptr && block->second.device == device) used.push_back(use);
-  }
+  std::vector<MemoryUse> used = state_->uses_on(device, uses);
   const std::uint64_t order = state_->random >> 40;
   return state_->push(
       stream, std::move(used),
@@ -629,6 +641,19 @@ ErrorCode FakeDriver::destroy_product_plan(int, ProductPlanHandle plan) noexcept
   return ErrorCode::invalid_value;
 }
 
+namespace {
+
+/// All that a library's call touches is in what was said of it.
+bool is_said(const MemoryUse& touched, std::span<const MemoryUse> uses) {
+  return std::any_of(uses.begin(), uses.end(), [&](const MemoryUse& use) {
+    const auto* const begin = static_cast<const std::byte*>(use.block);
+    const auto* const of = static_cast<const std::byte*>(touched.block);
+    return of >= begin && of + touched.bytes <= begin + use.bytes && (use.writes || !touched.writes);
+  });
+}
+
+}  // namespace
+
 ErrorCode FakeDriver::run_product(int device, ProductPlanHandle plan, const ProductOperands& operands,
                                   std::span<const MemoryUse> uses, StreamHandle stream) noexcept {
   const std::lock_guard lock(state_->mutex);
@@ -640,22 +665,54 @@ ErrorCode FakeDriver::run_product(int device, ProductPlanHandle plan, const Prod
   }
   const ProductCall& call = found->second;
   ++state_->num_products;
-  // All that the call touches is in what was said of it.
   for (const auto& [data, bytes, writes] : memory_of(call, operands)) {
-    const bool is_said =
-        std::any_of(uses.begin(), uses.end(), [&, data = data, bytes = bytes, writes = writes](auto& use) {
-          const auto* const begin = static_cast<const std::byte*>(use.block);
-          const auto* const of = static_cast<const std::byte*>(data);
-          return of >= begin && of + bytes <= begin + use.bytes && use.writes == writes;
-        });
-    if (!is_said) state_->violate("a product touches memory that was not said of it");
+    if (!is_said({data, bytes, writes}, uses)) state_->violate("a product touches memory that was not said of it");
     if (reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(call.alignment_bytes) != 0) {
       state_->violate("an operand of a product is not aligned as its plan says");
     }
   }
-  std::vector<MemoryUse> used(uses.begin(), uses.end());
+  std::vector<MemoryUse> used = state_->uses_on(device, uses);
   return state_->push(
       stream, std::move(used), [call, operands] { compute_product(call, operands); }, true, "a product");
+}
+
+ErrorCode FakeDriver::sort_workspace(int device, std::int64_t count, std::int32_t key_bits,
+                                     std::size_t& bytes) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  if (count < 1 || key_bits < 1 || key_bits > 64) state_->violate("a sort of nothing");
+  bytes = 256 + static_cast<std::size_t>(count) * 3;
+  return ErrorCode::ok;
+}
+
+ErrorCode FakeDriver::sort_pairs(int device, const SortCall& call, void* workspace, std::size_t workspace_bytes,
+                                 std::span<const MemoryUse> uses, StreamHandle stream) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  ++state_->num_sorts;
+  const auto count = static_cast<std::size_t>(call.count);
+  if (workspace_bytes < 256 + count * 3) state_->violate("a sort has less memory than it takes");
+  for (const MemoryUse& touched :
+       {MemoryUse{call.keys, 8 * count, false}, MemoryUse{call.values, 8 * count, false},
+        MemoryUse{call.sorted_keys, 8 * count, true}, MemoryUse{call.sorted_values, 8 * count, true},
+        MemoryUse{workspace, workspace_bytes, true}}) {
+    if (!is_said(touched, uses)) state_->violate("a sort touches memory that was not said of it");
+  }
+  std::vector<MemoryUse> used = state_->uses_on(device, uses);
+  const auto sort = [call, workspace, workspace_bytes] {
+    std::memset(workspace, 0xA5, workspace_bytes);
+    std::vector<std::size_t> order(static_cast<std::size_t>(call.count));
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    // The library looks at no other bits.
+    const std::uint64_t mask = call.key_bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << call.key_bits) - 1;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return (call.keys[a] & mask) < (call.keys[b] & mask); });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      call.sorted_keys[i] = call.keys[order[i]];
+      call.sorted_values[i] = call.values[order[i]];
+    }
+  };
+  return state_->push(stream, std::move(used), sort, true, "a sort");
 }
 
 }  // namespace dflow::testing

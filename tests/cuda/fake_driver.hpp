@@ -28,7 +28,7 @@ struct FakeDriverOptions {
 /// for them, and computed on the host as their plans were recorded.
 ///
 /// Thread safety: as Driver.
-class FakeDriver final : public cuda::Driver, public cuda::Products {
+class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda::Sorts {
  public:
   explicit FakeDriver(FakeDriverOptions options = {});
   ~FakeDriver() override;
@@ -42,7 +42,8 @@ class FakeDriver final : public cuda::Driver, public cuda::Products {
   std::uint64_t num_calls() const;
   std::map<std::string, std::uint64_t> launches() const;  ///< by the function's name
   std::vector<cuda::ProductCall> products_made() const;   ///< the calls for which plans were made, in order
-  std::uint64_t num_products() const;                     ///< that were issued
+  std::uint64_t num_sorts() const;
+  std::uint64_t num_products() const;  ///< that were issued
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
@@ -82,12 +83,18 @@ class FakeDriver final : public cuda::Driver, public cuda::Products {
   cuda::ErrorCode call_host(int device, cuda::StreamHandle stream, void (*function)(void* data),
                             void* data) noexcept override;
   cuda::Products& products() noexcept override { return *this; }
+  cuda::Sorts& sorts() noexcept override { return *this; }
 
   cuda::ErrorCode make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
                                     cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override;
   cuda::ErrorCode destroy_product_plan(int device, cuda::ProductPlanHandle plan) noexcept override;
   cuda::ErrorCode run_product(int device, cuda::ProductPlanHandle plan, const cuda::ProductOperands& operands,
                               std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
+
+  cuda::ErrorCode sort_workspace(int device, std::int64_t count, std::int32_t key_bits,
+                                 std::size_t& bytes) noexcept override;
+  cuda::ErrorCode sort_pairs(int device, const cuda::SortCall& call, void* workspace, std::size_t workspace_bytes,
+                             std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
 
  private:
   struct State;

@@ -126,7 +126,8 @@ TEST_CASE("a product is planned once, however often it is computed, and the plan
     cuda::ProductPlans plans(core, 3);
     const auto call = [](std::int64_t n) {
       const cuda::ProductMatrix square{n, n, n, n * n};
-      return cuda::ProductCall{.dtype = DType::float32, .a = square, .b = square, .d = square};
+      return cuda::ProductCall{
+          .dtype = DType::float32, .result = DType::float32, .a = square, .b = square, .d = square};
     };
     const auto held = plans.find(call(1));
     for (std::int64_t n = 2; n <= 5; ++n) static_cast<void>(plans.find(call(n)));

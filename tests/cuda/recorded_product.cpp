@@ -29,10 +29,10 @@ ProductExtents extents_of(const ProductMatrix& matrix, ProductOperand operand) {
                                           : ProductExtents{matrix.columns, matrix.rows};
 }
 
-std::size_t bytes_of(const ProductCall& call, const ProductMatrix& matrix) {
+std::size_t bytes_of(const ProductCall& call, const ProductMatrix& matrix, DType dtype) {
   const std::int64_t elements =
       (call.batch - 1) * matrix.batch_stride + (matrix.columns - 1) * matrix.leading + matrix.rows;
-  return static_cast<std::size_t>(elements) * size_of(call.dtype);
+  return static_cast<std::size_t>(elements) * size_of(dtype);
 }
 
 float in_tf32(float value) {
@@ -55,7 +55,7 @@ ProductSum<T> element_of(const ProductCall& call, const void* data, const Produc
   return static_cast<ProductSum<T>>(element);
 }
 
-template <class T>
+template <class T, class D>
 void compute(const ProductCall& call, const ProductOperands& operands) {
   const std::int64_t inner = extents_of(call.a, call.op_a).columns;
   for (std::int64_t item = 0; item < call.batch; ++item) {
@@ -66,13 +66,15 @@ void compute(const ProductCall& call, const ProductOperands& operands) {
           sum += element_of<T>(call, operands.a, call.a, call.op_a, item, i, k) *
                  element_of<T>(call, operands.b, call.b, call.op_b, item, k, j);
         }
+        D& to = static_cast<D*>(operands.d)[item * call.d.batch_stride + j * call.d.leading + i];
+        if (call.accumulates) sum += static_cast<ProductSum<T>>(to);
         if (call.epilogue != ProductEpilogue::none) {
           sum += static_cast<ProductSum<T>>(static_cast<const T*>(operands.bias)[i]);
           if constexpr (!is_complex_element<T>) {
             if (call.epilogue == ProductEpilogue::bias_relu && sum < ProductSum<T>(0)) sum = 0;
           }
         }
-        static_cast<T*>(operands.d)[item * call.d.batch_stride + j * call.d.leading + i] = static_cast<T>(sum);
+        to = static_cast<D>(sum);
       }
     }
   }
@@ -93,6 +95,9 @@ std::string what_is_wrong_with(const ProductCall& call) {
   if (static_cast<std::size_t>(call.alignment_bytes) < size_of(call.dtype)) {
     return "operands that are not aligned as their elements";
   }
+  if (call.result != call.dtype && (size_of(call.dtype) != 2 || call.result != DType::float32)) {
+    return str_cat("a product of ", name(call.dtype), " as ", name(call.result));
+  }
   const bool is_real = is_floating(call.dtype);
   if (!is_real && !is_complex(call.dtype)) return str_cat("elements of type ", name(call.dtype));
   if (call.allows_tf32 && call.dtype != DType::float32) return "TF32 of elements that are not float";
@@ -106,9 +111,9 @@ std::string what_is_wrong_with(const ProductCall& call) {
 }
 
 std::vector<MemoryUse> memory_of(const ProductCall& call, const ProductOperands& operands) {
-  std::vector<MemoryUse> all{{operands.a, bytes_of(call, call.a), false},
-                             {operands.b, bytes_of(call, call.b), false},
-                             {operands.d, bytes_of(call, call.d), true}};
+  std::vector<MemoryUse> all{{operands.a, bytes_of(call, call.a, call.dtype), false},
+                             {operands.b, bytes_of(call, call.b, call.dtype), false},
+                             {operands.d, bytes_of(call, call.d, call.result), true}};
   if (call.epilogue != ProductEpilogue::none) {
     all.push_back({operands.bias, static_cast<std::size_t>(call.d.rows) * size_of(call.dtype), false});
   }
@@ -119,7 +124,10 @@ std::vector<MemoryUse> memory_of(const ProductCall& call, const ProductOperands&
 void compute_product(const ProductCall& call, const ProductOperands& operands) {
   if (operands.workspace_bytes != 0) std::memset(operands.workspace, 0xA5, operands.workspace_bytes);
   visit_dtype<NumberTypes>(call.dtype, [&]<class T>() {
-    if constexpr (is_floating_element<T> || is_complex_element<T>) compute<T>(call, operands);
+    if constexpr (sizeof(T) == 2 && is_floating_element<T>) {
+      if (call.result == DType::float32) return compute<T, float>(call, operands), 0;
+    }
+    if constexpr (is_floating_element<T> || is_complex_element<T>) compute<T, T>(call, operands);
     return 0;
   });
 }

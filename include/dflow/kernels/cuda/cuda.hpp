@@ -25,12 +25,14 @@ struct Cuda {
 /// What the kernels of a GPU share.
 class CudaState final : public DeviceState {
  public:
-  CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32)
-      : memory(core, options), products(core), allows_tf32(tf32) {}
+  CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32,
+            std::size_t convolution_bytes)
+      : memory(core, options), products(core), allows_tf32(tf32), convolution_workspace_bytes(convolution_bytes) {}
 
   cuda::CudaMemory memory;
   cuda::ProductPlans products;
   const bool allows_tf32;
+  const std::size_t convolution_workspace_bytes;
 };
 
 namespace cuda {

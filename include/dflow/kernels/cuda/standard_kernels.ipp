@@ -3,10 +3,14 @@
 #include <dflow/kernels/cuda/array/index_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
+#include <dflow/kernels/cuda/nn/batch_norm_kernel.hpp>
 #include <dflow/kernels/cuda/nn/bias.hpp>
 #include <dflow/kernels/cuda/nn/softmax_kernel.hpp>
+#include <dflow/kernels/cuda/nn/window_kernel.hpp>
 #include <dflow/kernels/cuda/products/kernel.hpp>
+#include <dflow/kernels/cuda/random/kernel.hpp>
 #include <dflow/kernels/cuda/reduction/kernel.hpp>
+#include <dflow/kernels/cuda/rows/kernel.hpp>
 #include <dflow/kernels/cuda/send_recv.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
 #include <dflow/kernels/cuda/state/kernel.hpp>

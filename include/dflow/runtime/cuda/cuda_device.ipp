@@ -44,7 +44,7 @@ DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
   cuda::require_ok(driver_->properties(options.ordinal, properties_), str_cat("asking GPU ", options.ordinal));
   state_ = std::make_unique<CudaState>(std::make_shared<cuda::DeviceCore>(driver_, options.ordinal),
                                        cuda::CudaAllocatorOptions{.limit_bytes = options.memory_limit_bytes},
-                                       options.allows_tf32);
+                                       options.allows_tf32, options.convolution_workspace_bytes);
   context_.name = std::move(options.name);
   context_.type = Cuda::type;
   context_.incarnation = options.incarnation;

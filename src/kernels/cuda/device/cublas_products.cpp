@@ -91,6 +91,7 @@ struct CublasPlan {
   cublasLtMatmulAlgo_t algorithm{};
   cudaDataType_t scale = CUDA_R_32F;
   bool has_bias = false;
+  bool accumulates = false;
   std::mutex mutex;  ///< of the description, where it has the bias of a run
 };
 
@@ -164,7 +165,7 @@ class CublasProducts final : public Products {
     const double one_of_double[2] = {1, 0}, zero_of_double[2] = {0, 0};
     const bool is_double = plan.scale == CUDA_R_64F || plan.scale == CUDA_C_64F;
     const void* const alpha = is_double ? static_cast<const void*>(one_of_double) : one;
-    const void* const beta = is_double ? static_cast<const void*>(zero_of_double) : zero;
+    const void* const beta = plan.accumulates ? alpha : is_double ? static_cast<const void*>(zero_of_double) : zero;
     Calls calls;
     std::unique_lock<std::mutex> lock(plan.mutex, std::defer_lock);
     if (plan.has_bias) {
@@ -210,8 +211,12 @@ class CublasProducts final : public Products {
                         std::size_t max_workspace_bytes, std::size_t& workspace_bytes) noexcept {
     ProductTypes types;
     if (!find_types(call, types)) return ErrorCode::not_supported;
+    if (call.result != call.dtype && (size_of(call.dtype) != 2 || call.result != DType::float32)) {
+      return ErrorCode::not_supported;
+    }
     plan.scale = types.scale;
     plan.has_bias = call.epilogue != ProductEpilogue::none;
+    plan.accumulates = call.accumulates;
     Calls calls;
     cublasLtMatmulDesc_t made = nullptr;
     calls(cublasLtMatmulDescCreate(&made, types.compute, types.scale));
@@ -221,7 +226,7 @@ class CublasProducts final : public Products {
     calls.set(made, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(call.epilogue));
     make_layout(calls, plan.a, call.a, call, types.element);
     make_layout(calls, plan.b, call.b, call, types.element);
-    make_layout(calls, plan.d, call.d, call, types.element);
+    make_layout(calls, plan.d, call.d, call, call.result == call.dtype ? types.element : CUDA_R_32F);
     cublasLtMatmulPreference_t wanted = nullptr;
     if (calls.ok()) calls(cublasLtMatmulPreferenceCreate(&wanted));
     const Preference preference(wanted);

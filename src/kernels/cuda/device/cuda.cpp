@@ -8,8 +8,11 @@
 #include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
 #include <dflow/kernels/cuda/memory/cuda_memory.ipp>
 #include <dflow/kernels/cuda/memory/device_core.ipp>
+#include <dflow/kernels/cuda/nn/batch_norm_kernel.ipp>
 #include <dflow/kernels/cuda/nn/softmax_kernel.ipp>
+#include <dflow/kernels/cuda/nn/window_kernel.ipp>
 #include <dflow/kernels/cuda/products/kernel.ipp>
 #include <dflow/kernels/cuda/products/product_plans.ipp>
 #include <dflow/kernels/cuda/reduction/kernel.ipp>
+#include <dflow/kernels/cuda/rows/kernel.ipp>
 #include <dflow/kernels/cuda/state/kernel.ipp>

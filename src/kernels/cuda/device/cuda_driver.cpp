@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/driver/driver.hpp>
 #include <dflow/kernels/cuda/products/cublas_products.hpp>
+#include <dflow/kernels/cuda/rows/cub_sorts.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -116,6 +117,7 @@ class CudaDriver final : public Driver {
     return on(device, [&] { return cudaLaunchHostFunc(native(stream), function, data); });
   }
   Products& products() noexcept override { return cublas_products(); }
+  Sorts& sorts() noexcept override { return cub_sorts(); }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/conv2d.hpp>
+#include <dflow/kernels/window_sizes.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
 
 #include <algorithm>
@@ -9,29 +10,6 @@
 namespace dflow {
 
 namespace detail {
-
-/// Sizes of a convolution whose shapes the op's `infer` has checked.
-inline cpu::Conv2dShape conv2d_shape(const Conv2DAttrs& attrs, const Shape& input, const Shape& filter) {
-  const WindowPlaces rows =
-      window_places(input[1], dilated(filter[0], attrs.dilations[1]), attrs.strides[1], attrs.padding);
-  const WindowPlaces columns =
-      window_places(input[2], dilated(filter[1], attrs.dilations[2]), attrs.strides[2], attrs.padding);
-  return {.batch = input[0],
-          .in_rows = input[1],
-          .in_cols = input[2],
-          .in_channels = input[3],
-          .filter_rows = filter[0],
-          .filter_cols = filter[1],
-          .out_channels = filter[3],
-          .stride_rows = attrs.strides[1],
-          .stride_cols = attrs.strides[2],
-          .dilation_rows = filter[0] == 1 ? 1 : attrs.dilations[1],
-          .dilation_cols = filter[1] == 1 ? 1 : attrs.dilations[2],
-          .pad_top = rows.pad_before,
-          .pad_left = columns.pad_before,
-          .pad_bottom = rows.pad_after,
-          .pad_right = columns.pad_after};
-}
 
 /// Nanoseconds of the multiplications of a convolution or of one of its gradients, by the filter and the output.
 inline double conv2d_cost_ns(const OutputInfo& filter, const OutputInfo& out) {

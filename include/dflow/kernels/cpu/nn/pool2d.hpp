@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
+#include <dflow/kernels/window_sizes.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 
 #include <algorithm>
@@ -9,24 +10,6 @@
 namespace dflow {
 
 namespace detail {
-
-/// Sizes of a pooling whose shapes the op's `infer` has checked.
-inline cpu::Pool2dShape pool2d_shape(const Pool2DAttrs& attrs, const Shape& input) {
-  const WindowPlaces rows = window_places(input[1], attrs.ksize[1], attrs.strides[1], attrs.padding);
-  const WindowPlaces columns = window_places(input[2], attrs.ksize[2], attrs.strides[2], attrs.padding);
-  return {.batch = input[0],
-          .in_rows = input[1],
-          .in_cols = input[2],
-          .channels = input[3],
-          .window_rows = attrs.ksize[1],
-          .window_cols = attrs.ksize[2],
-          .stride_rows = attrs.strides[1],
-          .stride_cols = attrs.strides[2],
-          .pad_top = rows.pad_before,
-          .pad_left = columns.pad_before,
-          .pad_bottom = rows.pad_after,
-          .pad_right = columns.pad_after};
-}
 
 /// One comparison or addition per element of each window.
 inline double pool2d_cost_ns(const Pool2DAttrs& attrs, const OutputInfo& out) {
@@ -37,7 +20,7 @@ inline double pool2d_cost_ns(const Pool2DAttrs& attrs, const OutputInfo& out) {
 /// y[b, i, j, c] = values[b, p, q, c], where (p, q) is the place of the first maximum of x in the window; a NaN counts
 /// as one. A window without elements gives 0.
 template <class T>
-void gather_at_maxima(ThreadPool& pool, const cpu::Pool2dShape& s, const T* x, const T* values, T* y) {
+void gather_at_maxima(ThreadPool& pool, const Pool2dShape& s, const T* x, const T* values, T* y) {
   const std::int64_t out_rows = s.out_rows(), out_cols = s.out_cols(), row = s.in_cols * s.channels;
   const auto window = [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t c) {
     const std::int64_t top = i * s.stride_rows - s.pad_top, left = j * s.stride_cols - s.pad_left;

@@ -1,123 +1,17 @@
 #pragma once
 
-#include <dflow/base/philox.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/random_distributions.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <type_traits>
+#include <cstdint>
 
 namespace dflow {
 
 namespace cpu {
-
-/// What an element type is computed in.
-template <class T>
-using RandomCompute = std::conditional_t<sizeof(T) == 8, double, float>;
-
-// A distribution makes `values_per_group` values from the stream, each group's part of which begins `groups_apart`
-// groups of words after the one before. The rules are TensorFlow's (random_distributions.h), so that the bits are.
-
-template <class T>
-struct UniformDistribution {
-  static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
-  static constexpr std::uint64_t groups_apart = 1;
-  static constexpr double cost_ns = 15;
-
-  void operator()(PhiloxStream& stream, T* values) const {
-    const PhiloxWords words = stream.next();
-    for (int i = 0; i < values_per_group; ++i) {
-      if constexpr (std::is_same_v<T, double>) {
-        values[i] = uniform_double(words[2 * i], words[2 * i + 1]);
-      } else if constexpr (std::is_same_v<T, Half>) {
-        values[i] = Half(static_cast<float>(words[i] & 0x3ffu) * 0x1p-10f);
-      } else if constexpr (std::is_same_v<T, BFloat16>) {
-        values[i] = BFloat16(static_cast<float>(words[i] & 0x7fu) * 0x1p-7f);
-      } else {
-        values[i] = uniform_float(words[i]);
-      }
-    }
-  }
-};
-
-/// low + bits mod range; T is int32 or int64.
-template <class T>
-struct UniformIntDistribution {
-  using Bits = std::make_unsigned_t<T>;
-  static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
-  static constexpr std::uint64_t groups_apart = 1;
-  static constexpr double cost_ns = 20;
-
-  T low;
-  Bits range;
-
-  void operator()(PhiloxStream& stream, T* values) const {
-    const PhiloxWords words = stream.next();
-    for (int i = 0; i < values_per_group; ++i) {
-      Bits bits;
-      if constexpr (sizeof(T) == 8) {
-        bits = words[2 * i] | Bits{words[2 * i + 1]} << 32;
-      } else {
-        bits = words[i];
-      }
-      values[i] = static_cast<T>(static_cast<Bits>(low) + bits % range);
-    }
-  }
-};
-
-template <class T>
-struct NormalDistribution {
-  static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
-  static constexpr std::uint64_t groups_apart = 1;
-  static constexpr double cost_ns = 80;
-
-  void operator()(PhiloxStream& stream, T* values) const {
-    const PhiloxWords words = stream.next();
-    if constexpr (std::is_same_v<T, double>) {
-      const NormalPair<double> pair = normal_pair(words);
-      values[0] = pair.first;
-      values[1] = pair.second;
-    } else {
-      for (int i = 0; i < 4; i += 2) {
-        const NormalPair<float> pair = normal_pair(words[i], words[i + 1]);
-        values[i] = T(pair.first);
-        values[i + 1] = T(pair.second);
-      }
-    }
-  }
-};
-
-template <class T>
-struct TruncatedNormalDistribution {
-  static constexpr int values_per_group = sizeof(T) == 8 ? 2 : 4;
-  /// Room for 256 words for each value of float and double alike: what a group does not use is skipped.
-  static constexpr std::uint64_t groups_apart = values_per_group * 256 / 4;
-  static constexpr double cost_ns = 100;
-
-  void operator()(PhiloxStream& stream, T* values) const {
-    int count = 0;
-    const auto take = [&](RandomCompute<T> value) {
-      if (std::abs(value) < 2 && count < values_per_group) values[count++] = T(value);
-    };
-    while (count < values_per_group) {
-      const PhiloxWords words = stream.next();
-      if constexpr (std::is_same_v<T, double>) {
-        const NormalPair<double> pair = normal_pair(words);
-        take(pair.first);
-        take(pair.second);
-      } else {
-        for (int i = 0; i < 4; i += 2) {
-          const NormalPair<float> pair = normal_pair(words[i], words[i + 1]);
-          take(pair.first);
-          take(pair.second);
-        }
-      }
-    }
-  }
-};
 
 /// y[0..n): value i depends on the stream's position and on i alone.
 template <class T, class Distribution>
@@ -169,20 +63,18 @@ class RandomKernel {
 }  // namespace detail
 
 template <class T, class I>
-struct Kernel<RandomUniform, Cpu, T, I> : detail::RandomKernel<RandomUniform, T, cpu::UniformDistribution<T>> {
-  using detail::RandomKernel<RandomUniform, T, cpu::UniformDistribution<T>>::RandomKernel;
+struct Kernel<RandomUniform, Cpu, T, I> : detail::RandomKernel<RandomUniform, T, UniformDistribution<T>> {
+  using detail::RandomKernel<RandomUniform, T, UniformDistribution<T>>::RandomKernel;
 };
 
 template <class T, class I>
-struct Kernel<RandomStandardNormal, Cpu, T, I>
-    : detail::RandomKernel<RandomStandardNormal, T, cpu::NormalDistribution<T>> {
-  using detail::RandomKernel<RandomStandardNormal, T, cpu::NormalDistribution<T>>::RandomKernel;
+struct Kernel<RandomStandardNormal, Cpu, T, I> : detail::RandomKernel<RandomStandardNormal, T, NormalDistribution<T>> {
+  using detail::RandomKernel<RandomStandardNormal, T, NormalDistribution<T>>::RandomKernel;
 };
 
 template <class T, class I>
-struct Kernel<TruncatedNormal, Cpu, T, I>
-    : detail::RandomKernel<TruncatedNormal, T, cpu::TruncatedNormalDistribution<T>> {
-  using detail::RandomKernel<TruncatedNormal, T, cpu::TruncatedNormalDistribution<T>>::RandomKernel;
+struct Kernel<TruncatedNormal, Cpu, T, I> : detail::RandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>> {
+  using detail::RandomKernel<TruncatedNormal, T, TruncatedNormalDistribution<T>>::RandomKernel;
 };
 
 template <class T, class I>
@@ -196,9 +88,7 @@ struct Kernel<RandomUniformInt, Cpu, T, I> {
   void operator()(KernelContext& context) const {
     const Shape shape = detail::inferred_shape(context);
     const T low = context.input<T>(1).scalar(), high = context.input<T>(2).scalar();
-    using Bits = std::make_unsigned_t<T>;
-    const cpu::UniformIntDistribution<T> distribution{
-        low, static_cast<Bits>(static_cast<Bits>(high) - static_cast<Bits>(low))};
+    const auto distribution = UniformIntDistribution<T>::between(low, high);
     Tensor<T>& y = context.allocate_output<T>(0, shape);
     cpu::fill_random(context.pool(), stream_.reserve(shape.num_elements()), distribution, shape.num_elements(),
                      y.data());

@@ -3,6 +3,7 @@
 #include <dflow/kernels/cuda/driver/error_code.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
 #include <dflow/kernels/cuda/products/products.hpp>
+#include <dflow/kernels/cuda/rows/sorts.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -90,6 +91,8 @@ class Driver {
 
   /// The library of products that computes on this driver's devices; lives as long as the driver.
   virtual Products& products() noexcept = 0;
+  /// The library that sorts on this driver's devices; lives as long as the driver.
+  virtual Sorts& sorts() noexcept = 0;
 };
 
 /// CUDA's runtime, the same for all who ask. In the library's component `cuda`.

@@ -10,6 +10,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <span>
 
 namespace dflow {
 
@@ -27,9 +28,22 @@ struct RowProduct {
   ProductOperand b = ProductOperand::plain;  ///< [n, k]
   const AnyTensor* bias = nullptr;           ///< [n]
   bool relu = false;                         ///< of the sum with the bias
+  bool accumulates = false;                  ///< adds to what y holds
 };
 
-/// Computes output 0 of the kernel from inputs 0 and 1, by the library. Throws what that says.
+/// Where the operands of a product lie, in the memory of the kernel's device.
+struct RowOperands {
+  DType dtype = DType::invalid;
+  DType result = DType::invalid;  ///< of y: the same, or float32 where that has 16 bits
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* y = nullptr;
+};
+
+/// Computes a product by the library, from inputs of the kernel, its outputs and `temporaries`. Throws what that says.
+void run_library_product(KernelContext& context, const RowProduct& product, const RowOperands& operands,
+                         std::span<const AnyTensor* const> temporaries = {});
+/// Computes output 0 of the kernel from inputs 0 and 1.
 void run_library_product(KernelContext& context, const RowProduct& product);
 /// The same by a kernel that adds in the elements' own type.
 void run_grid_product(KernelContext& context, const RowProduct& product, const KernelFunction& function);

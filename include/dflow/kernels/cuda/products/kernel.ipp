@@ -24,26 +24,29 @@ inline ProductMatrix column_major(std::int64_t rows, std::int64_t columns) {
 
 }  // namespace detail
 
-DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& product) {
-  const AnyTensor& a = context.input(0);
-  const AnyTensor& b = context.input(1);
-  AnyTensor& y = context.output(0);
-  if (y.num_elements() == 0) return;
+DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& product, const RowOperands& operands,
+                                      std::span<const AnyTensor* const> temporaries) {
+  const std::int64_t elements = product.batch * product.m * product.n;
+  if (elements == 0) return;
   CudaState& state = state_of(context);
   DeviceCore& core = state.memory.core();
+  const std::size_t element = size_of(operands.dtype), result = size_of(operands.result);
   if (product.k == 0) {  // a sum of nothing, which is not the library's to compute
     if (product.bias == nullptr) {
-      return core.require_ok(core.driver().fill(core.device(), y.raw_data(), 0, y.bytes(), core.compute()),
-                             "clearing a product");
+      if (product.accumulates) return;
+      return core.require_ok(
+          core.driver().fill(core.device(), operands.y, 0, static_cast<std::size_t>(elements) * result, core.compute()),
+          "clearing a product");
     }
-    const BiasArgs args{static_cast<const float*>(product.bias->raw_data()), static_cast<float*>(y.raw_data()),
-                        y.num_elements(), product.n, product.relu};
-    return launch<BiasBody>(context, grid_for(args.count), args);
+    const BiasArgs args{static_cast<const float*>(product.bias->raw_data()), static_cast<float*>(operands.y), elements,
+                        product.n, product.relu};
+    return launch<BiasBody>(context, grid_for(args.count), args, nullptr, temporaries);
   }
   // Row by row y = a b is column by column y' = b' a'.
   ProductCall call;
-  call.dtype = y.dtype();
-  call.allows_tf32 = state.allows_tf32 && y.dtype() == DType::float32;
+  call.dtype = operands.dtype;
+  call.result = operands.result;
+  call.allows_tf32 = state.allows_tf32 && operands.dtype == DType::float32;
   call.op_a = product.b;
   call.op_b = product.a;
   call.a = product.b == ProductOperand::plain ? detail::column_major(product.k, product.n)
@@ -51,34 +54,41 @@ DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& 
   call.b = product.a == ProductOperand::plain ? detail::column_major(product.m, product.k)
                                               : detail::column_major(product.k, product.m);
   call.d = detail::column_major(product.m, product.n);
+  call.accumulates = product.accumulates;
   if (product.bias != nullptr) call.epilogue = product.relu ? ProductEpilogue::bias_relu : ProductEpilogue::bias;
-  ProductOperands operands;
-  operands.bias = product.bias == nullptr ? nullptr : product.bias->raw_data();
-  const std::size_t element = size_of(y.dtype());
+  ProductOperands part;
+  part.bias = product.bias == nullptr ? nullptr : product.bias->raw_data();
   constexpr std::int64_t most = std::int64_t{1} << 30;
   for (std::int64_t first = 0; first < product.batch; first += most) {
     call.batch = static_cast<std::int32_t>(std::min(most, product.batch - first));
-    const auto at = [&](const void* data, const ProductMatrix& matrix) {
-      return static_cast<const std::byte*>(data) + static_cast<std::size_t>(first * matrix.batch_stride) * element;
+    const auto at = [&](const void* data, const ProductMatrix& matrix, std::size_t bytes) {
+      return static_cast<const std::byte*>(data) + static_cast<std::size_t>(first * matrix.batch_stride) * bytes;
     };
-    operands.a = at(b.raw_data(), call.a);
-    operands.b = at(a.raw_data(), call.b);
-    operands.d = const_cast<std::byte*>(at(y.raw_data(), call.d));
-    call.alignment_bytes = detail::common_alignment({operands.a, operands.b, operands.d, operands.bias});
+    part.a = at(operands.b, call.a, element);
+    part.b = at(operands.a, call.b, element);
+    part.d = const_cast<std::byte*>(at(operands.y, call.d, result));
+    call.alignment_bytes = detail::common_alignment({part.a, part.b, part.d, part.bias});
     const auto plan = state.products.find(call);
     MemoryUses uses(context);
+    for (const AnyTensor* temporary : temporaries) uses.add(*temporary, true);
     AnyTensor workspace;
-    operands.workspace = nullptr;
-    operands.workspace_bytes = plan->workspace_bytes;
+    part.workspace = nullptr;
+    part.workspace_bytes = plan->workspace_bytes;
     if (plan->workspace_bytes != 0) {
       workspace = context.allocate_temporary(DType::uint8, {static_cast<std::int64_t>(plan->workspace_bytes)});
       uses.add(workspace, true);
-      operands.workspace = workspace.raw_data();
+      part.workspace = workspace.raw_data();
     }
     core.require_ok(
-        core.driver().products().run_product(core.device(), plan->handle(), operands, uses.all(), core.compute()),
+        core.driver().products().run_product(core.device(), plan->handle(), part, uses.all(), core.compute()),
         "a product");
   }
+}
+
+DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& product) {
+  AnyTensor& y = context.output(0);
+  run_library_product(context, product,
+                      {y.dtype(), y.dtype(), context.input(0).raw_data(), context.input(1).raw_data(), y.raw_data()});
 }
 
 DFLOW_INLINE void run_grid_product(KernelContext& context, const RowProduct& product, const KernelFunction& function) {

@@ -30,14 +30,16 @@ enum class ProductOperand : std::uint8_t { plain, transposed, adjoint };
 /// What is done to a product before it is stored. The bias has one element for each row of d.
 enum class ProductEpilogue : std::uint8_t { none, bias, bias_relu };
 
-/// d[i] = epilogue(op(a[i]) op(b[i])) for i below `batch`. Elements of 16 bits are multiplied and added in float, all
-/// others in their own type, or float in TF32.
+/// d[i] = epilogue(op(a[i]) op(b[i]) [+ d[i]]) for i below `batch`. Elements of 16 bits are multiplied and added in
+/// float, all others in their own type, or float in TF32.
 struct ProductCall {
-  DType dtype = DType::invalid;  ///< of all operands
+  DType dtype = DType::invalid;   ///< of a, b and the bias
+  DType result = DType::invalid;  ///< of d: the same, or float32 where that has 16 bits
   bool allows_tf32 = false;
   ProductOperand op_a = ProductOperand::plain;
   ProductOperand op_b = ProductOperand::plain;
   ProductEpilogue epilogue = ProductEpilogue::none;
+  bool accumulates = false;  ///< the product is added to what d holds
   std::int32_t batch = 1;
   std::int32_t alignment_bytes = 256;  ///< that all operands have, a power of 2
   ProductMatrix a, b, d;

@@ -56,75 +56,107 @@ struct AssignUpdateBody {
   }
 };
 
+// The updates of optimizers: made of the arguments by each thread, and called for the elements that it changes.
+
+namespace detail {
+
 /// factors: lr. variable -= lr gradient
 template <class T>
-struct GradientDescentBody {
+struct GradientDescentUpdate {
   static constexpr const char* name = "gradient descent";
-  static constexpr bool has_barriers = false;
-  using Args = UpdateArgs;
+  static constexpr const char* sparse_name = "sparse gradient descent";
+  using C = WideType<T>;
 
-  template <class Thread>
-  DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = detail::WideType<T>;
-    T* const variable = static_cast<T*>(args.variables[0]);
-    const C lr = detail::factor<T>(args, 0);
-    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C gradient) {
-      variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * gradient);
-    });
+  DFLOW_FN explicit GradientDescentUpdate(const UpdateArgs& args)
+      : variable(static_cast<T*>(args.variables[0])), lr(factor<T>(args, 0)) {}
+
+  DFLOW_FN void operator()(std::int64_t i, C gradient) const {
+    variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * gradient);
   }
+
+  T* variable;
+  C lr;
 };
 
 /// variables: the variable, the accumulator; factors: lr, momentum. As `ApplyMomentum` says.
 template <class T>
-struct MomentumBody {
+struct MomentumUpdate {
   static constexpr const char* name = "momentum";
-  static constexpr bool has_barriers = false;
-  using Args = UpdateArgs;
+  static constexpr const char* sparse_name = "sparse momentum";
+  using C = WideType<T>;
 
-  template <class Thread>
-  DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = detail::WideType<T>;
-    T* const variable = static_cast<T*>(args.variables[0]);
-    T* const accumulator = static_cast<T*>(args.variables[1]);
-    const C lr = detail::factor<T>(args, 0), momentum = detail::factor<T>(args, 1);
-    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C gradient) {
-      const C sum = static_cast<C>(accumulator[i]) * momentum + gradient;
-      accumulator[i] = static_cast<T>(sum);
-      const C direction = args.use_nesterov ? gradient + momentum * sum : sum;
-      variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * direction);
-    });
+  DFLOW_FN explicit MomentumUpdate(const UpdateArgs& args)
+      : variable(static_cast<T*>(args.variables[0])),
+        accumulator(static_cast<T*>(args.variables[1])),
+        lr(factor<T>(args, 0)),
+        momentum(factor<T>(args, 1)),
+        use_nesterov(args.use_nesterov) {}
+
+  DFLOW_FN void operator()(std::int64_t i, C gradient) const {
+    const C sum = static_cast<C>(accumulator[i]) * momentum + gradient;
+    accumulator[i] = static_cast<T>(sum);
+    const C direction = use_nesterov ? gradient + momentum * sum : sum;
+    variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * direction);
   }
+
+  T *variable, *accumulator;
+  C lr, momentum;
+  bool use_nesterov;
 };
 
 /// variables: the variable, m, v; factors: beta1^t, beta2^t, lr, beta1, beta2, epsilon. As `ApplyAdam` says.
 template <class T>
-struct AdamBody {
+struct AdamUpdate {
   static constexpr const char* name = "adam";
+  static constexpr const char* sparse_name = "sparse adam";
+  using C = WideType<T>;
+
+  DFLOW_FN explicit AdamUpdate(const UpdateArgs& args)
+      : variable(static_cast<T*>(args.variables[0])),
+        m(static_cast<T*>(args.variables[1])),
+        v(static_cast<T*>(args.variables[2])),
+        beta1(factor<T>(args, 3)),
+        beta2(factor<T>(args, 4)),
+        epsilon(factor<T>(args, 5)),
+        lr(factor<T>(args, 2) * math::sqrt(C(1) - factor<T>(args, 1)) / (C(1) - factor<T>(args, 0))),
+        of_m(args.use_nesterov ? beta1 : C(1)),
+        of_gradient(args.use_nesterov ? C(1) - beta1 : C(0)) {}
+
+  DFLOW_FN void operator()(std::int64_t i, C gradient) const {
+    const C old_m = static_cast<C>(m[i]), old_v = static_cast<C>(v[i]);
+    const C new_m = old_m + (C(1) - beta1) * (gradient - old_m);
+    const C new_v = old_v + (C(1) - beta2) * (gradient * gradient - old_v);
+    m[i] = static_cast<T>(new_m);
+    v[i] = static_cast<T>(new_v);
+    const C direction = of_m * new_m + of_gradient * gradient;
+    variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * direction / (math::sqrt(new_v) + epsilon));
+  }
+
+  T *variable, *m, *v;
+  C beta1, beta2, epsilon, lr, of_m, of_gradient;
+};
+
+}  // namespace detail
+
+/// An update of all elements.
+template <class Update, class T>
+struct DenseUpdateBody {
+  static constexpr const char* name = Update::name;
   static constexpr bool has_barriers = false;
   using Args = UpdateArgs;
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = detail::WideType<T>;
-    T* const variable = static_cast<T*>(args.variables[0]);
-    T* const m = static_cast<T*>(args.variables[1]);
-    T* const v = static_cast<T*>(args.variables[2]);
-    const C beta1 = detail::factor<T>(args, 3), beta2 = detail::factor<T>(args, 4);
-    const C epsilon = detail::factor<T>(args, 5);
-    const C lr = detail::factor<T>(args, 2) * math::sqrt(C(1) - detail::factor<T>(args, 1)) /
-                 (C(1) - detail::factor<T>(args, 0));
-    const C of_m = args.use_nesterov ? beta1 : C(1), of_gradient = args.use_nesterov ? C(1) - beta1 : C(0);
-    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C gradient) {
-      const C old_m = static_cast<C>(m[i]), old_v = static_cast<C>(v[i]);
-      const C new_m = old_m + (C(1) - beta1) * (gradient - old_m);
-      const C new_v = old_v + (C(1) - beta2) * (gradient * gradient - old_v);
-      m[i] = static_cast<T>(new_m);
-      v[i] = static_cast<T>(new_v);
-      const C direction = of_m * new_m + of_gradient * gradient;
-      variable[i] = static_cast<T>(static_cast<C>(variable[i]) - lr * direction / (math::sqrt(new_v) + epsilon));
-    });
+    const Update update(args);
+    detail::for_each_update<T, detail::WideType<T>>(thread, args, update);
   }
 };
+template <class T>
+using GradientDescentBody = DenseUpdateBody<detail::GradientDescentUpdate<T>, T>;
+template <class T>
+using MomentumBody = DenseUpdateBody<detail::MomentumUpdate<T>, T>;
+template <class T>
+using AdamBody = DenseUpdateBody<detail::AdamUpdate<T>, T>;
 
 namespace detail {
 

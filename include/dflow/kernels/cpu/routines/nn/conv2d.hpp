@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
+#include <dflow/kernels/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
-#include <dflow/kernels/cpu/routines/nn/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace dflow::cpu {
+namespace dflow {
 
 /// Sizes of a 2-D convolution: input [batch, in_rows, in_cols, in_channels], filter [filter_rows, filter_cols,
 /// in_channels, out_channels], output [batch, out_rows(), out_cols(), out_channels].
@@ -28,4 +28,4 @@ struct Conv2dShape {
   }
 };
 
-}  // namespace dflow::cpu
+}  // namespace dflow
