@@ -354,10 +354,10 @@ class CallLowerer {
                     const std::vector<StepNodeId>& controls, const Around& around) {
     const StepNode& node = to.graph.node(id);
     const StepEndpoint chooses = add_identity(node, inputs[0], around, controls);
-    const std::vector<StepEndpoint> given(inputs.begin() + 1, inputs.end());
+    const std::vector<StepEndpoint> arguments = given(node, std::span(inputs).subspan(1), controls, around);
     Results results = call.bodies.size() == 1
-                          ? emit_alternative(node, call, 0, given, {add_identity(node, chooses, around).node})
-                          : emit_choice(node, call, 0, chooses, given, around);
+                          ? emit_alternative(node, call, 0, arguments, {add_identity(node, chooses, around).node})
+                          : emit_choice(node, call, 0, chooses, arguments, around);
     const bool has_more = results.edges.size() > 1 || results.targets.size() > 1;
     if (results.targets.size() != 1) {
       results.targets = {add_identity(node, chooses, around, results.targets).node};

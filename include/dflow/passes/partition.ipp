@@ -263,7 +263,8 @@ class Partitioner {
     std::vector<StepNodeId> after;
     after.reserve(sources.size());
     for (const StepNodeId source : sources) after.push_back(new_id_[source]);
-    const StepNodeId node = send_token(*graph_.node(reader_id), str_cat("/_token_", from, "_", to), after, from, to);
+    const StepNodeId node =
+        send_token(*graph_.node(reader_id), "^^", str_cat("/_joined_", from, "_", to), after, from, to);
     joined_.push_back({sources, to, node});
     return node;
   }
@@ -308,14 +309,15 @@ class Partitioner {
     if (!is_new) return brought_.at(place);
     const Node& source = *graph_.node(source_id);
     return brought_.at(place) =
-               send_token(source, str_cat("/_token_", to), {&new_id_[source_id], 1}, device(source_id), to);
+               send_token(source, "^", str_cat("/_token_", to), {&new_id_[source_id], 1}, device(source_id), to);
   }
 
-  /// Sends an empty tensor after some nodes, named after the user's node `of`. Returns its Recv.
-  StepNodeId send_token(const Node& of, std::string_view suffix, std::span<const StepNodeId> after, std::size_t from,
-                        std::size_t to) {
+  /// Sends an empty tensor after some nodes, named after the user's node `of`, which may have namesakes on other
+  /// devices: the parts of a call. `kind` tells from tokens that are sent for another reason. Returns its Recv.
+  StepNodeId send_token(const Node& of, std::string_view kind, std::string_view suffix,
+                        std::span<const StepNodeId> after, std::size_t from, std::size_t to) {
     const StepNodeId token = append(from, empty_constant(of, suffix));
-    const std::string name = str_cat("^", of.name);
+    const std::string name = str_cat(kind, of.name);
     const OutputInfo empty{DType::float32, PartialShape({0})};
     add_send({from, memories_[from].own}, to, name, {token, 0}, of, empty, after);
     return add_recv(from, {to, memories_[to].own}, name, of, empty);
@@ -382,7 +384,8 @@ class Partitioner {
     }
     Node end;
     end.name = "end_of_body";
-    parts_[first].graph.targets.push_back(send_token(end, str_cat("/_token_", other, "_", first), last, other, first));
+    parts_[first].graph.targets.push_back(
+        send_token(end, "^^^", str_cat("/_end_", other, "_", first), last, other, first));
   }
 
   void give_feed(std::size_t feed, std::size_t to) {

@@ -605,3 +605,48 @@ TEST_CASE("a graph from outside has no calls that are parts, nor bodies that rec
     CHECK(code_of(run) == df::Code::unimplemented);
   }
 }
+
+TEST_CASE("a call on two devices that waits for many nodes of one is waited for on the other") {
+  for (const int num_before : {1, 3, 4, 5, 9}) {
+    for (const int kind : {0, 1, 2}) {
+      INFO(num_before << " nodes before, kind " << kind);
+      Graph graph;
+      const auto x = placeholder<float>(graph, {});
+      std::vector<Operation> before;
+      {
+        const auto on = graph.device("/cpu:0");
+        for (int i = 0; i < num_before; ++i) {
+          before.push_back(Variable<float>(graph, 0.0f, {.name = str_cat("v", i)}).assign(x));
+        }
+      }
+      Output<float> y, z;
+      {
+        const auto waits = graph.control_dependencies(before);
+        const auto on = graph.device("/cpu:0");
+        const auto far = [&](Output<float> k) {
+          const auto there = graph.device("/cpu:1");
+          return k * 2.0f;
+        };
+        if (kind == 0) {
+          y = while_loop([&](auto k) { return k < 100.0f; }, [&](auto k) { return Output<float>(far(k) + 1.0f); }, x);
+        } else if (kind == 1) {
+          y = cond(
+              x > 0.0f, [&] { return Output<float>(far(x) + 1.0f); }, [&] { return identity(x); });
+        } else {
+          y = function(graph, "f", [&](Output<float> k) { return Output<float>(far(k) + 1.0f); })(x);
+        }
+      }
+      {
+        const auto waits = graph.control_dependencies({y.operation()});
+        const auto on = graph.device("/cpu:1");
+        z = x + 1.0f;
+      }
+      Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
+      session.run(initialize_variables(graph));
+      CHECK(session.run({{x, 1.0f}}, z).scalar() == 2.0f);
+      const auto [both_y, both_z] = session.run({{x, 1.0f}}, y, z);
+      CHECK(both_z.scalar() == 2.0f);
+      CHECK(both_y.scalar() == (kind == 0 ? 127.0f : 3.0f));
+    }
+  }
+}
