@@ -103,3 +103,71 @@ TEST_CASE("work on a GPU may fail at any point: the step says so, and nothing is
             << " before the last step's end\n";
   CHECK(failed > 0);
 }
+
+namespace {
+
+/// Training of a convolution and of an embedding, whose kernels need memory of their own, products and sorts.
+struct TrainingOnGpu {
+  Graph graph{{.seed = 3}};
+  Operation initialize, train;
+  Output<float> loss;
+
+  TrainingOnGpu() {
+    const auto on = graph.device("/gpu:0");
+    const Variable<float> filter(graph, random_normal<float>(graph, {3, 3, 2, 3}), {.name = "filter"});
+    const Variable<float> table(graph, random_uniform<float>(graph, {5, 16}), {.name = "table"});
+    const auto rows = gather(Output<float>(table), constant(graph, Tensor<std::int32_t>(Shape{4}, {1, 4, 1, 0})));
+    const auto images = reshape(rows, {2, 4, 4, 2});
+    const auto y = max_pool(conv2d(images, Output<float>(filter), {.padding = Padding::same}),
+                            {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}});
+    loss = reduce_mean(square(y));
+    train = train::Adam(0.01f).minimize(loss);
+    initialize = initialize_variables(graph);
+  }
+  void run(const std::shared_ptr<FakeDriver>& driver) {
+    Session session(graph, {.devices = gpus_and_cpu(driver)});
+    session.run(initialize);
+    float before = session.run(loss).scalar();
+    for (int i = 0; i < 2; ++i) {
+      session.run(train);
+      const float after = session.run(loss).scalar();
+      REQUIRE(after < before);
+      before = after;
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("training on a GPU may fail at every call of the driver: the step says so, and nothing is left", "[cuda]") {
+  TrainingOnGpu training;
+  std::uint64_t calls = 0;
+  {
+    const auto driver = std::make_shared<FakeDriver>();
+    training.run(driver);
+    calls = driver->num_calls();
+    CHECK(driver->num_sorts() == 2);
+    CHECK(driver->num_products() > 0);
+    check_end(*driver);
+  }
+  int injected = 0, failed = 0;
+  for (const ErrorCode code :
+       {ErrorCode::out_of_memory, ErrorCode::launch_out_of_resources, ErrorCode::illegal_address}) {
+    for (std::uint64_t n = 0; n < calls; n += every) {
+      INFO("call " << n << ", " << name_of(code));
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = n});
+      driver->fail_call(n, code);
+      ++injected;
+      try {
+        training.run(driver);
+      } catch (const Error& error) {
+        ++failed;
+        CHECK_THAT(error.what(), Catch::Matchers::Contains("GPU"));
+      }
+      check_end(*driver);
+    }
+  }
+  std::cout << "count: " << injected << " errors of the driver's calls injected into training, " << failed
+            << " ended a step\n";
+  CHECK(failed > 0);
+}
