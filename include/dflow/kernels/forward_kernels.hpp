@@ -1,9 +1,11 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/kernels/kernel_context.hpp>
+#include <dflow/ops/control/check.hpp>
 
 #include <cstdint>
 
@@ -28,6 +30,21 @@ struct ReshapeKernel {
   void operator()(KernelContext& context) const {
     const Shape shape = inferred_shape(context);
     context.set_output(0, context.input(0).reshaped(shape));
+  }
+};
+
+/// The same, where it has a shape that the attribute allows.
+struct EnsureShapeKernel {
+  static constexpr bool splits = false;
+  EnsureShape::Attrs attrs;
+
+  double cost_ns(const KernelInit&) const { return 20; }
+  void operator()(KernelContext& context) const {
+    const AnyTensor& x = context.input(0);
+    if (!attrs.shape.is_compatible_with(x.shape())) {
+      context.fail(str_cat("the tensor has shape ", x.shape().to_string(), ", not ", attrs.shape.to_string()));
+    }
+    context.set_output(0, x);
   }
 };
 

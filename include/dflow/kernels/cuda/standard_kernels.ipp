@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/array/index_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
+#include <dflow/kernels/cuda/array/made_kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
 #include <dflow/kernels/cuda/nn/batch_norm_kernel.hpp>
 #include <dflow/kernels/cuda/nn/bias.hpp>

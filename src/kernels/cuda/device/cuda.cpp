@@ -1,5 +1,6 @@
 #include <dflow/kernels/cuda/array/index_kernel.ipp>
 #include <dflow/kernels/cuda/array/kernel.ipp>
+#include <dflow/kernels/cuda/array/made_kernel.ipp>
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
 #include <dflow/kernels/cuda/driver/error_code.ipp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
+#include <dflow/kernels/forward_kernels.hpp>
 #include <dflow/ops/control/check.hpp>
 
 #include <atomic>
@@ -58,19 +59,6 @@ struct Kernel<CheckNumerics, Cpu, T> {
 };
 
 template <class T>
-struct Kernel<EnsureShape, Cpu, T> {
-  static constexpr bool splits = false;
-  EnsureShape::Attrs attrs;
-
-  double cost_ns(const KernelInit&) const { return 20; }
-
-  void operator()(KernelContext& context) const {
-    const Tensor<T>& x = context.input<T>(0);
-    if (!attrs.shape.is_compatible_with(x.shape())) {
-      context.fail(str_cat("the tensor has shape ", x.shape().to_string(), ", not ", attrs.shape.to_string()));
-    }
-    context.set_output(0, x);
-  }
-};
+struct Kernel<EnsureShape, Cpu, T> : detail::EnsureShapeKernel {};
 
 }  // namespace dflow

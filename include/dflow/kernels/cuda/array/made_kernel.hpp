@@ -1,0 +1,90 @@
+#pragma once
+
+#include <dflow/kernels/cuda/array/kernel.hpp>
+#include <dflow/kernels/cuda/array/made_bodies.hpp>
+#include <dflow/ops/array/one_hot.hpp>
+#include <dflow/ops/control/check.hpp>
+#include <dflow/ops/linalg/band.hpp>
+
+#include <cstdint>
+
+namespace dflow {
+
+namespace cuda {
+
+/// Output 0, whose dimension `axis` is new: `function` marks the elements that the indices, input 0, choose.
+void mark_indices(KernelContext& context, int axis, const KernelFunction& function);
+/// Output 0: input 0, with 0 outside of the band that inputs 1 and 2 say.
+void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper);
+/// Output 0 [..., n, n] has input 0 [..., n] as its diagonals, and 0 elsewhere.
+void make_diagonal(KernelContext& context);
+/// Output 0 [..., n]: the diagonals of input 0.
+void take_diagonal(KernelContext& context);
+/// Output 0: input 0 with the diagonals of input 1.
+void set_diagonal(KernelContext& context);
+
+namespace detail {
+template <class Index>
+struct OneHotOf {
+  template <int bytes>
+  using Body = OneHotBody<bytes, Index>;
+};
+}  // namespace detail
+
+}  // namespace cuda
+
+template <class T>
+struct Kernel<EnsureShape, Cuda, T> : detail::EnsureShapeKernel {};
+
+template <class T, class Index>
+  requires cuda::is_device_type<T>
+struct Kernel<OneHot, Cuda, T, Index> {
+  static constexpr std::uint64_t host_inputs = 2;
+  OneHot::Attrs attrs;
+
+  void operator()(KernelContext& context) const {
+    const int axis = attrs.axis == -1 ? context.input(0).rank() : static_cast<int>(attrs.axis);
+    cuda::mark_indices(context, axis, cuda::detail::function_of_size<cuda::detail::OneHotOf<Index>::template Body>(sizeof(T)));
+  }
+};
+
+template <class T>
+struct Kernel<Range, Cuda, T> {
+  static constexpr std::uint64_t host_inputs = 7;
+
+  void operator()(KernelContext& context) const {
+    using Wide = typename cuda::RangeArgs<T>::Wide;
+    AnyTensor& y = context.allocate_output(0, detail::inferred_shape(context));
+    if (y.num_elements() == 0) return;
+    const cuda::RangeArgs<T> args{y.num_elements(), static_cast<Wide>(context.input<T>(0).scalar()),
+                                  static_cast<Wide>(context.input<T>(2).scalar()), static_cast<T*>(y.raw_data())};
+    cuda::launch<cuda::RangeBody<T>>(context, cuda::grid_for(args.n), args);
+  }
+};
+
+template <class T, class Index>
+struct Kernel<MatrixBandPart, Cuda, T, Index> {
+  static constexpr std::uint64_t host_inputs = 6;
+
+  void operator()(KernelContext& context) const {
+    cuda::keep_band(context, context.input<Index>(1).scalar(), context.input<Index>(2).scalar());
+  }
+};
+template <class T>
+struct Kernel<MatrixDiag, Cuda, T> {
+  void operator()(KernelContext& context) const { cuda::make_diagonal(context); }
+};
+template <class T>
+struct Kernel<MatrixDiagPart, Cuda, T> {
+  void operator()(KernelContext& context) const { cuda::take_diagonal(context); }
+};
+template <class T>
+struct Kernel<MatrixSetDiag, Cuda, T> {
+  void operator()(KernelContext& context) const { cuda::set_diagonal(context); }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/array/made_kernel.ipp>
+#endif
