@@ -178,8 +178,9 @@ DFLOW_INLINE void Placement::join(NodeId id, const Node& node, NodeId other, con
   if (!agrees && !may_yield) {
     if (errors_.contains(id)) return;
     return fail(id, node,
-                invalid_argument(str_cat("'", node.device, "' and its kernels contradict the device of '",
-                                         graph.node(theirs).name, "', with which it must be placed")));
+                invalid_argument(str_cat(node.device.empty() ? "its" : str_cat("'", node.device, "' and its"),
+                                         " kernels contradict the device of '", graph.node(theirs).name,
+                                         "', with which it must be placed")));
   }
   parent_[mine] = theirs;
   if (!is_empty(both)) kept.allowed = both;
@@ -211,7 +212,7 @@ DFLOW_INLINE bool Placement::is_handle_edge(Endpoint edge, const GraphStore& gra
 DFLOW_INLINE bool Placement::follows_function(const Node& node, const GraphStore& graph) {
   if (!node.function.is_valid() || is_nowhere(node)) return false;
   const OpRole role = node.op->role;
-  if (role == OpRole::argument || role == OpRole::results || role == OpRole::function) return true;
+  if (role == OpRole::argument || role == OpRole::results) return true;
   if (role == OpRole::kept_value || !node.device.empty() || node.colocated_with.is_valid()) return false;
   const std::size_t num_given = calls_functions(role) ? num_arguments(node, graph) : node.inputs.size();
   return std::none_of(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(num_given),

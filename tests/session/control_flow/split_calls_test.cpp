@@ -650,3 +650,32 @@ TEST_CASE("a call on two devices that waits for many nodes of one is waited for 
     }
   }
 }
+
+TEST_CASE("a call that is built on a device in a body runs there, and the call around it where it was") {
+  const auto built = [](Graph& graph, Output<float> x, bool has_other) {
+    const auto loop = [](Output<float> from) {
+      return while_loop([](auto k) { return k < 100.0f; }, [](auto k) { return Output<float>(k * 2.0f + 1.0f); }, from);
+    };
+    return cond(
+        x > 0.0f,
+        [&] {
+          const auto on = graph.device("/cpu:1");
+          return Output<float>(loop(x));
+        },
+        [&] {
+          if (!has_other) return Output<float>(x * 5.0f);
+          const auto on = graph.device("/cpu:0");
+          return Output<float>(loop(x + 1.0f));
+        },
+        {.name = "branch"});
+  };
+  for (const bool has_other : {false, true}) {
+    Graph graph;
+    const auto x = placeholder<float>(graph, {});
+    const auto y = built(graph, x, has_other);
+    Session session(graph, {.num_threads = 2, .num_cpu_devices = 2});
+    CHECK(session.run({{x, 1.0f}}, y).scalar() == 127.0f);
+    CHECK(session.run({{x, -1.0f}}, y).scalar() == (has_other ? 127.0f : -5.0f));
+    CHECK(session.device_of(y.operation()).ends_with("CPU:0"));
+  }
+}

@@ -44,7 +44,8 @@ struct Kernel<OneHot, Cuda, T, Index> {
 
   void operator()(KernelContext& context) const {
     const int axis = attrs.axis == -1 ? context.input(0).rank() : static_cast<int>(attrs.axis);
-    cuda::mark_indices(context, axis, cuda::detail::function_of_size<cuda::detail::OneHotOf<Index>::template Body>(sizeof(T)));
+    cuda::mark_indices(context, axis,
+                       cuda::detail::function_of_size<cuda::detail::OneHotOf<Index>::template Body>(sizeof(T)));
   }
 };
 

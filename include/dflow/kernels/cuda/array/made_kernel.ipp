@@ -14,12 +14,9 @@ DFLOW_INLINE void mark_indices(KernelContext& context, int axis, const KernelFun
   AnyTensor& y = context.allocate_output(0, shape);
   if (y.num_elements() == 0) return;
   fill_output(context, y, context.input(3).raw_data());
-  const OneHotArgs args{indices.num_elements(),
-                        shape[axis],
-                        shape.num_elements(axis + 1, shape.rank()),
-                        indices.raw_data(),
-                        context.input(2).raw_data(),
-                        y.raw_data()};
+  const OneHotArgs args{
+      indices.num_elements(),      shape[axis], shape.num_elements(axis + 1, shape.rank()), indices.raw_data(),
+      context.input(2).raw_data(), y.raw_data()};
   launch(context, function, grid_for(args.count), &args);
 }
 
