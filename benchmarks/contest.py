@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures dflow beside other libraries, in turn, each in a process of its own, and prints the ratios.
 
-usage: benchmarks/contest.py dispatch|training|input|kernels|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
+usage: benchmarks/contest.py dispatch|training|input|kernels|gpu|cluster [--threads N] [--rows REGEX] [--pairs N] [--turn MS]
          [--build DIR] [--tensorflow PYTHON] [--jax PYTHON] [--torch PYTHON]
 
 DIR is a build with -DDFLOW_BENCHMARKS=ON (default build/release). PYTHON is an interpreter that can import the library,
 such as that of a virtual environment; a peer whose interpreter is not given, or lacks the library, sits out. Debian's oneTBB
-(libtbb-dev) takes part in `dispatch` where the build found it. In `cluster` each side starts its tasks as processes, on all
-cores; there N is the threads of each task.
+(libtbb-dev) takes part in `dispatch` where the build found it. `gpu` is built where nvcc is found, and needs a GPU. In
+`cluster` each side starts its tasks as processes, on all cores; there N is the threads of each task.
 
 With more than one thread dflow with one thread takes part too, which shows how it scales.
 
@@ -86,6 +86,19 @@ SUITES = {
         *((f"{op} {size}, by a step", 1e3, "us", None, None) for size in (1000000, 10000000)
           for op in ("addition", "square of a difference")),
     ],
+    # On one GPU, in float; every row of either side ends when the GPU is done.
+    "gpu": [
+        ("tiny sgd", 1e6, "ms", 5, None),
+        ("mlp sgd", 1e6, "ms", 1, 1.3),
+        ("mlp adam", 1e6, "ms", 1, 1.3),
+        ("lenet sgd", 1e6, "ms", 1, 1.3),
+        ("product [4096,4096]", 1e3, "us", 0.97, None),
+        ("convolution 3x3 [32,56,56,64] to 64", 1e3, "us", 0.97, None),
+        *((row, 1e3, "us", None, None)
+          for row in ("max pool 2x2 [32,56,56,64]", "batch norm [32,56,56,64]", "softmax [512,32000]", "row sums [4096,1024]",
+                      "column sums [4096,1024]", "transpose [4096,4096]", "gather 4096 of [250000,64]",
+                      "scatter add 4096 to [250000,64]", "addition 10000000", "tanh 10000000")),
+    ],
     "cluster": [
         ("round trip 4 B, stream alone", 1e3, "us", None, None),
         ("round trip 4 B", 1e3, "us", 1 / 1.2, 1),
@@ -113,6 +126,7 @@ NOTES = {
                 "hides that.",
     "training": "PyTorch runs eagerly, its Adam without fused=True; JAX and TensorFlow hold the batch in their programs, dflow is "
                 "fed each step.",
+    "gpu": "PyTorch runs eagerly, channels last, and copies its batch to the GPU in each step, as dflow is fed it. Neither uses TF32.",
     "input": "bench_contest_input THREADS waits tells how much of its time training waits for input.",
     "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory. Both sides write into given memory "
                "but in rows \"by a step\", where TensorFlow and dflow run a step of their sessions, PyTorch an expression. "
@@ -121,6 +135,7 @@ NOTES = {
 }
 PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"],
          "input": ["tensorflow"],
+         "gpu": ["torch"],
          "cluster": ["tensorflow"]}
 
 

@@ -2,7 +2,7 @@
 
 Kernels write into memory that was given to them before, by `out=`, but in rows whose names end in "by a step".
 
-usage: torch_peer.py training|kernels THREADS
+usage: torch_peer.py training|kernels|gpu THREADS
 """
 import os
 import sys
@@ -46,9 +46,9 @@ def model(name):
                          nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
-def training_step(name, optimizer):
+def training_step(name, optimizer, device="cpu"):
     def prepare():
-        net, x = model(name), torch.randn(SHAPES[name])
+        net, x = model(name).to(device), torch.randn(SHAPES[name])
         y = torch.randint(0, 10, (x.shape[0],))
         if x.dim() == 4:
             net, x = net.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
@@ -57,7 +57,7 @@ def training_step(name, optimizer):
 
         def step():
             update.zero_grad()
-            loss = F.cross_entropy(net(x), y)
+            loss = F.cross_entropy(net(x.to(device)), y.to(device))
             loss.backward()
             update.step()
             return loss.item()
@@ -164,9 +164,75 @@ def kernels():
         side.row(f"square of a difference {n}, by a step", allocated_squared)
 
 
+def gpu():
+    """Operands lie on the GPU, and a row ends when it is done. The training steps copy their batch there."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    for row in ("tiny sgd", "mlp sgd", "mlp adam", "lenet sgd"):
+        side.row(row, training_step(*row.split(), device="cuda"))
+
+    def row(name, prepare):
+        def prepared():
+            with torch.no_grad():
+                compute = prepare()
+
+            def step():
+                with torch.no_grad():
+                    compute()
+                torch.cuda.synchronize()
+            return step
+        side.row(name, prepared)
+
+    def normal(*shape):
+        return torch.randn(*shape, device="cuda")
+
+    def images():
+        return normal(32, 64, 56, 56).contiguous(memory_format=torch.channels_last)
+
+    def numbers():
+        return torch.randint(0, 250_000, (4096,), device="cuda")
+
+    def with_operands(f, *make):
+        def prepare():
+            operands = [each() for each in make]
+            return lambda: f(*operands)
+        return prepare
+
+    def square():
+        return normal(4096, 4096)
+
+    def matrix():
+        return normal(4096, 1024)
+
+    def table():
+        return normal(250_000, 64)
+
+    def long():
+        return normal(10_000_000)
+
+    row("product [4096,4096]", with_operands(torch.matmul, square, square))
+    row("convolution 3x3 [32,56,56,64] to 64",
+        with_operands(lambda x, w: F.conv2d(x, w, padding=1), images,
+                      lambda: normal(64, 64, 3, 3).contiguous(memory_format=torch.channels_last)))
+    row("max pool 2x2 [32,56,56,64]", with_operands(lambda x: F.max_pool2d(x, 2), images))
+    row("batch norm [32,56,56,64]",
+        with_operands(lambda x, scale, offset: F.batch_norm(x, None, None, scale, offset, True), images,
+                      lambda: normal(64), lambda: normal(64)))
+    row("softmax [512,32000]", with_operands(lambda x: F.softmax(x, 1), lambda: normal(512, 32000)))
+    row("row sums [4096,1024]", with_operands(lambda x: x.sum(1), matrix))
+    row("column sums [4096,1024]", with_operands(lambda x: x.sum(0), matrix))
+    row("transpose [4096,4096]", with_operands(lambda x: x.t().contiguous(), square))
+    row("gather 4096 of [250000,64]", with_operands(lambda x, i: torch.index_select(x, 0, i), table, numbers))
+    row("scatter add 4096 to [250000,64]",
+        with_operands(lambda x, i, y: x.index_add_(0, i, y), table, numbers, lambda: normal(4096, 64)))
+    row("addition 10000000", with_operands(lambda x: x + x, long))
+    row("tanh 10000000", with_operands(torch.tanh, long))
+
+
 if suite == "training":
     for row in ("tiny sgd", "mlp sgd", "mlp adam", "lenet sgd", "lstm sgd"):
         side.row(row, training_step(*row.split()))
+elif suite == "gpu":
+    gpu()
 else:
     kernels()
 side.serve()
