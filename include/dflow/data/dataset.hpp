@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/shared_part.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/data/iterator.hpp>
@@ -202,7 +203,7 @@ class Dataset {
                   "elements to one of these first");
   }
 
-  SharedRecipe recipe_;
+  SharedPart<const Recipe> recipe_;
 };
 
 /// An element of each, as a tuple, until the first of them ends.

@@ -602,7 +602,9 @@ DFLOW_INLINE void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std
 DFLOW_INLINE void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values,
                                                  std::span<const AnyOutput> edges, bool until_end,
                                                  detail::AnyDone done) {
-  if (state_ == nullptr) return done(failed_precondition("the partial run was moved from"), {});
+  if (state_ == nullptr) {
+    return detail::refuse(std::move(done), failed_precondition("the partial run was moved from"));
+  }
   state_->fetch_async(std::move(values), edges, until_end, std::move(done));
 }
 DFLOW_INLINE void PartialRun::finish() { state().finish(); }

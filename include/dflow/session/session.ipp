@@ -78,7 +78,7 @@ DFLOW_INLINE void Session::run_compiled(State* state, CompiledStep* step, const 
 DFLOW_INLINE void Session::run_compiled_async(State* state, std::shared_ptr<CompiledStep> step,
                                               const RunOptions& options, RunMetadata* metadata,
                                               std::vector<AnyTensor> feeds, std::size_t num_results, AnyDone done) {
-  if (state == nullptr) return done(failed_precondition("the prepared step was moved from"), {});
+  if (state == nullptr) return detail::refuse(std::move(done), failed_precondition("the prepared step was moved from"));
   state->run_async(std::move(step), options, metadata, std::move(feeds), num_results, std::move(done));
 }
 
@@ -105,7 +105,7 @@ DFLOW_INLINE void Session::run_shared_async(const std::shared_ptr<State>& state,
                                             RunMetadata* metadata, std::span<const Feed> feed_list,
                                             std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                             AnyDone done) {
-  if (state == nullptr) return done(failed_precondition("the session was moved from"), {});
+  if (state == nullptr) return detail::refuse(std::move(done), failed_precondition("the session was moved from"));
   state->run_async(options, metadata, feed_list, edges, targets, std::move(done));
 }
 

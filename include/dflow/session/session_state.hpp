@@ -26,6 +26,8 @@ namespace dflow {
 namespace detail {
 /// Takes out what a run before has left. Throws InvalidArgument where a trace is asked for that would go nowhere.
 void begin_metadata(const RunOptions& run_options, RunMetadata* metadata);
+/// Gives `done` an error of a call that no session is there for; what it throws is a line of the log.
+void refuse(AnyDone done, Status error) noexcept;
 }  // namespace detail
 
 /// What a Session is made of. Prepared steps and runs under way hold it too.

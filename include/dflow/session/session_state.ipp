@@ -606,11 +606,28 @@ DFLOW_INLINE void Session::State::deliver(std::shared_ptr<AsyncRun> run) noexcep
   }
 }
 
+namespace detail {
+inline void log_callback_error(const Status& thrown) {
+  std::fprintf(stderr, "dflow: a callback of run_async has thrown: %s\n", thrown.to_string().c_str());
+}
+}  // namespace detail
+
 DFLOW_INLINE void Session::State::report(const Status& thrown) noexcept {
   try {
     if (options.on_callback_error) return options.on_callback_error(thrown);
-    std::fprintf(stderr, "dflow: a callback of run_async has thrown: %s\n", thrown.to_string().c_str());
+    detail::log_callback_error(thrown);
   } catch (...) {  // whoever is told has thrown: there is nobody left to tell
+  }
+}
+
+DFLOW_INLINE void detail::refuse(AnyDone done, Status error) noexcept {
+  try {
+    done(std::move(error), {});
+  } catch (...) {
+    try {
+      log_callback_error(status_of_current_exception());
+    } catch (...) {  // without memory to say so
+    }
   }
 }
 

@@ -20,6 +20,7 @@ DFLOW_INLINE Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std
 }
 
 DFLOW_INLINE std::span<const std::int64_t> Minibatches::next() {
+  if (order_.empty()) throw_error(failed_precondition("these minibatches were moved from"));
   if (position_ == 0) shuffle();
   const std::span<const std::int64_t> rows(order_.data() + position_ * batch_, static_cast<std::size_t>(batch_));
   position_ = (position_ + 1) % per_epoch();

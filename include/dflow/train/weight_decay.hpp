@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/shared_part.hpp>
 #include <dflow/train/optimizers.hpp>
 
 #include <functional>
@@ -29,7 +30,7 @@ class DecoupledWeightDecay : public Optimizer {
   std::string_view name() const override { return "DecoupledWeightDecay"; }
   std::unique_ptr<Updates> start(GraphStore& graph) const final;
 
-  std::shared_ptr<const Optimizer> optimizer_;
+  SharedPart<const Optimizer> optimizer_;
   Hyperparameter learning_rate_, weight_decay_;
   WeightDecayOptions options_;
 };

@@ -135,6 +135,7 @@ DFLOW_INLINE void EventWriter::add_summary(std::string_view serialized, std::int
 }
 
 DFLOW_INLINE void EventWriter::add_summary_tensor(const Tensor<std::string>& serialized, std::int64_t step) {
+  if (!serialized.is_initialized()) throw_error(invalid_argument("a summary is one text, not an empty tensor"));
   if (serialized.rank() != 0) {
     throw_error(invalid_argument(str_cat("a summary is one text, not string", serialized.shape().to_string())));
   }

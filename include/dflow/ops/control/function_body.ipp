@@ -265,6 +265,11 @@ DFLOW_INLINE FunctionHandle find_function(GraphStore& graph, std::string_view na
 }
 
 DFLOW_INLINE BuiltNode FunctionHandle::call(std::span<const AnyOutput> arguments, const At& at) const {
+  if (graph == nullptr || arguments.size() != argument_types.size()) {
+    throw_error(invalid_argument(str_cat("function '", name, "' takes ", argument_types.size(), " arguments, not ",
+                                         arguments.size(), argument_types.empty() ? ", or was moved from" : ""))
+                    .with_location(at.where));
+  }
   std::vector<AnyOutput> inputs(arguments.begin(), arguments.end());
   std::vector<PartialShape> shapes = argument_shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

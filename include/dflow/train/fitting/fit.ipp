@@ -303,6 +303,7 @@ class FitLoop {
 DFLOW_INLINE History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches,
                                  const FitOptions& options) {
   if (options.epochs < 1) throw_error(invalid_argument(str_cat("fit: ", options.epochs, " epochs")));
+  if (step.feeds.empty()) throw_error(failed_precondition("fit: the step has no feeds, or was moved from"));
   if (!options.validation.is_empty() && options.validation.num_tensors() != step.feeds.size()) {
     throw_error(
         invalid_argument(str_cat("fit: the batches of the validation data have ", options.validation.num_tensors(),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/shared_part.hpp>
 #include <dflow/train/optimizer.hpp>
 
 #include <concepts>
@@ -98,9 +99,9 @@ class LossScaleOptimizer final : public Optimizer {
   State& state_in(GraphStore& graph, std::source_location where) const;
   const State& built() const;
 
-  std::shared_ptr<const Optimizer> optimizer_;
+  SharedPart<const Optimizer> optimizer_;
   LossScale scale_;
-  std::shared_ptr<State> state_;
+  SharedPart<State> state_;
 };
 
 }  // namespace dflow::train

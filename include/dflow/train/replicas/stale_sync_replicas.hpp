@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
+#include <dflow/base/shared_part.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/optimizer.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
@@ -91,9 +92,9 @@ class StaleSyncReplicas {
   struct Built;
   const Built& built() const;
 
-  std::shared_ptr<const Optimizer> optimizer_;
+  SharedPart<const Optimizer> optimizer_;
   StaleSyncReplicasOptions options_;
-  std::shared_ptr<const Built> built_;
+  SharedPart<const Built> built_;
 };
 
 }  // namespace dflow::train

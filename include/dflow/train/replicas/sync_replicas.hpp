@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
+#include <dflow/base/shared_part.hpp>
 #include <dflow/session/session.hpp>
 #include <dflow/train/optimizer.hpp>
 #include <dflow/train/replicas/supervisor.hpp>
@@ -122,9 +123,9 @@ class SyncReplicas {
   void train_until(Supervisor& supervisor, std::int64_t steps,
                    const std::function<bool(Session&, std::int64_t)>& body) const;
 
-  std::shared_ptr<const Optimizer> optimizer_;
+  SharedPart<const Optimizer> optimizer_;
   SyncReplicasOptions options_;
-  std::shared_ptr<const Built> built_;
+  SharedPart<const Built> built_;
 };
 
 }  // namespace dflow::train
