@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <source_location>
 #include <thread>
 #include <vector>
@@ -27,7 +28,19 @@ struct UntilCancelled : Op<"UntilCancelled", TypeList<float>> {
   static constexpr bool is_stateful = true;
 };
 
-constexpr auto session_ops = standard_ops + ops<FailOnNegative, UntilCancelled>;
+/// Passes its input on; its kernel is made when the test says so.
+struct MadeSlowly : Op<"MadeSlowly", TypeList<float>> {
+  static PartialShape infer(const Attrs&, PartialShape x) { return x; }
+};
+struct MadeSlowlySteps {
+  std::atomic<bool> is_being_made{false}, may_go_on{true};
+};
+MadeSlowlySteps& made_slowly() {
+  static MadeSlowlySteps steps;
+  return steps;
+}
+
+constexpr auto session_ops = standard_ops + ops<FailOnNegative, UntilCancelled, MadeSlowly>;
 
 std::string message_of(auto&& f) {
   try {
@@ -48,6 +61,15 @@ struct dflow::Kernel<FailOnNegative, Cpu, float> {
       y.span()[i] = x.span()[i];
     }
   }
+};
+
+template <>
+struct dflow::Kernel<MadeSlowly, Cpu, float> {
+  explicit Kernel(const KernelInit&) {
+    made_slowly().is_being_made = true;
+    while (!made_slowly().may_go_on) std::this_thread::yield();
+  }
+  void operator()(KernelContext& context) const { context.set_output(0, context.input(0)); }
 };
 
 template <>
@@ -494,4 +516,20 @@ TEST_CASE("steps over two devices follow each other without losing a wake-up") {
   float sum = 0;
   for (int i = 0; i < 3000; ++i) sum += step(0.0f).scalar();
   CHECK(sum == 18000);
+}
+
+TEST_CASE("a session that another thread lets go of gives its value to who is in run, and still compiles") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  const auto y = apply<MadeSlowly>(x);
+  auto session = std::make_unique<Session>(graph, SessionOptions{.ops = session_ops});
+  MadeSlowlySteps& steps = made_slowly();
+  steps.is_being_made = steps.may_go_on = false;
+  float value = 0;
+  std::thread runs([&, of = session.get()] { value = of->run({{x, 3.0f}}, y).scalar(); });
+  while (!steps.is_being_made) std::this_thread::yield();
+  session.reset();
+  steps.may_go_on = true;
+  runs.join();
+  CHECK(value == 3.0f);
 }

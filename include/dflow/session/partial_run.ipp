@@ -590,13 +590,16 @@ DFLOW_INLINE PartialRun::State& PartialRun::state() const {
 }
 
 DFLOW_INLINE void PartialRun::feed_erased(const AnyOutput& edge, AnyTensor value) {
+  const std::shared_ptr<State> kept = state_;  // another thread may let go of the run meanwhile
   state().feed(edge, std::move(value));
 }
 DFLOW_INLINE void PartialRun::feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values) {
+  const std::shared_ptr<State> kept = state_;
   state().feed(std::move(values));
 }
 DFLOW_INLINE void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                            std::span<AnyTensor> results) {
+  const std::shared_ptr<State> kept = state_;
   state().fetch(edges, targets, results);
 }
 DFLOW_INLINE void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values,
@@ -607,7 +610,10 @@ DFLOW_INLINE void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput
   }
   state_->fetch_async(std::move(values), edges, until_end, std::move(done));
 }
-DFLOW_INLINE void PartialRun::finish() { state().finish(); }
+DFLOW_INLINE void PartialRun::finish() {
+  const std::shared_ptr<State> kept = state_;
+  state().finish();
+}
 
 DFLOW_INLINE PartialRun Session::partial_run_erased(const RunOptions& options, RunMetadata* metadata,
                                                     std::span<const AnyOutput> feeds, std::span<const AnyOutput> edges,

@@ -60,6 +60,7 @@ DFLOW_INLINE void Session::release_memory() {
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyOutput> feed_edges,
                                                             std::span<const AnyOutput> edges,
                                                             std::span<const Operation> targets) {
+  const std::shared_ptr<State> kept = state_;  // another thread may let go of the session meanwhile
   return state().compile(feed_edges, edges, targets, {});
 }
 
@@ -85,6 +86,7 @@ DFLOW_INLINE void Session::run_compiled_async(State* state, std::shared_ptr<Comp
 DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                                       std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                       std::span<AnyTensor> results) {
+  const std::shared_ptr<State> kept = state_;  // another thread may let go of the session meanwhile
   State& s = state();
   detail::begin_metadata(options, metadata);
   if (results.size() != edges.size()) {
