@@ -166,3 +166,31 @@ TEST_CASE("a perceptron trains on a GPU as it does on the CPU", "[cuda]") {
   CHECK(driver->num_products() > 0);
   check_end(*driver);
 }
+
+TEMPLATE_TEST_CASE("a sum of many 16-bit tensors on a GPU is rounded once, as on the CPU", "[cuda]", Half, BFloat16) {
+  for (const int half_of_them : {8, 9, 16, 20, 33}) {
+    INFO(2 * half_of_them << " tensors");
+    const auto driver = std::make_shared<FakeDriver>();
+    {
+      Graph graph;
+      const auto x = placeholder<TestType>(graph, {5});
+      const auto sum_on = [&](const char* device) {
+        const auto there = graph.device(device);
+        // The first half alone is beyond what a half holds, and leaves nothing of a small one.
+        std::vector<Output<TestType>> all(static_cast<std::size_t>(half_of_them), x);
+        for (int i = 0; i < half_of_them; ++i) all.push_back(-x);
+        all.push_back(constant(graph, Tensor<TestType>::full({5}, static_cast<TestType>(0.25f))));
+        return add_n(all);
+      };
+      const auto on_gpu = sum_on("/gpu:0"), on_cpu = sum_on("/cpu:0");
+      Session session(graph, {.devices = gpus_and_cpu(driver), .passes = PassOptions::none()});
+      const auto [got, wanted] =
+          session.run({{x, Tensor<TestType>::full({5}, static_cast<TestType>(8000.0f))}}, on_gpu, on_cpu);
+      for (int i = 0; i < 5; ++i) {
+        CHECK(static_cast<float>(got(i)) == 0.25f);
+        CHECK(static_cast<float>(wanted(i)) == 0.25f);
+      }
+    }
+    check_end(*driver);
+  }
+}

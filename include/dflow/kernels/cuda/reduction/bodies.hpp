@@ -37,6 +37,9 @@ struct AddNArgs {
   std::int32_t num_inputs = 0;
   const void* x[max_inputs] = {};
   void* y = nullptr;
+  // Of 16-bit floats, which are rounded once: float [n], null but where there are more inputs than one launch takes.
+  const float* sums_before = nullptr;
+  float* sums = nullptr;
 };
 
 namespace detail {
@@ -283,6 +286,13 @@ struct AddNBody {
     for (std::int64_t i = thread.index(); i < args.n; i += thread.count()) {
       detail::SumType<T> sum = detail::widened(static_cast<const T*>(args.x[0])[i]);
       for (int k = 1; k < args.num_inputs; ++k) sum = sum + detail::widened(static_cast<const T*>(args.x[k])[i]);
+      if constexpr (math::HalfPrecision<T>) {
+        if (args.sums_before != nullptr) sum = args.sums_before[i] + sum;
+        if (args.sums != nullptr) {
+          args.sums[i] = sum;
+          continue;
+        }
+      }
       static_cast<T*>(args.y)[i] = static_cast<T>(sum);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace dflow::cuda {
@@ -117,12 +118,18 @@ DFLOW_INLINE void add_inputs(KernelContext& context, const KernelFunction& funct
   AddNArgs args;
   args.n = y.num_elements();
   args.y = y.raw_data();
+  const bool is_widened = size_of(y.dtype()) == 2 && is_floating(y.dtype()) && count > AddNArgs::max_inputs;
+  const AnyTensor wide = is_widened ? context.allocate_temporary(DType::float32, shape) : AnyTensor();
+  const AnyTensor* const temporaries[] = {&wide};
+  auto* const sums = is_widened ? static_cast<float*>(const_cast<void*>(wide.raw_data())) : nullptr;
   for (std::size_t next = 0; next < inputs.size();) {
-    // The sums so far are the first input of what goes on.
-    args.num_inputs = next == 0 ? 0 : 1;
-    if (next != 0) args.x[0] = y.raw_data();
+    // The sums so far are the first input of what goes on, or lie beside.
+    args.num_inputs = 0;
+    if (next != 0 && is_widened) args.sums_before = sums;
+    if (next != 0 && !is_widened) args.x[args.num_inputs++] = y.raw_data();
     while (args.num_inputs < AddNArgs::max_inputs && next < inputs.size()) args.x[args.num_inputs++] = inputs[next++];
-    launch(context, function, grid_for(args.n), &args);
+    args.sums = next < inputs.size() ? sums : nullptr;
+    launch(context, function, grid_for(args.n), &args, nullptr, std::span(temporaries, is_widened ? 1 : 0));
   }
 }
 
