@@ -4,6 +4,7 @@
 #include <dflow/kernels/cuda/random/bodies.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
+#include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <cstdint>
