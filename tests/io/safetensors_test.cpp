@@ -15,6 +15,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace std::string_view_literals;
@@ -87,6 +88,20 @@ TEST_CASE("a safetensors file that the format's own library wrote is read, all o
   CHECK_FALSE(reader.contains("x"));
   CHECK(contains(error_of([&] { return reader.read("x"); }, Code::not_found), "'x'"));
   CHECK(bitwise_equal(dflow::read_safetensors(files, "/m.safetensors", "w"), golden_weights()));
+}
+
+TEST_CASE("a reader of a safetensors file that was moved from says so") {
+  if (!safetensors_has_json()) return;
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/m.safetensors", std::string_view(*dflow::from_base64(golden_safetensors)));
+  dflow::SafetensorsReader reader(files, "/m.safetensors");
+  const dflow::SafetensorsEntry entry = reader.entries()[1];
+  const dflow::SafetensorsReader moved = std::move(reader);
+  CHECK(bitwise_equal(moved.read(entry), golden_weights()));
+  // NOLINTBEGIN(bugprone-use-after-move,hicpp-invalid-access-moved)
+  CHECK(code_of([&] { return reader.read(entry); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return reader.read("w"); }) == Code::failed_precondition);
+  // NOLINTEND(bugprone-use-after-move,hicpp-invalid-access-moved)
 }
 
 TEST_CASE("a safetensors file is written as the format's own library writes it, to the byte") {

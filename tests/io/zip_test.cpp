@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using dflow::Code;
@@ -95,6 +96,16 @@ TEST_CASE("a flipped bit of a ZIP archive is found, or does not matter") {
              (code == Code::ok && content == "hello hello helloworld")));
     }
   }
+}
+
+TEST_CASE("a reader of a ZIP archive that was moved from says so") {
+  dflow::MemoryFileSystem files;
+  files.write_file_atomically("/a.zip", zip_of({false, false}, "hello", "world"));
+  dflow::ZipReader archive(files.open_for_reading("/a.zip"));
+  const dflow::ZipEntry entry = archive.entries()[0];
+  const dflow::ZipReader moved = std::move(archive);
+  // NOLINTNEXTLINE(bugprone-use-after-move,hicpp-invalid-access-moved)
+  CHECK(code_of([&] { return archive.open(entry).finish(), 0; }) == Code::failed_precondition);
 }
 
 TEST_CASE("a ZIP archive may end in a comment") {

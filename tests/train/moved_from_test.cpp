@@ -61,6 +61,28 @@ TEST_CASE("optimizers that were moved from train as those that they were moved t
   }
 }
 
+TEST_CASE("a recurrent cell that was moved from is a handle to the same cell") {
+  df::Graph graph;
+  const auto x = df::constant(graph, df::Tensor<float>({1, 2}, {1, -1}));
+  const auto is_handle = [&](auto cell) {
+    const auto state = cell.zero_state(x);
+    const auto first = std::get<0>(cell(x, state));
+    auto moved = std::move(cell);
+    const auto second = std::get<0>(cell(x, state)), third = std::get<0>(moved(x, state));
+    cell = std::move(moved);
+    const auto fourth = std::get<0>(moved(x, state));
+    df::Session session(graph);
+    session.run(df::initialize_variables(graph));
+    const auto [a, b, c, d] = session.run(first, second, third, fourth);
+    CHECK(bitwise_equal(a, b));
+    CHECK(bitwise_equal(a, c));
+    CHECK(bitwise_equal(a, d));
+  };
+  is_handle(df::BasicRnnCell(3));
+  is_handle(df::LstmCell(3));
+  is_handle(df::GruCell(3));
+}
+
 TEST_CASE("minibatches, a function and a step of training that were moved from say so") {
   df::train::Minibatches batches(10, 3);
   batches.next();
@@ -109,6 +131,26 @@ TEST_CASE("a callback that throws at a session that was moved from ends in the l
   step.run_async(throws);
   CHECK(calls == 2);
   CHECK(moved.run(x).scalar() == 1.0f);
+}
+
+TEST_CASE("an empty callback is one that does nothing") {
+  df::Graph graph;
+  const auto x = df::placeholder<float>(graph, {});
+  df::Session session(graph);
+  const auto run = [&](df::PartialRun& of, std::vector<std::pair<df::AnyOutput, df::AnyTensor>> values) {
+    of.fetch_async_erased(std::move(values), {}, false, nullptr);
+  };
+  auto partial = session.partial_run(df::feeds(x), df::fetches(x));
+  run(partial, {{x, df::Tensor<float>({2})}});
+  run(partial, {{x, df::Tensor<float>(3.0f)}});
+  CHECK(partial.fetch(x).scalar() == 3.0f);
+  const auto moved = std::move(partial);
+  run(partial, {});
+  auto moved_session = std::move(session);
+  session.run_async_erased({}, {}, {}, {}, nullptr);
+  const std::vector<df::AnyOutput> wanted{df::constant(graph, 1.0f)};
+  moved_session.run_async_erased({}, {}, wanted, {}, nullptr);
+  moved_session.run_async_erased({}, {}, {}, {}, nullptr);  // which fails
 }
 
 // NOLINTEND(bugprone-use-after-move,hicpp-invalid-access-moved)

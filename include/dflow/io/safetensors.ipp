@@ -306,6 +306,7 @@ DFLOW_INLINE const SafetensorsEntry* SafetensorsReader::find(std::string_view na
 }
 
 DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
+  if (file_ == nullptr) throw_error(failed_precondition("the safetensors reader was moved from"));
   const SafetensorsEntry* entry = find(name);
   if (entry == nullptr) {
     std::vector<std::string> names;
@@ -317,6 +318,7 @@ DFLOW_INLINE AnyTensor SafetensorsReader::read(std::string_view name) const {
 }
 
 DFLOW_INLINE AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) const {
+  if (file_ == nullptr) throw_error(failed_precondition("the safetensors reader was moved from"));
   if (entry.dtype == DType::invalid) {
     throw_error(unimplemented(str_cat(path_, ": tensor '", entry.name, "' is of type ",
                                       std::string_view(entry.type).substr(0, 80), ", which is not read")));

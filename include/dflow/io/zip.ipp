@@ -109,6 +109,7 @@ struct ZipReader::Directory {
 };
 
 DFLOW_INLINE std::string ZipReader::read_at(std::uint64_t offset, std::uint64_t size) const {
+  if (file_ == nullptr) throw_error(failed_precondition("the ZIP reader was moved from"));
   std::string bytes(static_cast<std::size_t>(size), '\0');
   file_->read_exactly_at(offset, std::as_writable_bytes(std::span(bytes)));
   return bytes;

@@ -84,7 +84,8 @@ class PartialRun {
   struct State;
 
   explicit PartialRun(std::shared_ptr<State> state) noexcept;
-  State& state() const;
+  /// The state, kept while another thread lets go of the run. Throws FailedPrecondition when it was moved from.
+  std::shared_ptr<State> held() const;
 
   std::shared_ptr<State> state_;
 };

@@ -541,6 +541,7 @@ DFLOW_INLINE void PartialRun::State::hand_out(LateFetch& late) noexcept {
     status = status_of_current_exception();
     taken.clear();
   }
+  if (!late.done) return;
   try {
     std::exchange(late.done, nullptr)(std::move(status), std::move(taken));
   } catch (...) {
@@ -584,42 +585,37 @@ DFLOW_INLINE PartialRun::~PartialRun() {
   if (state_ != nullptr) state_->let_go();
 }
 
-DFLOW_INLINE PartialRun::State& PartialRun::state() const {
-  if (state_ == nullptr) throw_error(failed_precondition("the partial run was moved from"));
-  return *state_;
+DFLOW_INLINE std::shared_ptr<PartialRun::State> PartialRun::held() const {
+  std::shared_ptr<State> kept = state_;
+  if (kept == nullptr) throw_error(failed_precondition("the partial run was moved from"));
+  return kept;
 }
 
 DFLOW_INLINE void PartialRun::feed_erased(const AnyOutput& edge, AnyTensor value) {
-  const std::shared_ptr<State> kept = state_;  // another thread may let go of the run meanwhile
-  state().feed(edge, std::move(value));
+  held()->feed(edge, std::move(value));
 }
 DFLOW_INLINE void PartialRun::feed_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values) {
-  const std::shared_ptr<State> kept = state_;
-  state().feed(std::move(values));
+  held()->feed(std::move(values));
 }
 DFLOW_INLINE void PartialRun::fetch_erased(std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                            std::span<AnyTensor> results) {
-  const std::shared_ptr<State> kept = state_;
-  state().fetch(edges, targets, results);
+  held()->fetch(edges, targets, results);
 }
 DFLOW_INLINE void PartialRun::fetch_async_erased(std::vector<std::pair<AnyOutput, AnyTensor>> values,
                                                  std::span<const AnyOutput> edges, bool until_end,
                                                  detail::AnyDone done) {
-  if (state_ == nullptr) {
+  const std::shared_ptr<State> kept = state_;
+  if (kept == nullptr) {
     return detail::refuse(std::move(done), failed_precondition("the partial run was moved from"));
   }
-  state_->fetch_async(std::move(values), edges, until_end, std::move(done));
+  kept->fetch_async(std::move(values), edges, until_end, std::move(done));
 }
-DFLOW_INLINE void PartialRun::finish() {
-  const std::shared_ptr<State> kept = state_;
-  state().finish();
-}
+DFLOW_INLINE void PartialRun::finish() { held()->finish(); }
 
 DFLOW_INLINE PartialRun Session::partial_run_erased(const RunOptions& options, RunMetadata* metadata,
                                                     std::span<const AnyOutput> feeds, std::span<const AnyOutput> edges,
                                                     std::span<const Operation> targets) {
-  static_cast<void>(state());
-  return PartialRun(PartialRun::State::start(state_, options, metadata, feeds, edges, targets));
+  return PartialRun(PartialRun::State::start(held(), options, metadata, feeds, edges, targets));
 }
 
 }  // namespace dflow

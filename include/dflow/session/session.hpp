@@ -125,7 +125,7 @@ class Session {
   ///
   /// `done` runs on a thread that is made for callbacks (`SessionOptions::callbacks`), never on a clock's, a
   /// canceller's or a kernel's (at once where the session was moved from). It may block, run steps and let go of the
-  /// session. What it throws goes to `SessionOptions::on_callback_error`.
+  /// session. What it throws goes to `SessionOptions::on_callback_error`. It may be empty.
   void run_async_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                         std::span<const AnyOutput> edges, std::span<const Operation> targets, AnyDone done);
   void run_async_erased(const RunOptions& options, std::span<const Feed> feed_list, std::span<const AnyOutput> edges,
@@ -227,6 +227,8 @@ class Session {
   struct State;
 
   State& state() const;
+  /// The state, kept while another thread lets go of the session. Throws FailedPrecondition when it was moved from.
+  std::shared_ptr<State> held() const;
   std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
                                         std::span<const Operation> targets);
   static std::vector<DeviceGraph> device_graphs_of(const CompiledStep* step);

@@ -19,6 +19,12 @@ DFLOW_INLINE Session::State& Session::state() const {
   return *state_;
 }
 
+DFLOW_INLINE std::shared_ptr<Session::State> Session::held() const {
+  std::shared_ptr<State> kept = state_;
+  if (kept == nullptr) throw_error(failed_precondition("the session was moved from"));
+  return kept;
+}
+
 DFLOW_INLINE const std::vector<std::shared_ptr<Device>>& Session::devices() const { return state().devices; }
 DFLOW_INLINE const OpTable& Session::ops() const { return state().options.ops.ops(); }
 DFLOW_INLINE const GraphStore* Session::graph() const { return state().graph; }
@@ -60,8 +66,7 @@ DFLOW_INLINE void Session::release_memory() {
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyOutput> feed_edges,
                                                             std::span<const AnyOutput> edges,
                                                             std::span<const Operation> targets) {
-  const std::shared_ptr<State> kept = state_;  // another thread may let go of the session meanwhile
-  return state().compile(feed_edges, edges, targets, {});
+  return held()->compile(feed_edges, edges, targets, {});
 }
 
 DFLOW_INLINE void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& options,
@@ -86,15 +91,14 @@ DFLOW_INLINE void Session::run_compiled_async(State* state, std::shared_ptr<Comp
 DFLOW_INLINE void Session::run_erased(const RunOptions& options, RunMetadata* metadata, std::span<const Feed> feed_list,
                                       std::span<const AnyOutput> edges, std::span<const Operation> targets,
                                       std::span<AnyTensor> results) {
-  const std::shared_ptr<State> kept = state_;  // another thread may let go of the session meanwhile
-  State& s = state();
+  const std::shared_ptr<State> kept = held();
   detail::begin_metadata(options, metadata);
   if (results.size() != edges.size()) {
     throw_error(invalid_argument(str_cat("room for ", results.size(), " results of ", edges.size(), " fetched edges")));
   }
-  const StepLimits limits = s.limits_of(options);
-  const std::shared_ptr<CompiledStep> step = s.compile(FedEdges(feed_list), edges, targets, limits);
-  s.run(*step, limits, options, metadata, FedTensors(feed_list), results);
+  const StepLimits limits = kept->limits_of(options);
+  const std::shared_ptr<CompiledStep> step = kept->compile(FedEdges(feed_list), edges, targets, limits);
+  kept->run(*step, limits, options, metadata, FedTensors(feed_list), results);
 }
 
 DFLOW_INLINE void Session::run_async_erased(const RunOptions& options, RunMetadata* metadata,

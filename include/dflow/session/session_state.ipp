@@ -621,6 +621,7 @@ DFLOW_INLINE void Session::State::report(const Status& thrown) noexcept {
 }
 
 DFLOW_INLINE void detail::refuse(AnyDone done, Status error) noexcept {
+  if (!done) return;
   try {
     done(std::move(error), {});
   } catch (...) {

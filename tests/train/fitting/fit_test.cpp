@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <ranges>
@@ -203,6 +204,18 @@ TEST_CASE("what a hook throws comes out, and what is trained goes on") {
 TEST_CASE("a hook that has begun learns of the end once, by an error or not") {
   Line model;
   std::string calls;
+  const auto told = [&](std::function<void(Fitting&)> on_begin) {
+    df::Status of;
+    const Hook begins{.on_begin = std::move(on_begin)};
+    const Hook learns{.on_error = [&](Fitting&, const df::Status& status) { of = status; }};
+    CHECK_THROWS(
+        df::train::fit(model.session, model.step(), line(2).batch(2), {.epochs = 1, .hooks = {learns, begins}}));
+    return of.code();
+  };
+  CHECK(told([](Fitting& fitting) { fitting.show("loss", fitting.loss()); }) == df::Code::not_found);
+  CHECK(told([](Fitting&) { throw std::runtime_error("no Error"); }) == df::Code::internal);
+  CHECK(told([](Fitting&) { throw 1; }) == df::Code::unknown);
+
   const auto hook = [&](const char* name, const std::string& failing = "") {
     const auto call = [&calls, name, failing](const std::string& what) {
       calls += df::str_cat(name, " ", what, ", ");

@@ -251,6 +251,22 @@ TEST_CASE("A thread cannot wait for itself") {
   CHECK_THROWS_WITH(coordinator.join(), Contains("cannot wait for itself"));
 }
 
+TEST_CASE("A thread that was taken over cannot wait for itself, and is forgotten when it has ended") {
+  Coordinator coordinator;
+  for (int i = 0; i < 3; ++i) {
+    std::promise<void> is_taken_over;
+    coordinator.register_thread("joins", std::jthread([&, taken = is_taken_over.get_future()]() mutable {
+                                  taken.wait();
+                                  coordinator.stop_on_exception([&] { coordinator.join(); });
+                                }));
+    is_taken_over.set_value();
+    CHECK_THROWS_WITH(coordinator.join(), Contains("cannot wait for itself"));
+    CHECK(coordinator.running_threads().empty());
+    coordinator.clear_stop();
+  }
+  std::jthread([&] { CHECK_NOTHROW(coordinator.join()); }).join();  // it may have the number of one that has ended
+}
+
 TEST_CASE("A coordinator that goes stops its threads and waits for them") {
   std::atomic<int> ended{0};
   {

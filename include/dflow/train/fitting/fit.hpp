@@ -31,7 +31,8 @@ class Fitting {
   std::int64_t step() const noexcept { return history_.steps; }
   /// Of the step that was run last, or, at the end of an epoch, of the epoch.
   const Values& values() const noexcept { return values_; }
-  double loss() const { return values_.at("loss"); }
+  /// Errors: NotFound where no step has run yet.
+  double loss() const;
   /// Shows a number behind the loss, where the fit shows its progress, until it is shown anew.
   void show(std::string_view name, double value) { shown_.insert_or_assign(std::string(name), value); }
   /// At the end of an epoch it is in it already.
@@ -77,8 +78,8 @@ struct Hook {
   /// ended early.
   std::function<void(Fitting&)> on_epoch_end = {};
   std::function<void(Fitting&)> on_end = {};  ///< also when it was stopped, but not after an error
-  /// What ends it comes out of it next: an error of the session, the data or a hook, also of another's `on_end`, that
-  /// of no Error as Unknown. What this throws is dropped.
+  /// What ends it comes out of it next: an error of the session, the data or a hook, also of another's `on_end`. A
+  /// std::exception that is no Error comes as Internal, anything else as Unknown. What this throws is dropped.
   std::function<void(Fitting&, const Status&)> on_error = {};
   /// Before each step. An edge fetched with it has the value for its batch.
   std::function<Observation(const Fitting&)> observe = {};

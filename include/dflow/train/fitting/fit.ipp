@@ -136,6 +136,12 @@ DFLOW_INLINE Values evaluate(Session& session, const AnyTrainStep& step, const V
 
 }  // namespace detail
 
+DFLOW_INLINE double Fitting::loss() const {
+  const auto loss = values_.find("loss");
+  if (loss == values_.end()) throw_error(not_found("no step has run yet: there is no loss"));
+  return loss->second;
+}
+
 DFLOW_INLINE void Fitting::stop(std::string reason) {
   if (!std::exchange(is_stopped_, true)) history_.stopped_by = std::move(reason);
 }

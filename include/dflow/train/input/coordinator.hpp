@@ -56,8 +56,8 @@ class Coordinator {
   /// From now on `should_stop` holds. Callbacks of the stop token run in this call.
   void request_stop();
   /// The same with what `join` is to throw, unless a stop was requested before; null is no error.
-  /// Errors: throws the error itself where `join` has returned, which cannot report it any more. In a thread that was
-  /// started here it is kept for the next `join` instead.
+  /// Errors: throws the error itself where `join` has returned, which cannot report it any more. In one of the
+  /// threads it is kept for the next `join` instead.
   void request_stop(std::exception_ptr error);
   /// The same with `Error(status)`.
   void request_stop(const Status& status);
@@ -98,7 +98,8 @@ class Coordinator {
 
   /// Blocks until all threads have ended or a stop is requested, and then for the grace period.
   /// Errors: the error that the stop was requested with, also each time it is called again. DeadlineExceeded, naming
-  /// them, for threads that still run; a later call waits for them again. FailedPrecondition in one of the threads.
+  /// them, for threads that still run; a later call waits for them again. FailedPrecondition in one of the threads,
+  /// also one that was taken over.
   void join(const JoinOptions& options = {});
   /// Forgets stop, error and `join`, so that threads can be started again. A thread that still runs has been stopped by
   /// its token, but `should_stop` no longer tells it.

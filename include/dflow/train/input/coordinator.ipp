@@ -29,13 +29,15 @@ struct Coordinator::State {
   std::atomic<bool> is_stopped{false};  ///< written under the mutex
   std::exception_ptr error;
   bool was_joined = false;
+  std::vector<std::thread::id> taken_over;  ///< and not joined yet
   std::list<Thread> threads;
 
   bool any_runs() const {
     return std::any_of(threads.begin(), threads.end(), [](const Thread& thread) { return !thread.has_ended; });
   }
   bool is_own(std::thread::id id) const {
-    return std::any_of(threads.begin(), threads.end(), [&](const Thread& thread) { return thread.id == id; });
+    return std::find(taken_over.begin(), taken_over.end(), id) != taken_over.end() ||
+           std::any_of(threads.begin(), threads.end(), [&](const Thread& thread) { return thread.id == id; });
   }
   /// Those that have ended are out of the list then, and joined by who lets go of it.
   std::list<Thread> take_ended() {
@@ -199,9 +201,20 @@ DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
 }
 
 DFLOW_INLINE void Coordinator::register_thread(std::string name, std::jthread thread) {
-  start(std::move(name), [stop = stop_token(), thread = std::move(thread)]() mutable {
+  if (!thread.joinable()) return;
+  const std::thread::id id = thread.get_id();
+  // Gone when the thread has been joined, also where none can be started to wait for it.
+  const auto entry = std::shared_ptr<void>(nullptr, [state = state_, id](void*) {
+    const std::lock_guard lock(state->mutex);
+    std::erase(state->taken_over, id);
+  });
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->taken_over.push_back(id);
+  }
+  start(std::move(name), [entry, stop = stop_token(), thread = std::move(thread)]() mutable {
     const std::stop_callback stops(stop, [&] { thread.request_stop(); });
-    if (thread.joinable()) thread.join();
+    thread.join();
   });
 }
 

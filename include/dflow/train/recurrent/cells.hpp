@@ -69,6 +69,8 @@ class BasicRnnCell : public Layer {
   using State = Output<T>;
 
   explicit BasicRnnCell(std::int64_t units, RnnCellOptions options = {});
+  BasicRnnCell(const BasicRnnCell&) = default;
+  BasicRnnCell& operator=(const BasicRnnCell&) = default;
 
   template <AllowedFor<Conv2D> T>
   std::tuple<Output<T>, Output<T>> operator()(const Output<T>& x, const Output<T>& h, const At& at = {}) const {
@@ -102,6 +104,8 @@ class LstmCell : public Layer {
   using State = std::tuple<Output<T>, Output<T>>;  ///< c, h
 
   explicit LstmCell(std::int64_t units, LstmCellOptions options = {});
+  LstmCell(const LstmCell&) = default;
+  LstmCell& operator=(const LstmCell&) = default;
 
   template <AllowedFor<Conv2D> T>
   std::tuple<Output<T>, State<T>> operator()(const Output<T>& x, const State<T>& state, const At& at = {}) const {
@@ -145,6 +149,8 @@ class GruCell : public Layer {
   using State = Output<T>;
 
   explicit GruCell(std::int64_t units, GruCellOptions options = {});
+  GruCell(const GruCell&) = default;
+  GruCell& operator=(const GruCell&) = default;
 
   template <AllowedFor<Conv2D> T>
   std::tuple<Output<T>, Output<T>> operator()(const Output<T>& x, const Output<T>& h, const At& at = {}) const {

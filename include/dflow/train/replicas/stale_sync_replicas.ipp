@@ -97,7 +97,7 @@ DFLOW_INLINE Operation StaleSyncReplicas::minimize(const AnyOutput& loss, const 
       Output<std::int64_t>::unchecked(dflow::detail::any_placeholder(graph, DType::int64, Shape{}, {.name = "since"}));
   built->dropped = Output<std::int64_t>::unchecked(
       build<StalenessClockDropLate>({clock, built->since}, {.fails = options_.late == LateReplicas::fail}));
-  built_ = std::shared_ptr<const Built>(std::move(built));
+  built_ = std::move(built);
   if (!at.name.empty()) names.reset();
   return group(std::vector<Operation>{next_may_begin}, at);
 }

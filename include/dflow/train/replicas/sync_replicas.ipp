@@ -177,7 +177,7 @@ DFLOW_INLINE Operation SyncReplicas::minimize(const AnyOutput& loss, const Minim
   const ScopeGuard there = built->enter_beside_step();
   built->build_lead(barrier, gathered, *optimizer_, at);
   built->build_end(barrier, options_.rank);
-  built_ = std::shared_ptr<const Built>(std::move(built));
+  built_ = std::move(built);
   if (!at.name.empty()) names.reset();
   return group(std::vector<Operation>{stepped}, at);
 }

@@ -142,7 +142,18 @@ DFLOW_FN inline PlaceRange places_of(std::int64_t at, std::int64_t pad, std::int
   return {shifted < window ? 0 : (shifted - window) / stride + 1, sooner_of(shifted / stride, places - 1)};
 }
 
-/// Calls body(image, i, j, channel, index) for this thread's places.
+/// Where a window stands: [image, i, j, channel] of the places, element `index` of them.
+struct WindowPlace {
+  std::int64_t image, i, j, channel, index;
+};
+
+/// The element of the images at [row, column] of the place's image and channel.
+DFLOW_FN inline std::int64_t element_of(const WindowPlan& w, const WindowPlace& place, std::int64_t row,
+                                        std::int64_t column) {
+  return ((place.image * w.in_rows + row) * w.in_cols + column) * w.channels + place.channel;
+}
+
+/// Calls body(WindowPlace) for this thread's places.
 template <class Thread, class Body>
 DFLOW_FN void for_each_place(const Thread& thread, const PoolArgs& args, const Body& body) {
   const WindowPlan& w = args.windows;
@@ -152,7 +163,7 @@ DFLOW_FN void for_each_place(const Thread& thread, const PoolArgs& args, const B
     std::int64_t rest = index / w.channels;
     const std::int64_t j = rest % w.out_cols;
     rest /= w.out_cols;
-    body(rest / w.out_rows, rest % w.out_rows, j, channel, index);
+    body(WindowPlace{rest / w.out_rows, rest % w.out_rows, j, channel, index});
   }
 }
 
@@ -175,16 +186,15 @@ DFLOW_FN void for_each_window_of(const WindowPlan& w, std::int64_t index, const 
 
 /// The first maximum of a window, or its first element that is not a number; -1 where it has no element.
 template <class T>
-DFLOW_FN std::int64_t winner_of(const PoolArgs& args, std::int64_t image, std::int64_t i, std::int64_t j,
-                                std::int64_t channel) {
+DFLOW_FN std::int64_t winner_of(const PoolArgs& args, const WindowPlace& place) {
   using C = WideType<T>;
   const WindowPlan& w = args.windows;
-  const WindowBox box = box_at(w, i, j);
+  const WindowBox box = box_at(w, place.i, place.j);
   std::int64_t best = -1;
   C largest(0);
   for (std::int64_t row = box.top; row < box.bottom; ++row) {
     for (std::int64_t column = box.left; column < box.right; ++column) {
-      const std::int64_t at = ((image * w.in_rows + row) * w.in_cols + column) * w.channels + channel;
+      const std::int64_t at = element_of(w, place, row, column);
       const C value = static_cast<C>(static_cast<const T*>(args.x)[at]);
       if (best >= 0 && (largest != largest || value <= largest)) continue;
       best = at;
@@ -205,12 +215,10 @@ struct MaxPoolBody {
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    detail::for_each_place(
-        thread, args,
-        [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t channel, std::int64_t index) {
-          const std::int64_t best = detail::winner_of<T>(args, image, i, j, channel);
-          static_cast<T*>(args.y)[index] = best < 0 ? T(0) : static_cast<const T*>(args.x)[best];
-        });
+    detail::for_each_place(thread, args, [&](const detail::WindowPlace& place) {
+      const std::int64_t best = detail::winner_of<T>(args, place);
+      static_cast<T*>(args.y)[place.index] = best < 0 ? T(0) : static_cast<const T*>(args.x)[best];
+    });
   }
 };
 
@@ -223,11 +231,9 @@ struct WinnersBody {
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    detail::for_each_place(
-        thread, args,
-        [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t channel, std::int64_t index) {
-          static_cast<std::int64_t*>(args.y)[index] = detail::winner_of<T>(args, image, i, j, channel);
-        });
+    detail::for_each_place(thread, args, [&](const detail::WindowPlace& place) {
+      static_cast<std::int64_t*>(args.y)[place.index] = detail::winner_of<T>(args, place);
+    });
   }
 };
 
@@ -262,12 +268,10 @@ struct MaxPoolGradGradBody {
 
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    detail::for_each_place(
-        thread, args,
-        [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t channel, std::int64_t index) {
-          const std::int64_t best = detail::winner_of<T>(args, image, i, j, channel);
-          static_cast<T*>(args.y)[index] = best < 0 ? T(0.0f) : static_cast<const T*>(args.values)[best];
-        });
+    detail::for_each_place(thread, args, [&](const detail::WindowPlace& place) {
+      const std::int64_t best = detail::winner_of<T>(args, place);
+      static_cast<T*>(args.y)[place.index] = best < 0 ? T(0.0f) : static_cast<const T*>(args.values)[best];
+    });
   }
 };
 
@@ -282,20 +286,18 @@ struct AvgPoolBody {
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
     using C = detail::WideType<T>;
     const WindowPlan& w = args.windows;
-    detail::for_each_place(
-        thread, args,
-        [&](std::int64_t image, std::int64_t i, std::int64_t j, std::int64_t channel, std::int64_t index) {
-          const detail::WindowBox box = detail::box_at(w, i, j);
-          C sum(0);
-          for (std::int64_t row = box.top; row < box.bottom; ++row) {
-            for (std::int64_t column = box.left; column < box.right; ++column) {
-              const std::int64_t at = ((image * w.in_rows + row) * w.in_cols + column) * w.channels + channel;
-              sum += static_cast<C>(static_cast<const T*>(args.x)[at]);
-            }
-          }
-          const std::int64_t size = box.size();
-          static_cast<T*>(args.y)[index] = size == 0 ? T(0.0f) : static_cast<T>(sum / static_cast<C>(size));
-        });
+    detail::for_each_place(thread, args, [&](const detail::WindowPlace& place) {
+      const detail::WindowBox box = detail::box_at(w, place.i, place.j);
+      C sum(0);
+      for (std::int64_t row = box.top; row < box.bottom; ++row) {
+        for (std::int64_t column = box.left; column < box.right; ++column) {
+          const std::int64_t at = detail::element_of(w, place, row, column);
+          sum += static_cast<C>(static_cast<const T*>(args.x)[at]);
+        }
+      }
+      const std::int64_t size = box.size();
+      static_cast<T*>(args.y)[place.index] = size == 0 ? T(0.0f) : static_cast<T>(sum / static_cast<C>(size));
+    });
   }
 };
 
