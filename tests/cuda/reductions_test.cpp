@@ -9,6 +9,7 @@
 #include <limits>
 #include <random>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 using namespace dflow;
@@ -192,5 +193,35 @@ TEMPLATE_TEST_CASE("a sum of many 16-bit tensors on a GPU is rounded once, as on
       }
     }
     check_end(*driver);
+  }
+}
+
+TEMPLATE_TEST_CASE("derivatives of products on a GPU are those on the CPU, by threads and by blocks", "[cuda]", float,
+                   double, Half, BFloat16) {
+  const double tolerance = sizeof(TestType) == 2 ? 1e-2 : 1e-5;
+  for (const auto& [shape, axes] : std::vector<std::pair<Shape, IndexList>>{{{3, 5}, {1}},
+                                                                            {{300, 5}, {0}},
+                                                                            {{2, 257, 3}, {1}},
+                                                                            {{7, 40}, {0, 1}},
+                                                                            {{4, 64}, {1}},
+                                                                            {{2, 3}, {}},
+                                                                            {{0, 3}, {0}}}) {
+    INFO(dflow::name(dtype_of<TestType>) << shape.to_string());
+    const auto factors = [](const Output<TestType>& x) {
+      // 1, -1 and a few zeros: products are exact.
+      return select(x > TestType(6), ones_like(x) * TestType(0),
+                    select(x > TestType(0), ones_like(x), ones_like(x) * TestType(-1)));
+    };
+    const auto derivative = [&, of = axes](const Output<TestType>& x) {
+      const auto v = factors(x);
+      return gradients(reduce_sum(reduce_prod(v, of, ReduceAttrs{})), v);
+    };
+    const auto second = [&, of = axes](const Output<TestType>& x) {
+      const auto v = factors(x);
+      const auto first = gradients(reduce_sum(reduce_prod(v, of, ReduceAttrs{}) * TestType(2)), v);
+      return gradients(reduce_sum(square(first) + first * v), v);
+    };
+    compare_reduction<TestType>(shape, derivative, tolerance);
+    compare_reduction<TestType>(shape, second, tolerance);
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/str_cat.hpp>
 #include <dflow/core/shape.hpp>
 
 #include <array>
@@ -7,8 +8,15 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace dflow::detail {
+
+/// What CheckNumerics says.
+inline std::string not_finite_text(std::string_view message, bool has_nan, bool has_inf) {
+  return str_cat(message, ": the tensor holds ", has_nan ? "NaN" : "", has_nan && has_inf ? " and " : "",
+                 has_inf ? "Inf" : "");
+}
 
 /// "[1,4]": the index of element `position` of a tensor of that shape.
 inline std::string position_to_string(std::int64_t position, const Shape& shape) {

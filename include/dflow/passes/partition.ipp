@@ -195,10 +195,15 @@ class Partitioner {
     if (const KernelEntry* entry = entry_of(node, here)) {
       host_inputs = host_inputs_of(*node, *entry);
       host_outputs_[id] = host_outputs_of(*node, *entry);
-    } else if (const StepCall* call = graph_.call_of(node); call != nullptr && call->num_leading != 0) {
-      // What to run is said in host memory.
+    } else if (const StepCall* call = graph_.call_of(node); call != nullptr && has_own_memory(here)) {
+      // What to run is said in host memory, and how often it was run.
       host_inputs.resize(node.num_inputs);
       std::fill_n(host_inputs.begin(), call->num_leading, true);
+      std::vector<bool>& host_outputs = host_outputs_[id];
+      host_outputs.resize(node->outputs.size());
+      for (std::size_t k = 0; k < call->kept.size(); ++k) {
+        if (call->kept[k].result < 0) host_outputs[host_outputs.size() - call->kept.size() + k] = true;
+      }
     }
     inputs_.clear();
     for (const StepEndpoint input : graph_.inputs_of(node)) {

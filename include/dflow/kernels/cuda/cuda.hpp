@@ -62,6 +62,9 @@ class MemoryUses {
 /// where it may find any. Throws what the driver says of the launch.
 void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
             const ErrorSlot* errors = nullptr, std::span<const AnyTensor* const> temporaries = {});
+/// The same of a kernel that touches what `uses` says.
+void launch(const KernelContext& context, const KernelFunction& function, GridShape shape, const void* arguments,
+            const MemoryUses& uses);
 template <class Body>
 void launch(const KernelContext& context, GridShape shape, const typename Body::Args& args,
             const ErrorSlot* errors = nullptr, std::span<const AnyTensor* const> temporaries = {}) {

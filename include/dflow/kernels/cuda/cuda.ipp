@@ -40,6 +40,11 @@ DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& fun
   MemoryUses uses(context);
   for (const AnyTensor* temporary : temporaries) uses.add(*temporary, true);
   if (errors != nullptr) uses.add(errors, sizeof(ErrorSlot), true);
+  launch(context, function, shape, arguments, uses);
+}
+
+DFLOW_INLINE void launch(const KernelContext& context, const KernelFunction& function, GridShape shape,
+                         const void* arguments, const MemoryUses& uses) {
   DeviceCore& core = state_of(context).memory.core();
   core.require_ok(core.driver().launch(core.device(), function, shape, arguments, uses.all(), core.compute()),
                   str_cat("launching the kernel '", function.name, "'"));

@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/array/index_kernel.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
+#include <dflow/kernels/cuda/array/list_kernel.hpp>
 #include <dflow/kernels/cuda/array/made_kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
 #include <dflow/kernels/cuda/nn/batch_norm_kernel.hpp>
@@ -11,6 +12,7 @@
 #include <dflow/kernels/cuda/products/kernel.hpp>
 #include <dflow/kernels/cuda/random/kernel.hpp>
 #include <dflow/kernels/cuda/reduction/kernel.hpp>
+#include <dflow/kernels/cuda/reduction/prod_gradient_kernel.hpp>
 #include <dflow/kernels/cuda/rows/kernel.hpp>
 #include <dflow/kernels/cuda/send_recv.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/base/function_ref.hpp>
 #include <dflow/core/any_tensor.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 
@@ -34,9 +35,9 @@ class TensorList {
   void unset(std::int64_t i) noexcept;
   /// What lies behind is dropped; what is new is not set. Errors: as `set`; InvalidArgument for less than nothing.
   void resize(std::int64_t size);
-  /// Adds to each element that of the other list; one that is not set is zero. Tensors that nobody else has are added
-  /// to where they are. Errors: InvalidArgument for elements of other types or shapes.
-  void add(const TensorList& more, Allocator& allocator);
+  /// Adds to each element that of the other list, by `add_elements(sum, more)`; one that is not set is zero.
+  /// Errors: InvalidArgument for elements of other types or shapes; those of `add_elements`.
+  void add(const TensorList& more, FunctionRef<void(AnyTensor& sum, const AnyTensor& more)> add_elements);
 
  private:
   void require_near(std::int64_t i) const;
@@ -56,6 +57,12 @@ const TensorList& list_of(const AnyTensor& tensor);
 /// Output `o` of the kernel: the list of input `i`, which the kernel changes. Where nobody else has that it is not
 /// copied. Errors: InvalidArgument for what is no list.
 TensorList& forward_or_copy_list(KernelContext& context, int i, int o);
+
+namespace detail {
+/// sum += more, of equal types and shapes, where `sum` is if nobody else has it. Integers wrap, 16-bit floats are
+/// rounded once. Errors: InvalidArgument for what are no numbers.
+void add_list_elements(AnyTensor& sum, const AnyTensor& more, Allocator& allocator);
+}  // namespace detail
 
 }  // namespace dflow
 

@@ -28,18 +28,7 @@ void add_elements(const T* a, const T* b, T* to, std::size_t n) {
   }
 }
 
-DFLOW_INLINE void add_element(AnyTensor& sum, const AnyTensor& more, Allocator& allocator) {
-  if (sum.dtype() != more.dtype() || sum.shape() != more.shape()) {
-    throw_error(invalid_argument(str_cat("elements of lists are added: ", name(sum.dtype()), sum.shape().to_string(),
-                                         " and ", name(more.dtype()), more.shape().to_string())));
-  }
-  if (sum.dtype() == DType::variant) {
-    TensorList all = list_of(sum);
-    sum.reset();
-    all.add(list_of(more), allocator);
-    sum = make_list(std::move(all));
-    return;
-  }
+DFLOW_INLINE void add_list_elements(AnyTensor& sum, const AnyTensor& more, Allocator& allocator) {
   AnyTensor to = sum.buffer_is_unique() ? sum : AnyTensor(more.dtype(), more.shape(), allocator);
   visit_dtype<NumberTypes>(more.dtype(), [&]<class T>() {
     add_elements(static_cast<const T*>(std::as_const(sum).raw_data()), static_cast<const T*>(more.raw_data()),
@@ -47,6 +36,21 @@ DFLOW_INLINE void add_element(AnyTensor& sum, const AnyTensor& more, Allocator& 
     return 0;
   });
   sum = std::move(to);
+}
+
+using AddElements = FunctionRef<void(AnyTensor&, const AnyTensor&)>;
+
+/// Lists are added element by element.
+DFLOW_INLINE void add_to_element(AnyTensor& sum, const AnyTensor& more, AddElements add_elements) {
+  if (sum.dtype() != more.dtype() || sum.shape() != more.shape()) {
+    throw_error(invalid_argument(str_cat("elements of lists are added: ", name(sum.dtype()), sum.shape().to_string(),
+                                         " and ", name(more.dtype()), more.shape().to_string())));
+  }
+  if (sum.dtype() != DType::variant) return add_elements(sum, more);
+  TensorList all = list_of(sum);
+  sum.reset();
+  all.add(list_of(more), add_elements);
+  sum = make_list(std::move(all));
 }
 
 }  // namespace detail
@@ -107,7 +111,7 @@ DFLOW_INLINE void TensorList::resize(std::int64_t size) {
   if (static_cast<std::int64_t>(elements_.size()) > room) elements_.resize(static_cast<std::size_t>(room));
 }
 
-DFLOW_INLINE void TensorList::add(const TensorList& more, Allocator& allocator) {
+DFLOW_INLINE void TensorList::add(const TensorList& more, detail::AddElements add_elements) {
   for (std::size_t k = 0; k < more.elements_.size(); ++k) {
     const AnyTensor& element = more.elements_[k];
     if (!element.is_initialized()) continue;
@@ -115,7 +119,7 @@ DFLOW_INLINE void TensorList::add(const TensorList& more, Allocator& allocator) 
     if (find(i) == nullptr) {
       set(i, element);
     } else {
-      detail::add_element(elements_[static_cast<std::size_t>(i - first_)], element, allocator);
+      detail::add_to_element(elements_[static_cast<std::size_t>(i - first_)], element, add_elements);
     }
   }
   size_ = std::max(size_, more.size_);

@@ -1,5 +1,6 @@
 #include <dflow/kernels/cuda/array/index_kernel.ipp>
 #include <dflow/kernels/cuda/array/kernel.ipp>
+#include <dflow/kernels/cuda/array/list_kernel.ipp>
 #include <dflow/kernels/cuda/array/made_kernel.ipp>
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
@@ -15,5 +16,6 @@
 #include <dflow/kernels/cuda/products/kernel.ipp>
 #include <dflow/kernels/cuda/products/product_plans.ipp>
 #include <dflow/kernels/cuda/reduction/kernel.ipp>
+#include <dflow/kernels/cuda/reduction/prod_gradient_kernel.ipp>
 #include <dflow/kernels/cuda/rows/kernel.ipp>
 #include <dflow/kernels/cuda/state/kernel.ipp>

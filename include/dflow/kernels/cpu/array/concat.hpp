@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/dim_runs.hpp>
+#include <dflow/kernels/index_kernels.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/array/concat.hpp>
 
@@ -123,26 +124,6 @@ template <class T>
 struct Kernel<Unpack, Cpu, T> : detail::UnpackKernel {};
 
 template <class T>
-struct Kernel<ConcatOffset, Cpu, T> {
-  double cost_ns(const KernelInit&) const { return 200; }
-
-  void operator()(KernelContext& context) const {
-    const Shape vector = detail::inferred_shape(context);
-    const std::int64_t axis = context.input<T>(0).scalar(), rank = vector[0];
-    if (axis < -rank || axis >= rank) context.fail(str_cat("axis ", axis, " is outside [", -rank, ", ", rank, ")"));
-    const auto along = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
-    static_assert(sizeof(T) < sizeof(std::int64_t));
-    std::int64_t offset = 0;
-    for (int i = 0; i < context.num_outputs(); ++i) {
-      if (!std::in_range<T>(offset)) {
-        context.fail(str_cat("shape ", i, " begins at ", offset, ", beyond the range of ", dflow::name(dtype_of<T>)));
-      }
-      Tensor<T>& begin = context.allocate_output<T>(i, vector);
-      std::fill(begin.begin(), begin.end(), T());
-      begin.span()[along] = static_cast<T>(offset);
-      offset += context.input<T>(i + 1).span()[along];
-    }
-  }
-};
+struct Kernel<ConcatOffset, Cpu, T> : detail::ConcatOffsetKernel<T> {};
 
 }  // namespace dflow

@@ -59,22 +59,8 @@ struct Kernel<Transpose, Cpu, T, I> : detail::TransposeKernel {
 };
 
 template <class T>
-struct Kernel<InvertPermutation, Cpu, T> {
-  static constexpr bool splits = false;
+struct Kernel<InvertPermutation, Cpu, T> : detail::InvertPermutationKernel<T> {
   double cost_ns(const KernelInit& init) const { return detail::move_cost_ns(init); }
-
-  void operator()(KernelContext& context) const {
-    const Tensor<T>& x = context.input<T>(0);
-    const Shape shape = detail::inferred_shape(context);
-    Tensor<T>& y = context.allocate_output<T>(0, shape);
-    std::fill(y.begin(), y.end(), T(-1));
-    for (std::int64_t i = 0; i < shape[0]; ++i) {
-      const T to = x.data()[i];
-      if (to < 0 || to >= shape[0]) context.fail(str_cat("x[", i, "] = ", to, " is outside [0, ", shape[0], ")"));
-      if (y.data()[to] != T(-1)) context.fail(str_cat("x holds ", to, " more than once"));
-      y.data()[to] = static_cast<T>(i);
-    }
-  }
 };
 
 }  // namespace dflow

@@ -2,6 +2,8 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/forward_kernels.hpp>
+#include <dflow/kernels/index_kernels.hpp>
+#include <dflow/kernels/position_text.hpp>
 #include <dflow/ops/control/check.hpp>
 
 #include <atomic>
@@ -10,23 +12,7 @@
 namespace dflow {
 
 template <>
-struct Kernel<Assert, Cpu> {
-  Assert::Attrs attrs;
-
-  double cost_ns(const KernelInit&) const { return 20; }
-
-  void operator()(KernelContext& context) const {
-    if (context.input(0).rank() != 0) context.fail("the condition must be a scalar");
-    if (context.input<bool>(0).scalar()) return;
-    std::string message = "assertion failed:";
-    for (int i = 1; i < context.num_inputs(); ++i) {
-      const AnyTensor& tensor = context.input(i);
-      const std::int64_t shown = attrs.summarize < 0 ? tensor.num_elements() : attrs.summarize;
-      message += str_cat(" [", tensor.to_string(shown), "]");
-    }
-    context.fail(std::move(message));
-  }
-};
+struct Kernel<Assert, Cpu> : detail::AssertKernel {};
 
 template <class T>
 struct Kernel<CheckNumerics, Cpu, T> {
@@ -53,8 +39,7 @@ struct Kernel<CheckNumerics, Cpu, T> {
       has_nan |= std::isnan(static_cast<double>(value));
       has_inf |= std::isinf(static_cast<double>(value));
     }
-    context.fail(str_cat(attrs.message, ": the tensor holds ", has_nan ? "NaN" : "", has_nan && has_inf ? " and " : "",
-                         has_inf ? "Inf" : ""));
+    context.fail(detail::not_finite_text(attrs.message, has_nan, has_inf));
   }
 };
 

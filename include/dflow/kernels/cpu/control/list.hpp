@@ -3,8 +3,6 @@
 /// The kernels of the family's ops.
 
 #include <dflow/kernels/cpu/control/check.hpp>
-#include <dflow/kernels/cpu/control/functional.hpp>
-#include <dflow/kernels/cpu/control/list_concat.hpp>
 #include <dflow/kernels/cpu/control/no_op.hpp>
 #include <dflow/kernels/cpu/control/print.hpp>
 #include <dflow/kernels/cpu/control/tensor_list.hpp>

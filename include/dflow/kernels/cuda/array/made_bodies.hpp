@@ -2,6 +2,8 @@
 
 #include <dflow/core/dtype.hpp>
 #include <dflow/kernels/cuda/array/bodies.hpp>
+#include <dflow/kernels/cuda/elementwise/bodies.hpp>
+#include <dflow/kernels/cuda/grid/error_slot.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -84,7 +86,48 @@ struct BandBody {
   }
 };
 
+/// Notes whether x [n] holds what is not finite.
+struct CheckFiniteArgs {
+  static constexpr std::uint32_t has_nan = 1, has_inf = 2;  ///< the error's detail
+
+  std::int64_t n = 0;
+  const void* x = nullptr;
+  ErrorSlot* errors = nullptr;
+  std::uint32_t kernel = 0;
+};
+
+template <class T>
+struct CheckFiniteBody {
+  static constexpr const char* name = "check finite";
+  static constexpr bool has_barriers = false;
+  using Args = CheckFiniteArgs;
+
+  template <class Thread>
+  DFLOW_FN static void run(const Thread& thread, const Args& args) {
+    using C = detail::WideType<T>;
+    const auto at = [&](std::int64_t i) { return static_cast<C>(static_cast<const T*>(args.x)[i]); };
+    for (std::int64_t i = thread.index(); i < args.n; i += thread.count()) {
+      if (at(i) - at(i) == C(0)) continue;
+      // Who finds the step's first error looks at all elements.
+      note_error(thread, args.errors, args.kernel, [&](ErrorSlot& slot) {
+        for (std::int64_t k = 0; k < args.n; ++k) {
+          if (at(k) - at(k) == C(0)) continue;
+          slot.detail |= at(k) == at(k) ? Args::has_inf : Args::has_nan;
+        }
+      });
+      return;
+    }
+  }
+};
+
 namespace detail {
+
+template <class Floats>
+struct CheckBodiesOf;
+template <class... Fs>
+struct CheckBodiesOf<TypeList<Fs...>> {
+  using type = TypeList<CheckFiniteBody<Fs>...>;
+};
 
 template <class Index>
 using OneHotBodiesOf = TypeList<OneHotBody<1, Index>, OneHotBody<2, Index>, OneHotBody<4, Index>, OneHotBody<8, Index>,
@@ -100,6 +143,7 @@ struct RangeBodiesOf<TypeList<Rs...>> {
 
 using MadeBodies = concat_t<detail::OneHotBodiesOf<std::uint8_t>, detail::OneHotBodiesOf<std::int32_t>,
                             detail::OneHotBodiesOf<std::int64_t>, typename detail::RangeBodiesOf<RealTypes>::type,
+                            typename detail::CheckBodiesOf<FloatTypes>::type,
                             TypeList<BandBody<1>, BandBody<2>, BandBody<4>, BandBody<8>, BandBody<16>>>;
 
 }  // namespace dflow::cuda

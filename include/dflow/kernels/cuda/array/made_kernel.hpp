@@ -2,11 +2,13 @@
 
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/array/made_bodies.hpp>
+#include <dflow/kernels/index_kernels.hpp>
 #include <dflow/ops/array/one_hot.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/linalg/band.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace dflow {
 
@@ -16,6 +18,8 @@ namespace cuda {
 void mark_indices(KernelContext& context, int axis, const KernelFunction& function);
 /// Output 0: input 0, with 0 outside of the band that inputs 1 and 2 say.
 void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper);
+/// Input 0 holds neither NaN nor Inf; where it does the step fails.
+void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function);
 /// Output 0 [..., n, n] has input 0 [..., n] as its diagonals, and 0 elsewhere.
 void make_diagonal(KernelContext& context);
 /// Output 0 [..., n]: the diagonals of input 0.
@@ -35,6 +39,28 @@ struct OneHotOf {
 
 template <class T>
 struct Kernel<EnsureShape, Cuda, T> : detail::EnsureShapeKernel {};
+template <>
+struct Kernel<Assert, Cuda> : detail::AssertKernel {
+  static constexpr std::uint64_t host_inputs = 3;
+};
+template <class T>
+struct Kernel<ConcatOffset, Cuda, T> : detail::ConcatOffsetKernel<T> {
+  static constexpr std::uint64_t host_inputs = 3, host_outputs = 1;
+};
+template <class T>
+struct Kernel<InvertPermutation, Cuda, T> : detail::InvertPermutationKernel<T> {
+  static constexpr std::uint64_t host_inputs = 1, host_outputs = 1;
+};
+
+template <class T>
+struct Kernel<CheckNumerics, Cuda, T> {
+  CheckNumerics::Attrs attrs;
+
+  void operator()(KernelContext& context) const {
+    cuda::check_finite(context, attrs.message, cuda::kernel_function<cuda::CheckFiniteBody<T>>());
+    context.set_output(0, context.input(0));
+  }
+};
 
 template <class T, class Index>
   requires cuda::is_device_type<T>

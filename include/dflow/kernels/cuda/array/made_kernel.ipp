@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/array/kernel.ipp>
 #include <dflow/kernels/cuda/array/made_kernel.hpp>
+#include <dflow/kernels/position_text.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,6 +19,21 @@ DFLOW_INLINE void mark_indices(KernelContext& context, int axis, const KernelFun
       indices.num_elements(),      shape[axis], shape.num_elements(axis + 1, shape.rank()), indices.raw_data(),
       context.input(2).raw_data(), y.raw_data()};
   launch(context, function, grid_for(args.count), &args);
+}
+
+DFLOW_INLINE void check_finite(KernelContext& context, const std::string& message, const KernelFunction& function) {
+  const AnyTensor& x = context.input(0);
+  CheckFiniteArgs args;
+  args.n = x.num_elements();
+  if (args.n == 0) return;
+  args.x = x.raw_data();
+  const CudaStep::Note note = step_of(context).note(context, [message](const ErrorSlot& slot) {
+    return invalid_argument(dflow::detail::not_finite_text(message, (slot.detail & CheckFiniteArgs::has_nan) != 0,
+                                                           (slot.detail & CheckFiniteArgs::has_inf) != 0));
+  });
+  args.errors = note.slot;
+  args.kernel = note.kernel;
+  launch(context, function, grid_for(args.n), &args, note.slot);
 }
 
 DFLOW_INLINE void keep_band(KernelContext& context, std::int64_t lower, std::int64_t upper) {

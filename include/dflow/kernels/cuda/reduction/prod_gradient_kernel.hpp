@@ -1,0 +1,42 @@
+#pragma once
+
+#include <dflow/kernels/cuda/reduction/kernel.hpp>
+#include <dflow/kernels/cuda/reduction/prod_gradient_bodies.hpp>
+#include <dflow/ops/reduction/prod_gradient.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dflow {
+
+namespace cuda {
+
+/// Output 0, of the shape of input 0, is made by element of the others along the axes in input 1; `part_bytes`: what an
+/// element takes while the kernel runs.
+void make_of_others(KernelContext& context, const ReductionCode& code, std::size_t part_bytes);
+
+/// P: what is made of them.
+template <template <class> class P, class T>
+struct OthersKernel {
+  static constexpr std::uint64_t host_inputs = 2;
+  void operator()(KernelContext& context) const {
+    make_of_others(context,
+                   {&kernel_function<OthersByThreadBody<P<T>, T>>, &kernel_function<OthersByBlockBody<P<T>, T>>},
+                   sizeof(typename P<T>::Part));
+  }
+};
+
+}  // namespace cuda
+
+template <class T>
+  requires cuda::is_elementwise_type<T>
+struct Kernel<ExclusiveProd, Cuda, T> : cuda::OthersKernel<cuda::detail::OtherProducts, T> {};
+template <class T>
+  requires cuda::is_elementwise_type<T>
+struct Kernel<ExclusiveProdGrad, Cuda, T> : cuda::OthersKernel<cuda::detail::OtherProductGradients, T> {};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/reduction/prod_gradient_kernel.ipp>
+#endif
