@@ -8,11 +8,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <numeric>
 #include <ranges>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -189,6 +191,34 @@ TEST_CASE("a cache reads what stands before it once, for all iterators, and afte
   CHECK_THROWS_WITH(at.next(), "two");
   *fails = false;
   CHECK(all(failing) == Ints{0, 1, 2, 3});
+}
+
+TEST_CASE("a cache gives what it has while another pass waits for its next element") {
+  const auto goes_on = std::make_shared<std::promise<void>>();
+  const auto waits = std::make_shared<std::promise<void>>();
+  const auto data = range(3)
+                        .map([goes_on, waits](int i) {
+                          if (i == 2) {
+                            waits->set_value();
+                            goes_on->get_future().wait();
+                          }
+                          return i;
+                        })
+                        .cache();
+  Ints of_slow, of_third;
+  std::thread slow([&] { of_slow = all(data); });
+  waits->get_future().wait();
+  auto fast = data.iterate();
+  CHECK(fast.next() == 0);
+  CHECK(fast.next() == 1);
+  std::thread third([&] { of_third = all(data); });
+  goes_on->set_value();
+  CHECK(fast.next() == 2);
+  CHECK_FALSE(fast.next().has_value());
+  slow.join();
+  third.join();
+  CHECK(of_slow == Ints{0, 1, 2});
+  CHECK(of_third == Ints{0, 1, 2});
 }
 
 TEST_CASE("a cache whose input fails again while it is read again has no element twice") {

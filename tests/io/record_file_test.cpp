@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <random>
 #include <span>
@@ -541,4 +542,17 @@ TEST_CASE("a flushed compressed file can be read as far as it goes", "[record_fi
 TEST_CASE("a record file that is missing is NotFound", "[record_file]") {
   MemoryFileSystem files;
   CHECK(code_of([&] { return RecordReader(files, "/none").read(); }) == Code::not_found);
+}
+
+TEST_CASE("a buffer that no memory holds is refused, whatever its size") {
+  MemoryFileSystem files;
+  RecordWriter(files, "/r").write("a");
+  for (const std::size_t size :
+       {std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max() - 100, std::size_t{1} << 62}) {
+    CHECK(code_of([&] {
+            RecordReader reader(files, "/r", {.buffer_bytes = size});
+            std::string record;
+            return reader.next(record);
+          }) == Code::resource_exhausted);
+  }
 }

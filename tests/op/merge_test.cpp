@@ -221,3 +221,37 @@ TEST_CASE("substitute copies what lies between and shares the rest", "[merge]") 
   CHECK(code_of([&] { return substitute(a.y, EdgeMap().add(b.x, a.x)); }) == Code::invalid_argument);
   CHECK(code_of([&] { return substitute(Output<float>(), EdgeMap()); }) == Code::invalid_argument);
 }
+
+TEST_CASE("a graph that was read again, or merged without a prefix, knows its scopes", "[merge]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {2, 3}, {.name = "x"});
+  const Variable<float> v(graph, 1.0f, {.name = "v"});
+  const train::Saver saver(graph);
+  dense(x, 4);
+  {
+    const auto outer = graph.name_scope("n");
+    const auto inner = graph.name_scope("m");
+    constant(graph, 1.0f, {.name = "c"});
+  }
+  const auto goes_on = [&](Graph& again) {
+    const train::Saver another(again);
+    const auto y = dense(Output<float>(again.output("x")), 5);
+    CHECK(y.name() == "dense_1/BiasAdd");
+    {
+      const auto outer = again.name_scope("n");
+      CHECK(constant(again, 2.0f, {.name = "c"}).name() == "n_1/c");
+    }
+    Session session(again);
+    session.run(initialize_variables(again));
+    CHECK(session.run({{again.output("x"), Tensor<float>({2, 3})}}, y).shape() == Shape{2, 5});
+  };
+  Graph imported = import_graph(to_graph_def(graph), standard_op_table());
+  goes_on(imported);
+  Graph merged;
+  merge(merged, graph);
+  goes_on(merged);
+  Graph under;
+  merge(under, graph, {.prefix = "p"});
+  const auto p = under.name_scope("p");
+  CHECK(constant(under, 2.0f, {.name = "c"}).name() == "p_1/c");
+}

@@ -5,8 +5,11 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -136,7 +139,8 @@ TEST_CASE("a callback that throws at a session that was moved from ends in the l
 TEST_CASE("an empty callback is one that does nothing") {
   df::Graph graph;
   const auto x = df::placeholder<float>(graph, {});
-  df::Session session(graph);
+  std::atomic<int> errors = 0;
+  df::Session session(graph, {.on_callback_error = [&](const df::Status&) { ++errors; }});
   const auto run = [&](df::PartialRun& of, std::vector<std::pair<df::AnyOutput, df::AnyTensor>> values) {
     of.fetch_async_erased(std::move(values), {}, false, nullptr);
   };
@@ -148,9 +152,33 @@ TEST_CASE("an empty callback is one that does nothing") {
   run(partial, {});
   auto moved_session = std::move(session);
   session.run_async_erased({}, {}, {}, {}, nullptr);
+  session.run_async({}, x, std::function<void(df::Status, df::Tensor<float>)>());
+  moved_session.run_async({{x, 1.0f}}, x, std::function<void(df::Status, df::Tensor<float>)>());
+  moved_session.run_async({}, x, static_cast<void (*)(const df::Status&, const df::Tensor<float>&)>(nullptr));
+  moved_session.prepare(df::feeds(x), df::fetches(x))
+      .run_async(df::Tensor<float>(1.0f), std::function<void(df::Status, df::Tensor<float>)>());
   const std::vector<df::AnyOutput> wanted{df::constant(graph, 1.0f)};
   moved_session.run_async_erased({}, {}, wanted, {}, nullptr);
   moved_session.run_async_erased({}, {}, {}, {}, nullptr);  // which fails
+  { const df::Session last = std::move(moved_session); }
+  CHECK(errors == 0);
+}
+
+TEST_CASE("no optimizer, and a dataset of no recipe, are refused") {
+  const auto refused = [](const auto& make) {
+    return code_of([&] { return make(), 0; }) == df::Code::invalid_argument;
+  };
+  const std::shared_ptr<const df::train::Optimizer> none;
+  CHECK(refused([&] { df::train::SyncReplicas{none, {}}; }));
+  CHECK(refused([&] { df::train::StaleSyncReplicas{none, {}}; }));
+  CHECK(refused([&] { df::train::DecoupledWeightDecay(none, 0.1f, 0.1f); }));
+  CHECK(refused([&] { df::train::LossScaleOptimizer{none}; }));
+  CHECK(refused([&] { df::data::Dataset<int>(df::data::SharedRecipe()); }));
+  df::Graph graph;
+  const df::Variable<float> v(graph, 1.0f);
+  df::train::Saver saver(graph);
+  CHECK(refused([&] { df::train::checkpoints(saver, "/c", {.every_steps = -1}); }));
+  CHECK(refused([&] { df::data::from_range(std::vector<int>{1}).map([](int i) { return i; }, {.ahead = -1}); }));
 }
 
 // NOLINTEND(bugprone-use-after-move,hicpp-invalid-access-moved)

@@ -343,6 +343,12 @@ TEMPLATE_TEST_CASE("A norm beyond all numbers of the element type clips nothing"
     CHECK(df::bitwise_equal(a, in));
     CHECK(df::bitwise_equal(b, in));
   }
+  // Also where the squares are beyond all numbers.
+  const T large = std::numeric_limits<T>::max(), infinity = std::numeric_limits<T>::infinity();
+  for (const df::Tensor<T>& each : {df::Tensor<T>({2}, {large, large}), df::Tensor<T>({2}, {infinity, T(1)})}) {
+    CHECK(df::bitwise_equal(session.run({{x, each}}, df::clip_by_norm(x, std::numeric_limits<double>::infinity())),
+                            each));
+  }
 }
 
 // Expected: TensorFlow 2's clip_by_global_norm.

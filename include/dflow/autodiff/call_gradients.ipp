@@ -90,6 +90,7 @@ class KeptEdges final : public GraphStore::ForeignEdges {
   }
 
   std::size_t depth() const noexcept override { return 1 + (outer_ == nullptr ? 0 : outer_->depth()); }
+  std::size_t count_call() noexcept override { return outer_ == nullptr ? ++num_calls_ : outer_->count_call(); }
 
   /// How many iterations the loop has had, for what is built in the current scope.
   AnyOutput count() { return out_of_call(build_beside<KeptCount>({}, {})); }
@@ -165,6 +166,7 @@ class KeptEdges final : public GraphStore::ForeignEdges {
   std::vector<GraphStore::Function> parts_;
   std::vector<Endpoint> captured_;
   std::shared_ptr<GraphStore::ForeignEdges> outer_;
+  std::size_t num_calls_ = 0;  ///< of the outermost
   GraphStore::Scope body_;
   AnyOutput iteration_;
   std::map<std::pair<NodeId, std::int32_t>, AnyOutput> brought_;
@@ -187,6 +189,12 @@ class CallGradient {
     if (const auto& around = graph.scope().foreign; around != nullptr && around->depth() >= max_depth) {
       throw_error(resource_exhausted(
           str_cat("calls in bodies of calls are differentiated no deeper than ", max_depth, " levels")));
+    }
+    // Where functions call others twice, each level has twice as many. A large graph may have many.
+    const std::size_t max_calls = std::max(std::size_t{1} << 12, call.position() / 4);
+    if (graph.scope().foreign != nullptr && graph.scope().foreign->count_call() > max_calls) {
+      throw_error(resource_exhausted(str_cat("of a call in which there are more than ", max_calls,
+                                             " others, each counted as often as it is called, no gradient is built")));
     }
     num_leading_ = node.op->role == OpRole::branch ? 1 : 0;
     for (std::size_t i = num_leading_; i < node.inputs.size(); ++i) {

@@ -363,8 +363,11 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
   require(xs, false);
   require(options.stop_gradients, false);
   require(options.grad_ys, true);
+  GraphStore::Draft draft(*graph);
   const ScopeGuard guard = enter_name_scope(*graph, "gradients", options.where);
-  return detail::GradientBuilder(*graph, ys, xs, options).build();
+  std::vector<Gradient> dxs = detail::GradientBuilder(*graph, ys, xs, options).build();
+  draft.publish();
+  return dxs;
 }
 
 }  // namespace dflow

@@ -87,7 +87,10 @@ class Dataset {
  public:
   using element_type = E;
 
-  explicit Dataset(SharedRecipe recipe) : recipe_(std::move(recipe)) {}
+  /// Errors: InvalidArgument for no recipe.
+  explicit Dataset(SharedRecipe recipe) : recipe_(std::move(recipe)) {
+    if (recipe_ == nullptr) throw_error(invalid_argument("data: a dataset of no recipe"));
+  }
 
   /// A way through the dataset from the beginning of an epoch on.
   Iterator<E> iterate(std::uint64_t epoch = 0) const { return Iterator<E>(recipe_, epoch); }
@@ -105,7 +108,7 @@ class Dataset {
     auto apply = [f = std::make_shared<const F>(std::move(f))](Item item) {
       return Item::of<detail::Called<E, F>>(detail::call<E>(*f, item.get<E>()));
     };
-    const bool is_plain = options.threads == 1 && !options.pool;
+    const bool is_plain = options.threads == 1 && options.ahead == 0 && !options.pool;
     return Dataset<detail::Called<E, F>>(is_plain ? map_recipe(recipe_, std::move(apply))
                                                   : parallel_map_recipe(recipe_, std::move(apply), std::move(options)));
   }

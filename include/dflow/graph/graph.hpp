@@ -61,7 +61,7 @@ class Graph {
   const Node& node(NodeId id) const;
   /// The node of that full name, or an invalid Operation.
   Operation find(std::string_view name) const;
-  /// "name" or "name:index". Throws NotFound.
+  /// "name" or "name:index". Errors: NotFound; InvalidArgument for an index that is no number of an output.
   AnyOutput output(std::string_view name) const;
 
   /// Nodes built while the guard lives are placed on this device; a partial name is merged with the surrounding one.

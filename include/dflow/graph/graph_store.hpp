@@ -47,6 +47,8 @@ class GraphStore {
     virtual AnyOutput bring(const AnyOutput& edge) = 0;
     /// How many there are around each other, with this one.
     virtual std::size_t depth() const noexcept = 0;
+    /// How many calls have been differentiated inside of the outermost one, with this one.
+    virtual std::size_t count_call() noexcept = 0;
   };
 
   /// A function of which a call is being differentiated; `autodiff/call_gradients.ipp` says what is known of it.
@@ -165,6 +167,8 @@ class GraphStore {
   /// The same for a name scope: no other one will get it.
   std::string unique_scope_name(std::string_view requested);
   void reserve_scope_name(const std::string& name);
+  /// Those of the scopes that a node is in, by its name: of "a/b/c" "a" and "a/b".
+  void reserve_scopes_of(std::string_view node_name);
   void add_to_collection(std::string_view collection, NodeId node);
   /// The number of random ops that were counted so far, after `count` more.
   std::uint64_t count_random_ops(std::uint64_t count);

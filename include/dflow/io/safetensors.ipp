@@ -325,7 +325,13 @@ DFLOW_INLINE AnyTensor SafetensorsReader::read(const SafetensorsEntry& entry) co
   }
   AnyTensor tensor(entry.dtype, entry.shape);
   const std::span<std::byte> bytes(static_cast<std::byte*>(tensor.raw_data()), tensor.bytes());
-  if (!bytes.empty()) file_->read_exactly_at(entry.begin, bytes);
+  if (!bytes.empty()) {
+    try {
+      file_->read_exactly_at(entry.begin, bytes);
+    } catch (const Error& error) {
+      throw Error(error.status().with_prefix(str_cat(path_, ": tensor '", entry.name, "': ")));
+    }
+  }
   if (entry.dtype == DType::boolean) {
     const std::size_t wrong = detail::first_no_truth_value(bytes);
     if (wrong < bytes.size()) {

@@ -426,6 +426,7 @@ class GraphImporter {
   /// What cannot fail for a reason of the def's.
   void finish() {
     if (!prefix_.empty()) graph_.reserve_scope_name(prefix_);
+    for (const NodeId id : built_) graph_.reserve_scopes_of(graph_.node(id).name);
     for (const auto& [name, members] : def_.collections) {
       for (const std::string& member : members) {
         graph_.add_to_collection(name, built_[index_of_.find(member)->second]);

@@ -206,6 +206,9 @@ class GraphMerger {
 
   void finish() {
     if (!prefix_.empty()) into_.reserve_scope_name(prefix_);
+    for (const NodeId id : copies_) {
+      if (id.is_valid()) into_.reserve_scopes_of(into_.node(id).name);
+    }
     // Random ops built from now on must not draw a seed that one of the copies already has.
     into_.count_random_ops(nodes_.size());
   }

@@ -53,6 +53,9 @@ void deliver(Done& done, Status status, std::vector<AnyTensor>& tensors, std::in
 /// Gives `done` the tensors with their types; after an error empty ones.
 template <class Results, class Done>
 AnyDone typed_done(Done done) {
+  if constexpr (std::is_constructible_v<bool, const Done&> && !std::is_empty_v<Done>) {
+    if (!static_cast<bool>(done)) return nullptr;  // an empty function
+  }
   return [done = std::move(done)](Status status, std::vector<AnyTensor> tensors) mutable {
     tensors.resize(std::tuple_size_v<Results>);
     deliver<Results>(done, std::move(status), tensors, std::make_index_sequence<std::tuple_size_v<Results>>{});

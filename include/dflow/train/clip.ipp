@@ -10,6 +10,7 @@
 #include <dflow/train/clip.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -46,6 +47,7 @@ DFLOW_INLINE AnyOutput any_clip_by_norm(const AnyOutput& x, double max_norm, con
         invalid_argument(str_cat("clip_by_norm: the norm must be positive, is ", max_norm)).with_location(at.where));
   if (!x.is_valid()) throw_error(invalid_argument("clip_by_norm: x is an empty Output").with_location(at.where));
   const ScopeGuard place = enter_place(*x.graph(), at.where);
+  if (std::isinf(max_norm)) return build<Identity>({x}, {}, at);
   return scaled(x, shrinking_factor(norm_from_half_square(half_squared_norm(x)), max_norm));
 }
 

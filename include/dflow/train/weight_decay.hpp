@@ -17,6 +17,8 @@ struct WeightDecayOptions {
 /// var -= learning_rate * weight_decay * var before each update of another optimizer, whose gradients know nothing of
 /// it (Loshchilov and Hutter 2017, arXiv:1711.05101, and as Keras has it). A variable with a sparse gradient decays
 /// whole.
+///
+/// Errors: InvalidArgument for no optimizer.
 class DecoupledWeightDecay : public Optimizer {
  public:
   DecoupledWeightDecay(std::shared_ptr<const Optimizer> optimizer, Hyperparameter learning_rate,
@@ -24,7 +26,9 @@ class DecoupledWeightDecay : public Optimizer {
       : optimizer_(std::move(optimizer)),
         learning_rate_(learning_rate),
         weight_decay_(weight_decay),
-        options_(std::move(options)) {}
+        options_(std::move(options)) {
+    if (optimizer_ == nullptr) throw_error(invalid_argument("DecoupledWeightDecay: of no optimizer"));
+  }
 
  private:
   std::string_view name() const override { return "DecoupledWeightDecay"; }

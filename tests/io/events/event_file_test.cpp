@@ -334,3 +334,23 @@ TEST_CASE("the bytes of a summary op are written, and nothing of damaged ones", 
   writer.close();
   CHECK(scalars(read_events(files, writer.path())) == "a@1 a@4 ");
 }
+
+TEST_CASE("statistics under one tag over and over get the first numbers that are free") {
+  MemoryFileSystem files;
+  VirtualClock clock(1s);
+  std::string path;
+  {
+    EventWriter writer(files, "/events", clock, on_host);
+    writer.add_run_metadata("step (3)", {}, 1);
+    for (int i = 0; i < 5; ++i) writer.add_more_run_metadata("step", {}, i);
+    for (int i = 0; i < 2; ++i) writer.add_more_run_metadata("step (2)", {}, i);
+    CHECK(code_of([&] { return writer.add_run_metadata("step (4)", {}, 9), 0; }) == Code::already_exists);
+    writer.flush();
+    path = writer.path();
+  }
+  std::string tags;
+  for (const Event& event : read_events(files, path)) {
+    if (const auto* run = std::get_if<TaggedRunMetadata>(&event.content)) tags += run->tag + ", ";
+  }
+  CHECK(tags == "step (3), step, step (2), step (4), step (5), step (6), step (2) (2), step (2) (3), ");
+}

@@ -136,6 +136,7 @@ TEST_CASE("examples that do not fit are refused by example and feature", "[parsi
   const Status missing = status_of_feature(Label{"label"});
   CHECK(missing.code() == Code::invalid_argument);
   CHECK(mentions(missing, "example 1: feature 'label': it is required, and missing"));
+  CHECK(mentions(status_of_feature(FixedLenFeature<std::int64_t>{"nothing", {0}}), "required, and missing"));
   CHECK(
       mentions(status_of_feature(FixedLenFeature<float>{"label"}), "example 0: feature 'label': its values are int64"));
   CHECK(mentions(status_of_feature(FixedLenFeature<float>{"pixels", {3}}), "it has 4 values, its shape is [3]"));

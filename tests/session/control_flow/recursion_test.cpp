@@ -288,3 +288,20 @@ TEST_CASE("a function that calls itself computes with constants, and begins a lo
     CHECK(session.run({{x, 0.5f}, {n, 3}}, count).scalar() == 15.5f);
   }
 }
+
+TEST_CASE("functions that call others twice are differentiated as far as that is of use", "[recursion]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {});
+  std::function<Output<float>(Output<float>)> f = [](Output<float> v) { return v * 2.0f; };
+  std::vector<Output<float>> levels;
+  for (int level = 0; level < 40; ++level) {
+    const auto twice = function(graph, str_cat("f", level), [&](Output<float> v) { return f(f(v)); });
+    f = [twice](Output<float> v) { return twice(v); };
+    levels.push_back(f(x));
+  }
+  Session session(graph);
+  CHECK(session.run({{x, 1.0f}}, Output<float>(gradients(levels[3], x))).scalar() == 65536);
+  const std::size_t num_nodes = graph.num_nodes();
+  CHECK(code_of([&] { return gradients(levels.back(), x); }) == Code::resource_exhausted);
+  CHECK(graph.num_nodes() == num_nodes);
+}

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 // The behaviours are those of TensorFlow 0.8, python/training/coordinator_test.py.
@@ -243,6 +244,19 @@ TEST_CASE("An error of a thread that was started after a join is kept for the ne
   coordinator.join();
   coordinator.start("fails", [] { throw std::runtime_error("kept"); });
   CHECK_THROWS_WITH(coordinator.join(), "kept");
+}
+
+TEST_CASE("An empty function is refused, and nothing runs") {
+  Coordinator coordinator;
+  const auto refused = [](const auto& f) { return code_of([&] { return f(), 0; }) == dflow::Code::invalid_argument; };
+  CHECK(refused([&] { coordinator.start("none", {}); }));
+  CHECK(refused([&] { coordinator.start_every("none", 1ms, {}); }));
+  std::vector<std::pair<std::string, dflow::UniqueFunction<void()>>> two;
+  two.emplace_back("one", [] {});
+  two.emplace_back("none", nullptr);
+  CHECK(refused([&] { coordinator.start_group("key", std::move(two)); }));
+  CHECK(coordinator.running_threads().empty());
+  coordinator.join();
 }
 
 TEST_CASE("A thread cannot wait for itself") {

@@ -316,3 +316,59 @@ TEST_CASE("Layers behind an object keep their names where a scope is opened agai
   CHECK(kernels == std::vector<std::string>{"tower/dense/kernel", "tower/dense_1/kernel", "tower/last/kernel",
                                             "tower/dense/kernel", "tower/dense_1/kernel", "tower/last/kernel"});
 }
+
+TEST_CASE("What an initializer gives is compared with what the variable is asked for", "[variable_scope]") {
+  df::Graph graph;
+  const auto gives = [&](const df::AnyTensor& tensor) -> df::Initializer {
+    return [&graph, tensor](df::GraphStore&, df::DType, const df::Shape&) -> df::AnyOutput {
+      return df::visit_dtype<df::TypeList<float, int>>(
+          tensor.dtype(), [&]<class T>() -> df::AnyOutput { return df::constant(graph, df::Tensor<T>::of(tensor)); });
+    };
+  };
+  const df::VariableScope scope(graph, "s");
+  const std::size_t num_nodes = graph.num_nodes();
+  for (const df::AnyTensor& wrong :
+       std::vector<df::AnyTensor>{df::Tensor<float>(df::Shape{3}), df::Tensor<int>(df::Shape{2})}) {
+    const std::string error =
+        error_of([&] { return scope.get_variable<float>("w", {2}, {.initializer = gives(wrong)}).name(); });
+    CHECK(contains(error, "w: the initializer gives"));
+    CHECK(contains(error, "variable_scope_test.cpp"));
+    CHECK(graph.num_nodes() == num_nodes);
+    CHECK(df::global_variables(graph).empty());
+  }
+  CHECK(code_of([&] {
+          return df::partitioned_variable<float>(graph, {4},
+                                                 {.partitioner = df::fixed_size_partitioner(2),
+                                                  .initializer = gives(df::Tensor<float>(df::Shape{3})),
+                                                  .name = "p"})
+              .shape();
+        }) == df::Code::invalid_argument);
+  CHECK(code_of([&] {
+          return scope
+              .get_variable<float>(
+                  "e", {2},
+                  {.initializer = [](df::GraphStore&, df::DType, const df::Shape&) { return df::AnyOutput(); }})
+              .name();
+        }) == df::Code::invalid_argument);
+  CHECK(graph.num_nodes() == num_nodes);
+  for (const auto& bad :
+       {df::init::normal(-1), df::init::uniform(1, -1), df::init::value(df::Tensor<float>(df::Shape{5}))}) {
+    const std::string error =
+        error_of([&] { return scope.get_variable<float>("b", {2}, {.initializer = bad}).name(); });
+    CHECK(contains(error, "b: "));
+    CHECK(contains(error, "variable_scope_test.cpp"));
+  }
+
+  // A shape that only the step knows is seen to there.
+  const auto fed = df::placeholder<float>(graph, {df::dynamic});
+  const auto w = scope.get_variable<float>(
+      "w", {2}, {.initializer = [&](df::GraphStore&, df::DType, const df::Shape&) -> df::AnyOutput { return fed; }});
+  CHECK(w.shape() == df::PartialShape{2});
+  df::Session session(graph);
+  const auto initialize = df::initialize_variables(graph);
+  session.run({{fed, df::Tensor<float>({2}, {1, 2})}}, initialize);
+  CHECK(session.run(w)(1) == 2);
+  CHECK(code_of([&] {
+          return session.run({{fed, df::Tensor<float>({3}, {1, 2, 3})}}, initialize), 0;
+        }) == df::Code::invalid_argument);
+}

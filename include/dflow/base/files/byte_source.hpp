@@ -2,6 +2,8 @@
 
 #include <dflow/base/config.hpp>
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/status.hpp>
+#include <dflow/base/str_cat.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +40,9 @@ class ByteSource {
 /// speed), and malloc gives just these.
 class FileBuffer {
  public:
+  /// Errors: ResourceExhausted for more than `max_size`.
   explicit FileBuffer(std::size_t size)
-      : size_(size), bytes_(std::make_unique_for_overwrite<std::byte[]>(size + 2 * alignment)) {}
+      : size_(checked(size)), bytes_(std::make_unique_for_overwrite<std::byte[]>(size_ + 2 * alignment)) {}
   std::size_t size() const noexcept { return size_; }
   /// Room for `size()` bytes of the file from `offset`.
   std::byte* at(std::uint64_t offset) const noexcept {
@@ -53,6 +56,13 @@ class FileBuffer {
 
  private:
   static constexpr std::size_t alignment = 64;
+  static constexpr std::size_t max_size = std::size_t{1} << 40;
+
+  static std::size_t checked(std::size_t size) {
+    if (size <= max_size) return size;
+    throw_error(resource_exhausted(str_cat("a buffer of ", size, " bytes for a file")));
+  }
+
   std::size_t size_ = 0;
   std::unique_ptr<std::byte[]> bytes_;
 };

@@ -47,7 +47,7 @@ DFLOW_INLINE RecordWriter::RecordWriter(FileSystem& files, std::string path, con
 DFLOW_INLINE RecordWriter::~RecordWriter() {
   try {
     close();
-  } catch (const std::exception&) {  // who wants to know calls close
+  } catch (...) {  // who wants to know calls close
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <dflow/data/steps/cache.hpp>
 
+#include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -26,15 +28,15 @@ class Cache final : public Recipe {
     Pass(const Cache& cache, ReplayLimit& limit) : cache_(cache), limit_(limit) {}
 
     bool next(Item& item) override {
-      const std::lock_guard lock(cache_.mutex_);
-      if (!cache_.read_to(position_ + 1, limit_)) return false;
+      std::unique_lock lock(cache_.mutex_);
+      if (!cache_.read_to(position_ + 1, limit_, lock)) return false;
       item = cache_.items_[position_++].copy();
       return true;
     }
     std::uint64_t skip(std::uint64_t n) override {
-      const std::lock_guard lock(cache_.mutex_);
+      std::unique_lock lock(cache_.mutex_);
       const std::uint64_t begin = position_, wanted = saturating_add(begin, n);
-      position_ = cache_.read_to(wanted, limit_) ? wanted : cache_.items_.size();
+      position_ = cache_.read_to(wanted, limit_, lock) ? wanted : cache_.items_.size();
       return position_ - begin;
     }
     void save(ByteWriter& out) const override { out.varint(position_); }
@@ -49,35 +51,54 @@ class Cache final : public Recipe {
   /// What stays in memory counts as so many elements.
   static constexpr std::uint64_t weight_of_kept = 64;
 
-  /// Whether there are n elements. After an error the next one who asks tries again.
-  bool read_to(std::uint64_t n, ReplayLimit& limit) const {
+  /// Whether there are n elements. One pass at a time reads more, without the lock. After an error the next one who
+  /// asks tries again.
+  bool read_to(std::uint64_t n, ReplayLimit& limit, std::unique_lock<std::mutex>& lock) const {
     limit.count();
-    if (items_.size() < n && !is_whole_) {
-      const LentReplayLimit lent(limit_, limit);
-      read_more(n, limit);
-      if (lent.is_exceeded()) stream_.reset();  // another pass gets there
+    while (items_.size() < n && !is_whole_) {
+      if (is_read_) {
+        changed_.wait(lock);
+        continue;
+      }
+      is_read_ = true;
+      std::exception_ptr failed;
+      try {
+        const LentReplayLimit lent(limit_, limit);
+        read_more(n, limit, lock);
+        if (lent.is_exceeded()) stream_.reset();  // another pass gets there
+      } catch (...) {
+        failed = std::current_exception();
+      }
+      is_read_ = false;
+      changed_.notify_all();
+      if (failed != nullptr) std::rethrow_exception(failed);
     }
     return items_.size() >= n;
   }
-  void read_more(std::uint64_t n, ReplayLimit& limit) const {
+  /// `limit_` and `stream_` are this pass's meanwhile. Returns, or throws, with the lock.
+  void read_more(std::uint64_t n, ReplayLimit& limit, std::unique_lock<std::mutex>& lock) const {
     while (items_.size() < n && !is_whole_) {
       Item item;
+      bool has_item = false;
+      const std::uint64_t num_kept = items_.size();
+      lock.unlock();
       try {
         limit.count(weight_of_kept);
         if (!stream_) {
           stream_ = input_->open(0, limit_);
-          replay(*stream_, items_.size());
+          replay(*stream_, num_kept);
         }
-        is_whole_ = !stream_->next(item);
+        has_item = stream_->next(item);
+        if (!has_item) stream_.reset();
       } catch (...) {
         stream_.reset();
+        lock.lock();
         throw;
       }
-      if (is_whole_) {
-        stream_.reset();
-      } else {
-        items_.push_back(std::move(item));
-      }
+      lock.lock();
+      is_whole_ = !has_item;
+      if (has_item) items_.push_back(std::move(item));
+      changed_.notify_all();
     }
   }
 
@@ -85,6 +106,9 @@ class Cache final : public Recipe {
   mutable std::mutex mutex_;  ///< of what follows
   mutable std::vector<Item> items_;
   mutable bool is_whole_ = false;
+  mutable bool is_read_ = false;  ///< by a pass
+  mutable std::condition_variable changed_;
+  // Of the pass that reads.
   mutable ReplayLimit limit_;  ///< of `stream_`, which goes through no iterator's hands alone
   mutable std::unique_ptr<Stream> stream_;
 };

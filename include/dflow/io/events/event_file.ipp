@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 #include <array>
+#include <map>
 #include <mutex>
-#include <set>
 #include <utility>
 
 namespace dflow {
@@ -40,7 +40,7 @@ struct EventWriter::State {
   std::vector<std::string> pending;      ///< events that are in no file yet
   std::size_t pending_bytes = 0;
   Clock::time_point flushed_at;
-  std::set<std::string, std::less<>> run_metadata_tags;
+  std::map<std::string, int, std::less<>> run_metadata_tags;  ///< and the next number to try of each
   bool is_closed = false;
   Status failed;
 
@@ -63,7 +63,7 @@ struct EventWriter::State {
   /// With the mutex held, and a tag that is new.
   void add_run_metadata(std::string tag, std::string run_metadata, std::int64_t step) {
     add(Event{detail::seconds_since_1970(clock), step, TaggedRunMetadata{tag, std::move(run_metadata)}});
-    run_metadata_tags.insert(std::move(tag));
+    run_metadata_tags.emplace(std::move(tag), 2);
   }
 
   void flush() {
@@ -118,7 +118,7 @@ DFLOW_INLINE EventWriter::EventWriter(FileSystem& files, std::string directory, 
 DFLOW_INLINE EventWriter::~EventWriter() {
   try {
     close();
-  } catch (const std::exception&) {  // who wants to know calls close
+  } catch (...) {  // who wants to know calls close
   }
 }
 
@@ -183,7 +183,11 @@ DFLOW_INLINE void EventWriter::add_more_run_metadata(std::string_view tag, const
   std::string run_metadata = tensorflow_run_metadata(stats);
   std::lock_guard lock(state_->mutex);
   std::string unused(tag);
-  for (int i = 2; state_->run_metadata_tags.contains(unused); ++i) unused = str_cat(tag, " (", i, ")");
+  if (const auto had = state_->run_metadata_tags.find(tag); had != state_->run_metadata_tags.end()) {
+    do {
+      unused = str_cat(tag, " (", had->second++, ")");
+    } while (state_->run_metadata_tags.contains(unused));
+  }
   state_->add_run_metadata(std::move(unused), std::move(run_metadata), step);
 }
 

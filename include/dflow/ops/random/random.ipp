@@ -14,8 +14,11 @@ DFLOW_INLINE RandomAttrs random_attrs(GraphStore& graph, std::uint64_t seed) {
   return {.seed = static_cast<std::int64_t>(next_op_seed(graph, seed))};
 }
 
-[[noreturn]] DFLOW_INLINE void reject_random(std::string_view op, std::string message, const At& at) {
-  throw_error(invalid_argument(std::move(message)).with_node(op, at.name).with_location(at.where));
+[[noreturn]] DFLOW_INLINE void reject_random(const GraphStore& graph, std::string_view op, std::string message,
+                                             const At& at) {
+  throw_error(invalid_argument(std::move(message))
+                  .with_node(op, at.name)
+                  .with_location(graph.scope().where.value_or(at.where)));
 }
 
 /// O's numbers times `scale` plus `shift`; the node at the end gets the name.
@@ -37,7 +40,7 @@ template <class O>
 AnyOutput scaled_normal(GraphStore& graph, DType dtype, const IndexList& shape, const NormalOptions& options,
                         const At& at) {
   if (!(options.stddev >= 0))
-    reject_random(O::name, str_cat("the standard deviation ", options.stddev, " is negative"), at);
+    reject_random(graph, O::name, str_cat("the standard deviation ", options.stddev, " is negative"), at);
   return scaled_random<O>(graph, dtype, shape, options.seed, options.stddev, options.mean, at);
 }
 
@@ -60,8 +63,8 @@ DFLOW_INLINE void RandomUniformInt::infer(InferContext& context) {
 DFLOW_INLINE AnyOutput detail::any_random_uniform(GraphStore& graph, DType dtype, const IndexList& shape,
                                                   const UniformOptions& options, const At& at) {
   if (!(options.minval <= options.maxval)) {
-    reject_random(RandomUniform::name, str_cat("minval ", options.minval, " is greater than maxval ", options.maxval),
-                  at);
+    reject_random(graph, RandomUniform::name,
+                  str_cat("minval ", options.minval, " is greater than maxval ", options.maxval), at);
   }
   return scaled_random<RandomUniform>(graph, dtype, shape, options.seed, options.maxval - options.minval,
                                       options.minval, at);

@@ -27,7 +27,8 @@ struct StringLength : TextOp<"StringLength"> {
 };
 
 /// From position `pos` on, which counts from the end if it is negative, `length` units or as many as there are. A
-/// negative length stands, as in TensorFlow, for all the rest if bytes are counted, and for nothing if characters are.
+/// negative length stands, as in TensorFlow from positions of 0 or more, for all the rest if bytes are counted, and for
+/// nothing if characters are.
 ///
 /// Errors: InvalidArgument if pos and length have different shapes or do not broadcast with the texts; in the step for
 /// a position outside [-units, units] of its text, which it names.

@@ -308,6 +308,9 @@ class FitLoop {
 
 DFLOW_INLINE History detail::fit(Session& session, const AnyTrainStep& step, data::AnyIterator& batches,
                                  const FitOptions& options) {
+  if (options.max_steps && *options.max_steps < 0) {
+    throw_error(invalid_argument(str_cat("fit: max_steps ", *options.max_steps)));
+  }
   if (options.epochs < 1) throw_error(invalid_argument(str_cat("fit: ", options.epochs, " epochs")));
   if (step.feeds.empty()) throw_error(failed_precondition("fit: the step has no feeds, or was moved from"));
   if (!options.validation.is_empty() && options.validation.num_tensors() != step.feeds.size()) {

@@ -37,7 +37,7 @@ struct CheckpointOptions {
 };
 
 /// Saves a `fit` on its way: variables and, where the saver's options name it (`saved_iterator`), the position of the
-/// batches. The saver outlives the hook.
+/// batches. The saver outlives the hook. Errors: InvalidArgument for numbers below 0.
 ///
 /// Errors, in the fit: those of `Saver::save`.
 Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options = {});

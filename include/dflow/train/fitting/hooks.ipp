@@ -1,10 +1,12 @@
 #pragma once
 
+#include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/train/fitting/hooks.hpp>
 #include <dflow/train/saving/variable_values.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
@@ -104,6 +106,10 @@ DFLOW_INLINE Hook early_stopping(EarlyStoppingOptions options) {
 }
 
 DFLOW_INLINE Hook checkpoints(Saver& saver, std::string prefix, CheckpointOptions options) {
+  if (options.every_steps < 0 || options.every_epochs < 0) {
+    throw_error(invalid_argument(
+        str_cat("checkpoints: every ", std::min<std::int64_t>(options.every_steps, options.every_epochs), " of them")));
+  }
   const auto shared = std::make_shared<detail::Checkpoints>(saver, std::move(prefix), std::move(options));
   return {.on_begin = [shared](Fitting&) { shared->begin(); },
           .on_step = [shared](Fitting& fitting) { shared->end_step(fitting); },

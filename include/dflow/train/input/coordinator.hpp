@@ -82,7 +82,7 @@ class Coordinator {
   }
 
   /// Runs `body` in a thread of its own. What it throws requests the stop. The name is what `join` calls it.
-  /// Errors: ResourceExhausted if no thread can be started.
+  /// Errors: ResourceExhausted if no thread can be started; InvalidArgument for an empty function.
   void start(std::string name, UniqueFunction<void()> body);
   /// Calls `body` in a thread of its own every `interval`, the first time at once, until a stop; without a pause if
   /// that is zero.

@@ -150,6 +150,7 @@ DFLOW_INLINE void Coordinator::start(std::string name, UniqueFunction<void()> bo
 }
 
 DFLOW_INLINE void Coordinator::start_every(std::string name, Duration interval, UniqueFunction<void()> body) {
+  if (!body) return start(std::move(name), nullptr);  // which says so
   start(std::move(name), [this, interval, body = std::move(body)]() mutable {
     const std::stop_token stop = stop_token();
     Clock::time_point next = state_->clock->now();
@@ -163,6 +164,9 @@ DFLOW_INLINE void Coordinator::start_every(std::string name, Duration interval, 
 
 DFLOW_INLINE bool Coordinator::start_group(const std::string& key,
                                            std::vector<std::pair<std::string, UniqueFunction<void()>>> bodies) {
+  for (const auto& [name, body] : bodies) {
+    if (!body) throw_error(invalid_argument(str_cat("thread '", name, "' has nothing to run: its function is empty")));
+  }
   std::list<State::Thread> ended;  // joined without the lock
   std::unique_lock lock(state_->mutex);
   ended = state_->take_ended();

@@ -121,7 +121,7 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
                                  .parallel_iterations = options.parallel_iterations,
                                  .max_kept_bytes = options.max_kept_bytes,
                                  .name = "steps"},
-                                one_step, {});
+                                one_step, {.where = at.where});
   if (!options.time_major) all.gathered[0] = exchanged(all.gathered[0]);
   return all;
 }

@@ -26,6 +26,7 @@ struct StaleSyncReplicas::Built {
 DFLOW_INLINE StaleSyncReplicas::StaleSyncReplicas(std::shared_ptr<const Optimizer> optimizer,
                                                   const StaleSyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
+  if (optimizer_ == nullptr) throw_error(invalid_argument("StaleSyncReplicas: of no optimizer"));
   const auto& [staleness, replicas, rank, patience, late] = options_;
   if (staleness < 0 || rank < 0 || rank >= replicas) {
     throw_error(invalid_argument(str_cat("StaleSyncReplicas: staleness ", staleness, " and rank ", rank, " of ",

@@ -121,6 +121,7 @@ struct SyncReplicas::Built {
 
 DFLOW_INLINE SyncReplicas::SyncReplicas(std::shared_ptr<const Optimizer> optimizer, const SyncReplicasOptions& options)
     : optimizer_(std::move(optimizer)), options_(options) {
+  if (optimizer_ == nullptr) throw_error(invalid_argument("SyncReplicas: of no optimizer"));
   if (options_.aggregate == 0) options_.aggregate = options_.replicas;
   const auto& [aggregate, replicas, rank, patience, late] = options_;
   if (aggregate < 1 || aggregate > replicas || rank < 0 || rank >= replicas) {

@@ -2,6 +2,8 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/op/build.hpp>
+#include <dflow/ops/control/check.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/train/variables/variable_scope.hpp>
 
@@ -45,7 +47,18 @@ DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view pre
   AnyOutput initial;
   {
     const ScopeGuard scope = enter_name_scope(graph, str_cat(name, "_init"), at.where);
-    initial = initializer(graph, dtype, shape);
+    try {
+      initial = initializer(graph, dtype, shape);
+    } catch (const Error& error) {
+      const std::source_location where = graph.scope().where.value_or(at.where);
+      throw Error(error.status().with_prefix(str_cat(name, ": ")).with_location(where));
+    }
+    if (!initial.is_valid()) reject("the initializer gives an empty Output");
+    if (initial.dtype() != dtype || !initial.shape().is_compatible_with(shape)) {
+      reject(str_cat("the initializer gives ", dflow::name(initial.dtype()), " ", initial.shape().to_string(),
+                     ", the variable is ", dflow::name(dtype), " ", shape.to_string()));
+    }
+    if (!initial.shape().is_fully_defined()) initial = build<EnsureShape>({initial}, {.shape = shape});
   }
   made.variable = AnyVariable::make_unlisted(graph, initial, {.name = name, .slice = slice}, at);
   if (regularizer) {

@@ -21,11 +21,10 @@ class FeatureInputs {
   FeatureInputs(const KernelContext& context, int first) : context_(context), next_(first) {}
 
   std::string key() { return *context_.input<std::string>(next_++).data(); }
-  /// None where the tensor has no elements, unless the feature has none either.
-  std::optional<AnyTensor> default_of(const PartialShape& shape) {
+  /// None where the tensor has no elements.
+  std::optional<AnyTensor> default_value() {
     const AnyTensor& value = context_.input(next_++);
-    const bool is_required = value.num_elements() == 0 && shape.num_elements().value_or(1) != 0;
-    return is_required ? std::nullopt : std::optional(value);
+    return value.num_elements() == 0 ? std::nullopt : std::optional(value);
   }
 
  private:
@@ -70,7 +69,7 @@ DFLOW_INLINE void Kernel<ParseExample, Cpu>::operator()(KernelContext& context) 
   for (std::size_t i = 0; i < attrs.Tdense.size(); ++i) {
     spec.dense.push_back({inputs.key(), attrs.Tdense[i], attrs.dense_shapes[i], {}});
   }
-  for (DenseFeature& feature : spec.dense) feature.default_value = inputs.default_of(feature.shape);
+  for (DenseFeature& feature : spec.dense) feature.default_value = inputs.default_value();
   const std::span<const std::string> names = context.input<std::string>(1).span();
   detail::set_features(context, parse_examples(context.input<std::string>(0).span(), spec, names), 0);
 }
@@ -83,8 +82,7 @@ DFLOW_INLINE void Kernel<ParseSingleExample, Cpu>::operator()(KernelContext& con
     spec.sparse.push_back({attrs.sparse_keys[i], attrs.sparse_types[i]});
   }
   for (std::size_t i = 0; i < attrs.dense_keys.size(); ++i) {
-    spec.dense.push_back(
-        {attrs.dense_keys[i], attrs.Tdense[i], attrs.dense_shapes[i], inputs.default_of(attrs.dense_shapes[i])});
+    spec.dense.push_back({attrs.dense_keys[i], attrs.Tdense[i], attrs.dense_shapes[i], inputs.default_value()});
   }
   detail::set_features(context, parse_single_example(*context.input<std::string>(0).data(), spec), 0);
 }
@@ -106,7 +104,7 @@ DFLOW_INLINE void Kernel<ParseSingleSequenceExample, Cpu>::operator()(KernelCont
     lists.dense.push_back({std::move(key), attrs.feature_list_dense_types[i],
                            attrs.feature_list_dense_shapes[i].to_shape(), allow_missing});
   }
-  for (DenseFeature& feature : spec.dense) feature.default_value = inputs.default_of(feature.shape);
+  for (DenseFeature& feature : spec.dense) feature.default_value = inputs.default_value();
   const Tensor<std::string>& name = context.input<std::string>(context.num_inputs() - 1);
   try {
     ParsedSequence parsed = parse_single_sequence_example(*context.input<std::string>(0).data(), spec, lists);
