@@ -2,6 +2,7 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/core/memory/kept_memory.hpp>
+#include <dflow/kernels/kernel.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 #include <dflow/kernels/state/tensor_list.hpp>
 #include <dflow/ops/control/functional.hpp>
