@@ -188,8 +188,7 @@ TEST_CASE("what is checked on a GPU fails as it does on the CPU", "[cuda]") {
       try {
         session.run({{x, fed}}, wanted);
       } catch (const Error& error) {
-        const std::string all(error.status().message());
-        return all.substr(0, all.find("device"));
+        return std::string(error.status().message());
       }
       return std::string("right");
     };
@@ -197,8 +196,8 @@ TEST_CASE("what is checked on a GPU fails as it does on the CPU", "[cuda]") {
     for (const Tensor<float>& fed :
          {Tensor<float>({3}, {1, 2, 3}), Tensor<float>({3}, {1, infinity, -3}), Tensor<float>({2}, {nan, -1}),
           Tensor<float>({3}, {-infinity, nan, 0}), Tensor<float>({0}), Tensor<float>({1}, {-5})}) {
-      CHECK(said(fed, of_gpu.first).substr(0, 40) == said(fed, of_cpu.first).substr(0, 40));
-      CHECK(said(fed, of_gpu.second).substr(0, 30) == said(fed, of_cpu.second).substr(0, 30));
+      CHECK(said(fed, of_gpu.first) == said(fed, of_cpu.first));
+      CHECK(said(fed, of_gpu.second) == said(fed, of_cpu.second));
     }
     CHECK(said(Tensor<float>({2}, {nan, infinity}), of_gpu.first).find("NaN and Inf") != std::string::npos);
   }

@@ -106,7 +106,8 @@ TEST_CASE("work on a GPU may fail at any point: the step says so, and nothing is
 
 namespace {
 
-/// Training of a convolution and of an embedding, whose kernels need memory of their own, products and sorts.
+/// Training of a convolution and of an embedding, whose kernels need memory of their own, products and sorts, by way of
+/// a loop, whose gradient keeps lists.
 struct TrainingOnGpu {
   Graph graph{{.seed = 3}};
   Operation initialize, train;
@@ -117,7 +118,8 @@ struct TrainingOnGpu {
     const Variable<float> filter(graph, random_normal<float>(graph, {3, 3, 2, 3}), {.name = "filter"});
     const Variable<float> table(graph, random_uniform<float>(graph, {5, 16}), {.name = "table"});
     const auto rows = gather(Output<float>(table), constant(graph, Tensor<std::int32_t>(Shape{4}, {1, 4, 1, 0})));
-    const auto images = reshape(rows, {2, 4, 4, 2});
+    const auto squares = map([](Output<float> row) { return row + row * row; }, rows);
+    const auto images = reshape(squares, {2, 4, 4, 2});
     const auto y = max_pool(conv2d(images, Output<float>(filter), {.padding = Padding::same}),
                             {.ksize = {1, 2, 2, 1}, .strides = {1, 2, 2, 1}});
     loss = reduce_mean(square(y));
@@ -139,6 +141,17 @@ struct TrainingOnGpu {
 
 }  // namespace
 
+TEST_CASE("training with a loop is ordered on a GPU, whatever its streams do first", "[cuda]") {
+  // The loop asks for shapes and numbers on the host, and with each for the errors so far, while the step goes on.
+  TrainingOnGpu training;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    INFO("seed " << seed);
+    const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = seed});
+    training.run(driver);
+    check_end(*driver);
+  }
+}
+
 TEST_CASE("training on a GPU may fail at every call of the driver: the step says so, and nothing is left", "[cuda]") {
   TrainingOnGpu training;
   std::uint64_t calls = 0;
@@ -151,9 +164,10 @@ TEST_CASE("training on a GPU may fail at every call of the driver: the step says
     check_end(*driver);
   }
   int injected = 0, failed = 0;
+  std::uint64_t first = 0;  // each call fails in one of the ways
   for (const ErrorCode code :
        {ErrorCode::out_of_memory, ErrorCode::launch_out_of_resources, ErrorCode::illegal_address}) {
-    for (std::uint64_t n = 0; n < calls; n += every) {
+    for (std::uint64_t n = first++; n < calls; n += 3 * every) {
       INFO("call " << n << ", " << name_of(code));
       const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = n});
       driver->fail_call(n, code);

@@ -254,4 +254,8 @@ TEST_CASE("a graph that was read again, or merged without a prefix, knows its sc
   merge(under, graph, {.prefix = "p"});
   const auto p = under.name_scope("p");
   CHECK(constant(under, 2.0f, {.name = "c"}).name() == "p_1/c");
+  Graph deep;
+  merge(deep, graph, {.prefix = "q/r"});
+  const auto q = deep.name_scope("q");
+  CHECK(constant(deep, 2.0f, {.name = "c"}).name() == "q_1/c");
 }

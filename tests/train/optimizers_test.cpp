@@ -343,7 +343,12 @@ TEMPLATE_TEST_CASE("A norm beyond all numbers of the element type clips nothing"
     CHECK(df::bitwise_equal(a, in));
     CHECK(df::bitwise_equal(b, in));
   }
-  // Also where the squares are beyond all numbers.
+  // Also where the squares are beyond all numbers, which a finite norm makes 0.
+  if (sizeof(T) > 2) {
+    const auto cut =
+        session.run({{x, df::Tensor<T>::full({2}, std::numeric_limits<T>::max())}}, df::clip_by_norm(x, 2.0));
+    CHECK(df::bitwise_equal(cut, df::Tensor<T>::zeros({2})));
+  }
   const T large = std::numeric_limits<T>::max(), infinity = std::numeric_limits<T>::infinity();
   for (const df::Tensor<T>& each : {df::Tensor<T>({2}, {large, large}), df::Tensor<T>({2}, {infinity, T(1)})}) {
     CHECK(df::bitwise_equal(session.run({{x, each}}, df::clip_by_norm(x, std::numeric_limits<double>::infinity())),

@@ -179,10 +179,9 @@ DFLOW_INLINE void GraphStore::reserve_scope_name(const std::string& name) {
 }
 
 DFLOW_INLINE void GraphStore::reserve_scopes_of(std::string_view node_name) {
-  for (std::size_t at = node_name.rfind('/'); at != std::string_view::npos && at != 0; at = node_name.rfind('/')) {
-    node_name = node_name.substr(0, at);
-    const std::unique_lock lock(mutex_);
-    if (!next_suffix_.try_emplace(std::string(node_name), 0).second) return;  // and so are those around it
+  const std::unique_lock lock(mutex_);
+  for (std::size_t at = node_name.find('/'); at != std::string_view::npos; at = node_name.find('/', at + 1)) {
+    next_suffix_.try_emplace(std::string(node_name.substr(0, at)), 0);
   }
 }
 

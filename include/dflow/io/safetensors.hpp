@@ -52,7 +52,8 @@ class SafetensorsReader {
   const SafetensorsMetadata& metadata() const noexcept { return metadata_; }
   bool contains(std::string_view name) const noexcept { return find(name) != nullptr; }
 
-  /// Blocks. Errors also: NotFound if there is no such tensor; Unimplemented for a type that dflow has not.
+  /// Blocks. Errors also: NotFound if there is no such tensor; Unimplemented for a type that dflow has not;
+  /// FailedPrecondition if the reader was moved from.
   AnyTensor read(std::string_view name) const;
   AnyTensor read(const SafetensorsEntry& entry) const;
 

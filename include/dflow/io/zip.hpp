@@ -67,7 +67,8 @@ class ZipReader {
   const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
   /// The entry of that name, or null.
   const ZipEntry* find(std::string_view name) const noexcept;
-  /// Blocks. Reads the entry's own header. `entry` is one of `entries()`.
+  /// Blocks. Reads the entry's own header. `entry` is one of `entries()`. Errors also: FailedPrecondition if the reader
+  /// was moved from.
   ZipContent open(const ZipEntry& entry) const;
 
  private:

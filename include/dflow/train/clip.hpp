@@ -24,7 +24,8 @@ Output<T> clip_by_value(const Output<T>& x, std::type_identity_t<T> lowest, std:
 }
 
 /// x scaled down to an Euclidean norm of `max_norm` where it is longer; of infinity: x. The gradient at x = 0 is that
-/// of x. Where the square of the norm is beyond the numbers of T, all is 0, as TensorFlow's.
+/// of x. Where finite numbers have squares beyond those of T, for 16-bit floats of float, all becomes 0, as
+/// TensorFlow's.
 template <Element T>
   requires is_floating_element<T>
 Output<T> clip_by_norm(const Output<T>& x, double max_norm, const At& at = {}) {

@@ -246,6 +246,18 @@ TEST_CASE("An error of a thread that was started after a join is kept for the ne
   CHECK_THROWS_WITH(coordinator.join(), "kept");
 }
 
+TEST_CASE("An error of a thread that was taken over after a join is kept for the next one") {
+  Coordinator coordinator;
+  coordinator.join();
+  std::promise<void> is_taken_over;
+  coordinator.register_thread("fails", std::jthread([&, taken = is_taken_over.get_future()]() mutable {
+                                taken.wait();
+                                coordinator.stop_on_exception([] { throw std::runtime_error("kept"); });
+                              }));
+  is_taken_over.set_value();
+  CHECK_THROWS_WITH(coordinator.join(), "kept");
+}
+
 TEST_CASE("An empty function is refused, and nothing runs") {
   Coordinator coordinator;
   const auto refused = [](const auto& f) { return code_of([&] { return f(), 0; }) == dflow::Code::invalid_argument; };

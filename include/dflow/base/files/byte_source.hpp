@@ -40,7 +40,7 @@ class ByteSource {
 /// speed), and malloc gives just these.
 class FileBuffer {
  public:
-  /// Errors: ResourceExhausted for more than `max_size`.
+  /// Errors: ResourceExhausted for more than 2^40 bytes.
   explicit FileBuffer(std::size_t size)
       : size_(checked(size)), bytes_(std::make_unique_for_overwrite<std::byte[]>(size_ + 2 * alignment)) {}
   std::size_t size() const noexcept { return size_; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/files/file_system.hpp>
+#include <dflow/base/status.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -51,11 +51,16 @@ DFLOW_INLINE void CudaStep::status_async(StatusDone done) {
   }
   const auto end = std::make_shared<StatusDone>(std::move(done));
   try {
-    if (slot.is_initialized()) {
-      return memory_.read_back(
-          slot, [this, end](ErrorCode code, const AnyTensor& pinned) { (*end)(status_from(code, &pinned)); });
-    }
     DeviceCore& core = memory_.core();
+    if (slot.is_initialized()) {
+      // What is issued next may write to the slot while this is read.
+      AnyTensor now(slot.dtype(), slot.shape(), memory_.allocator());
+      core.require_ok(core.driver().copy(core.device(), now.raw_data(), std::as_const(slot).raw_data(), slot.bytes(),
+                                         CopyKind::on_device, core.compute()),
+                      "copying the errors of a step");
+      return memory_.read_back(
+          now, [this, end](ErrorCode code, const AnyTensor& pinned) { (*end)(status_from(code, &pinned)); });
+    }
     memory_.completions().after(memory_.completions().ticket(), core.compute(), nullptr,
                                 [this, end](ErrorCode code) { (*end)(status_from(code, nullptr)); });
   } catch (...) {

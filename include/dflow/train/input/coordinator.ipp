@@ -210,7 +210,9 @@ DFLOW_INLINE void Coordinator::register_thread(std::string name, std::jthread th
   // Gone when the thread has been joined, also where none can be started to wait for it.
   const auto entry = std::shared_ptr<void>(nullptr, [state = state_, id](void*) {
     const std::lock_guard lock(state->mutex);
-    std::erase(state->taken_over, id);
+    // Another thread may have got its number by now.
+    const auto at = std::find(state->taken_over.begin(), state->taken_over.end(), id);
+    if (at != state->taken_over.end()) state->taken_over.erase(at);
   });
   {
     const std::lock_guard lock(state_->mutex);

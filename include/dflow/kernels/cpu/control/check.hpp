@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/forward_kernels.hpp>
-#include <dflow/kernels/index_kernels.hpp>
+#include <dflow/kernels/host_kernels.hpp>
 #include <dflow/kernels/position_text.hpp>
 #include <dflow/ops/control/check.hpp>
 
