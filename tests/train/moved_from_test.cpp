@@ -173,7 +173,7 @@ TEST_CASE("no optimizer, and a dataset of no recipe, are refused") {
   CHECK(refused([&] { df::train::StaleSyncReplicas{none, {}}; }));
   CHECK(refused([&] { df::train::DecoupledWeightDecay(none, 0.1f, 0.1f); }));
   CHECK(refused([&] { df::train::LossScaleOptimizer{none}; }));
-  CHECK(refused([&] { df::data::Dataset<int>(df::data::SharedRecipe()); }));
+  CHECK(refused([&] { df::data::Dataset<int>{df::data::SharedRecipe()}; }));
   df::Graph graph;
   const df::Variable<float> v(graph, 1.0f);
   df::train::Saver saver(graph);
