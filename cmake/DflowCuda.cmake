@@ -43,7 +43,7 @@ set_target_properties(
              VERSION ${PROJECT_VERSION}
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
              POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(dflow_cuda PUBLIC dflow CUDA::cudart PRIVATE CUDA::cublasLt)
+target_link_libraries(dflow_cuda PUBLIC dflow CUDA::cudart PRIVATE CUDA::cublas CUDA::cublasLt CUDA::cufft CUDA::cusolver)
 target_include_directories(dflow_cuda PRIVATE $<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>)
 # CMake 3.25 does not know how to ask nvcc 13 for C++20. nvcc does not know that an assignment's value may be left.
 target_compile_options(dflow_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=2810>")

@@ -8,6 +8,7 @@
     memory        peak resident memory of small models in training
     start         process start to the end of the first step
     build         time to build the library and all tests from nothing, without a compiler cache, on all cores
+    cuda          the component for GPUs: a user's file that includes it, its bytes, a program that links it and its start
 
 Usage: tools/measure_costs.py [--build DIR] [--compiler CXX] [--only ROW,ROW...] [--repeats N] [--write]
 The library is taken from DIR (default build/release, made by `cmake --preset release && cmake --build --preset release`);
@@ -219,6 +220,43 @@ class Costs:
         seconds, _, _ = best([target], max(self.repeats, 10))
         self.row("process start to the end of the first training step, tiny model", f"{seconds * 1e3:.1f} ms", "20 / 5 ms")
 
+    def cuda(self):
+        """Without nvcc, which a program that links the component needs not."""
+        hello = HELLO.replace("<dflow/dflow.hpp>", "<dflow/dflow.hpp>\n#include <dflow/runtime/cuda/cuda_device.hpp>")
+        command = [self.compiler, "-std=c++20", "-O0", f"-I{ROOT}/include", "-c", self.source("hello_gpu", hello), "-o",
+                   self.folder / "hello_gpu.o"]
+        _, seconds, memory = best(command, self.repeats)
+        self.row("the same with `<dflow/runtime/cuda/cuda_device.hpp>`, -O0", f"{seconds:.2f} s of CPU time, {megabytes(memory)}",
+                 "3 / 1.5 s")
+        archive, stripped = self.build / "libdflow_cuda.a", self.folder / "libdflow_cuda.a"
+        shutil.copy(archive, stripped)
+        run(["strip", "--strip-debug", stripped])
+        cache = (self.build / "CMakeCache.txt").read_text()
+        nvcc = next(line.split("=", 1)[1] for line in cache.splitlines() if line.startswith("CMAKE_CUDA_COMPILER:"))
+        architectures = next((line.split("=", 1)[1] for line in cache.splitlines()
+                              if line.startswith("CMAKE_CUDA_ARCHITECTURES:")), "75, 80, 86, 89, 90, 100")
+        self.row(f"component `cuda`, without debug information, machine code for {architectures}",
+                 megabytes(stripped.stat().st_size), "")
+        toolkit = Path(nvcc).resolve().parent.parent
+        main = TRAINING.replace("<dflow/dflow.hpp>", "<dflow/dflow.hpp>\n#include <dflow/runtime/cuda/cuda_device.hpp>")
+        main = main.replace("int main() {", """int main() {
+  try {
+    std::printf("%zu GPUs\\n", df::cuda_devices().size());
+  } catch (const df::Error& error) {
+    std::printf("%s\\n", error.what());
+  }""")
+        target = self.folder / "tiny_gpu"
+        run([self.compiler, "-std=c++20", "-O2", "-DNDEBUG", "-ffunction-sections", "-fdata-sections", f"-I{ROOT}/include",
+             "-DMODEL=tiny", "-DSHAPE={8,16}", "-DSTEPS=1", self.source("tiny_gpu", main), "-o", target, archive,
+             self.build / "libdflow.a", "-Wl,--gc-sections", "-static-libstdc++", "-static-libgcc", f"-L{toolkit}/lib64",
+             f"-Wl,-rpath,{toolkit}/lib64", "-lcudart", "-lcublas", "-lcublasLt", "-lcufft", "-lcusolver",
+             *link_flags(self.build)])
+        run(["strip", target])
+        self.row("stripped program with the component, all ops, CUDA's libraries shared", megabytes(target.stat().st_size), "")
+        seconds, _, memory = best([target], max(self.repeats, 10))
+        self.row("the same on a machine without a GPU: process start to the end of the first training step",
+                 f"{seconds * 1e3:.1f} ms, {megabytes(memory)}", "")
+
     def build_all(self):
         environment = {**os.environ, "CCACHE_DISABLE": "1"}
         start = time.perf_counter()
@@ -271,7 +309,7 @@ def write(text):
 
 def main():
     rows = {"compile": Costs.compile, "header_only": Costs.header_only, "library": Costs.library, "binary": Costs.binary,
-            "memory": Costs.memory, "start": Costs.start, "build": Costs.build_all}
+            "memory": Costs.memory, "start": Costs.start, "cuda": Costs.cuda, "build": Costs.build_all}
     without_library = ("compile", "header_only", "build")
     parser = argparse.ArgumentParser(description="Measures what dflow costs a program that uses it.")
     parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
@@ -287,8 +325,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         costs = Costs(options, Path(folder))
         for name in options.only:
-            if name not in without_library and not (options.build / "libdflow.a").is_file():
-                print(f"{name}: left out, there is no {options.build / 'libdflow.a'}", file=sys.stderr)
+            needed = options.build / ("libdflow_cuda.a" if name == "cuda" else "libdflow.a")
+            if name not in without_library and not needed.is_file():
+                print(f"{name}: left out, there is no {needed}", file=sys.stderr)
                 continue
             rows[name](costs)
         text = table(costs, old_table() if options.write else "")

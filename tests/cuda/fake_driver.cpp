@@ -1,6 +1,8 @@
 #include "cuda/fake_driver.hpp"
 
 #include "cuda/recorded_product.hpp"
+#include "cuda/recorded_solver.hpp"
+#include "cuda/recorded_transform.hpp"
 
 #include "proof_device.hpp"
 
@@ -97,6 +99,7 @@ struct FakeDriver::State {
   std::vector<ProductCall> products_made;
   std::uint64_t num_products = 0;
   std::uint64_t num_sorts = 0;
+  std::map<SolverKind, std::uint64_t> solver_calls;
   std::uint64_t calls = 0, works = 0;
   std::optional<std::pair<std::uint64_t, ErrorCode>> failing_call, failing_work;
   ErrorCode sticky = ErrorCode::ok;
@@ -326,6 +329,11 @@ std::map<std::string, std::uint64_t> FakeDriver::launches() const {
 std::vector<ProductCall> FakeDriver::products_made() const {
   const std::lock_guard lock(state_->mutex);
   return state_->products_made;
+}
+
+std::map<SolverKind, std::uint64_t> FakeDriver::solver_calls() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->solver_calls;
 }
 
 std::uint64_t FakeDriver::num_sorts() const {
@@ -713,6 +721,69 @@ ErrorCode FakeDriver::sort_pairs(int device, const SortCall& call, void* workspa
     }
   };
   return state_->push(stream, std::move(used), sort, true, "a sort");
+}
+
+ErrorCode FakeDriver::solver_workspace(int device, const SolverCall& call, const SolverOperands& operands,
+                                       std::size_t& bytes) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  for (const MemoryUse& touched : memory_of(call, operands)) {
+    if (touched.block == nullptr) state_->violate("the memory of a decomposition is asked for without an operand");
+  }
+  if (const std::string wrong = what_is_wrong_with(call); !wrong.empty()) {
+    state_->violate(str_cat("a decomposition: ", wrong));
+  }
+  bytes = workspace_of(call);
+  return ErrorCode::ok;
+}
+
+ErrorCode FakeDriver::run_solver(int device, const SolverCall& call, const SolverOperands& operands,
+                                 std::span<const MemoryUse> uses, StreamHandle stream) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  ++state_->solver_calls[call.kind];
+  if (const std::string wrong = what_is_wrong_with(call); !wrong.empty()) {
+    state_->violate(str_cat("a decomposition: ", wrong));
+  }
+  if (operands.workspace_bytes < workspace_of(call)) state_->violate("a decomposition has less memory than it takes");
+  for (const MemoryUse& touched : memory_of(call, operands)) {
+    if (!is_said(touched, uses)) state_->violate("a decomposition touches memory that was not said of it");
+  }
+  std::vector<MemoryUse> used = state_->uses_on(device, uses);
+  return state_->push(
+      stream, std::move(used), [call, operands] { compute_solver(call, operands); }, true, "a decomposition");
+}
+
+ErrorCode FakeDriver::transform_workspace(int device, const TransformCall& call, std::size_t& bytes) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  if (const std::string wrong = what_is_wrong_with(call); !wrong.empty()) {
+    state_->violate(str_cat("a transform: ", wrong));
+  }
+  bytes = workspace_of(call);
+  return ErrorCode::ok;
+}
+
+ErrorCode FakeDriver::run_transform(int device, const TransformCall& call, void* from, void* to, void* workspace,
+                                    std::size_t workspace_bytes, std::span<const MemoryUse> uses,
+                                    StreamHandle stream) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  if (const std::string wrong = what_is_wrong_with(call); !wrong.empty()) {
+    state_->violate(str_cat("a transform: ", wrong));
+  }
+  if (workspace_bytes < workspace_of(call)) state_->violate("a transform has less memory than it takes");
+  std::vector<MemoryUse> touched = memory_of(call, from, to);
+  if (workspace_bytes != 0) touched.push_back({workspace, workspace_bytes, true});
+  for (const MemoryUse& each : touched) {
+    if (!is_said(each, uses)) state_->violate("a transform touches memory that was not said of it");
+  }
+  std::vector<MemoryUse> used = state_->uses_on(device, uses);
+  const auto transform = [call, from, to, workspace, workspace_bytes] {
+    if (workspace_bytes != 0) std::memset(workspace, 0xA5, workspace_bytes);
+    compute_transform(call, from, to);
+  };
+  return state_->push(stream, std::move(used), transform, true, "a transform");
 }
 
 }  // namespace dflow::testing

@@ -24,11 +24,15 @@ struct FakeDriverOptions {
 /// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
 /// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
 /// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
-/// has seen that its copy is done, and whatever is still alive at the end. Products are checked as the library is asked
-/// for them, and computed on the host as their plans were recorded.
+/// has seen that its copy is done, and whatever is still alive at the end. Products and decompositions are
+/// checked as the libraries are asked for them, and computed on the host as they were recorded.
 ///
 /// Thread safety: as Driver.
-class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda::Sorts {
+class FakeDriver final : public cuda::Driver,
+                         public cuda::Products,
+                         public cuda::Sorts,
+                         public cuda::Solvers,
+                         public cuda::Transforms {
  public:
   explicit FakeDriver(FakeDriverOptions options = {});
   ~FakeDriver() override;
@@ -43,7 +47,8 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
   std::map<std::string, std::uint64_t> launches() const;  ///< by the function's name
   std::vector<cuda::ProductCall> products_made() const;   ///< the calls for which plans were made, in order
   std::uint64_t num_sorts() const;
-  std::uint64_t num_products() const;  ///< that were issued
+  std::map<cuda::SolverKind, std::uint64_t> solver_calls() const;  ///< how many of each kind
+  std::uint64_t num_products() const;                              ///< that were issued
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
@@ -84,6 +89,8 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
                             void* data) noexcept override;
   cuda::Products& products() noexcept override { return *this; }
   cuda::Sorts& sorts() noexcept override { return *this; }
+  cuda::Solvers& solvers() noexcept override { return *this; }
+  cuda::Transforms& transforms() noexcept override { return *this; }
 
   cuda::ErrorCode make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
                                     cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override;
@@ -95,6 +102,17 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
                                  std::size_t& bytes) noexcept override;
   cuda::ErrorCode sort_pairs(int device, const cuda::SortCall& call, void* workspace, std::size_t workspace_bytes,
                              std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
+
+  cuda::ErrorCode solver_workspace(int device, const cuda::SolverCall& call, const cuda::SolverOperands& operands,
+                                   std::size_t& bytes) noexcept override;
+  cuda::ErrorCode run_solver(int device, const cuda::SolverCall& call, const cuda::SolverOperands& operands,
+                             std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
+
+  cuda::ErrorCode transform_workspace(int device, const cuda::TransformCall& call,
+                                      std::size_t& bytes) noexcept override;
+  cuda::ErrorCode run_transform(int device, const cuda::TransformCall& call, void* from, void* to, void* workspace,
+                                std::size_t workspace_bytes, std::span<const cuda::MemoryUse> uses,
+                                cuda::StreamHandle stream) noexcept override;
 
  private:
   struct State;

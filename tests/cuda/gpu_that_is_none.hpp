@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace dflow::testing {
@@ -26,6 +27,18 @@ inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<F
   }
   devices.push_back(std::make_shared<CpuDevice>(CpuDeviceOptions{}));
   return devices;
+}
+
+/// What edges of one type have in a step that is fed so.
+template <class T>
+std::vector<Tensor<T>> run_edges(Session& session, const std::vector<Feed>& feeds,
+                                 const std::vector<Output<T>>& edges) {
+  const std::vector<AnyOutput> erased(edges.begin(), edges.end());
+  std::vector<AnyTensor> results(erased.size());
+  session.run_erased({}, nullptr, feeds, erased, {}, results);
+  std::vector<Tensor<T>> tensors;
+  for (AnyTensor& each : results) tensors.emplace_back(std::move(each));
+  return tensors;
 }
 
 /// Nothing was done out of order, and nothing is left; whoever ends a device may be its own thread, for which this

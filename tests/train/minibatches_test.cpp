@@ -1,9 +1,11 @@
 #include <dflow/train/minibatches.hpp>
 
-#include "catch.hpp"
-
 #include <dflow/base/status.hpp>
 
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -39,6 +41,8 @@ TEST_CASE("A batch needs at least one row and no more than there are") {
   CHECK_THROWS_AS(Minibatches(3, 4), dflow::Error);
   CHECK_THROWS_AS(Minibatches(3, 0), dflow::Error);
   CHECK_THROWS_AS(Minibatches(0, 1), dflow::Error);
+  CHECK(code_of([] { return Minibatches(std::numeric_limits<std::int64_t>::max(), 1).per_epoch(); }) ==
+        dflow::Code::resource_exhausted);
 }
 
 TEST_CASE("Rows are copied by number") {

@@ -20,7 +20,8 @@ namespace dflow::train {
 /// Thread safety: one thread at a time. The same seed gives the same order on any machine.
 class Minibatches {
  public:
-  /// Errors: InvalidArgument unless 1 <= batch <= rows.
+  /// Errors: InvalidArgument unless 1 <= batch <= rows; ResourceExhausted where no memory can hold a number for each
+  /// row.
   Minibatches(std::int64_t rows, std::int64_t batch, std::uint64_t seed = 1);
 
   /// Whole batches in an epoch; the rows left over are not in this one, but in others.

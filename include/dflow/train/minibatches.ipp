@@ -15,6 +15,9 @@ DFLOW_INLINE Minibatches::Minibatches(std::int64_t rows, std::int64_t batch, std
   if (batch < 1 || batch > rows) {
     throw_error(invalid_argument(str_cat("a minibatch of ", batch, " cannot be drawn from ", rows, " rows")));
   }
+  if (static_cast<std::uint64_t>(rows) > order_.max_size()) {
+    throw_error(resource_exhausted(str_cat("minibatches of ", rows, " rows: their order is larger than memory")));
+  }
   order_.resize(static_cast<std::size_t>(rows));
   std::iota(order_.begin(), order_.end(), 0);
 }

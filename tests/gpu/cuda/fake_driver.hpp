@@ -128,6 +128,9 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
     return cuda_->products().run_product(device, plan, operands, uses, stream);
   }
 
+  cuda::Solvers& solvers() noexcept override { return cuda_->solvers(); }
+  cuda::Transforms& transforms() noexcept override { return cuda_->transforms(); }
+
   cuda::Sorts& sorts() noexcept override { return *this; }
   Code sort_workspace(int device, std::int64_t count, std::int32_t key_bits, std::size_t& bytes) noexcept override {
     return cuda_->sorts().sort_workspace(device, count, key_bits, bytes);

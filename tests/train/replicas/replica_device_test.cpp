@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <dflow/dflow.hpp>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -91,4 +92,14 @@ TEST_CASE("a replica without parameter servers keeps its variables") {
   CHECK(make_variable_of(graph, 4).handle().node().device == "/job:worker/task:0");
   CHECK_THROWS_AS(df::train::replica_device(-1, "/job:worker/task:0"), df::Error);
   CHECK_THROWS_AS(df::train::replica_device(1, ""), df::Error);
+}
+
+TEST_CASE("as many parameter servers as there are numbers take variables one after the other") {
+  for (const auto placement : {df::train::VariablePlacement::by_size, df::train::VariablePlacement::round_robin}) {
+    df::Graph graph;
+    const auto on = graph.device(
+        df::train::replica_device(std::numeric_limits<int>::max(), "/job:worker/task:0", {.placement = placement}));
+    CHECK(devices_of({make_variable_of(graph, 4), make_variable_of(graph, 2)}) ==
+          std::vector<std::string>{"/job:ps/task:0", "/job:ps/task:1"});
+  }
 }

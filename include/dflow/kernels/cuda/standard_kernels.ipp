@@ -5,6 +5,8 @@
 #include <dflow/kernels/cuda/array/list_kernel.hpp>
 #include <dflow/kernels/cuda/array/made_kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
+#include <dflow/kernels/cuda/linalg/fourier_kernel.hpp>
+#include <dflow/kernels/cuda/linalg/kernel.hpp>
 #include <dflow/kernels/cuda/nn/batch_norm_kernel.hpp>
 #include <dflow/kernels/cuda/nn/bias.hpp>
 #include <dflow/kernels/cuda/nn/softmax_kernel.hpp>
@@ -14,6 +16,7 @@
 #include <dflow/kernels/cuda/reduction/kernel.hpp>
 #include <dflow/kernels/cuda/reduction/prod_gradient_kernel.hpp>
 #include <dflow/kernels/cuda/rows/kernel.hpp>
+#include <dflow/kernels/cuda/rows/move_kernel.hpp>
 #include <dflow/kernels/cuda/send_recv.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
 #include <dflow/kernels/cuda/state/kernel.hpp>

@@ -64,6 +64,20 @@ constexpr std::int64_t rows_of_shard(std::int64_t num_rows, std::int64_t num_sha
   return num_rows / num_shards + (shard < num_rows % num_shards ? 1 : 0);
 }
 
+/// Where row `id` of a table of `num_rows` rows in `num_shards` shards is. Precondition: it is one of them.
+struct RowInShard {
+  std::int64_t shard = 0;
+  std::int64_t row = 0;
+};
+DFLOW_FN constexpr RowInShard find_row_in_shard(std::int64_t id, std::int64_t num_rows, std::int64_t num_shards,
+                                                PartitionStrategy strategy) {
+  if (strategy == PartitionStrategy::mod) return {id % num_shards, id / num_shards};
+  const std::int64_t share = num_rows / num_shards, left_over = num_rows % num_shards;
+  const bool is_larger = left_over != 0 && id < left_over * (share + 1);  // in a shard that has one row more
+  const std::int64_t size = is_larger ? share + 1 : share, from = is_larger ? id : id - left_over;
+  return {from / size, from % size};
+}
+
 namespace detail {
 std::vector<AnyOutput> any_dynamic_partition(const AnyOutput& data, const AnyOutput& partitions,
                                              std::int64_t num_partitions, const At& at = {});
@@ -72,6 +86,8 @@ AnyOutput any_dynamic_stitch(std::vector<AnyOutput> indices, const std::vector<A
 AnyOutput positions_like(const AnyOutput& x);
 /// "[1,4]": the index of element `position` of a tensor of that shape.
 std::string index_to_string(std::int64_t position, const Shape& shape);
+/// What is wrong with an id that no row has.
+std::string bad_shard_id(const ShardOfRow::Attrs& attrs, std::int64_t position, const Shape& ids, std::int64_t id);
 }  // namespace detail
 
 /// Rows of data [n..., row...] by the partition [n...] that each is for: `num_partitions` edges [?, row...].

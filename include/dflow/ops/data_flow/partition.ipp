@@ -80,6 +80,12 @@ DFLOW_INLINE std::string index_to_string(std::int64_t position, const Shape& sha
   return dims_to_string({index.data(), static_cast<std::size_t>(shape.rank())});
 }
 
+DFLOW_INLINE std::string bad_shard_id(const ShardOfRow::Attrs& attrs, std::int64_t position, const Shape& ids,
+                                      std::int64_t id) {
+  return str_cat("ids", index_to_string(position, ids), " = ", id, " is outside [0, ", attrs.num_rows,
+                 "), the rows of a table in ", attrs.num_shards, " shards");
+}
+
 }  // namespace detail
 
 DFLOW_INLINE void DynamicPartition::infer(InferContext& context) {

@@ -28,18 +28,23 @@ DFLOW_INLINE DeviceFunction replica_device(int num_ps, std::string own_task, con
   const DeviceName own = DeviceName::parse(own_task);
   if (own.is_empty()) throw_error(invalid_argument("replica_device: the own task's name is empty"));
   struct Load {
-    std::vector<std::uint64_t> bytes;  // by task
+    std::vector<std::uint64_t> bytes;  // by task, of those that were chosen
     std::size_t next = 0;
+
+    std::size_t least_loaded(std::size_t tasks) const {
+      const auto least = std::min_element(bytes.begin(), bytes.end());
+      return bytes.size() < tasks && (least == bytes.end() || *least > 0)
+                 ? bytes.size()
+                 : static_cast<std::size_t>(least - bytes.begin());
+    }
   };
   const auto load = std::make_shared<Load>();
-  load->bytes.resize(static_cast<std::size_t>(num_ps));
-  return [load, own = own.to_string(), job = std::string(options.ps_job),
+  return [load, tasks = static_cast<std::size_t>(num_ps), own = own.to_string(), job = std::string(options.ps_job),
           placement = options.placement](const Node& node) {
-    if (node.op->role != OpRole::variable || load->bytes.empty()) return own;
+    if (node.op->role != OpRole::variable || tasks == 0) return own;
     const bool by_size = placement == VariablePlacement::by_size;
-    const auto least = std::min_element(load->bytes.begin(), load->bytes.end());
-    const std::size_t task =
-        by_size ? static_cast<std::size_t>(least - load->bytes.begin()) : load->next++ % load->bytes.size();
+    const std::size_t task = by_size ? load->least_loaded(tasks) : load->next++ % tasks;
+    if (task >= load->bytes.size()) load->bytes.resize(task + 1);
     load->bytes[task] += detail::variable_bytes(node);
     return str_cat("/job:", job, "/task:", task);
   };

@@ -12,10 +12,8 @@
 
 namespace dflow::cuda {
 
-namespace {
-
-ErrorCode code_of(cublasStatus_t status) noexcept {
-  switch (status) {
+ErrorCode code_of_cublas(int status) noexcept {
+  switch (static_cast<cublasStatus_t>(status)) {
     case CUBLAS_STATUS_SUCCESS:
       return ErrorCode::ok;
     case CUBLAS_STATUS_NOT_INITIALIZED:
@@ -27,12 +25,12 @@ ErrorCode code_of(cublasStatus_t status) noexcept {
     case CUBLAS_STATUS_ARCH_MISMATCH:
     case CUBLAS_STATUS_NOT_SUPPORTED:
       return ErrorCode::not_supported;
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-      return ErrorCode::launch_failure;
-    default:
-      return ErrorCode::unknown;
+    default:  // a device that is lost says so in the next call of the driver
+      return ErrorCode::library_failed;
   }
 }
+
+namespace {
 
 /// What elements are, what is computed in, and what the factors are.
 struct ProductTypes {
@@ -114,7 +112,7 @@ class Calls {
     if (ok()) (*this)(cublasLtMatmulPreferenceSetAttribute(of, attribute, &value, sizeof(value)));
   }
   bool ok() const noexcept { return status_ == CUBLAS_STATUS_SUCCESS; }
-  ErrorCode code() const noexcept { return code_of(status_); }
+  ErrorCode code() const noexcept { return code_of_cublas(status_); }
 
  private:
   cublasStatus_t status_ = CUBLAS_STATUS_SUCCESS;
@@ -197,7 +195,7 @@ class CublasProducts final : public Products {
       if (is_new) {
         if (const cublasStatus_t status = cublasLtCreate(&found->second); status != CUBLAS_STATUS_SUCCESS) {
           handles_.erase(found);
-          return code_of(status);
+          return code_of_cublas(status);
         }
       }
       handle = found->second;

@@ -6,6 +6,8 @@
 #include <dflow/kernels/cuda/cuda_step.ipp>
 #include <dflow/kernels/cuda/driver/error_code.ipp>
 #include <dflow/kernels/cuda/elementwise/kernel.ipp>
+#include <dflow/kernels/cuda/linalg/fourier_kernel.ipp>
+#include <dflow/kernels/cuda/linalg/kernel.ipp>
 #include <dflow/kernels/cuda/memory/completions.ipp>
 #include <dflow/kernels/cuda/memory/cuda_allocator.ipp>
 #include <dflow/kernels/cuda/memory/cuda_memory.ipp>
@@ -18,4 +20,5 @@
 #include <dflow/kernels/cuda/reduction/kernel.ipp>
 #include <dflow/kernels/cuda/reduction/prod_gradient_kernel.ipp>
 #include <dflow/kernels/cuda/rows/kernel.ipp>
+#include <dflow/kernels/cuda/rows/move_kernel.ipp>
 #include <dflow/kernels/cuda/state/kernel.ipp>

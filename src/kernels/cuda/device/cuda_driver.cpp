@@ -1,6 +1,8 @@
 // The one implementation of the driver's table that calls CUDA.
 
 #include <dflow/kernels/cuda/driver/driver.hpp>
+#include <dflow/kernels/cuda/linalg/cufft_transforms.hpp>
+#include <dflow/kernels/cuda/linalg/cusolver_solvers.hpp>
 #include <dflow/kernels/cuda/products/cublas_products.hpp>
 #include <dflow/kernels/cuda/rows/cub_sorts.hpp>
 
@@ -118,6 +120,8 @@ class CudaDriver final : public Driver {
   }
   Products& products() noexcept override { return cublas_products(); }
   Sorts& sorts() noexcept override { return cub_sorts(); }
+  Solvers& solvers() noexcept override { return cusolver_solvers(); }
+  Transforms& transforms() noexcept override { return cufft_transforms(); }
 };
 
 }  // namespace

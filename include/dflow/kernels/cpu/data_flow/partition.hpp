@@ -111,25 +111,14 @@ struct Kernel<ShardOfRow, Cpu, T> {
     const Tensor<T>& ids = context.input<T>(0);
     const auto shards = context.allocate_output<std::int32_t>(0, ids.shape()).span();
     const auto rows = context.allocate_output<T>(1, ids.shape()).span();
-    const std::int64_t share = attrs.num_rows / attrs.num_shards, left_over = attrs.num_rows % attrs.num_shards;
-    const std::int64_t larger_end =
-        left_over == 0 ? 0 : left_over * (share + 1);  // the end of the shards that have one row more
     for (std::size_t i = 0; i < shards.size(); ++i) {
       const std::int64_t id = ids.span()[i];
       if (id < 0 || id >= attrs.num_rows) {
-        context.fail(str_cat("ids", detail::index_to_string(static_cast<std::int64_t>(i), ids.shape()), " = ", id,
-                             " is outside [0, ", attrs.num_rows, "), the rows of a table in ", attrs.num_shards,
-                             " shards"));
+        context.fail(detail::bad_shard_id(attrs, static_cast<std::int64_t>(i), ids.shape(), id));
       }
-      std::int64_t shard = id % attrs.num_shards, row = id / attrs.num_shards;
-      if (attrs.strategy == PartitionStrategy::div) {
-        const bool is_larger = id < larger_end;
-        const std::int64_t size = is_larger ? share + 1 : share, from = is_larger ? id : id - left_over;
-        shard = from / size;
-        row = from % size;
-      }
-      shards[i] = static_cast<std::int32_t>(shard);
-      rows[i] = static_cast<T>(row);
+      const RowInShard at = find_row_in_shard(id, attrs.num_rows, attrs.num_shards, attrs.strategy);
+      shards[i] = static_cast<std::int32_t>(at.shard);
+      rows[i] = static_cast<T>(at.row);
     }
   }
 };

@@ -3,14 +3,13 @@
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/state/random_stream.hpp>
+#include <dflow/kernels/state/random_order.hpp>
 #include <dflow/ops/random/shuffle.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
-#include <utility>
 
 namespace dflow {
 
@@ -31,8 +30,9 @@ class RandomShuffleKernel {
     if (rows > std::numeric_limits<std::uint32_t>::max())
       context.fail("there are more rows than a 32-bit word numbers");
     if (rows <= 1 || row == 0) return context.set_output(0, x);
-    const AnyTensor order = random_order(context, rows);
-    const auto* from = static_cast<const std::int64_t*>(order.raw_data());
+    AnyTensor order = context.allocate_temporary(DType::int64, {rows});
+    auto* const from = static_cast<std::int64_t*>(order.raw_data());
+    make_random_order(stream_, {from, static_cast<std::size_t>(rows)});
     AnyTensor& y = context.allocate_output(0, x.shape());
     if (x.dtype() == DType::string) {
       for (std::int64_t i = 0; i < rows; ++i) {
@@ -46,20 +46,6 @@ class RandomShuffleKernel {
   }
 
  private:
-  AnyTensor random_order(KernelContext& context, std::int64_t rows) const {
-    AnyTensor order = context.allocate_temporary(DType::int64, {rows});
-    auto* numbers = static_cast<std::int64_t*>(order.raw_data());
-    std::iota(numbers, numbers + rows, std::int64_t{0});
-    PhiloxStream stream = stream_.reserve_groups(static_cast<std::uint64_t>((rows - 1 + 3) / 4));
-    PhiloxWords words{};
-    for (std::int64_t i = 0; i < rows - 1; ++i) {
-      if (i % 4 == 0) words = stream.next();
-      const std::uint32_t word = words[static_cast<int>(i % 4)];
-      std::swap(numbers[i], numbers[i + word % static_cast<std::uint32_t>(rows - i)]);
-    }
-    return order;
-  }
-
   NodeStream stream_;
 };
 

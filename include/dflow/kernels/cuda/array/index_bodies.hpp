@@ -102,7 +102,7 @@ struct CastBodiesOf<TypeList<Fs...>, TypeList<Ts...>> {
   using type = concat_t<From<Fs>...>;
 };
 
-using CastTypes = typename OnlyElementwiseTypes<PlainTypes>::type;
+using CastTypes = DeviceElements<PlainTypes>;
 
 template <class Index>
 using GatherBodiesOf = TypeList<GatherBody<1, Index>, GatherBody<2, Index>, GatherBody<4, Index>, GatherBody<8, Index>,

@@ -20,10 +20,10 @@ void gather_rows(KernelContext& context);
 }  // namespace cuda
 
 template <class From, class To>
-  requires(cuda::is_elementwise_type<From> && cuda::is_elementwise_type<To>)
 struct Kernel<Cast, Cuda, From, To> {
   void operator()(KernelContext& context) const {
-    cuda::cast_elements(context, cuda::kernel_function<cuda::CastBody<From, To>>());
+    cuda::cast_elements(context,
+                        cuda::kernel_function<cuda::CastBody<cuda::DeviceElement<From>, cuda::DeviceElement<To>>>());
   }
 };
 

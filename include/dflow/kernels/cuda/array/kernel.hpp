@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -63,9 +64,9 @@ struct StridedElements {
   std::int64_t first = 0;
   std::array<std::int64_t, max_rank> strides{};
 };
-/// Copies a box of elements.
+/// Copies a box of elements, from and to `temporaries` too.
 void copy_strided(const KernelContext& context, const Shape& extents, const StridedElements& from,
-                  const StridedElements& to);
+                  const StridedElements& to, std::span<const AnyTensor* const> temporaries = {});
 /// Output 0, of shape `shape`, is inputs `first` and on side by side along `axis`.
 void join_rows(KernelContext& context, int first, int axis, const Shape& shape);
 /// The outputs, of shape `shape` each, are x cut into equal parts along `axis`.

@@ -19,7 +19,7 @@ DFLOW_INLINE void clear_output(const KernelContext& context, AnyTensor& y) {
 }
 
 DFLOW_INLINE void copy_strided(const KernelContext& context, const Shape& extents, const StridedElements& from,
-                               const StridedElements& to) {
+                               const StridedElements& to, std::span<const AnyTensor* const> temporaries) {
   CopyArgs args;
   args.n = extents.num_elements();
   if (args.n == 0) return;
@@ -41,7 +41,7 @@ DFLOW_INLINE void copy_strided(const KernelContext& context, const Shape& extent
   args.from = static_cast<const std::byte*>(from.tensor->raw_data()) + static_cast<std::size_t>(from.first) * bytes;
   args.to = const_cast<std::byte*>(static_cast<const std::byte*>(to.tensor->raw_data())) +
             static_cast<std::size_t>(to.first) * bytes;
-  launch(context, detail::function_of_size<CopyBody>(bytes), grid_for(args.n), &args);
+  launch(context, detail::function_of_size<CopyBody>(bytes), grid_for(args.n), &args, nullptr, temporaries);
 }
 
 DFLOW_INLINE void join_rows(KernelContext& context, int first, int axis, const Shape& shape) {

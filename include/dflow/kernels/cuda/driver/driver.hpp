@@ -2,6 +2,8 @@
 
 #include <dflow/kernels/cuda/driver/error_code.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
+#include <dflow/kernels/cuda/linalg/solvers.hpp>
+#include <dflow/kernels/cuda/linalg/transforms.hpp>
 #include <dflow/kernels/cuda/products/products.hpp>
 #include <dflow/kernels/cuda/rows/sorts.hpp>
 
@@ -93,6 +95,10 @@ class Driver {
   virtual Products& products() noexcept = 0;
   /// The library that sorts on this driver's devices; lives as long as the driver.
   virtual Sorts& sorts() noexcept = 0;
+  /// The library that decomposes matrices on this driver's devices; lives as long as the driver.
+  virtual Solvers& solvers() noexcept = 0;
+  /// The library of Fourier transforms on this driver's devices; lives as long as the driver.
+  virtual Transforms& transforms() noexcept = 0;
 };
 
 /// CUDA's runtime, the same for all who ask. In the library's component `cuda`.

@@ -40,6 +40,7 @@ enum class ErrorCode : int {
   capture_unsupported = 900,
   capture_invalidated = 901,
   unknown = 999,
+  library_failed = 100'000,  ///< none of CUDA's: a library on top of it says no more than that it failed
 };
 
 /// After such an error every later call of the process for that device fails with it.

@@ -72,6 +72,8 @@ DFLOW_INLINE std::string_view name_of(ErrorCode code) noexcept {
       return "cudaErrorStreamCaptureInvalidated";
     case ErrorCode::unknown:
       return "cudaErrorUnknown";
+    case ErrorCode::library_failed:
+      return "a library's call failed";
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/grid/error_slot.hpp>
+#include <dflow/op/complex_math.hpp>
 #include <dflow/op/derivative.hpp>
 #include <dflow/op/elementwise.hpp>
 #include <dflow/op/op_table.hpp>
@@ -125,21 +126,28 @@ struct BodiesOfTypes<O, TypeList<Ts...>> {
 
 }  // namespace detail
 
-/// A type that the expressions of elementwise ops are computed in on a GPU: numbers but complex ones, and bool.
+/// A type that the expressions of elementwise ops are computed in on a GPU, complex numbers as `math::Complex`: numbers
+/// and bool.
 template <class T>
-inline constexpr bool is_elementwise_type = std::is_arithmetic_v<T> || math::HalfPrecision<T>;
+inline constexpr bool is_elementwise_type = contains_v<T, PlainTypes>;
+/// What an element is to a body.
+using math::DeviceElement;
 
 namespace detail {
 
 template <class Types>
-struct OnlyElementwiseTypes;
+struct DeviceElementsOf;
 template <class... Ts>
-struct OnlyElementwiseTypes<TypeList<Ts...>> {
-  using type = concat_t<std::conditional_t<is_elementwise_type<Ts>, TypeList<Ts>, TypeList<>>...>;
+struct DeviceElementsOf<TypeList<Ts...>> {
+  using type = concat_t<std::conditional_t<is_elementwise_type<Ts>, TypeList<DeviceElement<Ts>>, TypeList<>>...>;
 };
 
+/// A list of element types as bodies have them; strings are left out.
+template <class Types>
+using DeviceElements = typename DeviceElementsOf<Types>::type;
+
 template <class O>
-using ElementwiseTypesOf = typename OnlyElementwiseTypes<element_t<0, typename O::TypeParams>>::type;
+using ElementwiseTypesOf = DeviceElements<element_t<0, typename O::TypeParams>>;
 
 template <class Ops>
 struct BodiesOfOps;

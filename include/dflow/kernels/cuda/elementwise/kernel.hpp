@@ -46,11 +46,12 @@ constexpr bool checks_elements(std::index_sequence<I...>) {
 
 template <class O, class T>
 constexpr ElementwiseCode elementwise_code() {
+  using E = DeviceElement<T>;
   ElementwiseCode code;
   code.num_inputs = elementwise_arity<O>;
   if constexpr (requires { O::broadcasts; }) code.broadcasts = O::broadcasts;
-  code.dense = &kernel_function<DenseBody<O, T>>;
-  if constexpr (elementwise_arity<O> > 1) code.broadcast = &kernel_function<BroadcastBody<O, T>>;
+  code.dense = &kernel_function<DenseBody<O, E>>;
+  if constexpr (elementwise_arity<O> > 1) code.broadcast = &kernel_function<BroadcastBody<O, E>>;
   if constexpr (checks_elements<O, T>(ArgumentsOf<O>{})) {
     code.check = [](const ErrorSlot& slot) { return check_elements<O, T>(slot, ArgumentsOf<O>{}); };
   }

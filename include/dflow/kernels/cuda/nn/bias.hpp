@@ -11,7 +11,6 @@
 namespace dflow {
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<BiasAdd, Cuda, T> {
   void operator()(KernelContext& context) const {
     const AnyTensor& x = context.input(0);

@@ -316,10 +316,9 @@ struct NumberReductions<TypeList<Ts...>> {
 
 }  // namespace detail
 
-using SumBodies = typename detail::NumberReductions<typename detail::OnlyElementwiseTypes<NumberTypes>::type>::Sums;
-using ExtremeBodies =
-    concat_t<typename detail::NumberReductions<typename detail::OnlyElementwiseTypes<RealTypes>::type>::Extremes,
-             detail::BodiesOfReduction<detail::LogicalReduction<true>, bool>,
-             detail::BodiesOfReduction<detail::LogicalReduction<false>, bool>>;
+using SumBodies = typename detail::NumberReductions<detail::DeviceElements<NumberTypes>>::Sums;
+using ExtremeBodies = concat_t<typename detail::NumberReductions<RealTypes>::Extremes,
+                               detail::BodiesOfReduction<detail::LogicalReduction<true>, bool>,
+                               detail::BodiesOfReduction<detail::LogicalReduction<false>, bool>>;
 
 }  // namespace dflow::cuda

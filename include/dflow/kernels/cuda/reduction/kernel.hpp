@@ -25,7 +25,8 @@ struct ReductionCode {
 };
 template <class R, class T>
 constexpr ReductionCode reduction_code() {
-  return {&kernel_function<ReduceByThreadBody<R, T>>, &kernel_function<ReduceByBlockBody<R, T>>};
+  using E = DeviceElement<T>;
+  return {&kernel_function<ReduceByThreadBody<R, E>>, &kernel_function<ReduceByBlockBody<R, E>>};
 }
 
 /// Output 0 is input 0 reduced over the axes in input 1.
@@ -54,13 +55,10 @@ struct ArgKernel {
 }  // namespace cuda
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<Sum, Cuda, T> : cuda::ReduceKernel<cuda::detail::SumReduction, T> {};
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<Mean, Cuda, T> : cuda::ReduceKernel<cuda::detail::MeanReduction, T> {};
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<Prod, Cuda, T> : cuda::ReduceKernel<cuda::detail::ProdReduction, T> {};
 template <class T>
 struct Kernel<Max, Cuda, T> : cuda::ReduceKernel<cuda::detail::ExtremeReduction<Maximum>, T> {};
@@ -82,15 +80,13 @@ struct Kernel<ReducedShape, Cuda, T> : detail::ReducedShapeKernel<T> {
 };
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<AddN, Cuda, T> {
   void operator()(KernelContext& context) const {
-    cuda::add_inputs(context, cuda::kernel_function<cuda::AddNBody<T>>());
+    cuda::add_inputs(context, cuda::kernel_function<cuda::AddNBody<cuda::DeviceElement<T>>>());
   }
 };
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<SumToShape, Cuda, T> {
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const {
@@ -99,7 +95,6 @@ struct Kernel<SumToShape, Cuda, T> {
 };
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<BiasAddGrad, Cuda, T> {
   void operator()(KernelContext& context) const {
     cuda::reduce_to_channels(context, cuda::reduction_code<cuda::detail::SumReduction, T>());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/reduction/bodies.hpp>
+#include <dflow/ops/reduction/prod_gradient.hpp>
 
 #include <cstdint>
 
@@ -124,7 +125,7 @@ struct OthersByBlockBody {
 
 namespace detail {
 
-template <class Floats>
+template <class Elements>
 struct OthersBodiesOf;
 template <class... Ts>
 struct OthersBodiesOf<TypeList<Ts...>> {
@@ -135,6 +136,7 @@ struct OthersBodiesOf<TypeList<Ts...>> {
 
 }  // namespace detail
 
-using OthersBodies = typename detail::OthersBodiesOf<FloatTypes>::type;
+using OthersBodies =
+    typename detail::OthersBodiesOf<detail::DeviceElements<element_t<0, ExclusiveProd::TypeParams>>>::type;
 
 }  // namespace dflow::cuda

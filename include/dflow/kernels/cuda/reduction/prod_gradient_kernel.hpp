@@ -20,19 +20,18 @@ template <template <class> class P, class T>
 struct OthersKernel {
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const {
+    using E = DeviceElement<T>;
     make_of_others(context,
-                   {&kernel_function<OthersByThreadBody<P<T>, T>>, &kernel_function<OthersByBlockBody<P<T>, T>>},
-                   sizeof(typename P<T>::Part));
+                   {&kernel_function<OthersByThreadBody<P<E>, E>>, &kernel_function<OthersByBlockBody<P<E>, E>>},
+                   sizeof(typename P<E>::Part));
   }
 };
 
 }  // namespace cuda
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<ExclusiveProd, Cuda, T> : cuda::OthersKernel<cuda::detail::OtherProducts, T> {};
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<ExclusiveProdGrad, Cuda, T> : cuda::OthersKernel<cuda::detail::OtherProductGradients, T> {};
 
 }  // namespace dflow

@@ -187,22 +187,23 @@ template <class O, class... Ts>
 struct ScatterBodiesOf<O, TypeList<Ts...>> {
   using type = TypeList<ScatterBody<O, Ts>...>;
 };
-template <class... Os>
-using ScattersOf = concat_t<typename ScatterBodiesOf<Os, RealTypes>::type...>;
+template <class Types, class... Os>
+using ScattersOf = concat_t<typename ScatterBodiesOf<Os, Types>::type...>;
 
-template <class Floats, class Reals, class Integers>
+template <class Floats, class Numbers, class Integers>
 struct RowBodiesOf;
-template <class... Fs, class... Rs, class... Is>
-struct RowBodiesOf<TypeList<Fs...>, TypeList<Rs...>, TypeList<Is...>> {
+template <class... Fs, class... Ns, class... Is>
+struct RowBodiesOf<TypeList<Fs...>, TypeList<Ns...>, TypeList<Is...>> {
   using type = TypeList<RowKeysBody<std::int32_t>, RowKeysBody<std::int64_t>, ScatterUpdateBody<1>,
                         ScatterUpdateBody<2>, ScatterUpdateBody<4>, ScatterUpdateBody<8>, ScatterUpdateBody<16>,
-                        SegmentSumBody<Rs>..., NonZeroBody<Is>..., SparseUpdateBody<GradientDescentUpdate<Fs>, Fs>...,
+                        SegmentSumBody<Ns>..., NonZeroBody<Is>..., SparseUpdateBody<GradientDescentUpdate<Fs>, Fs>...,
                         SparseUpdateBody<MomentumUpdate<Fs>, Fs>..., SparseUpdateBody<AdamUpdate<Fs>, Fs>...>;
 };
 
 }  // namespace detail
 
-using ScatterBodies = detail::ScattersOf<Add, Sub, Mul, Div, Minimum, Maximum>;
-using RowBodies = typename detail::RowBodiesOf<FloatTypes, RealTypes, IntTypes>::type;
+using ScatterBodies = concat_t<detail::ScattersOf<detail::DeviceElements<NumberTypes>, Add, Sub, Mul, Div>,
+                               detail::ScattersOf<RealTypes, Minimum, Maximum>>;
+using RowBodies = typename detail::RowBodiesOf<FloatTypes, detail::DeviceElements<NumberTypes>, IntTypes>::type;
 
 }  // namespace dflow::cuda

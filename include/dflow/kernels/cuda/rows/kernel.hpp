@@ -36,8 +36,8 @@ struct ScatterKernel {
   void operator()(KernelContext& context) const {
     const KernelFunction* non_zero = nullptr;
     if constexpr (std::is_same_v<O, Div> && std::is_integral_v<T>) non_zero = &kernel_function<NonZeroBody<T>>();
-    scatter_rows(context, dtype_of<T>, kernel_function<RowKeysBody<Index>>(), kernel_function<ScatterBody<O, T>>(),
-                 non_zero);
+    scatter_rows(context, dtype_of<T>, kernel_function<RowKeysBody<Index>>(),
+                 kernel_function<ScatterBody<O, DeviceElement<T>>>(), non_zero);
   }
 };
 
@@ -54,16 +54,12 @@ struct Kernel<ScatterUpdate, Cuda, T, Index> {
   }
 };
 template <class T, class Index>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<ScatterAdd, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterAdd, Add, T, Index> {};
 template <class T, class Index>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<ScatterSub, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterSub, Sub, T, Index> {};
 template <class T, class Index>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<ScatterMul, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterMul, Mul, T, Index> {};
 template <class T, class Index>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<ScatterDiv, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterDiv, Div, T, Index> {};
 template <class T, class Index>
 struct Kernel<ScatterMin, Cuda, T, Index> : cuda::detail::ScatterKernel<ScatterMin, Minimum, T, Index> {};
@@ -104,13 +100,12 @@ struct Kernel<SparseApplyAdam, Cuda, T, Index> {
 };
 
 template <class T, class Index>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<UnsortedSegmentSum, Cuda, T, Index> {
   static constexpr std::uint64_t host_inputs = 4;
 
   void operator()(KernelContext& context) const {
     cuda::sum_segments(context, cuda::kernel_function<cuda::RowKeysBody<Index>>(),
-                       cuda::kernel_function<cuda::SegmentSumBody<T>>());
+                       cuda::kernel_function<cuda::SegmentSumBody<cuda::DeviceElement<T>>>());
   }
 };
 

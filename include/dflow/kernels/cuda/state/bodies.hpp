@@ -170,7 +170,6 @@ struct UpdateBodiesOf<TypeList<Ns...>, TypeList<Fs...>> {
 
 }  // namespace detail
 
-using UpdateBodies =
-    typename detail::UpdateBodiesOf<typename detail::OnlyElementwiseTypes<NumberTypes>::type, FloatTypes>::type;
+using UpdateBodies = typename detail::UpdateBodiesOf<detail::DeviceElements<NumberTypes>, FloatTypes>::type;
 
 }  // namespace dflow::cuda

@@ -57,17 +57,17 @@ struct Kernel<Assign, Cuda, T> {
 };
 
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<AssignAdd, Cuda, T> {
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, {}, cuda::kernel_function<cuda::AssignUpdateBody<Add, T>>());
+    cuda::update_variables(context, dtype_of<T>, {},
+                           cuda::kernel_function<cuda::AssignUpdateBody<Add, cuda::DeviceElement<T>>>());
   }
 };
 template <class T>
-  requires cuda::is_elementwise_type<T>
 struct Kernel<AssignSub, Cuda, T> {
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, {}, cuda::kernel_function<cuda::AssignUpdateBody<Sub, T>>());
+    cuda::update_variables(context, dtype_of<T>, {},
+                           cuda::kernel_function<cuda::AssignUpdateBody<Sub, cuda::DeviceElement<T>>>());
   }
 };
 
