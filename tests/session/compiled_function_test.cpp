@@ -259,7 +259,7 @@ TEST_CASE("compile says what does not fit, and leaves the graph as it was", "[co
   const AnyOutput floating = constant(a.graph, 1.0f);
   const std::size_t built = a.graph.num_nodes();
   CHECK(contains(message(updates(a.state, more, a.state, a.inc)), "variable 'state' is updated twice"));
-  CHECK(contains(message(updates(a.state, rows)), "[2]"));
+  CHECK(contains(message(updates(a.state, rows)), "variable 'state' of shape [] is updated to an edge of shape [2]"));
   CHECK(contains(message(Updates().add(a.state.any_variable(), floating)), "float"));
   CHECK(a.graph.num_nodes() == built);
   // The line is that of the call.

@@ -38,6 +38,12 @@ DFLOW_INLINE Operation build_function(const Session& session, std::span<const An
   for (std::size_t i = 0; i < all.size(); ++i) {
     require_own(all[i].variable.handle().operation(), "variable", i);
     require_own(all[i].value.operation(), "new value", i);
+    if (!all[i].variable.shape().is_compatible_with(all[i].value.shape())) {
+      throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' of shape ",
+                                           all[i].variable.shape().to_string(), " is updated to an edge of shape ",
+                                           all[i].value.shape().to_string()))
+                      .with_location(where));
+    }
     if (updated.insert(all[i].variable.handle().node_id()).second) continue;
     throw_error(invalid_argument(str_cat("compile: variable '", all[i].variable.name(), "' is updated twice"))
                     .with_location(where));
