@@ -16,6 +16,7 @@ DFLOW_INLINE AnyTensor& KernelWork::cleared(DType dtype, const Shape& shape) {
 
 DFLOW_INLINE std::vector<const AnyTensor*> KernelWork::temporaries() const {
   std::vector<const AnyTensor*> all;
+  all.reserve(temporaries_.size());
   for (const AnyTensor& each : temporaries_) all.push_back(&each);
   return all;
 }
