@@ -6,7 +6,6 @@
 #include <complex>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,16 +15,7 @@ using namespace dflow::testing;
 
 namespace {
 
-template <class R>
-Tensor<R> random_numbers(const Shape& shape, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Tensor<R> tensor(shape);
-  for (R& each : tensor) each = static_cast<R>(normal(random));
-  return tensor;
-}
-
-/// Transforms of x [3, 4, 5, 6], of parts of it, cut and filled up, and derivatives of their squares' sums by x.
+/// Transforms of x and x + iy, also cut and filled up, and the derivatives of sums of what they give by x or y.
 template <class R>
 std::vector<Tensor<R>> transformed_on(const std::string& device, const std::shared_ptr<FakeDriver>& driver,
                                       const Shape& shape) {

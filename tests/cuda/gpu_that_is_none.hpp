@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -27,6 +28,22 @@ inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<F
   }
   devices.push_back(std::make_shared<CpuDevice>(CpuDeviceOptions{}));
   return devices;
+}
+
+/// Normal numbers, of complex ones both parts.
+template <class T>
+Tensor<T> random_numbers(const Shape& shape, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal;
+  Tensor<T> tensor(shape);
+  for (T& each : tensor) {
+    if constexpr (is_complex_element<T>) {
+      each = T(normal(random), normal(random));
+    } else {
+      each = static_cast<T>(normal(random));
+    }
+  }
+  return tensor;
 }
 
 /// What edges of one type have in a step that is fed so.

@@ -3,6 +3,7 @@
 
 #include <dflow/dflow.hpp>
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <iostream>

@@ -11,7 +11,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,21 +19,6 @@ using namespace dflow;
 using namespace dflow::testing;
 
 namespace {
-
-template <class T>
-Tensor<T> random_matrices(const Shape& shape, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  Tensor<T> tensor(shape);
-  for (T& each : tensor) {
-    if constexpr (is_complex_element<T>) {
-      each = T(normal(random), normal(random));
-    } else {
-      each = normal(random);
-    }
-  }
-  return tensor;
-}
 
 template <class T>
 using Edges = std::vector<Output<T>>;
@@ -122,7 +106,7 @@ template <class T>
 void compare(const std::string& what, const Program<T>& program, const Shape& a, const Shape& b) {
   const double tolerance = sizeof(std::abs(T())) == 4 ? 2e-3 : 1e-9;
   const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = what.size()});
-  const auto of_a = random_matrices<T>(a, 3), of_b = random_matrices<T>(b, 4);
+  const auto of_a = random_numbers<T>(a, 3), of_b = random_numbers<T>(b, 4);
   const auto got = run_on<T>("/gpu:0", driver, program, of_a, of_b),
              want = run_on<T>("/cpu:0", driver, program, of_a, of_b);
   for (std::size_t k = 0; k < want.size(); ++k) {
@@ -183,7 +167,7 @@ TEST_CASE("decompositions and solvers give on a GPU what they give on the CPU", 
 TEST_CASE("matrices that cannot be decomposed fail the step on a GPU as on the CPU", "[cuda]") {
   using namespace Catch::Matchers;
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const Tensor<float> singular({2, 2, 2}, {1, 0, 0, 1, 1, 2, 2, 4}), b = random_matrices<float>({2, 2, 1}, 1);
+  const Tensor<float> singular({2, 2, 2}, {1, 0, 0, 1, 1, 2, 2, 4}), b = random_numbers<float>({2, 2, 1}, 1);
   const Tensor<float> not_positive({1, 2, 2}, {1, 2, 2, 1}), of_nan({2, 2, 2}, {1, 0, 0, 1, 1, 0, nan, 1});
   const Program<float> solve = [](auto& a, auto& right) { return Edges<float>{matrix_solve(a, right)}; };
   CHECK_THAT(error_on_gpu(solve, singular, b),

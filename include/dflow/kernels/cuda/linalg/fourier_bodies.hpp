@@ -99,8 +99,9 @@ struct HalfLinesBody {
   }
 };
 
-using FourierBodies = TypeList<ResizeBody<4>, ResizeBody<8>, ResizeBody<16>, ScaleBody<float>, ScaleBody<double>,
-                               ScaleBody<math::Complex<float>>, ScaleBody<math::Complex<double>>,
-                               HalfLinesBody<math::Complex<float>>, HalfLinesBody<math::Complex<double>>>;
+using FourierBodies =
+    TypeList<ResizeBody<1>, ResizeBody<2>, ResizeBody<4>, ResizeBody<8>, ResizeBody<16>, ScaleBody<float>,
+             ScaleBody<double>, ScaleBody<math::Complex<float>>, ScaleBody<math::Complex<double>>,
+             HalfLinesBody<math::Complex<float>>, HalfLinesBody<math::Complex<double>>>;
 
 }  // namespace dflow::cuda

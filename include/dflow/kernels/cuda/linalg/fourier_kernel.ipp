@@ -31,8 +31,7 @@ class Fourier {
     }
     args.x = x.raw_data();
     args.y = y.raw_data();
-    if (args.n == 0) return;
-    work_.launch(function_of_size_from_4(size_of(y.dtype())), args.n, &args);
+    work_.launch(function_of_size<ResizeBody>(size_of(y.dtype())), args.n, &args);
   }
 
   void scale(AnyTensor& y, double factor) const {
@@ -110,12 +109,6 @@ class Fourier {
   void cast(const KernelFunction& function, const AnyTensor& x, AnyTensor& y) const {
     const CastArgs args{y.num_elements(), x.raw_data(), y.raw_data()};
     work_.launch(function, args.n, &args);
-  }
-
-  static const KernelFunction& function_of_size_from_4(std::size_t bytes) {
-    return bytes == 4   ? kernel_function<ResizeBody<4>>()
-           : bytes == 8 ? kernel_function<ResizeBody<8>>()
-                        : kernel_function<ResizeBody<16>>();
   }
 
   void run(const TransformCall& call, AnyTensor& from, AnyTensor& to) {

@@ -74,9 +74,15 @@ inline void set_values(MatrixWork& work, const LinalgFunctions& functions, const
   work.launch(*functions.from_real, args.n, &args);
 }
 
-/// The singular values of x's matrices [m, n], which are not empty, descending [count, min(m, n)], and, where there are
-/// u and v, their vectors, row by row. Those of matrices that are not finite are no numbers.
-inline const AnyTensor& singular_values(MatrixWork& work, const AnyTensor& x, AnyTensor* u, AnyTensor* v) {
+/// Singular values, descending [count, k], and which matrices were not finite, uint32 [count].
+struct SingularValues {
+  const AnyTensor& values;
+  const AnyTensor& flags;
+};
+
+/// Those of x's matrices [m, n], which are not empty, and, where there are u and v, their vectors, row by row. Of a
+/// matrix that is not finite the vectors are no numbers, and the values are 0.
+inline SingularValues find_singular_values(MatrixWork& work, const AnyTensor& x, AnyTensor* u, AnyTensor* v) {
   const MatrixSizes of(x.shape());
   const bool is_tall = of.rows >= of.columns;
   const std::int64_t m = std::max(of.rows, of.columns), n = std::min(of.rows, of.columns);
@@ -113,7 +119,7 @@ inline const AnyTensor& singular_values(MatrixWork& work, const AnyTensor& x, An
     work.conjugate(*right, *wide);  // column by column, the adjoint is what row by row is its conjugate
     for (AnyTensor* const each : {u, v}) work.replace_flagged(flags, *each, true);
   }
-  return values;
+  return {values, flags};
 }
 
 }  // namespace detail
@@ -261,10 +267,10 @@ DFLOW_INLINE void decompose_svd(KernelContext& context, const LinalgFunctions& f
     }
     return;
   }
-  const AnyTensor& values =
-      detail::singular_values(work, x, attrs.compute_uv ? &u : nullptr, attrs.compute_uv ? &v : nullptr);
+  const auto [values, flags] =
+      detail::find_singular_values(work, x, attrs.compute_uv ? &u : nullptr, attrs.compute_uv ? &v : nullptr);
   detail::set_values(work, functions, values, s);
-  work.replace_flagged(work.flag_matrices(x), s, true);
+  work.replace_flagged(flags, s, true);
 }
 
 namespace detail {
@@ -324,7 +330,7 @@ class LeastSquares {
     const std::int64_t least = std::min(m_, n_);
     AnyTensor& u = work_.temporary(dtype_, {count_, m_, least});
     AnyTensor& v = work_.temporary(dtype_, {count_, n_, least});
-    const AnyTensor& values = singular_values(work_, a_, &u, &v);
+    const AnyTensor& values = find_singular_values(work_, a_, &u, &v).values;
     AnyTensor& w = work_.temporary(dtype_, {count_, least, k_});
     multiply(u, b_, w, {.m = least, .n = k_, .k = m_, .a = adjoint_});
     DivideRowsArgs args;

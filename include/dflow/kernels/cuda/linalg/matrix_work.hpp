@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/cuda/linalg/kernel.hpp>
+#include <dflow/kernels/cuda/linalg/functions.hpp>
 #include <dflow/kernels/cuda/linalg/kernel_work.hpp>
 #include <dflow/kernels/cuda/linalg/solvers.hpp>
 
@@ -84,3 +84,7 @@ inline DType real_type(DType dtype) {
 }
 
 }  // namespace dflow::cuda::detail
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/linalg/matrix_work.ipp>
+#endif
