@@ -38,12 +38,15 @@ class CalledPlan {
   /// Null while it is being compiled.
   const Plan* plan() const noexcept { return plan_.get(); }
 
-  /// Kernels rely on what the body says of its arguments' shapes. Errors: InvalidArgument naming both shapes.
-  void check(std::span<const AnyTensor> given) const {
+  /// Kernels rely on what the body says of its arguments' shapes; `given(i)` is argument i. Errors: InvalidArgument
+  /// naming both shapes.
+  template <class Given>
+  void check(const Given& given) const {
     for (const auto& [i, argument] : arguments_) {
       const PartialShape& declared = argument->outputs[0].shape;
-      if (declared.is_compatible_with(given[i].shape())) continue;
-      throw_error(invalid_argument(str_cat("argument '", argument->name, "' has shape ", given[i].shape().to_string(),
+      const AnyTensor& tensor = given(i);
+      if (declared.is_compatible_with(tensor.shape())) continue;
+      throw_error(invalid_argument(str_cat("argument '", argument->name, "' has shape ", tensor.shape().to_string(),
                                            ", not ", declared.to_string())));
     }
   }
@@ -55,7 +58,10 @@ class CalledPlan {
           str_cat("calls of functions are nested in ", max_call_depth, " others: a function may call itself forever")));
     }
     std::shared_ptr<Step> step;
-    if (const std::lock_guard lock(mutex_); !idle_.empty()) {
+    if (!is_first_taken_.exchange(true, std::memory_order_acquire)) {
+      step = std::move(first_);
+      if (step == nullptr) step = make_first();
+    } else if (const std::lock_guard lock(mutex_); !idle_.empty()) {
       step = std::move(idle_.back());
       idle_.pop_back();
     }
@@ -68,6 +74,10 @@ class CalledPlan {
   void give_back(std::shared_ptr<Step> step, bool has_failed) noexcept {
     constexpr std::size_t most_idle = 64;
     step->reset(has_failed);
+    if (step.get() == which_is_first_.load(std::memory_order_relaxed)) {
+      first_ = std::move(step);
+      return is_first_taken_.store(false, std::memory_order_release);
+    }
     const std::lock_guard lock(mutex_);
     if (idle_.size() == most_idle) return;
     try {
@@ -82,8 +92,24 @@ class CalledPlan {
     const Node* node;
   };
 
+  /// Precondition: it has been taken by the caller.
+  std::shared_ptr<Step> make_first() {
+    try {
+      std::shared_ptr<Step> step = std::make_shared<Step>(plan_);
+      which_is_first_.store(step.get(), std::memory_order_relaxed);
+      return step;
+    } catch (...) {
+      is_first_taken_.store(false, std::memory_order_release);
+      throw;
+    }
+  }
+
   std::shared_ptr<const Plan> plan_;
   std::vector<Argument> arguments_;  ///< that have a shape
+  // A run that goes from call to call where these come one after the other. It is whoever's has taken it.
+  std::atomic<bool> is_first_taken_{false};
+  std::shared_ptr<Step> first_;
+  std::atomic<const Step*> which_is_first_{nullptr};  ///< one that is lost is never given back, but for its address
   std::mutex mutex_;
   std::vector<std::shared_ptr<Step>> idle_;
 };
@@ -116,10 +142,13 @@ class Calls {
  public:
   Calls(const CalledBodies& called, KernelContext& context)
       : called_(called), bodies_(called.plans), role_(called.role), context_(context), lists_(called.kept.size()) {
-    const auto num_inputs = static_cast<std::size_t>(context.num_inputs());
-    given_.reserve(num_inputs - called.num_leading);
-    for (std::size_t i = called.num_leading; i < num_inputs; ++i)
-      given_.push_back(context.take_input(static_cast<int>(i)));
+    if (role_ == OpRole::loop) {
+      const auto num_inputs = static_cast<std::size_t>(context.num_inputs());
+      given_.reserve(num_inputs - called.num_leading);
+      for (std::size_t i = called.num_leading; i < num_inputs; ++i) {
+        given_.push_back(context.take_input(static_cast<int>(i)));
+      }
+    }
     if (!called.frame.empty()) frame_ = frame_inside(context.step(), called.frame);
     kept_memory_ = context.step().kept_memory;
     if (kept_memory_ == nullptr && called.max_kept_bytes >= 0 && !called.kept.empty()) {
@@ -136,24 +165,17 @@ class Calls {
   std::shared_ptr<Step> next() {
     chosen_ = choose();
     body_ = bodies_[chosen_].get();
-    body_->check(given_);
-    std::shared_ptr<Step> step;
-    if (role_ == OpRole::loop) step = std::move(held_[chosen_]);
+    if (role_ != OpRole::loop) return next_call();
+    body_->check([this](std::size_t i) -> const AnyTensor& { return given_[i]; });
+    std::shared_ptr<Step> step = std::move(held_[chosen_]);
     const bool is_fresh = step == nullptr;
-    if (is_fresh) {
-      step = body_->take(context_.step());
-      step->context().kept_memory = kept_memory_;
-    }
-    if (!frame_.empty()) {
-      step->context().frame = frame_;
-      step->context().iteration = num_iterations_;
-    }
+    if (is_fresh) step = take_run();
+    if (!frame_.empty()) step->context().iteration = num_iterations_;
     // Variables of a loop go to its condition, come back, and go to its body, which may write into them.
-    const bool is_last_use = role_ != OpRole::loop;
     const std::size_t held_from = step->plan().holds_feeds_from();
     for (std::size_t i = 0; i < given_.size(); ++i) {
       const bool is_variable = i < num_results(), is_held = i >= held_from;
-      if (is_last_use || (is_variable && (asks_ || is_held))) {
+      if (is_variable && (asks_ || is_held)) {
         step->feed(i, std::move(given_[i]));
       } else if (is_fresh || is_variable || !is_held) {
         step->feed(i, std::as_const(given_[i]));
@@ -221,6 +243,26 @@ class Calls {
   }
 
  private:
+  std::shared_ptr<Step> take_run() {
+    std::shared_ptr<Step> step = body_->take(context_.step());
+    step->context().kept_memory = kept_memory_;
+    if (!frame_.empty()) {
+      step->context().frame = frame_;
+      step->context().iteration = num_iterations_;
+    }
+    return step;
+  }
+
+  std::shared_ptr<Step> next_call() {
+    const auto num_leading = static_cast<int>(called_.num_leading);
+    body_->check([&](std::size_t i) -> const AnyTensor& { return context_.input(num_leading + static_cast<int>(i)); });
+    std::shared_ptr<Step> step = take_run();
+    for (int i = num_leading; i < context_.num_inputs(); ++i) {
+      step->feed(static_cast<std::size_t>(i - num_leading), context_.take_input(i));
+    }
+    return step;
+  }
+
   /// What the run's messages are told apart by from those of other runs: all calls and iterations around it, as a hash
   /// of fixed length, for calls may be nested deep.
   static std::string frame_inside(const StepContext& around, const std::string& call) {
@@ -292,7 +334,7 @@ class Calls {
   std::string frame_;
   std::int64_t num_iterations_ = 0;
   std::size_t chosen_ = 0;
-  std::vector<AnyTensor> given_;               ///< arguments, of a loop its variables, then captures
+  std::vector<AnyTensor> given_;               ///< of a loop: its variables, then captures
   CalledPlan* body_ = nullptr;                 ///< that runs
   std::array<std::shared_ptr<Step>, 2> held_;  ///< of a loop: condition and body between two runs, in one thread
   bool asks_ = false;                          ///< of a loop: its condition has been true, its body is next
