@@ -1,6 +1,7 @@
 # dflow::cuda, the kernels for NVIDIA GPUs: built when nvcc is there and src/kernels/cuda/ has files.
 
 set(DFLOW_HAS_CUDA FALSE)
+set(DFLOW_HAS_CUDNN FALSE)
 if(NOT DFLOW_COMPILED OR NOT DFLOW_WITH_CUDA)
   return()
 endif()
@@ -44,6 +45,11 @@ set_target_properties(
              SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
              POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(dflow_cuda PUBLIC dflow CUDA::cudart PRIVATE CUDA::cublas CUDA::cublasLt CUDA::cufft CUDA::cusolver)
+dflow_find_component(CUDNN CuDNN 9.8)
+if(DFLOW_HAS_CUDNN)
+  target_link_libraries(dflow_cuda PRIVATE CuDNN::cudnn)
+  target_compile_definitions(dflow_cuda PRIVATE DFLOW_HAS_CUDNN=1)
+endif()
 target_include_directories(dflow_cuda PRIVATE $<BUILD_INTERFACE:${CUDAToolkit_INCLUDE_DIRS}>)
 # CMake 3.25 does not know how to ask nvcc 13 for C++20. nvcc does not know that an assignment's value may be left.
 target_compile_options(dflow_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-diag-suppress=2810>")

@@ -2,6 +2,7 @@
 
 #include <dflow/dflow.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -155,12 +156,13 @@ TEST_CASE("training with a loop is ordered on a GPU, whatever its streams do fir
 TEST_CASE("training on a GPU may fail at every call of the driver: the step says so, and nothing is left", "[cuda]") {
   TrainingOnGpu training;
   std::uint64_t calls = 0;
-  {
-    const auto driver = std::make_shared<FakeDriver>();
+  for (const bool has_cudnn : {true, false}) {
+    const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.has_cudnn = has_cudnn});
     training.run(driver);
-    calls = driver->num_calls();
+    calls = std::max(calls, driver->num_calls());
     CHECK(driver->num_sorts() == 2);
-    CHECK(driver->num_products() > 0);
+    CHECK((driver->num_products() > 0) == !has_cudnn);
+    CHECK((driver->cudnn().num_issued() > 0) == has_cudnn);
     check_end(*driver);
   }
   int injected = 0, failed = 0;
@@ -169,7 +171,7 @@ TEST_CASE("training on a GPU may fail at every call of the driver: the step says
        {ErrorCode::out_of_memory, ErrorCode::launch_out_of_resources, ErrorCode::illegal_address}) {
     for (std::uint64_t n = first++; n < calls; n += 3 * every) {
       INFO("call " << n << ", " << name_of(code));
-      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = n});
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = n, .has_cudnn = n / every % 2 == 0});
       driver->fail_call(n, code);
       ++injected;
       try {

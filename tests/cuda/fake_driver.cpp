@@ -98,6 +98,7 @@ struct FakeDriver::State {
   std::map<std::uintptr_t, ProductCall> plans;
   std::vector<ProductCall> products_made;
   std::uint64_t num_products = 0;
+  std::unique_ptr<FakeConvolutions> cudnn;
   std::uint64_t num_sorts = 0;
   std::map<SolverKind, std::uint64_t> solver_calls;
   std::uint64_t calls = 0, works = 0;
@@ -131,6 +132,12 @@ struct FakeDriver::State {
       return code;
     }
     return device < 0 || device >= options.devices ? ErrorCode::invalid_device : ErrorCode::ok;
+  }
+
+  template <class T>
+  T read(T State::*member) const {
+    const std::lock_guard lock(mutex);
+    return this->*member;
   }
 
   void violate(std::string what) { violations.push_back(std::move(what)); }
@@ -281,7 +288,9 @@ struct FakeDriver::State {
   }
 };
 
-FakeDriver::FakeDriver(FakeDriverOptions options) : state_(std::make_unique<State>(options)) {}
+FakeDriver::FakeDriver(FakeDriverOptions options) : state_(std::make_unique<State>(options)) {
+  state_->cudnn = std::make_unique<FakeConvolutions>(*this);
+}
 
 FakeDriver::~FakeDriver() {
   {
@@ -293,18 +302,16 @@ FakeDriver::~FakeDriver() {
   state_->thread.join();
 }
 
-std::vector<std::string> FakeDriver::violations() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->violations;
-}
+std::vector<std::string> FakeDriver::violations() const { return state_->read(&State::violations); }
 
 std::string FakeDriver::alive() const {
+  const std::size_t convolutions = state_->cudnn->num_alive();
   const std::lock_guard lock(state_->mutex);
   std::size_t streams = 0, pinned = 0;
   for (const auto& [id, stream] : state_->streams) streams += stream.is_destroyed ? 0 : 1;
   for (const auto& [at, block] : state_->blocks) pinned += block.device < 0 ? 1 : 0;
   return str_cat(streams, " streams, ", state_->events.size(), " events, ", state_->blocks.size() - pinned, " blocks, ",
-                 pinned, " pinned blocks, ", state_->plans.size(), " plans");
+                 pinned, " pinned blocks, ", state_->plans.size() + convolutions, " plans");
 }
 
 bool FakeDriver::is_idle() const {
@@ -316,35 +323,12 @@ bool FakeDriver::is_idle() const {
   return true;
 }
 
-std::uint64_t FakeDriver::num_calls() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->calls;
-}
-
-std::map<std::string, std::uint64_t> FakeDriver::launches() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->launches;
-}
-
-std::vector<ProductCall> FakeDriver::products_made() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->products_made;
-}
-
-std::map<SolverKind, std::uint64_t> FakeDriver::solver_calls() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->solver_calls;
-}
-
-std::uint64_t FakeDriver::num_sorts() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->num_sorts;
-}
-
-std::uint64_t FakeDriver::num_products() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->num_products;
-}
+std::uint64_t FakeDriver::num_calls() const { return state_->read(&State::calls); }
+std::map<std::string, std::uint64_t> FakeDriver::launches() const { return state_->read(&State::launches); }
+std::vector<ProductCall> FakeDriver::products_made() const { return state_->read(&State::products_made); }
+std::map<SolverKind, std::uint64_t> FakeDriver::solver_calls() const { return state_->read(&State::solver_calls); }
+std::uint64_t FakeDriver::num_sorts() const { return state_->read(&State::num_sorts); }
+std::uint64_t FakeDriver::num_products() const { return state_->read(&State::num_products); }
 
 void FakeDriver::fail_call(std::uint64_t n, ErrorCode code) {
   const std::lock_guard lock(state_->mutex);
@@ -373,6 +357,21 @@ ErrorCode FakeDriver::issue(int device, StreamHandle stream, std::span<const Mem
   const std::lock_guard lock(state_->mutex);
   if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
   return state_->push(stream, {uses.begin(), uses.end()}, std::move(work), true, "a library call");
+}
+
+ErrorCode FakeDriver::count_call(int device) {
+  const std::lock_guard lock(state_->mutex);
+  return state_->enter(device);
+}
+
+void FakeDriver::report(std::string violation) {
+  const std::lock_guard lock(state_->mutex);
+  state_->violate(std::move(violation));
+}
+
+const FakeConvolutions& FakeDriver::cudnn() const { return *state_->cudnn; }
+cuda::Convolutions* FakeDriver::convolutions() noexcept {
+  return state_->options.has_cudnn ? state_->cudnn.get() : nullptr;
 }
 
 ErrorCode FakeDriver::count_devices(int& count) noexcept {
@@ -649,9 +648,6 @@ ErrorCode FakeDriver::destroy_product_plan(int, ProductPlanHandle plan) noexcept
   return ErrorCode::invalid_value;
 }
 
-namespace {
-
-/// All that a library's call touches is in what was said of it.
 bool is_said(const MemoryUse& touched, std::span<const MemoryUse> uses) {
   return std::any_of(uses.begin(), uses.end(), [&](const MemoryUse& use) {
     const auto* const begin = static_cast<const std::byte*>(use.block);
@@ -659,8 +655,6 @@ bool is_said(const MemoryUse& touched, std::span<const MemoryUse> uses) {
     return of >= begin && of + touched.bytes <= begin + use.bytes && (use.writes || !touched.writes);
   });
 }
-
-}  // namespace
 
 ErrorCode FakeDriver::run_product(int device, ProductPlanHandle plan, const ProductOperands& operands,
                                   std::span<const MemoryUse> uses, StreamHandle stream) noexcept {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "cuda/fake_convolutions.hpp"
+
 #include <dflow/base/unique_function.hpp>
 #include <dflow/kernels/cuda/driver/driver.hpp>
 
@@ -18,14 +20,18 @@ struct FakeDriverOptions {
   std::uint64_t seed = 1;                           ///< of the order in which streams make progress
   int driver_version = 13000;
   int runtime_version = 13000;
+  bool has_cudnn = true;
 };
+
+/// All that a library's call touches is in what was said of it.
+bool is_said(const cuda::MemoryUse& touched, std::span<const cuda::MemoryUse> uses);
 
 /// A model of CUDA's runtime that runs on the host: streams that a thread of its own works off in an order that a seed
 /// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
 /// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
 /// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
-/// has seen that its copy is done, and whatever is still alive at the end. Products and decompositions are
-/// checked as the libraries are asked for them, and computed on the host as they were recorded.
+/// has seen that its copy is done, and whatever is still alive at the end. Products, convolutions and decompositions
+/// are checked as the libraries are asked for them, and computed on the host as they were recorded.
 ///
 /// Thread safety: as Driver.
 class FakeDriver final : public cuda::Driver,
@@ -39,7 +45,7 @@ class FakeDriver final : public cuda::Driver,
 
   /// What was wrong so far, one line each.
   std::vector<std::string> violations() const;
-  /// What is alive: streams, events, blocks, pinned blocks, plans of products.
+  /// What is alive: streams, events, blocks, pinned blocks, plans of libraries.
   std::string alive() const;
   bool is_idle() const;
 
@@ -49,6 +55,7 @@ class FakeDriver final : public cuda::Driver,
   std::uint64_t num_sorts() const;
   std::map<cuda::SolverKind, std::uint64_t> solver_calls() const;  ///< how many of each kind
   std::uint64_t num_products() const;                              ///< that were issued
+  const FakeConvolutions& cudnn() const;
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
@@ -61,6 +68,9 @@ class FakeDriver final : public cuda::Driver,
   /// Issues what a library would: `work` runs in stream order with the memory open.
   cuda::ErrorCode issue(int device, cuda::StreamHandle stream, std::span<const cuda::MemoryUse> uses,
                         UniqueFunction<void()> work);
+  /// One call of a library that issues nothing: ok, or the error that it fails with.
+  cuda::ErrorCode count_call(int device);
+  void report(std::string violation);
 
   cuda::ErrorCode count_devices(int& count) noexcept override;
   cuda::ErrorCode versions(int& driver, int& runtime) noexcept override;
@@ -91,6 +101,7 @@ class FakeDriver final : public cuda::Driver,
   cuda::Sorts& sorts() noexcept override { return *this; }
   cuda::Solvers& solvers() noexcept override { return *this; }
   cuda::Transforms& transforms() noexcept override { return *this; }
+  cuda::Convolutions* convolutions() noexcept override;
 
   cuda::ErrorCode make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
                                     cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override;

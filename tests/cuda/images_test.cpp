@@ -1,5 +1,6 @@
 // Convolutions, pooling, batch normalisation and random numbers on a GPU, beside the CPU's.
 #include "cuda/gpu_that_is_none.hpp"
+#include "cuda/image_graphs.hpp"
 
 #include <dflow/dflow.hpp>
 
@@ -15,106 +16,6 @@
 using namespace dflow;
 using namespace dflow::testing;
 
-namespace {
-
-/// What is built on a device of a graph gives when it runs there.
-using Build = std::function<std::vector<AnyOutput>(Graph&)>;
-
-std::vector<AnyTensor> run_all(Session& session, const std::vector<AnyOutput>& outputs) {
-  std::vector<AnyTensor> results(outputs.size());
-  session.run_erased({}, nullptr, {}, outputs, {}, results);
-  return results;
-}
-
-std::vector<AnyTensor> run_on(const std::string& device, const std::vector<std::shared_ptr<Device>>& devices,
-                              const Build& build) {
-  Graph graph;
-  std::vector<AnyOutput> outputs;
-  {
-    const auto on = graph.device(device);
-    outputs = build(graph);
-  }
-  Session session(graph, {.devices = devices, .passes = PassOptions::none()});
-  return run_all(session, outputs);
-}
-
-template <class T>
-Tensor<T> waves(const Shape& shape, double step, double phase = 0) {
-  Tensor<T> tensor(shape);
-  double at = phase;
-  for (T& each : tensor) each = static_cast<T>(static_cast<float>(std::sin(at += step)));
-  return tensor;
-}
-
-template <class T>
-std::vector<double> numbers(const AnyTensor& tensor) {
-  std::vector<double> values;
-  for (const T& each : Tensor<T>(tensor)) values.push_back(static_cast<double>(each));
-  return values;
-}
-
-template <class T>
-void check_close(const AnyTensor& got, const AnyTensor& want, double tolerance) {
-  REQUIRE(got.shape() == want.shape());
-  const std::vector<double> a = numbers<T>(got), b = numbers<T>(want);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    INFO("element " << i);
-    if (std::isnan(b[i])) {
-      CHECK(std::isnan(a[i]));
-    } else {
-      CHECK(a[i] == Approx(b[i]).epsilon(tolerance).margin(tolerance));
-    }
-  }
-}
-
-template <class T>
-constexpr double tolerance_of() {
-  return std::is_same_v<T, double> ? 1e-12 : std::is_same_v<T, float> ? 1e-5 : std::is_same_v<T, Half> ? 4e-3 : 4e-2;
-}
-
-struct ConvCase {
-  Shape x, filter;
-  Conv2DAttrs attrs;
-};
-
-std::vector<ConvCase> conv_cases() {
-  return {
-      {{2, 7, 6, 3}, {3, 3, 3, 4}, {.padding = Padding::same}},
-      {{3, 8, 9, 2}, {3, 2, 2, 5}, {.strides = {1, 2, 3, 1}}},
-      {{2, 9, 9, 2}, {3, 3, 2, 3}, {.padding = Padding::same, .dilations = {1, 2, 3, 1}}},
-      {{2, 5, 4, 3}, {1, 1, 3, 6}, {}},  // the images are the columns
-      {{2, 5, 4, 3}, {1, 1, 3, 6}, {.strides = {1, 2, 2, 1}}},
-      {{1, 3, 3, 1}, {5, 5, 1, 2}, {.padding = Padding::same}},  // a filter larger than the image
-      {{0, 3, 3, 1}, {2, 2, 1, 2}, {}},
-      {{2, 3, 3, 0}, {2, 2, 0, 2}, {}},
-      {{2, 3, 3, 2}, {2, 2, 2, 0}, {}},
-  };
-}
-
-template <class T>
-Build convolution(const ConvCase& of) {
-  return [of](Graph& graph) {
-    const auto x = constant(graph, waves<T>(of.x, 0.7)), filter = constant(graph, waves<T>(of.filter, 1.3));
-    const auto y = conv2d(x, filter, of.attrs);
-    const auto sizes = [&](const Shape& shape) {
-      Tensor<std::int32_t> values(Shape{4});
-      for (int i = 0; i < 4; ++i) values.data()[i] = static_cast<std::int32_t>(shape[i]);
-      return constant(graph, values);
-    };
-    const auto dy = constant(graph, waves<T>(y.shape().to_shape(), 0.9));
-    return std::vector<AnyOutput>{y, conv2d_backprop_input(sizes(of.x), filter, dy, of.attrs),
-                                  conv2d_backprop_filter(x, sizes(of.filter), dy, of.attrs)};
-  };
-}
-
-std::vector<std::shared_ptr<Device>> gpu_of(const std::shared_ptr<FakeDriver>& driver, std::size_t workspace_bytes) {
-  return {
-      std::make_shared<CudaDevice>(CudaDeviceOptions{.driver = driver, .convolution_workspace_bytes = workspace_bytes}),
-      std::make_shared<CpuDevice>(CpuDeviceOptions{})};
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("a convolution and its gradients on a GPU, whole and in parts, are the CPU's", "[cuda]", float,
                    double, Half, BFloat16) {
   for (const ConvCase& of : conv_cases()) {
@@ -125,7 +26,7 @@ TEMPLATE_TEST_CASE("a convolution and its gradients on a GPU, whole and in parts
     for (const std::size_t workspace : {std::size_t{1} << 27, std::size_t{2000}, std::size_t{1}}) {
       INFO("workspace " << workspace);
       const double tolerance = tolerance_of<TestType>();
-      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = workspace});
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = workspace, .has_cudnn = false});
       const std::vector<AnyTensor> got = run_on("/gpu:0", gpu_of(driver, workspace), build);
       for (std::size_t i = 0; i < want.size(); ++i) {
         INFO("output " << i);
@@ -140,7 +41,26 @@ TEMPLATE_TEST_CASE("a convolution and its gradients on a GPU, whole and in parts
   }
 }
 
-TEST_CASE("a convolution with its bias and relu is one call of the library on a GPU", "[cuda]") {
+TEMPLATE_TEST_CASE("a convolution and its gradients by cuDNN are the CPU's", "[cuda]", float, double, Half, BFloat16) {
+  for (const ConvCase& of : conv_cases()) {
+    INFO("x " << of.x.to_string() << ", filter " << of.filter.to_string());
+    const auto build = convolution<TestType>(of);
+    const std::vector<AnyTensor> want = run_on("/cpu:0", {std::make_shared<CpuDevice>(CpuDeviceOptions{})}, build);
+    for (const std::size_t workspace : {std::size_t{1} << 27, std::size_t{600}, std::size_t{1}}) {
+      INFO("workspace " << workspace);
+      const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = workspace});
+      const std::vector<AnyTensor> got = run_on("/gpu:0", gpu_of(driver, workspace), build);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        INFO("output " << i);
+        check_close<TestType>(got[i], want[i], tolerance_of<TestType>());
+      }
+      check_end(*driver);
+    }
+  }
+}
+
+TEST_CASE("a convolution with its bias and relu is one call of the library of products on a GPU without cuDNN",
+          "[cuda]") {
   const auto run = [](const std::string& device, const std::vector<std::shared_ptr<Device>>& devices) {
     Graph graph;
     const auto on = graph.device(device);
@@ -150,7 +70,7 @@ TEST_CASE("a convolution with its bias and relu is one call of the library on a 
     Session session(graph, {.devices = devices});
     return session.run({{x, waves<float>({2, 6, 6, 3}, 0.7)}}, z);
   };
-  const auto driver = std::make_shared<FakeDriver>();
+  const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.has_cudnn = false});
   check_close<float>(run("/gpu:0", gpus_and_cpu(driver)), run("/cpu:0", gpus_and_cpu(driver)), 1e-5);
   REQUIRE(driver->products_made().size() == 1);
   CHECK(driver->products_made()[0].epilogue == cuda::ProductEpilogue::bias_relu);

@@ -123,7 +123,7 @@ TEST_CASE("a product is planned once, however often it is computed, and the plan
   check_end(*driver);
   {
     const auto core = std::make_shared<cuda::DeviceCore>(driver, 0);
-    cuda::ProductPlans plans(core, 3);
+    cuda::ProductPlans plans(core, cuda::max_product_workspace_bytes, 3);
     const auto call = [](std::int64_t n) {
       const cuda::ProductMatrix square{n, n, n, n * n};
       return cuda::ProductCall{

@@ -19,12 +19,13 @@ struct FakeDriverOptions {
   int devices = 1;
   std::size_t memory_bytes = 0;
   std::uint64_t seed = 1;
+  bool has_cudnn = true;
 };
 
 /// Thread safety: as Driver.
 class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda::Sorts {
  public:
-  explicit FakeDriver(FakeDriverOptions = {}) : cuda_(cuda::cuda_driver()) {}
+  explicit FakeDriver(FakeDriverOptions options = {}) : cuda_(cuda::cuda_driver()), has_cudnn_(options.has_cudnn) {}
 
   std::vector<std::string> violations() const { return {}; }
   std::string alive() const { return "0 streams, 0 events, 0 blocks, 0 pinned blocks, 0 plans"; }
@@ -130,6 +131,7 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
 
   cuda::Solvers& solvers() noexcept override { return cuda_->solvers(); }
   cuda::Transforms& transforms() noexcept override { return cuda_->transforms(); }
+  cuda::Convolutions* convolutions() noexcept override { return has_cudnn_ ? cuda_->convolutions() : nullptr; }
 
   cuda::Sorts& sorts() noexcept override { return *this; }
   Code sort_workspace(int device, std::int64_t count, std::int32_t key_bits, std::size_t& bytes) noexcept override {
@@ -146,6 +148,7 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
 
  private:
   const std::shared_ptr<cuda::Driver> cuda_;
+  const bool has_cudnn_;
   mutable std::mutex mutex_;
   std::map<std::string, std::uint64_t> launches_;
   std::vector<cuda::ProductCall> products_made_;

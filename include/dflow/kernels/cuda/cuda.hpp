@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/cuda_step.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
+#include <dflow/kernels/cuda/nn/convolution_plans.hpp>
 #include <dflow/kernels/cuda/products/product_plans.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 
@@ -27,10 +28,15 @@ class CudaState final : public DeviceState {
  public:
   CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32,
             std::size_t convolution_bytes)
-      : memory(core, options), products(core), allows_tf32(tf32), convolution_workspace_bytes(convolution_bytes) {}
+      : memory(core, options),
+        products(core, cuda::max_product_workspace_bytes),
+        convolutions(core, convolution_bytes),
+        allows_tf32(tf32),
+        convolution_workspace_bytes(convolution_bytes) {}
 
   cuda::CudaMemory memory;
   cuda::ProductPlans products;
+  cuda::ConvolutionPlans convolutions;
   const bool allows_tf32;
   const std::size_t convolution_workspace_bytes;
 };

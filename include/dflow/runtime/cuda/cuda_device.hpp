@@ -22,10 +22,10 @@ struct CudaDeviceOptions {
   std::shared_ptr<ThreadPool> pool = nullptr;  ///< for kernels that compute on the host; null: in the thread that calls
   /// No more of the GPU's memory than this is taken.
   std::size_t memory_limit_bytes = std::numeric_limits<std::size_t>::max();
-  /// Products of float may multiply in TF32, of 10 bits: faster, and less exact.
+  /// Products and convolutions of float may multiply in TF32, of 10 bits: faster, and less exact.
   bool allows_tf32 = false;
-  /// A convolution takes no more memory than this beside its operands, or as much as one place of the filter needs; its
-  /// gradient by the images as much as one image.
+  /// A convolution takes no more memory than this beside its operands, and by cuDNN the filter once more; or as much as
+  /// one place of the filter needs, its gradient by the images as much as one image.
   std::size_t convolution_workspace_bytes = std::size_t{1} << 27;
   /// Seeds of the random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;

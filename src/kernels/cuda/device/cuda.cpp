@@ -16,7 +16,6 @@
 #include <dflow/kernels/cuda/nn/softmax_kernel.ipp>
 #include <dflow/kernels/cuda/nn/window_kernel.ipp>
 #include <dflow/kernels/cuda/products/kernel.ipp>
-#include <dflow/kernels/cuda/products/product_plans.ipp>
 #include <dflow/kernels/cuda/reduction/kernel.ipp>
 #include <dflow/kernels/cuda/reduction/prod_gradient_kernel.ipp>
 #include <dflow/kernels/cuda/rows/kernel.ipp>

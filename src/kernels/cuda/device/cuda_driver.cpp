@@ -3,6 +3,7 @@
 #include <dflow/kernels/cuda/driver/driver.hpp>
 #include <dflow/kernels/cuda/linalg/cufft_transforms.hpp>
 #include <dflow/kernels/cuda/linalg/cusolver_solvers.hpp>
+#include <dflow/kernels/cuda/nn/cudnn_convolutions.hpp>
 #include <dflow/kernels/cuda/products/cublas_products.hpp>
 #include <dflow/kernels/cuda/rows/cub_sorts.hpp>
 
@@ -122,6 +123,7 @@ class CudaDriver final : public Driver {
   Sorts& sorts() noexcept override { return cub_sorts(); }
   Solvers& solvers() noexcept override { return cusolver_solvers(); }
   Transforms& transforms() noexcept override { return cufft_transforms(); }
+  Convolutions* convolutions() noexcept override { return cudnn_convolutions(); }
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
 #include <dflow/kernels/cuda/linalg/solvers.hpp>
 #include <dflow/kernels/cuda/linalg/transforms.hpp>
+#include <dflow/kernels/cuda/nn/convolutions.hpp>
 #include <dflow/kernels/cuda/products/products.hpp>
 #include <dflow/kernels/cuda/rows/sorts.hpp>
 
@@ -99,6 +100,8 @@ class Driver {
   virtual Solvers& solvers() noexcept = 0;
   /// The library of Fourier transforms on this driver's devices; lives as long as the driver.
   virtual Transforms& transforms() noexcept = 0;
+  /// The library of convolutions on this driver's devices; lives as long as the driver. Null where there is none.
+  virtual Convolutions* convolutions() noexcept = 0;
 };
 
 /// CUDA's runtime, the same for all who ask. In the library's component `cuda`.

@@ -17,8 +17,10 @@ namespace dflow {
 
 namespace cuda {
 
-// A convolution is the product of what the filter meets with the filter. What it meets is gathered in parts of at most
-// `CudaState::convolution_workspace_bytes`, at least for one place, or one image where gradients of images are made.
+// A convolution is cuDNN's, where that is there and has a way to compute it in
+// `CudaState::convolution_workspace_bytes`. Else it is the product of what the filter meets with the filter. What it
+// meets is gathered in parts of at most so many bytes, at least for one place, or one image where gradients of images
+// are made.
 
 /// Output 0 = conv2d(input 0, input 1), with the bias and the relu of `epilogue` where it has any.
 void convolve(KernelContext& context, const Conv2DAttrs& attrs, const RowProduct& epilogue = {});

@@ -94,13 +94,88 @@ inline void* element_at(void* data, std::int64_t index, std::size_t bytes) {
   return static_cast<std::byte*>(data) + static_cast<std::size_t>(index) * bytes;
 }
 
+inline ConvolutionCall call_of(ConvolutionKind kind, DType dtype, const Conv2dShape& sizes) {
+  ConvolutionCall call;
+  call.kind = kind;
+  call.dtype = dtype;
+  call.batch = sizes.batch;
+  call.in_rows = sizes.in_rows;
+  call.in_cols = sizes.in_cols;
+  call.in_channels = sizes.in_channels;
+  call.out_rows = sizes.out_rows();
+  call.out_cols = sizes.out_cols();
+  call.out_channels = sizes.out_channels;
+  call.filter_rows = sizes.filter_rows;
+  call.filter_cols = sizes.filter_cols;
+  call.stride_rows = sizes.stride_rows;
+  call.stride_cols = sizes.stride_cols;
+  call.dilation_rows = sizes.dilation_rows;
+  call.dilation_cols = sizes.dilation_cols;
+  call.pad_top = sizes.pad_top;
+  call.pad_left = sizes.pad_left;
+  call.pad_bottom = sizes.pad_bottom;
+  call.pad_right = sizes.pad_right;
+  return call;
+}
+
+/// By cuDNN; false where that cannot. One of the operands is the kernel's output, the others its inputs. The library
+/// has the filter as [out_channels, rows, columns, in_channels].
+inline bool convolve_by_library(KernelContext& context, ConvolutionKind kind, const Conv2dShape& sizes,
+                                const AnyTensor& x, const AnyTensor& filter, const AnyTensor& y) {
+  CudaState& state = state_of(context);
+  DeviceCore& core = state.memory.core();
+  if (core.driver().convolutions() == nullptr) return false;
+  if (x.num_elements() == 0 || filter.num_elements() == 0 || y.num_elements() == 0) return false;
+  ConvolutionCall call = call_of(kind, y.dtype(), sizes);
+  call.allows_tf32 = state.allows_tf32 && call.dtype == DType::float32;
+  // The library asks for no more than 16.
+  call.alignment_bytes = std::min(common_alignment({x.raw_data(), y.raw_data()}), 16);
+  const auto plan = state.convolutions.find(call);
+  if (!plan->is_possible()) return false;
+  const std::int64_t depth = sizes.filter_rows * sizes.filter_cols * sizes.in_channels, channels = sizes.out_channels;
+  const AnyTensor turned = context.allocate_temporary(call.dtype, {channels, depth});
+  const AnyTensor* const temporaries[] = {&turned};
+  if (kind != ConvolutionKind::backward_filter) {
+    copy_strided(context, {channels, depth}, {&filter, 0, {1, channels}}, {&turned, 0, {depth, 1}}, temporaries);
+  }
+  ConvolutionOperands operands{const_cast<void*>(x.raw_data()), const_cast<void*>(turned.raw_data()),
+                               const_cast<void*>(y.raw_data())};
+  MemoryUses uses(context);
+  uses.add(turned, true);
+  AnyTensor workspace;
+  if (plan->workspace_bytes != 0) {
+    workspace = context.allocate_temporary(DType::uint8, {static_cast<std::int64_t>(plan->workspace_bytes)});
+    uses.add(workspace, true);
+    operands.workspace = workspace.raw_data();
+    operands.workspace_bytes = plan->workspace_bytes;
+  }
+  core.require_ok(core.driver().convolutions()->run_convolution(core.device(), plan->handle(), operands, uses.all(),
+                                                                core.compute()),
+                  "a convolution");
+  if (kind == ConvolutionKind::backward_filter) {
+    copy_strided(context, {depth, channels}, {&turned, 0, {1, depth}}, {&filter, 0, {channels, 1}}, temporaries);
+  }
+  return true;
+}
+
 }  // namespace detail
 
 DFLOW_INLINE void convolve(KernelContext& context, const Conv2DAttrs& attrs, const RowProduct& epilogue) {
   const Shape shape = dflow::detail::inferred_shape(context);
   const AnyTensor &x = context.input(0), &filter = context.input(1);
   AnyTensor& y = context.allocate_output(0, shape);
-  const detail::ColumnProduct of(dflow::detail::conv2d_shape(attrs, x.shape(), filter.shape()), y.dtype());
+  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, x.shape(), filter.shape());
+  const detail::ColumnProduct of(sizes, y.dtype());
+  if (!of.are_images && detail::convolve_by_library(context, ConvolutionKind::forward, sizes, x, filter, y)) {
+    if (epilogue.bias == nullptr) return;
+    const BiasArgs args{static_cast<const float*>(epilogue.bias->raw_data()),
+                        static_cast<float*>(y.raw_data()),
+                        y.num_elements(),
+                        of.out_channels,
+                        epilogue.relu,
+                        true};
+    return launch<BiasBody>(context, grid_for(args.count), args);
+  }
   of.for_each_part(context, x, [&](const AnyTensor& columns, std::int64_t first, std::int64_t count) {
     RowProduct product = epilogue;
     product.m = count;
@@ -120,7 +195,11 @@ DFLOW_INLINE void convolve_backward_filter(KernelContext& context, const Conv2DA
   const AnyTensor &x = context.input(0), &dy = context.input(2);
   AnyTensor& dfilter = context.allocate_output(0, shape);
   if (dy.num_elements() == 0) return clear_output(context, dfilter);
-  const detail::ColumnProduct of(dflow::detail::conv2d_shape(attrs, x.shape(), shape), dy.dtype());
+  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, x.shape(), shape);
+  const detail::ColumnProduct of(sizes, dy.dtype());
+  if (!of.are_images && detail::convolve_by_library(context, ConvolutionKind::backward_filter, sizes, x, dfilter, dy)) {
+    return;
+  }
   // Sums of 16 bits that are made in parts are rounded once.
   const bool is_widened = of.bytes == 2 && !of.are_images && of.at_a_time(context, of.places(), 1) < of.places();
   const AnyTensor wide = is_widened ? context.allocate_temporary(DType::float32, shape) : AnyTensor();
@@ -149,7 +228,11 @@ DFLOW_INLINE void convolve_backward_input(KernelContext& context, const Conv2DAt
   AnyTensor& dx = context.allocate_output(0, shape);
   if (dx.num_elements() == 0) return;
   if (dy.num_elements() == 0) return clear_output(context, dx);
-  const detail::ColumnProduct of(dflow::detail::conv2d_shape(attrs, shape, filter.shape()), dy.dtype());
+  const Conv2dShape sizes = dflow::detail::conv2d_shape(attrs, shape, filter.shape());
+  const detail::ColumnProduct of(sizes, dy.dtype());
+  if (!of.are_images && detail::convolve_by_library(context, ConvolutionKind::backward_input, sizes, dx, filter, dy)) {
+    return;
+  }
   RowProduct product{.m = of.places(), .n = of.depth, .k = of.out_channels, .b = ProductOperand::transposed};
   if (of.are_images) {
     return run_library_product(context, product, {of.dtype, of.dtype, dy.raw_data(), filter.raw_data(), dx.raw_data()});

@@ -67,13 +67,14 @@ struct ProductBody {
   }
 };
 
-/// y [rows, n] = bias [n], or relu(bias): the product of matrices without an inner dimension, with a bias.
+/// y [rows, n] = bias [n], the product of matrices without an inner dimension, or y + bias; or the relu of that.
 struct BiasArgs {
   const float* bias = nullptr;
   float* y = nullptr;
   std::int64_t count = 0;  ///< of y
   std::int64_t n = 0;
   bool relu = false;
+  bool adds = false;  ///< to what y holds
 };
 struct BiasBody {
   static constexpr const char* name = "bias";
@@ -83,7 +84,7 @@ struct BiasBody {
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
     for (std::int64_t i = thread.index(); i < args.count; i += thread.count()) {
-      const float value = args.bias[i % args.n];
+      const float bias = args.bias[i % args.n], value = args.adds ? args.y[i] + bias : bias;
       args.y[i] = args.relu && value < 0 ? 0 : value;  // NaN stays
     }
   }

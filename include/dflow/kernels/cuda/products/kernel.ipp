@@ -38,8 +38,12 @@ DFLOW_INLINE void run_library_product(KernelContext& context, const RowProduct& 
           core.driver().fill(core.device(), operands.y, 0, static_cast<std::size_t>(elements) * result, core.compute()),
           "clearing a product");
     }
-    const BiasArgs args{static_cast<const float*>(product.bias->raw_data()), static_cast<float*>(operands.y), elements,
-                        product.n, product.relu};
+    const BiasArgs args{static_cast<const float*>(product.bias->raw_data()),
+                        static_cast<float*>(operands.y),
+                        elements,
+                        product.n,
+                        product.relu,
+                        false};
     return launch<BiasBody>(context, grid_for(args.count), args, nullptr, temporaries);
   }
   // Row by row y = a b is column by column y' = b' a'.

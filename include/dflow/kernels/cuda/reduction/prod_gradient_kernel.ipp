@@ -3,6 +3,7 @@
 #include <dflow/kernels/cuda/reduction/kernel.ipp>
 #include <dflow/kernels/cuda/reduction/prod_gradient_kernel.hpp>
 
+#include <algorithm>
 #include <array>
 
 namespace dflow::cuda {

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <dflow/kernels/cuda/memory/device_core.hpp>
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace dflow::cuda {
+
+/// How a library of a GPU computes what it was asked for, which takes longer to find out than a small one to compute:
+/// the plans that were asked for last, at most `max_plans`. `Planning` has the types `Call` and `Handle`, what it is
+/// `doing`, and how plans are made and destroyed.
+///
+/// Thread safety: all functions may be called from any thread.
+template <class Planning>
+class LibraryPlans {
+ public:
+  using Call = typename Planning::Call;
+  using Handle = typename Planning::Handle;
+
+  static constexpr std::size_t max_plans = 1024;
+
+  /// Goes with the last holder.
+  class Plan {
+   public:
+    Plan(std::shared_ptr<DeviceCore> core, Handle handle, std::size_t bytes) noexcept
+        : workspace_bytes(bytes), core_(std::move(core)), handle_(handle) {}
+    Plan(const Plan&) = delete;
+    Plan& operator=(const Plan&) = delete;
+    ~Plan() {
+      if (is_possible()) Planning::destroy(*core_, handle_);
+    }
+    Handle handle() const noexcept { return handle_; }
+    /// False where the library cannot compute the call and `Planning::may_decline`.
+    bool is_possible() const noexcept { return handle_ != Handle::none; }
+
+    const std::size_t workspace_bytes;
+
+   private:
+    const std::shared_ptr<DeviceCore> core_;
+    const Handle handle_;
+  };
+
+  LibraryPlans(std::shared_ptr<DeviceCore> core, std::size_t max_workspace_bytes, std::size_t most = max_plans)
+      : core_(std::move(core)), max_workspace_bytes_(max_workspace_bytes), most_(most) {}
+
+  /// Throws what the library says: Unimplemented where it cannot compute the call, unless it may decline.
+  std::shared_ptr<const Plan> find(const Call& call) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = plans_.find(call); found != plans_.end()) {
+        used_.splice(used_.begin(), used_, found->second);
+        return found->second->second;
+      }
+    }
+    // Beside others: it takes milliseconds. Two may make the same one.
+    Handle handle = Handle::none;
+    std::size_t workspace_bytes = 0;
+    const ErrorCode code = Planning::make(*core_, call, max_workspace_bytes_, handle, workspace_bytes);
+    if (code != ErrorCode::not_supported || !Planning::may_decline) core_->require_ok(code, Planning::doing);
+    auto plan = std::make_shared<const Plan>(core_, handle, workspace_bytes);
+    std::shared_ptr<const Plan> dropped;
+    const std::lock_guard lock(mutex_);
+    if (const auto found = plans_.find(call); found != plans_.end()) return found->second->second;
+    used_.emplace_front(call, plan);
+    plans_.emplace(call, used_.begin());
+    if (used_.size() > most_) {
+      dropped = std::move(used_.back().second);
+      plans_.erase(used_.back().first);
+      used_.pop_back();
+    }
+    return plan;
+  }
+
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return used_.size();
+  }
+
+ private:
+  using Used = std::list<std::pair<const Call, std::shared_ptr<const Plan>>>;
+
+  const std::shared_ptr<DeviceCore> core_;
+  const std::size_t max_workspace_bytes_;
+  const std::size_t most_;
+  mutable std::mutex mutex_;
+  Used used_;  ///< the last used first
+  std::map<Call, typename Used::iterator> plans_;
+};
+
+}  // namespace dflow::cuda
