@@ -38,6 +38,7 @@
 #include <dflow/train/saving/termination_signal.ipp>
 #include <dflow/train/saving/variable_values.ipp>
 #include <dflow/train/schedules.ipp>
+#include <dflow/train/variables/layer_builder.ipp>
 #include <dflow/train/variables/partitioners.ipp>
 #include <dflow/train/variables/variable_scope.ipp>
 #include <dflow/train/weight_decay.ipp>

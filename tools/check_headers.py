@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Checks that each header of include/dflow/ compiles alone.
+"""Checks that each header of include/dflow/ compiles alone, or each source that is named.
 
-Usage: tools/check_headers.py [--header-only [--core]] [--jobs N] [--compiler CXX] [HEADER...]
+Usage: tools/check_headers.py [--header-only [--core]] [--jobs N] [--compiler CXX] [HEADER|SOURCE...]
 --header-only also defines DFLOW_HEADER_ONLY, which compiles the bodies too, with the optional libraries that are installed, or with --core
 without them.
 A header that another one includes before anything else of its own may stand before that one in the same unit: what it has
 seen by then is what the other would have included by itself. So the headers come in as few rows as that allows, and each
 row is a unit.
 Without bodies ccache spares those that have not changed since an earlier run.
+Sources of src/ are compiled as where each is a unit, with the optional libraries that are installed: bodies that stand behind others in a
+larger unit include too little without anybody noticing.
 """
 
 import argparse
@@ -100,6 +102,22 @@ def rows(names, includes):
     return result
 
 
+def check_sources(command, sources, jobs):
+    """Compiles each alone; the exit status."""
+
+    def compiles(source):
+        return source, subprocess.run([*command, "-fsyntax-only", source], capture_output=True, text=True, check=False)
+
+    failures = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        for source, result in pool.map(compiles, sources):
+            if result.returncode != 0:
+                failures += 1
+                print("\n".join([f"{source.relative_to(ROOT)}: does not compile alone", *result.stderr.splitlines()[:12]]))
+    print(f"sources: {len(sources)} checked, {failures} failed")
+    return 1 if failures else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("headers", nargs="*", type=Path)
@@ -112,11 +130,18 @@ def main():
     # -Werror=unused would fire on a lone header's static functions; -Wall -Wextra are the library's own level.
     command = [options.compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{INCLUDE}"]
     command += ["-isystem" + flag[2:] if flag.startswith("-I") else flag for flag in eigen_flags()]
+    optional = [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
     if options.header_only:
         command.append("-DDFLOW_HEADER_ONLY")
         if not options.core:
-            command += [f"-D{name}" for name, header in OPTIONAL.items() if Path("/usr/include", header).exists()]
-    headers = [path.resolve() for path in options.headers] or sorted((INCLUDE / "dflow").rglob("*.hpp"))
+            command += optional
+    named = [path.resolve() for path in options.headers]
+    sources = [path for path in named if path.suffix == ".cpp"]
+    if sources:
+        if len(sources) < len(named) or options.header_only or options.core:
+            parser.error("sources are checked without headers, and as they are compiled")
+        return check_sources([*command, *optional], sources, options.jobs)
+    headers = named or sorted((INCLUDE / "dflow").rglob("*.hpp"))
 
     # ccache keeps objects of files alone; without bodies they are next to empty.
     ccache = None if options.header_only else shutil.which("ccache")

@@ -191,6 +191,13 @@ class Costs:
         for level in ("-O0", "-O2"):
             self.compile_hello(f"compile a hello file with `<dflow/dflow.hpp>`, {level}", [level], "3 / 1.5 s", self.repeats)
 
+        # As target_precompile_headers of CMake has it with g++; clang would be told of the file by -include-pch.
+        precompiled = self.folder / "precompiled" / "dflow"
+        precompiled.mkdir(parents=True, exist_ok=True)
+        run([self.compiler, "-std=c++20", "-O2", f"-I{ROOT}/include", "-x", "c++-header", ROOT / "include/dflow/dflow.hpp",
+             "-o", precompiled / "dflow.hpp.gch"])
+        self.compile_hello("compile a hello file with `<dflow/dflow.hpp>` precompiled, -O2", ["-O2", f"-I{precompiled.parent}"], "", self.repeats)
+
     def header_only(self):
         self.compile_hello("the same in header-only mode, all ops, -O0", ["-O0", "-DDFLOW_HEADER_ONLY"], "90 / 30 s", 1)
 
@@ -248,10 +255,13 @@ class Costs:
     std::printf("%s\\n", error.what());
   }""")
         target = self.folder / "tiny_gpu"
+        libraries = [] if "DFLOW_WITH_CUDNN:STRING=OFF" in cache else [
+            Path(line.split("=", 1)[1]) for line in cache.splitlines() if line.startswith("CuDNN_LIBRARY:") and "NOTFOUND" not in line]
+        cudnn = [word for library in libraries for word in (library, f"-Wl,-rpath,{library.parent}")]
         run([self.compiler, "-std=c++20", "-O2", "-DNDEBUG", "-ffunction-sections", "-fdata-sections", f"-I{ROOT}/include",
              "-DMODEL=tiny", "-DSHAPE={8,16}", "-DSTEPS=1", self.source("tiny_gpu", main), "-o", target, archive,
              self.build / "libdflow.a", "-Wl,--gc-sections", "-static-libstdc++", "-static-libgcc", f"-L{toolkit}/lib64",
-             f"-Wl,-rpath,{toolkit}/lib64", "-lcudart", "-lcublas", "-lcublasLt", "-lcufft", "-lcusolver",
+             f"-Wl,-rpath,{toolkit}/lib64", "-lcudart", "-lcublas", "-lcublasLt", "-lcufft", "-lcusolver", *cudnn,
              *link_flags(self.build)])
         run(["strip", target])
         self.row("stripped program with the component, all ops, CUDA's libraries shared", megabytes(target.stat().st_size), "")

@@ -2,6 +2,7 @@
 #include <dflow/ops/control/dependencies.ipp>
 #include <dflow/ops/control/frames.ipp>
 #include <dflow/ops/control/function_body.ipp>
+#include <dflow/ops/control/function_builders.ipp>
 #include <dflow/ops/control/functional.ipp>
 #include <dflow/ops/control/no_op.ipp>
 #include <dflow/ops/control/print.ipp>

@@ -2,6 +2,7 @@
 #include <dflow/ops/math/binary.ipp>
 #include <dflow/ops/math/broadcast.ipp>
 #include <dflow/ops/math/cast.ipp>
+#include <dflow/ops/math/compare.ipp>
 #include <dflow/ops/math/elementwise_op.ipp>
 #include <dflow/ops/math/matmul.ipp>
 #include <dflow/ops/math/select.ipp>

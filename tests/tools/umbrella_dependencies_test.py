@@ -26,6 +26,13 @@ class UmbrellaDependencies(unittest.TestCase):
         own = str(INCLUDE)
         self.assertEqual([path for path in found if heavy.search(path) and not path.startswith(own)], [])
 
+    def test_umbrella_parses_nothing_slow(self):
+        # Half a second of each user's compile (g++ 12): of the standard library, and of our own what graphs are inside.
+        found = dependencies("#include <dflow/dflow.hpp>\n")
+        slow = re.compile(r"/c\+\+/[\w.]+/(algorithm|chrono|filesystem|format|fstream|future|iomanip|iostream|random|ranges|regex|"
+                          r"shared_mutex)$|/dflow/graph/graph_store\.hpp$")
+        self.assertEqual([path for path in found if slow.search(path)], [])
+
     def test_umbrella_brings_clusters(self):
         found = dependencies("#include <dflow/dflow.hpp>\n")
         for header in ("net/cluster_spec.hpp", "net/server.hpp"):

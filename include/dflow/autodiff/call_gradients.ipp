@@ -4,7 +4,7 @@
 #include <dflow/autodiff/loop_sums.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/control/check.hpp>
-#include <dflow/ops/control/function_body.hpp>
+#include <dflow/ops/control/function_builders.hpp>
 #include <dflow/ops/control/tensor_list.hpp>
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/compare.hpp>
@@ -377,31 +377,28 @@ class CallGradient {
   }
 
   BuiltNode build_branch() {
-    std::vector<BuildBody> bodies;
-    std::vector<std::string> names;
-    for (std::size_t f = 0; f < edges_.num_functions(); ++f) {
-      names.push_back(str_cat("branch_", f));
-      bodies.emplace_back([this, f](std::span<const AnyOutput>) {
-        const ScopeGuard reading = edges_.enter();
-        const GraphStore::Function& parts = edges_.parts(f);
-        std::vector<AnyOutput> ys, grad_ys;
-        for (std::size_t o = 0; o < dys_.size(); ++o) {
-          if (!dys_[o].is_valid()) continue;
-          ys.push_back(edge(graph_.node(parts.results).inputs[o]));
-          grad_ys.push_back(dys_[o]);
-        }
-        for (const KeptGradient& each : kept_) {
-          const AnyOutput of = kept_edge(each.node);
-          if (of.node().function != edges_.function(f)) continue;
-          ys.push_back(of);
-          grad_ys.push_back(each.dy);
-        }
-        return BodyResults{differentiate(f, ys, grad_ys, wanted_), {}};
-      });
+    const auto build_one = [this](std::size_t f) {
+      const ScopeGuard reading = edges_.enter();
+      const GraphStore::Function& parts = edges_.parts(f);
+      std::vector<AnyOutput> ys, grad_ys;
+      for (std::size_t o = 0; o < dys_.size(); ++o) {
+        if (!dys_[o].is_valid()) continue;
+        ys.push_back(edge(graph_.node(parts.results).inputs[o]));
+        grad_ys.push_back(dys_[o]);
+      }
+      for (const KeptGradient& each : kept_) {
+        const AnyOutput of = kept_edge(each.node);
+        if (of.node().function != edges_.function(f)) continue;
+        ys.push_back(of);
+        grad_ys.push_back(each.dy);
+      }
+      return BodyResults{differentiate(f, ys, grad_ys, wanted_), {}};
+    };
+    if (graph_.node(call_).op->role == OpRole::branch) {
+      return any_branch(input(0), numbered_branches(edges_.num_functions()), build_one, "gradient", {});
     }
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    if (graph_.node(call_).op->role == OpRole::branch) return any_branch(input(0), bodies, views, "gradient", {});
-    return any_call(graph_, bodies.front(), "gradient", {}, attrs_of_function());
+    return any_call(
+        graph_, [&](std::span<const AnyOutput>) { return build_one(0); }, "gradient", {}, attrs_of_function());
   }
 
   FunctionBegin::Attrs attrs_of_function() const {

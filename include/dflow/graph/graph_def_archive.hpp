@@ -22,9 +22,7 @@ std::string to_binary(const GraphDef& def);
 /// Errors: DataLoss for bytes that are cut short or damaged; InvalidArgument for what is no graph, or one of a newer
 /// version; OutOfRange past that limit and those of a ByteReader.
 GraphDef from_binary(std::span<const std::byte> bytes);
-inline GraphDef from_binary(std::string_view bytes) {
-  return from_binary(std::as_bytes(std::span(bytes.data(), bytes.size())));
-}
+GraphDef from_binary(std::string_view bytes);
 
 /// Write and read files: JSON (graph/graph_def_json.hpp) where the path ends in ".json", else binary. They block.
 ///

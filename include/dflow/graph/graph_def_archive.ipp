@@ -9,6 +9,7 @@
 
 #include <cereal/cereal.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -303,6 +304,10 @@ DFLOW_INLINE GraphDef from_binary(std::span<const std::byte> bytes) {
 
 DFLOW_INLINE void save_graph(FileSystem& files, const std::string& path, const GraphDef& def) {
   files.write_file_atomically(path, std::string_view(path.ends_with(".json") ? to_json(def) : to_binary(def)));
+}
+
+DFLOW_INLINE GraphDef from_binary(std::string_view bytes) {
+  return from_binary(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
 DFLOW_INLINE GraphDef load_graph(FileSystem& files, const std::string& path) {

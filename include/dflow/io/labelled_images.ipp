@@ -4,6 +4,7 @@
 #include <dflow/io/idx.hpp>
 #include <dflow/io/labelled_images.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace dflow {

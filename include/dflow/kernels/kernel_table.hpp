@@ -97,12 +97,10 @@ class KernelTables {
   KernelTables() = default;
   explicit KernelTables(std::vector<KernelTable> tables) : tables_(std::move(tables)) {}
 
-  void add(KernelTable table) { tables_.push_back(std::move(table)); }
+  void add(KernelTable table);
   /// As table number `position`, before the one that had it. Precondition: there are at least as many tables.
-  void insert(std::size_t position, KernelTable table) {
-    tables_.insert(tables_.begin() + static_cast<std::ptrdiff_t>(position), std::move(table));
-  }
-  std::span<const KernelTable> tables() const noexcept { return tables_; }
+  void insert(std::size_t position, KernelTable table);
+  std::span<const KernelTable> tables() const noexcept;
   /// What one device runs: the tables for its type, then the one that it brings itself, which no other device of the
   /// type gets; null for none. Errors: InvalidArgument if a table that its kernels come from does not know devices like
   /// it, or `own` is for another type.

@@ -114,4 +114,12 @@ DFLOW_INLINE double estimated_ns(const AnyKernel& kernel, const KernelEntry& ent
          std::max(cost.flops / KernelRates::flops_per_ns, cost.bytes / KernelRates::bytes_per_ns);
 }
 
+DFLOW_INLINE void KernelTables::add(KernelTable table) { tables_.push_back(std::move(table)); }
+
+DFLOW_INLINE void KernelTables::insert(std::size_t position, KernelTable table) {
+  tables_.insert(tables_.begin() + static_cast<std::ptrdiff_t>(position), std::move(table));
+}
+
+DFLOW_INLINE std::span<const KernelTable> KernelTables::tables() const noexcept { return tables_; }
+
 }  // namespace dflow

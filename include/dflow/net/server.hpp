@@ -4,7 +4,6 @@
 #include <dflow/kernels/op_set.hpp>
 #include <dflow/net/cluster_spec.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

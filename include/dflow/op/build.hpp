@@ -34,7 +34,7 @@ inline Expr::Expr(const BuiltNode& node) : AnyOutput(node.output(0)) {}
 namespace detail {
 
 /// The graph that the inputs belong to. Throws InvalidArgument if there are none or the first one is empty.
-GraphStore& graph_of(std::span<const AnyOutput> inputs, const OpDef& op, const At& at);
+GraphStore& graph_of(std::span<const AnyOutput> inputs, std::string_view op, const At& at);
 
 template <OpType O>
 std::shared_ptr<const void> share_attrs(typename O::Attrs&& attrs) {
@@ -84,13 +84,13 @@ template <OpType O>
 BuiltNode build(std::initializer_list<AnyOutput> inputs, typename O::Attrs attrs = {}, const At& at = {},
                 const TypeArgs& types = {}) {
   const std::span<const AnyOutput> edges(inputs.begin(), inputs.size());
-  return build<O>(detail::graph_of(edges, op_def<O>, at), edges, std::move(attrs), at, types);
+  return build<O>(detail::graph_of(edges, O::name, at), edges, std::move(attrs), at, types);
 }
 
 template <OpType O>
 BuiltNode build(std::span<const AnyOutput> inputs, typename O::Attrs attrs = {}, const At& at = {},
                 const TypeArgs& types = {}) {
-  return build<O>(detail::graph_of(inputs, op_def<O>, at), inputs, std::move(attrs), at, types);
+  return build<O>(detail::graph_of(inputs, O::name, at), inputs, std::move(attrs), at, types);
 }
 
 namespace detail {

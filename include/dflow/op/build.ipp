@@ -4,14 +4,13 @@
 
 namespace dflow {
 
-DFLOW_INLINE GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, const OpDef& op, const At& at) {
+DFLOW_INLINE GraphStore& detail::graph_of(std::span<const AnyOutput> inputs, std::string_view op, const At& at) {
   for (const AnyOutput& input : inputs) {
     if (input.is_valid()) return *input.graph();
   }
-  throw_error(
-      invalid_argument(str_cat(op.name, ": ", inputs.empty() ? "needs at least one input" : "all inputs are empty"))
-          .with_node(op.name, at.name)
-          .with_location(at.where));
+  throw_error(invalid_argument(str_cat(op, ": ", inputs.empty() ? "needs at least one input" : "all inputs are empty"))
+                  .with_node(op, at.name)
+                  .with_location(at.where));
 }
 
 }  // namespace dflow

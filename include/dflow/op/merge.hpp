@@ -24,10 +24,7 @@ namespace dflow {
 class EdgeMap {
  public:
   /// Element types are compared when the map is used.
-  EdgeMap& add(const AnyOutput& edge, const AnyOutput& instead) {
-    pairs_.emplace_back(edge, instead);
-    return *this;
-  }
+  EdgeMap& add(const AnyOutput& edge, const AnyOutput& instead);
   template <Element T>
   EdgeMap& add(const Output<T>& edge, const std::type_identity_t<Output<T>>& instead) {
     return add(static_cast<const AnyOutput&>(edge), static_cast<const AnyOutput&>(instead));

@@ -297,6 +297,11 @@ class GraphMerger {
 
 }  // namespace detail
 
+DFLOW_INLINE EdgeMap& EdgeMap::add(const AnyOutput& edge, const AnyOutput& instead) {
+  pairs_.emplace_back(edge, instead);
+  return *this;
+}
+
 DFLOW_INLINE Operation MergedGraph::operation(const Operation& of) const {
   if (!of.is_of(from_)) {
     throw_error(invalid_argument(of.is_valid() ? "the handle is not of the graph that was merged" : "an empty handle"));

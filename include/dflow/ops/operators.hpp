@@ -153,16 +153,16 @@ Output<bool> operator>=(const detail::LeftOf<T>& a, const Output<T>& b) {
 
 // These operate on whole tensors: both sides are evaluated.
 inline Output<bool> operator&&(const Output<bool>& a, const Operand<bool>& b) {
-  return detail::combine<LogicalAnd, bool>(a, b);
+  return logical_and(a, b.beside(a), b.at());
 }
 inline Output<bool> operator&&(const Literal<bool>& a, const Output<bool>& b) {
-  return detail::combine<LogicalAnd, bool>(a, b);
+  return logical_and(a.constant_beside(b), b, a.at());
 }
 inline Output<bool> operator||(const Output<bool>& a, const Operand<bool>& b) {
-  return detail::combine<LogicalOr, bool>(a, b);
+  return logical_or(a, b.beside(a), b.at());
 }
 inline Output<bool> operator||(const Literal<bool>& a, const Output<bool>& b) {
-  return detail::combine<LogicalOr, bool>(a, b);
+  return logical_or(a.constant_beside(b), b, a.at());
 }
 
 // A unary operator has no parameter that could note its line; it takes the one its operand was built on.
@@ -171,7 +171,7 @@ Output<T> operator-(const Output<T>& x) {
   return apply<Neg>(x, {}, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
 }
 inline Output<bool> operator!(const Output<bool>& x) {
-  return apply<LogicalNot>(x, {}, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
+  return logical_not(x, x.is_valid() ? At{.name = {}, .where = x.node().where} : At{});
 }
 
 /// Where an operator takes a number, these do: `equal(i % 2, 0)`, `maximum(x, 0.0f)`, `pow(2.0f, x)`.

@@ -42,10 +42,7 @@ class Updates {
   };
 
   /// Element types and shapes are compared when the function is compiled.
-  Updates& add(const AnyVariable& variable, const AnyOutput& value) {
-    updates_.push_back({variable, value});
-    return *this;
-  }
+  Updates& add(const AnyVariable& variable, const AnyOutput& value);
   template <Element T>
   Updates& add(const Variable<T>& variable, const std::type_identity_t<Output<T>>& value) {
     return add(variable.any_variable(), value);

@@ -8,6 +8,15 @@
 #include <string>
 #include <unordered_set>
 
+namespace dflow {
+
+DFLOW_INLINE Updates& Updates::add(const AnyVariable& variable, const AnyOutput& value) {
+  updates_.push_back({variable, value});
+  return *this;
+}
+
+}  // namespace dflow
+
 namespace dflow::detail {
 
 DFLOW_INLINE Operation build_function(const Session& session, std::span<const AnyOutput> inputs,

@@ -188,9 +188,7 @@ class Session {
   PreparedStep<FeedList<Ts...>, FetchList<Fs...>> prepare(const FeedList<Ts...>& feed_list,
                                                           const FetchList<Fs...>& fetch_list,
                                                           std::span<const Operation> more_targets) {
-    std::vector<Operation> targets(fetch_list.lists.targets.begin(), fetch_list.lists.targets.end());
-    targets.insert(targets.end(), more_targets.begin(), more_targets.end());
-    return {state_, compile(feed_list.edges, fetch_list.lists.edges, targets)};
+    return {state_, compile(feed_list.edges, fetch_list.lists.edges, fetch_list.lists.targets, more_targets)};
   }
 
   /// Begins a step that is fed and fetched call by call (`session/partial_run.hpp`). Deadline, stop token and trace are
@@ -230,7 +228,8 @@ class Session {
   /// The state, kept while another thread lets go of the session. Throws FailedPrecondition when it was moved from.
   std::shared_ptr<State> held() const;
   std::shared_ptr<CompiledStep> compile(std::span<const AnyOutput> feed_edges, std::span<const AnyOutput> edges,
-                                        std::span<const Operation> targets);
+                                        std::span<const Operation> targets,
+                                        std::span<const Operation> more_targets = {});
   static std::vector<DeviceGraph> device_graphs_of(const CompiledStep* step);
   /// Of a prepared step; `state` is null where it was moved from.
   static void run_compiled(State* state, CompiledStep* step, const RunOptions& options, RunMetadata* metadata,

@@ -65,8 +65,12 @@ DFLOW_INLINE void Session::release_memory() {
 
 DFLOW_INLINE std::shared_ptr<CompiledStep> Session::compile(std::span<const AnyOutput> feed_edges,
                                                             std::span<const AnyOutput> edges,
-                                                            std::span<const Operation> targets) {
-  return held()->compile(feed_edges, edges, targets, {});
+                                                            std::span<const Operation> targets,
+                                                            std::span<const Operation> more_targets) {
+  if (more_targets.empty()) return held()->compile(feed_edges, edges, targets, {});
+  std::vector<Operation> all(targets.begin(), targets.end());
+  all.insert(all.end(), more_targets.begin(), more_targets.end());
+  return held()->compile(feed_edges, edges, all, {});
 }
 
 DFLOW_INLINE void Session::run_compiled(State* state, CompiledStep* step, const RunOptions& options,

@@ -3,6 +3,7 @@
 #include <dflow/ops/nn/batch_norm.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/layer.hpp>
+#include <dflow/train/regularizers.hpp>
 #include <dflow/train/training.hpp>
 
 #include <string_view>

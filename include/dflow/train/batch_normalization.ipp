@@ -10,6 +10,7 @@
 #include <dflow/ops/math/select.hpp>
 #include <dflow/ops/reduction/reduce.hpp>
 #include <dflow/train/batch_normalization.hpp>
+#include <dflow/train/variables/layer_builder.hpp>
 
 #include <algorithm>
 #include <cstdint>

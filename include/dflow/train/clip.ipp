@@ -2,6 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
+#include <dflow/ops/array/like.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>

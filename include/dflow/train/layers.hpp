@@ -6,7 +6,9 @@
 #include <dflow/ops/nn/pool2d.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/batch_normalization.hpp>
+#include <dflow/train/initializers.hpp>
 #include <dflow/train/layer.hpp>
+#include <dflow/train/regularizers.hpp>
 #include <dflow/train/training.hpp>
 
 #include <cstdint>

@@ -10,6 +10,7 @@
 #include <dflow/ops/nn/activation.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/train/layers.hpp>
+#include <dflow/train/variables/layer_builder.hpp>
 
 #include <utility>
 

@@ -43,9 +43,7 @@ class DecoupledWeightDecay : public Optimizer {
 class AdamW final : public DecoupledWeightDecay {
  public:
   explicit AdamW(Hyperparameter learning_rate = 0.001, Hyperparameter weight_decay = 0.004, double beta1 = 0.9,
-                 double beta2 = 0.999, double epsilon = 1e-8, WeightDecayOptions options = {})
-      : DecoupledWeightDecay(std::make_shared<Adam>(learning_rate, beta1, beta2, epsilon), learning_rate, weight_decay,
-                             std::move(options)) {}
+                 double beta2 = 0.999, double epsilon = 1e-8, WeightDecayOptions options = {});
 
  private:
   std::string_view name() const override { return "AdamW"; }
@@ -55,9 +53,7 @@ class AdamW final : public DecoupledWeightDecay {
 class SGDW final : public DecoupledWeightDecay {
  public:
   explicit SGDW(Hyperparameter learning_rate, Hyperparameter weight_decay, Hyperparameter momentum = 0.9,
-                MomentumOptions momentum_options = {}, WeightDecayOptions options = {})
-      : DecoupledWeightDecay(std::make_shared<Momentum>(learning_rate, momentum, momentum_options), learning_rate,
-                             weight_decay, std::move(options)) {}
+                MomentumOptions momentum_options = {}, WeightDecayOptions options = {});
 
  private:
   std::string_view name() const override { return "SGDW"; }

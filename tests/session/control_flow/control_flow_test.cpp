@@ -1,5 +1,6 @@
 // Branches and loops whose bodies are functions of the graph.
 #include <dflow/dflow.hpp>
+#include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
 #include "control_flow_forms.hpp"

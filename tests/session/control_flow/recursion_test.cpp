@@ -1,4 +1,5 @@
 #include <dflow/dflow.hpp>
+#include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
 #include "errors.hpp"

@@ -174,12 +174,7 @@ TEST_CASE("a branch moves the averages of variables around it, which live outsid
   const auto moves = df::placeholder<bool>(graph, {});
   ExponentialMovingAverage averages(0.5);
   const auto branch = df::cond(
-      moves,
-      [&] {
-        const auto after =
-            df::enter_control_dependencies(*graph.store(), std::vector{averages.apply(std::vector{w.any_variable()})});
-        return df::identity(w.read());
-      },
+      moves, [&] { return df::with_dependencies({averages.apply(std::vector{w.any_variable()})}, w.read()); },
       [&] { return df::identity(w.read()); });
   const auto average = averages.average(w);
   CHECK_FALSE(average.handle().node().function.is_valid());

@@ -179,7 +179,7 @@ DFLOW_INLINE void Unpack::gradient(GradientContext& context) {
 }
 
 DFLOW_INLINE AnyOutput detail::any_concat(std::int32_t axis, std::span<const AnyOutput> values, const At& at) {
-  GraphStore& graph = graph_of(values, op_def<Concat>, at);
+  GraphStore& graph = graph_of(values, Concat::name, at);
   std::vector<AnyOutput> inputs{int32_constant(graph, axis, {.where = at.where})};
   inputs.insert(inputs.end(), values.begin(), values.end());
   return build<Concat>(std::span<const AnyOutput>(inputs), {}, at);
@@ -187,7 +187,7 @@ DFLOW_INLINE AnyOutput detail::any_concat(std::int32_t axis, std::span<const Any
 
 DFLOW_INLINE std::vector<AnyOutput> detail::any_split(std::int32_t axis, std::int64_t count, const AnyOutput& x,
                                                       const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<Split>, at);
+  GraphStore& graph = graph_of({&x, 1}, Split::name, at);
   const AnyOutput dim = int32_constant(graph, axis, {.where = at.where});
   return outputs_of(build<Split>({dim, x}, {.num_split = count}, at), count);
 }

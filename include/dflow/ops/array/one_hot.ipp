@@ -42,7 +42,7 @@ DFLOW_INLINE void OneHot::gradient(GradientContext& context) {
 
 DFLOW_INLINE AnyOutput detail::any_one_hot(const AnyOutput& indices, std::int32_t depth, AnyTensor on, AnyTensor off,
                                            OneHot::Attrs attrs, const At& at) {
-  GraphStore& graph = graph_of({&indices, 1}, op_def<OneHot>, at);
+  GraphStore& graph = graph_of({&indices, 1}, OneHot::name, at);
   const At here{.where = at.where};
   const AnyOutput on_value = any_constant(graph, std::move(on), here),
                   off_value = any_constant(graph, std::move(off), here);

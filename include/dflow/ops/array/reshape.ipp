@@ -125,11 +125,11 @@ DFLOW_INLINE void Squeeze::gradient(GradientContext& context) {
 }
 
 DFLOW_INLINE AnyOutput detail::any_reshape(const AnyOutput& x, const IndexList& shape, const At& at) {
-  return build<Reshape>({x, shape.edge(graph_of({&x, 1}, op_def<Reshape>, at), at)}, {}, at);
+  return build<Reshape>({x, shape.edge(graph_of({&x, 1}, Reshape::name, at), at)}, {}, at);
 }
 
 DFLOW_INLINE AnyOutput detail::any_expand_dims(const AnyOutput& x, std::int32_t axis, const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<ExpandDims>, at);
+  GraphStore& graph = graph_of({&x, 1}, ExpandDims::name, at);
   return build<ExpandDims>({x, int32_constant(graph, axis, {.where = at.where})}, {}, at);
 }
 

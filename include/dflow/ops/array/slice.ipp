@@ -113,7 +113,7 @@ DFLOW_INLINE void Pad::gradient(GradientContext& context) {
 
 DFLOW_INLINE AnyOutput detail::any_slice(const AnyOutput& x, const IndexList& begin, const IndexList& size,
                                          const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<Slice>, at);
+  GraphStore& graph = graph_of({&x, 1}, Slice::name, at);
   const bool is_wide = begin.dtype() == DType::int64 || size.dtype() == DType::int64;
   const DType index = is_wide ? DType::int64 : DType::int32;
   return build<Slice>({x, begin.edge(graph, index, at), size.edge(graph, index, at)}, {}, at);
@@ -126,7 +126,7 @@ DFLOW_INLINE AnyOutput detail::any_pad(const AnyOutput& x, std::initializer_list
     *to++ = width.before;
     *to++ = width.after;
   }
-  GraphStore& graph = graph_of({&x, 1}, op_def<Pad>, at);
+  GraphStore& graph = graph_of({&x, 1}, Pad::name, at);
   return build<Pad>({x, any_constant(graph, widths, {.where = at.where})}, {}, at);
 }
 

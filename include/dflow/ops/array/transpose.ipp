@@ -43,7 +43,7 @@ DFLOW_INLINE void Transpose::gradient(GradientContext& context) {
 DFLOW_INLINE void InvertPermutation::infer(InferContext& context) { context.set_output(0, context.with_rank(0, 1)); }
 
 DFLOW_INLINE AnyOutput detail::any_transpose(const AnyOutput& x, const IndexList& perm, const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<Transpose>, at);
+  GraphStore& graph = graph_of({&x, 1}, Transpose::name, at);
   if (perm.is_given()) return build<Transpose>({x, perm.edge(graph, at)}, {}, at);
   const At here{.where = at.where};
   if (x.shape().has_rank()) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/ops/control/function_body.hpp>
+#include <dflow/ops/control/function_builders.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -2,14 +2,11 @@
 
 #include <dflow/ops/control/body_value.hpp>
 
-#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 namespace dflow {
 
@@ -35,11 +32,10 @@ detail::CallValueOf<Then> cond(const Output<bool>& condition, Then&& then_body, 
   static_assert(std::same_as<detail::CallValueOf<Then>, detail::CallValueOf<Else>>,
                 "both bodies of a cond return edges of the same element types");
   using V = std::remove_cvref_t<std::invoke_result_t<Then&>>;
-  const std::array<detail::BuildBody, 2> bodies{
-      [&](std::span<const AnyOutput>) { return detail::body_results(then_body); },
-      [&](std::span<const AnyOutput>) { return detail::body_results(else_body); }};
-  constexpr std::array<std::string_view, 2> names{"then", "else"};
-  return detail::call_value<V>(detail::any_branch(condition, bodies, names, "cond", at));
+  const auto build_it = [&](std::size_t branch) {
+    return branch == 0 ? detail::body_results(then_body) : detail::body_results(else_body);
+  };
+  return detail::call_value<V>(detail::any_branch(condition, {"then", "else"}, build_it, "cond", at));
 }
 
 /// One of several values: what body number `index` builds; the last one's for an index that none has. Else as `cond`.
@@ -54,16 +50,17 @@ detail::CallValueOf<First> case_of(const Output<std::int32_t>& index, std::tuple
   static_assert((std::same_as<detail::CallValueOf<First>, detail::CallValueOf<Bodies>> && ...),
                 "all bodies of a case_of return edges of the same element types");
   using V = std::remove_cvref_t<std::invoke_result_t<First&>>;
-  std::vector<detail::BuildBody> builders;
-  std::vector<std::string> names;
-  std::apply(
-      [&](auto&... body) {
-        (builders.emplace_back([&body](std::span<const AnyOutput>) { return detail::body_results(body); }), ...);
-      },
-      bodies);
-  for (std::size_t i = 0; i < builders.size(); ++i) names.push_back("branch_" + std::to_string(i));
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  return detail::call_value<V>(detail::any_branch(index, builders, views, "case", at));
+  const auto build_it = [&](std::size_t branch) {
+    detail::BodyResults results;
+    std::size_t i = 0;
+    const auto build_if_meant = [&](auto& body) {
+      if (i++ == branch) results = detail::body_results(body);
+    };
+    std::apply([&](auto&... body) { (build_if_meant(body), ...); }, bodies);
+    return results;
+  };
+  constexpr std::size_t n = 1 + sizeof...(Bodies);
+  return detail::call_value<V>(detail::any_branch(index, detail::numbered_branches(n), build_it, "case", at));
 }
 
 }  // namespace dflow

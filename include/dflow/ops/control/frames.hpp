@@ -153,9 +153,7 @@ Operation next_iteration(const Output<E>& x, const Merged<E>& to, const At& at =
   return build<NextIteration>({x, to.value}, {}, at);
 }
 
-inline Output<bool> loop_cond(const Output<bool>& side, const At& at = {}) {
-  return Output<bool>::unchecked(build<LoopCond>({side}, {}, at).output(0));
-}
+Output<bool> loop_cond(const Output<bool>& side, const At& at = {});
 
 }  // namespace frames
 

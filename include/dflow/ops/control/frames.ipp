@@ -57,4 +57,8 @@ DFLOW_INLINE void LoopCond::infer(InferContext& context) {
   context.set_output(0, Shape{});
 }
 
+DFLOW_INLINE Output<bool> frames::loop_cond(const Output<bool>& side, const At& at) {
+  return Output<bool>::unchecked(build<LoopCond>({side}, {}, at).output(0));
+}
+
 }  // namespace dflow

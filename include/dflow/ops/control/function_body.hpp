@@ -1,12 +1,11 @@
 #pragma once
 
-#include <dflow/base/function_ref.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/control/functional.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <source_location>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,11 +13,7 @@
 
 namespace dflow::detail {
 
-/// What a function gives: edges, and what runs with every call.
-struct BodyResults {
-  std::vector<AnyOutput> edges;
-  std::vector<Operation> targets;
-};
+struct BodyResults;
 
 /// The body of a function that is being built: as long as one lives, what is built is part of it. Errors leave the
 /// graph to a `GraphStore::Draft` around it.
@@ -52,6 +47,9 @@ class FunctionBody {
   std::vector<Endpoint> captures_;
 };
 
+/// What nodes from `begin` to before `last` read of what is around them.
+std::vector<Endpoint> captures_of(const GraphStore& graph, NodeId begin, NodeId last);
+
 /// Edges of several bodies, each once.
 class CaptureList {
  public:
@@ -64,86 +62,6 @@ class CaptureList {
 
 /// What is known of an edge that is either this one or that one.
 PartialShape common_shape(const PartialShape& a, const PartialShape& b);
-
-using BuildBody = std::function<BodyResults(std::span<const AnyOutput> arguments)>;
-
-/// One branch for each function. With a bool `which`, two: the first for true. Errors: InvalidArgument for results that
-/// differ in number or element types.
-BuiltNode any_branch(const AnyOutput& which, std::span<const BuildBody> branches,
-                     std::span<const std::string_view> branch_names, std::string_view name, const At& at);
-
-/// A function that was built, as its callers know it.
-///
-/// Thread safety: a value type; `call` builds.
-struct FunctionHandle {
-  GraphStore* graph = nullptr;
-  NodeId begin;
-  std::string name;
-  std::vector<DType> argument_types;
-  std::vector<PartialShape> argument_shapes;
-  std::vector<Endpoint> captures;
-  std::vector<DType> result_types;
-  /// Of one whose body is being built, and calls it: what is said of its results.
-  std::vector<PartialShape> result_shapes = {};
-  bool is_open = false;
-  bool is_inlined = false;  ///< its calls are, whatever the function says
-
-  /// The results have the shapes that the arguments' give them. Errors: InvalidArgument for arguments of other shapes
-  /// than were declared, or that the body does not take.
-  BuiltNode call(std::span<const AnyOutput> arguments, const At& at) const;
-};
-
-/// No shapes: nothing is known of them. Errors: InvalidArgument for shapes that are neither none nor as many as the
-/// element types.
-FunctionHandle define_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                               std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at,
-                               FunctionBegin::Attrs attrs = {});
-
-/// What is known of a function that calls itself before its body is built.
-struct Recursion {
-  std::vector<DType> argument_types;
-  std::vector<PartialShape> argument_shapes;  ///< none: nothing is known of them
-  std::vector<DType> result_types;
-  std::vector<PartialShape> result_shapes;  ///< as those of the arguments
-  std::vector<Endpoint> captures = {};      ///< in their order; what the body reads besides is found
-};
-using BuildRecursion = std::function<BodyResults(const FunctionHandle& self, std::span<const AnyOutput> arguments)>;
-
-/// Builds the body again where it reads what was not known before. Errors: InvalidArgument for shapes that are neither
-/// none nor as many as the element types, results of other element types or shapes, and a body that reads something
-/// else each time it is built.
-FunctionHandle define_recursion(GraphStore& graph, std::string_view name, Recursion known,
-                                const BuildRecursion& build_it, const At& at);
-
-/// The same under this name, from the graph's root, and in its collection "functions". Errors: AlreadyExists where the
-/// graph has a node or a name scope of that name.
-FunctionHandle register_function(GraphStore& graph, std::string_view name, std::vector<DType> types,
-                                 std::vector<PartialShape> shapes, const BuildBody& build_it, const At& at,
-                                 FunctionBegin::Attrs attrs = {});
-
-/// A function that is there, whoever built it. Errors: NotFound if there is none of that name; InvalidArgument if it is
-/// not finished, or its arguments and results are not of these element types (`invalid`: of any).
-FunctionHandle find_function(GraphStore& graph, std::string_view name, std::span<const DType> argument_types,
-                             std::span<const DType> result_types, const At& at);
-
-/// A function without arguments, called where it is built.
-BuiltNode any_call(GraphStore& graph, const BuildBody& build_it, std::string_view name, const At& at,
-                   FunctionBegin::Attrs attrs = {});
-
-struct LoopOptions {
-  std::span<const PartialShape> shapes = {};  ///< of the variables in all iterations; none: those of their first values
-  std::int64_t parallel_iterations = 10;
-  std::int64_t max_kept_bytes = -1;
-  // What errors say: "KIND: VARIABLE 0 ...", where 0 is the first that a user knows.
-  std::string_view kind = "while_loop";
-  std::string_view variable = "variable";
-  std::size_t num_unnamed = 0;  ///< variables before it
-};
-
-/// Errors: InvalidArgument for a condition that is no bool [], and for variables whose next value is of another element
-/// type or may have another shape.
-BuiltNode any_loop(std::span<const AnyOutput> initial, const BuildBody& condition, const BuildBody& body,
-                   const LoopOptions& options, const At& at);
 
 }  // namespace dflow::detail
 

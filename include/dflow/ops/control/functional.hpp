@@ -3,6 +3,7 @@
 #include <dflow/graph/infer_context.hpp>
 #include <dflow/op/build.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@ namespace dflow {
 
 // Functions are part of the graph: a node begins the body of one, its nodes name that node, and one ends it. What calls
 // a function names it, and has as inputs what the body reads: first the arguments, in their order, then what it takes
-// from around it. `ops/control/function_body.hpp` builds them.
+// from around it. `ops/control/function_builders.hpp` builds them.
 
 /// Begins the body of a function, which has this node's name. In a step its nodes stand in the place of each of its
 /// calls where `is_inlined` says so.

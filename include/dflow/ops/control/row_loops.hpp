@@ -5,7 +5,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -57,11 +56,11 @@ struct RowResults {
   std::vector<AnyOutput> gathered;
 };
 /// From the states, and a row of each of `elems`.
-using BuildRow = std::function<RowResults(std::span<const AnyOutput> states, std::span<const AnyOutput> rows)>;
+using BuildRow = FunctionRef<RowResults(std::span<const AnyOutput> states, std::span<const AnyOutput> rows)>;
 
 /// The last states, and the results of all iterations stacked. Errors: InvalidArgument unless there are `elems` and all
 /// have a leading dimension, of one size as far as it is known; those of `any_loop`.
-RowResults any_row_loop(const RowLoop& loop, const BuildRow& build, const At& at);
+RowResults any_row_loop(const RowLoop& loop, BuildRow build, const At& at);
 
 /// Edges of a value: an edge, or a tuple of edges.
 template <class V>

@@ -61,8 +61,7 @@ DFLOW_INLINE ScopeGuard enter_callers_place(GraphStore& graph, const std::option
 /// Variables of the loop: the number of the row, the states, and the lists in which results are gathered.
 class RowLoopBuilder {
  public:
-  RowLoopBuilder(const RowLoop& loop, const BuildRow& build_row, std::optional<std::source_location> around,
-                 const At& at)
+  RowLoopBuilder(const RowLoop& loop, BuildRow build_row, std::optional<std::source_location> around, const At& at)
       : loop_(loop),
         build_row_(build_row),
         around_(around),
@@ -172,7 +171,7 @@ class RowLoopBuilder {
   }
 
   const RowLoop& loop_;
-  const BuildRow& build_row_;
+  BuildRow build_row_;
   const std::optional<std::source_location> around_;
   const std::source_location where_;
   GraphStore& graph_;
@@ -183,7 +182,7 @@ class RowLoopBuilder {
   std::vector<OutputInfo> gathered_;  ///< what one iteration gives
 };
 
-DFLOW_INLINE RowResults any_row_loop(const RowLoop& loop, const BuildRow& build_row, const At& at) {
+DFLOW_INLINE RowResults any_row_loop(const RowLoop& loop, BuildRow build_row, const At& at) {
   const auto is_empty = [](const AnyOutput& edge) { return !edge.is_valid(); };
   if (loop.elems.empty() || std::any_of(loop.elems.begin(), loop.elems.end(), is_empty)) {
     throw_error(

@@ -13,7 +13,7 @@ namespace detail {
 /// The shape of elements as a constant, int32 [rank] with -1 for what is not known; of no known rank a scalar -1.
 AnyOutput shape_to_ask_for(GraphStore& graph, const PartialShape& shape);
 /// Of the elements of a list, for that op. Errors: InvalidArgument for an edge that is empty.
-AnyOutput shape_to_ask_for(const AnyOutput& list, const OpDef& op, const At& at);
+AnyOutput shape_to_ask_for(const AnyOutput& list, std::string_view op, const At& at);
 AnyOutput any_array(const AnyOutput& size, const PartialShape& element_shape, const At& at);
 AnyOutput any_array_read(const AnyOutput& list, const AnyOutput& index, DType dtype, const At& at);
 AnyOutput any_array_stack(const AnyOutput& list, DType dtype, const At& at);
@@ -129,7 +129,7 @@ class TensorStack {
   /// The rest, and what was on top.
   std::pair<TensorStack, Output<T>> pop(const At& at = {}) const {
     const BuiltNode node = build<TensorListPopBack>(
-        {list_, detail::shape_to_ask_for(list_, op_def<TensorListPopBack>, at)}, {}, at, detail::one_type(dtype_of<T>));
+        {list_, detail::shape_to_ask_for(list_, TensorListPopBack::name, at)}, {}, at, detail::one_type(dtype_of<T>));
     return {TensorStack(node.output(0)), Output<T>::unchecked(node.output(1))};
   }
   /// -> [].

@@ -160,7 +160,7 @@ class Barrier {
     return outputs(barrier_.take_many(n, options, at), std::index_sequence_for<Ts...>{});
   }
   auto take_many(std::int32_t n, const BarrierTakeOptions& options = {}, const At& at = {}) const {
-    GraphStore& graph = detail::graph_of({&handle(), 1}, op_def<BarrierTakeMany>, at);
+    GraphStore& graph = detail::graph_of({&handle(), 1}, BarrierTakeMany::name, at);
     return take_many(
         Output<std::int32_t>::unchecked(detail::any_constant(graph, Tensor<std::int32_t>(n), {.where = at.where})),
         options, at);

@@ -52,7 +52,7 @@ DFLOW_INLINE AnyBarrier::AnyBarrier(GraphStore& graph, std::vector<DType> dtypes
 
 DFLOW_INLINE Operation AnyBarrier::insert_many(std::size_t component, const AnyOutput& keys, const AnyOutput& values,
                                                const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<BarrierInsertMany>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, BarrierInsertMany::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   if (values.is_valid() && component < shapes_.size()) {
     const PartialShape& shape = values.shape();
@@ -71,7 +71,7 @@ DFLOW_INLINE Operation AnyBarrier::insert_many(std::size_t component, const AnyO
 
 DFLOW_INLINE BuiltNode AnyBarrier::take_many(const AnyOutput& count, const BarrierTakeOptions& options,
                                              const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<BarrierTakeMany>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, BarrierTakeMany::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierTakeMany>({handle_, count},
                                 {.component_types = dtypes_,
@@ -82,17 +82,17 @@ DFLOW_INLINE BuiltNode AnyBarrier::take_many(const AnyOutput& count, const Barri
 }
 
 DFLOW_INLINE Operation AnyBarrier::close(bool cancel_pending_enqueues, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<BarrierClose>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, BarrierClose::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
 }
 DFLOW_INLINE AnyOutput AnyBarrier::ready_size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<BarrierReadySize>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, BarrierReadySize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierReadySize>({handle_}, {}, at);
 }
 DFLOW_INLINE AnyOutput AnyBarrier::incomplete_size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<BarrierIncompleteSize>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, BarrierIncompleteSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<BarrierIncompleteSize>({handle_}, {}, at);
 }

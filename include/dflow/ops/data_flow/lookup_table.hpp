@@ -173,7 +173,7 @@ class TypedLookupTable {
     return Output<V>::unchecked(table_.find(keys, default_value, at));
   }
   Output<V> find(const Output<K>& keys, const Tensor<V>& default_value, const At& at = {}) const {
-    GraphStore& graph = graph_of({&handle(), 1}, op_def<LookupTableFind>, at);
+    GraphStore& graph = graph_of({&handle(), 1}, LookupTableFind::name, at);
     return find(keys, Output<V>::unchecked(any_constant(graph, default_value, {.where = at.where})), at);
   }
   Output<std::int64_t> size(const At& at = {}) const { return Output<std::int64_t>::unchecked(table_.size(at)); }
@@ -249,7 +249,7 @@ class HashTable : public detail::TypedLookupTable<K, V> {
   }
   Operation initialize_from_text_file(std::string_view filename, const InitializeTableFromTextFile::Attrs& attrs = {},
                                       const At& at = {}) const {
-    GraphStore& graph = detail::graph_of({&this->handle(), 1}, op_def<InitializeTableFromTextFile>, at);
+    GraphStore& graph = detail::graph_of({&this->handle(), 1}, InitializeTableFromTextFile::name, at);
     return initialize_from_text_file(Output<std::string>::unchecked(detail::any_constant(
                                          graph, Tensor<std::string>(std::string(filename)), {.where = at.where})),
                                      attrs, at);

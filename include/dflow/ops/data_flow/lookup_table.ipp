@@ -97,7 +97,7 @@ DFLOW_INLINE void AnyLookupTable::check_values(const AnyOutput& keys, const AnyO
 }
 
 DFLOW_INLINE AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutput& default_value, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<LookupTableFind>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, LookupTableFind::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   if (default_value.is_valid() && !default_value.shape().is_compatible_with(value_shape_)) {
     throw_error(invalid_argument(str_cat("the default value has shape ", default_value.shape().to_string(),
@@ -108,23 +108,23 @@ DFLOW_INLINE AnyOutput AnyLookupTable::find(const AnyOutput& keys, const AnyOutp
   return build<LookupTableFind>({handle_, keys, default_value}, {}, at);
 }
 DFLOW_INLINE Operation AnyLookupTable::insert(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<LookupTableInsert>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, LookupTableInsert::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_values(keys, values, LookupTableInsert::name, at);
   return build<LookupTableInsert>({handle_, keys, values}, {}, at);
 }
 DFLOW_INLINE Operation AnyLookupTable::remove(const AnyOutput& keys, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<LookupTableRemove>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, LookupTableRemove::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<LookupTableRemove>({handle_, keys}, {}, at);
 }
 DFLOW_INLINE AnyOutput AnyLookupTable::size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<LookupTableSize>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, LookupTableSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<LookupTableSize>({handle_}, {}, at);
 }
 DFLOW_INLINE BuiltNode AnyLookupTable::export_all(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<LookupTableExport>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, LookupTableExport::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   TypeArgs types;
   types.push_back(key_);
@@ -132,13 +132,13 @@ DFLOW_INLINE BuiltNode AnyLookupTable::export_all(const At& at) const {
   return build<LookupTableExport>({handle_}, {.value_shape = value_shape_}, at, types);
 }
 DFLOW_INLINE Operation AnyLookupTable::import_all(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<LookupTableImport>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, LookupTableImport::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_values(keys, values, LookupTableImport::name, at);
   return build<LookupTableImport>({handle_, keys, values}, {}, at);
 }
 DFLOW_INLINE Operation AnyLookupTable::initialize(const AnyOutput& keys, const AnyOutput& values, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<InitializeTable>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, InitializeTable::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_values(keys, values, InitializeTable::name, at);
   return build<InitializeTable>({handle_, keys, values}, {}, at);
@@ -161,7 +161,7 @@ DFLOW_INLINE Operation AnyLookupTable::initialize_from_text_file(const AnyOutput
                                                                  InitializeTableFromTextFile::Attrs attrs,
                                                                  const At& at) const {
   using Op = InitializeTableFromTextFile;
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<Op>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, Op::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   std::optional<std::string> why = why_no_column(attrs.key_index, key_);
   if (!why) why = why_no_column(attrs.value_index, value_);

@@ -203,7 +203,7 @@ class TypedQueue {
 
  private:
   Output<std::int32_t> constant_of(std::int32_t n, const At& at) const {
-    return Output<std::int32_t>::unchecked(any_constant(graph_of({&handle(), 1}, op_def<QueueDequeueMany>, at),
+    return Output<std::int32_t>::unchecked(any_constant(graph_of({&handle(), 1}, QueueDequeueMany::name, at),
                                                         Tensor<std::int32_t>(n), {.where = at.where}));
   }
   static auto outputs(const BuiltNode& node) { return typed_outputs<Ts...>(node); }

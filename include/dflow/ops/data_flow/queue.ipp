@@ -109,7 +109,7 @@ DFLOW_INLINE AnyQueue::AnyQueue(GraphStore& graph, std::vector<DType> dtypes, co
 }
 
 DFLOW_INLINE Operation AnyQueue::enqueue(std::span<const AnyOutput> components, bool many, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueEnqueue>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, QueueEnqueue::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_components(components, shapes_, many, many ? QueueEnqueueMany::name : QueueEnqueue::name, at);
   std::vector<AnyOutput> inputs{handle_};
@@ -119,7 +119,7 @@ DFLOW_INLINE Operation AnyQueue::enqueue(std::span<const AnyOutput> components, 
 }
 
 DFLOW_INLINE BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueDequeue>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, QueueDequeue::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   const QueueDequeueAttrs attrs{dtypes_, shapes_};
   if (!count.is_valid()) return build<QueueDequeue>({handle_}, attrs, at);
@@ -128,17 +128,17 @@ DFLOW_INLINE BuiltNode AnyQueue::dequeue(const AnyOutput& count, bool up_to, con
 }
 
 DFLOW_INLINE Operation AnyQueue::close(bool cancel_pending_enqueues, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueClose>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, QueueClose::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<QueueClose>({handle_}, {.cancel_pending_enqueues = cancel_pending_enqueues}, at);
 }
 DFLOW_INLINE AnyOutput AnyQueue::size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueSize>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, QueueSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<QueueSize>({handle_}, {}, at);
 }
 DFLOW_INLINE AnyOutput AnyQueue::is_closed(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<QueueIsClosed>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, QueueIsClosed::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<QueueIsClosed>({handle_}, {}, at);
 }

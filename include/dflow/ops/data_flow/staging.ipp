@@ -42,7 +42,7 @@ DFLOW_INLINE AnyStagingArea::AnyStagingArea(GraphStore& graph, std::vector<DType
 }
 
 DFLOW_INLINE Operation AnyStagingArea::stage(std::span<const AnyOutput> components, const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<Stage>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, Stage::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   check_components(components, shapes_, false, Stage::name, at);
   std::vector<AnyOutput> inputs{handle_};
@@ -50,17 +50,17 @@ DFLOW_INLINE Operation AnyStagingArea::stage(std::span<const AnyOutput> componen
   return build<Stage>(graph, inputs, {.dtypes = dtypes_}, at);
 }
 DFLOW_INLINE BuiltNode AnyStagingArea::unstage(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<Unstage>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, Unstage::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<Unstage>({handle_}, {.dtypes = dtypes_, .shapes = shapes_}, at);
 }
 DFLOW_INLINE AnyOutput AnyStagingArea::size(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<StageSize>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, StageSize::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<StageSize>({handle_}, {}, at);
 }
 DFLOW_INLINE Operation AnyStagingArea::clear(const At& at) const {
-  GraphStore& graph = graph_of({&handle_, 1}, op_def<StageClear>, at);
+  GraphStore& graph = graph_of({&handle_, 1}, StageClear::name, at);
   const ScopeGuard with = enter_colocation(graph, handle_.operation(), at.where);
   return build<StageClear>({handle_}, {}, at);
 }

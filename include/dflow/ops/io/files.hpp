@@ -33,17 +33,10 @@ struct MatchingFiles : StatefulOp<"MatchingFiles"> {
   static void infer(InferContext& context);
 };
 
-inline Output<std::string> read_file(const Output<std::string>& filename, const At& at = {}) {
-  return Output<std::string>::unchecked(build<ReadFile>({filename}, {}, at).output(0));
-}
-inline Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents,
-                            const At& at = {}) {
-  return build<WriteFile>({filename, contents}, {}, at);
-}
+Output<std::string> read_file(const Output<std::string>& filename, const At& at = {});
+Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents, const At& at = {});
 /// pattern [] or [n] -> [m]
-inline Output<std::string> matching_files(const Output<std::string>& pattern, const At& at = {}) {
-  return Output<std::string>::unchecked(build<MatchingFiles>({pattern}, {}, at).output(0));
-}
+Output<std::string> matching_files(const Output<std::string>& pattern, const At& at = {});
 
 }  // namespace dflow
 

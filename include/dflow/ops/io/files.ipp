@@ -18,4 +18,17 @@ DFLOW_INLINE void MatchingFiles::infer(InferContext& context) {
   context.set_output(0, PartialShape{dynamic});
 }
 
+DFLOW_INLINE Output<std::string> read_file(const Output<std::string>& filename, const At& at) {
+  return Output<std::string>::unchecked(build<ReadFile>({filename}, {}, at).output(0));
+}
+
+DFLOW_INLINE Operation write_file(const Output<std::string>& filename, const Output<std::string>& contents,
+                                  const At& at) {
+  return build<WriteFile>({filename, contents}, {}, at);
+}
+
+DFLOW_INLINE Output<std::string> matching_files(const Output<std::string>& pattern, const At& at) {
+  return Output<std::string>::unchecked(build<MatchingFiles>({pattern}, {}, at).output(0));
+}
+
 }  // namespace dflow

@@ -56,7 +56,7 @@ AnyOutput build_reader(Graph& graph, typename O::Attrs attrs, std::string_view n
 /// A node with the reader's handle, and what else it takes, on the reader's device.
 template <class O>
 BuiltNode build_on_reader(const AnyOutput& reader, const AnyOutput* other, const At& at) {
-  GraphStore& graph = graph_of({&reader, 1}, op_def<O>, at);
+  GraphStore& graph = graph_of({&reader, 1}, O::name, at);
   const ScopeGuard with_reader = enter_colocation(graph, reader.operation(), at.where);
   if (other == nullptr) return build<O>({reader}, {}, at);
   return build<O>({reader, *other}, {}, at);
@@ -69,20 +69,20 @@ DFLOW_INLINE Reader::Records records_of(const BuiltNode& node) {
 }  // namespace detail
 
 DFLOW_INLINE Reader::Records Reader::read(const detail::TypedQueue<std::string>& queue, const At& at) const {
-  GraphStore& graph = detail::graph_of({&handle_, 1}, op_def<ReaderRead>, at);
+  GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderRead::name, at);
   const ScopeGuard with_queue = enter_colocation(graph, queue.handle().operation(), at.where);
   return detail::records_of(detail::build_on_reader<ReaderRead>(handle_, &queue.handle(), at));
 }
 DFLOW_INLINE Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue,
                                                 const Output<std::int64_t>& num_records, const At& at) const {
-  GraphStore& graph = detail::graph_of({&handle_, 1}, op_def<ReaderReadUpTo>, at);
+  GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderReadUpTo::name, at);
   const ScopeGuard with_queue = enter_colocation(graph, queue.handle().operation(), at.where);
   const ScopeGuard with_reader = enter_colocation(graph, handle_.operation(), at.where);
   return detail::records_of(build<ReaderReadUpTo>({handle_, queue.handle(), num_records}, {}, at));
 }
 DFLOW_INLINE Reader::Records Reader::read_up_to(const detail::TypedQueue<std::string>& queue, std::int64_t num_records,
                                                 const At& at) const {
-  GraphStore& graph = detail::graph_of({&handle_, 1}, op_def<ReaderReadUpTo>, at);
+  GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderReadUpTo::name, at);
   return read_up_to(queue,
                     Output<std::int64_t>::unchecked(
                         detail::any_constant(graph, Tensor<std::int64_t>(num_records), {.where = at.where})),
@@ -104,7 +104,7 @@ DFLOW_INLINE Operation Reader::restore_state(const Output<std::string>& state, c
   return detail::build_on_reader<ReaderRestoreState>(handle_, &other, at);
 }
 DFLOW_INLINE Operation Reader::restore_state(std::string_view state, const At& at) const {
-  GraphStore& graph = detail::graph_of({&handle_, 1}, op_def<ReaderRestoreState>, at);
+  GraphStore& graph = detail::graph_of({&handle_, 1}, ReaderRestoreState::name, at);
   return restore_state(Output<std::string>::unchecked(
                            detail::any_constant(graph, Tensor<std::string>(std::string(state)), {.where = at.where})),
                        at);

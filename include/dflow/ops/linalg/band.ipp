@@ -70,7 +70,7 @@ DFLOW_INLINE void MatrixSetDiag::gradient(GradientContext& context) {
 
 DFLOW_INLINE Expr detail::any_band_part(const AnyOutput& x, std::int64_t num_lower, std::int64_t num_upper,
                                         const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<MatrixBandPart>, at);
+  GraphStore& graph = graph_of({&x, 1}, MatrixBandPart::name, at);
   const auto scalar = [&](std::int64_t value) {
     return any_constant(graph, Tensor<std::int64_t>(value), {.where = at.where});
   };

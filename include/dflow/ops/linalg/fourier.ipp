@@ -110,7 +110,7 @@ DFLOW_INLINE void detail::set_real_fourier_gradient(GradientContext& context, in
 
 DFLOW_INLINE AnyOutput detail::any_real_fourier(const AnyOutput& x, const IndexList& fft_length, int rank, bool inverse,
                                                 const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, inverse ? op_def<Irfft> : op_def<Rfft>, at);
+  GraphStore& graph = graph_of({&x, 1}, inverse ? Irfft::name : Rfft::name, at);
   const AnyOutput lengths = fft_length.is_given() ? fft_length.edge(graph, DType::int32, {.where = at.where})
                                                   : default_lengths(x, rank, inverse, at);
   return inverse ? build_real_fourier<Irfft, Irfft2d, Irfft3d>(rank, x, lengths, at)

@@ -109,7 +109,7 @@ DFLOW_INLINE void MatrixSolveLs::gradient(GradientContext& context) {
 
 DFLOW_INLINE AnyOutput detail::any_matrix_solve_ls(const AnyOutput& a, const AnyOutput& b, double l2_regularizer,
                                                    bool fast, const At& at) {
-  GraphStore& graph = graph_of({&a, 1}, op_def<MatrixSolveLs>, at);
+  GraphStore& graph = graph_of({&a, 1}, MatrixSolveLs::name, at);
   const AnyOutput l2 = any_constant(graph, Tensor<double>(l2_regularizer), {.where = at.where});
   return build<MatrixSolveLs>({a, b, l2}, {.fast = fast}, at);
 }

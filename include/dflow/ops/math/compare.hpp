@@ -109,12 +109,12 @@ Output<bool> not_equal(const Output<T>& a, const Output<T>& b, const At& at = {}
   return apply<NotEqual>(a, b, {}, at);
 }
 
-inline Output<bool> logical_and(const Output<bool>& a, const Output<bool>& b, const At& at = {}) {
-  return apply<LogicalAnd>(a, b, {}, at);
-}
-inline Output<bool> logical_or(const Output<bool>& a, const Output<bool>& b, const At& at = {}) {
-  return apply<LogicalOr>(a, b, {}, at);
-}
-inline Output<bool> logical_not(const Output<bool>& x, const At& at = {}) { return apply<LogicalNot>(x, {}, at); }
+Output<bool> logical_and(const Output<bool>& a, const Output<bool>& b, const At& at = {});
+Output<bool> logical_or(const Output<bool>& a, const Output<bool>& b, const At& at = {});
+Output<bool> logical_not(const Output<bool>& x, const At& at = {});
 
 }  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/math/compare.ipp>
+#endif

@@ -140,7 +140,7 @@ DFLOW_INLINE void FusedBatchNormGrad::gradient(GradientContext& context) {
 DFLOW_INLINE BuiltNode detail::any_fused_batch_norm(const AnyOutput& x, const AnyOutput& scale, const AnyOutput& offset,
                                                     const AnyOutput& mean, const AnyOutput& variance,
                                                     const BatchNormAttrs& attrs, const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<FusedBatchNorm>, at);
+  GraphStore& graph = graph_of({&x, 1}, FusedBatchNorm::name, at);
   if (!attrs.is_training) return build<FusedBatchNorm>({x, scale, offset, mean, variance}, attrs, at);
   const AnyOutput none = any_constant(graph, AnyTensor(scale.dtype(), {0}), {.where = at.where});
   return build<FusedBatchNorm>({x, scale, offset, none, none}, attrs, at);

@@ -54,7 +54,7 @@ DFLOW_INLINE AnyOutput checked_keep_prob(const Expr& keep_prob, const At& at) {
 
 DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob, const DropoutOptions& options,
                                            const At& at) {
-  static_cast<void>(graph_of({&x, 1}, op_def<RandomUniform>, at));
+  static_cast<void>(graph_of({&x, 1}, RandomUniform::name, at));
   if (!(keep_prob > 0 && keep_prob <= 1)) {
     throw_error(
         invalid_argument(str_cat("dropout: keep_prob must be in (0, 1], got ", keep_prob)).with_location(at.where));
@@ -65,8 +65,8 @@ DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, double keep_prob,
 
 DFLOW_INLINE AnyOutput detail::any_dropout(const AnyOutput& x, const AnyOutput& keep_prob,
                                            const DropoutOptions& options, const At& at) {
-  static_cast<void>(graph_of({&x, 1}, op_def<RandomUniform>, at));
-  static_cast<void>(graph_of({&keep_prob, 1}, op_def<RandomUniform>, at));
+  static_cast<void>(graph_of({&x, 1}, RandomUniform::name, at));
+  static_cast<void>(graph_of({&keep_prob, 1}, RandomUniform::name, at));
   if (keep_prob.shape().has_rank() && keep_prob.shape().rank() != 0) {
     throw_error(
         invalid_argument(str_cat("dropout: keep_prob must be a scalar, got shape ", keep_prob.shape().to_string()))

@@ -37,7 +37,7 @@ DFLOW_INLINE void DecodeCsv::infer(InferContext& context) {
 DFLOW_INLINE BuiltNode detail::build_decode_csv(const Output<std::string>& records, std::vector<AnyTensor> defaults,
                                                 const CsvFormat& format, const At& at) {
   std::vector<AnyOutput> inputs{records};
-  GraphStore& graph = graph_of(inputs, op_def<DecodeCsv>, at);
+  GraphStore& graph = graph_of(inputs, DecodeCsv::name, at);
   std::vector<DType> dtypes;
   for (AnyTensor& value : defaults) {
     dtypes.push_back(value.dtype());

@@ -17,9 +17,7 @@ struct DecodeJsonExample : ParsingOp<"DecodeJSONExample"> {
 /// `example_from_json` says which texts are Examples.
 ///
 /// Errors: InvalidArgument in the step for a text that is none; says which and where in it.
-inline Output<std::string> decode_json_example(const Output<std::string>& texts, const At& at = {}) {
-  return Output<std::string>::unchecked(build<DecodeJsonExample>({texts}, {}, at));
-}
+Output<std::string> decode_json_example(const Output<std::string>& texts, const At& at = {});
 
 }  // namespace dflow
 

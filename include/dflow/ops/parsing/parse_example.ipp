@@ -31,7 +31,7 @@ namespace detail {
 
 DFLOW_INLINE BuiltNode build_parse_example(const Output<std::string>& serialized, FeaturesSpec spec, const At& at) {
   std::vector<AnyOutput> inputs{serialized};
-  GraphStore& graph = graph_of(inputs, op_def<ParseExample>, at);
+  GraphStore& graph = graph_of(inputs, ParseExample::name, at);
   inputs.push_back(any_constant(graph, Tensor<std::string>(Shape{0}), {.where = at.where}));
   append_keys(graph, spec.sparse, inputs, at);
   append_keys(graph, spec.dense, inputs, at);
@@ -48,7 +48,7 @@ DFLOW_INLINE BuiltNode build_parse_example(const Output<std::string>& serialized
 DFLOW_INLINE BuiltNode build_parse_single_example(const Output<std::string>& serialized, FeaturesSpec spec,
                                                   const At& at) {
   std::vector<AnyOutput> inputs{serialized};
-  GraphStore& graph = graph_of(inputs, op_def<ParseSingleExample>, at);
+  GraphStore& graph = graph_of(inputs, ParseSingleExample::name, at);
   append_defaults(graph, spec.dense, inputs, at);
   ParseSingleExample::Attrs attrs{.num_sparse = static_cast<std::int64_t>(spec.sparse.size()),
                                   .sparse_types = dtypes_of_features(spec.sparse),

@@ -38,7 +38,7 @@ DFLOW_INLINE BuiltNode detail::build_parse_single_sequence_example(const Output<
                                                                    const At& at) {
   using Op = ParseSingleSequenceExample;
   std::vector<AnyOutput> inputs{serialized};
-  GraphStore& graph = graph_of(inputs, op_def<Op>, at);
+  GraphStore& graph = graph_of(inputs, Op::name, at);
   Op::Attrs attrs{.Ncontext_sparse = static_cast<std::int64_t>(context.sparse.size()),
                   .Ncontext_dense = static_cast<std::int64_t>(context.dense.size()),
                   .Nfeature_list_sparse = static_cast<std::int64_t>(lists.sparse.size()),

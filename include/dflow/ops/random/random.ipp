@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/checked.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/math/binary.hpp>

@@ -9,7 +9,7 @@ DFLOW_INLINE void RandomShuffle::infer(InferContext& context) {
 }
 
 DFLOW_INLINE AnyOutput detail::any_random_shuffle(const AnyOutput& x, const ShuffleOptions& options, const At& at) {
-  GraphStore& graph = graph_of({&x, 1}, op_def<RandomShuffle>, at);
+  GraphStore& graph = graph_of({&x, 1}, RandomShuffle::name, at);
   return build<RandomShuffle>({x}, {.seed = static_cast<std::int64_t>(next_op_seed(graph, options.seed))}, at);
 }
 

@@ -84,9 +84,9 @@ struct ReduceOperands {
   AnyOutput x;
   AnyOutput axes;
 };
-ReduceOperands reduce_operands(const AnyOutput& x, const IndexList& axes, bool keep_dims, const OpDef& op,
+ReduceOperands reduce_operands(const AnyOutput& x, const IndexList& axes, bool keep_dims, std::string_view op,
                                const At& at);
-AnyOutput arg_operand(const AnyOutput& x, std::int32_t axis, const OpDef& op, const At& at);
+AnyOutput arg_operand(const AnyOutput& x, std::int32_t axis, std::string_view op, const At& at);
 
 /// The sum of all elements, a scalar.
 Expr sum_of_all(const Expr& x);
@@ -95,7 +95,7 @@ Expr with_reduced_dims(const Expr& reduced, const Expr& x, const Expr& axes, boo
 
 template <class O, class T>
 Output<T> reduce(const Output<T>& x, const IndexList& axes, const ReduceAttrs& attrs, const At& at) {
-  const ReduceOperands operands = reduce_operands(x, axes, attrs.keep_dims, op_def<O>, at);
+  const ReduceOperands operands = reduce_operands(x, axes, attrs.keep_dims, O::name, at);
   return Output<T>::unchecked(build<O>({operands.x, operands.axes}, attrs, at));
 }
 }  // namespace detail
@@ -147,11 +147,11 @@ Output<T> reduce_any(const Output<T>& x, const IndexList& axes = {}, ReduceAttrs
 /// empty.
 template <AllowedFor<ArgMax> T>
 Output<std::int64_t> argmax(const Output<T>& x, std::int32_t axis = 0, const At& at = {}) {
-  return apply<ArgMax>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, op_def<ArgMax>, at)), {}, at);
+  return apply<ArgMax>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, ArgMax::name, at)), {}, at);
 }
 template <AllowedFor<ArgMin> T>
 Output<std::int64_t> argmin(const Output<T>& x, std::int32_t axis = 0, const At& at = {}) {
-  return apply<ArgMin>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, op_def<ArgMin>, at)), {}, at);
+  return apply<ArgMin>(x, Output<std::int32_t>::unchecked(detail::arg_operand(x, axis, ArgMin::name, at)), {}, at);
 }
 
 }  // namespace dflow

@@ -170,7 +170,7 @@ DFLOW_INLINE void Min::gradient(GradientContext& context) {
 }
 
 DFLOW_INLINE detail::ReduceOperands detail::reduce_operands(const AnyOutput& x, const IndexList& axes, bool keep_dims,
-                                                            const OpDef& op, const At& at) {
+                                                            std::string_view op, const At& at) {
   GraphStore& graph = graph_of({&x, 1}, op, at);
   if (axes.is_given()) return {x, axes.edge(graph, DType::int32, at)};
   const At here{.where = at.where};
@@ -182,7 +182,7 @@ DFLOW_INLINE detail::ReduceOperands detail::reduce_operands(const AnyOutput& x, 
   return {x, int32_constant(graph, all.span(), here)};
 }
 
-DFLOW_INLINE AnyOutput detail::arg_operand(const AnyOutput& x, std::int32_t axis, const OpDef& op, const At& at) {
+DFLOW_INLINE AnyOutput detail::arg_operand(const AnyOutput& x, std::int32_t axis, std::string_view op, const At& at) {
   return int32_constant(graph_of({&x, 1}, op, at), axis, {.where = at.where});
 }
 

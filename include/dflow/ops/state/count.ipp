@@ -17,7 +17,7 @@ DFLOW_INLINE void CountUpTo::infer(InferContext& context) {
 DFLOW_INLINE AnyOutput detail::any_count_up_to(const AnyVariable& variable, const CountUpTo::Attrs& attrs,
                                                const At& at) {
   const AnyOutput& handle = variable.handle();
-  GraphStore& graph = graph_of({&handle, 1}, op_def<CountUpTo>, at);
+  GraphStore& graph = graph_of({&handle, 1}, CountUpTo::name, at);
   const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);
   return build<CountUpTo>({handle}, attrs, at, one_type(variable.dtype()));
 }

@@ -56,7 +56,7 @@ namespace detail {
 template <class O>
 BuiltNode build_on(const AnyOutput& handle, std::initializer_list<AnyOutput> inputs, const At& at,
                    typename O::Attrs attrs = {}, const TypeArgs& types = {}) {
-  GraphStore& graph = graph_of({&handle, 1}, op_def<O>, at);
+  GraphStore& graph = graph_of({&handle, 1}, O::name, at);
   const ScopeGuard with = enter_colocation(graph, handle.operation(), at.where);
   return build<O>(inputs, std::move(attrs), at, types);
 }

@@ -24,15 +24,10 @@ struct DecodeBase64 : TextOp<"DecodeBase64"> {
 };
 
 /// texts [d0, ..., dn] to codes of the same shape.
-inline Output<std::string> encode_base64(const Output<std::string>& texts, EncodeBase64::Attrs attrs = {},
-                                         const At& at = {}) {
-  return Output<std::string>::unchecked(build<EncodeBase64>({texts}, attrs, at));
-}
+Output<std::string> encode_base64(const Output<std::string>& texts, EncodeBase64::Attrs attrs = {}, const At& at = {});
 
 /// codes [d0, ..., dn] to bytes of the same shape. Errors: InvalidArgument in the step for what is no code; says which.
-inline Output<std::string> decode_base64(const Output<std::string>& codes, const At& at = {}) {
-  return Output<std::string>::unchecked(build<DecodeBase64>({codes}, {}, at));
-}
+Output<std::string> decode_base64(const Output<std::string>& codes, const At& at = {});
 
 }  // namespace dflow
 

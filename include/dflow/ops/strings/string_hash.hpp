@@ -43,24 +43,16 @@ struct StringToHashBucket : TextOp<"StringToHashBucket"> {
 /// TensorFlow's. Anybody can make texts that fall into one bucket.
 ///
 /// Errors: InvalidArgument if num_buckets is below 1.
-inline Output<std::int64_t> string_to_hash_bucket_fast(const Output<std::string>& texts, std::int64_t num_buckets,
-                                                       const At& at = {}) {
-  return Output<std::int64_t>::unchecked(build<StringToHashBucketFast>({texts}, {.num_buckets = num_buckets}, at));
-}
+Output<std::int64_t> string_to_hash_bucket_fast(const Output<std::string>& texts, std::int64_t num_buckets,
+                                                const At& at = {});
 
 /// The same where nobody who does not know `key` can make texts that fall into one bucket.
-inline Output<std::int64_t> string_to_hash_bucket_strong(const Output<std::string>& texts, std::int64_t num_buckets,
-                                                         const std::array<std::uint64_t, 2>& key, const At& at = {}) {
-  return Output<std::int64_t>::unchecked(build<StringToHashBucketStrong>(
-      {texts},
-      {.num_buckets = num_buckets, .key = {static_cast<std::int64_t>(key[0]), static_cast<std::int64_t>(key[1])}}, at));
-}
+Output<std::int64_t> string_to_hash_bucket_strong(const Output<std::string>& texts, std::int64_t num_buckets,
+                                                  const std::array<std::uint64_t, 2>& key, const At& at = {});
 
 /// The buckets of TensorFlow's oldest op of the three.
-inline Output<std::int64_t> string_to_hash_bucket(const Output<std::string>& texts, std::int64_t num_buckets,
-                                                  const At& at = {}) {
-  return Output<std::int64_t>::unchecked(build<StringToHashBucket>({texts}, {.num_buckets = num_buckets}, at));
-}
+Output<std::int64_t> string_to_hash_bucket(const Output<std::string>& texts, std::int64_t num_buckets,
+                                           const At& at = {});
 
 }  // namespace dflow
 

@@ -25,4 +25,22 @@ DFLOW_INLINE void StringToHashBucket::infer(InferContext& context) {
   detail::infer_buckets(context, context.attrs<StringToHashBucket>().num_buckets);
 }
 
+DFLOW_INLINE Output<std::int64_t> string_to_hash_bucket_fast(const Output<std::string>& texts, std::int64_t num_buckets,
+                                                             const At& at) {
+  return Output<std::int64_t>::unchecked(build<StringToHashBucketFast>({texts}, {.num_buckets = num_buckets}, at));
+}
+
+DFLOW_INLINE Output<std::int64_t> string_to_hash_bucket_strong(const Output<std::string>& texts,
+                                                               std::int64_t num_buckets,
+                                                               const std::array<std::uint64_t, 2>& key, const At& at) {
+  return Output<std::int64_t>::unchecked(build<StringToHashBucketStrong>(
+      {texts},
+      {.num_buckets = num_buckets, .key = {static_cast<std::int64_t>(key[0]), static_cast<std::int64_t>(key[1])}}, at));
+}
+
+DFLOW_INLINE Output<std::int64_t> string_to_hash_bucket(const Output<std::string>& texts, std::int64_t num_buckets,
+                                                        const At& at) {
+  return Output<std::int64_t>::unchecked(build<StringToHashBucket>({texts}, {.num_buckets = num_buckets}, at));
+}
+
 }  // namespace dflow

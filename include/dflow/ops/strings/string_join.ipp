@@ -37,7 +37,7 @@ DFLOW_INLINE Output<std::string> string_join(std::span<const Output<std::string>
 DFLOW_INLINE Output<std::string> reduce_join(const Output<std::string>& inputs, const IndexList& axes,
                                              ReduceJoin::Attrs attrs, const At& at) {
   const AnyOutput edge = inputs;
-  GraphStore& graph = detail::graph_of({&edge, 1}, op_def<ReduceJoin>, at);
+  GraphStore& graph = detail::graph_of({&edge, 1}, ReduceJoin::name, at);
   return Output<std::string>::unchecked(
       build<ReduceJoin>({edge, axes.edge(graph, DType::int32, {.where = at.where})}, std::move(attrs), at));
 }

@@ -42,24 +42,16 @@ AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view
 /// auto words = df::string_split(lines, " ,");   // words.values: [words]
 /// ```
 /// Errors: InvalidArgument for other ranks.
-inline SparseOutput<std::string> string_split(const Output<std::string>& input, const Output<std::string>& delimiter,
-                                              StringSplit::Attrs attrs = {}, const At& at = {}) {
-  return detail::split_of(build<StringSplit>({input, delimiter}, attrs, at));
-}
-inline SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter = " ",
-                                              StringSplit::Attrs attrs = {}, const At& at = {}) {
-  return detail::split_of(build<StringSplit>({input, detail::text_constant_beside(input, delimiter, at)}, attrs, at));
-}
+SparseOutput<std::string> string_split(const Output<std::string>& input, const Output<std::string>& delimiter,
+                                       StringSplit::Attrs attrs = {}, const At& at = {});
+SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter = " ",
+                                       StringSplit::Attrs attrs = {}, const At& at = {});
 
 /// input: [n], separator: a scalar. Errors: as of string_split.
-inline SparseOutput<std::string> string_split_v2(const Output<std::string>& input, const Output<std::string>& separator,
-                                                 StringSplitV2::Attrs attrs = {}, const At& at = {}) {
-  return detail::split_of(build<StringSplitV2>({input, separator}, attrs, at));
-}
-inline SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator = "",
-                                                 StringSplitV2::Attrs attrs = {}, const At& at = {}) {
-  return detail::split_of(build<StringSplitV2>({input, detail::text_constant_beside(input, separator, at)}, attrs, at));
-}
+SparseOutput<std::string> string_split_v2(const Output<std::string>& input, const Output<std::string>& separator,
+                                          StringSplitV2::Attrs attrs = {}, const At& at = {});
+SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator = "",
+                                          StringSplitV2::Attrs attrs = {}, const At& at = {});
 
 }  // namespace dflow
 

@@ -22,7 +22,7 @@ DFLOW_INLINE SparseOutput<std::string> split_of(const BuiltNode& node) {
 
 DFLOW_INLINE AnyOutput text_constant_beside(const Output<std::string>& edge, std::string_view text, const At& at) {
   const AnyOutput beside = edge;
-  GraphStore& graph = graph_of({&beside, 1}, op_def<StringSplit>, at);
+  GraphStore& graph = graph_of({&beside, 1}, StringSplit::name, at);
   return any_constant(graph, Tensor<std::string>(std::string(text)), {.where = at.where});
 }
 
@@ -30,5 +30,27 @@ DFLOW_INLINE AnyOutput text_constant_beside(const Output<std::string>& edge, std
 
 DFLOW_INLINE void StringSplit::infer(InferContext& context) { detail::infer_split(context); }
 DFLOW_INLINE void StringSplitV2::infer(InferContext& context) { detail::infer_split(context); }
+
+DFLOW_INLINE SparseOutput<std::string> string_split(const Output<std::string>& input,
+                                                    const Output<std::string>& delimiter, StringSplit::Attrs attrs,
+                                                    const At& at) {
+  return detail::split_of(build<StringSplit>({input, delimiter}, attrs, at));
+}
+
+DFLOW_INLINE SparseOutput<std::string> string_split(const Output<std::string>& input, std::string_view delimiter,
+                                                    StringSplit::Attrs attrs, const At& at) {
+  return detail::split_of(build<StringSplit>({input, detail::text_constant_beside(input, delimiter, at)}, attrs, at));
+}
+
+DFLOW_INLINE SparseOutput<std::string> string_split_v2(const Output<std::string>& input,
+                                                       const Output<std::string>& separator, StringSplitV2::Attrs attrs,
+                                                       const At& at) {
+  return detail::split_of(build<StringSplitV2>({input, separator}, attrs, at));
+}
+
+DFLOW_INLINE SparseOutput<std::string> string_split_v2(const Output<std::string>& input, std::string_view separator,
+                                                       StringSplitV2::Attrs attrs, const At& at) {
+  return detail::split_of(build<StringSplitV2>({input, detail::text_constant_beside(input, separator, at)}, attrs, at));
+}
 
 }  // namespace dflow

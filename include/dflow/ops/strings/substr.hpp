@@ -43,10 +43,7 @@ Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, s
                            Substr::Attrs attrs = {}, const At& at = {});
 
 /// texts [d0, ..., dn] to lengths of the same shape. Errors: InvalidArgument in the step for 2^31 units or more.
-inline Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs = {},
-                                          const At& at = {}) {
-  return Output<std::int32_t>::unchecked(build<StringLength>({texts}, attrs, at));
-}
+Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs = {}, const At& at = {});
 
 }  // namespace dflow
 

@@ -24,12 +24,17 @@ DFLOW_INLINE void StringLength::infer(InferContext& context) { context.set_outpu
 DFLOW_INLINE Output<std::string> substr(const Output<std::string>& texts, std::int64_t pos, std::int64_t length,
                                         Substr::Attrs attrs, const At& at) {
   const AnyOutput edge = texts;
-  GraphStore& graph = detail::graph_of({&edge, 1}, op_def<Substr>, at);
+  GraphStore& graph = detail::graph_of({&edge, 1}, Substr::name, at);
   const At here{.where = at.where};
   return Output<std::string>::unchecked(
       build<Substr>({edge, detail::any_constant(graph, Tensor<std::int64_t>(pos), here),
                      detail::any_constant(graph, Tensor<std::int64_t>(length), here)},
                     attrs, at));
+}
+
+DFLOW_INLINE Output<std::int32_t> string_length(const Output<std::string>& texts, StringLength::Attrs attrs,
+                                                const At& at) {
+  return Output<std::int32_t>::unchecked(build<StringLength>({texts}, attrs, at));
 }
 
 }  // namespace dflow

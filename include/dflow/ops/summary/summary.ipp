@@ -108,25 +108,25 @@ DFLOW_INLINE void MergeSummary::infer(InferContext& context) {
 
 DFLOW_INLINE Output<std::string> detail::any_scalar_summary(std::string_view tag, const AnyOutput& value,
                                                             const At& at) {
-  GraphStore& graph = graph_of({&value, 1}, op_def<ScalarSummary>, at);
+  GraphStore& graph = graph_of({&value, 1}, ScalarSummary::name, at);
   return summary_node<ScalarSummary>(graph, {text_constant(graph, tag, at), value}, {}, at);
 }
 
 DFLOW_INLINE Output<std::string> detail::any_histogram_summary(std::string_view tag, const AnyOutput& values,
                                                                const At& at) {
-  GraphStore& graph = graph_of({&values, 1}, op_def<HistogramSummary>, at);
+  GraphStore& graph = graph_of({&values, 1}, HistogramSummary::name, at);
   return summary_node<HistogramSummary>(graph, {text_constant(graph, tag, at), values}, {}, at);
 }
 
 DFLOW_INLINE Output<std::string> detail::any_image_summary(std::string_view tag, const AnyOutput& image,
                                                            ImageSummary::Attrs attrs, const At& at) {
-  GraphStore& graph = graph_of({&image, 1}, op_def<ImageSummary>, at);
+  GraphStore& graph = graph_of({&image, 1}, ImageSummary::name, at);
   return summary_node<ImageSummary>(graph, {text_constant(graph, tag, at), image}, std::move(attrs), at);
 }
 
 DFLOW_INLINE Output<std::string> detail::any_tensor_summary(std::string_view tag, const AnyOutput& tensor,
                                                             const SummaryValue& shown, const At& at) {
-  GraphStore& graph = graph_of({&tensor, 1}, op_def<TensorSummaryV2>, at);
+  GraphStore& graph = graph_of({&tensor, 1}, TensorSummaryV2::name, at);
   const AnyOutput metadata = text_constant(graph, serialize_metadata(shown), at);
   return summary_node<TensorSummaryV2>(graph, {text_constant(graph, tag, at), tensor, metadata}, {}, at);
 }
@@ -135,7 +135,7 @@ DFLOW_INLINE Output<std::string> audio_summary(std::string_view tag, const Outpu
                                                const Output<float>& sample_rate, const AudioSummaryV2::Attrs& attrs,
                                                const At& at) {
   const AnyOutput edge = samples;
-  GraphStore& graph = detail::graph_of({&edge, 1}, op_def<AudioSummaryV2>, at);
+  GraphStore& graph = detail::graph_of({&edge, 1}, AudioSummaryV2::name, at);
   return detail::summary_node<AudioSummaryV2>(graph, {detail::text_constant(graph, tag, at), edge, sample_rate}, attrs,
                                               at);
 }
@@ -143,7 +143,7 @@ DFLOW_INLINE Output<std::string> audio_summary(std::string_view tag, const Outpu
 DFLOW_INLINE Output<std::string> audio_summary(std::string_view tag, const Output<float>& samples, float sample_rate,
                                                const AudioSummaryV2::Attrs& attrs, const At& at) {
   const AnyOutput edge = samples;
-  GraphStore& graph = detail::graph_of({&edge, 1}, op_def<AudioSummaryV2>, at);
+  GraphStore& graph = detail::graph_of({&edge, 1}, AudioSummaryV2::name, at);
   const AnyOutput rate = constant(graph, Tensor<float>(sample_rate), {.where = at.where});
   return audio_summary(tag, samples, Output<float>::unchecked(rate), attrs, at);
 }

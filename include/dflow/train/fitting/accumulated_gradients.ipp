@@ -3,16 +3,14 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/fill.hpp>
-#include <dflow/ops/control/function_body.hpp>
+#include <dflow/ops/control/function_builders.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/train/fitting/accumulated_gradients.hpp>
 
-#include <array>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,7 +62,7 @@ DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimiz
   }
   add_ = group(adds, {.where = at.where});
   const GraphStore::Scope around = graph.scope();
-  const auto apply = [&](std::span<const AnyOutput>) {
+  const auto apply = [&] {
     // Slots are named as they are without sums.
     GraphStore::Scope own = graph.scope();
     own.name_prefix = around.name_prefix;
@@ -76,12 +74,10 @@ DFLOW_INLINE AccumulatedGradients::AccumulatedGradients(const Optimizer& optimiz
     for (const AnyVariable& sum : sums) resets.push_back(sum.assign(detail::zeros_for(sum)));
     return dflow::detail::BodyResults{{}, resets};
   };
-  const auto keep = [](std::span<const AnyOutput>) { return dflow::detail::BodyResults{}; };
   const AnyOutput has_any = build<GreaterEqual>({count.read_edge(), one});
-  const std::array<dflow::detail::BuildBody, 2> bodies{apply, keep};
-  constexpr std::array<std::string_view, 2> body_names{"apply", "keep"};
+  const auto apply_or_keep = [&](std::size_t branch) { return branch == 0 ? apply() : dflow::detail::BodyResults{}; };
   const Operation updated =
-      dflow::detail::any_branch(has_any, bodies, body_names, "accumulated_update", {.where = at.where});
+      dflow::detail::any_branch(has_any, {"apply", "keep"}, apply_or_keep, "accumulated_update", {.where = at.where});
   update_ = group({&updated, 1}, at);
 }
 

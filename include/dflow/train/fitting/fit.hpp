@@ -34,7 +34,7 @@ class Fitting {
   /// Errors: NotFound where no step has run yet.
   double loss() const;
   /// Shows a number behind the loss, where the fit shows its progress, until it is shown anew.
-  void show(std::string_view name, double value) { shown_.insert_or_assign(std::string(name), value); }
+  void show(std::string_view name, double value);
   /// At the end of an epoch it is in it already.
   const History& history() const noexcept { return history_; }
 

@@ -136,6 +136,10 @@ DFLOW_INLINE Values evaluate(Session& session, const AnyTrainStep& step, const V
 
 }  // namespace detail
 
+DFLOW_INLINE void Fitting::show(std::string_view name, double value) {
+  shown_.insert_or_assign(std::string(name), value);
+}
+
 DFLOW_INLINE double Fitting::loss() const {
   const auto loss = values_.find("loss");
   if (loss == values_.end()) throw_error(not_found("no step has run yet: there is no loss"));

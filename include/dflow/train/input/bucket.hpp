@@ -51,9 +51,10 @@ namespace detail {
 std::vector<AnyOutput> any_bucket(const std::vector<AnyOutput>& tensors, const AnyOutput& which,
                                   const BatchSizes& batch_sizes, int num_buckets, const BucketOptions& options,
                                   std::string_view function, const At& at);
-/// The number of the bounds that are not above x.
-AnyOutput any_bucket_of(const AnyOutput& x, const std::vector<std::int32_t>& boundaries, std::string_view function,
-                        const At& at);
+/// The length comes with the tensors, as the first.
+std::vector<AnyOutput> any_bucket_by_length(const AnyOutput& length, const std::vector<AnyOutput>& tensors,
+                                            const BatchSizes& batch_sizes, const std::vector<std::int32_t>& boundaries,
+                                            const BucketOptions& options, const At& at);
 }  // namespace detail
 
 /// A batch of examples of one bucket, and which.
@@ -92,14 +93,8 @@ template <detail::EdgeTuple Edges>
 auto bucket_by_sequence_length(const Output<std::int32_t>& length, const Edges& tensors, const BatchSizes& batch_sizes,
                                const std::vector<std::int32_t>& boundaries, const BucketOptions& options = {},
                                const At& at = {}) {
-  constexpr std::string_view function = "bucket_by_sequence_length";
-  std::vector<AnyOutput> all = detail::erased(tensors);
-  all.insert(all.begin(), length);
-  BucketOptions with_length = options;
-  if (!with_length.shapes.empty()) with_length.shapes.insert(with_length.shapes.begin(), PartialShape{});
   const std::vector<AnyOutput> edges =
-      detail::any_bucket(all, detail::any_bucket_of(length, boundaries, function, at), batch_sizes,
-                         static_cast<int>(boundaries.size()) + 1, with_length, function, at);
+      detail::any_bucket_by_length(length, detail::erased(tensors), batch_sizes, boundaries, options, at);
   using Tensors = decltype(detail::like(tensors, edges));
   return Bucketed<Tensors>{Output<std::int32_t>::unchecked(edges[1]), detail::like(tensors, edges, 2)};
 }

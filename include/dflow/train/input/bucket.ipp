@@ -103,16 +103,12 @@ class Buckets {
     const Operation checks[] = {assert_that(less(which, end), {message, which_}),
                                 assert_that(greater_equal(which, int_constant(graph(), 0)), {message, which_})};
     const AnyOutput checked = dflow::detail::any_with_dependencies(checks, which_, {});
-    std::vector<dflow::detail::BuildBody> bodies;
     std::vector<std::string> names;
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      bodies.emplace_back([this, i](std::span<const AnyOutput>) {
-        return dflow::detail::BodyResults{{}, {buckets_[i].enqueue(tensors_, false, {})}};
-      });
-      names.push_back(str_cat("bucket_", i));
-    }
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    return dflow::detail::any_branch(checked, bodies, views, "put", {});
+    for (std::size_t i = 0; i < buckets_.size(); ++i) names.push_back(str_cat("bucket_", i));
+    const auto put_into = [this](std::size_t i) {
+      return dflow::detail::BodyResults{{}, {buckets_[i].enqueue(tensors_, false, {})}};
+    };
+    return dflow::detail::any_branch(checked, names, put_into, "put", {});
   }
 
   void fill_buckets() const {
@@ -171,8 +167,11 @@ DFLOW_INLINE std::vector<AnyOutput> detail::any_bucket(const std::vector<AnyOutp
   return edges;
 }
 
-DFLOW_INLINE AnyOutput detail::any_bucket_of(const AnyOutput& x, const std::vector<std::int32_t>& boundaries,
-                                             std::string_view function, const At& at) {
+namespace detail {
+
+/// The number of the bounds that are not above x.
+inline AnyOutput bucket_of(const AnyOutput& x, const std::vector<std::int32_t>& boundaries, std::string_view function,
+                           const At& at) {
   GraphStore& graph = graph_of_input(x, function, at);
   if (boundaries.empty()) reject_input(function, "there are no boundaries", at);
   const auto bad = std::adjacent_find(boundaries.begin(), boundaries.end(), std::greater_equal<>());
@@ -184,6 +183,22 @@ DFLOW_INLINE AnyOutput detail::any_bucket_of(const AnyOutput& x, const std::vect
   std::copy(boundaries.begin(), boundaries.end(), bounds.data());
   const auto starts = Output<std::int32_t>::unchecked(dflow::detail::any_constant(graph, bounds, {}));
   return reduce_sum(cast<std::int32_t>(less_equal(starts, Output<std::int32_t>(x))));
+}
+
+}  // namespace detail
+
+DFLOW_INLINE std::vector<AnyOutput> detail::any_bucket_by_length(const AnyOutput& length,
+                                                                 const std::vector<AnyOutput>& tensors,
+                                                                 const BatchSizes& batch_sizes,
+                                                                 const std::vector<std::int32_t>& boundaries,
+                                                                 const BucketOptions& options, const At& at) {
+  constexpr std::string_view function = "bucket_by_sequence_length";
+  std::vector<AnyOutput> all{length};
+  all.insert(all.end(), tensors.begin(), tensors.end());
+  BucketOptions with_length = options;
+  if (!with_length.shapes.empty()) with_length.shapes.insert(with_length.shapes.begin(), PartialShape{});
+  return any_bucket(all, bucket_of(length, boundaries, function, at), batch_sizes,
+                    static_cast<int>(boundaries.size()) + 1, with_length, function, at);
 }
 
 }  // namespace dflow::train

@@ -5,7 +5,6 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/unique_function.hpp>
 
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <exception>

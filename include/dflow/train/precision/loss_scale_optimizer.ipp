@@ -4,7 +4,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/op/expr.hpp>
 #include <dflow/ops/array/like.hpp>
-#include <dflow/ops/control/function_body.hpp>
+#include <dflow/ops/control/function_builders.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/math/cast.hpp>
@@ -15,7 +15,6 @@
 #include <dflow/train/precision/loss_scale_optimizer.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -30,7 +29,7 @@ DFLOW_INLINE AnyOutput all_finite(std::span<const GradientAndVariable> gradients
   for (const GradientAndVariable& each : gradients) {
     if (!each.gradient.exists()) continue;
     const AnyOutput finite = build<IsFinite>({values_of(each.gradient)});
-    const auto operands = dflow::detail::reduce_operands(finite, {}, false, op_def<All>, at);
+    const auto operands = dflow::detail::reduce_operands(finite, {}, false, All::name, at);
     const AnyOutput of_one = build<All>({operands.x, operands.axes});
     all = all.is_valid() ? AnyOutput(build<LogicalAnd>({all, of_one})) : of_one;
   }
@@ -201,7 +200,7 @@ DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVar
   const auto count = [&](std::int64_t value) {
     return dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, value), {});
   };
-  const auto step = [&](std::span<const AnyOutput>) {
+  const auto step = [&] {
     std::vector<Operation> done;
     {
       // Slots and powers are named as they are without a scale.
@@ -220,7 +219,7 @@ DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVar
     }
     return dflow::detail::BodyResults{{}, done};
   };
-  const auto skip = [&](std::span<const AnyOutput>) {
+  const auto skip = [&] {
     dflow::detail::BodyResults results;
     if (scale_.is_dynamic()) {
       const Expr smaller = Expr(state.current.read()) * options.backoff_factor;
@@ -230,9 +229,9 @@ DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVar
     }
     return results;
   };
-  const std::array<dflow::detail::BuildBody, 2> bodies{step, skip};
-  constexpr std::array<std::string_view, 2> body_names{"step", "skip"};
-  const Operation made = dflow::detail::any_branch(is_good, bodies, body_names, "is_finite", {.where = at.where});
+  const auto step_or_skip = [&](std::size_t branch) { return branch == 0 ? step() : skip(); };
+  const Operation made =
+      dflow::detail::any_branch(is_good, {"step", "skip"}, step_or_skip, "is_finite", {.where = at.where});
   if (!at.name.empty()) names.reset();
   return group({&made, 1}, at);
 }

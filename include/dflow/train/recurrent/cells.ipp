@@ -13,6 +13,7 @@
 #include <dflow/ops/nn/activation.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/train/recurrent/cells.hpp>
+#include <dflow/train/variables/layer_builder.hpp>
 
 #include <array>
 #include <string_view>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/control/row_loops.hpp>
 #include <dflow/train/recurrent/cells.hpp>
 
@@ -8,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -33,6 +33,9 @@ using PrepareSteps = std::function<AnyOutput(const AnyOutput& x)>;
 /// The output of each step in the layout of x, and the last states.
 RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> initial, const RnnOptions& options,
                    const CellStep& step, const At& at, const PrepareSteps& prepare = {});
+/// The output of each of the steps x[t] [batch, inputs], and the last states.
+RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x, std::vector<AnyOutput> states,
+                          const RnnOptions& options, const At& at);
 /// Inside, everything is named after the network over x. Errors: InvalidArgument for an x that is empty.
 [[nodiscard]] ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at);
 /// x [time, batch, inputs] as rows [time batch, inputs], and back, with the extents of x.
@@ -40,9 +43,6 @@ AnyOutput steps_as_rows(const AnyOutput& x);
 AnyOutput rows_as_steps(const AnyOutput& rows, const AnyOutput& x);
 /// Errors: InvalidArgument for lengths that are not one for each sequence of x, whose dimension `batch_axis` they are.
 void require_lengths(const Output<std::int32_t>& sequence_length, const AnyOutput& x, int batch_axis, const At& at);
-/// Where a sequence goes on at step `step`, else what it had before.
-RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
-                       std::span<const AnyOutput> states);
 
 template <class Cell, class T>
 CellStep cell_step(const Cell& cell, const At& at) {
@@ -112,22 +112,10 @@ template <class Cell, AllowedFor<Conv2D> T>
 std::tuple<std::vector<Output<T>>, typename Cell::template State<T>> static_rnn(
     const Cell& cell, const std::vector<Output<T>>& x, const typename Cell::template State<T>& initial_state,
     const RnnOptions& options = {}, const At& at = {}) {
-  const detail::CellStep step = detail::cell_step<Cell, T>(cell, at);
-  std::vector<AnyOutput> states = detail::edges_of(initial_state);
-  std::vector<Output<T>> outputs(x.size());
-  std::optional<ScopeGuard> place;
-  if (!x.empty() && x[0].is_valid()) place.emplace(enter_place(*x[0].graph(), at.where));
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    const std::size_t t = options.reverse ? x.size() - 1 - k : k;
-    detail::RowResults next = step(x[t], states);
-    if (options.sequence_length.is_valid()) {
-      detail::require_lengths(options.sequence_length, x[t], 0, at);
-      next = detail::masked_step(static_cast<std::int32_t>(t), options.sequence_length, std::move(next), states);
-    }
-    outputs[t] = Output<T>::unchecked(next.gathered.at(0));
-    states = std::move(next.states);
-  }
-  return {outputs, detail::from_edges<typename Cell::template State<T>>(states)};
+  const detail::RowResults all =
+      detail::any_static_rnn(detail::cell_step<Cell, T>(cell, at), std::vector<AnyOutput>(x.begin(), x.end()),
+                             detail::edges_of(initial_state), options, at);
+  return {detail::typed<T>(all.gathered), detail::from_edges<typename Cell::template State<T>>(all.states)};
 }
 
 /// The same from a state of zeros.

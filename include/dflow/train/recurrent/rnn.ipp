@@ -12,6 +12,7 @@
 #include <dflow/ops/math/compare.hpp>
 #include <dflow/ops/math/select.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
+#include <dflow/train/variables/layer_builder.hpp>
 
 #include <array>
 #include <optional>
@@ -32,8 +33,9 @@ inline RowResults masked(const AnyOutput& is_under_way, RowResults next, std::sp
   return next;
 }
 
-DFLOW_INLINE RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
-                                    std::span<const AnyOutput> states) {
+/// Where a sequence goes on at step `step`, else what it had before.
+inline RowResults masked_step(std::int32_t step, const AnyOutput& sequence_length, RowResults next,
+                              std::span<const AnyOutput> states) {
   const AnyOutput t = any_constant(*sequence_length.graph(), Tensor<std::int32_t>(step), {});
   return masked(build<Less>({t, sequence_length}), std::move(next), states);
 }
@@ -46,6 +48,24 @@ DFLOW_INLINE void require_lengths(const Output<std::int32_t>& sequence_length, c
                str_cat("sequence_length has shape ", lengths.to_string(), ", wanted a length for each sequence of x ",
                        shape.to_string()),
                at);
+}
+
+DFLOW_INLINE RowResults any_static_rnn(const CellStep& step, const std::vector<AnyOutput>& x,
+                                       std::vector<AnyOutput> states, const RnnOptions& options, const At& at) {
+  RowResults all{std::move(states), std::vector<AnyOutput>(x.size())};
+  std::optional<ScopeGuard> place;
+  if (!x.empty() && x[0].is_valid()) place.emplace(enter_place(*x[0].graph(), at.where));
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const std::size_t t = options.reverse ? x.size() - 1 - k : k;
+    RowResults next = step(x[t], all.states);
+    if (options.sequence_length.is_valid()) {
+      require_lengths(options.sequence_length, x[t], 0, at);
+      next = masked_step(static_cast<std::int32_t>(t), options.sequence_length, std::move(next), all.states);
+    }
+    all.gathered[t] = next.gathered.at(0);
+    all.states = std::move(next.states);
+  }
+  return all;
 }
 
 DFLOW_INLINE ScopeGuard enter_rnn(const AnyOutput& x, std::string_view name, const At& at) {
@@ -101,7 +121,7 @@ DFLOW_INLINE RowResults any_rnn(const AnyOutput& x, std::span<const AnyOutput> i
   const bool is_batch_known = elems[0].shape().has_rank() && elems[0].shape().dim(1) != dynamic;
   const AnyOutput batch = is_batch_known ? AnyOutput() : any_slice(shape_of(elems[0]), {1}, {1}, {});
   const std::string own_names = graph.scope().name_prefix;
-  const BuildRow one_step = [&](std::span<const AnyOutput> states, std::span<const AnyOutput> rows) {
+  const auto one_step = [&](std::span<const AnyOutput> states, std::span<const AnyOutput> rows) {
     // What the cell makes at its first call is named as it would be outside of the loop: "rnn/gru_cell/gates/kernel".
     std::optional<ScopeGuard> outside;
     if (!prepare) {

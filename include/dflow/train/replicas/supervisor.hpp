@@ -9,7 +9,6 @@
 #include <dflow/train/saving/termination_signal.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>

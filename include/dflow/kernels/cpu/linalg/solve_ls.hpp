@@ -4,6 +4,7 @@
 #include <dflow/kernels/cpu/linalg/normal_equations.hpp>
 #include <dflow/ops/linalg/solve.hpp>
 
+#include <algorithm>
 #include <complex>
 #include <limits>
 

@@ -3,6 +3,7 @@
 #include <dflow/kernels/cpu/linalg/eigen.hpp>
 #include <dflow/ops/linalg/decompose.hpp>
 
+#include <algorithm>
 #include <complex>
 #include <limits>
 
