@@ -199,7 +199,7 @@ class Costs:
         self.compile_hello("compile a hello file with `<dflow/dflow.hpp>` precompiled, -O2", ["-O2", f"-I{precompiled.parent}"], "", self.repeats)
 
     def header_only(self):
-        self.compile_hello("the same in header-only mode, all ops, -O0", ["-O0", "-DDFLOW_HEADER_ONLY"], "90 / 30 s", 1)
+        self.compile_hello("a hello file in header-only mode, all ops, -O0", ["-O0", "-DDFLOW_HEADER_ONLY"], "90 / 30 s", 1)
 
     def library(self):
         archive = self.build / "libdflow.a"

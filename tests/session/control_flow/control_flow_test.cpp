@@ -565,6 +565,33 @@ TEST_CASE("calls of one function run in three threads at once") {
   CHECK(num_wrong == 0);
 }
 
+TEST_CASE("calls of one function that fail leave those beside them and behind them as they are") {
+  df::Graph graph;
+  auto x = df::placeholder<float>(graph, {});
+  auto root = df::function(graph, "root", [](df::Output<float> v) { return df::check_numerics(df::sqrt(v), "root"); });
+  auto twice = df::function(graph, "twice", [root](df::Output<float> v) { return root(v) + root(v * 4.0f); });
+  auto y = twice(x) + root(x);
+  df::Session session(graph, {.passes = df::testing::each_form()});
+  auto step = session.prepare(df::feeds(x), df::fetches(y));
+  std::vector<std::thread> threads;
+  std::atomic<int> num_wrong{0};
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 300; ++i) {
+        const bool fails = (i + t) % 3 == 0;
+        try {
+          const float got = step(df::Tensor<float>(fails ? -1.0f : static_cast<float>(i * i))).scalar();
+          num_wrong += fails || got != static_cast<float>(4 * i);
+        } catch (const df::Error& error) {
+          num_wrong += !fails || error.code() != df::Code::invalid_argument;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(num_wrong == 0);
+}
+
 TEST_CASE("functions that call each other twice cost what they say, and nested too deep they are refused") {
   df::Graph graph;
   auto x = df::placeholder<float>(graph, {});
