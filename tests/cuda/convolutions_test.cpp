@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 using namespace dflow;
@@ -61,6 +62,29 @@ TEST_CASE("cuDNN is asked once how it computes a convolution, and in TF32 where 
   for (const cuda::ConvolutionCall& call : made) CHECK(call.allows_tf32 == (call.dtype == DType::float32));
   CHECK(driver->cudnn().num_issued() == 6);
   CHECK(driver->cudnn().num_declined() == 1);
+  check_end(*driver);
+}
+
+TEST_CASE("three sessions convolve on one GPU at once", "[cuda]") {
+  const Build build = convolution<float>(conv_cases()[0]);
+  const std::vector<AnyTensor> want = run_on("/cpu:0", {std::make_shared<CpuDevice>(CpuDeviceOptions{})}, build);
+  const auto driver = std::make_shared<FakeDriver>();
+  std::vector<std::vector<AnyTensor>> got(12);
+  {
+    const std::vector<std::shared_ptr<Device>> devices = gpu_of(driver, std::size_t{1} << 27);
+    std::vector<std::thread> threads;
+    for (std::size_t t = 0; t < 3; ++t) {
+      threads.emplace_back([&, t] {
+        for (std::size_t i = t; i < got.size(); i += 3) got[i] = run_on("/gpu:0", devices, build);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (const std::vector<AnyTensor>& each : got) {
+    REQUIRE(each.size() == want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) check_close<float>(each[i], want[i], 1e-5);
+  }
+  CHECK(driver->cudnn().num_issued() == 36);
   check_end(*driver);
 }
 

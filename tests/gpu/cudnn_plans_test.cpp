@@ -129,6 +129,8 @@ TEST_CASE("cuDNN says what is no convolution", "[cudnn]") {
   ConvolutionCall call = calls()[0];
   call.dtype = DType::float32;
   REQUIRE(plan_for_gpu(properties, call, std::size_t{1} << 27, bytes) == ErrorCode::ok);
+  CHECK(plan_for_gpu("{}", call, std::size_t{1} << 27, bytes) == ErrorCode::invalid_value);
+  CHECK(plan_for_gpu("", call, std::size_t{1} << 27, bytes) == ErrorCode::invalid_value);
   SECTION("a result of another size") { ++call.out_rows; }
   SECTION("images of no rows") { call.in_rows = 0; }
   SECTION("integers") { call.dtype = DType::int32; }

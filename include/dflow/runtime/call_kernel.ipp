@@ -106,10 +106,11 @@ class CalledPlan {
 
   std::shared_ptr<const Plan> plan_;
   std::vector<Argument> arguments_;  ///< that have a shape
-  // A run that goes from call to call where these come one after the other. It is whoever's has taken it.
+  // A run for calls that come one after the other, which costs them no lock: who sets the flag has it.
   std::atomic<bool> is_first_taken_{false};
   std::shared_ptr<Step> first_;
-  std::atomic<const Step*> which_is_first_{nullptr};  ///< one that is lost is never given back, but for its address
+  std::atomic<const Step*> which_is_first_{
+      nullptr};  ///< also of one that was lost, by whose address another may come back
   std::mutex mutex_;
   std::vector<std::shared_ptr<Step>> idle_;
 };

@@ -28,7 +28,7 @@ struct LayerState : std::enable_shared_from_this<LayerState> {
   std::vector<LayerVariable> variables;  ///< none before the first call
   std::vector<AnyOutput> regularization_losses;
 };
-/// Errors: NotFound.
+/// Of that name within the layer. Errors: NotFound if there is none.
 AnyVariable find_variable(const LayerState& state, std::string_view name);
 
 class LayerBuilder;

@@ -313,7 +313,8 @@ ErrorCode find_plan(CudnnPlan& plan, const PlanTarget& target, const Convolution
   if (!find_types(call, element, compute)) return ErrorCode::not_supported;
   Calls calls;
   const OperationGraph graph = make_graph(calls, target, call, element, compute);
-  if (!calls.ok()) return calls.code();
+  // A library that cannot be loaded whole fails in ways of its own: it has no way to compute anything.
+  if (!calls.ok()) return calls.code() == ErrorCode::library_failed ? ErrorCode::not_supported : calls.code();
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const ErrorCode code = find_plan(plan, target, graph, call, mode, max_workspace_bytes, workspace_bytes);
     if (code == ErrorCode::ok || code == ErrorCode::out_of_memory) return code;

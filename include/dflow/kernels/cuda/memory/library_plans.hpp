@@ -62,7 +62,7 @@ class LibraryPlans {
     std::size_t workspace_bytes = 0;
     const ErrorCode code = Planning::make(*core_, call, max_workspace_bytes_, handle, workspace_bytes);
     if (code != ErrorCode::not_supported || !Planning::may_decline) core_->require_ok(code, Planning::doing);
-    auto plan = std::make_shared<const Plan>(core_, handle, workspace_bytes);
+    const std::shared_ptr<const Plan> plan = own(handle, workspace_bytes);
     std::shared_ptr<const Plan> dropped;
     const std::lock_guard lock(mutex_);
     if (const auto found = plans_.find(call); found != plans_.end()) return found->second->second;
@@ -83,6 +83,16 @@ class LibraryPlans {
 
  private:
   using Used = std::list<std::pair<const Call, std::shared_ptr<const Plan>>>;
+
+  /// The handle is destroyed where there is no memory to hold it.
+  std::shared_ptr<const Plan> own(Handle handle, std::size_t workspace_bytes) {
+    try {
+      return std::make_shared<const Plan>(core_, handle, workspace_bytes);
+    } catch (...) {
+      if (handle != Handle::none) Planning::destroy(*core_, handle);
+      throw;
+    }
+  }
 
   const std::shared_ptr<DeviceCore> core_;
   const std::size_t max_workspace_bytes_;
