@@ -62,7 +62,7 @@ class LibraryPlans {
     std::size_t workspace_bytes = 0;
     const ErrorCode code = Planning::make(*core_, call, max_workspace_bytes_, handle, workspace_bytes);
     if (code != ErrorCode::not_supported || !Planning::may_decline) core_->require_ok(code, Planning::doing);
-    const std::shared_ptr<const Plan> plan = own(handle, workspace_bytes);
+    std::shared_ptr<const Plan> plan = own(handle, workspace_bytes);
     std::shared_ptr<const Plan> dropped;
     const std::lock_guard lock(mutex_);
     if (const auto found = plans_.find(call); found != plans_.end()) return found->second->second;
