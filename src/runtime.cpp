@@ -5,6 +5,7 @@
 #include <dflow/runtime/frames/frame_plan.ipp>
 #include <dflow/runtime/frames/frame_run.ipp>
 #include <dflow/runtime/frames/frames_kernel.ipp>
+#include <dflow/runtime/joins/plan_joins.ipp>
 #include <dflow/runtime/local_rendezvous.ipp>
 #include <dflow/runtime/plan.ipp>
 #include <dflow/runtime/plan_constants.ipp>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,22 @@ struct KernelCost {
 };
 
 using KernelFactory = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
+
+/// One kernel that does the work of several nodes of an op without outputs, which have the same element types and
+/// attributes, and of which none depends on another: a launch on a GPU for many variables instead of one for each. The
+/// results are theirs, bit for bit.
+struct JointKernel {
+  /// Bit i: input i is one edge, the same of all of them.
+  std::uint64_t same_inputs = 0;
+  /// What nodes that run as one may hold, all together, until the last of them could run.
+  std::int64_t max_held_bytes = 0;
+  /// What a node holds that it would let go of sooner if it ran alone; none for one that is to run alone.
+  std::optional<std::int64_t> (*held_bytes)(const KernelInit&) = nullptr;
+  /// A synchronous kernel, whose inputs are those of the nodes, one node's after the other's. It `sees_dead_inputs`,
+  /// and passes over a node that has one. What it throws names the node that it concerns. The nodes live as long as it
+  /// does.
+  std::unique_ptr<AnyKernel> (*make)(std::span<const KernelInit> members) = nullptr;
+};
 
 /// One op on one device type.
 struct KernelEntry {
@@ -39,6 +56,8 @@ struct KernelEntry {
   bool is_trusted = false;
   /// For `make` of tables that are made at run time: what they need to know besides the node.
   const void* data = nullptr;
+  /// By element types, how several nodes run as one; null, as what it gives may be: each runs alone.
+  const JointKernel* (*joint)(const TypeArgs&) = nullptr;
 
   bool supports_types(const TypeArgs& types) const noexcept { return supports == nullptr || supports(types); }
 };
@@ -142,13 +161,15 @@ struct RowClaims {
   bool has_kernel = false;
   bool agree = true;
   bool have_cost = false;
+  bool have_joint = false;
   std::uint64_t host_inputs = 0;
   std::uint64_t host_outputs = 0;
 
-  constexpr void add(std::uint64_t inputs, std::uint64_t outputs, bool has_cost) {
+  constexpr void add(std::uint64_t inputs, std::uint64_t outputs, bool has_cost, bool has_joint) {
     agree = agree && (!has_kernel || (inputs == host_inputs && outputs == host_outputs));
     has_kernel = true;
     have_cost = have_cost || has_cost;
+    have_joint = have_joint || has_joint;
     host_inputs = inputs;
     host_outputs = outputs;
   }
@@ -156,13 +177,15 @@ struct RowClaims {
 
 template <class K>
 constexpr bool has_cost = requires(const KernelInit& init) { KernelCost(K::cost(init)); };
+template <class K>
+constexpr bool has_joint = requires { K::joint.make; };
 
 template <class K>
 constexpr void add_claims(RowClaims& claims) {
   std::uint64_t inputs = 0, outputs = 0;
   if constexpr (requires { K::host_inputs; }) inputs = K::host_inputs;
   if constexpr (requires { K::host_outputs; }) outputs = K::host_outputs;
-  claims.add(inputs, outputs, has_cost<K>);
+  claims.add(inputs, outputs, has_cost<K>, has_joint<K>);
 }
 
 template <class O, class Device, class... Bound>
@@ -219,6 +242,26 @@ bool supports_types(const TypeArgs& types, TypeList<Bound...> bound) {
   }
 }
 
+template <class O, class Device, class... Bound>
+const JointKernel* joint_by_types(const TypeArgs& types, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+const JointKernel* joint_by_any_type(const TypeArgs& types, TypeList<Bound...>, TypeList<Allowed...>) {
+  const JointKernel* joint = nullptr;
+  static_cast<void>(((types[sizeof...(Bound)] == dtype_of<Allowed> &&
+                      (joint = joint_by_types<O, Device>(types, TypeList<Bound..., Allowed>{}), true)) ||
+                     ...));
+  return joint;
+}
+template <class O, class Device, class... Bound>
+const JointKernel* joint_by_types(const TypeArgs& types, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) < O::TypeParams::size) {
+    return joint_by_any_type<O, Device>(types, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  } else if constexpr (HasKernel<O, Device, Bound...>) {
+    if constexpr (has_joint<Kernel<O, Device, Bound...>>) return &Kernel<O, Device, Bound...>::joint;
+  }
+  return nullptr;
+}
+
 template <class O, class Device>
 constexpr KernelEntry entry_of() {
   if constexpr (in_library<O, Device>) {
@@ -244,6 +287,9 @@ constexpr KernelEntry entry_of() {
                       .host_outputs = claims.host_outputs};
     if constexpr (claims.have_cost) {
       entry.cost = [](const KernelInit& init) { return cost_by_types<O, Device>(init, TypeList<>{}); };
+    }
+    if constexpr (claims.have_joint) {
+      entry.joint = [](const TypeArgs& types) { return joint_by_types<O, Device>(types, TypeList<>{}); };
     }
     return entry;
   }

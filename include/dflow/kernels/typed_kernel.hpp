@@ -21,7 +21,8 @@ namespace dflow {
 /// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool`
 /// members say what the executor should know: `splits` (divides a long run among the pool's threads itself),
 /// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs` (`kernels/kernel.hpp`). `static constexpr std::uint64_t
-/// host_inputs, host_outputs` are the bits of `KernelEntry`, the same for all element types.
+/// host_inputs, host_outputs` are the bits of `KernelEntry`, the same for all element types. `static constexpr
+/// JointKernel joint` says how several nodes run as one.
 template <OpType O, class Device, class... Ts>
 struct Kernel;
 

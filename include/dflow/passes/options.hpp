@@ -10,6 +10,9 @@ struct PassOptions {
   bool fusion = true;
   /// Kernels write into inputs that nobody else reads any more.
   bool buffer_reuse = true;
+  /// Nodes of one op that do not depend on one another run as one where the device has a kernel for that: updates of
+  /// variables on a GPU.
+  bool joint_kernels = true;
   /// Calls, branches and loops run as Switches, Merges and frames (`lower_calls`): iterations of a loop may overlap,
   /// and each costs more.
   bool lower_control_flow = false;
@@ -18,7 +21,7 @@ struct PassOptions {
   /// memory of its own.
   bool raise_control_flow = false;
 
-  static constexpr PassOptions none() { return {false, false, false, false, false, false}; }
+  static constexpr PassOptions none() { return {false, false, false, false, false, false, false}; }
 };
 
 }  // namespace dflow

@@ -10,6 +10,7 @@
 #include <dflow/runtime/unit_id.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -81,6 +82,8 @@ struct PlanOptions {
   int num_threads = 0;
   /// Kernels write into inputs that nobody else reads any more.
   bool reuse_buffers = true;
+  /// Nodes that do not depend on one another run as one where the device has a kernel for that (`JointKernel`).
+  bool joins_nodes = true;
   /// Feeds may come while the step runs, and fetches leave it as soon as they are made.
   bool streams = false;
   /// Feeds from this one on stay what they are for run after run: no kernel writes into them or lets go of them.
@@ -184,6 +187,7 @@ class Plan {
   const DeviceContext* device_ = nullptr;
   std::vector<std::unique_ptr<AnyKernel>> kernels_;
   std::vector<std::shared_ptr<AnyKernel>> kept_kernels_;  ///< of a KeptKernels too
+  std::deque<Node> joint_nodes_;                          ///< what stands for nodes that run as one
   IndexedVector<PlanNodeId, PlanNode> nodes_;
   IndexedVector<UnitId, Unit> units_;
   std::vector<UnitId> unit_consumers_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/host_arguments.hpp>
+#include <dflow/runtime/joins/plan_joins.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>
 #include <dflow/runtime/plan_units.hpp>
@@ -56,6 +57,7 @@ class PlanCompiler {
     make_kernels();
     assign_slots();
     group_nodes();
+    join_nodes();
     order_nodes();
     link_units();
     plan_releases();
@@ -92,6 +94,7 @@ class PlanCompiler {
     const StepGraph& g = graph();
     kernels_.resize(num_nodes());
     entries_.resize(num_nodes());
+    candidates_.resize(num_nodes());
     unit_nodes_.resize(shift_ + num_nodes());
     for (const StepNodeId id : g.nodes.indices()) {
       check_in(id);
@@ -123,7 +126,16 @@ class PlanCompiler {
       const KernelInit init{*node, inputs_, *plan_->device_, entries_[id]};
       run_as(id, maker_->make(init));
       unit_node(id).cost_ns = estimated_ns(*kernels_[id], *entries_[id], init);
+      find_joint_kernel(id, init);
     }
+  }
+
+  void find_joint_kernel(StepNodeId id, const KernelInit& init) {
+    if (!options_.joins_nodes || init.entry->joint == nullptr) return;
+    const JointKernel* const joint = init.entry->joint(init.node.types);
+    if (joint == nullptr) return;
+    const std::optional<std::int64_t> bytes = joint->held_bytes(init);
+    if (bytes) candidates_[id] = {joint, *bytes};
   }
 
   void run_as(StepNodeId id, const AnyKernel& kernel) {
@@ -304,12 +316,62 @@ class PlanCompiler {
                        [&](const OutputInfo& output) { return is_small(output.shape); });
   }
 
+  // ---- nodes that run as one ----
+
+  void join_nodes() {
+    joins_ = detail::PlanJoins::find(graph(), candidates_, unit_of_);
+    joined_.resize(joins_.groups.size());
+    for (std::size_t g = 0; g < joined_.size(); ++g) join(joins_.groups[g], joined_[g]);
+  }
+
+  /// What stands for a group: the kernel of all, and a node that has the name of the first.
+  struct Joined {
+    const AnyKernel* kernel = nullptr;
+    const Node* node = nullptr;
+    double cost_ns = 0;
+  };
+
+  void join(const std::vector<StepNodeId>& group, Joined& joined) {
+    std::vector<std::vector<OutputInfo>> inputs(group.size());
+    std::vector<KernelInit> inits;
+    for (std::size_t m = 0; m < group.size(); ++m) {
+      const StepNode& node = graph().node(group[m]);
+      for (const StepEndpoint input : graph().inputs_of(node)) inputs[m].push_back(graph().output(input));
+      inits.push_back({*node, inputs[m], *plan_->device_, entries_[group[m]]});
+      joined.cost_ns += unit_node(group[m]).cost_ns;
+    }
+    const Node& first = *graph().node(group.front());
+    Node& node = plan_->joint_nodes_.emplace_back();
+    node.op = first.op;
+    node.name = str_cat(without_copy(first.name), " + ", group.size() - 1, " more");
+    node.types = first.types;
+    node.attrs = first.attrs;
+    node.where = first.where;
+    joined.node = &node;
+    joined.kernel = &maker_->own(candidates_[group.front()].kernel->make(inits));
+  }
+
+  const std::vector<StepNodeId>* group_of(StepNodeId id) const {
+    if (joins_.groups.empty() || joins_.group_of[id] < 0) return nullptr;
+    return &joins_.groups[at(joins_.group_of[id])];
+  }
+
+  /// Calls `visit` for the nodes that run, in an order in which they may, with one node for each group.
+  template <class F>
+  void for_each_in_order(F&& visit) const {
+    if (!joins_.groups.empty()) {
+      for (const StepNodeId id : joins_.order) visit(id);
+      return;
+    }
+    for (const StepNodeId id : graph().nodes.indices()) {
+      if (unit_of_[id].is_valid()) visit(id);
+    }
+  }
+
   /// Lays the nodes out unit by unit, each unit in topological order.
   void order_nodes() {
     IndexedVector<UnitId, PlanNodeId> next(units_.size() + 1, PlanNodeId(0));
-    for (const UnitId unit : unit_of_) {
-      if (unit.is_valid()) ++next[unit + 1];
-    }
+    for_each_in_order([&](StepNodeId id) { ++next[unit_of_[id] + 1]; });
     for (const UnitId unit : units_.indices()) {
       next[unit + 1] += next[unit].value();
       units_[unit].node_begin = next[unit];
@@ -318,11 +380,11 @@ class PlanCompiler {
     plan_->nodes_.resize(next.back().position());
     std::size_t num_inputs = 0;
     node_at_.resize(plan_->nodes_.size());
-    for (const StepNodeId id : graph().nodes.indices()) {
-      if (!unit_of_[id].is_valid()) continue;
+    for_each_in_order([&](StepNodeId id) {
       node_at_[next[unit_of_[id]]++] = id;
-      num_inputs += graph().node(id).num_inputs;
-    }
+      const std::vector<StepNodeId>* const group = group_of(id);
+      num_inputs += (group == nullptr ? 1 : group->size()) * graph().node(id).num_inputs;
+    });
     plan_->input_slots_.reserve(num_inputs);  // wirings point into it
     find_host_outputs();
     for (const PlanNodeId position : node_at_.indices()) wire(position);
@@ -344,6 +406,7 @@ class PlanCompiler {
     const StepNode& node = graph().node(id);
     const std::span<const StepEndpoint> inputs = graph().inputs_of(node);
     Plan::PlanNode& planned = plan_->nodes_[position];
+    if (const std::vector<StepNodeId>* const group = group_of(id)) return wire_group(*group, planned);
     planned.kernel = kernels_[id];
     planned.cost_ns = unit_node(id).cost_ns;
     planned.wiring.node = node.node;
@@ -358,6 +421,22 @@ class PlanCompiler {
     planned.is_trusted = !is_call && entries_[id]->is_trusted;
     for (std::size_t k = 0; k < inputs.size(); ++k)
       plan_->input_slots_.push_back(slot_of(inputs[k], wants_host(id, k)));
+  }
+
+  void wire_group(const std::vector<StepNodeId>& group, Plan::PlanNode& planned) {
+    const Joined& joined = joined_[at(joins_.group_of[group.front()])];
+    planned.kernel = joined.kernel;
+    planned.cost_ns = joined.cost_ns;
+    planned.is_trusted = true;  // there are no outputs
+    planned.wiring.node = joined.node;
+    planned.wiring.inputs = plan_->input_slots_.data() + plan_->input_slots_.size();
+    planned.wiring.first_output = first_slot_[group.back()];
+    for (const StepNodeId id : group) {
+      const std::span<const StepEndpoint> inputs = graph().inputs_of(graph().node(id));
+      for (std::size_t k = 0; k < inputs.size(); ++k)
+        plan_->input_slots_.push_back(slot_of(inputs[k], wants_host(id, k)));
+      planned.wiring.num_inputs += static_cast<std::int32_t>(inputs.size());
+    }
   }
 
   void link_units() {
@@ -587,6 +666,9 @@ class PlanCompiler {
   const AnyKernel* after_controls_ = nullptr;
   std::vector<detail::UnitNode> unit_nodes_;  ///< late feeds, then the nodes
   std::vector<OutputInfo> inputs_;
+  ByNode<detail::PlanJoins::Candidate> candidates_;
+  detail::PlanJoins joins_;
+  std::vector<Joined> joined_;             ///< by group
   ByNode<std::vector<bool>> host_inputs_;  ///< empty on a device of host memory
   ByNode<Index> first_host_output_;        ///< among the plan's; -1: it has none
   ByNode<SlotId> first_slot_;

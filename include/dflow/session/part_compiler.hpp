@@ -34,6 +34,7 @@ class PartCompiler {
     Clock* clock = nullptr;
     InterOp inter_op = InterOp::automatic;
     bool reuse_buffers = true;
+    bool joins_nodes = true;
   };
 
   /// Errors: InvalidArgument for a table of kernels that does not serve its device.

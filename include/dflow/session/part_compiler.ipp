@@ -25,6 +25,7 @@ DFLOW_INLINE CompiledStep::Part PartCompiler::compile(Partition part, const Step
   plan.inter_op = options_.inter_op;
   plan.num_threads = options_.pool->num_threads();
   plan.reuse_buffers = options_.reuse_buffers;
+  plan.joins_nodes = options_.joins_nodes;
   plan.streams = streams;
   plan.check = check;
   plan.constants = &constants_;

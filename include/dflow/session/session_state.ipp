@@ -57,7 +57,8 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
   check_devices(infos);
   choose_pool();
   compiler = std::make_unique<PartCompiler>(
-      devices, o.ops.kernels(), PartCompiler::Options{pool, o.clock.get(), o.inter_op, o.passes.buffer_reuse});
+      devices, o.ops.kernels(),
+      PartCompiler::Options{pool, o.clock.get(), o.inter_op, o.passes.buffer_reuse, o.passes.joint_kernels});
   kernels.assign(compiler->kernels().begin(), compiler->kernels().end());
   // In the memory of the devices' process, but none of them.
   DeviceName here = DeviceName::parse(o.target != nullptr ? o.target->task() : devices.front()->name());

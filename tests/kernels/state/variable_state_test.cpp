@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -95,6 +96,36 @@ TEST_CASE("An update refuses a variable given twice") {
   state.assign(Tensor<float>::full({}, 1));
   CHECK(code_of([&] { VariableUpdate update({&state, &state}); }) == dflow::Code::invalid_argument);
   CHECK(code_of([&] { VariableUpdate update({&state}); }) == dflow::Code::ok);
+}
+
+TEST_CASE("An update of many variables may have one several times, and says which has no value") {
+  std::vector<std::unique_ptr<VariableState>> states;
+  std::vector<VariableState*> all;
+  for (int i = 0; i < 9; ++i) {
+    states.push_back(std::make_unique<VariableState>("w", dflow::DType::float32, dflow::Shape{}));
+    if (i != 7) states.back()->assign(Tensor<float>::full({}, static_cast<float>(i)));
+    all.push_back(states.back().get());
+  }
+  {
+    VariableUpdate update{std::span<VariableState* const>(all)};
+    CHECK_FALSE(update.has_repeated());
+    CHECK(code_of([&] { update.require_value(6); }) == dflow::Code::ok);
+    CHECK(code_of([&] { update.require_value(7); }) == dflow::Code::failed_precondition);
+  }
+  all.push_back(all[2]);
+  const auto held = states[2]->read();
+  {
+    VariableUpdate update{std::span<VariableState* const>(all)};
+    CHECK(update.has_repeated());
+    update.writable(2, dflow::default_cpu_allocator()).span<float>()[0] += 1;
+    CHECK(update.value(9).span<float>()[0] == 3);
+    update.writable(9, dflow::default_cpu_allocator()).span<float>()[0] += 1;
+  }
+  CHECK(held.span<float>()[0] == 2);
+  CHECK(states[2]->read().span<float>()[0] == 4);
+  CHECK(states[8]->read().span<float>()[0] == 8);
+  VariableUpdate none{std::span<VariableState* const>()};
+  CHECK_FALSE(none.has_repeated());
 }
 
 TEST_CASE("An update refuses more variables than it can hold") {

@@ -43,6 +43,7 @@ TEST_CASE("messages to a master come back as they were sent") {
                    .common_subexpressions = false,
                    .fusion = true,
                    .buffer_reuse = false,
+                   .joint_kernels = false,
                    .lower_control_flow = false,
                    .raise_control_flow = true};
   create.filters = {"/job:ps", "/job:worker/task:1"};
@@ -53,6 +54,7 @@ TEST_CASE("messages to a master come back as they were sent") {
   CHECK_FALSE(got.passes.common_subexpressions);
   CHECK(got.passes.fusion);
   CHECK_FALSE(got.passes.buffer_reuse);
+  CHECK_FALSE(got.passes.joint_kernels);
   CHECK_FALSE(got.passes.lower_control_flow);
   CHECK(got.passes.raise_control_flow);
   CHECK(got.filters == create.filters);

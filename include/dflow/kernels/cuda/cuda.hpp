@@ -49,6 +49,7 @@ inline CudaStep& step_of(const KernelContext& context) { return *static_cast<Cud
 /// What issued work touches, as a driver that checks it wants to know it.
 class MemoryUses {
  public:
+  MemoryUses() = default;
   /// The inputs of a kernel, read, and its outputs, written.
   explicit MemoryUses(const KernelContext& context);
   void add(const AnyTensor& tensor, bool writes);

@@ -14,8 +14,8 @@ namespace detail {
 inline constexpr bool PassOptions::*switchable_passes[] = {&PassOptions::constant_folding,
                                                            &PassOptions::common_subexpressions, &PassOptions::fusion,
                                                            &PassOptions::buffer_reuse};
-/// Beside them, for the passes that are off unless they are asked for.
-inline constexpr std::uint8_t lowers_control_flow = 16, raises_control_flow = 32;
+/// Beside them, for the passes that are off unless they are asked for, and one more that is switched off.
+inline constexpr std::uint8_t lowers_control_flow = 16, raises_control_flow = 32, joins_nothing = 64;
 
 DFLOW_INLINE void write_names(ByteWriter& out, const std::vector<std::string>& names) {
   out.count(names.size());
@@ -78,6 +78,7 @@ DFLOW_INLINE void CreateSession::write(ByteWriter& out) const {
   }
   if (passes.lower_control_flow) off |= detail::lowers_control_flow;
   if (passes.raise_control_flow) off |= detail::raises_control_flow;
+  if (!passes.joint_kernels) off |= detail::joins_nothing;
   out.u8(off);
   detail::write_names(out, filters);
 }
@@ -89,7 +90,9 @@ DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
   std::uint8_t off = in.u8();
   create.passes.lower_control_flow = (off & detail::lowers_control_flow) != 0;
   create.passes.raise_control_flow = (off & detail::raises_control_flow) != 0;
-  off &= static_cast<std::uint8_t>(~(detail::lowers_control_flow | detail::raises_control_flow));
+  create.passes.joint_kernels = (off & detail::joins_nothing) == 0;
+  off &=
+      static_cast<std::uint8_t>(~(detail::lowers_control_flow | detail::raises_control_flow | detail::joins_nothing));
   for (const auto pass : detail::switchable_passes) {
     create.passes.*pass = (off & 1) == 0;
     off = static_cast<std::uint8_t>(off >> 1);

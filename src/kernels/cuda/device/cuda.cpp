@@ -20,4 +20,5 @@
 #include <dflow/kernels/cuda/reduction/prod_gradient_kernel.ipp>
 #include <dflow/kernels/cuda/rows/kernel.ipp>
 #include <dflow/kernels/cuda/rows/move_kernel.ipp>
+#include <dflow/kernels/cuda/state/joint_kernel.ipp>
 #include <dflow/kernels/cuda/state/kernel.ipp>

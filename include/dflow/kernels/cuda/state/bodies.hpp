@@ -39,32 +39,34 @@ DFLOW_FN void for_each_update(const Thread& thread, const UpdateArgs& args, cons
 
 }  // namespace detail
 
-/// variable = O(variable, gradient)
-template <class O, class T>
-struct AssignUpdateBody {
-  static constexpr const char* name = "assign update";
-  static constexpr bool has_barriers = false;
-  using Args = UpdateArgs;
-
-  template <class Thread>
-  DFLOW_FN static void run(const Thread& thread, const Args& args) {
-    using C = ElementwiseComputeType<O, T>;
-    T* const variable = static_cast<T*>(args.variables[0]);
-    detail::for_each_update<T, C>(thread, args, [&](std::int64_t i, C value) {
-      variable[i] = static_cast<T>(O::template apply<C>(static_cast<C>(variable[i]), value));
-    });
-  }
-};
-
-// The updates of optimizers: made of the arguments by each thread, and called for the elements that it changes.
+// Updates: made of the arguments by each thread, and called for the elements that it changes.
 
 namespace detail {
+
+/// variable = O(variable, gradient)
+template <class O, class T>
+struct AssignUpdate {
+  static constexpr const char* name = "assign update";
+  static constexpr const char* joint_name = "joint assign updates";
+  static constexpr int num_variables = 1;
+  using C = ElementwiseComputeType<O, T>;
+
+  DFLOW_FN explicit AssignUpdate(const UpdateArgs& args) : variable(static_cast<T*>(args.variables[0])) {}
+
+  DFLOW_FN void operator()(std::int64_t i, C value) const {
+    variable[i] = static_cast<T>(O::template apply<C>(static_cast<C>(variable[i]), value));
+  }
+
+  T* variable;
+};
 
 /// factors: lr. variable -= lr gradient
 template <class T>
 struct GradientDescentUpdate {
   static constexpr const char* name = "gradient descent";
   static constexpr const char* sparse_name = "sparse gradient descent";
+  static constexpr const char* joint_name = "joint gradient descent";
+  static constexpr int num_variables = 1;
   using C = WideType<T>;
 
   DFLOW_FN explicit GradientDescentUpdate(const UpdateArgs& args)
@@ -83,6 +85,8 @@ template <class T>
 struct MomentumUpdate {
   static constexpr const char* name = "momentum";
   static constexpr const char* sparse_name = "sparse momentum";
+  static constexpr const char* joint_name = "joint momentum";
+  static constexpr int num_variables = 2;
   using C = WideType<T>;
 
   DFLOW_FN explicit MomentumUpdate(const UpdateArgs& args)
@@ -109,6 +113,8 @@ template <class T>
 struct AdamUpdate {
   static constexpr const char* name = "adam";
   static constexpr const char* sparse_name = "sparse adam";
+  static constexpr const char* joint_name = "joint adam";
+  static constexpr int num_variables = 3;
   using C = WideType<T>;
 
   DFLOW_FN explicit AdamUpdate(const UpdateArgs& args)
@@ -148,9 +154,11 @@ struct DenseUpdateBody {
   template <class Thread>
   DFLOW_FN static void run(const Thread& thread, const Args& args) {
     const Update update(args);
-    detail::for_each_update<T, detail::WideType<T>>(thread, args, update);
+    detail::for_each_update<T, typename Update::C>(thread, args, update);
   }
 };
+template <class O, class T>
+using AssignUpdateBody = DenseUpdateBody<detail::AssignUpdate<O, T>, T>;
 template <class T>
 using GradientDescentBody = DenseUpdateBody<detail::GradientDescentUpdate<T>, T>;
 template <class T>

@@ -3,13 +3,14 @@
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/state/bodies.hpp>
+#include <dflow/kernels/cuda/state/joint_kernel.hpp>
+#include <dflow/kernels/cuda/state/update_call.hpp>
 #include <dflow/kernels/state/variables/variable_kernel.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>
 
 #include <cstdint>
-#include <initializer_list>
 
 namespace dflow {
 
@@ -18,15 +19,8 @@ namespace cuda {
 /// A tensor of the same value in a block of its own, which the compute stream fills. Throws what the driver says.
 AnyTensor copy_of(const KernelContext& context, const AnyTensor& x);
 
-/// An update of the variables behind the first inputs, which have the shape of input `gradient`.
-struct VariableUpdateCall {
-  int num_variables = 1;
-  int gradient = 1;
-  std::initializer_list<int> factors = {};  ///< inputs that are scalars
-  bool use_nesterov = false;
-};
-/// Issues it: steps that read a variable before have the value before. Throws InvalidArgument for other shapes, what
-/// `VariableUpdate` throws, and what the driver says.
+/// Issues an update: steps that read a variable before have the value before. Throws InvalidArgument for other shapes,
+/// what `VariableUpdate` throws, and what the driver says.
 void update_variables(const KernelContext& context, DType dtype, const VariableUpdateCall& call,
                       const KernelFunction& function);
 
@@ -58,45 +52,56 @@ struct Kernel<Assign, Cuda, T> {
 
 template <class T>
 struct Kernel<AssignAdd, Cuda, T> {
+  using Element = cuda::DeviceElement<T>;
+  static constexpr JointKernel joint =
+      cuda::joint_update<AssignAdd, cuda::assign_update_call, cuda::detail::AssignUpdate<Add, Element>, Element>();
+
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, {},
-                           cuda::kernel_function<cuda::AssignUpdateBody<Add, cuda::DeviceElement<T>>>());
+    cuda::update_variables(context, dtype_of<T>, cuda::assign_update_call,
+                           cuda::kernel_function<cuda::AssignUpdateBody<Add, Element>>());
   }
 };
 template <class T>
 struct Kernel<AssignSub, Cuda, T> {
+  using Element = cuda::DeviceElement<T>;
+  static constexpr JointKernel joint =
+      cuda::joint_update<AssignSub, cuda::assign_update_call, cuda::detail::AssignUpdate<Sub, Element>, Element>();
+
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, {},
-                           cuda::kernel_function<cuda::AssignUpdateBody<Sub, cuda::DeviceElement<T>>>());
+    cuda::update_variables(context, dtype_of<T>, cuda::assign_update_call,
+                           cuda::kernel_function<cuda::AssignUpdateBody<Sub, Element>>());
   }
 };
 
 template <class T>
 struct Kernel<ApplyGradientDescent, Cuda, T> {
+  static constexpr JointKernel joint = cuda::joint_update<ApplyGradientDescent, cuda::gradient_descent_call,
+                                                          cuda::detail::GradientDescentUpdate<T>, T>();
+
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>, {.gradient = 2, .factors = {1}},
+    cuda::update_variables(context, dtype_of<T>, cuda::gradient_descent_call,
                            cuda::kernel_function<cuda::GradientDescentBody<T>>());
   }
 };
 template <class T>
 struct Kernel<ApplyMomentum, Cuda, T> {
+  static constexpr JointKernel joint =
+      cuda::joint_update<ApplyMomentum, cuda::momentum_call, cuda::detail::MomentumUpdate<T>, T>();
   ApplyMomentum::Attrs attrs;
 
   void operator()(KernelContext& context) const {
-    cuda::update_variables(context, dtype_of<T>,
-                           {.num_variables = 2, .gradient = 3, .factors = {2, 4}, .use_nesterov = attrs.use_nesterov},
+    cuda::update_variables(context, dtype_of<T>, cuda::with_nesterov(cuda::momentum_call, attrs.use_nesterov),
                            cuda::kernel_function<cuda::MomentumBody<T>>());
   }
 };
 template <class T>
 struct Kernel<ApplyAdam, Cuda, T> {
+  static constexpr JointKernel joint = cuda::joint_update<ApplyAdam, cuda::adam_call, cuda::detail::AdamUpdate<T>, T>();
   ApplyAdam::Attrs attrs;
 
   void operator()(KernelContext& context) const {
-    cuda::update_variables(
-        context, dtype_of<T>,
-        {.num_variables = 3, .gradient = 9, .factors = {3, 4, 5, 6, 7, 8}, .use_nesterov = attrs.use_nesterov},
-        cuda::kernel_function<cuda::AdamBody<T>>());
+    cuda::update_variables(context, dtype_of<T>, cuda::with_nesterov(cuda::adam_call, attrs.use_nesterov),
+                           cuda::kernel_function<cuda::AdamBody<T>>());
   }
 };
 

@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <mutex>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace dflow {
 
@@ -86,8 +88,8 @@ class VariableState final : public Resource {
   bool has_any_shape_ = false;  ///< `value_` came without a look at its shape; guarded as `value_` is
 };
 
-/// Holds up to four variables against other updates while it lives, and lends their values. A tensor is written only
-/// through `writable`, after everything that can fail.
+/// Holds variables against other updates while it lives, and lends their values. A tensor is written only through
+/// `writable`, after everything that can fail.
 ///
 /// ```cpp
 /// VariableUpdate update({&var, &accum});
@@ -96,20 +98,27 @@ class VariableState final : public Resource {
 ///
 /// Thread safety: used by one thread, which must not take part in foreign work meanwhile. Variables are locked in one
 /// order everywhere, so two updates cannot wait for each other.
-/// Errors: the constructor throws FailedPrecondition if a variable has no value, InvalidArgument if one is given twice
-/// or there are more than `max_size`, WouldWait as `VariableState` does.
+/// Errors: the constructor from a list throws FailedPrecondition if a variable has no value, InvalidArgument if one is
+/// given twice or there are more than `max_size`, and both throw WouldWait as `VariableState` does.
 class VariableUpdate {
  public:
   static constexpr std::size_t max_size = 4;
 
   explicit VariableUpdate(std::initializer_list<VariableState*> variables);
+  /// Any number of variables, for several updates that are made one after the other: one may be given several times.
+  /// Whether it has a value `require_value` says.
+  explicit VariableUpdate(std::span<VariableState* const> variables);
   /// Readers see what was written from here on.
   ~VariableUpdate();
   VariableUpdate(const VariableUpdate&) = delete;
   VariableUpdate& operator=(const VariableUpdate&) = delete;
 
+  /// Errors: FailedPrecondition if the variable has none; WouldWait, as long as nothing was written.
+  void require_value(std::size_t i) const;
+  /// One of the variables was given several times.
+  bool has_repeated() const noexcept { return many_locked_.size() < many_.size(); }
   const AnyTensor& value(std::size_t i) const noexcept {
-    const VariableState& variable = *variables_[i];
+    const VariableState& variable = *variables()[i];
     return variable.next_.is_initialized() ? variable.next_ : variable.value_;
   }
   /// The value in a buffer that nobody else reads. Errors: ResourceExhausted; the variable keeps its value then.
@@ -118,12 +127,21 @@ class VariableUpdate {
   AnyTensor& writable(std::size_t i, FunctionRef<AnyTensor(const AnyTensor&)> copy);
 
  private:
-  void publish(std::size_t i) noexcept;
+  std::span<VariableState* const> variables() const noexcept {
+    return many_.empty() ? std::span<VariableState* const>(few_.data(), size_) : many_;
+  }
+  std::span<VariableState* const> locked() const noexcept {
+    return many_locked_.empty() ? std::span<VariableState* const>(few_locked_.data(), size_) : many_locked_;
+  }
+  void lock();
+  void publish(VariableState& variable) noexcept;
   void unlock(std::size_t count) noexcept;
 
-  std::array<VariableState*, max_size> variables_{};
-  std::array<VariableState*, max_size> locked_{};  ///< the same, in the order of their addresses
-  std::size_t size_ = 0;
+  std::array<VariableState*, max_size> few_{};
+  std::array<VariableState*, max_size> few_locked_{};  ///< the same, in the order of their addresses
+  std::size_t size_ = 0;                               ///< of these
+  std::vector<VariableState*> many_;                   ///< instead of them
+  std::vector<VariableState*> many_locked_;            ///< each once
 };
 
 }  // namespace dflow

@@ -117,19 +117,40 @@ DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*
     throw_error(
         invalid_argument(str_cat("an update of ", size_, " variables; at most ", max_size, " can be held at once")));
   }
-  std::copy(variables.begin(), variables.end(), variables_.begin());
-  locked_ = variables_;
-  const auto end = locked_.begin() + static_cast<std::ptrdiff_t>(size_);
-  std::sort(locked_.begin(), end, std::less<>());
-  if (std::adjacent_find(locked_.begin(), end) != end) {
+  std::copy(variables.begin(), variables.end(), few_.begin());
+  few_locked_ = few_;
+  const auto end = few_locked_.begin() + static_cast<std::ptrdiff_t>(size_);
+  std::sort(few_locked_.begin(), end, std::less<>());
+  if (std::adjacent_find(few_locked_.begin(), end) != end) {
     throw_error(invalid_argument("one variable is given twice to the same update"));
   }
+  lock();
+  try {
+    for (std::size_t i = 0; i < size_; ++i) require_value(i);
+  } catch (...) {
+    unlock(size_);
+    throw;
+  }
+}
+
+DFLOW_INLINE VariableUpdate::VariableUpdate(std::span<VariableState* const> variables)
+    : many_(variables.begin(), variables.end()), many_locked_(many_) {
+  std::sort(many_locked_.begin(), many_locked_.end(), std::less<>());
+  many_locked_.erase(std::unique(many_locked_.begin(), many_locked_.end()), many_locked_.end());
+  lock();
+}
+
+DFLOW_INLINE VariableUpdate::~VariableUpdate() {
+  for (VariableState* const variable : locked()) publish(*variable);
+  unlock(locked().size());
+}
+
+DFLOW_INLINE void VariableUpdate::lock() {
   std::size_t num_locked = 0;
   try {
-    for (; num_locked < size_; ++num_locked) locked_[num_locked]->lock_updates();
-    for (std::size_t i = 0; i < size_; ++i) {
-      if (!variables_[i]->value_.is_initialized()) variables_[i]->reject_uninitialized();
-      detail::check_is_brief(variables_[i]->value_);
+    for (VariableState* const variable : locked()) {
+      variable->lock_updates();
+      ++num_locked;
     }
   } catch (...) {
     unlock(num_locked);
@@ -137,13 +158,14 @@ DFLOW_INLINE VariableUpdate::VariableUpdate(std::initializer_list<VariableState*
   }
 }
 
-DFLOW_INLINE VariableUpdate::~VariableUpdate() {
-  for (std::size_t i = 0; i < size_; ++i) publish(i);
-  unlock(size_);
+DFLOW_INLINE void VariableUpdate::unlock(std::size_t count) noexcept {
+  while (count-- > 0) locked()[count]->update_mutex_.unlock();
 }
 
-DFLOW_INLINE void VariableUpdate::unlock(std::size_t count) noexcept {
-  while (count-- > 0) locked_[count]->update_mutex_.unlock();
+DFLOW_INLINE void VariableUpdate::require_value(std::size_t i) const {
+  const VariableState& variable = *variables()[i];
+  if (!variable.value_.is_initialized()) variable.reject_uninitialized();
+  detail::check_is_brief(variable.value_);
 }
 
 DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& allocator) {
@@ -151,7 +173,7 @@ DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, Allocator& alloc
 }
 
 DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, FunctionRef<AnyTensor(const AnyTensor&)> copy) {
-  VariableState& variable = *variables_[i];
+  VariableState& variable = *variables()[i];
   if (variable.next_.is_initialized()) return variable.next_;
   {
     const detail::SpinGuard guard(variable.lock_);
@@ -166,8 +188,7 @@ DFLOW_INLINE AnyTensor& VariableUpdate::writable(std::size_t i, FunctionRef<AnyT
   return variable.next_;
 }
 
-DFLOW_INLINE void VariableUpdate::publish(std::size_t i) noexcept {
-  VariableState& variable = *variables_[i];
+DFLOW_INLINE void VariableUpdate::publish(VariableState& variable) noexcept {
   if (variable.writing_.load(std::memory_order_relaxed) == VariableState::nothing) return;
   if (variable.next_.is_initialized()) {
     const detail::SpinGuard guard(variable.lock_);
