@@ -157,6 +157,6 @@ TEST_CASE("what a message says of its payload is not believed") {
   std::span<const std::byte> rest(&two, 1);
   CHECK(code_of([&] { net::take_from_payload(read(written(DType::boolean, {1}, 1)), rest); }) == Code::data_loss);
   std::string create = net::to_body(net::CreateSession());
-  create[9] = 64;
+  create[9] = static_cast<char>(128);
   CHECK(code_of([&] { net::from_body<net::CreateSession>(create); }) == Code::data_loss);
 }

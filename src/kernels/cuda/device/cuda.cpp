@@ -22,3 +22,4 @@
 #include <dflow/kernels/cuda/rows/move_kernel.ipp>
 #include <dflow/kernels/cuda/state/joint_kernel.ipp>
 #include <dflow/kernels/cuda/state/kernel.ipp>
+#include <dflow/kernels/cuda/state/update_call.ipp>

@@ -16,9 +16,6 @@ namespace dflow {
 
 namespace cuda {
 
-/// A tensor of the same value in a block of its own, which the compute stream fills. Throws what the driver says.
-AnyTensor copy_of(const KernelContext& context, const AnyTensor& x);
-
 /// Issues an update: steps that read a variable before have the value before. Throws InvalidArgument for other shapes,
 /// what `VariableUpdate` throws, and what the driver says.
 void update_variables(const KernelContext& context, DType dtype, const VariableUpdateCall& call,

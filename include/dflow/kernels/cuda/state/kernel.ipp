@@ -8,16 +8,6 @@
 
 namespace dflow::cuda {
 
-DFLOW_INLINE AnyTensor copy_of(const KernelContext& context, const AnyTensor& x) {
-  AnyTensor copy(x.dtype(), x.shape(), *context.device().allocator);
-  if (x.bytes() == 0) return copy;
-  DeviceCore& core = state_of(context).memory.core();
-  core.require_ok(
-      core.driver().copy(core.device(), copy.raw_data(), x.raw_data(), x.bytes(), CopyKind::on_device, core.compute()),
-      "copying a variable");
-  return copy;
-}
-
 namespace detail {
 
 /// With nobody behind the inputs that the update does not have.

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/state/bodies.hpp>
 
 #include <cstddef>
 #include <initializer_list>
 
 namespace dflow::cuda {
+
+/// A tensor of the same value in a block of its own, which the compute stream fills. Throws what the driver says.
+AnyTensor copy_of(const KernelContext& context, const AnyTensor& x);
 
 /// The inputs of an update that are scalars.
 class FactorInputs {
@@ -42,3 +46,7 @@ inline constexpr VariableUpdateCall momentum_call{.num_variables = 2, .gradient 
 inline constexpr VariableUpdateCall adam_call{.num_variables = 3, .gradient = 9, .factors = {3, 4, 5, 6, 7, 8}};
 
 }  // namespace dflow::cuda
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/state/update_call.ipp>
+#endif
