@@ -1,9 +1,9 @@
 // What cuDNN itself says of dflow's convolutions, for GPUs that are not there: it plans them by the properties of a
 // GPU.
-#include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/nn/cudnn_convolutions.hpp>
 
 #include "catch.hpp"
+#include "gpu/absent_gpus.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,34 +13,9 @@
 
 using namespace dflow;
 using namespace dflow::cuda;
+using namespace dflow::testing;
 
 namespace {
-
-struct Gpu {
-  const char* name;
-  int capability;  ///< 900 is 9.0
-  int multiprocessors;
-  std::int64_t memory_bytes, l2_bytes, shared_bytes;
-};
-
-/// From NVIDIA's data sheets and the tables of compute capabilities in the CUDA C++ programming guide.
-std::vector<Gpu> gpus() {
-  return {{"Tesla T4", 750, 40, 15'843'721'216, 4'194'304, 65'536},
-          {"NVIDIA A100-SXM4-80GB", 800, 108, 85'031'714'816, 41'943'040, 166'912},
-          {"NVIDIA L4", 890, 58, 23'580'639'232, 50'331'648, 101'376},
-          {"NVIDIA H100 80GB HBM3", 900, 132, 84'929'806'336, 52'428'800, 232'448}};
-}
-
-std::string properties_of(const Gpu& gpu) {
-  return str_cat(R"({"deviceName":")", gpu.name, R"(","deviceVer":)", gpu.capability, R"(,"driverVer":13000,)",
-                 R"("cudaDeviceId":0,"multiProcessorCount":)", gpu.multiprocessors, R"(,"totalGlobalMem":)",
-                 gpu.memory_bytes, R"(,"l2CacheSize":)", gpu.l2_bytes, R"(,"maxSharedMemoryPerBlockOptin":)",
-                 gpu.shared_bytes, R"(,"maxThreadsPerSM":)", gpu.capability == 750 ? 1024 : 2048,
-                 R"(,"maxSharedMemoryPerBlock":49152,"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)",
-                 R"("regsPerBlock":65536,"maxThreadsPerBlock":1024,"maxCtasPerSM":16,"warpSize":32,)",
-                 R"("maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"smClockRateKHz":1500000,)",
-                 R"("memClockRateKHz":1500000,"pciDeviceId":0,"isTccDriver":0,"supportCoopLaunch":1})");
-}
 
 /// One extent for rows and columns each.
 ConvolutionCall square(std::int64_t batch, std::int64_t in, std::int64_t in_channels, std::int64_t filter,
@@ -81,7 +56,7 @@ std::vector<ConvolutionCall> calls() {
 TEST_CASE("cuDNN has a way to compute convolutions of each type and direction on each kind of GPU", "[cudnn]") {
   constexpr std::size_t most = std::size_t{1} << 27;
   int planned = 0, declined = 0;
-  for (const Gpu& gpu : gpus()) {
+  for (const AbsentGpu& gpu : absent_gpus()) {
     const std::string properties = properties_of(gpu);
     for (ConvolutionCall call : calls()) {
       for (const DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16}) {
@@ -108,7 +83,7 @@ TEST_CASE("cuDNN has a way to compute convolutions of each type and direction on
 }
 
 TEST_CASE("cuDNN plans in TF32, and in the memory that it may take", "[cudnn]") {
-  const std::string properties = properties_of(gpus().back());
+  const std::string properties = properties_of(absent_gpus().back());
   for (const bool allows_tf32 : {false, true}) {
     for (ConvolutionCall call : calls()) {
       call.dtype = DType::float32;
@@ -124,7 +99,7 @@ TEST_CASE("cuDNN plans in TF32, and in the memory that it may take", "[cudnn]") 
 }
 
 TEST_CASE("cuDNN says what is no convolution", "[cudnn]") {
-  const std::string properties = properties_of(gpus().back());
+  const std::string properties = properties_of(absent_gpus().back());
   std::size_t bytes = 0;
   ConvolutionCall call = calls()[0];
   call.dtype = DType::float32;
