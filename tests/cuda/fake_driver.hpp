@@ -30,8 +30,9 @@ bool is_said(const cuda::MemoryUse& touched, std::span<const cuda::MemoryUse> us
 /// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
 /// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
 /// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
-/// has seen that its copy is done, and whatever is still alive at the end. Products, convolutions and decompositions
-/// are checked as the libraries are asked for them, and computed on the host as they were recorded.
+/// has seen that its copy is done, and whatever is still alive at the end. What is issued to a stream that captures
+/// becomes part of a graph, and must be work of that stream and of that thread alone. Products, convolutions and
+/// decompositions are checked as the libraries are asked for them, and computed on the host as they were recorded.
 ///
 /// Thread safety: as Driver.
 class FakeDriver final : public cuda::Driver,
@@ -45,7 +46,7 @@ class FakeDriver final : public cuda::Driver,
 
   /// What was wrong so far, one line each.
   std::vector<std::string> violations() const;
-  /// What is alive: streams, events, blocks, pinned blocks, plans of libraries.
+  /// What is alive: streams, events, blocks, pinned blocks, plans of libraries and graphs.
   std::string alive() const;
   bool is_idle() const;
 
@@ -53,6 +54,7 @@ class FakeDriver final : public cuda::Driver,
   std::map<std::string, std::uint64_t> launches() const;  ///< by the function's name
   std::vector<cuda::ProductCall> products_made() const;   ///< the calls for which plans were made, in order
   std::uint64_t num_sorts() const;
+  std::uint64_t num_graphs_launched() const;
   std::map<cuda::SolverKind, std::uint64_t> solver_calls() const;  ///< how many of each kind
   std::uint64_t num_products() const;                              ///< that were issued
   const FakeConvolutions& cudnn() const;
@@ -97,6 +99,10 @@ class FakeDriver final : public cuda::Driver,
                          std::span<const cuda::MemoryUse> uses, cuda::StreamHandle stream) noexcept override;
   cuda::ErrorCode call_host(int device, cuda::StreamHandle stream, void (*function)(void* data),
                             void* data) noexcept override;
+  cuda::ErrorCode begin_capture(int device, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode end_capture(int device, cuda::StreamHandle stream, cuda::GraphHandle* graph) noexcept override;
+  cuda::ErrorCode launch_graph(int device, cuda::GraphHandle graph, cuda::StreamHandle stream) noexcept override;
+  cuda::ErrorCode destroy_graph(int device, cuda::GraphHandle graph) noexcept override;
   cuda::Products& products() noexcept override { return *this; }
   cuda::Sorts& sorts() noexcept override { return *this; }
   cuda::Solvers& solvers() noexcept override { return *this; }

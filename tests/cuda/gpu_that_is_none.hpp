@@ -20,11 +20,15 @@
 namespace dflow::testing {
 
 /// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU.
-inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<FakeDriver>& driver, int gpus = 1) {
+inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<FakeDriver>& driver, int gpus = 1,
+                                                         cuda::GraphRecorder::Options capture = {}) {
   std::vector<std::shared_ptr<Device>> devices;
   for (int i = 0; i < gpus; ++i) {
-    devices.push_back(std::make_shared<CudaDevice>(CudaDeviceOptions{
-        .name = str_cat("/job:localhost/replica:0/task:0/device:GPU:", i), .ordinal = i, .driver = driver}));
+    devices.push_back(std::make_shared<CudaDevice>(
+        CudaDeviceOptions{.name = str_cat("/job:localhost/replica:0/task:0/device:GPU:", i),
+                          .ordinal = i,
+                          .driver = driver,
+                          .capture = capture}));
   }
   devices.push_back(std::make_shared<CpuDevice>(CpuDeviceOptions{}));
   return devices;

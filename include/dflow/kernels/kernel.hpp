@@ -34,6 +34,10 @@ struct KernelTraits {
   /// Asynchronous, and what it starts may start it again: it is run after what else is ready, the last one first, so
   /// that of a tree of calls one path is on the way, not a level.
   bool nests = false;
+  /// On a device that records work (`WorkRecorder`): what it issues depends on its node, the shapes of its inputs and
+  /// the elements of those in host memory, on nothing else, and is issued to one stream. Of an op that is stateful it
+  /// does not count.
+  bool repeats = false;
 };
 
 /// The code of one node on one device.

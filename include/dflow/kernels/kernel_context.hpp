@@ -26,6 +26,7 @@ namespace dflow {
 class KeptMemory;
 class StatsCollector;
 class UnitQueue;
+class WorkRecorder;
 
 /// What the kernels of one device type share, in a class of that type's own.
 class DeviceState {
@@ -69,6 +70,7 @@ struct DeviceContext {
   DeviceState* state = nullptr;    ///< of the device type
   /// Kernels return when their work is issued: it is done at the end of the step, or after a copy.
   bool is_asynchronous = false;
+  WorkRecorder* recorder = nullptr;  ///< null: every kernel is run in every step
   /// Lets go of a tensor that a step has read for the last time, where kernels that were run may not have finished with
   /// it; null: at once.
   void (*release)(const DeviceContext& device, AnyTensor&& tensor) noexcept = nullptr;

@@ -20,9 +20,9 @@ namespace dflow {
 /// A member `attrs` of type `O::Attrs` is set from the node. A member `double cost_ns(const KernelInit&)` may estimate
 /// the time of a run, or `static KernelCost cost(const KernelInit&)` its flops and bytes. `static constexpr bool`
 /// members say what the executor should know: `splits` (divides a long run among the pool's threads itself),
-/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs` (`kernels/kernel.hpp`). `static constexpr std::uint64_t
-/// host_inputs, host_outputs` are the bits of `KernelEntry`, the same for all element types. `static constexpr
-/// JointKernel joint` says how several nodes run as one.
+/// `keeps_state`, `sees_dead_inputs`, `makes_dead_outputs`, `repeats` (`kernels/kernel.hpp`). `static constexpr
+/// std::uint64_t host_inputs, host_outputs` are the bits of `KernelEntry`, the same for all element types. `static
+/// constexpr JointKernel joint` says how several nodes run as one.
 template <OpType O, class Device, class... Ts>
 struct Kernel;
 
@@ -90,16 +90,18 @@ K make_typed(const KernelInit& init) {
   }
 }
 
-/// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work
-/// unless they say otherwise.
+/// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work,
+/// and the library's repeat it, unless they say otherwise.
 template <class O, class K>
 constexpr KernelTraits traits_of() {
   KernelTraits traits;
   traits.splits = O::in_library || ElementwiseOpType<O>;
+  traits.repeats = O::in_library;
   if constexpr (requires { K::splits; }) traits.splits = K::splits;
   if constexpr (requires { K::keeps_state; }) traits.keeps_state = K::keeps_state;
   if constexpr (requires { K::sees_dead_inputs; }) traits.sees_dead_inputs = K::sees_dead_inputs;
   if constexpr (requires { K::makes_dead_outputs; }) traits.makes_dead_outputs = K::makes_dead_outputs;
+  if constexpr (requires { K::repeats; }) traits.repeats = K::repeats;
   return traits;
 }
 

@@ -5,6 +5,7 @@
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel.hpp>
 #include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/work_recorder.hpp>
 #include <dflow/runtime/inter_op.hpp>
 #include <dflow/runtime/plan_constants.hpp>
 #include <dflow/runtime/unit_id.hpp>
@@ -135,6 +136,12 @@ class Plan {
     bool is_brief = false;      ///< kernels of the library that are known to cost less than to wake another thread
     bool is_feed = false;       ///< without nodes; finished by a late feed
   };
+  /// Nodes of one unit whose work the device records.
+  struct RecordedNodes {
+    PlanNodeId node_begin{0};
+    PlanNodeId node_end{0};
+    std::unique_ptr<WorkRecorder::Record> record;
+  };
 
   /// Blocks while constants are copied to a device with memory of its own; a worker of the device's pool goes on
   /// working. Errors: NotFound if an op has no kernel for the device or its element types; InvalidArgument if a
@@ -164,6 +171,8 @@ class Plan {
   /// Other slots that still hold a tensor after a run: what was fed and fetched, but for constants.
   std::span<const SlotId> cleared_slots() const noexcept { return cleared_slots_; }
   std::size_t num_slots() const noexcept { return num_slots_; }
+  /// In the order of their nodes; none of a plan that streams.
+  std::span<const RecordedNodes> recorded() const noexcept { return recorded_; }
   /// All nodes are synchronous and run in order in the calling thread.
   bool is_sequential() const noexcept { return is_sequential_; }
   /// Some kernel may give a dead tensor.
@@ -209,6 +218,7 @@ class Plan {
   std::vector<UnitId> feed_units_;
   std::vector<UnitId> fetch_units_;
   std::vector<std::size_t> unit_fetches_;
+  std::vector<RecordedNodes> recorded_;
   bool is_sequential_ = true;
   bool carries_dead_ = false;
   bool nests_ = false;

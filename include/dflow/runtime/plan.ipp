@@ -7,6 +7,7 @@
 #include <dflow/runtime/plan_units.hpp>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -62,6 +63,7 @@ class PlanCompiler {
     link_units();
     plan_releases();
     reuse_slots();
+    if (records()) find_recorded();
     list_cleared_slots();
     if (plan_->streams_) place_fetches();
     plan_->kernels_ = std::move(maker_->made);
@@ -356,6 +358,14 @@ class PlanCompiler {
     return &joins_.groups[at(joins_.group_of[id])];
   }
 
+  /// Calls `visit` for the nodes that run as one with this one.
+  template <class F>
+  void for_each_joined(StepNodeId id, F&& visit) const {
+    const std::vector<StepNodeId>* const group = group_of(id);
+    if (group == nullptr) return visit(id);
+    for (const StepNodeId member : *group) visit(member);
+  }
+
   /// Calls `visit` for the nodes that run, in an order in which they may, with one node for each group.
   template <class F>
   void for_each_in_order(F&& visit) const {
@@ -385,6 +395,9 @@ class PlanCompiler {
       const std::vector<StepNodeId>* const group = group_of(id);
       num_inputs += (group == nullptr ? 1 : group->size()) * graph().node(id).num_inputs;
     });
+    if (records()) {
+      for (const Plan::Unit& unit : units_) gather_repeating(unit.node_begin, unit.node_end);
+    }
     plan_->input_slots_.reserve(num_inputs);  // wirings point into it
     find_host_outputs();
     for (const PlanNodeId position : node_at_.indices()) wire(position);
@@ -620,6 +633,100 @@ class PlanCompiler {
     }
   }
 
+  // ---- stretches whose work the device records ----
+
+  bool records() const { return plan_->device_->recorder != nullptr && !plan_->streams_; }
+
+  /// Issues the same work for the same shapes.
+  bool repeats(StepNodeId id) const {
+    const StepNode& node = graph().node(id);
+    if (kernels_[id]->is_async() || node.op->is_stateful) return false;
+    if (entries_[id] == nullptr) return !calls_functions(node.op->role);  // a constant's place
+    const std::span<const StepEndpoint> inputs = graph().inputs_of(node);
+    return kernels_[id]->traits().repeats &&
+           std::none_of(node->outputs.begin(), node->outputs.end(),
+                        [](const OutputInfo& output) { return is_host_object(output.dtype); }) &&
+           std::none_of(inputs.begin(), inputs.end(),
+                        [&](StepEndpoint input) { return is_host_object(graph().output(input).dtype); });
+  }
+
+  /// Brings nodes that repeat together, as far as edges let it; what varies keeps its order.
+  void gather_repeating(PlanNodeId begin, PlanNodeId end) {
+    constexpr int max_rounds = 64;
+    std::vector<StepNodeId> rest(node_at_.begin() + begin.value(), node_at_.begin() + end.value()), left;
+    if (rest.size() < plan_->device_->recorder->min_nodes()) return;
+    is_left_.resize(num_nodes());
+    const auto set_left = [&](StepNodeId id, bool is_left) {
+      for_each_joined(id, [&](StepNodeId member) { is_left_[member] = is_left; });
+    };
+    for (const StepNodeId id : rest) set_left(id, true);
+    const auto is_ready = [&](StepNodeId id) {
+      bool waits = false;
+      for_each_joined(id, [&](StepNodeId member) {
+        for_each_producer(graph().node(member), [&](Index producer) {
+          waits |= at(producer) >= shift_ && is_left_[StepNodeId(at(producer) - shift_)];
+        });
+      });
+      return !waits;
+    };
+    PlanNodeId next = begin;
+    for (int round = 0; round < max_rounds && !rest.empty(); ++round) {
+      const bool takes_repeating = round % 2 != 0;
+      bool is_held_up = false;
+      left.clear();
+      for (const StepNodeId id : rest) {
+        if (repeats(id) == takes_repeating && !is_held_up && is_ready(id)) {
+          node_at_[next++] = id;
+          set_left(id, false);
+        } else {
+          is_held_up |= !takes_repeating && !repeats(id);
+          left.push_back(id);
+        }
+      }
+      rest.swap(left);
+    }
+    for (const StepNodeId id : rest) {
+      node_at_[next++] = id;
+      set_left(id, false);
+    }
+  }
+
+  void find_recorded() {
+    for (const Plan::Unit& unit : plan_->units_) {
+      PlanNodeId begin = unit.node_begin;
+      for (const PlanNodeId p : IndexRange(unit.node_begin, unit.node_end)) {
+        if (repeats(node_at_[p])) continue;
+        record(begin, p);
+        begin = p + 1;
+      }
+      record(begin, unit.node_end);
+    }
+  }
+
+  void record(PlanNodeId begin, PlanNodeId end) {
+    if (begin == end || static_cast<std::size_t>(end - begin) < plan_->device_->recorder->min_nodes()) return;
+    Stretch stretch;
+    enum class Made : std::uint8_t { before, here, on_host };
+    std::map<SlotId, Made> made;  // the slots that it reads or writes
+    for (const PlanNodeId p : IndexRange(begin, end)) {
+      const Plan::PlanNode& node = plan_->nodes_[p];
+      const std::span<const SlotId> inputs = inputs_at(p);
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (!made.emplace(inputs[k], Made::before).second) continue;
+        (wants_host(node_at_[p], k) ? stretch.host_inputs : stretch.inputs).push_back(inputs[k]);
+      }
+      for (Index o = 0; o < node.wiring.num_outputs; ++o) {
+        const bool is_on_host = node.wiring.host_outputs != nullptr && node.wiring.host_outputs[o] != 0;
+        made[node.wiring.first_output + o] = is_on_host ? Made::on_host : Made::here;
+      }
+      for (Index r = node.release_begin; r < node.release_end; ++r) made[plan_->released_[at(r)]] = Made::before;
+    }
+    for (const auto& [slot, where] : made) {
+      if (where != Made::before) (where == Made::here ? stretch.outputs : stretch.host_outputs).push_back(slot);
+    }
+    plan_->recorded_.push_back({begin, end, plan_->device_->recorder->record(std::move(stretch))});
+  }
+
   void list_cleared_slots() {
     BySlot<bool> is_constant_slot(plan_->num_slots_);
     for (const auto& [slot, tensor] : plan_->constants_) is_constant_slot[slot] = true;
@@ -679,6 +786,7 @@ class PlanCompiler {
   IndexedVector<UnitId, Plan::Unit> units_;
   IndexedVector<PlanNodeId, StepNodeId> node_at_;
   BySlot<Index> times_read_;  ///< by the node being looked at
+  ByNode<bool> is_left_;      ///< of the unit that is being ordered, not placed yet
 };
 
 DFLOW_INLINE std::shared_ptr<const Plan> Plan::compile(StepGraph graph, const PlanOptions& options) {

@@ -89,7 +89,13 @@ class Step : public std::enable_shared_from_this<Step> {
 
   /// Says in `waits_at`, if it is given, which node would have kept a thread that must not be kept.
   Status run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at = nullptr);
+  Status run_by_node(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
   Status run_nodes_with_care(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
+  Status run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
+  /// The same where the device records stretches of nodes.
+  Status run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at);
+  Status run_record(const Plan::RecordedNodes& recorded, std::optional<PlanNodeId>* waits_at);
+  class RecordedRun;
   void finish_in_pool(UnitId unit, PlanNodeId from);
   Status error_at(const Plan::PlanNode& node, const Status& status) const;
   /// True if the node must be passed over, its outputs being dead now.

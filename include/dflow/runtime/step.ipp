@@ -122,7 +122,16 @@ DFLOW_INLINE void Step::check_outputs(KernelContext& context) const {
 }
 
 DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+  if (stats_ == nullptr && !plan_->recorded().empty()) return run_recorded(begin, end, waits_at);
+  return run_by_node(begin, end, waits_at);
+}
+
+DFLOW_INLINE Status Step::run_by_node(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   if (stats_ != nullptr || context_.dead != nullptr) return run_nodes_with_care(begin, end, waits_at);
+  return run_kernels(begin, end, waits_at);
+}
+
+DFLOW_INLINE Status Step::run_kernels(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
   const Plan::PlanNode* const nodes = plan_->nodes().data();
   AnyTensor* const slots = slots_.data();
   const DeviceContext& device = plan_->device();
@@ -142,6 +151,71 @@ DFLOW_INLINE Status Step::run_nodes(PlanNodeId begin, PlanNodeId end, std::optio
     return error_at(nodes[i.position()], status_of_current_exception());
   }
   return {};
+}
+
+DFLOW_INLINE Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::optional<PlanNodeId>* waits_at) {
+  const std::span<const Plan::RecordedNodes> all = plan_->recorded();
+  // A stretch that was left in its middle is gone on with by its kernels.
+  auto next = std::lower_bound(all.begin(), all.end(), begin, [](const Plan::RecordedNodes& recorded, PlanNodeId from) {
+    return recorded.node_begin < from;
+  });
+  const auto has_left = [&] { return must_stop() || (waits_at != nullptr && waits_at->has_value()); };
+  for (; next != all.end() && next->node_begin < end; ++next) {
+    if (const Status status = run_by_node(begin, next->node_begin, waits_at); !status.ok() || has_left()) return status;
+    // Where there are dead tensors, a node may be passed over.
+    const bool has_dead = context_.dead != nullptr && dead_.any.load(std::memory_order_relaxed);
+    const Status status =
+        has_dead ? run_nodes_with_care(next->node_begin, next->node_end, waits_at) : run_record(*next, waits_at);
+    if (!status.ok() || has_left()) return status;
+    begin = next->node_end;
+  }
+  return run_by_node(begin, end, waits_at);
+}
+
+class Step::RecordedRun final : public StretchRun {
+ public:
+  RecordedRun(Step& step, const Plan::RecordedNodes& nodes, std::optional<PlanNodeId>* waits_at)
+      : StretchRun({step.slots_.data(), step.slots_.size()}), step_(step), nodes_(nodes), waits_at_(waits_at) {}
+
+  void issue() override { status_ = step_.run_kernels(nodes_.node_begin, nodes_.node_end, waits_at_); }
+  bool rehearse(const StepContext& services, std::span<AnyTensor> slots) override {
+    for (const PlanNodeId i : IndexRange(nodes_.node_begin, nodes_.node_end)) {
+      if (step_.must_stop()) return false;
+      const Plan::PlanNode& node = step_.plan_->nodes()[i];
+      KernelContext context(slots.data(), node.wiring, step_.plan_->device(), services);
+      node.kernel->run(context);
+      if (!node.is_trusted) step_.check_outputs(context);
+      for (std::int32_t r = node.release_begin; r < node.release_end; ++r) {
+        slots[step_.plan_->released()[at(r)].position()].reset();
+      }
+    }
+    return true;
+  }
+  void release() override {
+    for (const PlanNodeId i : IndexRange(nodes_.node_begin, nodes_.node_end)) {
+      step_.release_read(step_.plan_->nodes()[i]);
+    }
+  }
+  const StepContext& services() const override { return step_.context_; }
+  /// Of the kernels.
+  const Status& status() const { return status_; }
+
+ private:
+  Step& step_;
+  const Plan::RecordedNodes& nodes_;
+  std::optional<PlanNodeId>* const waits_at_;
+  Status status_;
+};
+
+DFLOW_INLINE Status Step::run_record(const Plan::RecordedNodes& recorded, std::optional<PlanNodeId>* waits_at) {
+  RecordedRun run(*this, recorded, waits_at);
+  try {
+    recorded.record->run(run);
+  } catch (...) {
+    return error_at(plan_->nodes()[recorded.node_begin], status_of_current_exception());
+  }
+  if (!run.status().ok()) return run.status();
+  return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status();
 }
 
 /// Marks the outputs, too.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/kernels/cuda/capture/graph_recorder.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 #include <dflow/kernels/cuda/nn/convolution_plans.hpp>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -27,14 +29,16 @@ struct Cuda {
 class CudaState final : public DeviceState {
  public:
   CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32,
-            std::size_t convolution_bytes)
+            std::size_t convolution_bytes, std::string device_name, cuda::GraphRecorder::Options recording)
       : memory(core, options),
+        recorder(memory, std::move(device_name), recording),
         products(core, cuda::max_product_workspace_bytes),
         convolutions(core, convolution_bytes),
         allows_tf32(tf32),
         convolution_workspace_bytes(convolution_bytes) {}
 
   cuda::CudaMemory memory;
+  cuda::GraphRecorder recorder;
   cuda::ProductPlans products;
   cuda::ConvolutionPlans convolutions;
   const bool allows_tf32;

@@ -6,6 +6,9 @@
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -32,9 +35,13 @@ class CudaStep final : public DeviceStep {
     ErrorSlot* slot = nullptr;
     std::uint32_t kernel = 0;
   };
-  /// For a kernel that may find errors: where it notes them, and as which kernel. `decode` is called once, if at all.
+  /// For a kernel that may find errors: where it notes them, and as which kernel. `decode` is called for each step
+  /// that has found an error, by one thread at a time.
   /// Throws ResourceExhausted.
   Note note(const KernelContext& context, Decode decode);
+  /// What the kernels of `captured` note, which were launched again just now, is noted here as theirs. Throws what the
+  /// driver says.
+  void take_errors_of(const std::shared_ptr<CudaStep>& captured);
   /// Where kernels that were issued before may have noted an error; null if none of them can have.
   const ErrorSlot* noted() const;
 
@@ -44,6 +51,8 @@ class CudaStep final : public DeviceStep {
     const Node* node;
   };
 
+  void make_slot();
+  Status decode(std::size_t kernel, const ErrorSlot& found);
   Status status_from(ErrorCode code, const AnyTensor* slot);
 
   CudaMemory& memory_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
+#include <dflow/kernels/cuda/capture/bodies.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
 
 #include <cstring>
@@ -10,17 +11,44 @@ namespace dflow::cuda {
 
 DFLOW_INLINE CudaStep::~CudaStep() = default;
 
+/// With the mutex held, if there is none.
+DFLOW_INLINE void CudaStep::make_slot() {
+  if (slot_.is_initialized()) return;
+  AnyTensor slot(DType::uint8, {static_cast<std::int64_t>(sizeof(ErrorSlot))}, memory_.allocator());
+  DeviceCore& core = memory_.core();
+  core.require_ok(core.driver().fill(core.device(), slot.raw_data(), 0, slot.bytes(), core.compute()),
+                  "clearing the errors of a step");
+  slot_ = std::move(slot);
+}
+
 DFLOW_INLINE CudaStep::Note CudaStep::note(const KernelContext& context, Decode decode) {
   const std::lock_guard lock(mutex_);
-  if (!slot_.is_initialized()) {
-    AnyTensor slot(DType::uint8, {static_cast<std::int64_t>(sizeof(ErrorSlot))}, memory_.allocator());
-    DeviceCore& core = memory_.core();
-    core.require_ok(core.driver().fill(core.device(), slot.raw_data(), 0, slot.bytes(), core.compute()),
-                    "clearing the errors of a step");
-    slot_ = std::move(slot);
-  }
+  make_slot();
   noted_.push_back({std::move(decode), &context.node()});
   return {static_cast<ErrorSlot*>(slot_.raw_data()), static_cast<std::uint32_t>(noted_.size())};
+}
+
+DFLOW_INLINE Status CudaStep::decode(std::size_t kernel, const ErrorSlot& found) {
+  const std::lock_guard lock(mutex_);
+  return noted_[kernel].decode(found);
+}
+
+DFLOW_INLINE void CudaStep::take_errors_of(const std::shared_ptr<CudaStep>& captured) {
+  // Nothing is noted there any more.
+  if (captured->noted_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  make_slot();
+  const TakeErrorArgs args{static_cast<const ErrorSlot*>(std::as_const(captured->slot_).raw_data()),
+                           static_cast<ErrorSlot*>(slot_.raw_data()), static_cast<std::uint32_t>(noted_.size())};
+  for (std::size_t k = 0; k < captured->noted_.size(); ++k) {
+    noted_.push_back(
+        {[captured, k](const ErrorSlot& found) { return captured->decode(k, found); }, captured->noted_[k].node});
+  }
+  const MemoryUse uses[] = {{args.from, sizeof(ErrorSlot), false}, {args.to, sizeof(ErrorSlot), true}};
+  DeviceCore& core = memory_.core();
+  core.require_ok(
+      core.driver().launch(core.device(), kernel_function<TakeErrorBody>(), {1, 32}, &args, uses, core.compute()),
+      "taking the errors of a graph");
 }
 
 DFLOW_INLINE const ErrorSlot* CudaStep::noted() const {

@@ -27,6 +27,8 @@ struct CudaDeviceOptions {
   /// A convolution takes no more memory than this beside its operands, and by cuDNN the filter once more; or as much as
   /// one place of the filter needs, its gradient by the images as much as one image.
   std::size_t convolution_workspace_bytes = std::size_t{1} << 27;
+  /// Of kernels that run again and again on inputs of the same shapes into CUDA graphs, which are launched instead.
+  cuda::GraphRecorder::Options capture = {};
   /// Seeds of the random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;
 };
@@ -48,6 +50,8 @@ class CudaDevice final : public Device {
   void release_cached_memory() override;
 
   const cuda::DeviceProperties& properties() const noexcept { return properties_; }
+  /// What was captured and launched so far.
+  cuda::GraphRecorder::Counts graphs() const noexcept { return state_->recorder.counts(); }
 
  private:
   KernelTable table_;

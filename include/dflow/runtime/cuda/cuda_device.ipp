@@ -44,7 +44,8 @@ DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
   cuda::require_ok(driver_->properties(options.ordinal, properties_), str_cat("asking GPU ", options.ordinal));
   state_ = std::make_unique<CudaState>(std::make_shared<cuda::DeviceCore>(driver_, options.ordinal),
                                        cuda::CudaAllocatorOptions{.limit_bytes = options.memory_limit_bytes},
-                                       options.allows_tf32, options.convolution_workspace_bytes);
+                                       options.allows_tf32, options.convolution_workspace_bytes, options.name,
+                                       options.capture);
   context_.name = std::move(options.name);
   context_.type = Cuda::type;
   context_.incarnation = options.incarnation;
@@ -56,6 +57,7 @@ DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
   context_.memory = &state_->memory;
   context_.state = state_.get();
   context_.is_asynchronous = true;
+  if (options.capture.runs_before >= 0) context_.recorder = &state_->recorder;
   // A block that goes back while work on it is issued is used again by later work alone: no release of its own.
 }
 
@@ -66,6 +68,7 @@ DFLOW_INLINE std::unique_ptr<DeviceStep> CudaDevice::begin_step() {
 }
 
 DFLOW_INLINE void CudaDevice::release_cached_memory() {
+  state_->recorder.release();
   state_->memory.pinned().trim();
   Device::release_cached_memory();
 }

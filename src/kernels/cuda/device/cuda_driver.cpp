@@ -19,6 +19,7 @@ ErrorCode code_of(cudaError_t error) noexcept {
 }
 cudaStream_t native(StreamHandle stream) noexcept { return reinterpret_cast<cudaStream_t>(stream); }
 cudaEvent_t native(EventHandle event) noexcept { return reinterpret_cast<cudaEvent_t>(event); }
+cudaGraphExec_t native(GraphHandle graph) noexcept { return reinterpret_cast<cudaGraphExec_t>(graph); }
 
 /// Calls with the device current on this thread, as CUDA wants it.
 template <class Call>
@@ -118,6 +119,29 @@ class CudaDriver final : public Driver {
   }
   ErrorCode call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept override {
     return on(device, [&] { return cudaLaunchHostFunc(native(stream), function, data); });
+  }
+  ErrorCode begin_capture(int device, StreamHandle stream) noexcept override {
+    // Memory may be allocated meanwhile, by this thread too: on another stream.
+    return on(device, [&] { return cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeRelaxed); });
+  }
+  ErrorCode end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept override {
+    return on(device, [&] {
+      cudaGraph_t noted = nullptr;
+      cudaError_t error = cudaStreamEndCapture(native(stream), &noted);
+      if (error != cudaSuccess) return error;
+      cudaGraphExec_t made = nullptr;
+      if (graph != nullptr) error = cudaGraphInstantiate(&made, noted, 0);
+      cudaGraphDestroy(noted);
+      if (graph != nullptr && error == cudaSuccess)
+        *graph = static_cast<GraphHandle>(reinterpret_cast<std::uintptr_t>(made));
+      return error;
+    });
+  }
+  ErrorCode launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept override {
+    return on(device, [&] { return cudaGraphLaunch(native(graph), native(stream)); });
+  }
+  ErrorCode destroy_graph(int device, GraphHandle graph) noexcept override {
+    return on(device, [&] { return cudaGraphExecDestroy(native(graph)); });
   }
   Products& products() noexcept override { return cublas_products(); }
   Sorts& sorts() noexcept override { return cub_sorts(); }

@@ -379,9 +379,19 @@ class CudnnConvolutions final : public Convolutions {
       CudnnHandle& library = handles_of(device).running;
       const std::lock_guard lock(library.mutex);
       if (const ErrorCode code = library.make(); code != ErrorCode::ok) return code;
-      const cudnnStatus_t status = cudnnSetStream(library.handle, reinterpret_cast<cudaStream_t>(stream));
+      cudaStream_t before = nullptr;
+      cudnnStatus_t status = cudnnGetStream(library.handle, &before);
+      const auto now = reinterpret_cast<cudaStream_t>(stream);
+      if (status == CUDNN_STATUS_SUCCESS && now != before) status = cudnnSetStream(library.handle, now);
       if (status != CUDNN_STATUS_SUCCESS) return code_of(status);
-      return code_of(cudnnBackendExecute(library.handle, plan_of(handle)->plan.get(), pack.get()));
+      status = cudnnBackendExecute(library.handle, plan_of(handle)->plan.get(), pack.get());
+      // A stream that captures goes when it has.
+      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+      if (cudaStreamIsCapturing(now, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone) {
+        const cudnnStatus_t back = cudnnSetStream(library.handle, before);
+        if (status == CUDNN_STATUS_SUCCESS) status = back;
+      }
+      return code_of(status);
     } catch (...) {
       return ErrorCode::library_failed;
     }

@@ -19,6 +19,7 @@ namespace dflow::cuda {
 // Handles of a driver; 0 is none.
 enum class StreamHandle : std::uintptr_t { none = 0 };
 enum class EventHandle : std::uintptr_t { none = 0 };
+enum class GraphHandle : std::uintptr_t { none = 0 };
 
 struct DeviceProperties {
   std::string name;
@@ -91,6 +92,17 @@ class Driver {
   /// Calls `function(data)` on a thread of the driver's when the work before it is done; never after an error. It calls
   /// nothing of the driver.
   virtual ErrorCode call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept = 0;
+
+  /// What this thread issues to the stream from now on is noted in a graph instead of being run. It is work of that
+  /// stream alone: kernels, fills, copies inside the device, calls of libraries.
+  virtual ErrorCode begin_capture(int device, StreamHandle stream) noexcept = 0;
+  /// Ends it, ready to be launched; none, and an error, if something was issued that a graph cannot have. Null: what
+  /// was issued is forgotten.
+  virtual ErrorCode end_capture(int device, StreamHandle stream, GraphHandle* graph) noexcept = 0;
+  /// Issues all of it in order. What it uses is where it was when it was captured.
+  virtual ErrorCode launch_graph(int device, GraphHandle graph, StreamHandle stream) noexcept = 0;
+  /// No launch of it runs any more.
+  virtual ErrorCode destroy_graph(int device, GraphHandle graph) noexcept = 0;
 
   /// The library of products that computes on this driver's devices; lives as long as the driver.
   virtual Products& products() noexcept = 0;

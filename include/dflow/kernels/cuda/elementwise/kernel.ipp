@@ -56,7 +56,7 @@ void issue_elementwise(const KernelContext& context, const ElementwiseCode& code
 
 class ElementwiseKernel final : public AnyKernel {
  public:
-  explicit ElementwiseKernel(const ElementwiseCode& code) : AnyKernel(KernelTraits()), code_(code) {}
+  explicit ElementwiseKernel(const ElementwiseCode& code) : AnyKernel(KernelTraits{.repeats = true}), code_(code) {}
 
   void run(KernelContext& context) const override {
     // Shapes first: the output may be in an input's buffer, from where that is gone then.

@@ -31,7 +31,8 @@ FourierFunctions fourier_functions() {
           dtype_of<std::complex<R>>};
 }
 
-// The ops of the same names; lengths, and the shapes of gradients, are on the host.
+// The ops of the same names; lengths, and the shapes of gradients, are on the host. They are not recorded: a plan of
+// the library has tables of its own.
 
 void transform_complex(KernelContext& context, const FourierFunctions& functions, int rank, bool is_inverse);
 void transform_real(KernelContext& context, const FourierFunctions& functions);
@@ -43,17 +44,20 @@ namespace detail {
 
 template <class Op, class C>
 struct FourierKernel {
+  static constexpr bool repeats = false;
   void operator()(KernelContext& context) const {
     transform_complex(context, fourier_functions<typename C::value_type>(), Op::fourier_rank, Op::is_inverse);
   }
 };
 template <class T>
 struct RfftKernel {
+  static constexpr bool repeats = false;
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const { transform_real(context, fourier_functions<T>()); }
 };
 template <class T>
 struct IrfftKernel {
+  static constexpr bool repeats = false;
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const { transform_to_real(context, fourier_functions<T>()); }
 };
@@ -101,12 +105,14 @@ struct Kernel<Irfft3d, Cuda, T, U> : cuda::detail::IrfftKernel<T> {};
 template <class T, class U>
   requires cuda::detail::SamePrecision<T, U>
 struct Kernel<RfftGrad, Cuda, T, U> {
+  static constexpr bool repeats = false;
   static constexpr std::uint64_t host_inputs = 6;
   void operator()(KernelContext& context) const { cuda::make_rfft_gradient(context, cuda::fourier_functions<T>()); }
 };
 template <class T, class U>
   requires cuda::detail::SamePrecision<T, U>
 struct Kernel<IrfftGrad, Cuda, T, U> {
+  static constexpr bool repeats = false;
   static constexpr std::uint64_t host_inputs = 6;
   void operator()(KernelContext& context) const { cuda::make_irfft_gradient(context, cuda::fourier_functions<T>()); }
 };

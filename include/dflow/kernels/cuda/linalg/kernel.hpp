@@ -12,7 +12,8 @@ namespace dflow {
 
 namespace cuda {
 
-// The ops of the same names, whose matrices go through the library column by column.
+// The ops of the same names, whose matrices go through the library column by column. They are not recorded: the library
+// may wait for the GPU.
 
 void decompose_cholesky(KernelContext& context, const LinalgFunctions& functions);
 void decompose_qr(KernelContext& context, const LinalgFunctions& functions);
@@ -29,19 +30,23 @@ void solve_least_squares(KernelContext& context, const LeastSquaresFunctions& fu
 
 template <class T>
 struct Kernel<Cholesky, Cuda, T> {
+  static constexpr bool repeats = false;
   void operator()(KernelContext& context) const { cuda::decompose_cholesky(context, cuda::linalg_functions<T>()); }
 };
 template <class T>
 struct Kernel<Qr, Cuda, T> {
+  static constexpr bool repeats = false;
   void operator()(KernelContext& context) const { cuda::decompose_qr(context, cuda::linalg_functions<T>()); }
 };
 template <class T>
 struct Kernel<Svd, Cuda, T> {
+  static constexpr bool repeats = false;
   Svd::Attrs attrs;
   void operator()(KernelContext& context) const { cuda::decompose_svd(context, cuda::linalg_functions<T>(), attrs); }
 };
 template <class T>
 struct Kernel<SelfAdjointEig, Cuda, T> {
+  static constexpr bool repeats = false;
   SelfAdjointEig::Attrs attrs;
   void operator()(KernelContext& context) const {
     cuda::decompose_self_adjoint(context, cuda::linalg_functions<T>(), attrs.compute_v);
@@ -49,10 +54,12 @@ struct Kernel<SelfAdjointEig, Cuda, T> {
 };
 template <class T>
 struct Kernel<MatrixDeterminant, Cuda, T> {
+  static constexpr bool repeats = false;
   void operator()(KernelContext& context) const { cuda::find_determinants(context, cuda::linalg_functions<T>()); }
 };
 template <class T>
 struct Kernel<MatrixInverse, Cuda, T> {
+  static constexpr bool repeats = false;
   MatrixInverse::Attrs attrs;
   void operator()(KernelContext& context) const {
     cuda::invert_matrices(context, cuda::linalg_functions<T>(), attrs.adjoint);
@@ -60,6 +67,7 @@ struct Kernel<MatrixInverse, Cuda, T> {
 };
 template <class T>
 struct Kernel<MatrixSolve, Cuda, T> {
+  static constexpr bool repeats = false;
   MatrixSolve::Attrs attrs;
   void operator()(KernelContext& context) const {
     cuda::solve_matrices(context, cuda::linalg_functions<T>(), attrs.adjoint);
@@ -67,11 +75,13 @@ struct Kernel<MatrixSolve, Cuda, T> {
 };
 template <class T>
 struct Kernel<MatrixTriangularSolve, Cuda, T> {
+  static constexpr bool repeats = false;
   MatrixTriangularSolve::Attrs attrs;
   void operator()(KernelContext& context) const { cuda::solve_triangles(context, cuda::linalg_functions<T>(), attrs); }
 };
 template <class T>
 struct Kernel<MatrixSolveLs, Cuda, T> {
+  static constexpr bool repeats = false;
   static constexpr std::uint64_t host_inputs = 4;  // the regularizer
   MatrixSolveLs::Attrs attrs;
   void operator()(KernelContext& context) const {

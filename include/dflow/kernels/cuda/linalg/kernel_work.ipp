@@ -31,7 +31,7 @@ DFLOW_INLINE void KernelWork::call_library(std::string_view doing,
   DeviceCore& core = memory.core();
   ErrorCode code = call(core.driver(), core);
   if (code == ErrorCode::out_of_memory) {
-    memory.allocator().trim();
+    memory.allocator().reclaim();
     code = call(core.driver(), core);
   }
   core.require_ok(code, doing);

@@ -4,11 +4,14 @@
 #include <dflow/kernels/cuda/memory/device_core.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow::cuda {
@@ -27,6 +30,11 @@ struct CudaAllocatorOptions {
 /// Sizes are rounded up to one of four classes per power of two, from 512 bytes on. Freed blocks are kept up to a
 /// bound; when the driver has no more, or the limit is reached, all of them go back and it is tried again.
 ///
+/// What a thread allocates while it captures work (`DeviceCore::Capturing`) is set aside: the work comes back to these
+/// blocks whenever it is launched, so they are given out to threads that capture alone, until none of what was captured
+/// with them is left. As launches run one after the other, they share what lives no longer than one; what the work
+/// keeps is a block like any other.
+///
 /// Errors: allocate throws ResourceExhausted that names the bytes, what is in use and the limit, Unavailable for a GPU
 /// that is lost, InvalidArgument for an alignment above 256.
 class CudaAllocator final : public Allocator {
@@ -40,18 +48,45 @@ class CudaAllocator final : public Allocator {
   AllocatorStats stats() const noexcept override;
   void trim() noexcept override;
 
+  /// Work that was captured is gone, which had these blocks from `DeviceCore::Capturing::shared`.
+  void end_shared(const std::set<void*>& blocks) noexcept;
+  /// Other work that was captured may write to the block.
+  bool is_shared(const void* block) const noexcept;
+  /// Called, without a lock, where there is no memory left: gives up what was captured, and so what is set aside for
+  /// it. Before the first allocation.
+  void set_reclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
+  /// All that nobody needs goes back to the driver: what is cached, after what was captured has been given up.
+  void reclaim();
+
   /// What `bytes` are rounded up to.
   static std::size_t size_class(std::size_t bytes) noexcept;
 
  private:
+  using Blocks = std::map<std::size_t, std::vector<void*>>;  ///< by size
+
+  /// Of work that was captured.
+  struct SharedBlock {
+    std::size_t size = 0;
+    int users = 0;  ///< of what was captured
+    bool is_free = false;
+  };
+
+  static void* pop(Blocks& blocks, std::size_t size) noexcept;
+  static bool push(Blocks& blocks, std::size_t size, void* block) noexcept;
+  void* allocate_block(std::size_t bytes, std::size_t size);
+  ErrorCode find(std::size_t size, void*& block);
+  void* find_shared(std::size_t size) noexcept;
+  void cache_or_free(void* block, std::size_t size) noexcept;
   ErrorCode take(std::size_t size, void*& block);
   void release_cached() noexcept;
 
   const std::shared_ptr<DeviceCore> core_;
   const CudaAllocatorOptions options_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::vector<void*>> cached_;  ///< by size
+  Blocks cached_;
+  std::map<void*, SharedBlock> shared_;
   AllocatorStats stats_;
+  std::function<void()> reclaim_;
 };
 
 /// Pinned host memory, which a GPU copies from and to by itself. What is freed goes back to the driver: for use below a

@@ -38,17 +38,53 @@ DFLOW_INLINE std::size_t CudaAllocator::size_class(std::size_t bytes) noexcept {
   return rounded < bytes ? bytes : rounded;  // of sizes that no memory has
 }
 
+DFLOW_INLINE void* CudaAllocator::pop(Blocks& blocks, std::size_t size) noexcept {
+  const auto found = blocks.find(size);
+  if (found == blocks.end()) return nullptr;
+  void* const block = found->second.back();
+  found->second.pop_back();
+  if (found->second.empty()) blocks.erase(found);
+  return block;
+}
+
+/// False where there is no memory to note it in.
+DFLOW_INLINE bool CudaAllocator::push(Blocks& blocks, std::size_t size, void* block) noexcept {
+  try {
+    blocks[size].push_back(block);
+    return true;
+  } catch (...) {
+    if (const auto found = blocks.find(size); found != blocks.end() && found->second.empty()) blocks.erase(found);
+    return false;
+  }
+}
+
 DFLOW_INLINE void* CudaAllocator::allocate(std::size_t bytes, std::size_t alignment) {
   detail::check_alignment(alignment, "cuda");
   const std::size_t size = size_class(bytes);
-  const std::lock_guard lock(mutex_);
+  DeviceCore::Capturing* const work = core_->capturing();
+  if (work == nullptr) return allocate_block(bytes, size);
+  work->expect();
+  try {
+    void* const block = allocate_block(bytes, size);
+    work->note(block);
+    return block;
+  } catch (...) {
+    work->give_up();
+    throw;
+  }
+}
+
+DFLOW_INLINE void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t size) {
+  std::unique_lock lock(mutex_);
   void* block = nullptr;
-  if (const auto found = cached_.find(size); found != cached_.end()) {
-    block = found->second.back();
-    found->second.pop_back();
-    if (found->second.empty()) cached_.erase(found);
-    stats_.bytes_cached -= size;
-  } else if (const ErrorCode code = take(size, block); code != ErrorCode::ok) {
+  ErrorCode code = find(size, block);
+  if (code == ErrorCode::out_of_memory && reclaim_ != nullptr) {
+    lock.unlock();
+    reclaim_();
+    lock.lock();
+    code = find(size, block);
+  }
+  if (code != ErrorCode::ok) {
     if (code != ErrorCode::out_of_memory) throw_error(core_->status_of(code, str_cat("allocating ", bytes, " bytes")));
     throw_error(resource_exhausted(str_cat("GPU ", core_->device(), " has no ", bytes, " bytes: ", stats_.bytes_in_use,
                                            " are in use",
@@ -62,6 +98,51 @@ DFLOW_INLINE void* CudaAllocator::allocate(std::size_t bytes, std::size_t alignm
   return block;
 }
 
+/// A block, with the mutex held: one that is cached where there is one.
+DFLOW_INLINE ErrorCode CudaAllocator::find(std::size_t size, void*& block) {
+  DeviceCore::Capturing* const work = core_->capturing();
+  if (work == nullptr || work->keeps_next()) {
+    block = pop(cached_, size);
+    if (block == nullptr) return take(size, block);
+    stats_.bytes_cached -= size;
+    return ErrorCode::ok;
+  }
+  block = find_shared(size);
+  if (block == nullptr) {
+    block = pop(cached_, size);
+    if (block != nullptr) {
+      stats_.bytes_cached -= size;
+    } else if (const ErrorCode code = take(size, block); code != ErrorCode::ok) {
+      return code;
+    }
+    try {
+      shared_.emplace(block, SharedBlock{size, 0, false});
+    } catch (...) {
+      core_->driver().free(core_->device(), block, core_->memory_order());
+      throw;
+    }
+  }
+  SharedBlock& shared = shared_.at(block);
+  try {
+    if (work->shared().insert(block).second) ++shared.users;
+  } catch (...) {
+    if (shared.users == 0) {
+      shared_.erase(block);
+      core_->driver().free(core_->device(), block, core_->memory_order());
+    }
+    throw;
+  }
+  if (std::exchange(shared.is_free, false)) stats_.bytes_cached -= size;
+  return ErrorCode::ok;
+}
+
+DFLOW_INLINE void* CudaAllocator::find_shared(std::size_t size) noexcept {
+  for (const auto& [block, shared] : shared_) {
+    if (shared.is_free && shared.size == size) return block;
+  }
+  return nullptr;
+}
+
 /// A block of the driver's, within the limit; with what is cached given back where that helps.
 DFLOW_INLINE ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
   const auto fits = [&] {
@@ -69,26 +150,54 @@ DFLOW_INLINE ErrorCode CudaAllocator::take(std::size_t size, void*& block) {
     return size <= options_.limit_bytes && taken <= options_.limit_bytes - size;
   };
   ErrorCode code = ErrorCode::out_of_memory;
-  if (fits()) code = core_->driver().allocate(core_->device(), size, core_->compute(), block);
+  if (fits()) code = core_->driver().allocate(core_->device(), size, core_->memory_order(), block);
   if (code != ErrorCode::out_of_memory || cached_.empty()) return code;
   release_cached();
-  return fits() ? core_->driver().allocate(core_->device(), size, core_->compute(), block) : code;
+  return fits() ? core_->driver().allocate(core_->device(), size, core_->memory_order(), block) : code;
 }
 
 DFLOW_INLINE void CudaAllocator::deallocate(void* block, std::size_t bytes) noexcept {
   const std::size_t size = size_class(bytes);
   const std::lock_guard lock(mutex_);
   stats_.bytes_in_use -= size;
-  if (stats_.bytes_cached + size <= options_.max_cached_bytes) {
-    try {
-      cached_[size].push_back(block);
-      stats_.bytes_cached += size;
-      return;
-    } catch (...) {  // no memory to note it in
-      if (const auto found = cached_.find(size); found != cached_.end() && found->second.empty()) cached_.erase(found);
-    }
+  if (const auto found = shared_.find(block); found != shared_.end()) {
+    found->second.is_free = true;
+    stats_.bytes_cached += size;
+  } else {
+    cache_or_free(block, size);
   }
-  core_->driver().free(core_->device(), block, core_->compute());
+}
+
+DFLOW_INLINE void CudaAllocator::cache_or_free(void* block, std::size_t size) noexcept {
+  if (stats_.bytes_cached + size <= options_.max_cached_bytes && push(cached_, size, block)) {
+    stats_.bytes_cached += size;
+  } else {
+    core_->driver().free(core_->device(), block, core_->memory_order());
+  }
+}
+
+DFLOW_INLINE void CudaAllocator::end_shared(const std::set<void*>& blocks) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (void* block : blocks) {
+    const auto found = shared_.find(block);
+    if (--found->second.users != 0) continue;
+    // One that is in use is like any other from now on.
+    const SharedBlock ended = found->second;
+    shared_.erase(found);
+    if (!ended.is_free) continue;
+    stats_.bytes_cached -= ended.size;
+    cache_or_free(block, ended.size);
+  }
+}
+
+DFLOW_INLINE bool CudaAllocator::is_shared(const void* block) const noexcept {
+  const std::lock_guard lock(mutex_);
+  return shared_.contains(const_cast<void*>(block));
+}
+
+DFLOW_INLINE void CudaAllocator::reclaim() {
+  if (reclaim_ != nullptr) reclaim_();
+  trim();
 }
 
 DFLOW_INLINE AllocatorStats CudaAllocator::stats() const noexcept {
@@ -103,10 +212,10 @@ DFLOW_INLINE void CudaAllocator::trim() noexcept {
 
 DFLOW_INLINE void CudaAllocator::release_cached() noexcept {
   for (const auto& [size, blocks] : cached_) {
-    for (void* block : blocks) core_->driver().free(core_->device(), block, core_->compute());
+    for (void* block : blocks) core_->driver().free(core_->device(), block, core_->memory_order());
+    stats_.bytes_cached -= size * blocks.size();
   }
   cached_.clear();
-  stats_.bytes_cached = 0;
 }
 
 DFLOW_INLINE void* PinnedAllocator::allocate(std::size_t bytes, std::size_t alignment) {

@@ -26,6 +26,7 @@ class CudaMemory final : public DeviceMemory {
   Allocator& pinned() noexcept { return *pinned_pool_; }
   Completions& completions() noexcept { return *completions_; }
   DeviceCore& core() noexcept { return *core_; }
+  const std::shared_ptr<DeviceCore>& shared_core() const noexcept { return core_; }
 
   void copy_in_async(const AnyTensor& host, CopyDone done) override;
   void copy_out_async(const AnyTensor& here, Allocator& allocator, CopyDone done) override;

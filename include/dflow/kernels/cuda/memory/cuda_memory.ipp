@@ -33,7 +33,7 @@ DFLOW_INLINE CudaMemory::CudaMemory(std::shared_ptr<DeviceCore> core, CudaAlloca
 
 DFLOW_INLINE CudaMemory::~CudaMemory() {
   completions_ = nullptr;
-  core_->release_kept();
+  core_->end();
 }
 
 DFLOW_INLINE AnyTensor CudaMemory::in_pinned_memory(const AnyTensor& host) {

@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dflow::cuda {
@@ -15,6 +17,48 @@ namespace dflow::cuda {
 /// Thread safety: all functions may be called from any thread.
 class DeviceCore {
  public:
+  /// While it lives, what its thread issues to the compute stream of `core` goes to `stream` instead, which captures.
+  class Capturing {
+   public:
+    /// `keeps` says of each block that the thread will allocate whether the captured work has it for itself for good;
+    /// of those beyond its end it has none.
+    Capturing(const DeviceCore& core, StreamHandle stream, const std::vector<bool>& keeps) noexcept
+        : core_(&core), stream_(stream), keeps_(keeps), outer_(of_thread()) {
+      of_thread() = this;
+    }
+    Capturing(const Capturing&) = delete;
+    Capturing& operator=(const Capturing&) = delete;
+    ~Capturing() { of_thread() = outer_; }
+
+    /// The one that is expected.
+    bool keeps_next() const noexcept { return allocated_.size() <= keeps_.size() && keeps_[allocated_.size() - 1]; }
+    /// Around an allocation.
+    void expect() { allocated_.push_back(nullptr); }
+    void note(void* block) noexcept { allocated_.back() = block; }
+    void give_up() noexcept { allocated_.pop_back(); }
+    /// What was allocated, in order.
+    const std::vector<void*>& allocated() const noexcept { return allocated_; }
+    /// Blocks that it shares with other work that was captured.
+    std::set<void*>& shared() noexcept { return shared_; }
+    /// What the work needs as long as it can be launched.
+    std::vector<std::shared_ptr<const void>> take_held() noexcept { return std::move(held_); }
+
+   private:
+    friend class DeviceCore;
+    static Capturing*& of_thread() noexcept {
+      static constinit thread_local Capturing* innermost = nullptr;
+      return innermost;
+    }
+
+    const DeviceCore* const core_;
+    const StreamHandle stream_;
+    const std::vector<bool>& keeps_;
+    Capturing* const outer_;
+    std::vector<void*> allocated_;
+    std::set<void*> shared_;
+    std::vector<std::shared_ptr<const void>> held_;
+  };
+
   /// Errors: what the driver says of a device of that number.
   DeviceCore(std::shared_ptr<Driver> driver, int device);
   DeviceCore(const DeviceCore&) = delete;
@@ -24,7 +68,18 @@ class DeviceCore {
   Driver& driver() const noexcept { return *driver_; }
   const std::shared_ptr<Driver>& shared_driver() const noexcept { return driver_; }
   int device() const noexcept { return device_; }
-  StreamHandle compute() const noexcept { return compute_; }
+  /// Where kernels go: the compute stream, in a thread that captures the stream that it does so on.
+  StreamHandle compute() const noexcept {
+    const Capturing* const work = capturing();
+    return work != nullptr ? work->stream_ : compute_;
+  }
+  /// In whose order memory is allocated and freed: the compute stream, whoever captures.
+  StreamHandle memory_order() const noexcept { return compute_; }
+  /// That of the calling thread; null if it captures nothing of this device.
+  Capturing* capturing() const noexcept {
+    Capturing* const work = Capturing::of_thread();
+    return work != nullptr && work->core_ == this ? work : nullptr;
+  }
   StreamHandle copies_in() const noexcept { return copies_in_; }
   StreamHandle copies_out() const noexcept { return copies_out_; }
 
@@ -37,16 +92,22 @@ class DeviceCore {
   void order(StreamHandle later, const DeviceCore& of, StreamHandle earlier) const;
   void order(StreamHandle later, StreamHandle earlier) const { order(later, *this, earlier); }
 
-  /// An event that nobody else uses until it is given back. Throws what the driver says.
+  /// Keeps what issued work needs that is no block, a library's plan, where it is being captured.
+  void hold(const std::shared_ptr<const void>& what) const {
+    if (Capturing* const work = capturing()) work->held_.push_back(what);
+  }
+
+  /// An event that nobody else uses until it is given back. Throws what the driver says; Unimplemented in a thread that
+  /// captures, since who orders streams, or waits for one, does what a graph cannot have.
   EventHandle take_event() const;
   /// One that is recorded and not awaited, or awaited: a later record does not change what was issued.
   void give_back(EventHandle event) const noexcept;
 
-  /// Keeps what work may still look at of which nobody will say when it is done.
+  /// Keeps what work may still look at of which nobody will say when it is done, until the device ends.
   void keep(std::shared_ptr<void> what) const;
-  /// Lets go of that when the device is idle, for which it waits. What is kept may keep this core, so whoever ends the
-  /// device calls it.
-  void release_kept() const noexcept;
+  /// The device ends: lets go of that, and of what comes to be kept from now on, when it is idle, for which it waits.
+  /// What is kept may keep this core, so whoever ends the device calls it.
+  void end() const noexcept;
 
  private:
   void destroy() noexcept;
@@ -59,6 +120,7 @@ class DeviceCore {
   mutable std::mutex mutex_;
   mutable std::vector<EventHandle> events_;  ///< nobody's
   mutable std::vector<std::shared_ptr<void>> kept_;
+  mutable bool has_ended_ = false;
 };
 
 }  // namespace dflow::cuda

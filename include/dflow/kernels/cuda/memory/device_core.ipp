@@ -49,6 +49,8 @@ DFLOW_INLINE void DeviceCore::order(StreamHandle later, const DeviceCore& of, St
 }
 
 DFLOW_INLINE EventHandle DeviceCore::take_event() const {
+  if (capturing() != nullptr)
+    throw_error(unimplemented("work that is captured cannot be ordered with that of other streams"));
   {
     const std::lock_guard lock(mutex_);
     if (!events_.empty()) {
@@ -72,15 +74,19 @@ DFLOW_INLINE void DeviceCore::give_back(EventHandle event) const noexcept {
 }
 
 DFLOW_INLINE void DeviceCore::keep(std::shared_ptr<void> what) const {
-  const std::lock_guard lock(mutex_);
-  kept_.push_back(std::move(what));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_ended_) return kept_.push_back(std::move(what));
+  }
+  driver_->wait_until_idle(device_);
 }
 
-DFLOW_INLINE void DeviceCore::release_kept() const noexcept {
+DFLOW_INLINE void DeviceCore::end() const noexcept {
   std::vector<std::shared_ptr<void>> kept;
   {
     const std::lock_guard lock(mutex_);
     kept.swap(kept_);
+    has_ended_ = true;
   }
   // A device that is lost runs nothing any more.
   if (!kept.empty()) driver_->wait_until_idle(device_);

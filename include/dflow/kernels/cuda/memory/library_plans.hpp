@@ -50,6 +50,20 @@ class LibraryPlans {
 
   /// Throws what the library says: Unimplemented where it cannot compute the call, unless it may decline.
   std::shared_ptr<const Plan> find(const Call& call) {
+    std::shared_ptr<const Plan> plan = find_or_make(call);
+    core_->hold(plan);
+    return plan;
+  }
+
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return used_.size();
+  }
+
+ private:
+  using Used = std::list<std::pair<const Call, std::shared_ptr<const Plan>>>;
+
+  std::shared_ptr<const Plan> find_or_make(const Call& call) {
     {
       const std::lock_guard lock(mutex_);
       if (const auto found = plans_.find(call); found != plans_.end()) {
@@ -75,14 +89,6 @@ class LibraryPlans {
     }
     return plan;
   }
-
-  std::size_t size() const {
-    const std::lock_guard lock(mutex_);
-    return used_.size();
-  }
-
- private:
-  using Used = std::list<std::pair<const Call, std::shared_ptr<const Plan>>>;
 
   /// The handle is destroyed where there is no memory to hold it.
   std::shared_ptr<const Plan> own(Handle handle, std::size_t workspace_bytes) {

@@ -30,6 +30,7 @@ void find_rows_in_shards(KernelContext& context, const ShardOfRow::Attrs& attrs,
 template <class T>
   requires cuda::is_device_type<T>
 struct Kernel<DynamicPartition, Cuda, T> {
+  static constexpr bool repeats = false;  // it uploads what it reads on the host
   static constexpr std::uint64_t host_inputs = 2;
   void operator()(KernelContext& context) const { cuda::partition_rows(context); }
 };
@@ -37,6 +38,7 @@ struct Kernel<DynamicPartition, Cuda, T> {
 template <class T, class I>
   requires cuda::is_device_type<T>
 struct Kernel<DynamicStitch, Cuda, T, I> {
+  static constexpr bool repeats = false;  // it uploads what it reads on the host
   static constexpr std::uint64_t host_inputs = 1;
   void operator()(KernelContext& context) const { cuda::stitch_rows(context); }
 };
