@@ -1,3 +1,4 @@
+#include <dflow/kernels/chains/elementwise_chain.ipp>
 #include <dflow/kernels/elementwise_output.ipp>
 #include <dflow/kernels/host_arguments.ipp>
 #include <dflow/kernels/kernel.ipp>

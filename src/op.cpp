@@ -4,3 +4,4 @@
 #include <dflow/op/gradient_context.ipp>
 #include <dflow/op/op_def_of.ipp>
 #include <dflow/op/op_table.ipp>
+#include <dflow/op/symbol.ipp>

@@ -2,7 +2,8 @@
 #include <dflow/passes/contract.ipp>
 #include <dflow/passes/frames.ipp>
 #include <dflow/passes/functions.ipp>
-#include <dflow/passes/fuse.ipp>
+#include <dflow/passes/fusion/chains.ipp>
+#include <dflow/passes/fusion/fuse.ipp>
 #include <dflow/passes/lower_calls.ipp>
 #include <dflow/passes/optimize.ipp>
 #include <dflow/passes/partition.ipp>

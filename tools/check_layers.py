@@ -34,7 +34,7 @@ DOORS = [
     (re.compile(r"^dflow/kernels/cpu/"), re.compile(r"^(kernels/(cpu/|default_kernels\.)|runtime/cpu_device\.|dflow\.hpp$)")),
     (re.compile(r"^dflow/runtime/cpu_device\."), re.compile(r"^runtime(/cpu_device\.|/default_devices\.|\.cpp$)")),
     (re.compile(r"^dflow/kernels/cuda/"), re.compile(r"^(kernels/cuda/|runtime/cuda)")),
-    (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nccl|curand|nvtx)"), re.compile(r"^kernels/cuda/")),
+    (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nvrtc|nccl|curand|nvtx)"), re.compile(r"^kernels/cuda/")),
     (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/asio")),
     (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_archive\.ipp$")),
     (re.compile(r"^zlib\.h"), re.compile(r"^(io/(deflate|gzip)|base/records/zlib_stream)\.ipp$")),

@@ -214,7 +214,6 @@ TEST_CASE("an output that a variable keeps is not written to by the graph that m
     {
       const auto on = graph.device("/gpu:0");
       y = sqrt(x * 4.0f) + 1.0f;
-      const auto which = placeholder<int>(graph, {});
       for (int i = 0; i < 3; ++i) {
         const Variable<float> v(graph, zeros<float>(graph, {64}));
         keeps.push_back(v.assign(y));

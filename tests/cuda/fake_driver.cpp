@@ -9,6 +9,7 @@ using namespace cuda;
 
 FakeDriver::FakeDriver(FakeDriverOptions options) : state_(std::make_unique<State>(options)) {
   state_->cudnn = std::make_unique<FakeConvolutions>(*this);
+  state_->nvrtc = std::make_unique<FakePrograms>(*this);
 }
 
 FakeDriver::~FakeDriver() {
@@ -24,13 +25,13 @@ FakeDriver::~FakeDriver() {
 std::vector<std::string> FakeDriver::violations() const { return state_->read(&State::violations); }
 
 std::string FakeDriver::alive() const {
-  const std::size_t convolutions = state_->cudnn->num_alive();
+  const std::size_t of_libraries = state_->cudnn->num_alive() + state_->nvrtc->num_alive();
   const std::lock_guard lock(state_->mutex);
   std::size_t streams = 0, pinned = 0;
   for (const auto& [id, stream] : state_->streams) streams += stream.is_destroyed ? 0 : 1;
   for (const auto& [at, block] : state_->blocks) pinned += block.device < 0 ? 1 : 0;
   return str_cat(streams, " streams, ", state_->events.size(), " events, ", state_->blocks.size() - pinned, " blocks, ",
-                 pinned, " pinned blocks, ", state_->plans.size() + convolutions + state_->graphs.size(), " plans");
+                 pinned, " pinned blocks, ", state_->plans.size() + of_libraries + state_->graphs.size(), " plans");
 }
 
 bool FakeDriver::is_idle() const {
@@ -42,6 +43,7 @@ bool FakeDriver::is_idle() const {
   return true;
 }
 
+bool FakeDriver::is_lost() const { return is_sticky(state_->read(&State::sticky)); }
 std::uint64_t FakeDriver::num_calls() const { return state_->read(&State::calls); }
 std::map<std::string, std::uint64_t> FakeDriver::launches() const { return state_->read(&State::launches); }
 std::vector<ProductCall> FakeDriver::products_made() const { return state_->read(&State::products_made); }
@@ -90,6 +92,8 @@ void FakeDriver::report(std::string violation) {
 }
 
 const FakeConvolutions& FakeDriver::cudnn() const { return *state_->cudnn; }
+FakePrograms& FakeDriver::nvrtc() { return *state_->nvrtc; }
+cuda::Programs* FakeDriver::programs() noexcept { return state_->options.has_nvrtc ? state_->nvrtc.get() : nullptr; }
 cuda::Convolutions* FakeDriver::convolutions() noexcept {
   return state_->options.has_cudnn ? state_->cudnn.get() : nullptr;
 }
@@ -339,10 +343,14 @@ ErrorCode FakeDriver::launch(int device, const KernelFunction& function, GridSha
   std::memcpy(static_cast<void*>(copy.data()), arguments, function.argument_bytes);
   std::vector<MemoryUse> used = state_->uses_on(device, uses);
   const std::uint64_t order = state_->random >> 40;
+  std::shared_ptr<const void> program = function.entry == nullptr ? nullptr : state_->nvrtc->use_of(function);
+  if (function.entry != nullptr && program == nullptr) state_->violate("a kernel is launched that was unloaded");
   return state_->push(
       stream, std::move(used),
-      [emulate = function.emulate, shape, copy = std::move(copy), order] { emulate(shape, copy.data(), order); }, true,
-      function.name);
+      [emulate = function.emulate, shape, copy = std::move(copy), order, program = std::move(program)] {
+        emulate(shape, copy.data(), order);
+      },
+      true, function.name);
 }
 
 ErrorCode FakeDriver::call_host(int device, StreamHandle stream, void (*function)(void* data), void* data) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cuda/fake_convolutions.hpp"
+#include "cuda/fake_programs.hpp"
 
 #include <dflow/base/unique_function.hpp>
 #include <dflow/kernels/cuda/driver/driver.hpp>
@@ -21,6 +22,7 @@ struct FakeDriverOptions {
   int driver_version = 13000;
   int runtime_version = 13000;
   bool has_cudnn = true;
+  bool has_nvrtc = false;  ///< chains of elementwise ops become kernels
 };
 
 /// All that a library's call touches is in what was said of it.
@@ -49,6 +51,8 @@ class FakeDriver final : public cuda::Driver,
   /// What is alive: streams, events, blocks, pinned blocks, plans of libraries and graphs.
   std::string alive() const;
   bool is_idle() const;
+  /// After an error that sticks, nothing runs any more.
+  bool is_lost() const;
 
   std::uint64_t num_calls() const;
   std::map<std::string, std::uint64_t> launches() const;  ///< by the function's name
@@ -58,6 +62,7 @@ class FakeDriver final : public cuda::Driver,
   std::map<cuda::SolverKind, std::uint64_t> solver_calls() const;  ///< how many of each kind
   std::uint64_t num_products() const;                              ///< that were issued
   const FakeConvolutions& cudnn() const;
+  FakePrograms& nvrtc();
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
@@ -108,6 +113,7 @@ class FakeDriver final : public cuda::Driver,
   cuda::Solvers& solvers() noexcept override { return *this; }
   cuda::Transforms& transforms() noexcept override { return *this; }
   cuda::Convolutions* convolutions() noexcept override;
+  cuda::Programs* programs() noexcept override;
 
   cuda::ErrorCode make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
                                     cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override;

@@ -110,6 +110,7 @@ struct FakeDriver::State {
   std::vector<cuda::ProductCall> products_made;
   std::uint64_t num_products = 0;
   std::unique_ptr<FakeConvolutions> cudnn;
+  std::unique_ptr<FakePrograms> nvrtc;
   std::uint64_t num_sorts = 0;
   std::map<cuda::SolverKind, std::uint64_t> solver_calls;
   std::uint64_t calls = 0, works = 0;

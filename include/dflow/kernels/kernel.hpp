@@ -11,6 +11,7 @@
 namespace dflow {
 
 struct KernelEntry;
+class KernelTables;
 
 /// What a kernel is made from: its node and the device it will run on. Called once per node and plan, not per step.
 struct KernelInit {
@@ -18,6 +19,8 @@ struct KernelInit {
   std::span<const OutputInfo> inputs;  ///< element type and inferred shape of each input
   const DeviceContext& device;
   const KernelEntry* entry = nullptr;  ///< the row of the kernel table that it is made by
+  const KernelTables* tables =
+      nullptr;  ///< of the device, for a kernel that runs others; null where they are not known
 };
 
 /// What the executor must know of a kernel.

@@ -16,6 +16,8 @@
 
 namespace dflow {
 
+struct Formula;
+
 /// What one run costs, as far as the shapes tell when the node is built.
 struct KernelCost {
   double flops = 0;
@@ -58,6 +60,9 @@ struct KernelEntry {
   const void* data = nullptr;
   /// By element types, how several nodes run as one; null, as what it gives may be: each runs alone.
   const JointKernel* (*joint)(const TypeArgs&) = nullptr;
+  /// What the op computes of one element of each of so many inputs, by which a device puts several into one kernel;
+  /// null, or the function gives none: it is run alone.
+  const Formula* (*formula)(int num_inputs) = nullptr;
 
   bool supports_types(const TypeArgs& types) const noexcept { return supports == nullptr || supports(types); }
 };
@@ -203,6 +208,23 @@ constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
   }
 }
 
+/// What the op's kernels for a type of devices say of its formula, which is one for all element types: what the first
+/// of them says.
+template <class O, class Device, class... Firsts>
+constexpr auto formula_of_row(TypeList<Firsts...>) -> const Formula* (*)(int num_inputs) {
+  if constexpr (HasKernel<O, Device, Firsts...>) {
+    if constexpr (requires(int n) { Kernel<O, Device, Firsts...>::formula(n); })
+      return &Kernel<O, Device, Firsts...>::formula;
+  }
+  return nullptr;
+}
+template <class Params>
+struct FirstTypes;
+template <class... Allowed>
+struct FirstTypes<TypeList<Allowed...>> {
+  using type = TypeList<element_t<0, Allowed>...>;
+};
+
 /// The cost of a node by the kernel for its element types.
 template <class O, class Device, class... Bound>
 KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...>);
@@ -284,7 +306,8 @@ constexpr KernelEntry entry_of() {
                       .make = &make_kernel<O, Device>,
                       .supports = [](const TypeArgs& types) { return supports_types<O, Device>(types, TypeList<>{}); },
                       .host_inputs = claims.host_inputs,
-                      .host_outputs = claims.host_outputs};
+                      .host_outputs = claims.host_outputs,
+                      .formula = formula_of_row<O, Device>(typename FirstTypes<typename O::TypeParams>::type{})};
     if constexpr (claims.have_cost) {
       entry.cost = [](const KernelInit& init) { return cost_by_types<O, Device>(init, TypeList<>{}); };
     }

@@ -39,6 +39,7 @@ template <class F, int I, std::size_t... A>
 struct Derivative<F, I, std::index_sequence<A...>>
     : ElementwiseOp<detail::derivative_name<F, I>(), element_t<0, typename F::TypeParams>> {
   static constexpr bool in_library = F::in_library;
+  static constexpr bool chains = F::chains;
 
   template <class T>
   DFLOW_FN static T apply(detail::For<T, A>... x, T dy) {

@@ -80,14 +80,20 @@ struct StatefulOp : StandardOp<Name, AllowedTypes...> {
 ///
 /// An op that is undefined for some arguments adds `template <class T> static const char* check(T...)`, constrained to
 /// the types it concerns: null, or what is wrong, with which the step fails.
+///
+/// An op that says `static constexpr bool chains = true` may be put into one kernel with others, on a device that makes
+/// kernels at run time: its expression is then evaluated on a number that notes what is done with it (`op/symbol.hpp`).
+/// It must be the same for all element types, without loops whose end an argument decides.
 template <FixedString Name, class AllowedTypes>
 struct ElementwiseOp : Op<Name, AllowedTypes>, ElementwiseMath {
   static constexpr bool is_elementwise = true;
+  static constexpr bool chains = false;
 };
 
 template <FixedString Name, class AllowedTypes>
 struct StandardElementwiseOp : ElementwiseOp<Name, AllowedTypes> {
   static constexpr bool in_library = true;
+  static constexpr bool chains = true;
 };
 
 template <class O>

@@ -3,7 +3,8 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/graph/step_graph.hpp>
 #include <dflow/kernels/kernel_table.hpp>
-#include <dflow/passes/fuse.hpp>
+#include <dflow/passes/fusion/chains.hpp>
+#include <dflow/passes/fusion/fuse.hpp>
 #include <dflow/passes/options.hpp>
 
 #include <cstdint>
@@ -25,6 +26,8 @@ struct PassContext {
   const KernelTables* kernels = nullptr;
   /// What the step's devices can do in one. Null: nothing is fused.
   const Fusions* fusions = nullptr;
+  /// Which of the step's devices run chains of elementwise nodes as one. Null: none.
+  const Chains* chains = nullptr;
   /// Called now and then; throws to give up (a deadline). Null: nothing to call.
   FunctionRef<void()>* check = nullptr;
   /// Those that calls share. Null: `optimize` finds them itself.

@@ -52,7 +52,7 @@ DFLOW_INLINE std::optional<std::vector<AnyTensor>> evaluate(const StepGraph& gra
   const std::size_t num_inputs = slots.size();
   slots.resize(num_inputs + node.outputs.size());
   try {
-    const std::unique_ptr<AnyKernel> kernel = entry->make(KernelInit{node, inputs, host, entry});
+    const std::unique_ptr<AnyKernel> kernel = entry->make(KernelInit{node, inputs, host, entry, pass.kernels});
     if (kernel == nullptr || kernel->is_async()) return std::nullopt;
     StepResources resources;
     StepContext step;
@@ -383,7 +383,8 @@ DFLOW_INLINE StepGraph fuse(StepGraph graph, const PassContext& context) {
 }
 
 DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, const PassContext& context) {
-  if (options.constant_folding || options.common_subexpressions || options.fusion) require_topological_order(graph);
+  const bool has_work = options.constant_folding || options.common_subexpressions || options.fusion || options.chains;
+  if (has_work) require_topological_order(graph);
   if (!graph.calls.empty()) {
     std::map<const StepGraph*, OptimizedBody> bodies;
     PassContext of_bodies = context;
@@ -397,6 +398,8 @@ DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, con
   if (has_changed) graph = prune(std::move(graph));
   // What is left without a reader would count as one.
   has_changed = options.fusion && detail::fuse(graph, context);
+  if (has_changed) graph = prune(std::move(graph));
+  has_changed = options.chains && context.chains != nullptr && chain(graph, *context.chains, context.check);
   return has_changed ? prune(std::move(graph)) : graph;
 }
 

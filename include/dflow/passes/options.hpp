@@ -8,6 +8,9 @@ struct PassOptions {
   bool common_subexpressions = true;
   /// One node does the work of two where the device has a kernel for that: a product with its bias and activation.
   bool fusion = true;
+  /// Elementwise nodes that hang together run as one kernel, which is made when the step is compiled, on devices that
+  /// can make kernels: GPUs, where NVRTC is there.
+  bool chains = true;
   /// Kernels write into inputs that nobody else reads any more.
   bool buffer_reuse = true;
   /// Nodes of one op that do not depend on one another run as one where the device has a kernel for that: updates of

@@ -125,7 +125,7 @@ class PlanCompiler {
       entries_[id] = &maker_->entry_of(*node);
       inputs_.clear();
       for (const StepEndpoint input : g.inputs_of(node)) inputs_.push_back(g.output(input));
-      const KernelInit init{*node, inputs_, *plan_->device_, entries_[id]};
+      const KernelInit init{*node, inputs_, *plan_->device_, entries_[id], options_.kernels};
       run_as(id, maker_->make(init));
       unit_node(id).cost_ns = estimated_ns(*kernels_[id], *entries_[id], init);
       find_joint_kernel(id, init);

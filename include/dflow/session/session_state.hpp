@@ -4,7 +4,8 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/base/spread_bits.hpp>
 #include <dflow/passes/functions.hpp>
-#include <dflow/passes/fuse.hpp>
+#include <dflow/passes/fusion/chains.hpp>
+#include <dflow/passes/fusion/fuse.hpp>
 #include <dflow/passes/place.hpp>
 #include <dflow/passes/prune.hpp>
 #include <dflow/session/part_compiler.hpp>
@@ -47,6 +48,7 @@ struct Session::State : std::enable_shared_from_this<Session::State> {
   std::unique_ptr<Placement> placement;  ///< null where the master is another's
   std::vector<KernelTables> kernels;     ///< by device, those of this process first
   Fusions fusions;                       ///< of `kernels`
+  Chains chains;                         ///< the same
   std::unique_ptr<PartCompiler> compiler;
   StepCache cache;
   std::mutex scratch_mutex;

@@ -76,6 +76,7 @@ DFLOW_INLINE Session::State::State(const Graph& session_graph, SessionOptions se
     if (infos.empty()) throw_error(invalid_argument("the session's target has no devices"));
   }
   if (o.passes.fusion) fusions = Fusions(kernels);
+  if (o.passes.chains) chains = Chains(kernels);
   placement = std::make_unique<Placement>(std::move(infos), kernels, o.soft_placement, o.ops.ops());
 }
 
@@ -395,6 +396,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
   PassContext pass;
   pass.check = checked;
   pass.fusions = &fusions;
+  pass.chains = &chains;
   for (std::size_t d = 0; d < devices.size() && pass.host == nullptr; ++d) {
     const DeviceContext& context = devices[d]->context();
     if (context.memory != nullptr || context.is_asynchronous) continue;

@@ -20,12 +20,14 @@ struct FakeDriverOptions {
   std::size_t memory_bytes = 0;
   std::uint64_t seed = 1;
   bool has_cudnn = true;
+  bool has_nvrtc = false;
 };
 
 /// Thread safety: as Driver.
 class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda::Sorts {
  public:
-  explicit FakeDriver(FakeDriverOptions options = {}) : cuda_(cuda::cuda_driver()), has_cudnn_(options.has_cudnn) {}
+  explicit FakeDriver(FakeDriverOptions options = {})
+      : cuda_(cuda::cuda_driver()), has_cudnn_(options.has_cudnn), has_nvrtc_(options.has_nvrtc) {}
 
   std::vector<std::string> violations() const { return {}; }
   std::string alive() const { return "0 streams, 0 events, 0 blocks, 0 pinned blocks, 0 plans"; }
@@ -108,6 +110,19 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
     return cuda_->call_host(device, stream, function, data);
   }
 
+  Code begin_capture(int device, cuda::StreamHandle stream) noexcept override {
+    return cuda_->begin_capture(device, stream);
+  }
+  Code end_capture(int device, cuda::StreamHandle stream, cuda::GraphHandle* graph) noexcept override {
+    return cuda_->end_capture(device, stream, graph);
+  }
+  Code launch_graph(int device, cuda::GraphHandle graph, cuda::StreamHandle stream) noexcept override {
+    return cuda_->launch_graph(device, graph, stream);
+  }
+  Code destroy_graph(int device, cuda::GraphHandle graph) noexcept override {
+    return cuda_->destroy_graph(device, graph);
+  }
+
   cuda::Products& products() noexcept override { return *this; }
   Code make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
                          cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override {
@@ -132,6 +147,7 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
   cuda::Solvers& solvers() noexcept override { return cuda_->solvers(); }
   cuda::Transforms& transforms() noexcept override { return cuda_->transforms(); }
   cuda::Convolutions* convolutions() noexcept override { return has_cudnn_ ? cuda_->convolutions() : nullptr; }
+  cuda::Programs* programs() noexcept override { return has_nvrtc_ ? cuda_->programs() : nullptr; }
 
   cuda::Sorts& sorts() noexcept override { return *this; }
   Code sort_workspace(int device, std::int64_t count, std::int32_t key_bits, std::size_t& bytes) noexcept override {
@@ -149,6 +165,7 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
  private:
   const std::shared_ptr<cuda::Driver> cuda_;
   const bool has_cudnn_;
+  const bool has_nvrtc_;
   mutable std::mutex mutex_;
   std::map<std::string, std::uint64_t> launches_;
   std::vector<cuda::ProductCall> products_made_;

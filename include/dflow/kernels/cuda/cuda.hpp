@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/capture/graph_recorder.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
+#include <dflow/kernels/cuda/elementwise/chain_programs.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 #include <dflow/kernels/cuda/nn/convolution_plans.hpp>
 #include <dflow/kernels/cuda/products/product_plans.hpp>
@@ -34,6 +35,7 @@ class CudaState final : public DeviceState {
         recorder(memory, std::move(device_name), recording),
         products(core, cuda::max_product_workspace_bytes),
         convolutions(core, convolution_bytes),
+        chains(core, 0),
         allows_tf32(tf32),
         convolution_workspace_bytes(convolution_bytes) {}
 
@@ -41,6 +43,8 @@ class CudaState final : public DeviceState {
   cuda::GraphRecorder recorder;
   cuda::ProductPlans products;
   cuda::ConvolutionPlans convolutions;
+  cuda::ChainPrograms chains;
+  cuda::ChainCounter chain_counter;
   const bool allows_tf32;
   const std::size_t convolution_workspace_bytes;
 };

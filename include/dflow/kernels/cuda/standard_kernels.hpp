@@ -6,6 +6,9 @@ namespace dflow {
 
 /// The kernels of a GPU for the library's ops.
 KernelTable standard_cuda_kernels();
+/// The same, and that of chains of elementwise ops, by which passes put them together: for a GPU whose driver makes
+/// kernels at run time (`cuda::Programs`).
+KernelTable chaining_cuda_kernels();
 
 }  // namespace dflow
 

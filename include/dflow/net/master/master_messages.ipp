@@ -14,8 +14,9 @@ namespace detail {
 inline constexpr bool PassOptions::*switchable_passes[] = {&PassOptions::constant_folding,
                                                            &PassOptions::common_subexpressions, &PassOptions::fusion,
                                                            &PassOptions::buffer_reuse};
-/// Beside them, for the passes that are off unless they are asked for, and one more that is switched off.
-inline constexpr std::uint8_t lowers_control_flow = 16, raises_control_flow = 32, joins_nothing = 64;
+/// Beside them, for the passes that are off unless they are asked for, and two more that are switched off.
+inline constexpr std::uint8_t lowers_control_flow = 16, raises_control_flow = 32, joins_nothing = 64,
+                              leaves_chains = 128;
 
 DFLOW_INLINE void write_names(ByteWriter& out, const std::vector<std::string>& names) {
   out.count(names.size());
@@ -79,6 +80,7 @@ DFLOW_INLINE void CreateSession::write(ByteWriter& out) const {
   if (passes.lower_control_flow) off |= detail::lowers_control_flow;
   if (passes.raise_control_flow) off |= detail::raises_control_flow;
   if (!passes.joint_kernels) off |= detail::joins_nothing;
+  if (!passes.chains) off |= detail::leaves_chains;
   out.u8(off);
   detail::write_names(out, filters);
 }
@@ -91,13 +93,11 @@ DFLOW_INLINE CreateSession CreateSession::read(ByteReader& in) {
   create.passes.lower_control_flow = (off & detail::lowers_control_flow) != 0;
   create.passes.raise_control_flow = (off & detail::raises_control_flow) != 0;
   create.passes.joint_kernels = (off & detail::joins_nothing) == 0;
-  off &=
-      static_cast<std::uint8_t>(~(detail::lowers_control_flow | detail::raises_control_flow | detail::joins_nothing));
+  create.passes.chains = (off & detail::leaves_chains) == 0;
   for (const auto pass : detail::switchable_passes) {
     create.passes.*pass = (off & 1) == 0;
     off = static_cast<std::uint8_t>(off >> 1);
   }
-  if (off != 0) throw_error(data_loss("a pass to be switched off that there is not"));
   create.filters = detail::read_few_names(in);
   return create;
 }

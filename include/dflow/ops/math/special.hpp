@@ -16,6 +16,7 @@ struct Lgamma : StandardElementwiseOp<"Lgamma", FloatTypes> {
 
 /// The derivative of Lgamma.
 struct Digamma : StandardElementwiseOp<"Digamma", FloatTypes> {
+  static constexpr bool chains = false;
   template <class T>
   DFLOW_FN static T apply(T x) {
     return T(math::digamma(static_cast<double>(x)));
@@ -25,6 +26,7 @@ struct Digamma : StandardElementwiseOp<"Digamma", FloatTypes> {
 
 /// dy times the derivative of digamma at x.
 struct DigammaGrad : SameShapeElementwiseOp<"DigammaGrad", FloatTypes> {
+  static constexpr bool chains = false;
   template <class T>
   DFLOW_FN static T apply(T x, T dy) {
     return T(static_cast<double>(dy) * math::trigamma(static_cast<double>(x)));
@@ -52,6 +54,7 @@ struct Erfc : StandardElementwiseOp<"Erfc", FloatTypes> {
 
 /// The regularised lower incomplete gamma function P(a, x).
 struct Igamma : StandardElementwiseOp<"Igamma", FloatTypes> {
+  static constexpr bool chains = false;
   template <class T>
   DFLOW_FN static T apply(T a, T x) {
     return T(math::igamma(static_cast<double>(a), static_cast<double>(x)));
@@ -61,6 +64,7 @@ struct Igamma : StandardElementwiseOp<"Igamma", FloatTypes> {
 
 /// The regularised upper incomplete gamma function Q(a, x).
 struct Igammac : StandardElementwiseOp<"Igammac", FloatTypes> {
+  static constexpr bool chains = false;
   template <class T>
   DFLOW_FN static T apply(T a, T x) {
     return T(math::igammac(static_cast<double>(a), static_cast<double>(x)));

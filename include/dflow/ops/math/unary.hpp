@@ -182,6 +182,7 @@ struct IsFinite : StandardElementwiseOp<"IsFinite", FloatTypes> {
 };
 
 struct Conj : StandardElementwiseOp<"Conj", ComplexTypes> {
+  static constexpr bool chains = false;
   template <class T>
   DFLOW_FN static T apply(T x) {
     return T(x.real(), -x.imag());

@@ -52,10 +52,12 @@ class CudaDevice final : public Device {
   const cuda::DeviceProperties& properties() const noexcept { return properties_; }
   /// What was captured and launched so far.
   cuda::GraphRecorder::Counts graphs() const noexcept { return state_->recorder.counts(); }
+  /// What became of chains of elementwise nodes (`PassOptions::chains`) so far.
+  cuda::ChainCounts chains() const { return state_->chain_counter.counts(); }
 
  private:
-  KernelTable table_;
   std::shared_ptr<cuda::Driver> driver_;
+  KernelTable table_;
   cuda::DeviceProperties properties_;
   std::shared_ptr<ThreadPool> pool_;
   ResourceContainers resources_;

@@ -33,8 +33,8 @@ inline int count_gpus(cuda::Driver& driver) {
 }  // namespace detail
 
 DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
-    : table_(standard_cuda_kernels()),
-      driver_(options.driver != nullptr ? std::move(options.driver) : cuda::cuda_driver()),
+    : driver_(options.driver != nullptr ? std::move(options.driver) : cuda::cuda_driver()),
+      table_(driver_->programs() != nullptr ? chaining_cuda_kernels() : standard_cuda_kernels()),
       pool_(options.pool != nullptr ? std::move(options.pool) : std::make_shared<InlinePool>()) {
   const int count = detail::count_gpus(*driver_);
   if (options.ordinal < 0 || options.ordinal >= count) {

@@ -94,7 +94,7 @@ class FramePlanCompiler {
       entries_[id] = &maker_.entry_of(*node);
       inputs.clear();
       for (const StepEndpoint input : body().inputs_of(node)) inputs.push_back(body().output(input));
-      const KernelInit init{*node, inputs, *plan_->device_, entries_[id]};
+      const KernelInit init{*node, inputs, *plan_->device_, entries_[id], options_.kernels};
       planned(id).kernel = &maker_.make(init);
       planned(id).is_expensive = estimated_ns(*planned(id).kernel, *entries_[id], init) >= worth_a_thread_ns;
     }

@@ -6,6 +6,10 @@
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
 #include <dflow/kernels/cuda/driver/error_code.ipp>
+#include <dflow/kernels/cuda/elementwise/chain_kernel.ipp>
+#include <dflow/kernels/cuda/elementwise/chain_programs.ipp>
+#include <dflow/kernels/cuda/elementwise/chain_text.ipp>
+#include <dflow/kernels/cuda/elementwise/formulas.ipp>
 #include <dflow/kernels/cuda/elementwise/kernel.ipp>
 #include <dflow/kernels/cuda/linalg/fourier_kernel.ipp>
 #include <dflow/kernels/cuda/linalg/kernel.ipp>

@@ -1,6 +1,7 @@
 // The one implementation of the driver's table that calls CUDA.
 
 #include <dflow/kernels/cuda/driver/driver.hpp>
+#include <dflow/kernels/cuda/elementwise/nvrtc_programs.hpp>
 #include <dflow/kernels/cuda/linalg/cufft_transforms.hpp>
 #include <dflow/kernels/cuda/linalg/cusolver_solvers.hpp>
 #include <dflow/kernels/cuda/nn/cudnn_convolutions.hpp>
@@ -148,6 +149,7 @@ class CudaDriver final : public Driver {
   Solvers& solvers() noexcept override { return cusolver_solvers(); }
   Transforms& transforms() noexcept override { return cufft_transforms(); }
   Convolutions* convolutions() noexcept override { return cudnn_convolutions(); }
+  Programs* programs() noexcept override { return nvrtc_programs(); }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <dflow/kernels/cuda/array/index_bodies.hpp>
 #include <dflow/kernels/cuda/array/kernel.hpp>
+#include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/ops/array/gather.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/ops/math/select.hpp>
@@ -25,12 +26,14 @@ struct Kernel<Cast, Cuda, From, To> {
     cuda::cast_elements(context,
                         cuda::kernel_function<cuda::CastBody<cuda::DeviceElement<From>, cuda::DeviceElement<To>>>());
   }
+  static const Formula* formula(int) { return cuda::cast_formula(); }
 };
 
 template <class T>
   requires cuda::is_device_type<T>
 struct Kernel<Select, Cuda, T> {
   void operator()(KernelContext& context) const { cuda::select_elements(context); }
+  static const Formula* formula(int) { return cuda::select_formula(); }
 };
 
 template <class T, class I>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/driver/error_code.hpp>
+#include <dflow/kernels/cuda/elementwise/programs.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
 #include <dflow/kernels/cuda/linalg/solvers.hpp>
 #include <dflow/kernels/cuda/linalg/transforms.hpp>
@@ -114,6 +115,8 @@ class Driver {
   virtual Transforms& transforms() noexcept = 0;
   /// The library of convolutions on this driver's devices; lives as long as the driver. Null where there is none.
   virtual Convolutions* convolutions() noexcept = 0;
+  /// What makes kernels at run time for this driver's devices; lives as long as the driver. Null where there is none.
+  virtual Programs* programs() noexcept = 0;
 };
 
 /// CUDA's runtime, the same for all who ask. In the library's component `cuda`.

@@ -4,6 +4,7 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/elementwise/bodies.hpp>
 #include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/op/symbol.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -69,6 +70,12 @@ template <ElementwiseOpType O, class T>
 struct Kernel<O, Cuda, T> {
   static std::unique_ptr<AnyKernel> make(const KernelInit&) {
     return cuda::make_elementwise_kernel(cuda::detail::elementwise_code<O, T>());
+  }
+  /// Of an op that chains.
+  static const Formula* formula(int)
+    requires(O::chains)
+  {
+    return formula_of<O>();
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
 #include <dflow/ops/math/binary.hpp>
@@ -25,6 +26,7 @@ struct Kernel<BiasAdd, Cuda, T> {
     if (y.num_elements() == 0) return;
     cuda::run_elementwise(context, cuda::detail::elementwise_code<Add, T>(), walk, elements.data(), y);
   }
+  static const Formula* formula(int) { return cuda::bias_formula(); }
 };
 
 }  // namespace dflow

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/reduction/bodies.hpp>
 #include <dflow/kernels/dim_runs.hpp>
 #include <dflow/kernels/inferred_shape.hpp>
@@ -84,6 +85,7 @@ struct Kernel<AddN, Cuda, T> {
   void operator()(KernelContext& context) const {
     cuda::add_inputs(context, cuda::kernel_function<cuda::AddNBody<cuda::DeviceElement<T>>>());
   }
+  static const Formula* formula(int num_inputs) { return cuda::sum_formula(num_inputs); }
 };
 
 template <class T>

@@ -1,4 +1,4 @@
-#include <dflow/passes/fuse.hpp>
+#include <dflow/passes/fusion/fuse.hpp>
 
 #include <dflow/dflow.hpp>
 #include <dflow/graph/graph_store.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/passes/fuse.hpp>
+#include <dflow/passes/fusion/fuse.hpp>
 
 #include <algorithm>
 #include <cstddef>

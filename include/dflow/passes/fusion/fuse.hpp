@@ -36,5 +36,5 @@ class Fusions {
 }  // namespace dflow
 
 #if defined(DFLOW_HEADER_ONLY)
-#include <dflow/passes/fuse.ipp>
+#include <dflow/passes/fusion/fuse.ipp>
 #endif
