@@ -106,6 +106,10 @@ SUITES = {
         ("100 MB", 1e6, "ms", 0.85, 0.95),
         *((f"{row}, Unix socket", divisor, unit, None, None)
           for row, divisor, unit in (("round trip 4 B", 1e3, "us"), ("1 MB", 1e6, "ms"), ("100 MB", 1e6, "ms"))),
+        ("all-reduce of 2, 1 MB", 1e6, "ms", 1, None),
+        ("all-reduce of 2, 100 MB", 1e6, "ms", 1, None),
+        ("all-reduce of 3, 1 MB", 1e6, "ms", None, None),
+        ("all-reduce of 3, 100 MB", 1e6, "ms", None, None),
         ("null step, scalar, 1 x 1", 1e6, "ms", 3, 6),
         ("null step, scalar, 4 x 4", 1e6, "ms", 3, 8),
         ("null step, scalar, 8 x 8", 1e6, "ms", 3, 8),
@@ -131,12 +135,13 @@ NOTES = {
     "kernels": "aim of the rows without one: the memory's bandwidth, see bench_kernels_memory. Both sides write into given memory "
                "but in rows \"by a step\", where TensorFlow and dflow run a step of their sessions, PyTorch an expression. "
                "PyTorch's max pool writes positions too.",
-    "cluster": "null step, ps x workers, all on this machine: with 16 x 100 must 30 ms, aim 8.8 ms, in the scalar row.",
+    "cluster": "null step, ps x workers, all on this machine: with 16 x 100 must 30 ms, aim 8.8 ms, in the scalar row. "
+               "PyTorch's all-reduce is gloo's, in place; dflow's is a step of a session that runs it in all tasks.",
 }
 PEERS = {"dispatch": ["tensorflow"], "training": ["tensorflow", "tensorflow xla", "jax", "torch"], "kernels": ["tensorflow", "torch"],
          "input": ["tensorflow"],
          "gpu": ["torch"],
-         "cluster": ["tensorflow"]}
+         "cluster": ["tensorflow", "torch"]}
 
 
 # Sides that are dflow too, and no peers.

@@ -123,6 +123,61 @@ void add_null_step(Contestant& rows, const std::string& kind, int ps, int worker
   });
 }
 
+// ---- collectives ----
+
+/// A worker that holds a value; the first one runs steps in which all have the sum of the values.
+int run_member(const std::vector<std::string>& arguments) {
+  const net::ClusterSpec spec = df::bench::spec_of(arguments);
+  net::Server server(spec, {.num_threads = std::stoi(arguments.at(5)), .transport = transport_of(false)});
+  const std::int64_t size = std::stoll(arguments.at(7)) / 4;
+  df::Graph graph({.seed = 1});
+  std::vector<df::Output<float>> values;
+  const auto there = [&](std::size_t i) { return graph.device("/job:worker/task:" + std::to_string(i)); };
+  for (std::size_t i = 0; i < static_cast<std::size_t>(spec.num_tasks("worker")); ++i) {
+    const auto on = there(i);
+    values.push_back(
+        df::Variable<float>(graph, df::fill(graph, {size}, 1.0f), {.name = "v" + std::to_string(i)}).read());
+  }
+  std::vector<df::Operation> all;
+  const auto sums = df::all_reduce(values);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto on = there(i);
+    all.push_back(df::identity(sums[i]).operation());
+  }
+  const df::Operation initialize = df::initialize_variables(graph);
+  const df::Operation step = df::group(all);
+  std::optional<df::Session> session;
+  std::optional<decltype(session->prepare(df::feeds(), df::fetches(step)))> prepared;
+  df::bench::serve_commands([&](const std::string& line) -> std::string {
+    if (!session) {
+      session.emplace(graph, df::SessionOptions{.target = server.target()});
+      session->run(initialize);
+      prepared.emplace(session->prepare(df::feeds(), df::fetches(step)));
+    }
+    std::vector<double> times;
+    for (double spent = 0; times.empty() || spent < std::stod(line) * 1e6; spent += times.back()) {
+      const double begin = df::bench::now_ns(df::bench::Clock::wall);
+      (*prepared)();
+      times.push_back(df::bench::now_ns(df::bench::Clock::wall) - begin);
+    }
+    return std::to_string(df::bench::median(std::move(times)));
+  });
+  return 0;
+}
+
+void add_all_reduce(Contestant& rows, const std::string& size, std::size_t bytes, int members, int threads) {
+  rows.measured("all-reduce of " + std::to_string(members) + ", " + size, [=] {
+    auto tasks = std::make_shared<df::bench::Tasks>(
+        0, members, std::vector<std::string>{"all-reduce", std::to_string(threads), "tcp", std::to_string(bytes)});
+    tasks->workers.front().tell("0");
+    tasks->workers.front().hear();
+    return [tasks](double milliseconds) {
+      tasks->workers.front().tell(std::to_string(milliseconds));
+      return std::stod(tasks->workers.front().hear());
+    };
+  });
+}
+
 // ---- bytes ----
 
 /// To be waited for, once.
@@ -295,7 +350,9 @@ Contestant::Measure by_turns(const Args&... args) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   try {
-    if (!arguments.empty() && arguments[0] == "task") return run_task(arguments);
+    if (!arguments.empty() && arguments[0] == "task") {
+      return arguments.at(4) == "all-reduce" ? run_member(arguments) : run_task(arguments);
+    }
     if (!arguments.empty() && arguments[0] == "answer") return run_answerer(arguments);
     const int threads = arguments.empty() ? 1 : std::stoi(arguments[0]);
     const bool is_tcp = arguments.size() > 1 && arguments[1] == "tcp";
@@ -309,6 +366,10 @@ int main(int argc, char** argv) {
         add("round trip 4 B", 4);
         add("1 MB", std::size_t{1} << 20);
         add("100 MB", std::size_t{100} << 20);
+      }
+      for (const int members : {2, 3}) {
+        add_all_reduce(rows, "1 MB", std::size_t{1} << 20, members, threads);
+        add_all_reduce(rows, "100 MB", std::size_t{100} << 20, members, threads);
       }
     }
     for (const std::string kind : {"scalar", "dense", "sparse"}) {

@@ -1,4 +1,5 @@
 #include <dflow/passes/check_receives.ipp>
+#include <dflow/passes/collectives/expand_collectives.ipp>
 #include <dflow/passes/contract.ipp>
 #include <dflow/passes/frames.ipp>
 #include <dflow/passes/functions.ipp>

@@ -25,6 +25,7 @@
 #include <dflow/train/recurrent/cells.ipp>
 #include <dflow/train/recurrent/rnn.ipp>
 #include <dflow/train/regularizers.ipp>
+#include <dflow/train/replicas/mirrored_replicas.ipp>
 #include <dflow/train/replicas/replica.ipp>
 #include <dflow/train/replicas/replica_device.ipp>
 #include <dflow/train/replicas/stale_sync_replicas.ipp>

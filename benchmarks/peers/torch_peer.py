@@ -228,11 +228,21 @@ def gpu():
     row("tanh 10000000", with_operands(torch.tanh, long))
 
 
+def cluster():
+    from torch_cluster import AllReduce
+    for members in (2, 3):
+        for size, count_bytes in (("1 MB", 1 << 20), ("100 MB", 100 << 20)):
+            side.measured(f"all-reduce of {members}, {size}",
+                          lambda members=members, count_bytes=count_bytes: AllReduce(members, count_bytes, threads))
+
+
 if suite == "training":
     for row in ("tiny sgd", "mlp sgd", "mlp adam", "lenet sgd", "lstm sgd"):
         side.row(row, training_step(*row.split()))
 elif suite == "gpu":
     gpu()
+elif suite == "cluster":
+    cluster()
 else:
     kernels()
 side.serve()

@@ -36,11 +36,27 @@ class PlaceCheck {
     }
     if (xs.empty() || ys.empty()) return false;
     // Some ops cannot be differentiated through all of their outputs.
-    Edges slopes = differentiate(*built, ys, xs, where);
-    if (slopes.empty()) slopes = differentiate(*built, {ys.front()}, xs, where);
-    if (slopes.empty()) return false;
-    for (int order = 2; order <= 3 && !slopes.empty(); ++order) slopes = differentiate(*built, slopes, xs, where);
-    return true;
+    return differentiate_thrice(built->graph, ys, xs, where) ||
+           differentiate_thrice(built->graph, {ys.front()}, xs, where);
+  }
+
+  /// What works on several devices, which no case does.
+  bool run_collectives() {
+    const auto where = std::source_location::current();
+    Graph graph;
+    Edges values;
+    for (int i = 0; i < 3; ++i) {
+      const auto on = graph.device(str_cat("/cpu:", i));
+      values.push_back(placeholder<float>(graph, {4}, {{}, where}));
+    }
+    bool all = true;
+    for (const ReduceBy reduction : {ReduceBy::sum, ReduceBy::mean, ReduceBy::product, ReduceBy::maximum}) {
+      all = differentiate_thrice(graph, detail::any_all_reduce(values, reduction, {{}, where}), values, where) && all;
+    }
+    all = differentiate_thrice(graph, detail::any_all_gather(values, {{}, where}), values, where) && all;
+    const std::vector<std::string> devices = {"/cpu:1", "/cpu:2"};
+    const Edges copies = detail::any_broadcast_to_devices(values[0], devices, {{}, where});
+    return differentiate_thrice(graph, copies, {values[0]}, where) && all;
   }
 
   bool has_seen(std::string_view op) const { return seen_.contains(std::string(op)); }
@@ -48,9 +64,16 @@ class PlaceCheck {
  private:
   using Edges = std::vector<AnyOutput>;
 
+  bool differentiate_thrice(const Graph& graph, const Edges& ys, const Edges& xs, const std::source_location& where) {
+    Edges slopes = differentiate(graph, ys, xs, where);
+    if (slopes.empty()) return false;
+    for (int order = 2; order <= 3 && !slopes.empty(); ++order) slopes = differentiate(graph, slopes, xs, where);
+    return true;
+  }
+
   /// The gradients that exist; none if an op on the way has none, which must be said at the right line.
-  Edges differentiate(const BuiltCase& built, const Edges& ys, const Edges& xs, const std::source_location& where) {
-    const std::size_t before = built.graph.num_nodes();
+  Edges differentiate(const Graph& graph, const Edges& ys, const Edges& xs, const std::source_location& where) {
+    const std::size_t before = graph.num_nodes();
     Edges slopes;
     try {
       const std::vector<Gradient> all = gradients(std::span<const AnyOutput>(ys), std::span<const AnyOutput>(xs));
@@ -65,10 +88,10 @@ class PlaceCheck {
       return {};
     }
     for (std::size_t i = 0; i < before; ++i) {
-      seen_.insert(std::string(built.graph.node(static_cast<NodeId>(i)).op->name));
+      seen_.insert(std::string(graph.node(static_cast<NodeId>(i)).op->name));
     }
-    for (std::size_t i = before; i < built.graph.num_nodes(); ++i) {
-      const Node& node = built.graph.node(static_cast<NodeId>(i));
+    for (std::size_t i = before; i < graph.num_nodes(); ++i) {
+      const Node& node = graph.node(static_cast<NodeId>(i));
       INFO(node.op->name << " '" << node.name << "'");
       check_place(node.where.file_name(), node.where.line(), where);
     }
@@ -98,6 +121,7 @@ TEST_CASE("every node of every op's gradient has the line that built what it dif
       break;
     }
   }
+  CHECK(check.run_collectives());
   // What works on lists is not fed; tests/session/tensor_array_test.cpp differentiates it.
   const auto is_list = [](const ArgDef& arg) { return arg.dtype == DType::variant; };
   std::string missing;

@@ -21,7 +21,7 @@ struct OpWithoutRows {
   std::string_view op, reason;
 };
 
-constexpr std::array<OpWithoutRows, 146> ops_without_rows{{
+constexpr std::array<OpWithoutRows, 149> ops_without_rows{{
     {"Function", "begins a body; tests/session/control_flow/control_flow_test.cpp"},
     {"FunctionArgument", "stands in a body; tests/session/control_flow/control_flow_test.cpp"},
     {"FunctionResults", "ends a body; tests/session/control_flow/control_flow_test.cpp"},
@@ -81,6 +81,9 @@ constexpr std::array<OpWithoutRows, 146> ops_without_rows{{
     {"_FusedMatMul", "stands for others, whose bits it has; tests/passes/fusion/fuse_test.cpp"},
     {"_FusedConv2D", "stands for others, whose bits it has; tests/passes/fusion/fuse_test.cpp"},
     {"_Recv", "its value comes from the rendezvous; tests/kernels/send_recv_kernel_test.cpp"},
+    {"AllReduce", "has members on devices; tests/session/collectives_test.cpp"},
+    {"AllGather", "has members on devices; tests/session/collectives_test.cpp"},
+    {"CollectiveBroadcast", "has members on devices; tests/session/collectives_test.cpp"},
     {"RandomUniform", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"RandomUniformInt", "has no inputs but bounds; its bits are TensorFlow's in tests/ops/random_test.cpp"},
     {"RandomStandardNormal", "has no inputs but shapes; its bits are TensorFlow's in tests/ops/random_test.cpp"},

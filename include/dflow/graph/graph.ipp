@@ -2,7 +2,6 @@
 
 #include <dflow/base/spread_bits.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 
 #include <algorithm>
@@ -188,14 +187,7 @@ DFLOW_INLINE AnyOutput Graph::output(std::string_view name) const {
 }
 
 DFLOW_INLINE ScopeGuard Graph::device(std::string_view name, std::source_location where) {
-  GraphStore::Scope scope = store()->scope();
-  try {
-    const DeviceName inner = DeviceName::parse(name);
-    scope.device = (scope.device.empty() ? inner : DeviceName::parse(scope.device).merged_with(inner)).to_string();
-  } catch (const Error& error) {
-    throw_error(error.status().with_location(scope.where.value_or(where)));
-  }
-  return store()->enter(std::move(scope));
+  return enter_device(*store(), name, where);
 }
 
 DFLOW_INLINE ScopeGuard Graph::device(DeviceFunction choose) {

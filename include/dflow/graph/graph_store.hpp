@@ -210,6 +210,8 @@ class GraphStore {
 /// names `where`, or the place of a scope around it.
 [[nodiscard]] ScopeGuard enter_name_scope(GraphStore& graph, std::string_view name,
                                           std::source_location where = std::source_location::current());
+[[nodiscard]] ScopeGuard enter_device(GraphStore& graph, std::string_view name,
+                                      std::source_location where = std::source_location::current());
 [[nodiscard]] ScopeGuard enter_colocation(GraphStore& graph, Operation operation,
                                           std::source_location where = std::source_location::current());
 [[nodiscard]] ScopeGuard enter_control_dependencies(GraphStore& graph, std::span<const Operation> operations,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
+#include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 
 #include <algorithm>
@@ -67,6 +68,17 @@ DFLOW_INLINE ScopeGuard enter_name_scope(GraphStore& graph, std::string_view nam
   check_node_name(name, "name_scope", graph.scope().where.value_or(where));
   GraphStore::Scope scope = graph.scope();
   scope.name_prefix = graph.unique_scope_name(name) + "/";
+  return graph.enter(std::move(scope));
+}
+
+DFLOW_INLINE ScopeGuard enter_device(GraphStore& graph, std::string_view name, std::source_location where) {
+  GraphStore::Scope scope = graph.scope();
+  try {
+    const DeviceName inner = DeviceName::parse(name);
+    scope.device = (scope.device.empty() ? inner : DeviceName::parse(scope.device).merged_with(inner)).to_string();
+  } catch (const Error& error) {
+    throw_error(error.status().with_location(scope.where.value_or(where)));
+  }
   return graph.enter(std::move(scope));
 }
 

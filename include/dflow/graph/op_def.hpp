@@ -71,6 +71,7 @@ enum class OpRole : std::uint8_t {
   kept_value,      ///< what an edge of a body has had that its input's node ran; node and output are its attributes
   loop,            ///< runs the second of the functions that its attributes name as long as the first one says
   frames,          ///< runs the function that its attribute names, of nodes that pass tensors on alive or dead
+  collective,      ///< takes a value from each of some devices, or one, and gives each of them a result
 };
 
 /// It runs functions: its attributes of kind `function`, or a list of names, say which.

@@ -2,6 +2,7 @@
 
 /// The builders of every op.
 
+#include <dflow/ops/collective/collective.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
 #include <dflow/ops/data_flow/embedding.hpp>
 #include <dflow/ops/data_flow/lookup_table.hpp>

@@ -3,6 +3,7 @@
 #include <dflow/op/op_table.hpp>
 #include <dflow/ops/array/list.hpp>
 #include <dflow/ops/checkpoint/list.hpp>
+#include <dflow/ops/collective/list.hpp>
 #include <dflow/ops/control/list.hpp>
 #include <dflow/ops/data_flow/list.hpp>
 #include <dflow/ops/io/list.hpp>
@@ -20,8 +21,9 @@
 namespace dflow {
 
 /// Every op of the library, by family. Only the unit that makes the standard table folds it.
-using StandardOps = concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps,
-                             ControlOps, CheckpointOps, IoOps, SendRecvOps, StringsOps, ParsingOps, SummaryOps>;
+using StandardOps =
+    concat_t<ArrayOps, MathOps, LinalgOps, NnOps, ReductionOps, RandomOps, StateOps, DataFlowOps, ControlOps,
+             CheckpointOps, IoOps, SendRecvOps, CollectiveOps, StringsOps, ParsingOps, SummaryOps>;
 
 }  // namespace dflow
 

@@ -23,8 +23,9 @@ namespace dflow {
 ///
 /// Nodes that must be together form a group: those that `colocate_with` joins, and all users of one handle. A group
 /// goes to a device that every member's constraint allows and that has a kernel for every member's op and element
-/// types: to its first producer's if that is one, else to the first of the session's devices. Constants and
-/// placeholders without a constraint are nowhere: they are where they are read.
+/// types: to its first producer's if that is one, else to the first of the session's devices. A collective's result
+/// counts as made where the member's value is. Constants and placeholders without a constraint are nowhere: they are
+/// where they are read.
 ///
 /// A call and its functions are one group, and so is what their bodies are made of, but for nodes with a device or a
 /// colocation of their own and for users of handles from around the body: those are placed as any others, and go to the
@@ -96,6 +97,7 @@ class Placement {
   void join(NodeId id, const Node& node, NodeId other, const GraphStore& graph);
   std::int32_t choose(const Group& group, const Node& node, const GraphStore& graph);
   static bool is_nowhere(const Node& node);
+  static NodeId producer_of(Endpoint edge, const GraphStore& graph);
   static bool is_handle_edge(Endpoint edge, const GraphStore& graph);
   static bool follows_function(const Node& node, const GraphStore& graph);
   static std::size_t num_arguments(const Node& call, const GraphStore& graph);

@@ -196,12 +196,23 @@ DFLOW_INLINE std::int32_t Placement::choose(const Group& group, const Node& node
     if (contains(group.allowed, functions)) return functions;
   }
   for (const Endpoint input : node.inputs) {
-    if (is_nowhere(graph.node(input.node))) continue;
-    const std::int32_t producers = groups_[root(input.node)].device;
+    const NodeId producer = producer_of(input, graph);
+    if (is_nowhere(graph.node(producer))) continue;
+    const std::int32_t producers = groups_[root(producer)].device;
     if (contains(group.allowed, producers)) return producers;
     break;
   }
   return first;
+}
+
+/// A collective's result is where the value is that it was made for.
+DFLOW_INLINE NodeId Placement::producer_of(Endpoint edge, const GraphStore& graph) {
+  const Node* node = &graph.node(edge.node);
+  while (node->op->role == OpRole::collective && !node->inputs.empty()) {
+    edge = node->inputs[std::min(static_cast<std::size_t>(edge.index), node->inputs.size() - 1)];
+    node = &graph.node(edge.node);
+  }
+  return edge.node;
 }
 
 DFLOW_INLINE bool Placement::is_handle_edge(Endpoint edge, const GraphStore& graph) {

@@ -5,6 +5,7 @@
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/check_receives.hpp>
+#include <dflow/passes/collectives/expand_collectives.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/default_devices.hpp>
@@ -325,6 +326,7 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
       bodies.raises.on_devices.push_back(memory_of(each) != host_memory_of(each));
     }
     attach_bodies(*graph, step, *room, place_in_body, bodies);
+    expand_collectives(step, placement->devices());
     return step;
   }();
   const std::lock_guard lock(scratch_mutex);

@@ -23,6 +23,7 @@
 #include <dflow/train/progress.hpp>
 #include <dflow/train/recurrent/rnn.hpp>
 #include <dflow/train/regularizers.hpp>
+#include <dflow/train/replicas/mirrored_replicas.hpp>
 #include <dflow/train/replicas/replica_device.hpp>
 #include <dflow/train/replicas/stale_sync_replicas.hpp>
 #include <dflow/train/replicas/supervisor.hpp>

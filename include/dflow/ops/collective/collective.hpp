@@ -1,0 +1,134 @@
+#pragma once
+
+#include <dflow/op/build.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+/// How `all_reduce` makes one element of those that its values have in one place.
+enum class ReduceBy : std::uint8_t { sum, mean, product, minimum, maximum };
+
+constexpr std::array<std::string_view, 5> attr_enum_names(ReduceBy) {
+  return {"sum", "mean", "product", "minimum", "maximum"};
+}
+
+// Collectives have members, which mostly are on different devices: a value of each, or of the first, goes in, and a
+// result for each comes out, where its value is. They have no kernel: when a step is compiled, `expand_collectives`
+// puts nodes on the members' devices in their place, between which tensors are sent as between any others.
+
+/// The values, all of one shape, reduced to one, which each member gets.
+struct AllReduce : StandardOp<"AllReduce", NumberTypes> {
+  struct Attrs {
+    ReduceBy reduction = ReduceBy::sum;
+    std::int64_t count = 1;
+  };
+  using Inputs = In<List<T>>;
+  using Outputs = Out<List<T>>;
+  static constexpr OpRole role = OpRole::collective;
+  static constexpr bool has_kernel = false;
+  static std::int64_t output_list_size(const Attrs& attrs) { return attrs.count; }
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The values one after the other along dimension 0, which each member gets.
+struct AllGather : StandardOp<"AllGather", AllTypes> {
+  struct Attrs {
+    std::int64_t count = 1;
+  };
+  using Inputs = In<List<T>>;
+  using Outputs = Out<List<T>>;
+  static constexpr OpRole role = OpRole::collective;
+  static constexpr bool has_kernel = false;
+  static std::int64_t output_list_size(const Attrs& attrs) { return attrs.count; }
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+/// The value, `count` times: each output is where it is read.
+struct CollectiveBroadcast : StandardOp<"CollectiveBroadcast", AllTypes> {
+  struct Attrs {
+    std::int64_t count = 1;
+  };
+  using Outputs = Out<List<T>>;
+  static constexpr OpRole role = OpRole::collective;
+  static constexpr bool has_kernel = false;
+  static std::int64_t output_list_size(const Attrs& attrs) { return attrs.count; }
+  static void infer(InferContext& context);
+  static void gradient(GradientContext& context);
+};
+
+namespace detail {
+std::vector<AnyOutput> any_all_reduce(std::span<const AnyOutput> values, ReduceBy reduction, const At& at = {});
+std::vector<AnyOutput> any_all_gather(std::span<const AnyOutput> values, const At& at = {});
+std::vector<AnyOutput> any_broadcast_to_devices(const AnyOutput& value, std::span<const std::string> devices,
+                                                const At& at = {});
+
+template <class T>
+std::vector<Output<T>> typed_members(const std::vector<AnyOutput>& edges) {
+  std::vector<Output<T>> members;
+  members.reserve(edges.size());
+  for (const AnyOutput& edge : edges) members.push_back(Output<T>::unchecked(edge));
+  return members;
+}
+}  // namespace detail
+
+/// The values' sum, or what else `reduction` says, at each of them: result i is on the device of value i, and so is
+/// what is built on it, unless that says otherwise. Without a reader a result is not computed.
+///
+/// ```cpp
+/// const auto sums = df::all_reduce<float>({on_first, on_second});   // one on each device
+/// const auto means = df::all_reduce(gradients, df::ReduceBy::mean);
+/// ```
+/// All members get the same bits, the same in every step: values are reduced in their order, first those that are in
+/// one memory. Sums, means and products of 16-bit floats are computed in float and rounded once; means of integers are
+/// those of `reduce_mean`. An element that is not a number makes the minimum and the maximum one.
+///
+/// What a member sends and receives does not grow with their number where the shape is known and is larger than
+/// `max_whole_bytes`: each reduces a part for all.
+///
+/// Differentiable; elements that equal the minimum or maximum share its gradient evenly.
+/// Errors: InvalidArgument if there are no values or their shapes differ, or for a minimum or maximum of complex
+/// numbers; in the step, naming both, for shapes that were not known.
+template <AllowedFor<AllReduce> T>
+std::vector<Output<T>> all_reduce(const std::vector<Output<T>>& values, ReduceBy reduction = ReduceBy::sum,
+                                  const At& at = {}) {
+  const std::vector<AnyOutput> edges(values.begin(), values.end());
+  return detail::typed_members<T>(detail::any_all_reduce(edges, reduction, at));
+}
+
+/// [2, 3] and [4, 3] give [6, 3] at each of them: the values one after the other, in their order. Results are where
+/// those of `all_reduce` are.
+///
+/// Errors: InvalidArgument if there are no values, or they are scalars, or differ in rank or in another dimension than
+/// the first.
+template <AllowedFor<AllGather> T>
+std::vector<Output<T>> all_gather(const std::vector<Output<T>>& values, const At& at = {}) {
+  const std::vector<AnyOutput> edges(values.begin(), values.end());
+  return detail::typed_members<T>(detail::any_all_gather(edges, at));
+}
+
+/// The value on each of some devices, whose names may be partial. Of one that is large and goes into several memories
+/// a part is sent into each, and these exchange their parts.
+///
+/// ```cpp
+/// const auto copies = df::broadcast_to_devices(weights, {"/gpu:0", "/gpu:1"});
+/// ```
+/// Errors: InvalidArgument if there are no devices, or for a name that is none.
+template <AllowedFor<CollectiveBroadcast> T>
+std::vector<Output<T>> broadcast_to_devices(const Output<T>& value, const std::vector<std::string>& devices,
+                                            const At& at = {}) {
+  return detail::typed_members<T>(detail::any_broadcast_to_devices(value, devices, at));
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/ops/collective/collective.ipp>
+#endif

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/ops/collective/collective.hpp>
+#include <dflow/ops/control/no_op.hpp>
+#include <dflow/ops/expr.hpp>
+#include <dflow/ops/math/cast.hpp>
+#include <dflow/train/replicas/mirrored_replicas.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace dflow::train {
+
+namespace detail {
+
+/// One replica while it is built.
+struct MirroredReplica {
+  GraphStore::Scope scope;
+  AnyOutput loss;
+  std::vector<AnyVariable> trained;
+  std::vector<AnyVariable> variables;  ///< all that it has
+  std::vector<GradientAndVariable> gradients;
+
+  /// The variable's name in it.
+  std::string_view name_of(const AnyVariable& variable) const {
+    const std::string_view name = variable.name();
+    return name.starts_with(scope.name_prefix) ? name.substr(scope.name_prefix.size()) : name;
+  }
+};
+
+/// The variables of a collection behind the first `begin`.
+DFLOW_INLINE std::vector<AnyVariable> variables_since(GraphStore& graph, std::string_view collection,
+                                                      std::size_t begin) {
+  const std::vector<NodeId> ids = graph.collection(collection);
+  std::vector<AnyVariable> variables;
+  for (std::size_t i = begin; i < ids.size(); ++i) variables.push_back(AnyVariable::of(Operation(&graph, ids[i])));
+  return variables;
+}
+
+/// Replica `number` has what the first has, one for one.
+DFLOW_INLINE void require_mirrored(const MirroredReplica& first, const MirroredReplica& other, std::size_t number,
+                                   std::source_location where) {
+  const auto describe = [](const MirroredReplica& replica, std::size_t v) {
+    if (v >= replica.variables.size()) return std::string("no variable");
+    const AnyVariable& variable = replica.variables[v];
+    return str_cat("'", replica.name_of(variable), "', ", dflow::name(variable.dtype()), " ",
+                   variable.shape().to_string());
+  };
+  const std::size_t count = std::max(first.variables.size(), other.variables.size());
+  for (std::size_t v = 0; v < count; ++v) {
+    const std::string wanted = describe(first, v), got = describe(other, v);
+    if (wanted == got) continue;
+    throw_error(invalid_argument(str_cat("MirroredReplicas: variable ", v, " of replica ", number, " is ", got,
+                                         ", and of replica 0 ", wanted))
+                    .with_location(where));
+  }
+  if (first.trained.size() == other.trained.size()) return;
+  throw_error(invalid_argument(str_cat("MirroredReplicas: replica ", number, " trains ", other.trained.size(),
+                                       " variables, and replica 0 ", first.trained.size()))
+                  .with_location(where));
+}
+
+/// Puts the mean of gradient `v` of all replicas in the place of each of them.
+DFLOW_INLINE void average(std::span<MirroredReplica> replicas, std::size_t v, std::source_location where) {
+  const auto gradient = [&](std::size_t r) -> Gradient& { return replicas[r].gradients[v].gradient; };
+  std::vector<AnyOutput> values, indices;
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    if (gradient(r).exists() != gradient(0).exists() ||
+        gradient(r).slices.has_value() != gradient(0).slices.has_value()) {
+      throw_error(invalid_argument(str_cat("MirroredReplicas: the loss of replica ", r, " does not depend on '",
+                                           replicas[r].name_of(replicas[r].gradients[v].variable),
+                                           "' as that of replica 0 does"))
+                      .with_location(where));
+    }
+    if (!gradient(r).exists()) continue;
+    values.push_back(values_of(gradient(r)));
+    if (gradient(r).slices) indices.push_back(gradient(r).slices->indices);
+  }
+  if (values.empty()) return;
+  if (indices.empty()) {
+    const std::vector<AnyOutput> means = dflow::detail::any_all_reduce(values, ReduceBy::mean);
+    for (std::size_t r = 0; r < replicas.size(); ++r) gradient(r).dense = means[r];
+    return;
+  }
+  // The rows of all, each with its share.
+  const std::vector<AnyOutput> all_values = dflow::detail::any_all_gather(values);
+  const std::vector<AnyOutput> all_indices = dflow::detail::any_all_gather(indices);
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    gradient(r).slices->values = Expr(all_values[r]) / static_cast<double>(replicas.size());
+    gradient(r).slices->indices = all_indices[r];
+  }
+}
+
+}  // namespace detail
+
+/// What `minimize` has built.
+struct MirroredReplicas::Built {
+  std::vector<AnyOutput> losses;
+  AnyOutput loss;
+  Operation mirror;
+  std::vector<NodeId> copies;  ///< the variables of other replicas than the first
+};
+
+DFLOW_INLINE MirroredReplicas::MirroredReplicas(std::shared_ptr<const Optimizer> optimizer,
+                                                std::vector<std::string> devices)
+    : optimizer_(std::move(optimizer)), devices_(std::move(devices)) {
+  if (optimizer_ == nullptr) throw_error(invalid_argument("MirroredReplicas: of no optimizer"));
+  if (devices_.empty()) throw_error(invalid_argument("MirroredReplicas: on no devices"));
+}
+
+DFLOW_INLINE const MirroredReplicas::Built& MirroredReplicas::built() const {
+  if (built_ == nullptr) throw_error(failed_precondition("MirroredReplicas: call minimize first"));
+  return *built_;
+}
+
+DFLOW_INLINE const std::vector<AnyOutput>& MirroredReplicas::losses() const { return built().losses; }
+DFLOW_INLINE const AnyOutput& MirroredReplicas::loss() const { return built().loss; }
+DFLOW_INLINE const Operation& MirroredReplicas::mirror() const { return built().mirror; }
+
+DFLOW_INLINE std::vector<SavedVariable> MirroredReplicas::saved_variables() const {
+  const std::vector<NodeId>& copies = built().copies;
+  std::vector<SavedVariable> saved;
+  for (const AnyVariable& variable : detail::variables_since(*loss().graph(), "variables", 0)) {
+    if (std::find(copies.begin(), copies.end(), variable.handle().node_id()) != copies.end()) continue;
+    saved.push_back({variable.whole_name(), variable});
+  }
+  return saved;
+}
+
+DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRef<AnyOutput(std::size_t)> model,
+                                               const MinimizeOptions& options, const At& at) {
+  if (built_ != nullptr) {
+    throw_error(failed_precondition("MirroredReplicas: minimize was called already").with_location(at.where));
+  }
+  if (!options.variables.empty()) {
+    throw_error(invalid_argument("MirroredReplicas: the variables to train are those that the model makes")
+                    .with_location(at.where));
+  }
+  GraphStore& graph = *graph_of_model.store();
+  std::vector<detail::MirroredReplica> replicas(devices_.size());
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    detail::MirroredReplica& replica = replicas[r];
+    const ScopeGuard on = enter_device(graph, devices_[r], at.where);
+    std::optional<ScopeGuard> names;
+    if (r > 0) names.emplace(enter_name_scope(graph, str_cat("replica_", r), at.where));
+    replica.scope = graph.scope();
+    const std::size_t num_variables = graph.collection("variables").size();
+    const std::size_t num_trained = graph.collection("trainable_variables").size();
+    replica.loss = model(r);
+    replica.variables = detail::variables_since(graph, "variables", num_variables);
+    replica.trained = detail::variables_since(graph, "trainable_variables", num_trained);
+    detail::require_mirrored(replicas.front(), replica, r, at.where);
+    if (replica.trained.empty()) {
+      throw_error(invalid_argument("MirroredReplicas: the model makes no variables to train").with_location(at.where));
+    }
+  }
+  const ScopeGuard place = enter_place(graph, at.where);
+  for (detail::MirroredReplica& replica : replicas) replica.scope.where = graph.scope().where;
+  for (detail::MirroredReplica& replica : replicas) {
+    const ScopeGuard inside = graph.enter(replica.scope);
+    replica.gradients =
+        optimizer_->compute_gradients(replica.loss, replica.trained, options.differentiation(), at.where);
+  }
+  for (std::size_t v = 0; v < replicas.front().gradients.size(); ++v) detail::average(replicas, v, at.where);
+
+  auto built = std::make_shared<Built>();
+  std::vector<Operation> updates;
+  for (std::size_t r = 0; r < replicas.size(); ++r) {
+    detail::MirroredReplica& replica = replicas[r];
+    const ScopeGuard inside = graph.enter(replica.scope);
+    const std::size_t num_variables = graph.collection("variables").size();
+    for (const Operation& update : detail::update_operations_of(replica.loss, options)) updates.push_back(update);
+    updates.push_back(optimizer_->apply_gradients(replica.gradients, r == 0 ? options.global_step : std::nullopt,
+                                                  {.where = at.where}));
+    const std::vector<AnyVariable> slots = detail::variables_since(graph, "variables", num_variables);
+    replica.variables.insert(replica.variables.end(), slots.begin(), slots.end());
+    detail::require_mirrored(replicas.front(), replica, r, at.where);
+    built->losses.push_back(replica.loss);
+  }
+  built->loss = dflow::detail::any_all_reduce(built->losses, ReduceBy::mean, {.name = "mean_loss"}).front();
+
+  std::vector<Operation> copied;
+  const std::vector<std::string> others(devices_.begin() + 1, devices_.end());
+  for (std::size_t v = 0; !others.empty() && v < replicas.front().variables.size(); ++v) {
+    const std::vector<AnyOutput> values =
+        dflow::detail::any_broadcast_to_devices(replicas.front().variables[v].read_edge(), others);
+    for (std::size_t r = 1; r < replicas.size(); ++r) {
+      const AnyOutput& handle = replicas[r].variables[v].handle();
+      const ScopeGuard beside = enter_colocation(graph, handle.operation());
+      copied.push_back(dflow::build<Assign>({handle, values[r - 1]}));
+      built->copies.push_back(handle.node_id());
+    }
+  }
+  built->mirror = dflow::detail::no_op_after(graph, copied, {.name = "mirror"});
+  built_ = std::move(built);
+  return group(updates, at);
+}
+
+}  // namespace dflow::train

@@ -1,0 +1,1 @@
+#include <dflow/ops/collective/collective.ipp>

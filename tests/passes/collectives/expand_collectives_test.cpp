@@ -1,0 +1,215 @@
+#include <dflow/passes/collectives/expand_collectives.hpp>
+
+#include <dflow/core/device_name.hpp>
+#include <dflow/dflow.hpp>
+#include <dflow/graph/graph_store.hpp>
+#include <dflow/passes/partition.hpp>
+#include <dflow/passes/prune.hpp>
+
+#include "catch.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace dflow;
+
+namespace {
+
+/// A graph whose nodes are placed by hand, on tasks of one device each, or on two devices of each task.
+struct PlacedCollective {
+  Graph graph;
+  std::vector<DeviceInfo> infos;
+  KernelTables kernels = OpSet(standard_ops).kernels();
+
+  explicit PlacedCollective(int devices, int per_task = 1) {
+    for (int i = 0; i < devices; ++i) {
+      DeviceInfo& info = infos.emplace_back();
+      info.type = "CPU";
+      info.name = str_cat("/job:worker/replica:0/task:", i / per_task, "/device:CPU:", i % per_task);
+      info.incarnation = 100 + static_cast<std::uint64_t>(i);
+    }
+  }
+
+  ScopeGuard on(int device) { return graph.device(infos[static_cast<std::size_t>(device)].name); }
+
+  std::vector<Output<float>> values(const PlaceholderShape& shape, int count = -1) {
+    std::vector<Output<float>> values;
+    for (int i = 0; i < (count < 0 ? static_cast<int>(infos.size()) : count); ++i) {
+      const auto there = on(i);
+      values.push_back(-placeholder<float>(graph, shape));
+    }
+    return values;
+  }
+
+  StepGraph expand(const std::vector<Output<float>>& fetches, std::vector<Operation> targets = {}) const {
+    std::vector<Endpoint> in, out;
+    std::vector<NodeId> nodes;
+    for (const auto& fetch : fetches) out.push_back(fetch.endpoint());
+    for (const Operation& target : targets) nodes.push_back(target.node_id());
+    for (std::size_t i = 0; i < graph.store()->size(); ++i) {
+      const Node& node = graph.store()->node(NodeId(i));
+      if (node.op->role == OpRole::placeholder) in.push_back({NodeId(i), 0});
+    }
+    PruneScratch scratch;
+    StepGraph step = prune(*graph.store(), in, out, nodes, scratch, [&](NodeId, StepNode& node) {
+      node.placed_on = 0;
+      for (std::size_t d = 0; d < infos.size(); ++d) {
+        if (node->device == infos[d].name) node.placed_on = static_cast<std::int32_t>(d);
+      }
+    });
+    expand_collectives(step, infos);
+    require_topological_order(step);
+    return step;
+  }
+
+  /// How many bytes each task sends to others, and gets from them; feeds and fetches are the client's.
+  struct Traffic {
+    std::map<std::string, std::int64_t> sent, received;
+    std::size_t messages = 0;
+  };
+  Traffic traffic(StepGraph step) const {
+    DeviceInfo client;
+    client.name = "/job:client/replica:0/task:0/device:CLIENT:0";
+    client.type = "CLIENT";
+    const Partitions parts =
+        partition(std::move(step), infos, std::vector<KernelTables>(infos.size(), kernels), client);
+    Traffic traffic;
+    for (const Partition& part : parts.parts) {
+      for (const StepNode& node : part.graph.nodes) {
+        if (node.op->role != OpRole::recv) continue;
+        const auto& attrs = node->attrs_as<Recv>();
+        if (attrs.send_device == client.name) continue;
+        const auto task = [](const std::string& device) { return device.substr(0, device.find("/device")); };
+        if (task(attrs.send_device) == task(attrs.recv_device)) continue;
+        const std::int64_t bytes = attrs.shape.num_elements().value_or(0) * 4;
+        traffic.sent[task(attrs.send_device)] += bytes;
+        traffic.received[task(attrs.recv_device)] += bytes;
+        ++traffic.messages;
+      }
+    }
+    return traffic;
+  }
+};
+
+std::size_t count_nodes(const StepGraph& step, std::string_view op) {
+  return static_cast<std::size_t>(
+      std::count_if(step.nodes.begin(), step.nodes.end(), [&](const StepNode& node) { return node.op->name == op; }));
+}
+
+}  // namespace
+
+TEST_CASE("no collective is left, and nodes have names of their own, after that of the user", "[collective]") {
+  PlacedCollective placed(3);
+  auto sums = all_reduce(placed.values({30000}), ReduceBy::mean, {.name = "sums"});
+  const auto rows = all_gather(placed.values({2}));
+  sums.insert(sums.end(), rows.begin(), rows.end());
+  const StepGraph step = placed.expand(sums);
+  std::set<std::string> names;
+  for (const StepNode& node : step.nodes) {
+    CHECK(node.op->role != OpRole::collective);
+    CHECK(names.insert(node->name).second);
+  }
+  CHECK(std::any_of(names.begin(), names.end(), [](const auto& name) { return name.starts_with("sums/_AddN"); }));
+}
+
+TEST_CASE("values in one memory are reduced at once, and the result is shared", "[collective]") {
+  PlacedCollective placed(4, 4);
+  const StepGraph step = placed.expand(all_reduce(placed.values({100000})));
+  CHECK(count_nodes(step, "AddN") == 1);
+  CHECK(count_nodes(step, "Concat") == 0);
+  const std::set<std::int32_t> makers = [&] {
+    std::set<std::int32_t> nodes;
+    for (const StepEndpoint fetch : step.fetches) nodes.insert(static_cast<std::int32_t>(fetch.node.position()));
+    return nodes;
+  }();
+  CHECK(makers.size() == 1);
+}
+
+TEST_CASE("a large all_reduce moves no more bytes per task however many there are", "[collective]") {
+  constexpr std::int64_t size = 64 * 3 * 4 * 5 * 100;
+  for (const int tasks : {2, 3, 4, 5}) {
+    PlacedCollective placed(tasks);
+    const auto traffic = placed.traffic(placed.expand(all_reduce(placed.values({size}))));
+    INFO(tasks << " tasks");
+    // 2 (n - 1) / n of its bytes: the least (Patarasuk and Yuan 2009).
+    const std::int64_t least = 2 * (tasks - 1) * size * 4 / tasks;
+    for (const auto& [task, bytes] : traffic.sent) CHECK(bytes == least);
+    for (const auto& [task, bytes] : traffic.received) CHECK(bytes == least);
+    CHECK(traffic.sent.size() == static_cast<std::size_t>(tasks));
+  }
+}
+
+TEST_CASE("a small all_reduce, and one of unknown shape, waits for one transfer", "[collective]") {
+  for (const bool is_static : {true, false}) {
+    PlacedCollective placed(4);
+    const auto shape = is_static ? PlaceholderShape({100}) : PlaceholderShape({dynamic});
+    const StepGraph step = placed.expand(all_reduce(placed.values(shape)));
+    CHECK(count_nodes(step, "Slice") == 0);
+    CHECK(placed.traffic(step).messages == 12);
+  }
+}
+
+TEST_CASE("values of one task cross to others once", "[collective]") {
+  PlacedCollective placed(6, 2);
+  const auto traffic = placed.traffic(placed.expand(all_reduce(placed.values({100}))));
+  CHECK(traffic.messages == 6);
+}
+
+TEST_CASE("a result that nobody reads is not computed", "[collective]") {
+  constexpr std::int64_t size = 64 * 4 * 1000;
+  PlacedCollective placed(4);
+  const auto sums = all_reduce(placed.values({size}));
+  const auto traffic = placed.traffic(placed.expand({sums[2]}));
+  const std::string reader = "/job:worker/replica:0/task:2";
+  CHECK(traffic.received.at(reader) == 2 * 3 * size);  // parts of its own part, and the reduced parts of others
+  CHECK(traffic.received.at("/job:worker/replica:0/task:1") == 3 * size);
+  PlacedCollective small(4);
+  const auto few = all_reduce(small.values({10}));
+  CHECK(small.traffic(small.expand({few[2]})).messages == 3);
+}
+
+TEST_CASE("a large broadcast leaves its root once", "[collective]") {
+  constexpr std::int64_t size = 64 * 3 * 1000;
+  PlacedCollective placed(4);
+  const auto value = placed.values({size}, 1)[0];
+  std::vector<std::string> devices;
+  for (const DeviceInfo& info : placed.infos) devices.push_back(info.name);
+  const auto traffic = placed.traffic(placed.expand(broadcast_to_devices(value, devices)));
+  CHECK(traffic.sent.at("/job:worker/replica:0/task:0") == size * 4);
+  for (int task = 1; task < 4; ++task) {
+    const std::string name = str_cat("/job:worker/replica:0/task:", task);
+    CHECK(traffic.received.at(name) == size * 4);
+    CHECK(traffic.sent.at(name) == 2 * size * 4 / 3);
+  }
+}
+
+TEST_CASE("a broadcast to one device is a copy, and to none that is read nothing", "[collective]") {
+  PlacedCollective placed(2);
+  const auto value = placed.values({50000}, 1)[0];
+  const auto copies = broadcast_to_devices(value, {placed.infos[1].name, placed.infos[0].name});
+  const StepGraph step = placed.expand({copies[0]});
+  CHECK(count_nodes(step, "Slice") == 0);
+  CHECK(placed.traffic(step).messages == 1);
+  CHECK(placed.traffic(placed.expand({copies[1]})).messages == 0);
+}
+
+TEST_CASE("who waits for a collective waits for its results, and it for what it waits for", "[collective]") {
+  PlacedCollective placed(2);
+  const auto values = placed.values({3});
+  const Operation first = no_op(placed.graph);
+  const auto sums = [&] {
+    const auto waits = placed.graph.control_dependencies({first});
+    return all_reduce(values);
+  }();
+  const StepGraph step = placed.expand({sums[0]}, {sums[0].operation()});
+  REQUIRE(step.targets.size() == 1);
+  CHECK(step.targets[0] == step.fetches[0].node);
+  CHECK(step.controls_of(step.node(step.targets[0])).size() == 1);
+  const StepGraph alone = placed.expand({}, {sums[0].operation()});
+  CHECK(alone.targets.size() == 2);
+}

@@ -1,0 +1,254 @@
+#include <dflow/train/replicas/mirrored_replicas.hpp>
+
+#include "catch.hpp"
+#include "collective_members.hpp"
+#include "errors.hpp"
+#include "proof_device.hpp"
+
+#include <dflow/dflow.hpp>
+#include <dflow/net/transport/memory_transport.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace dflow;
+using dflow::testing::are_equal;
+using dflow::testing::results_of;
+using train::MirroredReplicas;
+
+namespace {
+
+constexpr std::int64_t mirrored_rows = 12, mirrored_features = 5;
+
+Tensor<float> mirrored_batch(std::int64_t step, std::int64_t begin, std::int64_t end) {
+  Tensor<float> x({end - begin, mirrored_features});
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (std::int64_t i = 0; i < mirrored_features; ++i) {
+      x(row - begin, i) = std::sin(static_cast<float>(1 + step * 131 + row * 17 + i * 7));
+    }
+  }
+  return x;
+}
+
+/// A network with a dense layer, a table of rows and a slot optimizer, on as many devices as there are names.
+struct MirroredModel {
+  Graph graph{{.seed = 3}};
+  std::vector<Output<float>> x;
+  std::vector<Output<std::int32_t>> rows;
+  std::vector<Variable<float>> first_weights;
+  std::optional<MirroredReplicas> mirrored;
+  Operation train;
+  Output<std::int64_t> steps;
+
+  explicit MirroredModel(const std::vector<std::string>& devices) {
+    const Variable<std::int64_t> global_step(graph, Tensor<std::int64_t>(0), {.name = "step", .trainable = false});
+    steps = global_step.read();
+    mirrored.emplace(train::Adam(0.05f), devices);
+    train = mirrored->minimize(graph, [&](std::size_t) { return loss_of(); }, {.global_step = global_step});
+  }
+
+  /// The next replica's.
+  Output<float> loss_of() {
+    x.push_back(placeholder<float>(graph, {dynamic, mirrored_features}));
+    rows.push_back(placeholder<std::int32_t>(graph, {dynamic}));
+    const Variable<float> a(graph, random_normal<float>(graph, {mirrored_features, 4}, {.stddev = 0.3}), {.name = "a"});
+    const Variable<float> table(graph, random_normal<float>(graph, {6, 4}, {.stddev = 0.3}), {.name = "table"});
+    first_weights.push_back(a);
+    first_weights.push_back(table);
+    const auto hidden = tanh(matmul(x.back(), a)) + gather(table, rows.back());
+    return reduce_mean(square(dense(hidden, 2, {}, {.name = "out"}) - 0.25f));
+  }
+
+  std::vector<Feed> feeds(std::int64_t step) const {
+    std::vector<Feed> feeds;
+    const auto share = mirrored_rows / static_cast<std::int64_t>(x.size());
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      const auto begin = share * static_cast<std::int64_t>(r);
+      Tensor<std::int32_t> which({share});
+      for (std::int64_t i = 0; i < share; ++i) which(i) = static_cast<std::int32_t>((step + begin + i) % 6);
+      feeds.emplace_back(x[r], mirrored_batch(step, begin, begin + share));
+      feeds.emplace_back(rows[r], which);
+    }
+    return feeds;
+  }
+
+  /// The loss of each step.
+  std::vector<float> train_in(Session& session, std::int64_t first, std::int64_t count) const {
+    std::vector<float> losses;
+    for (std::int64_t step = first; step < first + count; ++step) {
+      const std::vector<AnyOutput> loss{mirrored->loss()};
+      const std::vector<Operation> update{train};
+      std::vector<AnyTensor> result(1);
+      session.run_erased({}, nullptr, feeds(step), loss, update, result);
+      losses.push_back(Tensor<float>(result[0]).scalar());
+    }
+    return losses;
+  }
+  void begin(Session& session) {
+    session.run(initialize_variables(graph));
+    session.run(mirrored->mirror());
+  }
+};
+
+std::vector<std::shared_ptr<Device>> mirrored_cpus(int count) {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (int i = 0; i < count; ++i) {
+    devices.push_back(std::make_shared<CpuDevice>(
+        CpuDeviceOptions{.name = str_cat("/job:localhost/replica:0/task:0/device:CPU:", i)}));
+  }
+  return devices;
+}
+
+/// The variables of all replicas are alike, but for what is not mirrored.
+void check_mirrored(const MirroredModel& model, Session& session) {
+  const std::size_t replicas = model.x.size(), each = model.first_weights.size() / replicas;
+  for (std::size_t v = 0; v < each; ++v) {
+    const Tensor<float> first = session.run(model.first_weights[v].read());
+    for (std::size_t r = 1; r < replicas; ++r) {
+      CHECK(are_equal(session.run(model.first_weights[r * each + v].read()), first));
+    }
+  }
+}
+
+void check_like_one(const std::vector<float>& got) {
+  MirroredModel alone({"/cpu:0"});
+  Session session(alone.graph);
+  alone.begin(session);
+  const std::vector<float> wanted = alone.train_in(session, 0, static_cast<std::int64_t>(got.size()));
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(2e-4));
+  CHECK(wanted.back() < wanted.front());
+}
+
+}  // namespace
+
+TEST_CASE("mirrored replicas train as one does on the whole batch, and stay alike", "[replicas]") {
+  for (const int count : {2, 3}) {
+    std::vector<std::string> names;
+    for (int i = 0; i < count; ++i) names.push_back(str_cat("/cpu:", i));
+    MirroredModel model(names);
+    Session session(model.graph, {.devices = mirrored_cpus(count)});
+    model.begin(session);
+    const std::vector<float> losses = model.train_in(session, 0, 20);
+    INFO(count << " replicas");
+    check_like_one(losses);
+    check_mirrored(model, session);
+    CHECK(session.run(model.steps).scalar() == 20);
+    CHECK(model.mirrored->losses().size() == static_cast<std::size_t>(count));
+  }
+}
+
+TEST_CASE("mirrored replicas train on devices that have a memory of their own", "[replicas]") {
+  std::vector<std::shared_ptr<Device>> devices = mirrored_cpus(1);
+  std::vector<std::string> names;
+  for (int i = 0; i < 3; ++i) {
+    devices.push_back(std::make_shared<testing::ProofDevice>(i));
+    names.push_back(str_cat("/device:PROOF:", i));
+  }
+  MirroredModel model(names);
+  Session session(model.graph, {.devices = devices});
+  model.begin(session);
+  check_like_one(model.train_in(session, 0, 10));
+  check_mirrored(model, session);
+}
+
+TEST_CASE("mirrored replicas train on three tasks of a cluster", "[replicas][net]") {
+  net::ClusterSpec spec;
+  for (int i = 0; i < 3; ++i) spec.add_task("worker", i, "worker" + std::to_string(i));
+  const auto transport =
+      std::make_shared<net::MemoryTransport>(std::make_shared<WorkStealingPool>(2, ThreadPoolOptions{.name = "io"}));
+  std::vector<std::unique_ptr<net::Server>> servers;
+  std::vector<std::string> names;
+  for (int i = 0; i < 3; ++i) {
+    spec.set_task("worker", i);
+    servers.push_back(
+        std::make_unique<net::Server>(spec, net::ServerOptions{.num_threads = 1, .transport = transport}));
+    names.push_back(str_cat("/job:worker/task:", i));
+  }
+  MirroredModel model(names);
+  Session session(model.graph, {.target = servers[1]->target()});
+  model.begin(session);
+  check_like_one(model.train_in(session, 0, 10));
+  check_mirrored(model, session);
+}
+
+TEST_CASE("a checkpoint has one copy of mirrored variables, and all go on from it", "[replicas]") {
+  const std::string folder = std::filesystem::temp_directory_path() / "dflow_mirrored_test";
+  std::filesystem::create_directories(folder);
+  const auto names = std::vector<std::string>{"/cpu:0", "/cpu:1"};
+  MirroredModel model(names);
+  train::Saver saver(model.graph, model.mirrored->saved_variables());
+  Session session(model.graph, {.devices = mirrored_cpus(2)});
+  model.begin(session);
+  model.train_in(session, 0, 5);
+  saver.save(session, folder + "/model");
+  const std::vector<float> wanted = model.train_in(session, 5, 5);
+  for (const train::SavedVariable& saved : model.mirrored->saved_variables()) {
+    CHECK_FALSE(contains(saved.name, "replica_"));
+  }
+
+  MirroredModel resumed(names);
+  train::Saver restorer(resumed.graph, resumed.mirrored->saved_variables());
+  Session other(resumed.graph, {.devices = mirrored_cpus(2)});
+  other.run(initialize_variables(resumed.graph));
+  restorer.restore(other, folder + "/model");
+  other.run(resumed.mirrored->mirror());
+  CHECK(resumed.train_in(other, 5, 5) == wanted);
+  check_mirrored(resumed, other);
+
+  MirroredModel alone({"/cpu:0"});
+  train::Saver of_one(alone.graph, alone.mirrored->saved_variables());
+  Session single(alone.graph);
+  of_one.restore(single, folder + "/model");
+  const std::vector<float> losses = alone.train_in(single, 5, 5);
+  for (std::size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == Approx(wanted[i]).epsilon(2e-4));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("mirrored replicas refuse models that differ, and what makes no sense", "[replicas]") {
+  CHECK(code_of([] { return MirroredReplicas(train::Adam(0.1f), {}).num_replicas(); }) == Code::invalid_argument);
+  const std::vector<std::string> two{"/cpu:0", "/cpu:1"};
+  Graph graph;
+  MirroredReplicas unused(train::Adam(0.1f), two);
+  CHECK(code_of([&] { return unused.loss(); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return unused.mirror(); }) == Code::failed_precondition);
+  CHECK(code_of([&] { return unused.saved_variables(); }) == Code::failed_precondition);
+  const auto variable = [&](const std::string& name, const Shape& shape) {
+    return Variable<float>(graph, Tensor<float>::full(shape, 1), {.name = name});
+  };
+  const auto error_with = [&](const std::function<Output<float>(std::size_t)>& model) {
+    return error_of([&] { return MirroredReplicas(train::Adam(0.1f), two).minimize(graph, model); });
+  };
+  const std::string shapes = error_with(
+      [&](std::size_t replica) { return reduce_sum(variable("w", {static_cast<std::int64_t>(replica + 2)}).read()); });
+  CHECK(contains(shapes, "variable 0 of replica 1 is 'w', float [3], and of replica 0 'w', float [2]"));
+  CHECK(contains(shapes, "mirrored_replicas_test.cpp"));
+  CHECK(contains(error_with([&](std::size_t replica) {
+                   const auto a = variable("v1", {2});
+                   if (replica == 1) variable("more", {2});
+                   return reduce_sum(a.read());
+                 }),
+                 "and of replica 0 no variable"));
+  CHECK(contains(error_with([&](std::size_t replica) {
+                   const auto a = variable("v2", {2}), b = variable("v3", {2});
+                   return replica == 0 ? reduce_sum(a * b) : reduce_sum(a * 1.0f);
+                 }),
+                 "the loss of replica 1 does not depend on 'v3'"));
+  const auto x = placeholder<float>(graph, {});
+  CHECK(contains(error_with([&](std::size_t) { return x; }), "makes no variables to train"));
+  CHECK(contains(error_of([&] {
+                   return MirroredReplicas(train::Adam(0.1f), two)
+                       .minimize(graph, [&](std::size_t) { return x; },
+                                 {.variables = {variable("own", {2}).any_variable()}});
+                 }),
+                 "those that the model makes"));
+  MirroredReplicas twice(train::GradientDescent(0.1f), {"/cpu:0"});
+  const auto model = [&](std::size_t) { return reduce_sum(square(variable("w4", {2}) * 1.0f)); };
+  twice.minimize(graph, model);
+  CHECK(code_of([&] { return twice.minimize(graph, model); }) == Code::failed_precondition);
+}
