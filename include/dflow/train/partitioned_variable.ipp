@@ -66,7 +66,7 @@ DFLOW_INLINE MadeParts make_parts(GraphStore& graph, DType dtype, const Shape& s
       leave_out_streams(of, initial);
       return initial;
     };
-    if (const VariableScopeState* const around = graph.scope().variables.get(); around != nullptr) {
+    if (const auto around = open_variable_scope(graph); around != nullptr) {
       made.parts.push_back(
           any_get_variable(graph, *around, str_cat(options.name, "/", name), dtype, part.shape,
                            {.initializer = initializer, .trainable = options.trainable, .slice = slice}, at));

@@ -6,12 +6,15 @@
 #include "proof_device.hpp"
 
 #include <dflow/dflow.hpp>
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/net/transport/memory_transport.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -251,4 +254,131 @@ TEST_CASE("mirrored replicas refuse models that differ, and what makes no sense"
   const auto model = [&](std::size_t) { return reduce_sum(square(variable("w4", {2}) * 1.0f)); };
   twice.minimize(graph, model);
   CHECK(code_of([&] { return twice.minimize(graph, model); }) == Code::failed_precondition);
+}
+
+namespace {
+
+/// A model of layers, on as many replicas as `mirrored` has: `layers` makes the result of an input.
+struct MirroredLayers {
+  Graph graph{{.seed = 5}};
+  std::vector<Output<float>> x;
+  Operation train;
+
+  Output<float> loss_of(const std::function<Output<float>(Graph&, const Output<float>&)>& layers) {
+    x.push_back(placeholder<float>(graph, {dynamic, mirrored_features}));
+    return reduce_mean(square(layers(graph, x.back()) - 0.25f));
+  }
+  void minimize(MirroredReplicas& mirrored, const std::function<Output<float>(Graph&, const Output<float>&)>& layers) {
+    train = mirrored.minimize(graph, [&](std::size_t) { return loss_of(layers); });
+  }
+  std::vector<Feed> feeds(std::int64_t step) const {
+    const auto share = mirrored_rows / static_cast<std::int64_t>(x.size());
+    std::vector<Feed> feeds;
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      const auto begin = share * static_cast<std::int64_t>(r);
+      feeds.emplace_back(x[r], mirrored_batch(step, begin, begin + share));
+    }
+    return feeds;
+  }
+  void run(Session& session, const std::vector<Feed>& feeds) const {
+    const std::vector<Operation> update{train};
+    std::vector<AnyTensor> none;
+    session.run_erased({}, nullptr, feeds, {}, update, none);
+  }
+  std::vector<std::string> trained() const {
+    std::vector<std::string> names;
+    for (const NodeId id : graph.store()->collection("trainable_variables")) {
+      names.push_back(graph.store()->node(id).name);
+    }
+    return names;
+  }
+  Tensor<float> value(Session& session, const std::string& name) const {
+    const AnyVariable variable = AnyVariable::of(Operation(graph.store(), graph.store()->find(name)));
+    return session.run(variable.as<float>().read());
+  }
+};
+
+const std::vector<std::string> two_cpus{"/cpu:0", "/cpu:1"};
+
+}  // namespace
+
+TEST_CASE("models whose variables are found by name are mirrored, those of mixed precision too", "[replicas]") {
+  const auto layers = [](Graph& graph, const Output<float>& x) {
+    VariableScope half(graph, "", {.compute = DType::float16});
+    const auto hidden = dense(dense(x, 4), 3);
+    VariableScope head(graph, "head");
+    const auto scale = get_variable<float>(graph, "scale", {3}, {.initializer = init::ones()});
+    return Output<float>(hidden * scale.read());
+  };
+  for (const std::string outer : {"", "tower"}) {
+    MirroredLayers model;
+    MirroredReplicas mirrored(train::GradientDescent(0.1f), two_cpus);
+    {
+      std::optional<VariableScope> around;
+      if (!outer.empty()) around.emplace(model.graph, outer);
+      model.minimize(mirrored, layers);
+    }
+    const std::string path = outer.empty() ? "" : outer + "/";
+    INFO("in '" << outer << "'");
+    CHECK(model.trained() == std::vector<std::string>{path + "dense/kernel", path + "dense/bias",
+                                                      path + "dense_1/kernel", path + "dense_1/bias",
+                                                      path + "head/scale", path + "replica_1/dense/kernel",
+                                                      path + "replica_1/dense/bias", path + "replica_1/dense_1/kernel",
+                                                      path + "replica_1/dense_1/bias", path + "replica_1/head/scale"});
+    Session session(model.graph, {.devices = mirrored_cpus(2)});
+    session.run(initialize_variables(model.graph));
+    session.run(mirrored.mirror());
+    for (int step = 0; step < 3; ++step) model.run(session, model.feeds(step));
+    for (const std::string name : {"dense/kernel", "dense_1/bias", "head/scale"}) {
+      const Tensor<float> first = model.value(session, path + name);
+      CHECK(are_equal(model.value(session, path + "replica_1/" + name), first));
+    }
+    CHECK(mirrored.saved_variables().size() == 5);
+  }
+}
+
+TEST_CASE("layers outside of variable scopes are named in replicas as without them", "[replicas]") {
+  MirroredLayers model;
+  MirroredReplicas mirrored(train::GradientDescent(0.1f), two_cpus);
+  model.minimize(mirrored, [](Graph&, const Output<float>& x) {
+    return dense(dense(x, 4, {}, {.name = "same"}), 4, {}, {.name = "same"});
+  });
+  CHECK(model.trained() == std::vector<std::string>{"same/kernel", "same/bias", "same_1/kernel", "same_1/bias",
+                                                    "replica_1/same/kernel", "replica_1/same/bias",
+                                                    "replica_1/same_1/kernel", "replica_1/same_1/bias"});
+}
+
+TEST_CASE("mirrored replicas take no name that a model or a user wants", "[replicas]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 3});
+  identity(x, {.name = "mean_loss"});
+  identity(x, {.name = "mirror"});
+  dense(x, 2);  // so that the first replica's layer is another one
+  const auto model = [&](std::size_t) { return reduce_mean(square(dense(x, 2))); };
+  MirroredReplicas first(train::Adam(0.1f), two_cpus), second(train::Adam(0.1f), two_cpus);
+  first.minimize(graph, model);
+  second.minimize(graph, model);
+  CHECK(first.loss().node().name == "mean_loss_1");
+  CHECK(second.loss().node().name == "mean_loss_2");
+  CHECK(second.mirror().name() == "mirror_2");
+}
+
+TEST_CASE("a minimize that fails leaves nothing, and can be tried again", "[replicas]") {
+  Graph graph;
+  const auto x = placeholder<float>(graph, {dynamic, 3});
+  MirroredReplicas mirrored(train::Adam(0.1f), two_cpus);
+  std::size_t bad = 1;
+  const auto model = [&](std::size_t replica) {
+    const Variable<float> w(graph, Tensor<float>::full({3}, 1), {.name = "w", .trainable = replica != bad});
+    const Variable<float> v(graph, Tensor<float>::full({3}, 1), {.name = "v"});
+    return reduce_mean(square(x * w + v));
+  };
+  const std::size_t before = graph.store()->size();
+  CHECK(contains(error_of([&] { return mirrored.minimize(graph, model); }),
+                 "variable 0 of replica 1 is 'w', float [3], not trained, and of replica 0 'w', float [3]"));
+  CHECK(graph.store()->size() == before);
+  CHECK(graph.store()->collection("variables").empty());
+  bad = 2;
+  mirrored.minimize(graph, model);
+  CHECK(graph.store()->find("w").is_valid());
 }

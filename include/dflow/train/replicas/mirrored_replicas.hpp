@@ -19,9 +19,11 @@ namespace dflow::train {
 ///
 /// ```cpp
 /// df::train::MirroredReplicas mirrored(df::train::Adam(1e-3f), {"/gpu:0", "/gpu:1"});
-/// auto train = mirrored.minimize(graph, [&](std::size_t replica) { return loss_of(images[replica], labels[replica]);
-/// }); df::Session session(graph); session.run(df::initialize_variables(graph)); session.run(mirrored.mirror());
-/// session.run({{images[0], x0}, {labels[0], y0}, {images[1], x1}, {labels[1], y1}}, train);
+/// auto train = mirrored.minimize(graph, [&](std::size_t replica) { return loss_of(images[replica]); });
+/// df::Session session(graph);
+/// session.run(df::initialize_variables(graph));
+/// session.run(mirrored.mirror());
+/// session.run({{images[0], x0}, {images[1], x1}}, train);
 /// ```
 /// One process runs all replicas in one step; devices may be of other tasks ("/job:worker/task:1"). With losses that
 /// are means of as many examples each, steps are those of one replica on the whole batch, but for the order in which
@@ -40,11 +42,12 @@ class MirroredReplicas {
   MirroredReplicas(std::shared_ptr<const Optimizer> optimizer, std::vector<std::string> devices);
 
   /// One step of all replicas. `model(replica)` is called once for each, on its device, and builds its loss; what it
-  /// builds for the second one has names that begin with "replica_1/". Variables that it makes are the replica's.
+  /// builds for the second one has names that begin with "replica_1/", variables of variable scopes included. Variables
+  /// that it makes are the replica's. After an error nothing that was built is left.
   ///
-  /// Errors: InvalidArgument if the replicas' variables differ in number, name, element type or shape, if there are
-  /// none to train, if a loss depends on one in some replicas only, or if `options.variables` names some; those of the
-  /// model and the optimizer.
+  /// Errors: InvalidArgument if the replicas' variables differ in number, order, name (but for the numbers that make
+  /// names unique), element type, shape or whether they are trained, if there are none to train, if a loss depends on
+  /// one in some replicas only, or if `options.variables` names some; those of the model and the optimizer.
   template <class Model>
     requires std::convertible_to<std::invoke_result_t<Model&, std::size_t>, AnyOutput>
   Operation minimize(Graph& graph, Model&& model, const MinimizeOptions& options = {}, const At& at = {}) {

@@ -6,6 +6,7 @@
 #include <dflow/ops/expr.hpp>
 #include <dflow/ops/math/cast.hpp>
 #include <dflow/train/replicas/mirrored_replicas.hpp>
+#include <dflow/train/variables/variable_scope.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -19,6 +20,7 @@ namespace detail {
 /// One replica while it is built.
 struct MirroredReplica {
   GraphStore::Scope scope;
+  std::string variable_prefix;  ///< of variables that are found by name: "" or "replica_1/"
   AnyOutput loss;
   std::vector<AnyVariable> trained;
   std::vector<AnyVariable> variables;  ///< all that it has
@@ -27,9 +29,51 @@ struct MirroredReplica {
   /// The variable's name in it.
   std::string_view name_of(const AnyVariable& variable) const {
     const std::string_view name = variable.name();
-    return name.starts_with(scope.name_prefix) ? name.substr(scope.name_prefix.size()) : name;
+    if (name.starts_with(scope.name_prefix)) return name.substr(scope.name_prefix.size());
+    return name.starts_with(variable_prefix) ? name.substr(variable_prefix.size()) : name;
+  }
+
+  bool trains(const AnyVariable& variable) const {
+    return std::any_of(trained.begin(), trained.end(),
+                       [&](const AnyVariable& each) { return each.handle().node_id() == variable.handle().node_id(); });
   }
 };
+
+/// "dense_1/kernel" is "dense/kernel": without the numbers that make names unique.
+DFLOW_INLINE std::string without_numbers(std::string_view name) {
+  std::string result;
+  while (!name.empty()) {
+    const std::size_t slash = std::min(name.find('/'), name.size());
+    std::string_view part = name.substr(0, slash);
+    const std::size_t end = part.find_last_not_of("0123456789");
+    if (end != std::string_view::npos && end > 0 && end + 1 < part.size() && part[end] == '_') {
+      part = part.substr(0, end);
+    }
+    result += part;
+    if (slash < name.size()) result += '/';
+    name.remove_prefix(std::min(slash + 1, name.size()));
+  }
+  return result;
+}
+
+/// Opens the scopes of replica `number`, whose nodes and variables are named apart from those of the first.
+DFLOW_INLINE ScopeGuard enter_replica(GraphStore& graph, std::size_t number, MirroredReplica& replica) {
+  GraphStore::Scope scope = graph.scope();
+  if (number > 0) {
+    const std::string name = graph.unique_scope_name(str_cat("replica_", number));
+    auto variables = std::make_shared<VariableScopeState>(*dflow::detail::variable_scope_of(graph));
+    variables->is_outermost |= scope.variables == nullptr;
+    variables->taken.clear();
+    variables->path = variables->path_of(std::string_view(name).substr(scope.name_prefix.size()));
+    replica.variable_prefix = variables->path + "/";
+    scope.name_prefix = name + "/";
+    scope.variables = std::move(variables);
+  } else if (scope.variables != nullptr && !scope.variables->path.empty()) {
+    replica.variable_prefix = scope.variables->path + "/";
+  }
+  replica.scope = scope;
+  return graph.enter(std::move(scope));
+}
 
 /// The variables of a collection behind the first `begin`.
 DFLOW_INLINE std::vector<AnyVariable> variables_since(GraphStore& graph, std::string_view collection,
@@ -43,24 +87,20 @@ DFLOW_INLINE std::vector<AnyVariable> variables_since(GraphStore& graph, std::st
 /// Replica `number` has what the first has, one for one.
 DFLOW_INLINE void require_mirrored(const MirroredReplica& first, const MirroredReplica& other, std::size_t number,
                                    std::source_location where) {
-  const auto describe = [](const MirroredReplica& replica, std::size_t v) {
+  const auto describe = [](const MirroredReplica& replica, std::size_t v, bool with_numbers) {
     if (v >= replica.variables.size()) return std::string("no variable");
     const AnyVariable& variable = replica.variables[v];
-    return str_cat("'", replica.name_of(variable), "', ", dflow::name(variable.dtype()), " ",
-                   variable.shape().to_string());
+    const std::string_view name = replica.name_of(variable);
+    return str_cat("'", with_numbers ? std::string(name) : without_numbers(name), "', ", dflow::name(variable.dtype()),
+                   " ", variable.shape().to_string(), replica.trains(variable) ? "" : ", not trained");
   };
   const std::size_t count = std::max(first.variables.size(), other.variables.size());
   for (std::size_t v = 0; v < count; ++v) {
-    const std::string wanted = describe(first, v), got = describe(other, v);
-    if (wanted == got) continue;
-    throw_error(invalid_argument(str_cat("MirroredReplicas: variable ", v, " of replica ", number, " is ", got,
-                                         ", and of replica 0 ", wanted))
+    if (describe(first, v, false) == describe(other, v, false)) continue;
+    throw_error(invalid_argument(str_cat("MirroredReplicas: variable ", v, " of replica ", number, " is ",
+                                         describe(other, v, true), ", and of replica 0 ", describe(first, v, true)))
                     .with_location(where));
   }
-  if (first.trained.size() == other.trained.size()) return;
-  throw_error(invalid_argument(str_cat("MirroredReplicas: replica ", number, " trains ", other.trained.size(),
-                                       " variables, and replica 0 ", first.trained.size()))
-                  .with_location(where));
 }
 
 /// Puts the mean of gradient `v` of all replicas in the place of each of them.
@@ -140,13 +180,12 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
                     .with_location(at.where));
   }
   GraphStore& graph = *graph_of_model.store();
+  GraphStore::Draft draft(graph);
   std::vector<detail::MirroredReplica> replicas(devices_.size());
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     detail::MirroredReplica& replica = replicas[r];
     const ScopeGuard on = enter_device(graph, devices_[r], at.where);
-    std::optional<ScopeGuard> names;
-    if (r > 0) names.emplace(enter_name_scope(graph, str_cat("replica_", r), at.where));
-    replica.scope = graph.scope();
+    const ScopeGuard inside = detail::enter_replica(graph, r, replica);
     const std::size_t num_variables = graph.collection("variables").size();
     const std::size_t num_trained = graph.collection("trainable_variables").size();
     replica.loss = model(r);
@@ -166,6 +205,9 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
   }
   for (std::size_t v = 0; v < replicas.front().gradients.size(); ++v) detail::average(replicas, v, at.where);
 
+  const auto free_name = [&](std::string_view wanted) {
+    return graph.unique_name(wanted).substr(graph.scope().name_prefix.size());
+  };
   auto built = std::make_shared<Built>();
   std::vector<Operation> updates;
   for (std::size_t r = 0; r < replicas.size(); ++r) {
@@ -180,7 +222,7 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
     detail::require_mirrored(replicas.front(), replica, r, at.where);
     built->losses.push_back(replica.loss);
   }
-  built->loss = dflow::detail::any_all_reduce(built->losses, ReduceBy::mean, {.name = "mean_loss"}).front();
+  built->loss = dflow::detail::any_all_reduce(built->losses, ReduceBy::mean, {.name = free_name("mean_loss")}).front();
 
   std::vector<Operation> copied;
   const std::vector<std::string> others(devices_.begin() + 1, devices_.end());
@@ -194,9 +236,11 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
       built->copies.push_back(handle.node_id());
     }
   }
-  built->mirror = dflow::detail::no_op_after(graph, copied, {.name = "mirror"});
+  built->mirror = dflow::detail::no_op_after(graph, copied, {.name = free_name("mirror")});
+  const Operation step = group(updates, at);
+  draft.publish();
   built_ = std::move(built);
-  return group(updates, at);
+  return step;
 }
 
 }  // namespace dflow::train

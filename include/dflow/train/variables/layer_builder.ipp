@@ -36,7 +36,7 @@ DFLOW_INLINE ScopeGuard enter_layer(GraphStore& graph, const LayerState& state, 
 }
 
 DFLOW_INLINE LayerBuilder::LayerBuilder(LayerState& state, GraphStore& graph, DType inputs, const At& at)
-    : state_(state), graph_(graph), inputs_(inputs), compute_(inputs), at_(at), variables_(graph.scope().variables) {
+    : state_(state), graph_(graph), inputs_(inputs), compute_(inputs), at_(at), variables_(open_variable_scope(graph)) {
   is_mixed_ = variables_ != nullptr && variables_->compute != DType::invalid && inputs != DType::float64;
   if (is_mixed_) compute_ = variables_->compute;
   if (is_first_call()) {

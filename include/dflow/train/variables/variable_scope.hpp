@@ -56,6 +56,8 @@ struct VariableScopeState {
   Regularizer regularizer = {};
   Partitioner partitioner = {};
   DType compute = DType::invalid;  ///< of layers; invalid: their inputs'
+  /// It is around all variable scopes: what is made in none of these is named as if it were not there.
+  bool is_outermost = false;
   /// Names of layers and scopes inside that were taken since it was opened.
   std::set<std::string, std::less<>> taken = {};
 
@@ -89,6 +91,8 @@ AnyVariable any_get_variable(GraphStore& graph, const VariableScopeState& scope,
 AnyVariable existing_variable(GraphStore& graph, const VariableScopeState& scope, std::string_view name, const At& at);
 /// The graph's current one, or one outside of all.
 std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& graph);
+/// The graph's current one; null outside of all.
+std::shared_ptr<VariableScopeState> open_variable_scope(const GraphStore& graph);
 
 }  // namespace detail
 

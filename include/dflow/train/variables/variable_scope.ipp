@@ -29,6 +29,11 @@ DFLOW_INLINE std::shared_ptr<VariableScopeState> variable_scope_of(GraphStore& g
   return current != nullptr ? current : std::make_shared<VariableScopeState>();
 }
 
+DFLOW_INLINE std::shared_ptr<VariableScopeState> open_variable_scope(const GraphStore& graph) {
+  const std::shared_ptr<VariableScopeState>& current = graph.scope().variables;
+  return current != nullptr && !current->is_outermost ? current : nullptr;
+}
+
 DFLOW_INLINE FoundVariable make_variable(GraphStore& graph, std::string_view prefix, std::string_view name, DType dtype,
                                          const Shape& shape, const Initializer& initializer,
                                          const Regularizer& regularizer, const At& at, std::string_view slice) {
@@ -156,6 +161,7 @@ DFLOW_INLINE AnyVariable existing_variable(GraphStore& graph, const VariableScop
 DFLOW_INLINE std::shared_ptr<VariableScopeState> VariableScope::nested(Graph& graph, std::string_view name) {
   const std::shared_ptr<VariableScopeState> around = detail::variable_scope_of(*graph.store());
   auto state = std::make_shared<VariableScopeState>(*around);
+  state->is_outermost = false;
   if (name.empty()) return state;
   around->taken.emplace(name);
   state->path = around->path_of(name);
