@@ -147,6 +147,7 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = default;
 
   friend class DecoupledWeightDecay;  // its updates are another optimizer's, and more
+  friend class MirroredReplicas;
 
   /// What `compute_gradients` gives of a loss that is an edge, and what `apply_gradients` builds: for an optimizer that
   /// does more than update by a rule of its own.
@@ -155,6 +156,12 @@ class Optimizer {
                                                          std::source_location where) const;
   virtual Operation update(std::span<const GradientAndVariable> gradients,
                            const std::optional<Variable<std::int64_t>>& global_step, const At& at) const;
+  /// The same for one of several replicas with equal gradients: what they share only one of them changes.
+  virtual Operation update_replica(std::span<const GradientAndVariable> gradients,
+                                   const std::optional<Variable<std::int64_t>>& global_step, bool changes_shared,
+                                   const At& at) const {
+    return static_cast<void>(changes_shared), update(gradients, global_step, at);
+  }
   /// Errors: InvalidArgument if none of the gradients exists.
   GraphStore& graph_of(std::span<const GradientAndVariable> gradients, std::source_location where) const;
 

@@ -348,6 +348,45 @@ TEST_CASE("layers outside of variable scopes are named in replicas as without th
                                                     "replica_1/same_1/kernel", "replica_1/same_1/bias"});
 }
 
+TEST_CASE("a dynamic loss scale is one of all replicas, and changes once in a step", "[replicas]") {
+  MirroredLayers model;
+  const train::LossScaleOptimizer optimizer(train::GradientDescent(0.01f),
+                                            train::LossScale::dynamic({.initial = 8, .growth_interval = 3}));
+  const auto scale_of = [&](Session& session) { return session.run(optimizer.scale()).scalar(); };
+  MirroredReplicas mirrored(optimizer, two_cpus);
+  model.minimize(mirrored, [](Graph& graph, const Output<float>& x) {
+    VariableScope half(graph, "", {.compute = DType::float16});
+    return dense(x, 2);
+  });
+  Session session(model.graph, {.devices = mirrored_cpus(2)});
+  session.run(initialize_variables(model.graph));
+  session.run(mirrored.mirror());
+  const auto are_alike = [&] {
+    return are_equal(model.value(session, "dense/kernel"), model.value(session, "replica_1/dense/kernel"));
+  };
+  for (int step = 0; step < 3; ++step) {
+    CHECK(scale_of(session) == 8);
+    CHECK(session.run(optimizer.good_steps()).scalar() == step);
+    model.run(session, model.feeds(step));
+  }
+  CHECK(scale_of(session) == 16);
+  CHECK(are_alike());
+  // One bad batch skips the step of all.
+  const Tensor<float> before = model.value(session, "dense/kernel");
+  for (std::size_t bad : {0u, 1u}) {
+    std::vector<Feed> feeds = model.feeds(3);
+    feeds[bad] =
+        Feed(model.x[bad], Tensor<float>::full({6, mirrored_features}, std::numeric_limits<float>::infinity()));
+    model.run(session, feeds);
+    CHECK(scale_of(session) == (bad == 0 ? 8 : 4));
+    CHECK(are_equal(model.value(session, "dense/kernel"), before));
+    CHECK(are_alike());
+  }
+  std::size_t scales = 0;
+  for (const train::SavedVariable& saved : mirrored.saved_variables()) scales += saved.name == "current_loss_scale";
+  CHECK(scales == 1);
+}
+
 TEST_CASE("mirrored replicas take no name that a model or a user wants", "[replicas]") {
   Graph graph;
   const auto x = placeholder<float>(graph, {dynamic, 3});

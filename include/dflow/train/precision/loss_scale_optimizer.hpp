@@ -95,6 +95,9 @@ class LossScaleOptimizer final : public Optimizer {
                                                  std::source_location where) const override;
   Operation update(std::span<const GradientAndVariable> gradients,
                    const std::optional<Variable<std::int64_t>>& global_step, const At& at) const override;
+  Operation update_replica(std::span<const GradientAndVariable> gradients,
+                           const std::optional<Variable<std::int64_t>>& global_step, bool changes_shared,
+                           const At& at) const override;
 
   State& state_in(GraphStore& graph, std::source_location where) const;
   const State& built() const;

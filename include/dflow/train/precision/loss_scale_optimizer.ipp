@@ -188,6 +188,12 @@ DFLOW_INLINE std::vector<GradientAndVariable> LossScaleOptimizer::differentiate(
 DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVariable> gradients,
                                                   const std::optional<Variable<std::int64_t>>& global_step,
                                                   const At& at) const {
+  return update_replica(gradients, global_step, true, at);
+}
+
+DFLOW_INLINE Operation LossScaleOptimizer::update_replica(std::span<const GradientAndVariable> gradients,
+                                                          const std::optional<Variable<std::int64_t>>& global_step,
+                                                          bool changes_shared, const At& at) const {
   GraphStore& graph = graph_of(gradients, at.where);
   const ScopeGuard place = enter_place(graph, at.where);
   const State& state = state_in(graph, at.where);
@@ -197,6 +203,7 @@ DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVar
   if (!is_good.is_valid()) is_good = detail::all_finite(gradients, {.where = at.where});
 
   const DynamicLossScaleOptions& options = scale_.options();
+  const bool changes_scale = scale_.is_dynamic() && changes_shared;
   const auto count = [&](std::int64_t value) {
     return dflow::detail::any_constant(graph, Tensor<std::int64_t>::full({}, value), {});
   };
@@ -209,7 +216,7 @@ DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVar
       const ScopeGuard unscaled = graph.enter(std::move(own));
       done.push_back(optimizer_->apply_gradients(detail::in_this_body(gradients), global_step, {.where = at.where}));
     }
-    if (scale_.is_dynamic()) {
+    if (changes_scale) {
       const Expr now = state.current.read(), larger = now * options.growth_factor;
       const AnyOutput grown = build<Select>({AnyOutput(build<IsFinite>({larger})), larger, now});
       const AnyOutput good = build<Add>({state.good_steps.read(), count(1)});
@@ -221,7 +228,7 @@ DFLOW_INLINE Operation LossScaleOptimizer::update(std::span<const GradientAndVar
   };
   const auto skip = [&] {
     dflow::detail::BodyResults results;
-    if (scale_.is_dynamic()) {
+    if (changes_scale) {
       const Expr smaller = Expr(state.current.read()) * options.backoff_factor;
       const AnyOutput least = scalar_like(smaller, options.minimum);
       results.targets.push_back(state.current.assign(AnyOutput(build<Maximum>({smaller, least}))));

@@ -29,7 +29,8 @@ namespace dflow::train {
 /// are means of as many examples each, steps are those of one replica on the whole batch, but for the order in which
 /// sums are added. The replicas' variables stay equal, bit for bit, where their devices compute updates alike.
 ///
-/// Variables that are not trained, moving averages say, are each replica's own after `mirror`.
+/// Variables that are not trained, moving averages say, are each replica's own after `mirror`. The scale of a
+/// `LossScaleOptimizer` is one of all.
 ///
 /// Thread safety: `minimize` builds, see Graph; the rest is const.
 /// Errors: InvalidArgument unless there are devices; FailedPrecondition from what needs a `minimize` before it, and

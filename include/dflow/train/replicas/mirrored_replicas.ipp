@@ -215,8 +215,8 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
     const ScopeGuard inside = graph.enter(replica.scope);
     const std::size_t num_variables = graph.collection("variables").size();
     for (const Operation& update : detail::update_operations_of(replica.loss, options)) updates.push_back(update);
-    updates.push_back(optimizer_->apply_gradients(replica.gradients, r == 0 ? options.global_step : std::nullopt,
-                                                  {.where = at.where}));
+    updates.push_back(optimizer_->update_replica(replica.gradients, r == 0 ? options.global_step : std::nullopt, r == 0,
+                                                 {.where = at.where}));
     const std::vector<AnyVariable> slots = detail::variables_since(graph, "variables", num_variables);
     replica.variables.insert(replica.variables.end(), slots.begin(), slots.end());
     detail::require_mirrored(replicas.front(), replica, r, at.where);
