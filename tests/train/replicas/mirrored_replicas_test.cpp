@@ -421,3 +421,24 @@ TEST_CASE("a minimize that fails leaves nothing, and can be tried again", "[repl
   mirrored.minimize(graph, model);
   CHECK(graph.store()->find("w").is_valid());
 }
+
+TEST_CASE("a replica's weight decay waits for its own gradients, not for those of all", "[replicas]") {
+  const std::vector<std::string> four{"/cpu:0", "/cpu:1", "/cpu:2", "/cpu:3"};
+  const auto sends_of = [&](auto optimizer) {
+    MirroredLayers model;
+    MirroredReplicas mirrored(optimizer, four);
+    model.minimize(mirrored, [](Graph&, const Output<float>& x) { return dense(dense(x, 4), 3); });
+    Session session(model.graph, {.devices = mirrored_cpus(4)});
+    session.run(initialize_variables(model.graph));
+    RunMetadata metadata;
+    const std::vector<Operation> update{model.train};
+    std::vector<AnyTensor> none;
+    session.run_erased({.trace = true}, &metadata, model.feeds(0), {}, update, none);
+    return std::count_if(metadata.stats.nodes.begin(), metadata.stats.nodes.end(),
+                         [](const NodeStats& node) { return node.op == "_Send"; });
+  };
+  const auto adam = sends_of(train::Adam(0.1f)), decaying = sends_of(train::AdamW(0.1f, 0.01f));
+  INFO(adam << " sends by Adam, " << decaying << " by AdamW");
+  CHECK(adam > 0);
+  CHECK(decaying == adam);
+}

@@ -104,8 +104,14 @@ DFLOW_INLINE void require_mirrored(const MirroredReplica& first, const MirroredR
 }
 
 /// Puts the mean of gradient `v` of all replicas in the place of each of them.
-DFLOW_INLINE void average(std::span<MirroredReplica> replicas, std::size_t v, std::source_location where) {
+DFLOW_INLINE void average(GraphStore& graph, std::span<MirroredReplica> replicas, std::size_t v,
+                          std::source_location where) {
   const auto gradient = [&](std::size_t r) -> Gradient& { return replicas[r].gradients[v].gradient; };
+  // What waits for a collective waits for its results in all replicas; what waits for this, for its own.
+  const auto own = [&](std::size_t r, const AnyOutput& result) -> AnyOutput {
+    const ScopeGuard inside = graph.enter(replicas[r].scope);
+    return build<Identity>({result});
+  };
   std::vector<AnyOutput> values, indices;
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     if (gradient(r).exists() != gradient(0).exists() ||
@@ -122,15 +128,15 @@ DFLOW_INLINE void average(std::span<MirroredReplica> replicas, std::size_t v, st
   if (values.empty()) return;
   if (indices.empty()) {
     const std::vector<AnyOutput> means = dflow::detail::any_all_reduce(values, ReduceBy::mean);
-    for (std::size_t r = 0; r < replicas.size(); ++r) gradient(r).dense = means[r];
+    for (std::size_t r = 0; r < replicas.size(); ++r) gradient(r).dense = own(r, means[r]);
     return;
   }
   // The rows of all, each with its share.
   const std::vector<AnyOutput> all_values = dflow::detail::any_all_gather(values);
   const std::vector<AnyOutput> all_indices = dflow::detail::any_all_gather(indices);
   for (std::size_t r = 0; r < replicas.size(); ++r) {
-    gradient(r).slices->values = Expr(all_values[r]) / static_cast<double>(replicas.size());
-    gradient(r).slices->indices = all_indices[r];
+    gradient(r).slices->values = Expr(own(r, all_values[r])) / static_cast<double>(replicas.size());
+    gradient(r).slices->indices = own(r, all_indices[r]);
   }
 }
 
@@ -203,7 +209,7 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
     replica.gradients =
         optimizer_->compute_gradients(replica.loss, replica.trained, options.differentiation(), at.where);
   }
-  for (std::size_t v = 0; v < replicas.front().gradients.size(); ++v) detail::average(replicas, v, at.where);
+  for (std::size_t v = 0; v < replicas.front().gradients.size(); ++v) detail::average(graph, replicas, v, at.where);
 
   const auto free_name = [&](std::string_view wanted) {
     return graph.unique_name(wanted).substr(graph.scope().name_prefix.size());
