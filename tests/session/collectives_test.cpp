@@ -506,3 +506,22 @@ TEST_CASE("elements that equal the maximum share its gradient", "[collective]") 
   CHECK(got[0](1) == 4);
   CHECK(got[1](1) == 0);
 }
+
+TEST_CASE("the gradient of a mean does not overflow in 16 bits", "[collective]") {
+  const CollectiveRig rig = proof_rig(2);
+  Graph graph;
+  const Members<Half> members(graph, member_devices("PROOF", 2, 2), Shape{2});
+  const auto means = all_reduce(members.values, ReduceBy::mean);
+  const AnyOutput dy = constant(graph, Tensor<Half>::full({2}, Half(40000.0f)));
+  const std::vector<AnyOutput> xs(members.fed.begin(), members.fed.end());
+  Session session(graph, rig.options());
+  for (const std::size_t count : {1u, 2u}) {
+    const std::vector<AnyOutput> ys(means.begin(), means.begin() + static_cast<std::ptrdiff_t>(count));
+    const std::vector<AnyOutput> dys(count, dy);
+    std::vector<Output<Half>> dx;
+    for (const Gradient& each : gradients(std::span(ys), std::span(xs), {.grad_ys = dys})) dx.emplace_back(each.dense);
+    for (const auto& each : results_of(session, members.feeds(), dx)) {
+      CHECK(static_cast<float>(each.span()[1]) == (count == 1 ? 20000.0f : 40000.0f));
+    }
+  }
+}

@@ -35,12 +35,13 @@ DFLOW_INLINE std::vector<int> members_with_dy(const GradientContext& context) {
   return members;
 }
 
-/// The sum of the gradients of all results, for each member; where its own result has none, it is another's.
-DFLOW_INLINE std::vector<Expr> summed_dy(const GradientContext& context) {
+/// The sum, or mean, of the gradients that results have, for each member; where its own result has none, it is
+/// another's.
+DFLOW_INLINE std::vector<Expr> reduced_dy(const GradientContext& context, ReduceBy reduction = ReduceBy::sum) {
   const std::vector<int> members = members_with_dy(context);
   std::vector<AnyOutput> gradients;
   for (const int member : members) gradients.push_back(context.dy(member));
-  if (gradients.size() > 1) gradients = any_all_reduce(gradients, ReduceBy::sum);
+  if (gradients.size() > 1) gradients = any_all_reduce(gradients, reduction);
   std::vector<Expr> sums(static_cast<std::size_t>(context.num_outputs()), Expr(gradients.front()));
   for (std::size_t i = 0; i < members.size(); ++i) sums[static_cast<std::size_t>(members[i])] = gradients[i];
   return sums;
@@ -48,7 +49,7 @@ DFLOW_INLINE std::vector<Expr> summed_dy(const GradientContext& context) {
 
 /// The gradient with respect to a factor is the product of the others: right also where factors are 0.
 DFLOW_INLINE void product_gradient(GradientContext& context) {
-  const std::vector<Expr> sums = summed_dy(context);
+  const std::vector<Expr> sums = reduced_dy(context);
   for (int i = 0; i < context.num_inputs(); ++i) {
     Expr dx = widened(sums[static_cast<std::size_t>(i)]);
     for (int j = 0; j < context.num_inputs(); ++j) {
@@ -60,7 +61,7 @@ DFLOW_INLINE void product_gradient(GradientContext& context) {
 
 /// Elements equal to the minimum or maximum share its gradient evenly.
 DFLOW_INLINE void shared_extremum_gradient(GradientContext& context) {
-  const std::vector<Expr> sums = summed_dy(context);
+  const std::vector<Expr> sums = reduced_dy(context);
   std::vector<AnyOutput> hits;
   for (int i = 0; i < context.num_inputs(); ++i) {
     const Expr x = context.input(i);
@@ -88,10 +89,13 @@ DFLOW_INLINE void AllReduce::gradient(GradientContext& context) {
   const ReduceBy reduction = context.attrs<AllReduce>().reduction;
   if (reduction == ReduceBy::product) return detail::product_gradient(context);
   if (reduction != ReduceBy::sum && reduction != ReduceBy::mean) return detail::shared_extremum_gradient(context);
-  const std::vector<Expr> sums = detail::summed_dy(context);
-  for (int i = 0; i < context.num_inputs(); ++i) {
-    const Expr& sum = sums[static_cast<std::size_t>(i)];
-    context.set_dx(i, reduction == ReduceBy::sum ? sum : sum / static_cast<double>(context.num_inputs()));
+  const std::vector<Expr> dx = detail::reduced_dy(context, reduction);
+  // A mean of N results of which k have gradients: no sum of theirs, which 16 bits may not hold.
+  const int count = context.num_inputs();
+  const auto share = static_cast<double>(detail::members_with_dy(context).size()) / count;
+  for (int i = 0; i < count; ++i) {
+    const Expr& each = dx[static_cast<std::size_t>(i)];
+    context.set_dx(i, reduction == ReduceBy::sum || share == 1 ? each : each * share);
   }
 }
 
@@ -145,7 +149,7 @@ DFLOW_INLINE void CollectiveBroadcast::infer(InferContext& context) {
 
 DFLOW_INLINE void CollectiveBroadcast::gradient(GradientContext& context) {
   const std::vector<int> members = detail::members_with_dy(context);
-  context.set_dx(0, detail::summed_dy(context)[static_cast<std::size_t>(members.front())]);
+  context.set_dx(0, detail::reduced_dy(context)[static_cast<std::size_t>(members.front())]);
 }
 
 DFLOW_INLINE std::vector<AnyOutput> detail::any_all_reduce(std::span<const AnyOutput> values, ReduceBy reduction,
