@@ -46,8 +46,11 @@ struct PlacedCollective {
     return values;
   }
 
-  StepGraph expand(const std::vector<Output<float>>& fetches, std::vector<Operation> targets = {}) const {
+  template <class T = float>
+  StepGraph expand(const std::vector<Output<T>>& fetches, std::vector<Operation> targets = {},
+                   const std::vector<Output<T>>& fed = {}) const {
     std::vector<Endpoint> in, out;
+    for (const auto& feed : fed) in.push_back(feed.endpoint());
     std::vector<NodeId> nodes;
     for (const auto& fetch : fetches) out.push_back(fetch.endpoint());
     for (const Operation& target : targets) nodes.push_back(target.node_id());
@@ -105,16 +108,19 @@ std::size_t count_nodes(const StepGraph& step, std::string_view op) {
 
 TEST_CASE("no collective is left, and nodes have names of their own, after that of the user", "[collective]") {
   PlacedCollective placed(3);
+  const auto taken = constant(placed.graph, 1.0f, {.name = "sums/_AddN_0"});
   auto sums = all_reduce(placed.values({30000}), ReduceBy::mean, {.name = "sums"});
   const auto rows = all_gather(placed.values({2}));
   sums.insert(sums.end(), rows.begin(), rows.end());
+  sums.push_back(taken);
   const StepGraph step = placed.expand(sums);
   std::set<std::string> names;
   for (const StepNode& node : step.nodes) {
     CHECK(node.op->role != OpRole::collective);
     CHECK(names.insert(node->name).second);
+    check_step_node_name(node->name, node.op->name, node->where);
   }
-  CHECK(std::any_of(names.begin(), names.end(), [](const auto& name) { return name.starts_with("sums/_AddN"); }));
+  CHECK(std::any_of(names.begin(), names.end(), [](const auto& name) { return name.starts_with("sums + AddN"); }));
 }
 
 TEST_CASE("values in one memory are reduced at once, and the result is shared", "[collective]") {
@@ -171,6 +177,15 @@ TEST_CASE("a result that nobody reads is not computed", "[collective]") {
   PlacedCollective small(4);
   const auto few = all_reduce(small.values({10}));
   CHECK(small.traffic(small.expand({few[2]})).messages == 3);
+}
+
+TEST_CASE("a result that is fed is not computed", "[collective]") {
+  PlacedCollective placed(3);
+  const auto sums = all_reduce(placed.values({10}));
+  const StepGraph step = placed.expand({sums[0], sums[2]}, {}, {sums[0]});
+  CHECK(count_nodes(step, "AddN") == 1);
+  CHECK(step.node(step.fetches[1].node).placed_on == 2);
+  CHECK(std::find(step.feeds.begin(), step.feeds.end(), step.fetches[0]) != step.feeds.end());
 }
 
 TEST_CASE("a large broadcast leaves its root once", "[collective]") {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/like.hpp>
@@ -164,7 +165,7 @@ class CollectiveNodes {
                    std::size_t device, std::span<const StepNodeId> controls = {}, typename O::Attrs attrs = {}) {
     Node node;
     node.op = &op_def<O>;
-    node.name = str_cat(collective_.name, "/_", O::name, "_", count_++);
+    node.name = step_node_beside(collective_.name, str_cat(O::name, "_", count_++));
     node.types = types;
     node.attrs = share_attrs<O>(std::move(attrs));
     node.outputs = {output};
@@ -256,14 +257,14 @@ class CollectiveExpander {
     return bodies_.emplace(body, std::make_shared<const StepGraph>(std::move(with))).first->second;
   }
 
-  static std::map<StepNodeId, Readers> readers_of(const StepGraph& step) {
+  static std::map<StepNodeId, Readers> readers_of(const StepGraph& step, const EdgePositions<StepNodeId>& feeds) {
     std::map<StepNodeId, Readers> readers;
     for (const StepNodeId id : step.nodes.indices()) {
       if (!is_expanded(step.node(id))) continue;
       readers[id].devices.assign(static_cast<std::size_t>(step.node(id).num_outputs), nobody);
     }
     const auto read = [&](StepEndpoint edge, std::int32_t device) {
-      if (!edge.node.is_valid() || !is_expanded(step.node(edge.node))) return;
+      if (!edge.node.is_valid() || !is_expanded(step.node(edge.node)) || feeds.contains(edge)) return;
       std::int32_t& at = readers[edge.node].devices[static_cast<std::size_t>(edge.index)];
       if (at < 0) at = std::max(at, device);
     };
@@ -287,7 +288,7 @@ class CollectiveExpander {
   void expand_nodes(StepGraph& step) {
     for (std::size_t d = memories_.size(); d < devices_.size(); ++d) memories_.push_back(memory_of(devices_[d]));
     const EdgePositions<StepNodeId> feeds(step.feeds, step.nodes.size());
-    const std::map<StepNodeId, Readers> readers = readers_of(step);
+    const std::map<StepNodeId, Readers> readers = readers_of(step, feeds);
     StepGraph fresh;
     fresh.graph = step.graph;
     fresh.made = step.made;
