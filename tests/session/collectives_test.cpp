@@ -525,3 +525,29 @@ TEST_CASE("the gradient of a mean does not overflow in 16 bits", "[collective]")
     }
   }
 }
+
+TEST_CASE("strings said to be on devices of another memory are gathered and broadcast", "[collective]") {
+  const CollectiveRig rig = proof_rig(2);
+  for (const bool is_soft : {false, true}) {
+    Graph graph;
+    std::vector<Output<std::string>> values;
+    std::vector<Feed> feeds;
+    for (int i = 0; i < 2; ++i) {
+      const auto on = graph.device(str_cat("/device:PROOF:", i));
+      values.push_back(placeholder<std::string>(graph, {1}));
+      feeds.emplace_back(values.back(), Tensor<std::string>({1}, {i == 0 ? "a" : "b"}));
+      if (is_soft) values.back() = identity(values.back());
+    }
+    SessionOptions options = rig.options();
+    options.soft_placement = is_soft;
+    Session session(graph, options);
+    for (const auto& rows : results_of(session, feeds, all_gather(values))) {
+      CHECK(are_equal(rows, Tensor<std::string>({2}, {"a", "b"})));
+    }
+    if (!is_soft) continue;
+    for (const auto& copy :
+         results_of(session, feeds, broadcast_to_devices(values[1], {"/cpu:0", "/device:PROOF:0"}))) {
+      CHECK(are_equal(copy, Tensor<std::string>({1}, {"b"})));
+    }
+  }
+}

@@ -7,6 +7,7 @@
 #include <dflow/passes/prune.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -186,6 +187,50 @@ TEST_CASE("a result that is fed is not computed", "[collective]") {
   CHECK(count_nodes(step, "AddN") == 1);
   CHECK(step.node(step.fetches[1].node).placed_on == 2);
   CHECK(std::find(step.feeds.begin(), step.feeds.end(), step.fetches[0]) != step.feeds.end());
+}
+
+TEST_CASE("parts are cut by constants that are made once", "[collective]") {
+  constexpr std::int64_t tasks = 6;
+  PlacedCollective placed(tasks);
+  const StepGraph step = placed.expand(all_reduce(placed.values({64 * tasks * 1000})));
+  CHECK(count_nodes(step, "Slice") == tasks * tasks);
+  // Where parts begin, how long they are, and three for each that cuts and joins.
+  CHECK(count_nodes(step, "Const") <= 4 * tasks + 1);
+}
+
+TEST_CASE("strings are gathered and broadcast in host memory, whatever device they are said to be on", "[collective]") {
+  for (const bool has_host : {true, false}) {
+    PlacedCollective placed(6, 3);
+    for (std::size_t i = 0; i < placed.infos.size(); ++i) {
+      if (i % 3 == 2 && has_host) continue;
+      placed.infos[i].type = "GPU";
+      placed.infos[i].memory = str_cat("GPU:", i % 3);
+    }
+    std::vector<Output<std::string>> values;
+    for (const int device : {0, 1, 4}) {
+      const auto there = placed.on(device);
+      values.push_back(placeholder<std::string>(placed.graph, {2}));
+    }
+    const auto rows = all_gather(values, {.name = "rows"});
+    if (!has_host) {
+      const Status status = status_of([&] { return placed.expand(rows).nodes.size(); });
+      INFO(status.to_string());
+      CHECK(status.code() == Code::invalid_argument);
+      CHECK(mentions(status, "rows"));
+      CHECK(mentions(status, "expand_collectives_test.cpp"));
+      continue;
+    }
+    const StepGraph step = placed.expand(rows);
+    CHECK(count_nodes(step, "Concat") == 2);
+    for (const StepNode& node : step.nodes) {
+      if (node.op->role != OpRole::placeholder) CHECK(node.placed_on % 3 == 2);
+    }
+    const auto copies = broadcast_to_devices(values[0], {placed.infos[1].name, placed.infos[3].name});
+    const StepGraph copied = placed.expand(copies);
+    for (const StepNode& node : copied.nodes) {
+      if (node->name.find(" + ") != std::string::npos) CHECK(node.placed_on % 3 == 2);
+    }
+  }
 }
 
 TEST_CASE("a large broadcast leaves its root once", "[collective]") {

@@ -94,8 +94,7 @@ class CollectiveNodes {
 
   /// Elements of a vector; they share its memory.
   StepEndpoint slice(StepEndpoint vector, std::int64_t begin, std::int64_t size, std::size_t device) {
-    const StepEndpoint inputs[] = {vector, constant(Tensor<std::int64_t>({1}, {begin}), device),
-                                   constant(Tensor<std::int64_t>({1}, {size}), device)};
+    const StepEndpoint inputs[] = {vector, number(begin, device), number(size, device)};
     const OutputInfo part{info(vector).dtype, PartialShape({size})};
     return add<Slice>(inputs, two_types(part.dtype, DType::int64), part, device);
   }
@@ -155,6 +154,13 @@ class CollectiveNodes {
     return add<Cast>({&value, 1}, two_types(from.dtype, dtype), {dtype, from.shape}, device);
   }
 
+  /// A vector of one, made once: constants are copied to where they are read.
+  StepEndpoint number(std::int64_t value, std::size_t device) {
+    StepEndpoint& made = numbers_[value];
+    if (!made.node.is_valid()) made = constant(Tensor<std::int64_t>({1}, {value}), device);
+    return made;
+  }
+
   StepEndpoint constant(AnyTensor value, std::size_t device) {
     const OutputInfo of{value.dtype(), value.shape()};
     return add<Const>({}, one_type(of.dtype), of, device, {}, {std::move(value)});
@@ -178,6 +184,7 @@ class CollectiveNodes {
   std::vector<StepNodeId> controls_;
   const StepNodeId first_ = step_.nodes.end_index();
   std::size_t count_ = 0;
+  std::map<std::int64_t, StepEndpoint> numbers_;
 };
 
 /// A memory that takes part in a collective.
@@ -350,13 +357,13 @@ class CollectiveExpander {
     CollectiveNodes nodes(fresh, node, controls);
     std::vector<StepEndpoint> results(node.outputs.size());
     if (node.op == &op_def<CollectiveBroadcast>) {
-      broadcast(nodes, fresh, inputs.front(), readers.devices, results);
+      broadcast(nodes, fresh, node, inputs.front(), readers.devices, results);
       return results;
     }
     std::vector<CollectiveMemory> memories;
     std::vector<std::size_t> memory_of_member;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const std::size_t at = find_memory(memories, static_cast<std::size_t>(fresh.node(inputs[i].node).placed_on));
+      const std::size_t at = find_memory(memories, device_for(fresh.node(inputs[i].node).placed_on, node));
       memories[at].values.push_back(inputs[i]);
       memories[at].wants |= readers.devices[i] != nobody;
       memory_of_member.push_back(at);
@@ -375,6 +382,19 @@ class CollectiveExpander {
       if (readers.devices[i] != nobody) results[i] = memories[memory_of_member[i]].result;
     }
     return results;
+  }
+
+  /// Where nodes for the collective's values on that device go: host objects are in its task's memory wherever they are
+  /// made, and no other device has kernels for them.
+  std::size_t device_for(std::int32_t placed_on, const Node& collective) const {
+    const auto device = static_cast<std::size_t>(placed_on);
+    if (is_plain(collective.outputs.front().dtype) || devices_[device].uses_host_memory()) return device;
+    const auto found = std::find(memories_.begin(), memories_.end(), host_memory_of(devices_[device]));
+    if (found != memories_.end()) return static_cast<std::size_t>(found - memories_.begin());
+    throw_error(invalid_argument(str_cat(name(collective.outputs.front().dtype), " elements on ", devices_[device].name,
+                                         ", whose task has no device that computes in host memory"))
+                    .with_node(collective.op->name, collective.name)
+                    .with_location(collective.where));
   }
 
   std::size_t find_memory(std::vector<CollectiveMemory>& memories, std::size_t device) const {
@@ -433,11 +453,11 @@ class CollectiveExpander {
     }
   }
 
-  void broadcast(CollectiveNodes& nodes, const StepGraph& fresh, StepEndpoint value,
+  void broadcast(CollectiveNodes& nodes, const StepGraph& fresh, const Node& node, StepEndpoint value,
                  std::span<const std::int32_t> readers, std::vector<StepEndpoint>& results) const {
     const StepNode& source = fresh.node(value.node);
-    const auto root = static_cast<std::size_t>(source.placed_on);
-    const auto device_of = [&](std::size_t i) { return readers[i] < 0 ? root : static_cast<std::size_t>(readers[i]); };
+    const std::size_t root = device_for(source.placed_on, node);
+    const auto device_of = [&](std::size_t i) { return readers[i] < 0 ? root : device_for(readers[i], node); };
     std::vector<CollectiveMemory> others;
     for (std::size_t i = 0; i < readers.size(); ++i) {
       if (readers[i] != nobody && memories_[device_of(i)] != memories_[root]) find_memory(others, device_of(i));
