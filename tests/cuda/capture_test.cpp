@@ -1,12 +1,14 @@
 // Work of a GPU that is captured into graphs, which are launched instead of running its kernels.
 #include "cuda/gpu_that_is_none.hpp"
 
+#include "errors.hpp"
 #include "ops/op_runner.hpp"
 
 #include <dflow/dflow.hpp>
 #include <dflow/kernels/cuda/standard_kernels.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <iostream>
@@ -416,6 +418,109 @@ TEST_CASE("loops and branches on a GPU run captured bodies", "[cuda][capture]") 
   check_end(*driver);
 }
 
+TEST_CASE("a step that fails has updated nothing that comes after what failed, captured or not", "[cuda][capture]") {
+  for (const auto& capture : {captures_nothing, cuda::GraphRecorder::Options{}, captures_at_once}) {
+    const auto driver = std::make_shared<FakeDriver>();
+    {
+      Graph graph;
+      const auto x = placeholder<int>(graph, {3});
+      const auto on = graph.device("/gpu:0");
+      const Variable<int> v(graph, zeros<int>(graph, {3}));
+      const auto y = div(ones<int>(graph, {3}) * 100, x) + 1;
+      const Operation update = v.assign_add(x);
+      Session session(graph, {.devices = gpus_and_cpu(driver, 1, capture)});
+      session.run(initialize_variables(graph));
+      std::vector<AnyTensor> results(1);
+      int sum = 0;
+      for (int step = 0; step < 6; ++step) {
+        const bool fails = step % 2 == 0;
+        const std::vector<Feed> feeds{{x, Tensor<int>({3}, {2, fails ? 0 : 1, 7})}};
+        const Status status = status_of([&] {
+          session.run_erased({}, nullptr, feeds, std::vector<AnyOutput>{y}, std::vector<Operation>{update}, results);
+        });
+        CHECK(status.code() == (fails ? Code::invalid_argument : Code::ok));
+        sum += fails ? 0 : 2;
+        CHECK(session.run(v)(0) == sum);
+      }
+    }
+    check_end(*driver);
+  }
+}
+
+TEST_CASE("memory that graphs are given up for is not captured for without end", "[cuda][capture]") {
+  const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.memory_bytes = std::size_t{1} << 20});
+  {
+    Graph graph;
+    const auto x = placeholder<float>(graph, {64 << 10});  // 256 KiB
+    Output<float> y;
+    {
+      const auto on = graph.device("/gpu:0");
+      const auto small = reduce_sum(exp(matmul(reshape(x, {256, 256}), reshape(x, {256, 256}))) * 0.0f);
+      const auto large = random_normal<float>(graph, {160 << 10}, {.seed = 1});  // 640 KiB
+      y = reduce_sum(large) * 0.0f + small;
+    }
+    const auto devices = gpus_and_cpu(driver, 1, captures_at_once);
+    Session session(graph, {.devices = devices});
+    for (int step = 0; step < 100; ++step) {
+      CHECK(session.run({{x, Tensor<float>::full({64 << 10}, 1e-3f)}}, y).scalar() == 0);
+    }
+    CHECK(gpu_of(devices).graphs().captured <= 64);
+  }
+  check_end(*driver);
+}
+
+TEST_CASE("threads that run more steps than there may be graphs get the values of their kernels", "[cuda][capture]") {
+  const auto driver = std::make_shared<FakeDriver>();
+  {
+    Graph graph;
+    const auto x = placeholder<float>(graph, {8});
+    std::vector<Output<float>> results;
+    {
+      const auto on = graph.device("/gpu:0");
+      for (int i = 0; i < 24; ++i) results.push_back(square(x + static_cast<float>(i)) - 1.0f);
+    }
+    const auto devices = gpus_and_cpu(driver, 1, {.runs_before = 1, .min_nodes = 1, .max_graphs = 2});
+    Session session(graph, {.devices = devices});
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < 60; ++i) {
+          const int which = (i / 3 * 7 + t * 5) % 24;
+          const float got =
+              session.run({{x, Tensor<float>::full({8}, 1.0f)}}, results[static_cast<std::size_t>(which)])(7);
+          const auto base = static_cast<float>(1 + which);
+          if (got != base * base - 1) ++wrong;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    CHECK(gpu_of(devices).graphs().alive <= 6);
+  }
+  check_end(*driver);
+}
+
+namespace {
+
+/// A program's own kind of device.
+struct OwnGpu {
+  static constexpr std::string_view type = "GPU";
+};
+
+}  // namespace
+
+template <>
+struct dflow::Kernel<MatMul, OwnGpu, float> {
+  void operator()(KernelContext&) const {}
+};
+
+TEST_CASE("kernels of a program's own for a library's op are not captured unless they say that they repeat",
+          "[cuda][capture]") {
+  STATIC_REQUIRE(!dflow::detail::traits_of<MatMul, Kernel<MatMul, OwnGpu, float>>().repeats);
+  STATIC_REQUIRE(dflow::detail::traits_of<MatMul, Kernel<MatMul, Cuda, float>>().repeats);
+}
+
 TEST_CASE("a traced step runs its kernels, and one that is cancelled is told so", "[cuda][capture]") {
   const NetworkOnGpu network;
   const auto driver = std::make_shared<FakeDriver>();
@@ -443,7 +548,7 @@ TEST_CASE("every call and all work of captured training may fail, and nothing is
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr std::uint64_t every = 7;
 #else
-  constexpr std::uint64_t every = 2;
+  constexpr std::uint64_t every = 5;
 #endif
   const NetworkOnGpu network;
   std::uint64_t calls = 0;

@@ -142,6 +142,7 @@ ErrorCode FakeDriver::destroy_stream(int, StreamHandle stream) noexcept {
   const std::lock_guard lock(state_->mutex);
   FakeStream* of = state_->stream_of(stream);
   if (of == nullptr) return ErrorCode::invalid_handle;
+  if (of->capture != nullptr) state_->violate("a stream is destroyed that captures");
   of->is_destroyed = true;
   if (of->queue.empty() && !state_->is_running) state_->streams.erase(static_cast<std::uintptr_t>(stream));
   return ErrorCode::ok;
@@ -204,19 +205,14 @@ ErrorCode FakeDriver::query(int device, EventHandle event) noexcept {
   return ErrorCode::ok;
 }
 
-ErrorCode FakeDriver::wait_until_idle(int device) noexcept {
+ErrorCode FakeDriver::wait_until_idle(int device, StreamHandle stream) noexcept {
   std::unique_lock lock(state_->mutex);
   if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
-  const auto is_idle = [&] {
-    for (const auto& [id, stream] : state_->streams) {
-      if (stream.device == device && stream.done < stream.issued) return false;
-    }
-    return true;
-  };
-  state_->changed.wait(lock, [&] { return state_->sticky != ErrorCode::ok || is_idle(); });
-  for (const auto& [id, stream] : state_->streams) {
-    if (stream.device == device) join_clock(state_->host, stream.clock);
-  }
+  const FakeStream* of = state_->stream_of(stream);
+  if (of == nullptr) return ErrorCode::invalid_handle;
+  if (of->capture != nullptr) state_->violate("the host waits for a stream that captures");
+  state_->changed.wait(lock, [&] { return state_->sticky != ErrorCode::ok || of->done == of->issued; });
+  join_clock(state_->host, of->clock);
   return state_->sticky;
 }
 
@@ -225,6 +221,7 @@ ErrorCode FakeDriver::allocate(int device, std::size_t bytes, StreamHandle strea
   if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
   FakeStream* of = state_->stream_of(stream);
   if (of == nullptr) return ErrorCode::invalid_handle;
+  if (of->capture != nullptr) state_->violate("memory is allocated by a graph");
   try {
     block = state_->memories[static_cast<std::size_t>(device)]->allocate(bytes);
   } catch (const Error&) {
@@ -252,6 +249,7 @@ ErrorCode FakeDriver::free(int device, void* block, StreamHandle stream) noexcep
     state_->violate("a block is freed that there is not");
     return ErrorCode::invalid_value;
   }
+  if (of->capture != nullptr) state_->violate("memory is freed by a graph");
   join_clock(of->clock, state_->host);
   if (state_->sticky == ErrorCode::ok) {
     state_->check_end_of(found->second, of->clock, "a block is freed while another stream may use it");

@@ -90,7 +90,7 @@ class FakeDriver final : public cuda::Driver,
   cuda::ErrorCode record(int device, cuda::EventHandle event, cuda::StreamHandle stream) noexcept override;
   cuda::ErrorCode wait(int device, cuda::StreamHandle stream, cuda::EventHandle event) noexcept override;
   cuda::ErrorCode query(int device, cuda::EventHandle event) noexcept override;
-  cuda::ErrorCode wait_until_idle(int device) noexcept override;
+  cuda::ErrorCode wait_until_idle(int device, cuda::StreamHandle stream) noexcept override;
   cuda::ErrorCode allocate(int device, std::size_t bytes, cuda::StreamHandle stream, void*& block) noexcept override;
   cuda::ErrorCode free(int device, void* block, cuda::StreamHandle stream) noexcept override;
   cuda::ErrorCode allocate_pinned(std::size_t bytes, void*& block) noexcept override;

@@ -134,3 +134,19 @@ TEST_CASE("symbols outside of a recording are nobody's", "[op]") {
   CHECK_FALSE(x < y);
   static_cast<void>(x + y);
 }
+
+namespace {
+
+/// Has a constant that a recorded number cannot hold.
+struct AddsMuch : ElementwiseOp<"AddsMuch", FloatTypes> {
+  template <class T>
+  static T apply(T x) {
+    return x + T(std::uint64_t{1} << 63);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an unsigned constant beyond what is signed has no formula", "[op]") {
+  CHECK(formula_of<AddsMuch>() == nullptr);
+}

@@ -79,6 +79,12 @@ DFLOW_INLINE AttrValue attr_of(const Node& node, const AttrField& field) {
   return field.get(node.op->make_attrs().get());
 }
 
+DFLOW_INLINE bool same_attrs(const Node& a, const Node& b) {
+  if (a.attrs == b.attrs) return true;
+  return std::all_of(a.op->attr_fields.begin(), a.op->attr_fields.end(),
+                     [&](const AttrField& field) { return attr_equal(attr_of(a, field), attr_of(b, field)); });
+}
+
 namespace detail {
 
 /// The least number of characters to put in, take out or change that makes `a` into `b`.

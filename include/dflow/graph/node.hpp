@@ -65,6 +65,8 @@ struct Node {
 
 /// The attribute values of a node, read from its struct (or the defaults).
 AttrValue attr_of(const Node& node, const AttrField& field);
+/// Two nodes of one op.
+bool same_attrs(const Node& a, const Node& b);
 
 /// The names of the functions that a node calls, in the order of its attributes.
 std::vector<std::string> called_functions(const Node& node);

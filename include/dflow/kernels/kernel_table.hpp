@@ -63,6 +63,9 @@ struct KernelEntry {
   /// What the op computes of one element of each of so many inputs, by which a device puts several into one kernel;
   /// null, or the function gives none: it is run alone.
   const Formula* (*formula)(int num_inputs) = nullptr;
+  /// It may wait for what the step makes elsewhere, or leave outputs dead: nodes that depend on it are not put into one
+  /// with nodes that do not. Of the library's ops it does not count.
+  bool may_wait = false;
 
   bool supports_types(const TypeArgs& types) const noexcept { return supports == nullptr || supports(types); }
 };
@@ -167,14 +170,16 @@ struct RowClaims {
   bool agree = true;
   bool have_cost = false;
   bool have_joint = false;
+  bool may_wait = false;
   std::uint64_t host_inputs = 0;
   std::uint64_t host_outputs = 0;
 
-  constexpr void add(std::uint64_t inputs, std::uint64_t outputs, bool has_cost, bool has_joint) {
+  constexpr void add(std::uint64_t inputs, std::uint64_t outputs, bool has_cost, bool has_joint, bool waits) {
     agree = agree && (!has_kernel || (inputs == host_inputs && outputs == host_outputs));
     has_kernel = true;
     have_cost = have_cost || has_cost;
     have_joint = have_joint || has_joint;
+    may_wait = may_wait || waits;
     host_inputs = inputs;
     host_outputs = outputs;
   }
@@ -186,11 +191,20 @@ template <class K>
 constexpr bool has_joint = requires { K::joint.make; };
 
 template <class K>
+constexpr bool makes_dead_outputs = false;
+template <class K>
+  requires requires { K::makes_dead_outputs; }
+constexpr bool makes_dead_outputs<K> = K::makes_dead_outputs;
+/// What makes its own kernel object may make any.
+template <class K>
+constexpr bool may_wait = RunsAsync<K> || makes_dead_outputs<K> || requires(const KernelInit& init) { K::make(init); };
+
+template <class O, class K>
 constexpr void add_claims(RowClaims& claims) {
   std::uint64_t inputs = 0, outputs = 0;
   if constexpr (requires { K::host_inputs; }) inputs = K::host_inputs;
   if constexpr (requires { K::host_outputs; }) outputs = K::host_outputs;
-  claims.add(inputs, outputs, has_cost<K>, has_joint<K>);
+  claims.add(inputs, outputs, has_cost<K>, has_joint<K>, !O::in_library && may_wait<K>);
 }
 
 template <class O, class Device, class... Bound>
@@ -202,7 +216,7 @@ constexpr void gather_claims_of_any(RowClaims& claims, TypeList<Bound...>, TypeL
 template <class O, class Device, class... Bound>
 constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
   if constexpr (sizeof...(Bound) == O::TypeParams::size) {
-    if constexpr (HasKernel<O, Device, Bound...>) add_claims<Kernel<O, Device, Bound...>>(claims);
+    if constexpr (HasKernel<O, Device, Bound...>) add_claims<O, Kernel<O, Device, Bound...>>(claims);
   } else {
     gather_claims_of_any<O, Device>(claims, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
   }
@@ -307,7 +321,8 @@ constexpr KernelEntry entry_of() {
                       .supports = [](const TypeArgs& types) { return supports_types<O, Device>(types, TypeList<>{}); },
                       .host_inputs = claims.host_inputs,
                       .host_outputs = claims.host_outputs,
-                      .formula = formula_of_row<O, Device>(typename FirstTypes<typename O::TypeParams>::type{})};
+                      .formula = formula_of_row<O, Device>(typename FirstTypes<typename O::TypeParams>::type{}),
+                      .may_wait = claims.may_wait};
     if constexpr (claims.have_cost) {
       entry.cost = [](const KernelInit& init) { return cost_by_types<O, Device>(init, TypeList<>{}); };
     }

@@ -49,6 +49,12 @@ concept HasKernel = requires { sizeof(Kernel<O, Device, Ts...>); };
 /// values.
 void allocate_inferred_outputs(KernelContext& context);
 
+/// It ends when it calls `done`.
+template <class K>
+concept RunsAsync = requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
+  kernel.run_async(context, std::move(done));
+};
+
 template <class Arg, class... Ts>
 struct ArgType {
   using type = Arg;
@@ -90,13 +96,19 @@ K make_typed(const KernelInit& init) {
   }
 }
 
+/// The device that a kernel is for says so of the library's ops.
+template <class K>
+constexpr bool device_repeats = false;
+template <class O, class Device, class... Ts>
+constexpr bool device_repeats<Kernel<O, Device, Ts...>> = requires { requires Device::repeats; };
+
 /// What a kernel's static members say. The library's kernels and the loops of elementwise ops divide their own work,
-/// and the library's repeat it, unless they say otherwise.
+/// and those for devices that say so repeat it, unless they say otherwise.
 template <class O, class K>
 constexpr KernelTraits traits_of() {
   KernelTraits traits;
   traits.splits = O::in_library || ElementwiseOpType<O>;
-  traits.repeats = O::in_library;
+  traits.repeats = O::in_library && device_repeats<K>;
   if constexpr (requires { K::splits; }) traits.splits = K::splits;
   if constexpr (requires { K::keeps_state; }) traits.keeps_state = K::keeps_state;
   if constexpr (requires { K::sees_dead_inputs; }) traits.sees_dead_inputs = K::sees_dead_inputs;
@@ -148,9 +160,7 @@ std::unique_ptr<AnyKernel> make_bound(const KernelInit& init) {
   using K = Kernel<O, Device, Ts...>;
   if constexpr (requires { K::make(init); }) {
     return K::make(init);
-  } else if constexpr (requires(const K& kernel, KernelContext& context, AsyncKernel::Done done) {
-                         kernel.run_async(context, std::move(done));
-                       }) {
+  } else if constexpr (RunsAsync<K>) {
     return std::unique_ptr<AnyKernel>(new AsyncKernelOf<O, K>(init));
   } else {
     return std::unique_ptr<AnyKernel>(new SyncKernelOf<O, K, Ts...>(init));

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -18,7 +19,8 @@ namespace dflow {
 /// the steps of a `Formula`. A comparison gives one answer, then the other: the expression is evaluated for each way
 /// through it, and the formula chooses where two ways part.
 ///
-/// Constants are made explicitly, `T(2)`: what is written `x * 0.5` may be computed in another type than T.
+/// Constants are made explicitly, `T(2)`: what is written `x * 0.5` may be computed in another type than T. It has no
+/// `std::numeric_limits`, which are other ones for each type: what asks for them does not compile.
 ///
 /// Thread safety: used by the thread that records.
 class Symbol {
@@ -27,6 +29,10 @@ class Symbol {
   template <class N>
     requires std::is_arithmetic_v<N>
   explicit(!std::same_as<N, bool>) Symbol(N value) {  // NOLINT(google-explicit-constructor): a truth is a number, too
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    if constexpr (std::is_unsigned_v<N> && sizeof(N) == sizeof(most)) {
+      if (value > most) refuse();
+    }
     if constexpr (std::is_integral_v<N>) {
       step_ = constant({.is_whole = true, .whole = static_cast<std::int64_t>(value)});
     } else {
@@ -89,6 +95,8 @@ class Symbol {
  private:
   friend class FormulaRecorder;
 
+  /// The expression has no formula.
+  [[noreturn]] static void refuse();
   static std::int32_t constant(const Formula::Step& step);
   static Symbol made(Formula::Operation operation, Symbol a);
   static Symbol made(Formula::Operation operation, Symbol a, Symbol b);
@@ -96,6 +104,14 @@ class Symbol {
 
   std::int32_t step_ = -1;  ///< of the formula that this thread records
 };
+
+}  // namespace dflow
+
+/// Not known: use `T`'s in the op's own kernel, without a formula.
+template <>
+class std::numeric_limits<dflow::Symbol>;
+
+namespace dflow {
 
 /// What an expression gives in one evaluation: a number, or a truth.
 struct SymbolicResult {
@@ -106,9 +122,9 @@ struct SymbolicResult {
 inline constexpr std::size_t max_formula_ways = 64;
 inline constexpr std::size_t max_formula_steps = 1024;
 
-/// The steps of an expression of so many arguments; none if it has more than `max_formula_ways` ways through it, or
-/// takes more than `max_formula_steps`. It holds for those of `types` that its functions are for; what it says of
-/// rounding and shapes is left to the caller.
+/// The steps of an expression of so many arguments; none if it has more than `max_formula_ways` ways through it, takes
+/// more than `max_formula_steps`, or has an unsigned constant that is no `std::int64_t`. It holds for those of `types`
+/// that its functions are for; what it says of rounding and shapes is left to the caller.
 std::optional<Formula> record_formula(int num_arguments, bool gives_truth, std::uint32_t types,
                                       FunctionRef<SymbolicResult(const Symbol* arguments)> evaluate);
 

@@ -12,7 +12,7 @@ namespace dflow {
 /// Records one formula: the steps of all ways through an expression, each of which is there once.
 class FormulaRecorder {
  public:
-  struct TooLong {};
+  struct Refused {};
 
   FormulaRecorder() : before_(current()) { current() = this; }
   FormulaRecorder(const FormulaRecorder&) = delete;
@@ -33,7 +33,7 @@ class FormulaRecorder {
     };
     const auto found = std::find_if(steps_.begin(), steps_.end(), same);
     if (found != steps_.end()) return static_cast<std::int32_t>(found - steps_.begin());
-    if (steps_.size() == max_formula_steps) throw TooLong{};
+    if (steps_.size() == max_formula_steps) throw Refused{};
     steps_.push_back(step);
     return static_cast<std::int32_t>(steps_.size()) - 1;
   }
@@ -44,7 +44,7 @@ class FormulaRecorder {
       if (way_[d].comparison == comparison) return way_[d].answer;
     }
     if (at_ == way_.size()) {
-      if (way_.size() == max_formula_ways) throw TooLong{};
+      if (way_.size() == max_formula_ways) throw Refused{};
       way_.push_back({comparison, true});
     }
     return way_[at_++].answer;
@@ -58,7 +58,7 @@ class FormulaRecorder {
       const std::int32_t step =
           gives_truth ? add({.operation = Formula::Operation::truth, .is_whole = true, .whole = result.truth ? 1 : 0})
                       : result.number.step_;
-      if (ways_.size() == max_formula_ways) throw TooLong{};
+      if (ways_.size() == max_formula_ways) throw Refused{};
       ways_.push_back({way_, step});
       while (!way_.empty() && !way_.back().answer) way_.pop_back();
       if (!way_.empty()) way_.back().answer = false;
@@ -134,6 +134,8 @@ class FormulaRecorder {
   std::int32_t result_ = -1;
 };
 
+DFLOW_INLINE void Symbol::refuse() { throw FormulaRecorder::Refused{}; }
+
 DFLOW_INLINE std::int32_t Symbol::constant(const Formula::Step& step) {
   FormulaRecorder* const recorder = FormulaRecorder::current();
   return recorder == nullptr ? -1 : recorder->add(step);
@@ -173,7 +175,7 @@ DFLOW_INLINE std::optional<Formula> record_formula(int num_arguments, bool gives
       if (step.operation >= Formula::Operation::negate) formula.types &= ~dtype_mask<TypeList<bool>>;
     }
     return formula;
-  } catch (const FormulaRecorder::TooLong&) {
+  } catch (const FormulaRecorder::Refused&) {
     return std::nullopt;
   }
 }

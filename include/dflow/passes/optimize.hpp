@@ -28,6 +28,8 @@ struct PassContext {
   const Fusions* fusions = nullptr;
   /// Which of the step's devices run chains of elementwise nodes as one. Null: none.
   const Chains* chains = nullptr;
+  /// A partial run: a feed may wait for what was made of another.
+  bool feeds_come_apart = false;
   /// Called now and then; throws to give up (a deadline). Null: nothing to call.
   FunctionRef<void()>* check = nullptr;
   /// Those that calls share. Null: `optimize` finds them itself.

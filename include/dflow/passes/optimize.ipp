@@ -245,9 +245,7 @@ DFLOW_INLINE bool computes_the_same(const StepGraph& graph, const StepNode& a, c
       !is_equal(graph.inputs_of(a), graph.inputs_of(b)) || !is_equal(graph.controls_of(a), graph.controls_of(b))) {
     return false;
   }
-  if (a->attrs == b->attrs) return true;
-  return std::all_of(a.op->attr_fields.begin(), a.op->attr_fields.end(),
-                     [&](const AttrField& field) { return attr_equal(attr_of(*a, field), attr_of(*b, field)); });
+  return same_attrs(*a, *b);
 }
 
 /// Comparing large constants costs more than keeping both.
@@ -399,7 +397,8 @@ DFLOW_INLINE StepGraph optimize(StepGraph graph, const PassOptions& options, con
   // What is left without a reader would count as one.
   has_changed = options.fusion && detail::fuse(graph, context);
   if (has_changed) graph = prune(std::move(graph));
-  has_changed = options.chains && context.chains != nullptr && chain(graph, *context.chains, context.check);
+  has_changed = options.chains && context.chains != nullptr &&
+                chain(graph, *context.chains, context.feeds_come_apart, context.check);
   return has_changed ? prune(std::move(graph)) : graph;
 }
 

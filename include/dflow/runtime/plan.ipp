@@ -1,10 +1,12 @@
 #pragma once
 
+#include <dflow/kernels/chains/elementwise_chain.hpp>
 #include <dflow/kernels/host_arguments.hpp>
 #include <dflow/runtime/joins/plan_joins.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>
 #include <dflow/runtime/plan_units.hpp>
+#include <dflow/runtime/repeating.hpp>
 
 #include <algorithm>
 #include <map>
@@ -89,7 +91,8 @@ class PlanCompiler {
   detail::UnitNode& unit_node(StepNodeId id) { return unit_nodes_[shift_ + id.position()]; }
 
   void check_in(StepNodeId id) const {
-    if (options_.check != nullptr && id.value() % 256 == 0) (*options_.check)();
+    const bool is_due = id.value() % 256 == 0 || graph().node(id).op == &op_def<ElementwiseChain>;  // compiled for long
+    if (options_.check != nullptr && is_due) (*options_.check)();
   }
 
   void make_kernels() {
@@ -650,16 +653,14 @@ class PlanCompiler {
                         [&](StepEndpoint input) { return is_host_object(graph().output(input).dtype); });
   }
 
-  /// Brings nodes that repeat together, as far as edges let it; what varies keeps its order.
   void gather_repeating(PlanNodeId begin, PlanNodeId end) {
-    constexpr int max_rounds = 64;
-    std::vector<StepNodeId> rest(node_at_.begin() + begin.value(), node_at_.begin() + end.value()), left;
-    if (rest.size() < plan_->device_->recorder->min_nodes()) return;
+    const std::vector<StepNodeId> nodes(node_at_.begin() + begin.value(), node_at_.begin() + end.value());
+    if (nodes.size() < plan_->device_->recorder->min_nodes()) return;
     is_left_.resize(num_nodes());
     const auto set_left = [&](StepNodeId id, bool is_left) {
       for_each_joined(id, [&](StepNodeId member) { is_left_[member] = is_left; });
     };
-    for (const StepNodeId id : rest) set_left(id, true);
+    for (const StepNodeId id : nodes) set_left(id, true);
     const auto is_ready = [&](StepNodeId id) {
       bool waits = false;
       for_each_joined(id, [&](StepNodeId member) {
@@ -670,25 +671,13 @@ class PlanCompiler {
       return !waits;
     };
     PlanNodeId next = begin;
-    for (int round = 0; round < max_rounds && !rest.empty(); ++round) {
-      const bool takes_repeating = round % 2 != 0;
-      bool is_held_up = false;
-      left.clear();
-      for (const StepNodeId id : rest) {
-        if (repeats(id) == takes_repeating && !is_held_up && is_ready(id)) {
+    detail::gather_repeating(
+        nodes, [&](StepNodeId id) { return repeats(id); },
+        [&](StepNodeId id) { return detail::may_update(graph(), graph().node(id)); }, is_ready,
+        [&](StepNodeId id) {
           node_at_[next++] = id;
           set_left(id, false);
-        } else {
-          is_held_up |= !takes_repeating && !repeats(id);
-          left.push_back(id);
-        }
-      }
-      rest.swap(left);
-    }
-    for (const StepNodeId id : rest) {
-      node_at_[next++] = id;
-      set_left(id, false);
-    }
+        });
   }
 
   void find_recorded() {

@@ -159,14 +159,17 @@ DFLOW_INLINE Status Step::run_recorded(PlanNodeId begin, PlanNodeId end, std::op
   auto next = std::lower_bound(all.begin(), all.end(), begin, [](const Plan::RecordedNodes& recorded, PlanNodeId from) {
     return recorded.node_begin < from;
   });
+  const auto stopped = [&] { return context_.cancellation.is_cancelled() ? context_.cancellation.status() : Status(); };
   const auto has_left = [&] { return must_stop() || (waits_at != nullptr && waits_at->has_value()); };
   for (; next != all.end() && next->node_begin < end; ++next) {
-    if (const Status status = run_by_node(begin, next->node_begin, waits_at); !status.ok() || has_left()) return status;
+    if (const Status status = run_by_node(begin, next->node_begin, waits_at); !status.ok() || has_left()) {
+      return status.ok() ? stopped() : status;
+    }
     // Where there are dead tensors, a node may be passed over.
     const bool has_dead = context_.dead != nullptr && dead_.any.load(std::memory_order_relaxed);
     const Status status =
         has_dead ? run_nodes_with_care(next->node_begin, next->node_end, waits_at) : run_record(*next, waits_at);
-    if (!status.ok() || has_left()) return status;
+    if (!status.ok() || has_left()) return status.ok() ? stopped() : status;
     begin = next->node_end;
   }
   return run_by_node(begin, end, waits_at);

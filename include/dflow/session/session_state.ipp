@@ -399,6 +399,7 @@ DFLOW_INLINE std::shared_ptr<CompiledStep> Session::State::make_step(const FedEd
   pass.check = checked;
   pass.fusions = &fusions;
   pass.chains = &chains;
+  pass.feeds_come_apart = streams;
   for (std::size_t d = 0; d < devices.size() && pass.host == nullptr; ++d) {
     const DeviceContext& context = devices[d]->context();
     if (context.memory != nullptr || context.is_asynchronous) continue;

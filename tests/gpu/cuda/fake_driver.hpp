@@ -76,7 +76,9 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
     return cuda_->wait(device, stream, event);
   }
   Code query(int device, cuda::EventHandle event) noexcept override { return cuda_->query(device, event); }
-  Code wait_until_idle(int device) noexcept override { return cuda_->wait_until_idle(device); }
+  Code wait_until_idle(int device, cuda::StreamHandle stream) noexcept override {
+    return cuda_->wait_until_idle(device, stream);
+  }
   Code allocate(int device, std::size_t bytes, cuda::StreamHandle stream, void*& block) noexcept override {
     return cuda_->allocate(device, bytes, stream, block);
   }

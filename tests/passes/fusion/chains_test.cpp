@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <random>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -225,6 +226,50 @@ TEST_CASE("where tensors may be dead a chain has one result, which needs all its
   const Names names = names_of(step);
   CHECK(std::find(names.begin(), names.end(), "a") != names.end());
   CHECK(std::find(names.begin(), names.end(), "b + c") != names.end());
+}
+
+TEST_CASE("the name of a chain is one of a node of a step", "[passes]") {
+  for (const int length : {2, 4, 5, 6, 64}) {
+    Graph graph;
+    Output<float> x = placeholder<float>(graph, {4}), y = x;
+    for (int i = 0; i < length; ++i) y = exp(y, {.name = str_cat("node_", i)});
+    const Names names = names_of(chained(graph, {{x}, {y}, {}}));
+    REQUIRE(names.size() == 1);
+    check_step_node_name(names[0], {}, std::source_location::current());
+    if (length == 6) CHECK(names[0] == "node_0 + node_1 + node_2 + 2_more + node_5");
+  }
+}
+
+TEST_CASE("members wait for the same feeds where these come apart", "[passes]") {
+  for (const int num_feeds : {2, 20}) {
+    Graph graph;
+    std::vector<Endpoint> feeds, fetches;
+    std::vector<Output<float>> sums;
+    for (int i = 0; i < num_feeds; ++i) {
+      const auto x = placeholder<float>(graph, {4});
+      feeds.push_back(AnyOutput(x).endpoint());
+      const auto here = neg(exp(x, {.name = str_cat("e", i)}), {.name = str_cat("n", i)});
+      sums.push_back(i == 0 ? here : add(sums.back(), here, {.name = str_cat("s", i)}));
+      fetches.push_back(AnyOutput(sums.back()).endpoint());
+    }
+    for (const bool feeds_come_apart : {false, true}) {
+      StepGraph step = prune(*graph.store(), feeds, fetches, {});
+      for (StepNode& node : step.nodes) node.placed_on = 0;
+      const std::vector<KernelTables> kernels{chaining_tables()};
+      const Chains chains(kernels);
+      CHECK(chain(step, chains, feeds_come_apart));
+      const Names names = names_of(step);
+      if (!feeds_come_apart) {
+        CHECK(names.size() == (num_feeds == 2 ? 1u : 4u));
+        continue;
+      }
+      // Each feed's own two nodes, and each sum by itself.
+      CHECK(names.size() == static_cast<std::size_t>(2 * num_feeds - 1));
+      for (int i = 0; i < num_feeds; ++i) {
+        CHECK(std::find(names.begin(), names.end(), str_cat("e", i, " + n", i)) != names.end());
+      }
+    }
+  }
 }
 
 TEST_CASE("elements that are checked, and complex ones, are in no chain", "[passes]") {

@@ -30,6 +30,8 @@ struct ElementwiseChain : StandardOp<"_ElementwiseChain"> {
 inline constexpr int max_chain_inputs = 16;
 inline constexpr int max_chain_outputs = 8;
 inline constexpr int max_chain_members = 64;
+/// Of the formulas of all members: a compiler takes its time for each.
+inline constexpr std::int32_t max_chain_steps = 4096;
 
 }  // namespace dflow
 

@@ -22,6 +22,8 @@ namespace dflow {
 /// The device type of NVIDIA GPUs: `Kernel<Op, Cuda, T>`.
 struct Cuda {
   static constexpr std::string_view type = "GPU";
+  /// Its kernels of the library's ops, which issue to one stream (`KernelTraits::repeats`).
+  static constexpr bool repeats = true;
   /// A device of that type that is none of ours has no state for our kernels.
   static Status check(const DeviceContext& device);
 };

@@ -5,6 +5,7 @@
 #include <dflow/passes/aliveness.hpp>
 #include <dflow/passes/contract.hpp>
 #include <dflow/passes/fusion/chains.hpp>
+#include <dflow/passes/fusion/gate_sets.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -26,8 +27,12 @@ namespace detail {
 /// without any cycle, and so can those of them that follow one another in the order of the step.
 class ChainFinder {
  public:
-  ChainFinder(const StepGraph& graph, const Chains& chains, FunctionRef<void()>* check)
-      : graph_(graph), chains_(chains), check_(check), feeds_(graph.feeds, graph.nodes.size()) {}
+  ChainFinder(const StepGraph& graph, const Chains& chains, bool feeds_come_apart, FunctionRef<void()>* check)
+      : graph_(graph),
+        chains_(chains),
+        feeds_come_apart_(feeds_come_apart),
+        check_(check),
+        feeds_(graph.feeds, graph.nodes.size()) {}
 
   /// The number of its chain for each node, -1 for those in none; empty if there are no chains.
   IndexedVector<StepNodeId, std::ptrdiff_t> find() {
@@ -47,8 +52,10 @@ class ChainFinder {
 
   /// False if there are no two nodes for a chain.
   bool find_kinds() {
-    std::map<std::tuple<std::int32_t, int, std::vector<std::int64_t>>, std::int32_t> kinds;
+    std::map<std::tuple<std::int32_t, GateSets::Id, int, std::vector<std::int64_t>>, std::int32_t> kinds;
+    set_gates();
     kind_.resize(graph_.nodes.size());
+    num_steps_.resize(graph_.nodes.size());
     std::size_t count = 0;
     IndexedVector<StepNodeId, bool> stays(graph_.nodes.size());
     for (const StepEndpoint feed : graph_.feeds) stays[feed.node] = true;
@@ -58,6 +65,11 @@ class ChainFinder {
       for (const StepEndpoint input : graph_.inputs_of(node)) needs_[input.node] += feeds_.contains(input) ? 0 : 1;
     }
     for (const StepEndpoint fetch : graph_.fetches) ++needs_[fetch.node];
+    for (const StepNode& node : graph_.nodes) {
+      for (const StepNodeId control : graph_.controls_of(node)) {
+        if (control.is_valid() && gates_[control] == GateSets::many) ++needs_[control];
+      }
+    }
     for (const StepNodeId id : graph_.nodes.indices()) {
       check_in(id);
       kind_[id] = -1;
@@ -68,12 +80,54 @@ class ChainFinder {
       if (!fits(*formula, node, shape)) continue;
       const std::span<const std::int64_t> dims = shape.dims();
       kind_[id] = kinds
-                      .try_emplace({node.placed_on, shape.rank(), {dims.begin(), dims.end()}},
+                      .try_emplace({node.placed_on, gates_[id], shape.rank(), {dims.begin(), dims.end()}},
                                    static_cast<std::int32_t>(kinds.size()))
                       .first->second;
+      num_steps_[id] = static_cast<std::int32_t>(formula->steps.size());
       ++count;
     }
     return count > 1;
+  }
+
+  /// What each node waits for, directly or not, that comes late: of which the nodes of a chain wait for the same, so
+  /// that nothing waits for more than it did.
+  void set_gates() {
+    gates_.resize(graph_.nodes.size());
+    std::unordered_map<const OpDef*, bool> may_wait;
+    const auto is_gate = [&](const StepNode& node) {
+      const OpRole role = node.op->role;
+      if (node.is_fed_only || role == OpRole::variable) return false;
+      if (role != OpRole::ordinary) return comes_late(role);
+      const std::span<const StepEndpoint> inputs = graph_.inputs_of(node);
+      const bool uses_state = std::any_of(inputs.begin(), inputs.end(), [&](StepEndpoint input) {
+        return graph_.output(input).dtype == DType::resource && graph_.node(input.node).op->role != OpRole::variable;
+      });
+      if (uses_state) return true;
+      const auto [found, is_new] = may_wait.try_emplace(node.op, false);
+      if (is_new) found->second = chains_.may_wait(*node.op);
+      return found->second;
+    };
+    GateSets& sets = gate_sets_;
+    for (const StepNodeId id : graph_.nodes.indices()) {
+      check_in(id);
+      const StepNode& node = graph_.node(id);
+      GateSets::Id set = GateSets::none;
+      for (const StepEndpoint input : graph_.inputs_of(node)) {
+        if (!feeds_.contains(input)) {
+          if (input.node < id) set = sets.join(set, gates_[input.node]);
+        } else if (feeds_come_apart_) {
+          set = sets.join(set, sets.only(input));
+        }
+      }
+      for (const StepNodeId control : graph_.controls_of(node)) {
+        if (control.is_valid() && control < id) set = sets.join(set, gates_[control]);
+      }
+      gates_[id] = is_gate(node) ? sets.join(set, sets.only({id, -1})) : set;
+    }
+  }
+
+  static bool comes_late(OpRole role) {
+    return role == OpRole::recv || role == OpRole::collective || passes_on(role) || calls_functions(role);
   }
 
   /// Not if some input is known to have a shape that the formula is not for: its own kernel takes more.
@@ -152,8 +206,10 @@ class ChainFinder {
     for (const StepNodeId id : graph_.nodes.indices()) {
       if (kind_[id] >= 0) members[find_root(id).value()].push_back(id);
     }
-    const std::size_t most_outputs = may_be_dead() ? 1 : max_chain_outputs;
+    const bool has_dead = may_be_dead();
     for (const auto& [first, nodes] : members) {
+      const bool has_many = gates_[nodes.front()] == GateSets::many;
+      const std::size_t most_outputs = has_dead || has_many ? 1 : max_chain_outputs;
       for (std::span<const StepNodeId> rest(nodes); !rest.empty();) {
         const std::size_t size = fitting(rest, most_outputs);
         if (size > 1) {
@@ -170,7 +226,9 @@ class ChainFinder {
     std::vector<StepEndpoint> inputs;
     std::unordered_map<StepNodeId, std::int32_t> unread;  // of members: how much outside needs them, if no more come
     std::size_t outputs = 0, best = 1;
+    std::int32_t steps = 0;
     for (std::size_t n = 0; n < nodes.size() && n < max_chain_members; ++n) {
+      steps += num_steps_[nodes[n]];
       for (const StepEndpoint input : graph_.inputs_of(graph_.node(nodes[n]))) {
         const auto member = feeds_.contains(input) ? unread.end() : unread.find(input.node);
         if (member != unread.end()) {
@@ -179,7 +237,7 @@ class ChainFinder {
           inputs.push_back(input);
         }
       }
-      if (inputs.size() > max_chain_inputs) break;
+      if (inputs.size() > max_chain_inputs || steps > max_chain_steps) break;
       unread.emplace(nodes[n], needs_[nodes[n]]);
       ++outputs;
       if (outputs <= most_outputs) best = n + 1;
@@ -197,9 +255,13 @@ class ChainFinder {
 
   const StepGraph& graph_;
   const Chains& chains_;
+  const bool feeds_come_apart_;
   FunctionRef<void()>* const check_;
   const EdgePositions<StepNodeId> feeds_;
-  ByNode kind_;  ///< -1: it goes into no chain
+  GateSets gate_sets_;
+  IndexedVector<StepNodeId, GateSets::Id> gates_;
+  ByNode num_steps_;  ///< of its formula
+  ByNode kind_;       ///< -1: it goes into no chain
   ByNode level_;
   ByNode needs_;  ///< how many edges read it or fetch it
   IndexedVector<StepNodeId, std::ptrdiff_t> group_of_;
@@ -212,7 +274,7 @@ inline std::string chain_name(const std::vector<std::string>& names) {
   std::string all;
   for (std::size_t n = 0; n < names.size(); ++n) {
     if (n + 1 < names.size() && n + 1 >= most) continue;
-    if (n > most - 1) all += str_cat(" + ", names.size() - most, " more");
+    if (n > most - 1) all += str_cat(" + ", names.size() - most, "_more");
     all += str_cat(n == 0 ? "" : " + ", names[n]);
   }
   return all;
@@ -295,37 +357,54 @@ class ChainMaker {
 DFLOW_INLINE Chains::Chains(std::span<const KernelTables> kernels) {
   by_device_.reserve(kernels.size());
   for (const KernelTables& tables : kernels) {
-    OfDevice& of = by_device_.emplace_back();
+    OfDevice& of = by_device_.emplace_back(OfDevice{&tables, {}});
     for (const KernelTable& table : tables.tables()) {
-      if (of.kernels != nullptr || table.find(ElementwiseChain::name) == nullptr) continue;
-      of = {&tables, table.device_type()};
+      if (!of.chained_type.empty() || table.find(ElementwiseChain::name) == nullptr) continue;
+      of.chained_type = table.device_type();
     }
   }
 }
 
 DFLOW_INLINE bool Chains::empty() const noexcept {
-  return std::all_of(by_device_.begin(), by_device_.end(), [](const OfDevice& of) { return of.kernels == nullptr; });
+  return std::all_of(by_device_.begin(), by_device_.end(), [](const OfDevice& of) { return of.chained_type.empty(); });
+}
+
+DFLOW_INLINE bool Chains::may_wait(const OpDef& op) const {
+  return std::any_of(by_device_.begin(), by_device_.end(), [&](const OfDevice& of) {
+    const std::span<const KernelTable> tables = of.kernels->tables();
+    return std::any_of(tables.begin(), tables.end(), [&](const KernelTable& table) {
+      const KernelEntry* const entry = table.find(op.name);
+      return entry != nullptr && entry->may_wait;
+    });
+  });
 }
 
 DFLOW_INLINE const Formula* Chains::formula_of(const StepNode& node) const {
   if (node.placed_on < 0 || node.is_fed_only || node.num_outputs != 1 || node->types.size == 0) return nullptr;
   if (node.op->is_stateful || node.op->role != OpRole::ordinary) return nullptr;
   const OfDevice& of = by_device_[static_cast<std::size_t>(node.placed_on)];
-  const KernelEntry* const entry = of.kernels == nullptr ? nullptr : of.kernels->find(of.type, node.op->name);
+  const KernelEntry* const entry = of.chained_type.empty() ? nullptr : of.kernels->find(of.chained_type, node.op->name);
   if (entry == nullptr || entry->op != node.op || entry->formula == nullptr || !entry->supports_types(node->types)) {
     return nullptr;
   }
   const Formula* const formula = entry->formula(static_cast<int>(node.num_inputs));
-  if (formula == nullptr) return nullptr;
+  if (formula == nullptr || formula->num_arguments != static_cast<std::int32_t>(node.num_inputs)) return nullptr;
+  // A formula knows of no attributes.
+  if (!node.op->attr_fields.empty() && node->attrs != nullptr) {
+    Node by_default;
+    by_default.op = node.op;
+    if (!same_attrs(*node, by_default)) return nullptr;
+  }
   for (std::size_t t = 0; t < node->types.size; ++t) {
     if (!formula->holds_for(node->types[t])) return nullptr;
   }
   return formula;
 }
 
-DFLOW_INLINE bool chain(StepGraph& graph, const Chains& chains, FunctionRef<void()>* check) {
+DFLOW_INLINE bool chain(StepGraph& graph, const Chains& chains, bool feeds_come_apart, FunctionRef<void()>* check) {
   if (chains.empty()) return false;
-  const IndexedVector<StepNodeId, std::ptrdiff_t> group_of = detail::ChainFinder(graph, chains, check).find();
+  const IndexedVector<StepNodeId, std::ptrdiff_t> group_of =
+      detail::ChainFinder(graph, chains, feeds_come_apart, check).find();
   if (group_of.empty()) return false;
   const std::vector<StepGroup> groups = find_groups(graph, group_of);
   detail::ChainMaker maker(graph, groups);

@@ -28,12 +28,6 @@ void for_each_needed(const StepGraph& graph, const UnitOf& unit_of, StepNodeId i
   for (const StepNodeId control : graph.controls_of(node)) see_if_here(control);
 }
 
-DFLOW_INLINE bool same_attrs(const Node& a, const Node& b) {
-  if (a.attrs == b.attrs) return true;
-  return std::all_of(a.op->attr_fields.begin(), a.op->attr_fields.end(),
-                     [&](const AttrField& field) { return attr_equal(attr_of(a, field), attr_of(b, field)); });
-}
-
 /// Puts candidates into groups, one after the other in the order of the step.
 class Grouping {
  public:

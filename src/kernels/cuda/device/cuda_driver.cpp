@@ -83,8 +83,8 @@ class CudaDriver final : public Driver {
   ErrorCode query(int device, EventHandle event) noexcept override {
     return on(device, [&] { return cudaEventQuery(native(event)); });
   }
-  ErrorCode wait_until_idle(int device) noexcept override {
-    return on(device, [] { return cudaDeviceSynchronize(); });
+  ErrorCode wait_until_idle(int device, StreamHandle stream) noexcept override {
+    return on(device, [&] { return cudaStreamSynchronize(native(stream)); });
   }
 
   ErrorCode allocate(int device, std::size_t bytes, StreamHandle stream, void*& block) noexcept override {

@@ -388,7 +388,7 @@ class CudnnConvolutions final : public Convolutions {
       // A stream that captures goes when it has.
       cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
       if (cudaStreamIsCapturing(now, &capture) == cudaSuccess && capture != cudaStreamCaptureStatusNone) {
-        const cudnnStatus_t back = cudnnSetStream(library.handle, before);
+        const cudnnStatus_t back = cudnnSetStream(library.handle, nullptr);
         if (status == CUDNN_STATUS_SUCCESS) status = back;
       }
       return code_of(status);

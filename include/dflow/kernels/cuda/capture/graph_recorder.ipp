@@ -114,8 +114,9 @@ class GraphRecorder::GraphRecord final : public Record {
     const Turn turn(is_busy_);
     if (!turn.is_mine()) return;
     for (Variant& variant : variants_) {
-      if (variant.graph != nullptr) graphs.push_back(std::move(variant.graph));
-      variant.runs = variant.captures = 0;
+      if (variant.graph == nullptr) continue;
+      graphs.push_back(std::move(variant.graph));
+      variant.runs = 0;
     }
   }
   /// When one of them was launched; 0: never.
@@ -126,7 +127,8 @@ class GraphRecorder::GraphRecord final : public Record {
   static constexpr std::size_t max_host_bytes = 4096;
   static constexpr int max_failures = 3;
   static constexpr int max_captures = 16;  ///< of one set of shapes
-  static constexpr int max_changes = 64;   ///< of shapes, with no launch in between
+  static constexpr int runs_until_retry = 100;
+  static constexpr int max_changes = 64;  ///< of shapes, with no launch in between
 
   /// What a run with such inputs issues.
   struct Variant {
@@ -252,10 +254,7 @@ class GraphRecorder::GraphRecord final : public Record {
   }
 
   bool capture(Variant& variant, StretchRun& run) {
-    if (++variant.captures > max_captures) {
-      give_up();
-      return false;
-    }
+    if (variant.captures == max_captures) return false;
     recorder_.make_room();
     // Which of the blocks that the kernels allocate, one after the other, are there at the end shows when they have
     // run.
@@ -268,7 +267,12 @@ class GraphRecorder::GraphRecord final : public Record {
     }
     recorder_.bury_waiting();
     ++(status.ok() ? recorder_.captured_ : recorder_.refused_);
-    if (!status.ok()) note_failure(status.code());
+    if (status.ok()) {
+      ++variant.captures;
+    } else {
+      variant.runs = -runs_until_retry;
+      note_failure(status.code());  // which may have the variant go
+    }
     return status.ok();
   }
 
@@ -481,10 +485,10 @@ DFLOW_INLINE void GraphRecorder::make_room() noexcept {
   std::vector<std::unique_ptr<Graph>> graphs;  // go without the mutex
   try {
     const std::lock_guard lock(mutex_);
-    std::vector<GraphRecord*> by_use = records_;
-    std::sort(by_use.begin(), by_use.end(),
-              [](const GraphRecord* a, const GraphRecord* b) { return a->last_use() < b->last_use(); });
-    for (GraphRecord* record : by_use) {
+    std::vector<std::pair<std::uint64_t, GraphRecord*>> by_use;  // others launch meanwhile
+    for (GraphRecord* record : records_) by_use.emplace_back(record->last_use(), record);
+    std::sort(by_use.begin(), by_use.end());
+    for (const auto& [last_use, record] : by_use) {
       if (alive_.load() < options_.max_graphs + graphs.size()) break;
       record->take_graphs(graphs);
     }
@@ -506,7 +510,7 @@ DFLOW_INLINE void GraphRecorder::bury(std::shared_ptr<detail::LaunchedGraph> gra
     try {
       core.keep(graph);
     } catch (...) {  // no memory to keep it in
-      core.driver().wait_until_idle(core.device());
+      core.wait_until_idle();
     }
   }
 }

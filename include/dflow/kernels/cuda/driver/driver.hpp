@@ -70,8 +70,8 @@ class Driver {
   virtual ErrorCode wait(int device, StreamHandle stream, EventHandle event) noexcept = 0;
   /// ok: it has passed; not_ready: it has not; else an error of work before it.
   virtual ErrorCode query(int device, EventHandle event) noexcept = 0;
-  /// Blocks until nothing runs on the device any more: for the end of a device alone.
-  virtual ErrorCode wait_until_idle(int device) noexcept = 0;
+  /// Blocks until what was issued to the stream is done: for the end of a device alone.
+  virtual ErrorCode wait_until_idle(int device, StreamHandle stream) noexcept = 0;
 
   /// A block for work that is issued to that stream from now on.
   virtual ErrorCode allocate(int device, std::size_t bytes, StreamHandle stream, void*& block) noexcept = 0;

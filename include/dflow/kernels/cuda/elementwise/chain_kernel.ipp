@@ -56,9 +56,41 @@ struct ChainArguments {
 
 class ChainKernel final : public AnyKernel {
  public:
-  explicit ChainKernel(const KernelInit& init)
-      : AnyKernel(KernelTraits{.repeats = true}), state_(init.device.state_as<CudaState>()) {
-    read_members(init);
+  explicit ChainKernel(const KernelInit& init) : ChainKernel(init, read_members(init)) {}
+
+  void run(KernelContext& context) const override {
+    std::array<Shape, max_chain_inputs> inputs;
+    for (std::size_t k = 0; k < form_.inputs.size(); ++k) inputs[k] = context.input(static_cast<int>(k)).shape();
+    const std::span<const Shape> shapes(inputs.data(), form_.inputs.size());
+    const std::optional<Shape> shape = shape_of_outputs(shapes);
+    const bool is_one = shape && program_ != nullptr && program().is_made() && run_as_one(context, shapes, *shape);
+    state_.chain_counter.add_run(is_one);
+    if (!is_one) run_apart(context);
+  }
+
+ private:
+  struct Member {
+    Node node;
+    std::unique_ptr<AnyKernel> kernel;
+    std::vector<SlotId> reads;
+    std::uint64_t last_reads = 0;  ///< bit i: nobody reads input i, or hands it out, any more
+  };
+  struct Members {
+    ChainForm form;
+    std::vector<Member> all;
+
+    /// They may be run instead.
+    bool repeat() const {
+      return std::all_of(all.begin(), all.end(), [](const Member& one) { return one.kernel->traits().repeats; });
+    }
+  };
+
+  ChainKernel(const KernelInit& init, Members members)
+      : AnyKernel(KernelTraits{.repeats = members.repeat()}),
+        state_(init.device.state_as<CudaState>()),
+        form_(std::move(members.form)),
+        members_(std::move(members.all)) {
+    find_last_reads();
     form_.broadcasts = may_broadcast(init);
     try {
       program_ = state_.chains.find({chain_text(form_), form_.broadcasts});
@@ -80,30 +112,13 @@ class ChainKernel final : public AnyKernel {
     }
   }
 
-  void run(KernelContext& context) const override {
-    std::array<Shape, max_chain_inputs> inputs;
-    for (std::size_t k = 0; k < form_.inputs.size(); ++k) inputs[k] = context.input(static_cast<int>(k)).shape();
-    const std::span<const Shape> shapes(inputs.data(), form_.inputs.size());
-    const std::optional<Shape> shape = shape_of_outputs(shapes);
-    const bool is_one = shape && program_ != nullptr && program().is_made() && run_as_one(context, shapes, *shape);
-    state_.chain_counter.add_run(is_one);
-    if (!is_one) run_apart(context);
-  }
-
- private:
-  struct Member {
-    Node node;
-    std::unique_ptr<AnyKernel> kernel;
-    std::vector<SlotId> reads;
-    std::uint64_t last_reads = 0;  ///< bit i: nobody reads input i, or hands it out, any more
-  };
-
   const ChainProgram& program() const { return ChainPlanning::program_of(program_->handle()); }
 
-  void read_members(const KernelInit& init) {
+  static Members read_members(const KernelInit& init) {
+    Members members;
     const auto& attrs = init.node.attrs_as<ElementwiseChain>();
-    for (const std::int64_t member : attrs.gives) form_.gives.push_back(static_cast<std::int32_t>(member));
-    form_.inputs = attrs.Tin;
+    for (const std::int64_t member : attrs.gives) members.form.gives.push_back(static_cast<std::int32_t>(member));
+    members.form.inputs = attrs.Tin;
     std::size_t read = 0, type = 0;
     for (std::size_t m = 0; m < attrs.ops.size(); ++m) {
       const KernelEntry* const entry =
@@ -112,8 +127,9 @@ class ChainKernel final : public AnyKernel {
       const Formula* const formula =
           entry == nullptr || entry->formula == nullptr ? nullptr : entry->formula(num_reads);
       if (formula == nullptr) throw_error(internal(str_cat("op ", attrs.ops[m], " is in a chain and has no formula")));
-      ChainMember& form = form_.members.emplace_back(ChainMember{formula, attrs.types[type], attrs.makes[m], {}});
-      Member& member = members_.emplace_back();
+      ChainMember& form =
+          members.form.members.emplace_back(ChainMember{formula, attrs.types[type], attrs.makes[m], {}});
+      Member& member = members.all.emplace_back();
       member.node.op = entry->op;
       member.node.name = attrs.names[m];
       for (std::size_t t = 0; t < entry->op->type_params.size(); ++t) member.node.types.push_back(attrs.types[type++]);
@@ -129,7 +145,7 @@ class ChainKernel final : public AnyKernel {
       }
       member.kernel = entry->make(KernelInit{member.node, infos, init.device, entry, init.tables});
     }
-    find_last_reads();
+    return members;
   }
 
   void find_last_reads() {

@@ -78,7 +78,8 @@ DFLOW_INLINE void* CudaAllocator::allocate_block(std::size_t bytes, std::size_t 
   std::unique_lock lock(mutex_);
   void* block = nullptr;
   ErrorCode code = find(size, block);
-  if (code == ErrorCode::out_of_memory && reclaim_ != nullptr) {
+  // A graph more is not worth those that there are.
+  if (code == ErrorCode::out_of_memory && reclaim_ != nullptr && core_->capturing() == nullptr) {
     lock.unlock();
     reclaim_();
     lock.lock();

@@ -103,6 +103,9 @@ class DeviceCore {
   /// One that is recorded and not awaited, or awaited: a later record does not change what was issued.
   void give_back(EventHandle event) const noexcept;
 
+  /// Waits for what has been issued to its streams; what is wrong with it others say. A device that is lost is idle.
+  void wait_until_idle() const noexcept;
+
   /// Keeps what work may still look at of which nobody will say when it is done, until the device ends.
   void keep(std::shared_ptr<void> what) const;
   /// The device ends: lets go of that, and of what comes to be kept from now on, when it is idle, for which it waits.

@@ -78,7 +78,7 @@ DFLOW_INLINE void DeviceCore::keep(std::shared_ptr<void> what) const {
     const std::lock_guard lock(mutex_);
     if (!has_ended_) return kept_.push_back(std::move(what));
   }
-  driver_->wait_until_idle(device_);
+  wait_until_idle();
 }
 
 DFLOW_INLINE void DeviceCore::end() const noexcept {
@@ -89,7 +89,11 @@ DFLOW_INLINE void DeviceCore::end() const noexcept {
     has_ended_ = true;
   }
   // A device that is lost runs nothing any more.
-  if (!kept.empty()) driver_->wait_until_idle(device_);
+  if (!kept.empty()) wait_until_idle();
+}
+
+DFLOW_INLINE void DeviceCore::wait_until_idle() const noexcept {
+  for (const StreamHandle stream : {copies_in_, compute_, copies_out_}) driver_->wait_until_idle(device_, stream);
 }
 
 }  // namespace dflow::cuda

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/base/function_ref.hpp>
+#include <dflow/base/threads/flag_lock.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/resource.hpp>
@@ -77,8 +78,8 @@ class VariableState final : public Resource {
   const DType dtype_;
   const PartialShape shape_;
 
-  std::mutex update_mutex_;  ///< held by the one who updates or assigns, for as long as it does
-  AnyTensor next_;           ///< the copy that an update writes; guarded by `update_mutex_`
+  detail::FlagLock update_lock_;  ///< held by the one who updates or assigns, for as long as it does
+  AnyTensor next_;                ///< the copy that an update writes; guarded by `update_lock_`
   /// For the time of a few instructions: guards what follows.
   mutable detail::SpinLock lock_;
   AnyTensor value_;  ///< written with both locks held, so read with either

@@ -31,9 +31,9 @@ DFLOW_INLINE void check_is_brief(const AnyTensor& value) {
 }  // namespace detail
 
 DFLOW_INLINE void VariableState::lock_updates() {
-  if (update_mutex_.try_lock()) return;
+  if (update_lock_.try_lock()) return;
   detail::NoWaiting::check();
-  update_mutex_.lock();
+  update_lock_.lock();
 }
 
 DFLOW_INLINE void VariableState::reject_uninitialized() const {
@@ -93,7 +93,7 @@ DFLOW_INLINE void VariableState::assign(AnyTensor value) {
 DFLOW_INLINE void VariableState::assign_first(AnyTensor value) {
   if (value.dtype() != dtype_ || !shape_.is_compatible_with(value.shape())) reject_value(value);
   lock_updates();
-  const std::lock_guard lock(update_mutex_, std::adopt_lock);
+  const std::lock_guard lock(update_lock_, std::adopt_lock);
   const detail::SpinGuard guard(lock_);
   if (!value_.is_initialized()) std::swap(value_, value);
 }
@@ -106,7 +106,7 @@ DFLOW_INLINE void VariableState::assign_any_shape(AnyTensor value) {
 /// The old value goes to the caller, to be freed after the locks are released.
 DFLOW_INLINE void VariableState::replace(AnyTensor& value, bool has_any_shape) {
   lock_updates();
-  const std::lock_guard lock(update_mutex_, std::adopt_lock);
+  const std::lock_guard lock(update_lock_, std::adopt_lock);
   const detail::SpinGuard guard(lock_);
   std::swap(value_, value);
   has_any_shape_ = has_any_shape;
@@ -159,7 +159,7 @@ DFLOW_INLINE void VariableUpdate::lock() {
 }
 
 DFLOW_INLINE void VariableUpdate::unlock(std::size_t count) noexcept {
-  while (count-- > 0) locked()[count]->update_mutex_.unlock();
+  while (count-- > 0) locked()[count]->update_lock_.unlock();
 }
 
 DFLOW_INLINE void VariableUpdate::require_value(std::size_t i) const {
