@@ -1,4 +1,6 @@
 #include <dflow/kernels/chains/elementwise_chain.ipp>
+#include <dflow/kernels/collectives/collective_meetings.ipp>
+#include <dflow/kernels/collectives/member_collective.ipp>
 #include <dflow/kernels/elementwise_output.ipp>
 #include <dflow/kernels/host_arguments.ipp>
 #include <dflow/kernels/kernel.ipp>

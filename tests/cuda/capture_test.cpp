@@ -13,6 +13,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,6 +25,12 @@ using namespace dflow;
 using namespace dflow::testing;
 
 namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
 
 constexpr cuda::GraphRecorder::Options captures_at_once{.runs_before = 1, .min_nodes = 1};
 constexpr cuda::GraphRecorder::Options captures_nothing{.runs_before = -1};
@@ -114,6 +121,7 @@ TEST_CASE("every kernel of a GPU that repeats its work can be captured", "[cuda]
   int checks = 0, failed = 0;
   std::uint64_t launched = 0, refused = 0;
   std::set<std::string> ops, run_by_kernels;
+  std::map<std::string, int> done;  // by op and element type; a sanitizer sees the same for each type
   for (const OracleCase& oracle_case : oracle_cases()) {
     for (const DType t : oracle_case.types) {
       const KernelEntry* entry = standard_cuda_kernels().find(oracle_case.op);
@@ -123,6 +131,7 @@ TEST_CASE("every kernel of a GPU that repeats its work can be captured", "[cuda]
           !entry->supports_types(types)) {
         continue;
       }
+      if (++done[is_sanitized ? oracle_case.op : str_cat(oracle_case.op, " ", name(t))] > 3) continue;
       const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.seed = static_cast<std::uint64_t>(checks)});
       std::string why;
       {
@@ -447,28 +456,6 @@ TEST_CASE("a step that fails has updated nothing that comes after what failed, c
   }
 }
 
-TEST_CASE("memory that graphs are given up for is not captured for without end", "[cuda][capture]") {
-  const auto driver = std::make_shared<FakeDriver>(FakeDriverOptions{.memory_bytes = std::size_t{1} << 20});
-  {
-    Graph graph;
-    const auto x = placeholder<float>(graph, {64 << 10});  // 256 KiB
-    Output<float> y;
-    {
-      const auto on = graph.device("/gpu:0");
-      const auto small = reduce_sum(exp(matmul(reshape(x, {256, 256}), reshape(x, {256, 256}))) * 0.0f);
-      const auto large = random_normal<float>(graph, {160 << 10}, {.seed = 1});  // 640 KiB
-      y = reduce_sum(large) * 0.0f + small;
-    }
-    const auto devices = gpus_and_cpu(driver, 1, captures_at_once);
-    Session session(graph, {.devices = devices});
-    for (int step = 0; step < 100; ++step) {
-      CHECK(session.run({{x, Tensor<float>::full({64 << 10}, 1e-3f)}}, y).scalar() == 0);
-    }
-    CHECK(gpu_of(devices).graphs().captured <= 64);
-  }
-  check_end(*driver);
-}
-
 TEST_CASE("threads that run more steps than there may be graphs get the values of their kernels", "[cuda][capture]") {
   const auto driver = std::make_shared<FakeDriver>();
   {
@@ -545,11 +532,7 @@ TEST_CASE("a traced step runs its kernels, and one that is cancelled is told so"
 }
 
 TEST_CASE("every call and all work of captured training may fail, and nothing is left", "[cuda][capture]") {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr std::uint64_t every = 7;
-#else
-  constexpr std::uint64_t every = 5;
-#endif
+  constexpr std::uint64_t every = is_sanitized ? 23 : 5;
   const NetworkOnGpu network;
   std::uint64_t calls = 0;
   std::vector<AnyTensor> wanted;

@@ -10,6 +10,7 @@ using namespace cuda;
 FakeDriver::FakeDriver(FakeDriverOptions options) : state_(std::make_unique<State>(options)) {
   state_->cudnn = std::make_unique<FakeConvolutions>(*this);
   state_->nvrtc = std::make_unique<FakePrograms>(*this);
+  state_->nccl = std::make_unique<FakeCollectives>(*this);
 }
 
 FakeDriver::~FakeDriver() {
@@ -25,7 +26,7 @@ FakeDriver::~FakeDriver() {
 std::vector<std::string> FakeDriver::violations() const { return state_->read(&State::violations); }
 
 std::string FakeDriver::alive() const {
-  const std::size_t of_libraries = state_->cudnn->num_alive() + state_->nvrtc->num_alive();
+  const std::size_t of_libraries = state_->cudnn->num_alive() + state_->nvrtc->num_alive() + state_->nccl->num_alive();
   const std::lock_guard lock(state_->mutex);
   std::size_t streams = 0, pinned = 0;
   for (const auto& [id, stream] : state_->streams) streams += stream.is_destroyed ? 0 : 1;
@@ -81,6 +82,35 @@ ErrorCode FakeDriver::issue(int device, StreamHandle stream, std::span<const Mem
   return state_->push(stream, {uses.begin(), uses.end()}, std::move(work), true, "a library call");
 }
 
+ErrorCode FakeDriver::issue_member(int device, StreamHandle stream, std::vector<MemoryUse> uses,
+                                   const std::shared_ptr<FakeGroupCall>& together, UniqueFunction<void()> work) {
+  const std::lock_guard lock(state_->mutex);
+  if (const ErrorCode code = state_->enter(device); code != ErrorCode::ok) return code;
+  for (const MemoryUse& use : uses) {
+    const auto* block = state_->block_of(use.block);
+    if (block == nullptr || block->second.device != device) state_->violate("a member's memory is not on its device");
+  }
+  FakeStream* const on = state_->stream_of(stream);
+  if (on == nullptr) return ErrorCode::invalid_handle;
+  if (on->device != device) state_->violate("a member is issued to a stream of another device");
+  const ErrorCode code = state_->push(stream, std::move(uses), std::move(work), true, "a collective");
+  if (code != ErrorCode::ok) return code;
+  on->queue.back().together = together;
+  together->streams.push_back(static_cast<std::uintptr_t>(stream));
+  return code;
+}
+
+bool FakeDriver::end_group_calls(std::span<const std::shared_ptr<FakeGroupCall>> calls, bool aborts) {
+  const std::lock_guard lock(state_->mutex);
+  bool are_over = true;
+  for (const std::shared_ptr<FakeGroupCall>& call : calls) {
+    are_over &= call->is_over;
+    call->is_over = true;
+  }
+  state_->changed.notify_all();
+  return are_over || aborts || state_->sticky != ErrorCode::ok;
+}
+
 ErrorCode FakeDriver::count_call(int device) {
   const std::lock_guard lock(state_->mutex);
   return state_->enter(device);
@@ -93,6 +123,10 @@ void FakeDriver::report(std::string violation) {
 
 const FakeConvolutions& FakeDriver::cudnn() const { return *state_->cudnn; }
 FakePrograms& FakeDriver::nvrtc() { return *state_->nvrtc; }
+FakeCollectives& FakeDriver::nccl() { return *state_->nccl; }
+cuda::Collectives* FakeDriver::collectives() noexcept {
+  return state_->options.has_nccl ? state_->nccl.get() : nullptr;
+}
 cuda::Programs* FakeDriver::programs() noexcept { return state_->options.has_nvrtc ? state_->nvrtc.get() : nullptr; }
 cuda::Convolutions* FakeDriver::convolutions() noexcept {
   return state_->options.has_cudnn ? state_->cudnn.get() : nullptr;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cuda/fake_collectives.hpp"
 #include "cuda/fake_convolutions.hpp"
 #include "cuda/fake_programs.hpp"
 
@@ -22,6 +23,7 @@ struct FakeDriverOptions {
   int driver_version = 13000;
   int runtime_version = 13000;
   bool has_cudnn = true;
+  bool has_nccl = false;   ///< devices of one group compute collectives together
   bool has_nvrtc = false;  ///< chains of elementwise ops become kernels
 };
 
@@ -32,9 +34,10 @@ bool is_said(const cuda::MemoryUse& touched, std::span<const cuda::MemoryUse> us
 /// chooses, kernels run by the emulated grid, memory that nobody but issued work can touch. It checks the order of what
 /// it is given when it is given: a block that is used on two streams without an event between them, one that goes back
 /// while another stream may use it, a copy from memory that is not pinned, pinned memory that goes back before anybody
-/// has seen that its copy is done, and whatever is still alive at the end. What is issued to a stream that captures
-/// becomes part of a graph, and must be work of that stream and of that thread alone. Products, convolutions and
-/// decompositions are checked as the libraries are asked for them, and computed on the host as they were recorded.
+/// has seen that its copy is done, streams that wait for each other for ever, and whatever is still alive at the end.
+/// What is issued to a stream that captures becomes part of a graph, and must be work of that stream and of that thread
+/// alone. Products, convolutions and decompositions are checked as the libraries are asked for them, and computed on
+/// the host as they were recorded.
 ///
 /// Thread safety: as Driver.
 class FakeDriver final : public cuda::Driver,
@@ -48,7 +51,7 @@ class FakeDriver final : public cuda::Driver,
 
   /// What was wrong so far, one line each.
   std::vector<std::string> violations() const;
-  /// What is alive: streams, events, blocks, pinned blocks, plans of libraries and graphs.
+  /// What is alive: streams, events, blocks, pinned blocks, plans and communicators of libraries, and graphs.
   std::string alive() const;
   bool is_idle() const;
   /// After an error that sticks, nothing runs any more.
@@ -63,6 +66,7 @@ class FakeDriver final : public cuda::Driver,
   std::uint64_t num_products() const;                              ///< that were issued
   const FakeConvolutions& cudnn() const;
   FakePrograms& nvrtc();
+  FakeCollectives& nccl();
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
@@ -75,6 +79,12 @@ class FakeDriver final : public cuda::Driver,
   /// Issues what a library would: `work` runs in stream order with the memory open.
   cuda::ErrorCode issue(int device, cuda::StreamHandle stream, std::span<const cuda::MemoryUse> uses,
                         UniqueFunction<void()> work);
+  /// Issues one member of what streams compute together; that of one of them has the `work`, with the memory of all
+  /// open.
+  cuda::ErrorCode issue_member(int device, cuda::StreamHandle stream, std::vector<cuda::MemoryUse> uses,
+                               const std::shared_ptr<FakeGroupCall>& together, UniqueFunction<void()> work);
+  /// Ends those that have not run; true if there were none, or `aborts`, or nothing runs any more.
+  bool end_group_calls(std::span<const std::shared_ptr<FakeGroupCall>> calls, bool aborts);
   /// One call of a library that issues nothing: ok, or the error that it fails with.
   cuda::ErrorCode count_call(int device);
   void report(std::string violation);
@@ -114,6 +124,7 @@ class FakeDriver final : public cuda::Driver,
   cuda::Transforms& transforms() noexcept override { return *this; }
   cuda::Convolutions* convolutions() noexcept override;
   cuda::Programs* programs() noexcept override;
+  cuda::Collectives* collectives() noexcept override;
 
   cuda::ErrorCode make_product_plan(int device, const cuda::ProductCall& call, std::size_t max_workspace_bytes,
                                     cuda::ProductPlanHandle& plan, std::size_t& workspace_bytes) noexcept override;

@@ -61,9 +61,11 @@ struct FakeBlock {
 struct FakeOperation {
   std::uint64_t seq = 0;
   std::optional<FakeUse> waits_for;
-  bool is_work = false;  ///< counts for `fail_work`
+  std::shared_ptr<FakeGroupCall> together;  ///< null: it is this stream's alone
+  bool is_work = false;                     ///< counts for `fail_work`
   std::vector<cuda::MemoryUse> uses;
   UniqueFunction<void()> run;
+  std::vector<std::pair<std::uintptr_t, std::uint64_t>> members = {};  ///< of other streams, which it is part of, too
 };
 
 /// What was issued to a stream that captured, in order.
@@ -111,6 +113,7 @@ struct FakeDriver::State {
   std::uint64_t num_products = 0;
   std::unique_ptr<FakeConvolutions> cudnn;
   std::unique_ptr<FakePrograms> nvrtc;
+  std::unique_ptr<FakeCollectives> nccl;
   std::uint64_t num_sorts = 0;
   std::map<cuda::SolverKind, std::uint64_t> solver_calls;
   std::uint64_t calls = 0, works = 0;
@@ -257,10 +260,50 @@ struct FakeDriver::State {
 
   bool is_ready(const FakeStream& stream) const {
     if (stream.queue.empty()) return false;
+    if (stream.queue.front().together != nullptr) return is_ready(stream.queue.front().together);
     const auto& waits = stream.queue.front().waits_for;
     if (!waits) return true;
     const auto other = streams.find(waits->stream);
     return other == streams.end() || other->second.done >= waits->seq;
+  }
+
+  /// All streams have come to it.
+  bool is_ready(const std::shared_ptr<FakeGroupCall>& together) const {
+    if (together->is_over || sticky != cuda::ErrorCode::ok) return true;
+    return together->streams.size() == together->num_members &&
+           std::all_of(together->streams.begin(), together->streams.end(), [&](std::uintptr_t id) {
+             const auto stream = streams.find(id);
+             return stream != streams.end() && !stream->second.queue.empty() &&
+                    stream->second.queue.front().together == together;
+           });
+  }
+  /// Streams that have something to do and wait for each other, all of it having been issued: they never will.
+  bool break_deadlock() {
+    std::vector<std::shared_ptr<FakeGroupCall>> waiting;
+    for (const auto& [id, stream] : streams) {
+      if (stream.queue.empty()) continue;
+      const auto& together = stream.queue.front().together;
+      if (together == nullptr) continue;
+      if (together->streams.size() < together->num_members) return false;  // may go on yet
+      waiting.push_back(together);
+    }
+    if (waiting.empty()) return false;
+    violate("streams wait for each other for ever");
+    for (const auto& together : waiting) together->is_over = true;
+    return true;
+  }
+  /// The members' operations at the head of the other streams become part of that of the stream `id`.
+  void gather_members(FakeOperation& operation, std::uintptr_t id) {
+    operation.together->is_over = true;
+    for (const std::uintptr_t other : operation.together->streams) {
+      if (other == id) continue;
+      FakeStream& stream = streams.at(other);
+      FakeOperation member = std::move(stream.queue.front());
+      stream.queue.pop_front();
+      operation.uses.insert(operation.uses.end(), member.uses.begin(), member.uses.end());
+      if (member.run) operation.run = std::move(member.run);
+      operation.members.emplace_back(other, member.seq);
+    }
   }
 
   void work() {
@@ -274,6 +317,7 @@ struct FakeDriver::State {
       }
       if (ready.empty()) {
         if (stops) return;
+        if (!is_paused && break_deadlock()) continue;
         changed.wait(lock);
         continue;
       }
@@ -282,6 +326,11 @@ struct FakeDriver::State {
       FakeStream& stream = streams.at(id);
       FakeOperation operation = std::move(stream.queue.front());
       stream.queue.pop_front();
+      if (operation.together != nullptr && !operation.together->is_over && sticky == cuda::ErrorCode::ok) {
+        gather_members(operation, id);
+      } else if (operation.together != nullptr) {
+        operation.run = nullptr;
+      }
       if (operation.is_work && sticky == cuda::ErrorCode::ok && failing_work && failing_work->first == works++) {
         sticky = failing_work->second;
         failing_work.reset();
@@ -296,6 +345,11 @@ struct FakeDriver::State {
       }
       operation.run = nullptr;
       stream.done = operation.seq;
+      for (const auto& [other, seq] : operation.members) {
+        FakeStream& of_member = streams.at(other);
+        of_member.done = seq;
+        if (of_member.is_destroyed && of_member.queue.empty()) streams.erase(other);
+      }
       if (stream.is_destroyed && stream.queue.empty()) streams.erase(id);
       changed.notify_all();
     }

@@ -19,16 +19,19 @@
 
 namespace dflow::testing {
 
-/// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU.
+/// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU. Where the driver has a library
+/// of collectives, the GPUs are one group.
 inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<FakeDriver>& driver, int gpus = 1,
                                                          cuda::GraphRecorder::Options capture = {}) {
   std::vector<std::shared_ptr<Device>> devices;
+  const auto group = driver->collectives() == nullptr ? nullptr : std::make_shared<cuda::DeviceGroup>(driver);
   for (int i = 0; i < gpus; ++i) {
     devices.push_back(std::make_shared<CudaDevice>(
         CudaDeviceOptions{.name = str_cat("/job:localhost/replica:0/task:0/device:GPU:", i),
                           .ordinal = i,
                           .driver = driver,
-                          .capture = capture}));
+                          .capture = capture,
+                          .group = group}));
   }
   devices.push_back(std::make_shared<CpuDevice>(CpuDeviceOptions{}));
   return devices;

@@ -195,16 +195,17 @@ constexpr bool makes_dead_outputs = false;
 template <class K>
   requires requires { K::makes_dead_outputs; }
 constexpr bool makes_dead_outputs<K> = K::makes_dead_outputs;
-/// What makes its own kernel object may make any.
-template <class K>
-constexpr bool may_wait = RunsAsync<K> || makes_dead_outputs<K> || requires(const KernelInit& init) { K::make(init); };
+/// What makes its own kernel object may make any; an elementwise op's computes.
+template <class O, class K>
+constexpr bool may_wait = RunsAsync<K> || makes_dead_outputs<K> ||
+                          (!ElementwiseOpType<O> && requires(const KernelInit& init) { K::make(init); });
 
 template <class O, class K>
 constexpr void add_claims(RowClaims& claims) {
   std::uint64_t inputs = 0, outputs = 0;
   if constexpr (requires { K::host_inputs; }) inputs = K::host_inputs;
   if constexpr (requires { K::host_outputs; }) outputs = K::host_outputs;
-  claims.add(inputs, outputs, has_cost<K>, has_joint<K>, !O::in_library && may_wait<K>);
+  claims.add(inputs, outputs, has_cost<K>, has_joint<K>, !O::in_library && may_wait<O, K>);
 }
 
 template <class O, class Device, class... Bound>

@@ -3,6 +3,7 @@
 #include <dflow/base/status.hpp>
 #include <dflow/base/threads/completion.hpp>
 #include <dflow/core/device_info.hpp>
+#include <dflow/kernels/collectives/device_collectives.hpp>
 #include <dflow/kernels/kernel_context.hpp>
 #include <dflow/kernels/kernel_table.hpp>
 
@@ -41,6 +42,10 @@ class Device {
 
   /// The kernels that it brings itself, after those that a session was given; null for none.
   virtual const KernelTable* kernels() const noexcept { return nullptr; }
+
+  /// What computes collectives between it and others of this process that give the same one; null: each of them is made
+  /// of ordinary nodes. It lives as long as the device.
+  virtual DeviceCollectives* collectives() const noexcept { return nullptr; }
 
   /// Before the first kernel of a step's part runs here. Null where nothing is kept per step.
   virtual std::unique_ptr<DeviceStep> begin_step() { return nullptr; }

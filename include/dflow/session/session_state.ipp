@@ -326,7 +326,9 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
       bodies.raises.on_devices.push_back(memory_of(each) != host_memory_of(each));
     }
     attach_bodies(*graph, step, *room, place_in_body, bodies);
-    expand_collectives(step, placement->devices());
+    std::vector<CollectiveDevice> here;
+    for (const std::shared_ptr<Device>& each : devices) here.push_back({&each->context(), each->collectives()});
+    expand_collectives(step, placement->devices(), here);
     return step;
   }();
   const std::lock_guard lock(scratch_mutex);

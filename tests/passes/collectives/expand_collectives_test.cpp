@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,7 +50,7 @@ struct PlacedCollective {
 
   template <class T = float>
   StepGraph expand(const std::vector<Output<T>>& fetches, std::vector<Operation> targets = {},
-                   const std::vector<Output<T>>& fed = {}) const {
+                   const std::vector<Output<T>>& fed = {}, std::span<const CollectiveDevice> here = {}) const {
     std::vector<Endpoint> in, out;
     for (const auto& feed : fed) in.push_back(feed.endpoint());
     std::vector<NodeId> nodes;
@@ -66,7 +67,7 @@ struct PlacedCollective {
         if (node->device == infos[d].name) node.placed_on = static_cast<std::int32_t>(d);
       }
     });
-    expand_collectives(step, infos);
+    expand_collectives(step, infos, here);
     require_topological_order(step);
     return step;
   }
@@ -272,4 +273,83 @@ TEST_CASE("who waits for a collective waits for its results, and it for what it 
   CHECK(step.controls_of(step.node(step.targets[0])).size() == 1);
   const StepGraph alone = placed.expand({}, {sums[0].operation()});
   CHECK(alone.targets.size() == 2);
+}
+
+namespace {
+
+/// Computes what `kinds` says, of any devices in it.
+class SomeCollectives final : public DeviceCollectives {
+ public:
+  std::set<CollectiveKind> kinds{CollectiveKind::sum, CollectiveKind::product, CollectiveKind::gather,
+                                 CollectiveKind::broadcast};
+  std::vector<DType> asked;
+
+  bool can_compute(CollectiveKind kind, DType dtype, std::span<const DeviceContext* const>) override {
+    asked.push_back(dtype);
+    return kinds.count(kind) != 0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("devices that compute together get a node each instead of transfers", "[collective]") {
+  PlacedCollective placed(3);
+  SomeCollectives together;
+  const std::vector<CollectiveDevice> here(3, {nullptr, &together});
+  const auto large = placed.values({30000}), unknown = placed.values({dynamic}), small = placed.values({10});
+  const auto nodes = [&](const std::vector<Output<float>>& results) {
+    const StepGraph step = placed.expand(results, {}, {}, here);
+    const std::size_t count = count_nodes(step, "_MemberCollective");
+    if (count != 0) CHECK(placed.traffic(step).messages == 0);
+    return count;
+  };
+  for (const ReduceBy reduction : {ReduceBy::sum, ReduceBy::mean, ReduceBy::product}) {
+    CHECK(nodes(all_reduce(large, reduction)) == 3);
+    CHECK(nodes(all_reduce(unknown, reduction)) == 3);
+    CHECK(nodes(all_reduce(small, reduction)) == 0);
+  }
+  for (const ReduceBy reduction : {ReduceBy::minimum, ReduceBy::maximum})
+    CHECK(nodes(all_reduce(large, reduction)) == 0);
+  CHECK(nodes(all_gather(large)) == 3);
+  CHECK(nodes(all_gather(unknown)) == 0);
+  CHECK(nodes(all_gather(std::vector<Output<float>>{large[0], large[1], small[2]})) == 0);
+  const std::vector<std::string> others{placed.infos[1].name, placed.infos[2].name};
+  CHECK(nodes(broadcast_to_devices(large[0], others)) == 3);
+  CHECK(nodes(broadcast_to_devices(large[0], {others[0]})) == 0);
+  // Not all want the result, or not all compute together.
+  const auto sums = all_reduce(large);
+  CHECK(nodes({sums[0], sums[2]}) == 0);
+  SomeCollectives apart;
+  const std::vector<CollectiveDevice> not_all{{nullptr, &together}, {nullptr, &apart}, {nullptr, &together}};
+  CHECK(count_nodes(placed.expand(sums, {}, {}, not_all), "_MemberCollective") == 0);
+  together.kinds = {CollectiveKind::gather};
+  CHECK(nodes(sums) == 0);
+  CHECK(nodes(all_gather(large)) == 3);
+}
+
+TEST_CASE("what devices compute together is of elements that are wide enough", "[collective]") {
+  PlacedCollective placed(2);
+  SomeCollectives together;
+  const std::vector<CollectiveDevice> here(2, {nullptr, &together});
+  std::vector<Output<Half>> halves;
+  std::vector<Output<std::int32_t>> numbers;
+  const auto values = placed.values({50000});
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto there = placed.on(static_cast<int>(i));
+    const Output<float>& value = values[i];
+    halves.push_back(cast<Half>(value));
+    numbers.push_back(cast<std::int32_t>(value));
+  }
+  const auto expand = [&](const std::vector<AnyOutput>& results) {
+    std::vector<Output<float>> fetches;
+    for (const AnyOutput& each : results) fetches.push_back(Output<float>::unchecked(each));
+    placed.expand(fetches, {}, {}, here);
+    REQUIRE_FALSE(together.asked.empty());
+    return together.asked.back();
+  };
+  const auto erased = [](const auto& edges) { return std::vector<AnyOutput>(edges.begin(), edges.end()); };
+  CHECK(expand(erased(all_reduce(halves))) == DType::float32);
+  CHECK(expand(erased(all_gather(halves))) == DType::float16);
+  CHECK(expand(erased(all_reduce(numbers))) == DType::int32);
+  CHECK(expand(erased(all_reduce(numbers, ReduceBy::mean))) == DType::int64);
 }

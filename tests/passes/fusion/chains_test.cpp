@@ -260,7 +260,7 @@ TEST_CASE("members wait for the same feeds where these come apart", "[passes]") 
       CHECK(chain(step, chains, feeds_come_apart));
       const Names names = names_of(step);
       if (!feeds_come_apart) {
-        CHECK(names.size() == (num_feeds == 2 ? 1u : 4u));
+        CHECK(names.size() == (num_feeds == 2 ? 1u : 3u));
         continue;
       }
       // Each feed's own two nodes, and each sum by itself.

@@ -17,7 +17,9 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace dflow;
@@ -441,4 +443,28 @@ TEST_CASE("a replica's weight decay waits for its own gradients, not for those o
   INFO(adam << " sends by Adam, " << decaying << " by AdamW");
   CHECK(adam > 0);
   CHECK(decaying == adam);
+}
+
+TEST_CASE("an optimizer that clips gets the mean gradients of all replicas", "[replicas]") {
+  class Clipping final : public train::Optimizer {
+    std::string_view name() const override { return "Clipping"; }
+    std::unique_ptr<Updates> start(GraphStore&) const override { return nullptr; }
+    Operation update(std::span<const train::GradientAndVariable> gradients,
+                     const std::optional<Variable<std::int64_t>>& global_step, const At& at) const override {
+      return inner_.apply_gradients(train::clip_by_global_norm({gradients.begin(), gradients.end()}, 1.0), global_step,
+                                    at);
+    }
+    train::GradientDescent inner_{1.0};
+  };
+  Graph graph;
+  std::vector<Variable<float>> w;
+  MirroredReplicas mirrored(Clipping(), two_cpus);
+  const Operation train = mirrored.minimize(graph, [&](std::size_t replica) {
+    w.push_back(Variable<float>(graph, Tensor<float>(0.0f), {.name = "w"}));
+    return Output<float>(w.back() * (replica == 0 ? 100.0f : -99.5f));  // their mean is 0.25
+  });
+  Session session(graph, {.devices = mirrored_cpus(2)});
+  session.run(initialize_variables(graph));
+  session.run(train);
+  for (const Variable<float>& each : w) CHECK(session.run(each.read()).scalar() == -0.25f);
 }

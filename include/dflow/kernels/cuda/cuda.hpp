@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/capture/graph_recorder.hpp>
+#include <dflow/kernels/cuda/collectives/device_group.hpp>
 #include <dflow/kernels/cuda/cuda_step.hpp>
 #include <dflow/kernels/cuda/elementwise/chain_programs.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
@@ -32,12 +33,14 @@ struct Cuda {
 class CudaState final : public DeviceState {
  public:
   CudaState(const std::shared_ptr<cuda::DeviceCore>& core, cuda::CudaAllocatorOptions options, bool tf32,
-            std::size_t convolution_bytes, std::string device_name, cuda::GraphRecorder::Options recording)
+            std::size_t convolution_bytes, std::string device_name, cuda::GraphRecorder::Options recording,
+            std::shared_ptr<cuda::DeviceGroup> group)
       : memory(core, options),
         recorder(memory, std::move(device_name), recording),
         products(core, cuda::max_product_workspace_bytes),
         convolutions(core, convolution_bytes),
         chains(core, 0),
+        seat(std::move(group), core),
         allows_tf32(tf32),
         convolution_workspace_bytes(convolution_bytes) {}
 
@@ -47,6 +50,7 @@ class CudaState final : public DeviceState {
   cuda::ConvolutionPlans convolutions;
   cuda::ChainPrograms chains;
   cuda::ChainCounter chain_counter;
+  cuda::DeviceGroup::Seat seat;
   const bool allows_tf32;
   const std::size_t convolution_workspace_bytes;
 };

@@ -4,7 +4,7 @@
 
 namespace dflow {
 
-/// The kernels of a GPU for the library's ops.
+/// The kernels of a GPU for the library's ops, and for its part in collectives that several GPUs compute together.
 KernelTable standard_cuda_kernels();
 /// The same, and that of chains of elementwise ops, by which passes put them together: for a GPU whose driver makes
 /// kernels at run time (`cuda::Programs`).

@@ -4,6 +4,7 @@
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/array/list_kernel.hpp>
 #include <dflow/kernels/cuda/array/made_kernel.hpp>
+#include <dflow/kernels/cuda/collectives/kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/chain_kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
 #include <dflow/kernels/cuda/linalg/fourier_kernel.hpp>
@@ -55,11 +56,11 @@ struct CudaKernels<TypeList<Ops...>> {
 }  // namespace detail
 
 DFLOW_INLINE KernelTable standard_cuda_kernels() {
-  return KernelTable(Cuda::type, detail::CudaKernels<StandardOps>::rows, &Cuda::check);
+  return kernels_of<Cuda>(ops<MemberCollective>, &detail::CudaKernels<StandardOps>::rows);
 }
 
 DFLOW_INLINE KernelTable chaining_cuda_kernels() {
-  return kernels_of<Cuda>(ops<ElementwiseChain>, &detail::CudaKernels<StandardOps>::rows);
+  return kernels_of<Cuda>(ops<ElementwiseChain, MemberCollective>, &detail::CudaKernels<StandardOps>::rows);
 }
 
 }  // namespace dflow

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 5> attr_enum_names(ReduceBy) {
 
 // Collectives have members, which mostly are on different devices: a value of each, or of the first, goes in, and a
 // result for each comes out, where its value is. They have no kernel: when a step is compiled, `expand_collectives`
-// puts nodes on the members' devices in their place, between which tensors are sent as between any others.
+// puts nodes on the members' devices in their place, between which tensors are sent as between any others, or which
+// compute together.
 
 /// The values, all of one shape, reduced to one, which each member gets.
 struct AllReduce : StandardOp<"AllReduce", NumberTypes> {
@@ -86,9 +87,10 @@ std::vector<Output<T>> typed_members(const std::vector<AnyOutput>& edges) {
 /// const auto sums = df::all_reduce<float>({on_first, on_second});   // one on each device
 /// const auto means = df::all_reduce(gradients, df::ReduceBy::mean);
 /// ```
-/// All members get the same bits, the same in every step: values are reduced in their order, first those that are in
-/// one memory. Sums, means and products of 16-bit floats are computed in float and rounded once; means of integers are
-/// those of `reduce_mean`. An element that is not a number makes the minimum and the maximum one.
+/// Members on devices of one type get the same bits, the same in every step: values are reduced in their order, first
+/// those that are in one memory; devices that reduce together, as GPUs of one process by NCCL, have an order of their
+/// own. Sums, means and products of 16-bit floats are computed in float and rounded once; means of integers are those
+/// of `reduce_mean`. An element that is not a number makes the minimum and the maximum one.
 ///
 /// What a member sends and receives does not grow with their number where the shape is known and is larger than
 /// `max_whole_bytes`: each reduces a part for all.

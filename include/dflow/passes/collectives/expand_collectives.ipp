@@ -1,6 +1,7 @@
 #pragma once
 
 #include <dflow/graph/graph_store.hpp>
+#include <dflow/kernels/collectives/member_collective.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/like.hpp>
@@ -66,8 +67,46 @@ class CollectiveNodes {
     for (std::size_t i = 1; !adds && i < terms.size(); ++i) {
       result = combine(reduction, result, terms[i], device, check);
     }
-    if (divides) result = divide(result, *count, device);
-    return count ? cast(result, dtype, device) : result;
+    return count ? rounded(result, reduction, *count, device) : result;
+  }
+
+  /// What has been reduced wide, of `count` values.
+  StepEndpoint rounded(StepEndpoint wide, ReduceBy reduction, std::size_t count, std::size_t device) {
+    if (reduction == ReduceBy::mean) wide = divide(wide, count, device);
+    return cast(wide, collective_.outputs.front().dtype, device);
+  }
+
+  /// The result of a sum or product that the values' devices compute together, for each of them.
+  std::vector<StepEndpoint> reduce_together(std::span<const StepEndpoint> values, ReduceBy reduction, std::size_t count,
+                                            std::span<const std::size_t> devices) {
+    const DType wide = wide_type(collective_.outputs.front().dtype, reduction);
+    std::vector<StepEndpoint> wide_values;
+    for (std::size_t m = 0; m < values.size(); ++m) wide_values.push_back(cast(values[m], wide, devices[m]));
+    const OutputInfo result{wide, collective_.outputs.front().shape};
+    std::vector<StepEndpoint> results = compute_together(kind_of(reduction), wide_values, result, devices);
+    for (std::size_t m = 0; m < values.size(); ++m) results[m] = rounded(results[m], reduction, count, devices[m]);
+    return results;
+  }
+
+  /// A node on each device; of a broadcast there is one value.
+  std::vector<StepEndpoint> compute_together(CollectiveKind kind, std::span<const StepEndpoint> values,
+                                             const OutputInfo& result, std::span<const std::size_t> devices) {
+    std::vector<StepEndpoint> results;
+    for (std::size_t m = 0; m < devices.size(); ++m) {
+      const std::span<const StepEndpoint> value =
+          m < values.size() ? values.subspan(m, 1) : std::span<const StepEndpoint>();
+      results.push_back(add<MemberCollective>(value, one_type(result.dtype), result, devices[m], {},
+                                              {.kind = kind,
+                                               .collective = collective_.name,
+                                               .member = static_cast<std::int64_t>(m),
+                                               .members = static_cast<std::int64_t>(devices.size())}));
+    }
+    return results;
+  }
+
+  /// Precondition: it is no minimum or maximum.
+  static CollectiveKind kind_of(ReduceBy reduction) {
+    return reduction == ReduceBy::product ? CollectiveKind::product : CollectiveKind::sum;
   }
 
   StepEndpoint identity(StepEndpoint value, std::size_t device) {
@@ -92,7 +131,7 @@ class CollectiveNodes {
     return reshape(concat(parts, flat, device), shape, device);
   }
 
-  /// Elements of a vector; they share its memory.
+  /// Elements of a vector; in host memory they share its bytes.
   StepEndpoint slice(StepEndpoint vector, std::int64_t begin, std::int64_t size, std::size_t device) {
     const StepEndpoint inputs[] = {vector, number(begin, device), number(size, device)};
     const OutputInfo part{info(vector).dtype, PartialShape({size})};
@@ -209,7 +248,8 @@ inline std::vector<std::pair<std::int64_t, std::int64_t>> cut_into_parts(std::in
 
 class CollectiveExpander {
  public:
-  explicit CollectiveExpander(std::span<const DeviceInfo> devices) : devices_(devices) {}
+  CollectiveExpander(std::span<const DeviceInfo> devices, std::span<const CollectiveDevice> here)
+      : devices_(devices), here_(here) {}
 
   void expand(StepGraph& step) {
     for (std::shared_ptr<const StepCall>& call : step.calls) {
@@ -371,9 +411,7 @@ class CollectiveExpander {
     if (node.op == &op_def<AllReduce>) {
       all_reduce(nodes, node.attrs_as<AllReduce>().reduction, inputs, memories);
     } else {
-      for (CollectiveMemory& each : memories) {
-        if (each.wants) each.result = nodes.concat(inputs, node.outputs.front(), each.device);
-      }
+      all_gather(nodes, node.outputs.front(), inputs, memories);
     }
     for (CollectiveMemory& each : memories) {
       if (each.wants) each.result = nodes.finish(each.result, each.device);
@@ -417,8 +455,60 @@ class CollectiveExpander {
     return are_alike ? std::optional(shape) : std::nullopt;
   }
 
-  static void all_reduce(CollectiveNodes& nodes, ReduceBy reduction, std::span<const StepEndpoint> inputs,
-                         std::vector<CollectiveMemory>& memories) {
+  /// Whether one of these edges, which have one shape, may be large.
+  static bool may_be_large(const CollectiveNodes& nodes, std::span<const StepEndpoint> edges) {
+    return std::none_of(edges.begin(), edges.end(), [&](StepEndpoint edge) {
+      const std::optional<std::int64_t> elements = nodes.info(edge).shape.num_elements();
+      return elements && static_cast<std::uint64_t>(*elements) <= max_whole_bytes / size_of(nodes.info(edge).dtype);
+    });
+  }
+
+  static std::vector<std::size_t> devices_of(std::span<const CollectiveMemory> memories) {
+    std::vector<std::size_t> devices;
+    for (const CollectiveMemory& each : memories) devices.push_back(each.device);
+    return devices;
+  }
+
+  /// These devices, in their order, compute that together.
+  bool computes_together(CollectiveKind kind, DType dtype, std::span<const std::size_t> devices) const {
+    std::vector<const DeviceContext*> members;
+    for (const std::size_t device : devices) {
+      if (device >= here_.size() || here_[device].collectives == nullptr ||
+          here_[device].collectives != here_[devices.front()].collectives) {
+        return false;
+      }
+      members.push_back(here_[device].context);
+    }
+    return here_[devices.front()].collectives->can_compute(kind, dtype, members);
+  }
+
+  bool reduces_together(const CollectiveNodes& nodes, ReduceBy reduction, std::span<const StepEndpoint> inputs,
+                        std::span<const CollectiveMemory> memories) const {
+    if (reduction == ReduceBy::minimum || reduction == ReduceBy::maximum || !may_be_large(nodes, inputs)) return false;
+    if (!std::all_of(memories.begin(), memories.end(), [](const auto& each) { return each.wants; })) return false;
+    const DType wide = CollectiveNodes::wide_type(nodes.info(inputs.front()).dtype, reduction);
+    return computes_together(CollectiveNodes::kind_of(reduction), wide, devices_of(memories));
+  }
+
+  void all_gather(CollectiveNodes& nodes, const OutputInfo& result, std::span<const StepEndpoint> inputs,
+                  std::vector<CollectiveMemory>& memories) const {
+    const std::vector<std::size_t> devices = devices_of(memories);
+    const bool is_together =
+        memories.size() > 1 && memories.size() == inputs.size() && large_shape(nodes, inputs) &&
+        std::all_of(memories.begin(), memories.end(), [](const auto& each) { return each.wants; }) &&
+        computes_together(CollectiveKind::gather, result.dtype, devices);
+    if (is_together) {
+      const auto results = nodes.compute_together(CollectiveKind::gather, inputs, result, devices);
+      for (std::size_t m = 0; m < memories.size(); ++m) memories[m].result = results[m];
+      return;
+    }
+    for (CollectiveMemory& each : memories) {
+      if (each.wants) each.result = nodes.concat(inputs, result, each.device);
+    }
+  }
+
+  void all_reduce(CollectiveNodes& nodes, ReduceBy reduction, std::span<const StepEndpoint> inputs,
+                  std::vector<CollectiveMemory>& memories) const {
     const std::size_t count = inputs.size();
     if (memories.size() == 1) {
       memories.front().result = nodes.reduce(inputs, reduction, count, memories.front().device);
@@ -428,6 +518,11 @@ class CollectiveExpander {
     for (const CollectiveMemory& each : memories) {
       values.push_back(each.values.size() == 1 ? each.values.front()
                                                : nodes.reduce(each.values, reduction, std::nullopt, each.device));
+    }
+    if (reduces_together(nodes, reduction, inputs, memories)) {
+      const auto results = nodes.reduce_together(values, reduction, count, devices_of(memories));
+      for (std::size_t m = 0; m < memories.size(); ++m) memories[m].result = results[m];
+      return;
     }
     const std::optional<Shape> shape = memories.size() > 2 ? large_shape(nodes, inputs) : std::nullopt;
     if (!shape) {
@@ -453,7 +548,7 @@ class CollectiveExpander {
     }
   }
 
-  void broadcast(CollectiveNodes& nodes, const StepGraph& fresh, const Node& node, StepEndpoint value,
+  void broadcast(CollectiveNodes& nodes, StepGraph& fresh, const Node& node, StepEndpoint value,
                  std::span<const std::int32_t> readers, std::vector<StepEndpoint>& results) const {
     const StepNode& source = fresh.node(value.node);
     const std::size_t root = device_for(source.placed_on, node);
@@ -463,9 +558,21 @@ class CollectiveExpander {
       if (readers[i] != nobody && memories_[device_of(i)] != memories_[root]) find_memory(others, device_of(i));
     }
     const bool is_everywhere = source.op->role == OpRole::constant;
+    std::vector<std::size_t> devices{root};
+    for (const CollectiveMemory& each : others) devices.push_back(each.device);
+    const OutputInfo whole = nodes.info(value);
+    const bool is_together = others.size() > 1 && !is_everywhere && is_plain(whole.dtype) &&
+                             may_be_large(nodes, {&value, 1}) &&
+                             computes_together(CollectiveKind::broadcast, whole.dtype, devices);
     const std::optional<Shape> shape =
-        others.size() > 1 && !is_everywhere ? large_shape(nodes, {&value, 1}) : std::nullopt;
-    if (shape) {
+        others.size() > 1 && !is_everywhere && !is_together ? large_shape(nodes, {&value, 1}) : std::nullopt;
+    if (is_together) {
+      const auto results = nodes.compute_together(CollectiveKind::broadcast, {&value, 1}, whole, devices);
+      fresh.targets.push_back(results.front().node);  // nobody reads it
+      for (std::size_t m = 0; m < others.size(); ++m) {
+        others[m].result = nodes.finish(results[m + 1], others[m].device);
+      }
+    } else if (shape) {
       const StepEndpoint flat = nodes.reshape(value, {shape->num_elements()}, root);
       const auto cuts = cut_into_parts(shape->num_elements(), others.size());
       std::vector<StepEndpoint> parts;
@@ -481,7 +588,7 @@ class CollectiveExpander {
     for (std::size_t i = 0; i < readers.size(); ++i) {
       if (readers[i] == nobody) continue;
       const std::size_t device = device_of(i);
-      if (shape && memories_[device] != memories_[root]) {
+      if ((shape || is_together) && memories_[device] != memories_[root]) {
         results[i] = others[find_memory(others, device)].result;
       } else {
         StepEndpoint& copy = copies[device];
@@ -492,6 +599,7 @@ class CollectiveExpander {
   }
 
   std::span<const DeviceInfo> devices_;
+  std::span<const CollectiveDevice> here_;
   std::vector<MemoryId> memories_;  ///< by device
   std::map<const StepGraph*, bool> has_any_;
   std::map<std::shared_ptr<const StepGraph>, std::shared_ptr<const StepGraph>> bodies_;  ///< keeps the old ones
@@ -499,8 +607,9 @@ class CollectiveExpander {
 
 }  // namespace detail
 
-DFLOW_INLINE void expand_collectives(StepGraph& step, std::span<const DeviceInfo> devices) {
-  detail::CollectiveExpander expander(devices);
+DFLOW_INLINE void expand_collectives(StepGraph& step, std::span<const DeviceInfo> devices,
+                                     std::span<const CollectiveDevice> here) {
+  detail::CollectiveExpander expander(devices, here);
   if (expander.has_any(step)) expander.expand(step);
 }
 

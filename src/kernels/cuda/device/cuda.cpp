@@ -3,6 +3,8 @@
 #include <dflow/kernels/cuda/array/list_kernel.ipp>
 #include <dflow/kernels/cuda/array/made_kernel.ipp>
 #include <dflow/kernels/cuda/capture/graph_recorder.ipp>
+#include <dflow/kernels/cuda/collectives/device_group.ipp>
+#include <dflow/kernels/cuda/collectives/kernel.ipp>
 #include <dflow/kernels/cuda/cuda.ipp>
 #include <dflow/kernels/cuda/cuda_step.ipp>
 #include <dflow/kernels/cuda/driver/error_code.ipp>

@@ -1,5 +1,6 @@
 // The one implementation of the driver's table that calls CUDA.
 
+#include <dflow/kernels/cuda/collectives/nccl_collectives.hpp>
 #include <dflow/kernels/cuda/driver/driver.hpp>
 #include <dflow/kernels/cuda/elementwise/nvrtc_programs.hpp>
 #include <dflow/kernels/cuda/linalg/cufft_transforms.hpp>
@@ -150,6 +151,7 @@ class CudaDriver final : public Driver {
   Transforms& transforms() noexcept override { return cufft_transforms(); }
   Convolutions* convolutions() noexcept override { return cudnn_convolutions(); }
   Programs* programs() noexcept override { return nvrtc_programs(); }
+  Collectives* collectives() noexcept override { return nccl_collectives(); }
 };
 
 }  // namespace

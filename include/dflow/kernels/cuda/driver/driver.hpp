@@ -1,5 +1,6 @@
 #pragma once
 
+#include <dflow/kernels/cuda/collectives/collectives.hpp>
 #include <dflow/kernels/cuda/driver/error_code.hpp>
 #include <dflow/kernels/cuda/elementwise/programs.hpp>
 #include <dflow/kernels/cuda/grid/kernel_function.hpp>
@@ -117,6 +118,8 @@ class Driver {
   virtual Convolutions* convolutions() noexcept = 0;
   /// What makes kernels at run time for this driver's devices; lives as long as the driver. Null where there is none.
   virtual Programs* programs() noexcept = 0;
+  /// The library that computes between this driver's devices; lives as long as the driver. Null where there is none.
+  virtual Collectives* collectives() noexcept = 0;
 };
 
 /// CUDA's runtime, the same for all who ask. In the library's component `cuda`.

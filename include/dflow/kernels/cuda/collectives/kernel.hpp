@@ -1,0 +1,29 @@
+#pragma once
+
+#include <dflow/kernels/collectives/member_collective.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
+#include <dflow/kernels/typed_kernel.hpp>
+
+#include <memory>
+
+namespace dflow {
+
+namespace cuda {
+
+/// The kernel of a GPU's part in a collective, which all members' GPUs compute together (`DeviceGroup`). Where kernels
+/// before it may have found an error, that is read first: others must not compute with what they have left behind.
+std::unique_ptr<AnyKernel> make_member_kernel(const KernelInit& init);
+
+}  // namespace cuda
+
+template <Element T>
+  requires(is_plain(dtype_of<T>))
+struct Kernel<MemberCollective, Cuda, T> {
+  static std::unique_ptr<AnyKernel> make(const KernelInit& init) { return cuda::make_member_kernel(init); }
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cuda/collectives/kernel.ipp>
+#endif

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <dflow/base/unique_function.hpp>
+#include <dflow/kernels/cuda/driver/driver.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace dflow::testing {
+
+class FakeDriver;
+
+/// What several streams compute together: it runs when all of them have come to it, and they wait for it until then.
+struct FakeGroupCall {
+  std::size_t num_members = 0;
+  std::vector<std::uintptr_t> streams;  ///< that it has been issued to
+  bool is_over = false;                 ///< it has run, or will not
+};
+
+/// The NCCL of a `FakeDriver`, which checks each call and computes it on the host. As the library does, it issues to
+/// one stream after the other, while other threads may issue more, adds in an order of its own, and leaves those
+/// waiting that it had issued to when a call fails, until the communicators are aborted.
+///
+/// Thread safety: as Collectives.
+class FakeCollectives final : public cuda::Collectives {
+ public:
+  explicit FakeCollectives(FakeDriver& driver) : driver_(driver) {}
+
+  /// Devices are not connected from now on; ok: they are.
+  void refuse(cuda::ErrorCode code);
+  /// Called for each collective when the first member has been issued and no other.
+  void set_between(UniqueFunction<void()> between);
+  /// What was issued is found to have failed, once.
+  void fail_later(cuda::ErrorCode code);
+
+  std::vector<cuda::CollectiveCall> issued() const;  ///< in order
+  std::uint64_t num_made() const;                    ///< sets of communicators
+  std::uint64_t num_aborted() const;
+  std::size_t num_alive() const;
+
+  bool can_reduce(DType dtype) const noexcept override;
+  cuda::ErrorCode make_communicators(std::span<const int> devices, cuda::CommunicatorsHandle& communicators,
+                                     std::string& why) noexcept override;
+  cuda::ErrorCode destroy_communicators(cuda::CommunicatorsHandle communicators, bool aborts) noexcept override;
+  cuda::ErrorCode check_communicators(cuda::CommunicatorsHandle communicators, std::string& why) noexcept override;
+  cuda::ErrorCode run_collective(cuda::CommunicatorsHandle communicators, const cuda::CollectiveCall& call,
+                                 std::span<const cuda::CollectiveMember> members, std::string& why) noexcept override;
+
+ private:
+  struct Communicators {
+    std::vector<int> devices;
+    std::vector<std::shared_ptr<FakeGroupCall>> calls;
+  };
+  Communicators* find(cuda::CommunicatorsHandle communicators);
+
+  FakeDriver& driver_;
+  std::mutex order_;  ///< one collective after the other
+  mutable std::mutex mutex_;
+  std::uintptr_t next_handle_ = 1;
+  std::map<std::uintptr_t, Communicators> alive_;
+  std::vector<cuda::CollectiveCall> issued_;
+  std::uint64_t num_made_ = 0, num_aborted_ = 0;
+  cuda::ErrorCode refusal_ = cuda::ErrorCode::ok, later_ = cuda::ErrorCode::ok;
+  UniqueFunction<void()> between_;
+};
+
+}  // namespace dflow::testing
