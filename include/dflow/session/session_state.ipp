@@ -327,6 +327,7 @@ DFLOW_INLINE StepGraph Session::State::prune_and_place(const FedEdges& fed, std:
     }
     attach_bodies(*graph, step, *room, place_in_body, bodies);
     std::vector<CollectiveDevice> here;
+    here.reserve(devices.size());
     for (const std::shared_ptr<Device>& each : devices) here.push_back({&each->context(), each->collectives()});
     expand_collectives(step, placement->devices(), here);
     return step;

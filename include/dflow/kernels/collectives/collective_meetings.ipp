@@ -7,7 +7,9 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,43 +101,49 @@ DFLOW_INLINE void CollectiveMeetings::arrive(KernelContext& context, AsyncKernel
   const StepContext& step = context.step();
   if (step.rendezvous == nullptr) return done(internal("members of a collective run in a step without rendezvous"));
   const CancellationToken cancellation = step.cancellation;
-  const State::Key key{step.rendezvous, attrs.collective, std::string(step.frame), step.iteration};
+  const std::shared_ptr<State> state = state_;
+  const auto place = static_cast<std::size_t>(attrs.member), size = static_cast<std::size_t>(attrs.members);
+  std::optional<State::Key> made;
   std::uint64_t number = 0;
   std::vector<State::Member> all;
-  {
-    const std::lock_guard lock(state_->mutex);
-    State::Meeting& meeting = state_->meetings[key];
+  std::vector<KernelContext*> contexts;
+  try {
+    made.emplace(State::Key{step.rendezvous, attrs.collective, std::string(step.frame), step.iteration});
+    contexts.reserve(size);
+    std::vector<State::Member> members(size);
+    const std::lock_guard lock(state->mutex);
+    State::Meeting& meeting = state->meetings[*made];
     if (meeting.members.empty()) {
-      meeting.members.resize(static_cast<std::size_t>(attrs.members));
-      meeting.number = state_->next_number++;
+      meeting.members = std::move(members);
+      meeting.number = state->next_number++;
     }
     number = meeting.number;
-    State::Member& member = meeting.members[static_cast<std::size_t>(attrs.member)];
+    State::Member& member = meeting.members[place];
     member.context = &context;
     member.done = std::move(done);
-    if (++meeting.num_arrived == meeting.members.size()) {
+    if (++meeting.num_arrived == size) {
       all = std::move(meeting.members);
-      state_->meetings.erase(key);
+      state->meetings.erase(*made);
     }
+  } catch (...) {  // no memory to come
+    return done(status_of_current_exception());
   }
   if (!all.empty()) {
-    std::vector<KernelContext*> contexts;
-    contexts.reserve(all.size());
     for (const State::Member& member : all) contexts.push_back(member.context);
     return State::end(std::move(all), detail::compute_collective(contexts, compute));
   }
-  // From here on the run of this member may end at any time.
-  const auto member = static_cast<std::size_t>(attrs.member);
+  // From here on the run of this member, and with it its node, may end at any time.
+  const State::Key& key = *made;
   CancellationRegistration registration;
   try {
-    registration = cancellation.on_cancel(
-        [state = state_, key, number](const Status& status) { state->cancel(key, number, status); });
+    registration =
+        cancellation.on_cancel([state, key, number](const Status& status) { state->cancel(key, number, status); });
   } catch (...) {
-    return state_->cancel(key, number, status_of_current_exception());
+    return state->cancel(key, number, status_of_current_exception());
   }
-  const std::lock_guard lock(state_->mutex);
-  if (State::Meeting* const meeting = state_->find(key, number)) {
-    meeting->members[member].cancellation = std::move(registration);
+  const std::lock_guard lock(state->mutex);
+  if (State::Meeting* const meeting = state->find(key, number)) {
+    meeting->members[place].cancellation = std::move(registration);
   } else {
     static_cast<void>(registration.try_deregister());
   }

@@ -40,6 +40,7 @@ DFLOW_INLINE std::vector<int> members_with_dy(const GradientContext& context) {
 DFLOW_INLINE std::vector<Expr> reduced_dy(const GradientContext& context, ReduceBy reduction = ReduceBy::sum) {
   const std::vector<int> members = members_with_dy(context);
   std::vector<AnyOutput> gradients;
+  gradients.reserve(members.size());
   for (const int member : members) gradients.push_back(context.dy(member));
   if (gradients.size() > 1) gradients = any_all_reduce(gradients, reduction);
   std::vector<Expr> sums(static_cast<std::size_t>(context.num_outputs()), Expr(gradients.front()));

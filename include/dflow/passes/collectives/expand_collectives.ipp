@@ -515,6 +515,7 @@ class CollectiveExpander {
       return;
     }
     std::vector<StepEndpoint> values;  // one of each memory
+    values.reserve(memories.size());
     for (const CollectiveMemory& each : memories) {
       values.push_back(each.values.size() == 1 ? each.values.front()
                                                : nodes.reduce(each.values, reduction, std::nullopt, each.device));

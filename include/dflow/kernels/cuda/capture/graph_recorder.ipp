@@ -486,6 +486,7 @@ DFLOW_INLINE void GraphRecorder::make_room() noexcept {
   try {
     const std::lock_guard lock(mutex_);
     std::vector<std::pair<std::uint64_t, GraphRecord*>> by_use;  // others launch meanwhile
+    by_use.reserve(records_.size());
     for (GraphRecord* record : records_) by_use.emplace_back(record->last_use(), record);
     std::sort(by_use.begin(), by_use.end());
     for (const auto& [last_use, record] : by_use) {

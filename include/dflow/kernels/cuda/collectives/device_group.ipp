@@ -190,7 +190,10 @@ DFLOW_INLINE void DeviceGroup::issue(const CollectiveCall& call, std::span<const
   const auto require = [&](ErrorCode code, std::string_view doing, const std::string& why) {
     if (code != ErrorCode::ok) throw_error(detail::status_of_collective(code, devices, doing, why));
   };
-  if (by->handle == CommunicatorsHandle::none) require(ErrorCode::not_supported, "connecting them", {});
+  if (by->handle == CommunicatorsHandle::none) {
+    used_.erase(by);  // they were connected when the step was compiled: the next step tries again
+    require(ErrorCode::not_supported, "connecting them", {});
+  }
   std::string why;
   ErrorCode code = library_.check_communicators(by->handle, why);
   if (code != ErrorCode::ok) drop(by, true);
