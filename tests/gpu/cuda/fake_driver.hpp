@@ -20,6 +20,7 @@ struct FakeDriverOptions {
   std::size_t memory_bytes = 0;
   std::uint64_t seed = 1;
   bool has_cudnn = true;
+  bool has_nccl = false;
   bool has_nvrtc = false;
 };
 
@@ -27,7 +28,10 @@ struct FakeDriverOptions {
 class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda::Sorts {
  public:
   explicit FakeDriver(FakeDriverOptions options = {})
-      : cuda_(cuda::cuda_driver()), has_cudnn_(options.has_cudnn), has_nvrtc_(options.has_nvrtc) {}
+      : cuda_(cuda::cuda_driver()),
+        has_cudnn_(options.has_cudnn),
+        has_nccl_(options.has_nccl),
+        has_nvrtc_(options.has_nvrtc) {}
 
   std::vector<std::string> violations() const { return {}; }
   std::string alive() const { return "0 streams, 0 events, 0 blocks, 0 pinned blocks, 0 plans"; }
@@ -150,6 +154,7 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
   cuda::Transforms& transforms() noexcept override { return cuda_->transforms(); }
   cuda::Convolutions* convolutions() noexcept override { return has_cudnn_ ? cuda_->convolutions() : nullptr; }
   cuda::Programs* programs() noexcept override { return has_nvrtc_ ? cuda_->programs() : nullptr; }
+  cuda::Collectives* collectives() noexcept override { return has_nccl_ ? cuda_->collectives() : nullptr; }
 
   cuda::Sorts& sorts() noexcept override { return *this; }
   Code sort_workspace(int device, std::int64_t count, std::int32_t key_bits, std::size_t& bytes) noexcept override {
@@ -167,6 +172,7 @@ class FakeDriver final : public cuda::Driver, public cuda::Products, public cuda
  private:
   const std::shared_ptr<cuda::Driver> cuda_;
   const bool has_cudnn_;
+  const bool has_nccl_;
   const bool has_nvrtc_;
   mutable std::mutex mutex_;
   std::map<std::string, std::uint64_t> launches_;
