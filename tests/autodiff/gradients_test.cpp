@@ -276,3 +276,19 @@ TEST_CASE("a complex power has a gradient by its exponent where the base is 0") 
   CHECK(by_base.scalar() == Complex(0, 0));
   CHECK(by_exponent.scalar() == Complex(0, 0));
 }
+
+TEST_CASE("a vector of xs gives a vector of gradients, zeros where y does not depend on one") {
+  Graph graph;
+  std::vector<Output<float>> xs;
+  for (int i = 0; i < 3; ++i) xs.push_back(placeholder<float>(graph, {2}));
+  const auto y = reduce_sum(xs[0] * xs[0] + xs[2] * 3.0f);
+  const std::vector<Output<float>> gradients_of = gradients(y, xs);
+  REQUIRE(gradients_of.size() == 3);
+  Session session(graph);
+  const Tensor<float> x({2}, {1, -4});
+  const auto run = [&](std::size_t i) { return session.run({{xs[0], x}, {xs[1], x}, {xs[2], x}}, gradients_of[i]); };
+  CHECK(run(0)(1) == -8);
+  CHECK(run(1)(1) == 0);
+  CHECK(run(2)(0) == 3);
+  CHECK(gradients(y, std::vector<Output<float>>{}).empty());
+}

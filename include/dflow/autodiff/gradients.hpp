@@ -55,8 +55,9 @@ struct GradientOptions {
 
 /// Appends to the graph the nodes that compute d(sum of ys)/dx for every x, by reverse accumulation (Speelpenning 1980;
 /// Griewank and Walther, Evaluating Derivatives, 2008, chapter 3). The result is part of the graph like any other edge,
-/// so it can be differentiated again. The new nodes are named "gradients/..."; they have the device constraints of the
-/// nodes they differentiate, and their place in the program: an error in one names the line that built what is
+/// so it can be differentiated again. An x that reads a variable, as `Variable` itself does, stands for the variable:
+/// all of its reads count, `read()` too. The new nodes are named "gradients/..."; they have the device constraints of
+/// the nodes they differentiate, and their place in the program: an error in one names the line that built what is
 /// differentiated.
 ///
 /// Thread safety: builds; see Graph.
@@ -86,6 +87,7 @@ struct Differentiated {
 /// ```cpp
 /// auto gx = df::gradients(y, x);
 /// auto [ga, gb] = df::gradients(y, a, b);
+/// std::vector<df::Output<float>> all = df::gradients(y, weights);  // a vector of them
 /// ```
 template <Element X>
 Output<X> gradients(const detail::Differentiated& of, const Output<X>& x) {
@@ -100,6 +102,15 @@ std::tuple<Output<Xs>...> gradients(const detail::Differentiated& of, const Outp
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::tuple<Output<Xs>...>{Output<Xs>(densify(all[I], xs))...};
   }(std::index_sequence_for<Xs...>{});
+}
+template <Element X>
+std::vector<Output<X>> gradients(const detail::Differentiated& of, const std::vector<Output<X>>& xs) {
+  const std::vector<AnyOutput> edges(xs.begin(), xs.end());
+  const std::vector<Gradient> all = gradients({&of.y, 1}, edges, {.where = of.where});
+  std::vector<Output<X>> typed;
+  typed.reserve(xs.size());
+  for (std::size_t i = 0; i < xs.size(); ++i) typed.push_back(Output<X>(densify(all[i], xs[i])));
+  return typed;
 }
 
 }  // namespace dflow

@@ -24,16 +24,17 @@ class GradientBuilder {
  public:
   GradientBuilder(GraphStore& graph, std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                   const GradientOptions& options)
-      : graph_(graph), ys_(ys), xs_(xs), options_(options) {}
+      : graph_(graph), ys_(ys), xs_(xs), all_xs_(xs.begin(), xs.end()), options_(options) {}
 
   std::vector<Gradient> build() {
+    find_other_reads();
     mark_dependents();
     seed();
     for (NodeId id = last_; id >= first_; --id) {
       if (depends_[index(id)]) differentiate(id);
     }
     std::vector<Gradient> result;
-    for (const AnyOutput& x : xs_) result.push_back(collect(x.endpoint()));
+    for (const AnyOutput& x : xs_) result.push_back(collect_reads(x));
     return result;
   }
 
@@ -53,23 +54,48 @@ class GradientBuilder {
     return depends_[index(edge.node)] && !is_stopped(edge);
   }
 
+  /// An x that reads a variable, and waits for nothing, stands for it: what flows to its other reads is that of the x.
+  void find_other_reads() {
+    std::unordered_map<std::uint64_t, std::vector<Endpoint>> by_handle;
+    NodeId begin = xs_.front().node_id(), end = begin;
+    for (const AnyOutput& x : xs_) {
+      const Node& node = x.node();
+      if (node.op->role != OpRole::read_variable || !node.control_inputs.empty()) continue;
+      std::vector<Endpoint>& of = by_handle[key(node.inputs[0])];
+      begin = std::min(begin, node.inputs[0].node);
+      if (std::find(of.begin(), of.end(), x.endpoint()) == of.end()) of.push_back(x.endpoint());
+    }
+    if (by_handle.empty()) return;
+    for (const AnyOutput& y : ys_) end = std::max(end, y.node_id());
+    for (const NodeId id : IndexRange(begin, end + 1)) {
+      const Node& node = graph_.node(id);
+      if (node.op->role != OpRole::read_variable) continue;
+      const auto found = by_handle.find(key(node.inputs[0]));
+      if (found == by_handle.end()) continue;
+      for (const Endpoint x : found->second) {
+        if (x.node == id) continue;
+        other_reads_[key(x)].push_back({id, 0});
+        all_xs_.emplace_back(&graph_, Endpoint{id, 0});
+      }
+    }
+  }
+
   /// Marks the nodes between the xs and the ys: those with an input that leads back to an x.
   void mark_dependents() {
     first_ = xs_.front().node_id();
     last_ = first_;
-    for (const AnyOutput& x : xs_) first_ = std::min(first_, x.node_id());
+    for (const AnyOutput& x : all_xs_) first_ = std::min(first_, x.node_id());
     for (const AnyOutput& y : ys_) last_ = std::max(last_, y.node_id());
     last_ = std::max(last_, first_);
-    for (const AnyOutput& x : xs_) last_ = std::max(last_, x.node_id());
+    for (const AnyOutput& x : all_xs_) last_ = std::max(last_, x.node_id());
     depends_.resize(index(last_) + 1);
     has_x_.resize(index(last_) + 1);
-    for (const AnyOutput& x : xs_) {
+    for (const AnyOutput& x : all_xs_) {
       has_x_[index(x.node_id())] = true;
       const bool is_new = x_edges_.insert(key(x.endpoint())).second;
       const Node& node = x.node();
-      if (is_new && node.op->role == OpRole::constant && node.control_inputs.empty()) {
-        constants_.push_back(x.endpoint());
-      }
+      const bool is_read_in_bodies = node.op->role == OpRole::constant || other_reads_.contains(key(x.endpoint()));
+      if (is_new && is_read_in_bodies && node.control_inputs.empty()) constants_.push_back(x.endpoint());
     }
     for (const AnyOutput& stop : options_.stop_gradients) stopped_edges_.insert(key(stop.endpoint()));
     for (const NodeId id : IndexRange(first_, last_ + 1)) {
@@ -87,9 +113,12 @@ class GradientBuilder {
     }
   }
 
-  /// Bodies read constants that are around them, and no input of their call gives them these.
+  /// Bodies read constants that are around them, and variables by their handles, and no input of their call gives them
+  /// these.
   bool find_constants(NodeId call) {
+    const std::vector<Endpoint>& inputs = graph_.node(call).inputs;
     for (const Endpoint constant : constants_) {
+      if (std::find(inputs.begin(), inputs.end(), constant) != inputs.end() && is_captured(call, constant)) continue;
       std::unordered_set<std::uint32_t> seen;
       for (const std::string& name : called_functions(graph_.node(call))) {
         if (!reads(graph_.find_appended(name), constant, seen)) continue;
@@ -99,7 +128,19 @@ class GradientBuilder {
     }
     return constants_read_.contains(call);
   }
-  /// Whether the body of the function, or of one that it calls, reads the edge.
+  /// Whether it is an input of the call behind the arguments of its functions, which is read in their bodies.
+  bool is_captured(NodeId call, Endpoint edge) const {
+    const Node& node = graph_.node(call);
+    for (const std::string& name : called_functions(node)) {
+      const std::optional<GraphStore::Function> function = graph_.function(graph_.find_appended(name));
+      if (!function) continue;
+      const std::size_t first = function->arguments.size() + (node.op->role == OpRole::branch ? 1 : 0);
+      return first < node.inputs.size() && std::find(node.inputs.begin() + static_cast<std::ptrdiff_t>(first),
+                                                     node.inputs.end(), edge) != node.inputs.end();
+    }
+    return false;
+  }
+  /// Whether the body of the function, or of one that it calls, reads the edge, or what it reads.
   bool reads(NodeId begin, Endpoint edge, std::unordered_set<std::uint32_t>& seen) const {
     if (!begin.is_valid() || !seen.insert(static_cast<std::uint32_t>(begin.position())).second) return false;
     const std::optional<GraphStore::Function> function = graph_.function(begin);
@@ -107,12 +148,18 @@ class GradientBuilder {
     for (const NodeId id : IndexRange<NodeId>(begin + 1, function->results + 1)) {
       const Node& node = graph_.node(id);
       if (std::find(node.inputs.begin(), node.inputs.end(), edge) != node.inputs.end()) return true;
+      if (node.op->role == OpRole::read_variable && is_read_of(edge, node.inputs[0])) return true;
       if (!calls_functions(node.op->role)) continue;
       for (const std::string& name : called_functions(node)) {
         if (reads(graph_.find_appended(name), edge, seen)) return true;
       }
     }
     return false;
+  }
+
+  bool is_read_of(Endpoint edge, Endpoint handle) const {
+    const Node& node = graph_.node(edge.node);
+    return node.op->role == OpRole::read_variable && node.inputs[0] == handle;
   }
 
   /// The sweeps rely on it.
@@ -255,6 +302,21 @@ class GradientBuilder {
     return parts.front();
   }
 
+  /// With what has flowed into the other reads of the variable that x reads.
+  Gradient collect_reads(const AnyOutput& x) {
+    const auto others = other_reads_.find(key(x.endpoint()));
+    if (others == other_reads_.end()) return collect(x.endpoint());
+    Contributions parts;
+    const auto add = [&](Gradient part) {
+      if (part.exists()) parts.push_back(std::move(part));
+    };
+    add(collect(x.endpoint()));
+    for (const Endpoint read : others->second) add(collect(read));
+    if (parts.size() < 2) return parts.empty() ? Gradient{} : parts.front();
+    const ScopeGuard guard = enter_node(x.node());
+    return sum(parts, x);
+  }
+
   Gradient sum(const Contributions& parts, const AnyOutput& x) {
     const bool all_sparse =
         std::all_of(parts.begin(), parts.end(), [](const Gradient& part) { return part.slices.has_value(); });
@@ -283,12 +345,14 @@ class GradientBuilder {
   GraphStore& graph_;
   std::span<const AnyOutput> ys_;
   std::span<const AnyOutput> xs_;
+  std::vector<AnyOutput> all_xs_;  ///< with the other reads of variables
   const GradientOptions& options_;
   NodeId first_, last_;
   std::vector<bool> depends_;
   std::vector<bool> has_x_;
   std::unordered_set<std::uint64_t> x_edges_;
-  std::vector<Endpoint> constants_;  ///< of the xs, those that bodies read without being given them
+  std::unordered_map<std::uint64_t, std::vector<Endpoint>> other_reads_;  ///< by the xs
+  std::vector<Endpoint> constants_;  ///< of the xs, those that bodies may read without being given them
   std::map<NodeId, std::vector<Endpoint>> constants_read_;  ///< by the calls whose bodies do
   std::unordered_set<std::uint64_t> stopped_edges_;
   std::unordered_map<std::uint64_t, Contributions> contributions_;
