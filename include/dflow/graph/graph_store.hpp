@@ -170,6 +170,8 @@ class GraphStore {
   /// Those of the scopes that a node is in, by its name: of "a/b/c" "a" and "a/b".
   void reserve_scopes_of(std::string_view node_name);
   void add_to_collection(std::string_view collection, NodeId node);
+  /// Takes the members from number `first` on out of it.
+  std::vector<NodeId> take_from_collection(std::string_view collection, std::size_t first);
   /// The number of random ops that were counted so far, after `count` more.
   std::uint64_t count_random_ops(std::uint64_t count);
 

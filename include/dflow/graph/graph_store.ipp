@@ -305,6 +305,16 @@ DFLOW_INLINE void GraphStore::add_to_collection(std::string_view collection, Nod
   collections_.emplace(std::string(collection), std::vector<NodeId>{node});
 }
 
+DFLOW_INLINE std::vector<NodeId> GraphStore::take_from_collection(std::string_view collection, std::size_t first) {
+  const std::unique_lock lock(mutex_);
+  const auto found = collections_.find(collection);
+  if (found == collections_.end() || found->second.size() <= first) return {};
+  const auto begin = found->second.begin() + static_cast<std::ptrdiff_t>(first);
+  std::vector<NodeId> taken(begin, found->second.end());
+  found->second.erase(begin, found->second.end());
+  return taken;
+}
+
 DFLOW_INLINE void GraphStore::on_drop(UniqueFunction<void()> undo) {
   const std::unique_lock lock(mutex_);
   if (num_drafts_ > 0) undo_.emplace_back(nodes_->num_appended(), std::move(undo));

@@ -215,6 +215,71 @@ TEST_CASE("a checkpoint has one copy of mirrored variables, and all go on from i
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("what is saved of two mirrored models in a graph is one copy of each", "[replicas]") {
+  Graph graph({.seed = 1});
+  std::vector<MirroredReplicas> models;
+  std::vector<Operation> steps;
+  for (int model = 0; model < 3; ++model) {
+    models.emplace_back(train::Momentum(0.1f, 0.9f), std::vector<std::string>{"/cpu:0", "/cpu:1", "/cpu:2"});
+    steps.push_back(models.back().minimize(graph, [&](std::size_t) {
+      const Variable<float> w(graph, Tensor<float>::full({2}, 1 + static_cast<float>(model)));
+      return reduce_sum(square(w.read()));
+    }));
+  }
+  for (const MirroredReplicas& each : models) {
+    const auto saved = each.saved_variables();
+    CHECK(saved.size() == 6);  // a weight and a slot of each
+    for (const train::SavedVariable& variable : saved) CHECK_FALSE(contains(variable.name, "replica_"));
+  }
+  const std::string folder = std::filesystem::temp_directory_path() / "dflow_mirrored_models_test";
+  std::filesystem::create_directories(folder);
+  train::Saver saver(graph, models.front().saved_variables());
+  const auto begin = [&](Session& session) {
+    session.run(initialize_variables(graph));
+    for (const MirroredReplicas& each : models) session.run(each.mirror());
+  };
+  const auto losses_of = [&](Session& session) {
+    std::vector<float> losses;
+    for (std::size_t m = 0; m < models.size(); ++m) {
+      session.run(steps[m]);
+      for (const AnyOutput& loss : models[m].losses()) losses.push_back(session.run(loss.as<float>())());
+    }
+    return losses;
+  };
+  Session session(graph, {.devices = mirrored_cpus(3)}), other(graph, {.devices = mirrored_cpus(3)});
+  begin(session);
+  losses_of(session);
+  saver.save(session, folder + "/model");
+  other.run(initialize_variables(graph));
+  saver.restore(other, folder + "/model");
+  for (const MirroredReplicas& each : models) other.run(each.mirror());
+  CHECK(losses_of(other) == losses_of(session));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a replica's penalties are those of its own variables", "[replicas]") {
+  Graph graph({.seed = 1});
+  const auto dense_loss = [&] {
+    const Variable<float> w =
+        get_variable<float>(graph, "w", {3}, {.initializer = init::ones(), .regularizer = regularizer::l2(0.25)});
+    return reduce_sum(w.read()) + regularization_loss<float>(graph);
+  };
+  const Variable<float> before =
+      get_variable<float>(graph, "before", {2}, {.initializer = init::ones(), .regularizer = regularizer::l2(0.25)});
+  MirroredReplicas mirrored(train::GradientDescent(0.1f), {"/cpu:0", "/cpu:1", "/cpu:2"});
+  const Operation step = mirrored.minimize(graph, [&](std::size_t) { return dense_loss(); });
+  Session session(graph, {.devices = mirrored_cpus(3)});
+  session.run(initialize_variables(graph));
+  const float of_before = 0.5f * 2 / 2, of_own = 0.5f * 3 / 2;
+  for (const AnyOutput& loss : mirrored.losses()) {
+    CHECK(session.run(loss.as<float>())() == 3 + of_before + of_own);
+  }
+  session.run(step);
+  // What the model has outside of its replicas is the first one's.
+  const float w = 1 - 0.1f * 1.5f;
+  CHECK(session.run(regularization_loss<float>(graph))() == Approx(of_before + 0.5f * 3 * w * w / 2));
+}
+
 TEST_CASE("mirrored replicas refuse models that differ, and what makes no sense", "[replicas]") {
   CHECK(code_of([] { return MirroredReplicas(train::Adam(0.1f), {}).num_replicas(); }) == Code::invalid_argument);
   const std::vector<std::string> two{"/cpu:0", "/cpu:1"};
@@ -245,7 +310,7 @@ TEST_CASE("mirrored replicas refuse models that differ, and what makes no sense"
                  }),
                  "the loss of replica 1 does not depend on 'v3'"));
   const auto x = placeholder<float>(graph, {});
-  CHECK(contains(error_with([&](std::size_t) { return x; }), "makes no variables to train"));
+  CHECK(contains(error_with([&](std::size_t) { return x; }), "makes no variables to train for replica 0"));
   CHECK(contains(error_of([&] {
                    return MirroredReplicas(train::Adam(0.1f), two)
                        .minimize(graph, [&](std::size_t) { return x; },

@@ -44,7 +44,8 @@ class MirroredReplicas {
 
   /// One step of all replicas. `model(replica)` is called once for each, on its device, and builds its loss; what it
   /// builds for the second one has names that begin with "replica_1/", variables of variable scopes included. Variables
-  /// that it makes are the replica's. After an error nothing that was built is left.
+  /// that it makes are the replica's; its `regularization_loss` is of what it has made and of what was there before.
+  /// After an error nothing that was built is left.
   ///
   /// Errors: InvalidArgument if the replicas' variables differ in number, order, name (but for the numbers that make
   /// names unique), element type, shape or whether they are trained, if there are none to train, if a loss depends on
@@ -64,8 +65,8 @@ class MirroredReplicas {
   /// Gives the variables of the other replicas, slots of optimizers included, the values that those of the first have:
   /// to be run when variables have been initialised or restored, before the first step.
   const Operation& mirror() const;
-  /// The variables that the graph has now, but for those of other replicas than the first: what a Saver is to be given,
-  /// so that a checkpoint has one copy, which a model of one replica can restore.
+  /// The variables that the graph has now, but for those of other replicas than the first, of whichever model: what a
+  /// Saver is to be given, so that a checkpoint has one copy, which a model of one replica can restore.
   std::vector<SavedVariable> saved_variables() const;
 
  private:

@@ -10,12 +10,16 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 
 namespace dflow::train {
 
 namespace detail {
+
+/// The collection of the variables of other replicas than the first.
+constexpr std::string_view mirrored_copies = "mirrored_copies";
 
 /// One replica while it is built.
 struct MirroredReplica {
@@ -24,6 +28,7 @@ struct MirroredReplica {
   AnyOutput loss;
   std::vector<AnyVariable> trained;
   std::vector<AnyVariable> variables;  ///< all that it has
+  std::vector<NodeId> penalties;       ///< that it has put in the collection "regularization_losses"
   std::vector<GradientAndVariable> gradients;
 
   /// The variable's name in it.
@@ -147,7 +152,6 @@ struct MirroredReplicas::Built {
   std::vector<AnyOutput> losses;
   AnyOutput loss;
   Operation mirror;
-  std::vector<NodeId> copies;  ///< the variables of other replicas than the first
 };
 
 DFLOW_INLINE MirroredReplicas::MirroredReplicas(std::shared_ptr<const Optimizer> optimizer,
@@ -167,10 +171,12 @@ DFLOW_INLINE const AnyOutput& MirroredReplicas::loss() const { return built().lo
 DFLOW_INLINE const Operation& MirroredReplicas::mirror() const { return built().mirror; }
 
 DFLOW_INLINE std::vector<SavedVariable> MirroredReplicas::saved_variables() const {
-  const std::vector<NodeId>& copies = built().copies;
+  GraphStore& graph = *loss().graph();
+  const std::vector<NodeId> all_copies = graph.collection(detail::mirrored_copies);
+  const std::set<NodeId> copies(all_copies.begin(), all_copies.end());
   std::vector<SavedVariable> saved;
-  for (const AnyVariable& variable : detail::variables_since(*loss().graph(), "variables", 0)) {
-    if (std::find(copies.begin(), copies.end(), variable.handle().node_id()) != copies.end()) continue;
+  for (const AnyVariable& variable : detail::variables_since(graph, "variables", 0)) {
+    if (copies.contains(variable.handle().node_id())) continue;
     saved.push_back({variable.whole_name(), variable});
   }
   return saved;
@@ -186,6 +192,7 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
                     .with_location(at.where));
   }
   GraphStore& graph = *graph_of_model.store();
+  constexpr std::string_view penalties = "regularization_losses";
   GraphStore::Draft draft(graph);
   std::vector<detail::MirroredReplica> replicas(devices_.size());
   for (std::size_t r = 0; r < replicas.size(); ++r) {
@@ -194,14 +201,20 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
     const ScopeGuard inside = detail::enter_replica(graph, r, replica);
     const std::size_t num_variables = graph.collection("variables").size();
     const std::size_t num_trained = graph.collection("trainable_variables").size();
+    const std::size_t num_penalties = graph.collection(penalties).size();
     replica.loss = model(r);
+    replica.penalties = graph.take_from_collection(penalties, num_penalties);
     replica.variables = detail::variables_since(graph, "variables", num_variables);
     replica.trained = detail::variables_since(graph, "trainable_variables", num_trained);
     detail::require_mirrored(replicas.front(), replica, r, at.where);
     if (replica.trained.empty()) {
-      throw_error(invalid_argument("MirroredReplicas: the model makes no variables to train").with_location(at.where));
+      throw_error(invalid_argument(str_cat("MirroredReplicas: the model makes no variables to train for replica ", r,
+                                           ": it is called once for each, and makes them there"))
+                      .with_location(at.where));
     }
   }
+  // The first one's are those of the model; each has seen its own alone.
+  for (const NodeId penalty : replicas.front().penalties) graph.add_to_collection(penalties, penalty);
   const ScopeGuard place = enter_place(graph, at.where);
   for (detail::MirroredReplica& replica : replicas) replica.scope.where = graph.scope().where;
   for (detail::MirroredReplica& replica : replicas) {
@@ -239,7 +252,7 @@ DFLOW_INLINE Operation MirroredReplicas::build(Graph& graph_of_model, FunctionRe
       const AnyOutput& handle = replicas[r].variables[v].handle();
       const ScopeGuard beside = enter_colocation(graph, handle.operation());
       copied.push_back(dflow::build<Assign>({handle, values[r - 1]}));
-      built->copies.push_back(handle.node_id());
+      graph.add_to_collection(detail::mirrored_copies, handle.node_id());
     }
   }
   built->mirror = dflow::detail::no_op_after(graph, copied, {.name = free_name("mirror")});
