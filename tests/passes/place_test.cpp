@@ -4,6 +4,7 @@
 #include <dflow/graph/graph_store.hpp>
 
 #include "catch.hpp"
+#include "errors.hpp"
 
 #include <atomic>
 #include <random>
@@ -77,6 +78,25 @@ TEST_CASE("a node goes where its constraint says, else to its first producer, el
   CHECK(placement.device_of(y.node_id()) == 2);
   CHECK(placement.device_of(z.node_id()) == 2);
   CHECK(placement.device_of(w.node_id()) == 2);  // a constant draws nothing to where it stands
+}
+
+TEST_CASE("who asks for a device of a type that there is none of is told how to have one", "[passes][place]") {
+  Graph graph;
+  const auto on_a = [&](const char* device) {
+    const auto on = graph.device(device);
+    return random_uniform<float>(graph, {});
+  };
+  const auto gpu = on_a("/gpu:0"), tpu = on_a("/device:TPU:0"), far = on_a("/cpu:7");
+  Placement placement(cpus(2), kernels(2), false);
+  placement.extend(*graph.store());
+  const Status of_gpu = status_where(placement, gpu), of_tpu = status_where(placement, tpu),
+               of_far = status_where(placement, far);
+  CHECK(of_gpu.code() == Code::invalid_argument);
+  CHECK(mentions(of_gpu, "dflow::cuda"));
+  CHECK(mentions(of_gpu, "soft placement"));
+  CHECK_FALSE(mentions(of_tpu, "dflow::cuda"));
+  CHECK(mentions(of_tpu, "soft placement"));
+  CHECK_FALSE(mentions(of_far, "soft placement"));
 }
 
 TEST_CASE("users of a handle are together, whoever of them says where", "[passes][place]") {

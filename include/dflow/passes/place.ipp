@@ -1,10 +1,14 @@
 #pragma once
 
+#include <dflow/base/str_cat.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/passes/place.hpp>
 
 #include <algorithm>
 #include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <variant>
 
@@ -108,6 +112,24 @@ DFLOW_INLINE bool Placement::is_nowhere(const Node& node) {
   return is_value && node.device.empty() && !node.colocated_with.is_valid();
 }
 
+namespace detail {
+
+/// A device of a type that the session has none of.
+DFLOW_INLINE std::string how_to_have(std::string_view device, std::span<const DeviceInfo> devices) {
+  const StatusOr<DeviceName> wanted = DeviceName::try_parse(device);
+  if (!wanted.ok() || !wanted->type) return {};
+  for (const DeviceInfo& each : devices) {
+    if (each.type == *wanted->type) return {};
+  }
+  return str_cat(*wanted->type == "GPU"
+                     ? "; NVIDIA GPUs are devices of the component dflow::cuda (df::cuda_devices()), "
+                       "which a session is given"
+                     : "",
+                 "; with soft placement the node would run on a device of another type");
+}
+
+}  // namespace detail
+
 DFLOW_INLINE void Placement::fail(NodeId id, const Node& node, Status status) {
   errors_.try_emplace(id, status.with_node(node.op->name, node.name).with_location(node.where));
 }
@@ -151,7 +173,8 @@ DFLOW_INLINE Placement::SetId Placement::allowed_for(NodeId id, const Node& node
   }
   if (is_empty(soft_ ? constraint.relaxed : constraint.exact)) {
     fail(id, node,
-         invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list())));
+         invalid_argument(str_cat("no device of the session matches '", node.device, "'; it has ", device_list(),
+                                  soft_ ? "" : detail::how_to_have(node.device, devices_))));
   } else {
     fail(id, node, not_found(why_no_kernel(node, soft_ ? constraint.relaxed : constraint.exact)));
   }

@@ -125,6 +125,14 @@ TEST_CASE("no collective is left, and nodes have names of their own, after that 
   CHECK(std::any_of(names.begin(), names.end(), [](const auto& name) { return name.starts_with("sums + AddN"); }));
 }
 
+TEST_CASE("members may be given in braces", "[collective]") {
+  PlacedCollective placed(2);
+  const auto values = placed.values({3});
+  CHECK(all_reduce({values[0], values[1]}).size() == 2);
+  CHECK(all_reduce({values[0], values[1]}, ReduceBy::maximum)[1].graph() == placed.graph.store());
+  CHECK(all_gather({values[0], values[1], values[0]}).size() == 3);
+}
+
 TEST_CASE("values in one memory are reduced at once, and the result is shared", "[collective]") {
   PlacedCollective placed(4, 4);
   const StepGraph step = placed.expand(all_reduce(placed.values({100000})));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,7 +85,7 @@ std::vector<Output<T>> typed_members(const std::vector<AnyOutput>& edges) {
 /// what is built on it, unless that says otherwise. Without a reader a result is not computed.
 ///
 /// ```cpp
-/// const auto sums = df::all_reduce<float>({on_first, on_second});   // one on each device
+/// const auto sums = df::all_reduce({on_first, on_second});   // one on each device
 /// const auto means = df::all_reduce(gradients, df::ReduceBy::mean);
 /// ```
 /// Members on devices of one type get the same bits, the same in every step: values are reduced in their order, first
@@ -104,6 +105,11 @@ std::vector<Output<T>> all_reduce(const std::vector<Output<T>>& values, ReduceBy
   const std::vector<AnyOutput> edges(values.begin(), values.end());
   return detail::typed_members<T>(detail::any_all_reduce(edges, reduction, at));
 }
+template <AllowedFor<AllReduce> T>
+std::vector<Output<T>> all_reduce(std::initializer_list<Output<T>> values, ReduceBy reduction = ReduceBy::sum,
+                                  const At& at = {}) {
+  return all_reduce(std::vector<Output<T>>(values), reduction, at);
+}
 
 /// [2, 3] and [4, 3] give [6, 3] at each of them: the values one after the other, in their order. Results are where
 /// those of `all_reduce` are.
@@ -114,6 +120,10 @@ template <AllowedFor<AllGather> T>
 std::vector<Output<T>> all_gather(const std::vector<Output<T>>& values, const At& at = {}) {
   const std::vector<AnyOutput> edges(values.begin(), values.end());
   return detail::typed_members<T>(detail::any_all_gather(edges, at));
+}
+template <AllowedFor<AllGather> T>
+std::vector<Output<T>> all_gather(std::initializer_list<Output<T>> values, const At& at = {}) {
+  return all_gather(std::vector<Output<T>>(values), at);
 }
 
 /// The value on each of some devices, whose names may be partial. Of one that is large and goes into several memories
