@@ -393,6 +393,39 @@ TEST_CASE("graphs go where the GPU's memory is needed, and where there are too m
   check_end(*driver);
 }
 
+TEST_CASE("a step whose graph another one takes again and again for its memory stops capturing, and goes on",
+          "[cuda][capture]") {
+  const auto driver = std::make_shared<FakeDriver>();
+  {
+    Graph graph;
+    const auto x = placeholder<float>(graph, {-1});
+    Output<float> captured, large;
+    {
+      const auto on = graph.device("/gpu:0");
+      captured = exp(x * 0.01f) * 2.0f + 1.0f;
+      large = x * 3.0f;
+    }
+    const std::vector<std::shared_ptr<Device>> devices{
+        std::make_shared<CudaDevice>(
+            CudaDeviceOptions{.driver = driver, .memory_limit_bytes = 1 << 20, .capture = captures_at_once}),
+        std::make_shared<CpuDevice>(CpuDeviceOptions{})};
+    Session session(graph, {.devices = devices});
+    const auto run = [&](const Output<float>& y, std::int64_t n, float wanted) {
+      CHECK(session.run({{x, Tensor<float>::full({n}, 1)}}, y).data()[n - 1] == Approx(wanted));
+    };
+    std::uint64_t by_then = 0;
+    for (int i = 0; i < 120; ++i) {
+      INFO("round " << i);
+      for (int again = 0; again < 2; ++again) run(captured, 80'000, std::exp(0.01f) * 2 + 1);
+      run(large, 180'000, 3);  // one kernel, which is not captured
+      if (i == 100) by_then = gpu_of(devices).graphs().captured;
+    }
+    CHECK(by_then > 3);
+    CHECK(gpu_of(devices).graphs().captured == by_then);
+  }
+  check_end(*driver);
+}
+
 TEST_CASE("loops and branches on a GPU run captured bodies", "[cuda][capture]") {
   const auto driver = std::make_shared<FakeDriver>();
   {

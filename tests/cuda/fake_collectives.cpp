@@ -67,9 +67,10 @@ void compute(const CollectiveCall& call, const std::vector<CollectiveMember>& me
 
 }  // namespace
 
-void FakeCollectives::refuse(ErrorCode code) {
+void FakeCollectives::refuse(ErrorCode code, std::uint64_t times) {
   const std::lock_guard lock(mutex_);
   refusal_ = code;
+  refusals_to_come_ = times;
 }
 void FakeCollectives::set_between(UniqueFunction<void()> between) {
   const std::lock_guard lock(mutex_);
@@ -91,6 +92,10 @@ std::uint64_t FakeCollectives::num_aborted() const {
   const std::lock_guard lock(mutex_);
   return num_aborted_;
 }
+std::uint64_t FakeCollectives::num_refused() const {
+  const std::lock_guard lock(mutex_);
+  return num_refused_;
+}
 std::size_t FakeCollectives::num_alive() const {
   const std::lock_guard lock(mutex_);
   return alive_.size();
@@ -107,7 +112,9 @@ ErrorCode FakeCollectives::make_communicators(std::span<const int> devices, Comm
     driver_.report("communicators are made for one device twice");
   }
   const std::lock_guard lock(mutex_);
-  if (refusal_ != ErrorCode::ok) {
+  if (refusal_ != ErrorCode::ok && refusals_to_come_ != 0) {
+    --refusals_to_come_;
+    ++num_refused_;
     why = "this library connects nothing";
     return refusal_;
   }

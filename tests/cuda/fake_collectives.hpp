@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,8 +33,8 @@ class FakeCollectives final : public cuda::Collectives {
  public:
   explicit FakeCollectives(FakeDriver& driver) : driver_(driver) {}
 
-  /// Devices are not connected from now on; ok: they are.
-  void refuse(cuda::ErrorCode code);
+  /// Devices are not connected from now on, so often; ok: they are.
+  void refuse(cuda::ErrorCode code, std::uint64_t times = std::numeric_limits<std::uint64_t>::max());
   /// Called for each collective when the first member has been issued and no other.
   void set_between(UniqueFunction<void()> between);
   /// What was issued is found to have failed, once.
@@ -42,6 +43,7 @@ class FakeCollectives final : public cuda::Collectives {
   std::vector<cuda::CollectiveCall> issued() const;  ///< in order
   std::uint64_t num_made() const;                    ///< sets of communicators
   std::uint64_t num_aborted() const;
+  std::uint64_t num_refused() const;
   std::size_t num_alive() const;
 
   bool can_reduce(DType dtype) const noexcept override;
@@ -65,7 +67,7 @@ class FakeCollectives final : public cuda::Collectives {
   std::uintptr_t next_handle_ = 1;
   std::map<std::uintptr_t, Communicators> alive_;
   std::vector<cuda::CollectiveCall> issued_;
-  std::uint64_t num_made_ = 0, num_aborted_ = 0;
+  std::uint64_t num_made_ = 0, num_aborted_ = 0, num_refused_ = 0, refusals_to_come_ = 0;
   cuda::ErrorCode refusal_ = cuda::ErrorCode::ok, later_ = cuda::ErrorCode::ok;
   UniqueFunction<void()> between_;
 };

@@ -44,7 +44,9 @@ bool FakeDriver::is_idle() const {
   return true;
 }
 
-bool FakeDriver::is_lost() const { return is_sticky(state_->read(&State::sticky)); }
+bool FakeDriver::is_lost() const {
+  return is_sticky(state_->read(&State::sticky)) || !state_->read(&State::lost).empty();
+}
 std::uint64_t FakeDriver::num_calls() const { return state_->read(&State::calls); }
 std::map<std::string, std::uint64_t> FakeDriver::launches() const { return state_->read(&State::launches); }
 std::vector<ProductCall> FakeDriver::products_made() const { return state_->read(&State::products_made); }
@@ -108,7 +110,7 @@ bool FakeDriver::end_group_calls(std::span<const std::shared_ptr<FakeGroupCall>>
     call->is_over = true;
   }
   state_->changed.notify_all();
-  return are_over || aborts || state_->sticky != ErrorCode::ok;
+  return are_over || aborts || state_->sticky != ErrorCode::ok || !state_->lost.empty();
 }
 
 ErrorCode FakeDriver::count_call(int device) {
@@ -245,9 +247,9 @@ ErrorCode FakeDriver::wait_until_idle(int device, StreamHandle stream) noexcept 
   const FakeStream* of = state_->stream_of(stream);
   if (of == nullptr) return ErrorCode::invalid_handle;
   if (of->capture != nullptr) state_->violate("the host waits for a stream that captures");
-  state_->changed.wait(lock, [&] { return state_->sticky != ErrorCode::ok || of->done == of->issued; });
+  state_->changed.wait(lock, [&] { return state_->sticky_of(device) != ErrorCode::ok || of->done == of->issued; });
   join_clock(state_->host, of->clock);
-  return state_->sticky;
+  return state_->sticky_of(device);
 }
 
 ErrorCode FakeDriver::allocate(int device, std::size_t bytes, StreamHandle stream, void*& block) noexcept {
@@ -285,15 +287,15 @@ ErrorCode FakeDriver::free(int device, void* block, StreamHandle stream) noexcep
   }
   if (of->capture != nullptr) state_->violate("memory is freed by a graph");
   join_clock(of->clock, state_->host);
-  if (state_->sticky == ErrorCode::ok) {
+  if (state_->sticky_of(device) == ErrorCode::ok) {
     state_->check_end_of(found->second, of->clock, "a block is freed while another stream may use it");
   }
   const std::size_t bytes = found->second.bytes;
   state_->blocks.erase(found);
   ProofAllocator& memory = *state_->memories[static_cast<std::size_t>(device)];
-  if (state_->sticky != ErrorCode::ok) {
+  if (state_->sticky_of(device) != ErrorCode::ok) {
     memory.deallocate(block, bytes);
-    return state_->sticky;
+    return state_->sticky_of(device);
   }
   return state_->push(
       stream, {}, [&memory, block, bytes] { memory.deallocate(block, bytes); }, false, "a free");
@@ -315,7 +317,7 @@ ErrorCode FakeDriver::free_pinned(void* block) noexcept {
     state_->violate("pinned memory is freed that there is not");
     return ErrorCode::invalid_value;
   }
-  if (state_->sticky == ErrorCode::ok) {
+  if (state_->sticky == ErrorCode::ok && state_->lost.empty()) {
     state_->check_end_of(found->second, state_->host, "pinned memory is freed before its copy is known to be done");
   }
   state_->blocks.erase(found);
@@ -451,7 +453,7 @@ ErrorCode FakeDriver::destroy_graph(int, GraphHandle graph) noexcept {
     state_->violate("a graph is destroyed that there is not");
     return ErrorCode::invalid_handle;
   }
-  if (state_->sticky == ErrorCode::ok && found->second->num_pending != 0) {
+  if (state_->sticky == ErrorCode::ok && state_->lost.empty() && found->second->num_pending != 0) {
     state_->violate("a graph is destroyed while it runs");
   }
   state_->graphs.erase(found);

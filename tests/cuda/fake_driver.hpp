@@ -25,6 +25,7 @@ struct FakeDriverOptions {
   bool has_cudnn = true;
   bool has_nccl = false;   ///< devices of one group compute collectives together
   bool has_nvrtc = false;  ///< chains of elementwise ops become kernels
+  bool loses_one = false;  ///< an error that sticks takes the device that had it, and not all
 };
 
 /// All that a library's call touches is in what was said of it.
@@ -70,7 +71,8 @@ class FakeDriver final : public cuda::Driver,
 
   /// Call number `n` from now on, counted from 0, fails with that error; a sticky one stays.
   void fail_call(std::uint64_t n, cuda::ErrorCode code);
-  /// Work number `n` from now on fails with that error instead of running, and with it all later calls.
+  /// Work number `n` from now on fails with that error instead of running, and with it all later calls, of its device
+  /// alone if the options say so.
   void fail_work(std::uint64_t n, cuda::ErrorCode code);
   /// No stream makes progress until `resume`.
   void pause();

@@ -118,7 +118,8 @@ struct FakeDriver::State {
   std::map<cuda::SolverKind, std::uint64_t> solver_calls;
   std::uint64_t calls = 0, works = 0;
   std::optional<std::pair<std::uint64_t, cuda::ErrorCode>> failing_call, failing_work;
-  cuda::ErrorCode sticky = cuda::ErrorCode::ok;
+  cuda::ErrorCode sticky = cuda::ErrorCode::ok;  ///< of all devices
+  std::map<int, cuda::ErrorCode> lost;           ///< devices that are alone with theirs
   bool is_paused = false, stops = false, is_running = false;
   std::uint64_t random;
   std::thread thread;
@@ -130,14 +131,20 @@ struct FakeDriver::State {
     thread = std::thread([this] { work(); });
   }
 
+  cuda::ErrorCode sticky_of(int device) const {
+    const auto found = lost.find(device);
+    return found == lost.end() ? sticky : found->second;
+  }
+  void stick(int device, cuda::ErrorCode code) { (options.loses_one ? lost[device] : sticky) = code; }
+
   /// The lock, and what the call begins with.
   cuda::ErrorCode enter(int device = 0) {
     const std::uint64_t call = calls++;
-    if (sticky != cuda::ErrorCode::ok) return sticky;
+    if (sticky_of(device) != cuda::ErrorCode::ok) return sticky_of(device);
     if (failing_call && failing_call->first == call) {
       const cuda::ErrorCode code = failing_call->second;
       failing_call.reset();
-      if (cuda::is_sticky(code)) sticky = code;
+      if (cuda::is_sticky(code)) stick(device, code);
       // From then on nothing runs, so that memory may go back at once.
       while (cuda::is_sticky(code) && is_running) {
         mutex.unlock();
@@ -260,6 +267,7 @@ struct FakeDriver::State {
 
   bool is_ready(const FakeStream& stream) const {
     if (stream.queue.empty()) return false;
+    if (lost.contains(stream.device)) return true;  // and runs nothing
     if (stream.queue.front().together != nullptr) return is_ready(stream.queue.front().together);
     const auto& waits = stream.queue.front().waits_for;
     if (!waits) return true;
@@ -279,6 +287,7 @@ struct FakeDriver::State {
   }
   /// Streams that have something to do and wait for each other, all of it having been issued: they never will.
   bool break_deadlock() {
+    if (!lost.empty()) return false;  // somebody is to end what waits for them
     std::vector<std::shared_ptr<FakeGroupCall>> waiting;
     for (const auto& [id, stream] : streams) {
       if (stream.queue.empty()) continue;
@@ -326,16 +335,18 @@ struct FakeDriver::State {
       FakeStream& stream = streams.at(id);
       FakeOperation operation = std::move(stream.queue.front());
       stream.queue.pop_front();
-      if (operation.together != nullptr && !operation.together->is_over && sticky == cuda::ErrorCode::ok) {
+      if (operation.together != nullptr && !operation.together->is_over &&
+          sticky_of(stream.device) == cuda::ErrorCode::ok) {
         gather_members(operation, id);
       } else if (operation.together != nullptr) {
         operation.run = nullptr;
       }
-      if (operation.is_work && sticky == cuda::ErrorCode::ok && failing_work && failing_work->first == works++) {
-        sticky = failing_work->second;
+      if (operation.is_work && sticky_of(stream.device) == cuda::ErrorCode::ok && failing_work &&
+          failing_work->first == works++) {
+        stick(stream.device, failing_work->second);
         failing_work.reset();
       }
-      if (operation.run && sticky == cuda::ErrorCode::ok) {
+      if (operation.run && sticky_of(stream.device) == cuda::ErrorCode::ok) {
         is_running = true;
         lock.unlock();
         if ((random >> 20) % 4 == 0) std::this_thread::yield();

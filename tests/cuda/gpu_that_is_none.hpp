@@ -14,24 +14,22 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace dflow::testing {
 
-/// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU. Where the driver has a library
-/// of collectives, the GPUs are one group.
+/// The devices of a session on the GPUs of a driver, the first ones of it, and the CPU.
 inline std::vector<std::shared_ptr<Device>> gpus_and_cpu(const std::shared_ptr<FakeDriver>& driver, int gpus = 1,
                                                          cuda::GraphRecorder::Options capture = {}) {
   std::vector<std::shared_ptr<Device>> devices;
-  const auto group = driver->collectives() == nullptr ? nullptr : std::make_shared<cuda::DeviceGroup>(driver);
   for (int i = 0; i < gpus; ++i) {
     devices.push_back(std::make_shared<CudaDevice>(
         CudaDeviceOptions{.name = str_cat("/job:localhost/replica:0/task:0/device:GPU:", i),
                           .ordinal = i,
                           .driver = driver,
-                          .capture = capture,
-                          .group = group}));
+                          .capture = capture}));
   }
   devices.push_back(std::make_shared<CpuDevice>(CpuDeviceOptions{}));
   return devices;
@@ -46,6 +44,8 @@ Tensor<T> random_numbers(const Shape& shape, unsigned seed) {
   for (T& each : tensor) {
     if constexpr (is_complex_element<T>) {
       each = T(normal(random), normal(random));
+    } else if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      each = static_cast<T>(static_cast<std::int64_t>(normal(random)));  // a float out of T's range has no value in it
     } else {
       each = static_cast<T>(normal(random));
     }

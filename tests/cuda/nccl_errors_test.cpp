@@ -119,11 +119,49 @@ TEST_CASE("work may fail beside collectives at any point: the step says so, and 
   CHECK(failed > 0);
 }
 
+TEST_CASE("a GPU that is lost leaves no other waiting for it, and the others go on", "[cuda][nccl]") {
+  const CollectivesOnGpus program;
+  int failed = 0, went_on = 0;
+  for (std::uint64_t n = 0; n < 80; ++n) {
+    INFO("work " << n);
+    const auto driver = std::make_shared<FakeDriver>(
+        FakeDriverOptions{.devices = program.gpus, .seed = n, .has_nccl = true, .loses_one = true});
+    driver->fail_work(n, ErrorCode::illegal_address);
+    {
+      const auto devices = gpus_and_cpu(driver, program.gpus);
+      try {
+        Session session(program.graph, {.devices = devices, .soft_placement = true});
+        for (int i = 0; i < 2; ++i) program.run(session);
+      } catch (const Error& error) {
+        ++failed;
+        CHECK(error.code() == Code::unavailable);
+        CHECK(contains(error.what(), "GPU"));
+      }
+      // Two that are left, by a connection of their own.
+      for (const auto& [a, b] : {std::pair{0, 1}, std::pair{1, 2}, std::pair{0, 2}}) {
+        Graph graph;
+        const Members<float> pair(graph, {str_cat("/gpu:", a), str_cat("/gpu:", b)}, Shape{128, 129});
+        Session session(graph, {.devices = devices});
+        try {
+          const auto results = results_of(session, pair.feeds(), all_reduce(pair.values));
+          CHECK(are_equal(results[1], reduced(pair.tensors, ReduceBy::sum)));
+          ++went_on;
+        } catch (const Error& error) {
+          CHECK(error.code() == Code::unavailable);
+        }
+      }
+    }
+    check_end(*driver);
+  }
+  CHECK(failed > 20);
+  CHECK(went_on >= failed);
+}
+
 TEST_CASE("a collective that fails ends its step with op and line, and the next one connects the GPUs anew",
           "[cuda][nccl]") {
   const CollectivesOnGpus program;
   const auto sums = all_reduce(program.members.values);
-  // Found by the call itself, of which one GPU waits already, or before the next one.
+  // Found by the call itself, of which one GPU waits already, or when it has been issued.
   for (const bool is_late : {false, true}) {
     const auto driver = driver_with_nccl(program.gpus);
     {
@@ -131,11 +169,13 @@ TEST_CASE("a collective that fails ends its step with op and line, and the next 
       Session session(program.graph, {.devices = devices});
       const auto sum = [&] { return results_of(session, program.members.feeds(), sums); };
       sum();
-      if (is_late) {
-        driver->nccl().fail_later(ErrorCode::library_failed);
-      } else {
-        driver->nccl().set_between([&] { driver->fail_call(0, ErrorCode::library_failed); });
-      }
+      driver->nccl().set_between([&] {
+        if (is_late) {
+          driver->nccl().fail_later(ErrorCode::library_failed);
+        } else {
+          driver->fail_call(0, ErrorCode::library_failed);
+        }
+      });
       const Status status = status_of([&] { sum(); });
       INFO(status.to_string());
       CHECK(status.code() == Code::internal);
@@ -147,6 +187,87 @@ TEST_CASE("a collective that fails ends its step with op and line, and the next 
       for (const auto& result : sum()) CHECK(are_equal(result, reduced(program.members.tensors, ReduceBy::sum)));
       CHECK(driver->nccl().num_made() == 2);
       CHECK(group_of(devices).counts().waiting == 0);
+    }
+    check_end(*driver);
+  }
+}
+
+TEST_CASE("an error that nobody was told of is no error of the next step", "[cuda][nccl]") {
+  const CollectivesOnGpus program;
+  const auto sums = all_reduce(program.members.values);
+  const auto driver = driver_with_nccl(program.gpus);
+  {
+    Session session(program.graph, {.devices = gpus_and_cpu(driver, program.gpus)});
+    const auto sum = [&] {
+      for (const auto& result : results_of(session, program.members.feeds(), sums)) {
+        CHECK(are_equal(result, reduced(program.members.tensors, ReduceBy::sum)));
+      }
+    };
+    sum();
+    driver->nccl().fail_later(ErrorCode::library_failed);
+    sum();
+    CHECK(driver->nccl().num_aborted() == 1);
+    CHECK(driver->nccl().num_made() == 2);
+  }
+  check_end(*driver);
+}
+
+TEST_CASE("a collective that fails lets those before it end, or their steps are told that it has ended them",
+          "[cuda][nccl]") {
+  const CollectivesOnGpus program;
+  const auto sums = all_reduce(program.members.values),
+             products = all_reduce(program.members.values, ReduceBy::product);
+  for (const bool do_end : {true, false}) {
+    INFO("those before it end: " << do_end);
+    const auto driver = driver_with_nccl(program.gpus);
+    {
+      const auto devices = gpus_and_cpu(driver, program.gpus);
+      Session session(program.graph, {.devices = devices}), other(program.graph, {.devices = devices});
+      const auto start = [&](Session& with, const std::vector<Output<float>>& edges) {
+        auto ended = std::make_shared<std::promise<std::pair<Status, std::vector<AnyTensor>>>>();
+        with.run_async_erased({}, program.members.feeds(), std::vector<AnyOutput>(edges.begin(), edges.end()), {},
+                              [ended](Status status, std::vector<AnyTensor> results) {
+                                ended->set_value({std::move(status), std::move(results)});
+                              });
+        return ended;
+      };
+      start(session, sums)->get_future().wait();
+      start(other, products)->get_future().wait();
+      const auto wait_until_issued = [&](std::size_t number) {
+        for (int i = 0; i < 5000 && driver->nccl().issued().size() < number; ++i) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      };
+      driver->pause();
+      const auto first = start(session, sums);
+      wait_until_issued(3);
+      driver->nccl().set_between([&] {
+        if (do_end) driver->resume();
+        driver->fail_call(0, ErrorCode::library_failed);
+      });
+      const auto second = start(other, products);
+      wait_until_issued(4);
+      for (int i = 0; i < 10000 && driver->nccl().num_aborted() == 0; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      CHECK(driver->nccl().num_aborted() == 1);
+      driver->resume();
+      const auto [status, results] = first->get_future().get();
+      INFO(status.to_string());
+      CHECK(status.ok() == do_end);
+      if (do_end) {
+        for (const AnyTensor& each : results) {
+          CHECK(are_equal(each.as<float>(), reduced(program.members.tensors, ReduceBy::sum)));
+        }
+      } else {
+        CHECK(status.code() == Code::internal);
+        CHECK(mentions(status, "AllReduce"));
+        CHECK(mentions(status, "could not be issued"));
+      }
+      CHECK(second->get_future().get().first.code() == Code::internal);
+      // What comes next finds the GPUs connected again.
+      start(session, sums)->get_future().wait();
+      CHECK(driver->nccl().num_made() == 2);
     }
     check_end(*driver);
   }

@@ -23,6 +23,7 @@
 
 using namespace dflow;
 using namespace dflow::testing;
+using cuda::ErrorCode;
 
 namespace {
 
@@ -380,25 +381,25 @@ TEST_CASE("the model of a driver finds streams that wait for each other", "[cuda
   const int numbers[] = {0, 1};
   cuda::CommunicatorsHandle communicators = cuda::CommunicatorsHandle::none;
   std::string why;
-  REQUIRE(driver->nccl().make_communicators(numbers, communicators, why) == cuda::ErrorCode::ok);
+  REQUIRE(driver->nccl().make_communicators(numbers, communicators, why) == ErrorCode::ok);
   cuda::CollectiveMember members[2];
   for (int d = 0; d < 2; ++d) {
     void* block = nullptr;
-    REQUIRE(driver->create_stream(d, members[d].stream) == cuda::ErrorCode::ok);
-    REQUIRE(driver->allocate(d, 16, members[d].stream, block) == cuda::ErrorCode::ok);
+    REQUIRE(driver->create_stream(d, members[d].stream) == ErrorCode::ok);
+    REQUIRE(driver->allocate(d, 16, members[d].stream, block) == ErrorCode::ok);
     members[d].from = members[d].to = block;
   }
   cuda::EventHandle event = cuda::EventHandle::none;
-  REQUIRE(driver->create_event(0, event) == cuda::ErrorCode::ok);
+  REQUIRE(driver->create_event(0, event) == ErrorCode::ok);
   // What the first stream is given behind its member comes before that of the second one.
   driver->nccl().set_between([&] {
     driver->record(0, event, members[0].stream);
     driver->wait(1, members[1].stream, event);
   });
   const cuda::CollectiveCall call{CollectiveKind::sum, DType::float32, 4};
-  REQUIRE(driver->nccl().run_collective(communicators, call, members, why) == cuda::ErrorCode::ok);
+  REQUIRE(driver->nccl().run_collective(communicators, call, members, why) == ErrorCode::ok);
   for (int d = 0; d < 2; ++d) {
-    CHECK(driver->wait_until_idle(d, members[d].stream) == cuda::ErrorCode::ok);
+    CHECK(driver->wait_until_idle(d, members[d].stream) == ErrorCode::ok);
   }
   REQUIRE(driver->violations().size() == 1);
   CHECK(driver->violations()[0] == "streams wait for each other for ever");
@@ -480,7 +481,12 @@ TEST_CASE("connections that were used last are kept, and no more", "[cuda][nccl]
 }
 
 TEST_CASE("where the library is not there, or refuses the GPUs, collectives are nodes that are sent", "[cuda][nccl]") {
-  for (const cuda::ErrorCode code : {cuda::ErrorCode::not_supported, cuda::ErrorCode::out_of_memory}) {
+  // What is not there is not asked for again, what fails is a few times; memory there may be another time.
+  const std::pair<ErrorCode, int> refusals[] = {{ErrorCode::not_supported, 1},
+                                                {ErrorCode::library_failed, cuda::DeviceGroup::max_refusals},
+                                                {ErrorCode::out_of_memory, 5}};
+  for (const auto& [code, asked] : refusals) {
+    INFO(name_of(code));
     const auto driver = driver_with_nccl(2);
     driver->nccl().refuse(code);
     {
@@ -489,34 +495,93 @@ TEST_CASE("where the library is not there, or refuses the GPUs, collectives are 
       const auto devices = gpus_and_cpu(driver, 2);
       Session session(graph, {.devices = devices});
       const Tensor<float> sum = reduced(members.tensors, ReduceBy::sum);
-      for (const auto& result : results_of(session, members.feeds(), all_reduce(members.values))) {
-        CHECK(are_equal(result, sum));
-      }
-      // What was refused is not asked again; memory there may be another time.
-      driver->nccl().refuse(cuda::ErrorCode::ok);
-      for (const auto& result : results_of(session, members.feeds(), all_reduce(members.values))) {
-        CHECK(are_equal(result, sum));
-      }
-      CHECK(driver->nccl().num_made() == (code == cuda::ErrorCode::out_of_memory ? 1 : 0));
+      const auto run = [&] {
+        for (const auto& result : results_of(session, members.feeds(), all_reduce(members.values))) {
+          CHECK(are_equal(result, sum));
+        }
+      };
+      for (int i = 0; i < 5; ++i) run();
+      // Out of memory it is asked a second time, when what is cached has gone back.
+      CHECK(driver->nccl().num_refused() ==
+            static_cast<std::uint64_t>(code == ErrorCode::out_of_memory ? 2 * asked : asked));
+      driver->nccl().refuse(ErrorCode::ok);
+      run();
+      CHECK(driver->nccl().num_made() == (code == ErrorCode::out_of_memory ? 1 : 0));
       CHECK(driver->nccl().issued().size() == driver->nccl().num_made());
     }
     check_end(*driver);
   }
 }
 
-TEST_CASE("cuda_devices puts its devices in one group, unless it is told not to", "[cuda][nccl]") {
+TEST_CASE("where the library finds no memory, what is cached and captured makes way", "[cuda][nccl]") {
+  const auto driver = driver_with_nccl(2);
+  {
+    Graph graph;
+    const Members<float> members(graph, member_devices("GPU", 2, 2), large_shape);
+    const auto devices = gpus_and_cpu(driver, 2);
+    Session session(graph, {.devices = devices});
+    const auto twice = members.values[0] * 2.0f + 1.0f;
+    for (int i = 0; i < 4; ++i) results_of(session, members.feeds(), std::vector<Output<float>>{twice});
+    const auto cached = [&] { return devices[0]->context().allocator->stats().bytes_cached; };
+    REQUIRE(cached() > 0);
+    driver->nccl().refuse(ErrorCode::out_of_memory, 1);
+    const auto sums = all_reduce(members.values);
+    for (const auto& result : results_of(session, members.feeds(), sums)) {
+      CHECK(are_equal(result, reduced(members.tensors, ReduceBy::sum)));
+    }
+    CHECK(driver->nccl().num_refused() == 1);
+    CHECK(driver->nccl().issued().size() == 1);
+  }
+  check_end(*driver);
+}
+
+TEST_CASE("all devices of a driver are one group, whoever made them, but those that are told not to be",
+          "[cuda][nccl]") {
   const auto driver = driver_with_nccl(2);
   {
     const auto together = cuda_devices({.driver = driver});
     CHECK(together[0]->collectives() != nullptr);
     CHECK(together[0]->collectives() == together[1]->collectives());
+    const auto others = gpus_and_cpu(driver, 2);
+    CHECK(others[1]->collectives() == together[0]->collectives());
     const auto apart = cuda_devices({.driver = driver, .nccl = false});
     CHECK(apart[0]->collectives() == nullptr);
     const auto none = cuda_devices({.driver = std::make_shared<FakeDriver>()});
     CHECK(none[0]->collectives() == nullptr);
-    const CudaDeviceOptions mixed{.driver = std::make_shared<FakeDriver>(),
-                                  .group = std::make_shared<cuda::DeviceGroup>(driver)};
-    CHECK(code_of([&] { CudaDevice device(mixed); }) == Code::invalid_argument);
+    const auto another = driver_with_nccl(2);
+    CHECK(cuda_devices({.driver = another})[0]->collectives() != together[0]->collectives());
+  }
+  CHECK(driver.use_count() == 1);
+  check_end(*driver);
+}
+
+TEST_CASE("devices that were made apart compute on the same GPUs at once, and go one after the other", "[cuda][nccl]") {
+  const auto driver = driver_with_nccl(2);
+  {
+    Graph graph;
+    const Members<float> members(graph, member_devices("GPU", 2, 2), large_shape);
+    const auto sums = all_reduce(members.values);
+    const Tensor<float> wanted = reduced(members.tensors, ReduceBy::sum);
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (int i = 0; i < 3; ++i) {
+      sessions.push_back(std::make_unique<Session>(graph, SessionOptions{.devices = gpus_and_cpu(driver, 2)}));
+    }
+    std::atomic<int> wrong{0};
+    {
+      std::vector<std::jthread> threads;
+      for (auto& session : sessions) {
+        threads.emplace_back([&] {
+          for (int run = 0; run < 6; ++run) {
+            for (const auto& result : results_of(*session, members.feeds(), sums)) wrong += !are_equal(result, wanted);
+          }
+          session = nullptr;
+        });
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(driver->nccl().num_made() >= 1);
+    CHECK(driver->nccl().num_alive() == 0);
+    CHECK(driver->nccl().num_aborted() == 0);
   }
   check_end(*driver);
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -28,7 +29,7 @@ class CudaStep final : public DeviceStep {
   ~CudaStep() override;
 
   /// Errors, given to `done`: what the first kernel that noted an error says, located at its node; Unavailable that
-  /// names the device where the work before has failed as a whole.
+  /// names the device where the work before has failed as a whole; what a check says.
   void status_async(StatusDone done) override;
 
   struct Note {
@@ -42,6 +43,11 @@ class CudaStep final : public DeviceStep {
   /// What the kernels of `captured` note, which were launched again just now, is noted here as theirs. Throws what the
   /// driver says.
   void take_errors_of(const std::shared_ptr<CudaStep>& captured);
+  /// What says whether `subject` has done what a node has issued by it, when the work of the step is done, or has ended
+  /// with that error.
+  using Check = std::function<Status(ErrorCode work)>;
+  /// The last one for a subject is asked.
+  void check_at_end(const Node& node, std::shared_ptr<const void> subject, Check check);
   /// Where kernels that were issued before may have noted an error; null if none of them can have.
   const ErrorSlot* noted() const;
 
@@ -51,15 +57,24 @@ class CudaStep final : public DeviceStep {
     const Node* node;
   };
 
+  struct Checked {
+    std::shared_ptr<const void> subject;
+    Check check;
+    const Node* node;
+  };
+
   void make_slot();
   Status decode(std::size_t kernel, const ErrorSlot& found);
-  Status status_from(ErrorCode code, const AnyTensor* slot);
+  Status located(Status status, const Node& node) const;
+  Status status_from(ErrorCode code, const AnyTensor* slot) noexcept;
+  Status found_in(const ErrorSlot& slot);
 
   CudaMemory& memory_;
   const std::string device_name_;
   mutable std::mutex mutex_;
   AnyTensor slot_;  ///< uint8 [sizeof(ErrorSlot)] in the GPU's memory, once a kernel needs it
   std::vector<Noted> noted_;
+  std::vector<Checked> checks_;
 };
 
 }  // namespace dflow::cuda

@@ -56,19 +56,52 @@ DFLOW_INLINE const ErrorSlot* CudaStep::noted() const {
   return slot_.is_initialized() ? static_cast<const ErrorSlot*>(slot_.raw_data()) : nullptr;
 }
 
-DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) {
-  if (code != ErrorCode::ok) return memory_.core().status_of(code, "the work of a step").with_device(device_name_);
-  if (slot == nullptr) return Status();
-  ErrorSlot found;
-  std::memcpy(&found, slot->raw_data(), sizeof(found));
-  if (found.kernel == 0) return Status();
+DFLOW_INLINE void CudaStep::check_at_end(const Node& node, std::shared_ptr<const void> subject, Check check) {
   const std::lock_guard lock(mutex_);
-  if (found.kernel > noted_.size()) return internal("a kernel notes an error as one that there is not");
-  Noted& noted = noted_[found.kernel - 1];
-  return noted.decode(found)
-      .with_node(noted.node->op->name, noted.node->name)
-      .with_device(device_name_)
-      .with_location(noted.node->where);
+  for (Checked& each : checks_) {
+    if (each.subject != subject) continue;
+    each.check = std::move(check);
+    each.node = &node;
+    return;
+  }
+  checks_.push_back({std::move(subject), std::move(check), &node});
+}
+
+DFLOW_INLINE Status CudaStep::located(Status status, const Node& node) const {
+  return std::move(status).with_node(node.op->name, node.name).with_device(device_name_).with_location(node.where);
+}
+
+DFLOW_INLINE Status CudaStep::found_in(const ErrorSlot& slot) {
+  if (slot.kernel == 0) return Status();
+  const std::lock_guard lock(mutex_);
+  if (slot.kernel > noted_.size()) return internal("a kernel notes an error as one that there is not");
+  Noted& noted = noted_[slot.kernel - 1];
+  return located(noted.decode(slot), *noted.node);
+}
+
+DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) noexcept {
+  try {
+    Status status;
+    if (code != ErrorCode::ok) {
+      status = memory_.core().status_of(code, "the work of a step").with_device(device_name_);
+    } else if (slot != nullptr) {
+      ErrorSlot found;
+      std::memcpy(&found, slot->raw_data(), sizeof(found));
+      status = found_in(found);
+    }
+    std::vector<Checked> checks;
+    {
+      const std::lock_guard lock(mutex_);
+      checks = checks_;
+    }
+    for (const Checked& each : checks) {
+      Status of_check = each.check(code);
+      if (status.ok() && !of_check.ok()) status = located(std::move(of_check), *each.node);
+    }
+    return status;
+  } catch (...) {
+    return status_of_current_exception().with_device(device_name_);
+  }
 }
 
 DFLOW_INLINE void CudaStep::status_async(StatusDone done) {

@@ -29,9 +29,7 @@ struct CudaDeviceOptions {
   std::size_t convolution_workspace_bytes = std::size_t{1} << 27;
   /// Of kernels that run again and again on inputs of the same shapes into CUDA graphs, which are launched instead.
   cuda::GraphRecorder::Options capture = {};
-  /// Devices of one group compute collectives together, by NCCL; null: `cuda_devices` makes one for its devices, where
-  /// the component was built with NCCL and `nccl` says so, and a device that is made alone is in none.
-  std::shared_ptr<cuda::DeviceGroup> group = nullptr;
+  /// The device computes collectives together with others that do, by NCCL, where the component was built with it.
   bool nccl = true;
   /// Seeds of the random streams that were given none, from any thread; null: `system_seed`.
   std::function<std::uint64_t()> draw_seed = nullptr;
@@ -41,7 +39,7 @@ struct CudaDeviceOptions {
 /// host waits for either. What the device has no kernel for, the CPU does where soft placement allows it.
 ///
 /// Errors of the constructor: NotFound where there is no such GPU, FailedPrecondition where the machine's driver is too
-/// old for the program, with what CUDA says; InvalidArgument for a group of another driver.
+/// old for the program, with what CUDA says.
 ///
 /// Thread safety: as Device.
 class CudaDevice final : public Device {

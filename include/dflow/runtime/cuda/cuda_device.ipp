@@ -36,9 +36,6 @@ DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
     : driver_(options.driver != nullptr ? std::move(options.driver) : cuda::cuda_driver()),
       table_(driver_->programs() != nullptr ? chaining_cuda_kernels() : standard_cuda_kernels()),
       pool_(options.pool != nullptr ? std::move(options.pool) : std::make_shared<InlinePool>()) {
-  if (options.group != nullptr && options.group->driver() != driver_) {
-    throw_error(invalid_argument(str_cat("device ", options.name, " is of another driver than its group")));
-  }
   const int count = detail::count_gpus(*driver_);
   if (options.ordinal < 0 || options.ordinal >= count) {
     throw_error(not_found(
@@ -48,7 +45,7 @@ DFLOW_INLINE CudaDevice::CudaDevice(CudaDeviceOptions options)
   state_ = std::make_unique<CudaState>(std::make_shared<cuda::DeviceCore>(driver_, options.ordinal),
                                        cuda::CudaAllocatorOptions{.limit_bytes = options.memory_limit_bytes},
                                        options.allows_tf32, options.convolution_workspace_bytes, options.name,
-                                       options.capture, std::move(options.group));
+                                       options.capture, options.nccl ? cuda::DeviceGroup::of(driver_) : nullptr);
   context_.name = std::move(options.name);
   context_.type = Cuda::type;
   context_.incarnation = options.incarnation;
@@ -80,9 +77,6 @@ DFLOW_INLINE std::vector<std::shared_ptr<Device>> cuda_devices(const CudaDeviceO
   CudaDeviceOptions numbered = options;
   if (numbered.driver == nullptr) numbered.driver = cuda::cuda_driver();
   const int count = detail::count_gpus(*numbered.driver);
-  if (numbered.group == nullptr && numbered.nccl && numbered.driver->collectives() != nullptr) {
-    numbered.group = std::make_shared<cuda::DeviceGroup>(numbered.driver);
-  }
   if (count == 0) throw_error(not_found("there is no CUDA GPU in this machine, or none that this process may see"));
   DeviceName name = DeviceName::parse(options.name);
   if (!name.is_full()) throw_error(invalid_argument(str_cat("'", options.name, "' is not a full device name")));

@@ -9,7 +9,6 @@
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nccl.h>
-#include <stdlib.h>
 
 #include <memory>
 #include <mutex>
@@ -37,9 +36,6 @@ struct Nccl {
   std::string missing;  ///< why it cannot be used; else empty
 
   Nccl() {
-    // Sums that NVSwitch makes (NVLS) may differ from one call to the next (NCCL issue 1497): it computes none of ours,
-    // unless the program's environment says so.
-    setenv("NCCL_NVLS_ENABLE", "0", 0);
     library_ = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
       const char* const why = dlerror();
@@ -70,14 +66,13 @@ struct Nccl {
 };
 
 const Nccl& nccl() {
-  static const Nccl library;
+  static const Nccl& library = *new Nccl;  // outlives whatever ends late
   return library;
 }
 
-/// Of what was called just now, which has left it where CUDA keeps the last error.
-ErrorCode last_cuda_error() noexcept { return static_cast<ErrorCode>(cudaGetLastError()); }
-
-ErrorCode code_of(ncclResult_t result) noexcept {
+/// Of what was called just now and has explained itself so. What went wrong in CUDA may have gone wrong in another
+/// thread.
+ErrorCode code_of(ncclResult_t result, std::string_view why) noexcept {
   switch (result) {
     case ncclSuccess:
       return ErrorCode::ok;
@@ -85,12 +80,14 @@ ErrorCode code_of(ncclResult_t result) noexcept {
     case ncclInvalidUsage:
       return ErrorCode::invalid_value;
     case ncclUnhandledCudaError: {
-      const ErrorCode code = last_cuda_error();
-      return code == ErrorCode::ok ? ErrorCode::library_failed : code;
+      const auto code = static_cast<ErrorCode>(cudaGetLastError());
+      if (code != ErrorCode::ok) return code;
+      break;
     }
     default:
-      return ErrorCode::library_failed;
+      break;
   }
+  return why.find("out of memory") != std::string_view::npos ? ErrorCode::out_of_memory : ErrorCode::library_failed;
 }
 
 bool find_type(DType dtype, ncclDataType_t& type) noexcept {
@@ -141,16 +138,16 @@ class NcclCollectives final : public Collectives {
         why = nccl().missing;
         return ErrorCode::not_supported;
       }
+      if (const ErrorCode code = share_pools(devices, why); code != ErrorCode::ok) return code;
       auto made = std::make_unique<Communicators>(devices.size());
+      cudaGetLastError();  // no earlier error is taken for one of this call
       const ncclResult_t result = nccl().init_all(made->data(), static_cast<int>(devices.size()), devices.data());
       if (result == ncclSuccess) {
         communicators = static_cast<CommunicatorsHandle>(reinterpret_cast<std::uintptr_t>(made.release()));
         return ErrorCode::ok;
       }
       explain(result, nullptr, why);
-      const ErrorCode code = code_of(result);
-      // Another time there may be more memory; all else is as the devices and the machine are.
-      return code == ErrorCode::out_of_memory || is_sticky(code) ? code : ErrorCode::not_supported;
+      return code_of(result, why);
     } catch (...) {
       return ErrorCode::out_of_memory;
     }
@@ -159,12 +156,17 @@ class NcclCollectives final : public Collectives {
   ErrorCode destroy_communicators(CommunicatorsHandle communicators, bool aborts) noexcept override {
     const std::lock_guard lock(mutex_);
     const std::unique_ptr<Communicators> all(&of(communicators));
-    ErrorCode code = ErrorCode::ok;
+    // Members are ended together: one may wait for the others.
+    ncclResult_t result = aborts ? nccl().group_start() : ncclSuccess;
     for (const ncclComm_t each : *all) {
-      const ErrorCode ended = code_of(aborts ? nccl().abort(each) : nccl().destroy(each));
-      if (code == ErrorCode::ok) code = ended;
+      const ncclResult_t ended = aborts ? nccl().abort(each) : nccl().destroy(each);
+      if (result == ncclSuccess) result = ended;
     }
-    return code;
+    if (aborts) {
+      const ncclResult_t ended = nccl().group_end();
+      if (result == ncclSuccess) result = ended;
+    }
+    return code_of(result, {});
   }
 
   ErrorCode check_communicators(CommunicatorsHandle communicators, std::string& why) noexcept override {
@@ -174,7 +176,7 @@ class NcclCollectives final : public Collectives {
       if (result == ncclSuccess) result = found;
       if (result == ncclSuccess) continue;
       explain(result, each, why);
-      return code_of(result);
+      return code_of(result, why);
     }
     return ErrorCode::ok;
   }
@@ -183,6 +185,7 @@ class NcclCollectives final : public Collectives {
                            std::span<const CollectiveMember> members, std::string& why) noexcept override {
     const std::lock_guard lock(mutex_);
     const Communicators& all = of(communicators);
+    cudaGetLastError();
     ncclResult_t result = nccl().group_start();
     if (result == ncclSuccess) {
       for (std::size_t m = 0; m < members.size() && result == ncclSuccess; ++m) {
@@ -192,12 +195,37 @@ class NcclCollectives final : public Collectives {
       if (result == ncclSuccess) result = ended;
     }
     if (result != ncclSuccess) explain(result, all.front(), why);
-    return code_of(result);
+    return code_of(result, why);
   }
 
  private:
   static Communicators& of(CommunicatorsHandle communicators) noexcept {
     return *reinterpret_cast<Communicators*>(static_cast<std::uintptr_t>(communicators));
+  }
+
+  /// Tensors lie in the devices' memory pools, whose blocks no other device may touch unless it is told so: NCCL does
+  /// where it can, and asks nobody.
+  static ErrorCode share_pools(std::span<const int> devices, std::string& why) {
+    cudaError_t error = cudaSuccess;
+    for (const int owner : devices) {
+      cudaMemPool_t pool = nullptr;
+      error = cudaDeviceGetMemPool(&pool, owner);  // that `cudaMallocAsync` takes from
+      for (const int peer : devices) {
+        int can_access = 0;
+        if (error == cudaSuccess && peer != owner) error = cudaDeviceCanAccessPeer(&can_access, peer, owner);
+        if (error != cudaSuccess || can_access == 0) continue;
+        cudaMemAccessDesc access = {};
+        access.location.type = cudaMemLocationTypeDevice;
+        access.location.id = peer;
+        access.flags = cudaMemAccessFlagsProtReadWrite;
+        error = cudaMemPoolSetAccess(pool, &access, 1);
+      }
+      if (error == cudaSuccess) continue;
+      cudaGetLastError();  // no later call is told of it again
+      why = cudaGetErrorString(error);
+      return static_cast<ErrorCode>(error);
+    }
+    return ErrorCode::ok;
   }
 
   static ncclResult_t add(const CollectiveCall& call, const CollectiveMember& member, ncclComm_t by) noexcept {
@@ -233,7 +261,7 @@ class NcclCollectives final : public Collectives {
 }  // namespace
 
 Collectives* nccl_collectives() noexcept {
-  static NcclCollectives collectives;
+  static NcclCollectives& collectives = *new NcclCollectives;  // outlives whatever ends late
   return &collectives;
 }
 

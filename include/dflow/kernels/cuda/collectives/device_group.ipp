@@ -3,32 +3,43 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/collectives/member_collective.hpp>
 #include <dflow/kernels/cuda/collectives/device_group.hpp>
-#include <dflow/kernels/cuda/memory/cuda_memory.hpp>
+#include <dflow/kernels/cuda/cuda.hpp>
 
 #include <algorithm>
-#include <cstdint>
+#include <thread>
 #include <utility>
 
 namespace dflow::cuda {
 
 namespace detail {
 
-DFLOW_INLINE const DeviceCore& core_of(const DeviceContext& device) {
-  return static_cast<CudaMemory&>(*device.memory).core();
-}
+DFLOW_INLINE CudaMemory& memory_of(const DeviceContext& device) { return static_cast<CudaMemory&>(*device.memory); }
 
-DFLOW_INLINE std::vector<int> numbers_of(std::span<const DeviceCore* const> cores) {
+DFLOW_INLINE std::vector<int> numbers_of(std::span<CudaMemory* const> memories) {
   std::vector<int> numbers;
-  for (const DeviceCore* const core : cores) numbers.push_back(core->device());
+  numbers.reserve(memories.size());
+  for (CudaMemory* const memory : memories) numbers.push_back(memory->core().device());
   return numbers;
 }
 
-/// What the library says of devices.
+/// What the library, or the driver, says of devices.
 DFLOW_INLINE Status status_of_collective(ErrorCode code, const std::vector<int>& devices, std::string_view doing,
-                                         const std::string& why) {
-  std::string what = "GPUs";
-  for (const int device : devices) what += str_cat(" ", device);
-  return status_of(code, str_cat(what, ": ", doing, why.empty() ? "" : ": ", why));
+                                         const std::string& why) noexcept {
+  try {
+    std::string what = "GPUs";
+    for (const int device : devices) what += str_cat(" ", device);
+    return cuda::status_of(code, str_cat(what, ": ", doing, why.empty() ? "" : ": ", why));
+  } catch (...) {
+    return status_of_current_exception();
+  }
+}
+
+/// What is kept for reuse goes back, and the driver has seen that it has.
+DFLOW_INLINE void make_way(std::span<CudaMemory* const> memories) {
+  for (CudaMemory* const memory : memories) {
+    memory->allocator().reclaim();
+    memory->core().driver().wait_until_idle(memory->core().device(), memory->core().memory_order());
+  }
 }
 
 /// One complex number is added as two real ones.
@@ -54,6 +65,24 @@ DFLOW_INLINE Shape result_shape(CollectiveKind kind, std::span<KernelContext* co
 
 }  // namespace detail
 
+DFLOW_INLINE std::shared_ptr<DeviceGroup> DeviceGroup::of(const std::shared_ptr<Driver>& driver) {
+  if (driver->collectives() == nullptr) return nullptr;
+  struct Groups {
+    std::mutex mutex;
+    std::map<Driver*, std::weak_ptr<DeviceGroup>> by_driver;
+  };
+  static Groups& groups = *new Groups;  // for good: devices may be made and go while a program ends
+  const std::lock_guard lock(groups.mutex);
+  std::erase_if(groups.by_driver, [](const auto& each) { return each.second.expired(); });
+  std::weak_ptr<DeviceGroup>& place = groups.by_driver[driver.get()];
+  std::shared_ptr<DeviceGroup> group = place.lock();
+  if (group == nullptr) {
+    group.reset(new DeviceGroup(driver));
+    place = group;
+  }
+  return group;
+}
+
 DFLOW_INLINE DeviceGroup::DeviceGroup(std::shared_ptr<Driver> driver)
     : driver_(std::move(driver)), library_(*driver_->collectives()) {}
 
@@ -76,78 +105,169 @@ DFLOW_INLINE bool DeviceGroup::can_compute(CollectiveKind kind, DType dtype,
   } else if (!library_.can_reduce(kind == CollectiveKind::sum ? detail::part_of(dtype) : dtype)) {
     return false;
   }
-  std::vector<const DeviceCore*> cores;
-  for (const DeviceContext* const member : members) cores.push_back(&detail::core_of(*member));
-  std::vector<int> numbers = detail::numbers_of(cores);
+  std::vector<CudaMemory*> memories;
+  memories.reserve(members.size());
+  for (const DeviceContext* const member : members) memories.push_back(&detail::memory_of(*member));
+  std::vector<int> numbers = detail::numbers_of(memories);
   std::sort(numbers.begin(), numbers.end());
   if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end()) return false;
   try {
-    const std::lock_guard lock(mutex_);
-    return find_or_make(cores)->handle != CommunicatorsHandle::none;
+    std::unique_lock lock(mutex_);
+    return connect(lock, memories)->handle != CommunicatorsHandle::none;
   } catch (const Error&) {
     return false;
   }
 }
 
-DFLOW_INLINE DeviceGroup::Used::iterator DeviceGroup::find_or_make(std::span<const DeviceCore* const> cores) {
-  std::vector<int> devices = detail::numbers_of(cores);
+/// With the lock held, which others may have meanwhile.
+DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::connect(std::unique_lock<std::mutex>& lock,
+                                                                              std::span<CudaMemory* const> memories) {
+  const std::vector<int> devices = detail::numbers_of(memories);
+  try {
+    return find_or_make(devices);
+  } catch (const Error& error) {
+    if (error.code() != Code::resource_exhausted) throw;
+  }
+  // The library takes memory of its own.
+  lock.unlock();
+  detail::make_way(memories);
+  lock.lock();
+  return find_or_make(devices);
+}
+
+DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::find_or_make(const std::vector<int>& devices) {
   const auto found =
-      std::find_if(used_.begin(), used_.end(), [&](const Communicators& each) { return each.devices == devices; });
+      std::find_if(used_.begin(), used_.end(), [&](const auto& each) { return each->devices == devices; });
+  // Steps may have one that was there and has ended.
+  const auto made = std::make_shared<Communicators>(devices);
   if (found != used_.end()) {
     used_.splice(used_.begin(), used_, found);
-    return used_.begin();
-  }
-  if (used_.size() >= max_communicators) drop(std::prev(used_.end()), false);
-  used_.push_front({std::move(devices)});
-  Communicators& made = used_.front();
-  std::string why;
-  const ErrorCode code = library_.make_communicators(made.devices, made.handle, why);
-  if (code == ErrorCode::not_supported) {
-    made.handle = CommunicatorsHandle::none;
-  } else if (code != ErrorCode::ok) {
-    const std::vector<int> without = std::move(made.devices);
-    used_.pop_front();
-    throw_error(detail::status_of_collective(code, without, "connecting them", why));
+    const std::shared_ptr<Communicators> last = used_.front();
+    const std::lock_guard lock(last->mutex);
+    if (check(*last) || last->refusals >= max_refusals) return last;
+    made->refusals = last->refusals;
+    used_.front() = made;
   } else {
-    ++counts_.made;
-  }
-  return used_.begin();
-}
-
-DFLOW_INLINE StreamHandle DeviceGroup::stream_of(const DeviceCore& core) {
-  StreamHandle& stream = streams_[&core];
-  if (stream == StreamHandle::none) {
-    core.require_ok(driver_->create_stream(core.device(), stream), "creating a stream for collectives");
-  }
-  return stream;
-}
-
-DFLOW_INLINE void DeviceGroup::drop(Used::iterator communicators, bool aborts) noexcept {
-  if (communicators->handle != CommunicatorsHandle::none) {
-    // A device that is lost runs nothing any more, and the others would wait for it.
-    const std::vector<int>& devices = communicators->devices;
-    for (const auto& [core, stream] : streams_) {
-      if (stream == StreamHandle::none || std::find(devices.begin(), devices.end(), core->device()) == devices.end()) {
-        continue;
-      }
-      aborts = aborts || driver_->wait_until_idle(core->device(), stream) != ErrorCode::ok;
+    if (used_.size() >= max_communicators) {
+      disconnect(*used_.back());
+      used_.pop_back();
     }
-    library_.destroy_communicators(communicators->handle, aborts);
+    used_.push_front(made);
   }
-  used_.erase(communicators);
+  std::string why;
+  const ErrorCode code = library_.make_communicators(devices, made->handle, why);
+  if (code == ErrorCode::ok) {
+    ++counts_.made;
+    made->refusals = 0;
+    return made;
+  }
+  made->handle = CommunicatorsHandle::none;
+  if (code == ErrorCode::not_supported) {
+    made->refusals = max_refusals;
+    return made;
+  }
+  if (code != ErrorCode::out_of_memory) ++made->refusals;
+  throw_error(detail::status_of_collective(code, devices, "connecting them", why));
+}
+
+DFLOW_INLINE DeviceGroup::MemberStream& DeviceGroup::stream_of(const DeviceCore& core) {
+  MemberStream& of = streams_[core.device()];
+  if (of.stream == StreamHandle::none) {
+    core.require_ok(driver_->create_stream(core.device(), of.stream), "creating a stream for collectives");
+  }
+  if (of.passed == EventHandle::none) {
+    core.require_ok(driver_->create_event(core.device(), of.passed), "creating an event of collectives");
+  }
+  return of;
+}
+
+/// Whether they are connected and no error was found since. With its mutex held.
+DFLOW_INLINE bool DeviceGroup::check(Communicators& by) noexcept {
+  if (by.handle == CommunicatorsHandle::none) return false;
+  std::string why;
+  const ErrorCode code = library_.check_communicators(by.handle, why);
+  if (code == ErrorCode::ok) return true;
+  end(by, detail::status_of_collective(code, by.devices, "a collective", why), 0);
+  return false;
+}
+
+/// Ends the connection with what is on its way by it, for that error of collectives from that number on. With its mutex
+/// held.
+DFLOW_INLINE void DeviceGroup::end(Communicators& by, Status failure, std::uint64_t from) noexcept {
+  if (by.handle == CommunicatorsHandle::none) return;
+  by.failure = std::move(failure);
+  by.fails_from = from;
+  library_.destroy_communicators(by.handle, true);
+  by.handle = CommunicatorsHandle::none;
+}
+
+/// Of a collective that was issued under that number, when a member's work is done, or has ended with an error: then
+/// the others would wait for that member for ever.
+DFLOW_INLINE Status DeviceGroup::status_of(Communicators& by, std::uint64_t number, ErrorCode work) {
+  const std::lock_guard lock(by.mutex);
+  if (work != ErrorCode::ok) {
+    end(by, detail::status_of_collective(work, by.devices, "the work of one of them", {}), 0);
+  } else {
+    check(by);
+  }
+  return number < by.fails_from ? Status() : by.failure;
+}
+
+/// ok when all that these GPUs were given is done; not_ready: it is not by then; else what is wrong with one of them.
+DFLOW_INLINE ErrorCode DeviceGroup::wait(const std::vector<int>& devices, Time until) const noexcept {
+  for (;;) {
+    ErrorCode found = ErrorCode::ok;
+    for (const int device : devices) {
+      const auto of = streams_.find(device);
+      if (of == streams_.end() || of->second.passed == EventHandle::none) continue;
+      const ErrorCode code = of->second.is_recorded ? driver_->query(device, of->second.passed) : ErrorCode::unknown;
+      if (code != ErrorCode::ok && code != ErrorCode::not_ready) return code;
+      if (code != ErrorCode::ok) found = code;
+    }
+    if (found == ErrorCode::ok || std::chrono::steady_clock::now() > until) return found;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Waits until what was issued by it is done; if that will never be, ends it.
+DFLOW_INLINE void DeviceGroup::settle(Communicators& by) noexcept {
+  for (;;) {
+    const ErrorCode code = wait(by.devices, std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+    const std::lock_guard lock(by.mutex);
+    if (!check(by) || code == ErrorCode::ok) return;
+    if (code == ErrorCode::not_ready) continue;
+    return end(by, detail::status_of_collective(code, by.devices, "the work of one of them", {}), 0);
+  }
+}
+
+DFLOW_INLINE void DeviceGroup::disconnect(Communicators& by) noexcept {
+  settle(by);
+  const std::lock_guard lock(by.mutex);
+  if (by.handle == CommunicatorsHandle::none) return;
+  library_.destroy_communicators(by.handle, false);
+  by.handle = CommunicatorsHandle::none;
+}
+
+DFLOW_INLINE void DeviceGroup::join(const DeviceCore& core) {
+  const std::lock_guard lock(mutex_);
+  ++streams_[core.device()].seats;
 }
 
 DFLOW_INLINE void DeviceGroup::leave(const DeviceCore& core) noexcept {
   const std::lock_guard lock(mutex_);
-  for (auto each = used_.begin(); each != used_.end();) {
-    const auto next = std::next(each);
-    if (std::find(each->devices.begin(), each->devices.end(), core.device()) != each->devices.end()) drop(each, false);
-    each = next;
-  }
-  const auto stream = streams_.find(&core);
-  if (stream == streams_.end()) return;
-  if (stream->second != StreamHandle::none) driver_->destroy_stream(core.device(), stream->second);
-  streams_.erase(stream);
+  const auto of = streams_.find(core.device());
+  const bool is_last = --of->second.seats == 0;
+  std::erase_if(used_, [&](const std::shared_ptr<Communicators>& each) {
+    if (std::find(each->devices.begin(), each->devices.end(), core.device()) == each->devices.end()) return false;
+    is_last ? disconnect(*each) : settle(*each);
+    return is_last;
+  });
+  // Nothing on it waits for another GPU any more; what was ended may be ending yet.
+  if (of->second.stream != StreamHandle::none) driver_->wait_until_idle(core.device(), of->second.stream);
+  if (!is_last) return;
+  if (of->second.passed != EventHandle::none) driver_->destroy_event(core.device(), of->second.passed);
+  if (of->second.stream != StreamHandle::none) driver_->destroy_stream(core.device(), of->second.stream);
+  streams_.erase(of);
 }
 
 DFLOW_INLINE void DeviceGroup::arrive(KernelContext& context, AsyncKernel::Done done) {
@@ -163,10 +283,12 @@ DFLOW_INLINE void DeviceGroup::compute(std::span<KernelContext* const> contexts)
     call.dtype = detail::part_of(call.dtype);
     call.count *= 2;
   }
-  std::vector<const DeviceCore*> cores;
+  std::vector<CudaMemory*> memories;
+  memories.reserve(contexts.size());
   std::vector<CollectiveMember> members;
+  members.reserve(contexts.size());
   for (KernelContext* const context : contexts) {
-    cores.push_back(&detail::core_of(context->device()));
+    memories.push_back(&detail::memory_of(context->device()));
     CollectiveMember& member = members.emplace_back();
     if (context->num_inputs() != 0) member.from = context->input(0).raw_data();
     if (kind == CollectiveKind::broadcast && members.size() == 1) {
@@ -179,47 +301,77 @@ DFLOW_INLINE void DeviceGroup::compute(std::span<KernelContext* const> contexts)
       member.to = context->forward_or_allocate(0, 0, shape).raw_data();
     }
   }
-  if (call.count != 0) issue(call, cores, members, contexts);
+  if (call.count != 0) issue(call, memories, members, contexts);
 }
 
-DFLOW_INLINE void DeviceGroup::issue(const CollectiveCall& call, std::span<const DeviceCore* const> cores,
+DFLOW_INLINE void DeviceGroup::issue(const CollectiveCall& call, std::span<CudaMemory* const> memories,
                                      std::span<CollectiveMember> members, std::span<KernelContext* const> contexts) {
-  const std::lock_guard lock(mutex_);
-  const Used::iterator by = find_or_make(cores);
-  const std::vector<int> devices = by->devices;
-  const auto require = [&](ErrorCode code, std::string_view doing, const std::string& why) {
-    if (code != ErrorCode::ok) throw_error(detail::status_of_collective(code, devices, doing, why));
-  };
+  Status status;
+  ErrorCode code = ErrorCode::ok;
+  {
+    std::unique_lock lock(mutex_);
+    code = issue(lock, call, memories, members, contexts, status);
+  }
+  // The next step may find it.
+  if (code == ErrorCode::out_of_memory) detail::make_way(memories);
+  throw_if_error(status);
+}
+
+DFLOW_INLINE ErrorCode DeviceGroup::issue(std::unique_lock<std::mutex>& lock, const CollectiveCall& call,
+                                          std::span<CudaMemory* const> memories, std::span<CollectiveMember> members,
+                                          std::span<KernelContext* const> contexts, Status& status) {
+  const std::shared_ptr<Communicators> by = connect(lock, memories);
+  const std::lock_guard lock_of_connection(by->mutex);
   if (by->handle == CommunicatorsHandle::none) {
-    used_.erase(by);  // they were connected when the step was compiled: the next step tries again
-    require(ErrorCode::not_supported, "connecting them", {});
+    by->refusals = 0;  // they were connected when the step was compiled: the next step tries again
+    throw_if_error(by->failure);
+    throw_error(detail::status_of_collective(ErrorCode::not_supported, by->devices, "connecting them", {}));
+  }
+  const std::uint64_t number = ++last_number_;
+  std::vector<ErrorCode> ordered(members.size(), ErrorCode::ok);
+  try {
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      const DeviceCore& core = memories[m]->core();
+      members[m].stream = stream_of(core).stream;
+      core.order(members[m].stream, core.memory_order());
+      step_of(*contexts[m])
+          .check_at_end(contexts[m]->node(), by, [self = shared_from_this(), by, number](ErrorCode work) {
+            return self->status_of(*by, number, work);
+          });
+    }
+  } catch (...) {
+    const ErrorCode found = wait(by->devices, Time::min());
+    if (is_sticky(found)) {
+      end(*by, detail::status_of_collective(found, by->devices, "the work of one of them", {}), 0);
+    }
+    throw;
   }
   std::string why;
-  ErrorCode code = library_.check_communicators(by->handle, why);
-  if (code != ErrorCode::ok) drop(by, true);
-  require(code, "a collective before this one", why);
-  for (std::size_t m = 0; m < cores.size(); ++m) {
-    members[m].stream = stream_of(*cores[m]);
-    cores[m]->order(members[m].stream, cores[m]->memory_order());
+  const ErrorCode code = library_.run_collective(by->handle, call, members, why);
+  if (code != ErrorCode::ok) {
+    status = detail::status_of_collective(code, by->devices, "computing a collective", why);
+    const bool have_ended = wait(by->devices, std::chrono::steady_clock::now() + patience) == ErrorCode::ok;
+    end(*by, status, have_ended ? number : 0);
+  } else {
+    ++counts_.issued;
   }
-  code = library_.run_collective(by->handle, call, members, why);
-  if (code != ErrorCode::ok) drop(by, true);
-  ++counts_.issued;
-  Status ordered;
-  for (std::size_t m = 0; m < cores.size(); ++m) {
-    try {
-      cores[m]->order(cores[m]->memory_order(), members[m].stream);
-    } catch (...) {
-      ordered = status_of_current_exception();
-      // Where nobody can say when it has been read and written, the memory is not given out again.
-      const auto input = std::make_shared<AnyTensor>();
-      if (contexts[m]->num_inputs() != 0) *input = contexts[m]->input(0);
-      cores[m]->keep(input);
-      cores[m]->keep(std::make_shared<AnyTensor>(contexts[m]->output(0)));
-    }
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const DeviceCore& core = memories[m]->core();
+    MemberStream& of = stream_of(core);
+    ordered[m] = driver_->record(core.device(), of.passed, of.stream);
+    of.is_recorded = ordered[m] == ErrorCode::ok;
+    if (of.is_recorded) ordered[m] = driver_->wait(core.device(), core.memory_order(), of.passed);
   }
-  require(code, "computing a collective", why);
-  throw_if_error(ordered);
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    if (ordered[m] == ErrorCode::ok) continue;
+    if (status.ok()) status = memories[m]->core().status_of(ordered[m], "ordering a collective");
+    // Where nobody can say when it has been read and written, the memory is not given out again.
+    const auto input = std::make_shared<AnyTensor>();
+    if (contexts[m]->num_inputs() != 0) *input = contexts[m]->input(0);
+    memories[m]->core().keep(input);
+    memories[m]->core().keep(std::make_shared<AnyTensor>(contexts[m]->output(0)));
+  }
+  return code;
 }
 
 }  // namespace dflow::cuda

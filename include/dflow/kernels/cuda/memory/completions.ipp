@@ -62,21 +62,23 @@ DFLOW_INLINE Completions::~Completions() {
 }
 
 DFLOW_INLINE void Completions::after(Ticket ticket, StreamHandle stream, std::shared_ptr<void> what, Done done) {
-  Driver& driver = core_->driver();
-  ErrorCode code = driver.record(core_->device(), ticket.event_, stream);
+  const std::shared_ptr<DeviceCore> core = core_;
+  const std::shared_ptr<State> state = state_;
+  Driver& driver = core->driver();
+  ErrorCode code = driver.record(core->device(), ticket.event_, stream);
   if (code != ErrorCode::ok) {
     // Nobody will say when the work is done.
-    if (what != nullptr) core_->keep(std::move(what));
+    if (what != nullptr) core->keep(std::move(what));
     return done(code);
   }
   {
-    const std::lock_guard lock(state_->mutex);
-    state_->entries.push_back({std::exchange(ticket.event_, EventHandle::none), std::move(what), std::move(done)});
-    ++state_->calls_to_come;
-    state_->changed.notify_all();  // from now on it looks now and then
+    const std::lock_guard lock(state->mutex);
+    state->entries.push_back({std::exchange(ticket.event_, EventHandle::none), std::move(what), std::move(done)});
+    ++state->calls_to_come;
+    state->changed.notify_all();  // from now on it looks now and then, and this may go
   }
-  code = driver.call_host(core_->device(), stream, &State::wake, state_.get());
-  if (code != ErrorCode::ok) State::wake(state_.get());  // the event is asked now and then
+  code = driver.call_host(core->device(), stream, &State::wake, state.get());
+  if (code != ErrorCode::ok) State::wake(state.get());  // the event is asked now and then
 }
 
 /// Takes out the entries whose events have passed or failed, and calls them: without the lock, for the driver may hold

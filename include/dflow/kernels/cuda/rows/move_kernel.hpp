@@ -45,8 +45,7 @@ struct Kernel<DynamicStitch, Cuda, T, I> {
 
 template <class T>
   requires cuda::is_device_type<T>
-class Kernel<RandomShuffle, Cuda, T> {
- public:
+struct Kernel<RandomShuffle, Cuda, T> {
   explicit Kernel(const KernelInit& init)
       : stream_(init, init.node.attrs_as<RandomShuffle>().seed, init.node.attrs_as<RandomShuffle>().seed2) {}
   void operator()(KernelContext& context) const { cuda::shuffle_rows(context, stream_); }
