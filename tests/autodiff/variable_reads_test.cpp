@@ -5,6 +5,7 @@
 #include "catch.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <tuple>
 #include <vector>
 
@@ -12,21 +13,51 @@ using namespace dflow;
 
 namespace {
 
-/// Two variables, and steps that know which way a branch goes.
-struct ReadVariables {
+/// What a function of w = 3 and v = 5 is built of.
+struct FunctionOfVariables {
   Graph graph;
-  Variable<float> w{graph, 3.0f}, v{graph, 5.0f};
+  Variable<double> w{graph, 3.0}, v{graph, 5.0};
   Output<bool> way = placeholder<bool>(graph, {});
 
-  /// The gradients of y by w and by v.
-  std::vector<float> gradients_of(const Output<float>& y, bool on_way = true) {
-    const auto [of_w, of_v] = gradients(y, w, v);
+  double value(const Output<double>& y, double of_w, double of_v, bool on_way) {
     Session session(graph);
     session.run(initialize_variables(graph));
-    const auto [a, b] = session.run({{way, Tensor<bool>(on_way)}}, of_w, of_v);
-    return {a(), b()};
+    session.run(w.assign(constant(graph, of_w)));
+    session.run(v.assign(constant(graph, of_v)));
+    return session.run({{way, Tensor<bool>(on_way)}}, y)();
   }
 };
+
+/// Its gradients, and theirs, are those of finite differences.
+void check_reads(const std::function<Output<double>(FunctionOfVariables&)>& build) {
+  FunctionOfVariables of;
+  const auto differs = [&](const Output<double>& y) {
+    const auto [of_w, of_v] = gradients(y, of.w, of.v);
+    constexpr double step = 1e-4;
+    for (const bool way : {true, false}) {
+      INFO("on its " << (way ? "first" : "second") << " way");
+      const auto quotient = [&](double dw, double dv) {
+        return (of.value(y, 3 + dw, 5 + dv, way) - of.value(y, 3 - dw, 5 - dv, way)) / (2 * step);
+      };
+      CHECK(of.value(of_w, 3, 5, way) == Approx(quotient(step, 0)).epsilon(1e-5).margin(1e-6));
+      CHECK(of.value(of_v, 3, 5, way) == Approx(quotient(0, step)).epsilon(1e-5).margin(1e-6));
+    }
+  };
+  const Output<double> y = build(of);
+  differs(y);
+  INFO("second order");
+  differs(gradients(y, of.w));
+}
+
+/// Three times.
+template <class Body>
+Output<double> three_times(Graph& graph, const Output<double>& first, Body body) {
+  return std::get<1>(while_loop([](auto n, auto) { return n < 3; },
+                                [&](auto n, auto x) {
+                                  return std::tuple{n + 1, body(x)};
+                                },
+                                std::tuple{constant(graph, 0), first}));
+}
 
 }  // namespace
 
@@ -70,46 +101,135 @@ TEST_CASE("every read of a variable counts for its gradient, and a read that wai
   CHECK(session.run(w).span()[0] == -1);
 }
 
-TEST_CASE("reads of a variable in branches count, beside the variable itself or alone") {
-  ReadVariables of;
-  auto& [graph, w, v, way] = of;
-  const auto mixed = cond(
-      way, [&] { return w.read() * 2.0f; }, [&] { return w * 4.0f + v; });
-  CHECK(of.gradients_of(mixed, true) == std::vector<float>{2, 0});
-  CHECK(of.gradients_of(mixed, false) == std::vector<float>{4, 1});
-  const auto around = cond(
-                          way, [&] { return w.read() * 2.0f + w.read() * w; }, [&] { return v.read() + 0.0f; }) +
-                      w.read() * 100.0f;
-  CHECK(of.gradients_of(around, true) == std::vector<float>{108, 0});
-  CHECK(of.gradients_of(around, false) == std::vector<float>{100, 1});
-  const auto alone = cond(
-      way, [&] { return w.read() * 7.0f; }, [&] { return v.read() * w.read(); });
-  CHECK(of.gradients_of(alone, true) == std::vector<float>{7, 0});
-  CHECK(of.gradients_of(alone, false) == std::vector<float>{5, 3});
-  const auto nested = cond(
-      way,
-      [&] {
-        return cond(
-                   way, [&] { return w.read() * v.read(); }, [&] { return v.read(); }) *
-               w;
-      },
-      [&] { return v.read(); });
-  CHECK(of.gradients_of(nested, true) == std::vector<float>{30, 9});
+TEST_CASE("reads of a variable in branches count once, however they get there") {
+  using Of = FunctionOfVariables;
+  check_reads([](Of& of) {
+    return cond(
+        of.way, [&] { return of.w.read() * 2.0; }, [&] { return of.w * 4.0 + of.v; });
+  });
+  check_reads([](Of& of) {
+    const auto r = of.w.read();
+    return cond(
+        of.way, [&] { return of.w * 2.0 + r * 4.0; }, [&] { return of.v * 1.0; });
+  });
+  check_reads([](Of& of) {
+    const auto r = of.w.read();
+    return cond(
+        of.way, [&] { return r * 4.0 + of.w.read() * 2.0; }, [&] { return of.v.read() * of.w.read(); });
+  });
+  check_reads([](Of& of) {
+    const auto r = of.w.read(), other = of.w.read();
+    return cond(
+        of.way, [&] { return r * 4.0 + other * 2.0; }, [&] { return other * of.v; });
+  });
+  check_reads([](Of& of) {
+    return cond(
+               of.way, [&] { return of.w.read() * 2.0 + of.w.read() * of.w; }, [&] { return of.v.read(); }) +
+           of.w.read() * 100.0;
+  });
+  check_reads([](Of& of) {
+    return cond(
+        of.way,
+        [&] {
+          const auto r = of.w.read();
+          return cond(
+                     of.way, [&] { return r * of.w.read() * of.w; }, [&] { return r * 1.0; }) *
+                 r;
+        },
+        [&] { return of.w * 1.0; });
+  });
+  check_reads([](Of& of) {
+    return cond(
+        of.way, [&] { return of.w.read(); }, [&] { return Output<double>(of.w); });
+  });
 }
 
-TEST_CASE("reads of a variable in loops and functions count, to second order") {
-  ReadVariables of;
-  auto& [graph, w, v, way] = of;
-  const auto [i, power] = while_loop([&](auto n, auto) { return n < 3; },
-                                     [&](auto n, auto x) {
-                                       return std::tuple{n + 1, x * w.read()};
-                                     },
-                                     std::tuple{constant(graph, 0), constant(graph, 2.0f)});
-  CHECK(of.gradients_of(power) == std::vector<float>{54, 0});
-  CHECK(of.gradients_of(gradients(power, w)) == std::vector<float>{36, 0});
-  const auto f = function(graph, "f", [&](Output<float> x) { return x * w.read() * w.read(); });
-  CHECK(of.gradients_of(f(v.read())) == std::vector<float>{30, 9});
-  CHECK(of.gradients_of(f(w)) == std::vector<float>{27, 0});
-  CHECK(of.gradients_of(f(w.read()) + w) == std::vector<float>{28, 0});
-  CHECK(of.gradients_of(f(f(v))) == std::vector<float>{4 * 27 * 5, 81});
+TEST_CASE("reads of a variable in loops count once, however they get there") {
+  using Of = FunctionOfVariables;
+  check_reads([](Of& of) { return three_times(of.graph, of.v, [&](auto x) { return x * of.w.read() + of.w; }); });
+  check_reads([](Of& of) {
+    const auto r = of.w.read();
+    return three_times(of.graph, of.v, [&](auto x) { return x * r + of.w; });
+  });
+  check_reads([](Of& of) { return three_times(of.graph, of.w, [&](auto x) { return x * of.w.read(); }); });
+  check_reads([](Of& of) {
+    return three_times(of.graph, of.v, [&](auto x) {
+      const auto r = of.w.read();
+      return three_times(of.graph, x, [&](auto z) { return z * r * 0.2 + of.w.read() + of.w; }) * of.w.read() * 0.1;
+    });
+  });
+  check_reads([](Of& of) {  // a condition's count for nothing
+    return std::get<1>(while_loop([&](auto n, auto x) { return n < 3 && x < of.w.read() * 1000.0; },
+                                  [&](auto n, auto x) {
+                                    return std::tuple{n + 1, x * of.v.read()};
+                                  },
+                                  std::tuple{constant(of.graph, 0), Output<double>(of.w)}));
+  });
+}
+
+TEST_CASE("reads of a variable in functions count once, however they get there") {
+  using Of = FunctionOfVariables;
+  check_reads([](Of& of) {
+    const auto f = function(of.graph, "f", [&](Output<double> x) { return x * of.w.read() * of.w; });
+    return f(of.w) + f(of.v.read()) * of.w;
+  });
+  check_reads([](Of& of) {
+    const auto r = of.w.read();
+    const auto f = function(of.graph, "f", [&](Output<double> x) { return x * r * of.w.read(); });
+    return f(r);
+  });
+  check_reads([](Of& of) {
+    const auto r = of.w.read();
+    const auto f = function(of.graph, "f", [&](Output<double> x) { return x * r; });
+    const auto h = function(of.graph, "h", [&](Output<double> x) { return f(x) * of.w; });
+    return h(of.v) + f(f(of.v));
+  });
+  check_reads([](Of& of) {
+    const auto f =
+        function(of.graph, "f", [&](Output<double> x) { return x * of.w.read() * of.w; }, {.is_inlined = true});
+    return f(of.v) * f(of.w);
+  });
+  check_reads([](Of& of) {
+    const auto r = of.w.read();
+    const auto f = recursive_function<Output<double>(Output<double>, Output<double>)>(
+        of.graph, "power", [&](const auto& self, Output<double> n, Output<double> x) {
+          return cond(
+              n < 1.0, [&] { return x * of.w; }, [&] { return self(n - 1.0, x * r) + of.w.read(); });
+        });
+    return f(constant(of.graph, 2.0), of.v);
+  });
+}
+
+TEST_CASE("nothing flows to a read that is stopped, and gates and sums in turn change nothing") {
+  Graph graph;
+  const Variable<float> w(graph, 3.0f), v(graph, 5.0f);
+  const auto r = w.read();
+  const auto value_of = [&](const Output<float>& edge) {
+    Session session(graph);
+    session.run(initialize_variables(graph));
+    return session.run(edge)();
+  };
+  const Output<float> stopped = w * 2.0f + r * 3.0f;
+  const AnyOutput xs[] = {w}, of_stopped[] = {stopped}, stops[] = {r};
+  CHECK(value_of(densify(gradients(of_stopped, xs, {.stop_gradients = stops})[0], w).as<float>()) == 2);
+  const auto y = w * 2.0f + r * 3.0f + w.read() * w.read() +
+                 cond(
+                     constant(graph, true), [&] { return w.read() * w * 2.0f; }, [&] { return w.read() * 1.0f; });
+  const AnyOutput ys[] = {y};
+  for (const auto aggregation : {GradientAggregation::add_n, GradientAggregation::accumulate}) {
+    const auto all = gradients(ys, xs, {.aggregation = aggregation, .gate_gradients = true});
+    CHECK(value_of(densify(all[0], w).as<float>()) == 2 + 3 + 6 + 12);
+  }
+}
+
+TEST_CASE("xs may be a vector of variables, and in braces") {
+  Graph graph;
+  const std::vector<Variable<float>> weights{Variable<float>(graph, 2.0f), Variable<float>(graph, 4.0f)};
+  const auto y = weights[0] * weights[1].read();
+  Session session(graph);
+  session.run(initialize_variables(graph));
+  const std::vector<Output<float>> all = gradients(y, weights);
+  CHECK(session.run(all[0])() == 4);
+  CHECK(session.run(all[1])() == 2);
+  CHECK(session.run(gradients(y, {weights[1], weights[0]})[0])() == 2);
 }

@@ -76,6 +76,10 @@ void FakeCollectives::set_between(UniqueFunction<void()> between) {
   const std::lock_guard lock(mutex_);
   between_ = std::move(between);
 }
+void FakeCollectives::fail_member(std::size_t member, ErrorCode code) {
+  const std::lock_guard lock(mutex_);
+  failing_member_ = {member, code};
+}
 void FakeCollectives::fail_later(ErrorCode code) {
   const std::lock_guard lock(mutex_);
   later_ = code;
@@ -171,6 +175,7 @@ ErrorCode FakeCollectives::run_collective(CommunicatorsHandle communicators, con
   const auto together = std::make_shared<FakeGroupCall>();
   together->num_members = members.size();
   UniqueFunction<void()> between;
+  std::pair<std::size_t, ErrorCode> failing;
   {
     const std::lock_guard lock(mutex_);
     Communicators* const found = find(communicators);
@@ -182,6 +187,7 @@ ErrorCode FakeCollectives::run_collective(CommunicatorsHandle communicators, con
     found->calls.push_back(together);
     issued_.push_back(call);
     between = std::move(between_);
+    failing = std::exchange(failing_member_, {0, ErrorCode::ok});
   }
   if (devices.size() != members.size()) {
     driver_.report("a collective has not one member for each communicator");
@@ -199,8 +205,11 @@ ErrorCode FakeCollectives::run_collective(CommunicatorsHandle communicators, con
     if (m == 0) {
       work = [call, all = std::vector<CollectiveMember>(members.begin(), members.end())] { compute(call, all); };
     }
-    const ErrorCode code = driver_.issue_member(devices[m], members[m].stream,
-                                                uses_of(call, members.size(), members[m]), together, std::move(work));
+    ErrorCode code = failing.first == m ? failing.second : ErrorCode::ok;
+    if (code == ErrorCode::ok) {
+      code = driver_.issue_member(devices[m], members[m].stream, uses_of(call, members.size(), members[m]), together,
+                                  std::move(work));
+    }
     if (code != ErrorCode::ok) {
       why = "a member could not be issued";
       return code;

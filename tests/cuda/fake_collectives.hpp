@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dflow::testing {
@@ -37,6 +38,8 @@ class FakeCollectives final : public cuda::Collectives {
   void refuse(cuda::ErrorCode code, std::uint64_t times = std::numeric_limits<std::uint64_t>::max());
   /// Called for each collective when the first member has been issued and no other.
   void set_between(UniqueFunction<void()> between);
+  /// The next collective fails when its first members have been issued, and that one is to be, once.
+  void fail_member(std::size_t member, cuda::ErrorCode code);
   /// What was issued is found to have failed, once.
   void fail_later(cuda::ErrorCode code);
 
@@ -69,6 +72,7 @@ class FakeCollectives final : public cuda::Collectives {
   std::vector<cuda::CollectiveCall> issued_;
   std::uint64_t num_made_ = 0, num_aborted_ = 0, num_refused_ = 0, refusals_to_come_ = 0;
   cuda::ErrorCode refusal_ = cuda::ErrorCode::ok, later_ = cuda::ErrorCode::ok;
+  std::pair<std::size_t, cuda::ErrorCode> failing_member_{0, cuda::ErrorCode::ok};
   UniqueFunction<void()> between_;
 };
 

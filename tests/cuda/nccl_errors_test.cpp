@@ -157,6 +157,39 @@ TEST_CASE("a GPU that is lost leaves no other waiting for it, and the others go 
   CHECK(went_on >= failed);
 }
 
+TEST_CASE("a GPU that is lost before its step can ask how it has ended leaves no other waiting", "[cuda][nccl]") {
+  int failed = 0;
+  for (std::uint64_t n = 0; n < 30; ++n) {
+    INFO("call " << n << " behind the first member's");
+    const auto driver =
+        std::make_shared<FakeDriver>(FakeDriverOptions{.devices = 3, .seed = n, .has_nccl = true, .loses_one = true});
+    {
+      Graph graph;
+      const Members<float> members(graph, member_devices("GPU", 3, 3), Shape{128, 129});
+      auto edges = all_reduce(members.values, ReduceBy::mean);
+      for (int gpu = 0; gpu < 3; ++gpu) {  // which may note an error
+        const auto on = graph.device(str_cat("/gpu:", gpu));
+        edges.push_back(
+            gather(members.values[static_cast<std::size_t>(gpu)], constant(graph, Tensor<std::int32_t>({2}, {0, 1}))));
+      }
+      std::thread later;
+      driver->nccl().set_between([&] {
+        driver->pause();
+        driver->fail_call(n, ErrorCode::illegal_address);
+        later = std::thread([&] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          driver->resume();
+        });
+      });
+      Session session(graph, {.devices = gpus_and_cpu(driver, 3), .soft_placement = true});
+      failed += status_of([&] { return results_of(session, members.feeds(), edges); }).ok() ? 0 : 1;
+      later.join();
+    }
+    check_end(*driver);
+  }
+  CHECK(failed > 15);
+}
+
 TEST_CASE("a collective that fails ends its step with op and line, and the next one connects the GPUs anew",
           "[cuda][nccl]") {
   const CollectivesOnGpus program;
@@ -169,13 +202,11 @@ TEST_CASE("a collective that fails ends its step with op and line, and the next 
       Session session(program.graph, {.devices = devices});
       const auto sum = [&] { return results_of(session, program.members.feeds(), sums); };
       sum();
-      driver->nccl().set_between([&] {
-        if (is_late) {
-          driver->nccl().fail_later(ErrorCode::library_failed);
-        } else {
-          driver->fail_call(0, ErrorCode::library_failed);
-        }
-      });
+      if (is_late) {
+        driver->nccl().set_between([&] { driver->nccl().fail_later(ErrorCode::library_failed); });
+      } else {
+        driver->nccl().fail_member(1, ErrorCode::library_failed);
+      }
       const Status status = status_of([&] { sum(); });
       INFO(status.to_string());
       CHECK(status.code() == Code::internal);
@@ -243,8 +274,8 @@ TEST_CASE("a collective that fails lets those before it end, or their steps are 
       wait_until_issued(3);
       driver->nccl().set_between([&] {
         if (do_end) driver->resume();
-        driver->fail_call(0, ErrorCode::library_failed);
       });
+      driver->nccl().fail_member(1, ErrorCode::library_failed);
       const auto second = start(other, products);
       wait_until_issued(4);
       for (int i = 0; i < 10000 && driver->nccl().num_aborted() == 0; ++i) {

@@ -301,8 +301,13 @@ class CallGradient {
       for (std::size_t o = 0; o < forward.result_types.size(); ++o) {
         if (is_differentiable(forward.result_types[o])) ys.push_back(y.output(static_cast<int>(o)));
       }
-      for (const std::size_t i : of) xs.push_back(i < stops.size() ? stops[i] : input(i));
-      const std::vector<Gradient> all = gradients(ys, xs, options_of(given.subspan(num_arguments), stops));
+      std::size_t num_given = 0;
+      for (const std::size_t i : of) {
+        num_given += i < stops.size() ? 1 : 0;
+        xs.push_back(i < stops.size() ? stops[i] : input(i));
+      }
+      const std::vector<Gradient> all =
+          gradients_in_body(ys, xs, num_given, options_of(given.subspan(num_arguments), stops));
       BodyResults results;
       for (std::size_t i = 0; i < xs.size(); ++i) {
         results.edges.push_back(with_shape(densify(all[i], xs[i]), known.result_shapes[i]));
@@ -369,7 +374,9 @@ class CallGradient {
       // What the inputs have been made of is around the call.
       std::vector<AnyOutput> stops;
       for (std::size_t i = num_leading_; i < graph_.node(call_).inputs.size(); ++i) stops.push_back(inside(f, i));
-      const std::vector<Gradient> all = gradients(ys, xs, options_of(grad_ys, stops));
+      const auto num_given = static_cast<std::size_t>(
+          std::count_if(inputs.begin(), inputs.end(), [&](std::size_t i) { return i < num_inputs(); }));
+      const std::vector<Gradient> all = gradients_in_body(ys, xs, num_given, options_of(grad_ys, stops));
       for (std::size_t i = 0; i < xs.size(); ++i) dxs.push_back(densify(all[i], xs[i]));
     }
     for (AnyOutput& dx : dxs) dx = edges_.seen(dx);

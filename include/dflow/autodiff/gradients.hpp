@@ -3,7 +3,9 @@
 #include <dflow/graph/graph.hpp>
 #include <dflow/op/gradient_context.hpp>
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <source_location>
 #include <span>
@@ -69,6 +71,11 @@ std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const A
 
 namespace detail {
 
+/// The same where the ys are in a body: the first xs are what it was given, and each is that edge alone, though it read
+/// a variable; the others, which are around it, have what flows to none of them.
+std::vector<Gradient> gradients_in_body(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
+                                        std::size_t num_given, const GradientOptions& options);
+
 /// An edge to differentiate, with the line of the program that asks for it.
 struct Differentiated {
   template <Element Y>
@@ -111,6 +118,16 @@ std::vector<Output<X>> gradients(const detail::Differentiated& of, const std::ve
   typed.reserve(xs.size());
   for (std::size_t i = 0; i < xs.size(); ++i) typed.push_back(Output<X>(densify(all[i], xs[i])));
   return typed;
+}
+template <Element X>
+std::vector<Output<X>> gradients(const detail::Differentiated& of, std::initializer_list<Output<X>> xs) {
+  return gradients(of, std::vector<Output<X>>(xs));
+}
+/// With respect to variables.
+template <std::derived_from<AnyOutput> V>
+  requires requires { typename V::element_type; } && (!std::same_as<V, Output<typename V::element_type>>)
+auto gradients(const detail::Differentiated& of, const std::vector<V>& xs) {
+  return gradients(of, std::vector<Output<typename V::element_type>>(xs.begin(), xs.end()));
 }
 
 }  // namespace dflow

@@ -23,8 +23,8 @@ namespace detail {
 class GradientBuilder {
  public:
   GradientBuilder(GraphStore& graph, std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
-                  const GradientOptions& options)
-      : graph_(graph), ys_(ys), xs_(xs), all_xs_(xs.begin(), xs.end()), options_(options) {}
+                  std::size_t num_given, const GradientOptions& options)
+      : graph_(graph), ys_(ys), xs_(xs), num_given_(num_given), all_xs_(xs.begin(), xs.end()), options_(options) {}
 
   std::vector<Gradient> build() {
     find_other_reads();
@@ -34,7 +34,10 @@ class GradientBuilder {
       if (depends_[index(id)]) differentiate(id);
     }
     std::vector<Gradient> result;
-    for (const AnyOutput& x : xs_) result.push_back(collect_reads(x));
+    result.reserve(xs_.size());
+    for (std::size_t i = 0; i < xs_.size(); ++i) {
+      result.push_back(i < num_given_ ? collect(xs_[i].endpoint()) : collect_reads(xs_[i]));
+    }
     return result;
   }
 
@@ -47,6 +50,7 @@ class GradientBuilder {
   std::size_t index(NodeId id) const { return static_cast<std::size_t>(id - first_); }
   bool is_x(Endpoint edge) const { return x_edges_.contains(key(edge)); }
   bool is_stopped(Endpoint edge) const { return stopped_edges_.contains(key(edge)); }
+  bool is_given(Endpoint edge) const { return given_edges_.contains(key(edge)); }
   /// Something flows back along this edge to an x.
   bool leads_to_x(Endpoint edge) const {
     if (edge.node < first_ || edge.node > last_) return false;
@@ -55,10 +59,16 @@ class GradientBuilder {
   }
 
   /// An x that reads a variable, and waits for nothing, stands for it: what flows to its other reads is that of the x.
+  /// In a body those that are given to it are themselves alone, and nothing flows to what is stopped.
   void find_other_reads() {
     std::unordered_map<std::uint64_t, std::vector<Endpoint>> by_handle;
     NodeId begin = xs_.front().node_id(), end = begin;
-    for (const AnyOutput& x : xs_) {
+    for (std::size_t i = 0; i < xs_.size(); ++i) {
+      const AnyOutput& x = xs_[i];
+      if (i < num_given_) {
+        given_edges_.insert(key(x.endpoint()));
+        continue;
+      }
       const Node& node = x.node();
       if (node.op->role != OpRole::read_variable || !node.control_inputs.empty()) continue;
       std::vector<Endpoint>& of = by_handle[key(node.inputs[0])];
@@ -66,18 +76,22 @@ class GradientBuilder {
       if (std::find(of.begin(), of.end(), x.endpoint()) == of.end()) of.push_back(x.endpoint());
     }
     if (by_handle.empty()) return;
+    for (const AnyOutput& x : xs_) x_edges_.insert(key(x.endpoint()));
+    for (const AnyOutput& stop : options_.stop_gradients) stopped_edges_.insert(key(stop.endpoint()));
     for (const AnyOutput& y : ys_) end = std::max(end, y.node_id());
     for (const NodeId id : IndexRange(begin, end + 1)) {
       const Node& node = graph_.node(id);
       if (node.op->role != OpRole::read_variable) continue;
       const auto found = by_handle.find(key(node.inputs[0]));
-      if (found == by_handle.end()) continue;
+      const Endpoint read{id, 0};
+      if (found == by_handle.end() || is_given(read) || (is_stopped(read) && !is_x(read))) continue;
       for (const Endpoint x : found->second) {
-        if (x.node == id) continue;
-        other_reads_[key(x)].push_back({id, 0});
-        all_xs_.emplace_back(&graph_, Endpoint{id, 0});
+        if (x == read) continue;
+        other_reads_[key(x)].push_back(read);
+        all_xs_.emplace_back(&graph_, read);
       }
     }
+    x_edges_.clear();
   }
 
   /// Marks the nodes between the xs and the ys: those with an input that leads back to an x.
@@ -90,12 +104,21 @@ class GradientBuilder {
     for (const AnyOutput& x : all_xs_) last_ = std::max(last_, x.node_id());
     depends_.resize(index(last_) + 1);
     has_x_.resize(index(last_) + 1);
-    for (const AnyOutput& x : all_xs_) {
+    for (std::size_t i = 0; i < all_xs_.size(); ++i) {
+      const AnyOutput& x = all_xs_[i];
       has_x_[index(x.node_id())] = true;
       const bool is_new = x_edges_.insert(key(x.endpoint())).second;
       const Node& node = x.node();
-      const bool is_read_in_bodies = node.op->role == OpRole::constant || other_reads_.contains(key(x.endpoint()));
-      if (is_new && is_read_in_bodies && node.control_inputs.empty()) constants_.push_back(x.endpoint());
+      if (is_new && node.op->role == OpRole::constant && node.control_inputs.empty()) {
+        constants_.push_back(x.endpoint());
+      }
+    }
+    // What stands for a variable may be read in bodies, by its handle, as constants are.
+    for (std::size_t i = num_given_; i < xs_.size(); ++i) {
+      const Endpoint x = xs_[i].endpoint();
+      if (other_reads_.contains(key(x)) && std::find(constants_.begin(), constants_.end(), x) == constants_.end()) {
+        constants_.push_back(x);
+      }
     }
     for (const AnyOutput& stop : options_.stop_gradients) stopped_edges_.insert(key(stop.endpoint()));
     for (const NodeId id : IndexRange(first_, last_ + 1)) {
@@ -116,9 +139,7 @@ class GradientBuilder {
   /// Bodies read constants that are around them, and variables by their handles, and no input of their call gives them
   /// these.
   bool find_constants(NodeId call) {
-    const std::vector<Endpoint>& inputs = graph_.node(call).inputs;
     for (const Endpoint constant : constants_) {
-      if (std::find(inputs.begin(), inputs.end(), constant) != inputs.end() && is_captured(call, constant)) continue;
       std::unordered_set<std::uint32_t> seen;
       for (const std::string& name : called_functions(graph_.node(call))) {
         if (!reads(graph_.find_appended(name), constant, seen)) continue;
@@ -127,18 +148,6 @@ class GradientBuilder {
       }
     }
     return constants_read_.contains(call);
-  }
-  /// Whether it is an input of the call behind the arguments of its functions, which is read in their bodies.
-  bool is_captured(NodeId call, Endpoint edge) const {
-    const Node& node = graph_.node(call);
-    for (const std::string& name : called_functions(node)) {
-      const std::optional<GraphStore::Function> function = graph_.function(graph_.find_appended(name));
-      if (!function) continue;
-      const std::size_t first = function->arguments.size() + (node.op->role == OpRole::branch ? 1 : 0);
-      return first < node.inputs.size() && std::find(node.inputs.begin() + static_cast<std::ptrdiff_t>(first),
-                                                     node.inputs.end(), edge) != node.inputs.end();
-    }
-    return false;
   }
   /// Whether the body of the function, or of one that it calls, reads the edge, or what it reads.
   bool reads(NodeId begin, Endpoint edge, std::unordered_set<std::uint32_t>& seen) const {
@@ -302,16 +311,16 @@ class GradientBuilder {
     return parts.front();
   }
 
-  /// With what has flowed into the other reads of the variable that x reads.
+  /// With what has flowed into the other reads of the variable that x reads. What is given has its own share itself.
   Gradient collect_reads(const AnyOutput& x) {
-    const auto others = other_reads_.find(key(x.endpoint()));
-    if (others == other_reads_.end()) return collect(x.endpoint());
     Contributions parts;
     const auto add = [&](Gradient part) {
       if (part.exists()) parts.push_back(std::move(part));
     };
-    add(collect(x.endpoint()));
-    for (const Endpoint read : others->second) add(collect(read));
+    if (!is_given(x.endpoint())) add(collect(x.endpoint()));
+    if (const auto others = other_reads_.find(key(x.endpoint())); others != other_reads_.end()) {
+      for (const Endpoint read : others->second) add(collect(read));
+    }
     if (parts.size() < 2) return parts.empty() ? Gradient{} : parts.front();
     const ScopeGuard guard = enter_node(x.node());
     return sum(parts, x);
@@ -345,6 +354,7 @@ class GradientBuilder {
   GraphStore& graph_;
   std::span<const AnyOutput> ys_;
   std::span<const AnyOutput> xs_;
+  const std::size_t num_given_;    ///< of the xs, the first ones
   std::vector<AnyOutput> all_xs_;  ///< with the other reads of variables
   const GradientOptions& options_;
   NodeId first_, last_;
@@ -354,7 +364,7 @@ class GradientBuilder {
   std::unordered_map<std::uint64_t, std::vector<Endpoint>> other_reads_;  ///< by the xs
   std::vector<Endpoint> constants_;  ///< of the xs, those that bodies may read without being given them
   std::map<NodeId, std::vector<Endpoint>> constants_read_;  ///< by the calls whose bodies do
-  std::unordered_set<std::uint64_t> stopped_edges_;
+  std::unordered_set<std::uint64_t> stopped_edges_, given_edges_;
   std::unordered_map<std::uint64_t, Contributions> contributions_;
   std::map<NodeId, std::vector<KeptGradient>> kept_;  ///< by the calls that keep them
 };
@@ -406,6 +416,12 @@ DFLOW_INLINE std::vector<Gradient> gate(std::span<const Gradient> gradients) {
 
 DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std::span<const AnyOutput> xs,
                                              const GradientOptions& options) {
+  return detail::gradients_in_body(ys, xs, 0, options);
+}
+
+DFLOW_INLINE std::vector<Gradient> detail::gradients_in_body(std::span<const AnyOutput> ys,
+                                                             std::span<const AnyOutput> xs, std::size_t num_given,
+                                                             const GradientOptions& options) {
   if (xs.empty()) return {};
   if (ys.empty()) {
     throw_error(invalid_argument("gradients: there is nothing to differentiate").with_location(options.where));
@@ -429,7 +445,7 @@ DFLOW_INLINE std::vector<Gradient> gradients(std::span<const AnyOutput> ys, std:
   require(options.grad_ys, true);
   GraphStore::Draft draft(*graph);
   const ScopeGuard guard = enter_name_scope(*graph, "gradients", options.where);
-  std::vector<Gradient> dxs = detail::GradientBuilder(*graph, ys, xs, options).build();
+  std::vector<Gradient> dxs = detail::GradientBuilder(*graph, ys, xs, num_given, options).build();
   draft.publish();
   return dxs;
 }

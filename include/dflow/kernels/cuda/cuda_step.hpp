@@ -68,6 +68,7 @@ class CudaStep final : public DeviceStep {
   Status located(Status status, const Node& node) const;
   Status status_from(ErrorCode code, const AnyTensor* slot) noexcept;
   Status found_in(const ErrorSlot& slot);
+  Status status_of_check(const Checked& checked, ErrorCode work) const noexcept;
 
   CudaMemory& memory_;
   const std::string device_name_;

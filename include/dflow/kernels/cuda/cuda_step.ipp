@@ -79,6 +79,16 @@ DFLOW_INLINE Status CudaStep::found_in(const ErrorSlot& slot) {
   return located(noted.decode(slot), *noted.node);
 }
 
+/// All are asked, whatever one of them throws.
+DFLOW_INLINE Status CudaStep::status_of_check(const Checked& checked, ErrorCode work) const noexcept {
+  try {
+    Status status = checked.check(work);
+    return status.ok() ? status : located(std::move(status), *checked.node);
+  } catch (...) {
+    return status_of_current_exception();
+  }
+}
+
 DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot) noexcept {
   try {
     Status status;
@@ -95,8 +105,8 @@ DFLOW_INLINE Status CudaStep::status_from(ErrorCode code, const AnyTensor* slot)
       checks = checks_;
     }
     for (const Checked& each : checks) {
-      Status of_check = each.check(code);
-      if (status.ok() && !of_check.ok()) status = located(std::move(of_check), *each.node);
+      const Status of_check = status_of_check(each, code);
+      if (status.ok()) status = of_check;
     }
     return status;
   } catch (...) {
@@ -125,7 +135,11 @@ DFLOW_INLINE void CudaStep::status_async(StatusDone done) {
     memory_.completions().after(memory_.completions().ticket(), core.compute(), nullptr,
                                 [this, end](ErrorCode code) { (*end)(status_from(code, nullptr)); });
   } catch (...) {
-    (*end)(status_of_current_exception().with_device(device_name_));
+    Status status = status_of_current_exception().with_device(device_name_);
+    // Others may wait for what a GPU that is lost was to do for them.
+    std::size_t free_bytes = 0, total_bytes = 0;
+    const ErrorCode code = memory_.core().driver().memory_info(memory_.core().device(), free_bytes, total_bytes);
+    (*end)(is_sticky(code) ? status_from(code, nullptr) : std::move(status));
   }
 }
 
