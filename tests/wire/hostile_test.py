@@ -482,8 +482,14 @@ class FalseServer:
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def cut(self):
-        while self.open:
-            self.open.pop().close()
+        # Those that there are, and not one that is made meanwhile by who has lost another.
+        connections, self.open = self.open, []
+        for connection in connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)  # a thread that reads would hold it open
+            except OSError:
+                pass  # it has ended
+            connection.close()
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)

@@ -113,7 +113,9 @@ DFLOW_INLINE bool DeviceGroup::can_compute(CollectiveKind kind, DType dtype,
   if (std::adjacent_find(numbers.begin(), numbers.end()) != numbers.end()) return false;
   try {
     std::unique_lock lock(mutex_);
-    return connect(lock, memories)->handle != CommunicatorsHandle::none;
+    const std::shared_ptr<Communicators> by = connect(lock, memories);
+    const std::lock_guard lock_of_connection(by->mutex);
+    return by->handle != CommunicatorsHandle::none;
   } catch (const Error&) {
     return false;
   }
