@@ -141,10 +141,10 @@ DFLOW_INLINE std::shared_ptr<DeviceGroup::Communicators> DeviceGroup::find_or_ma
   const auto found =
       std::find_if(used_.begin(), used_.end(), [&](const auto& each) { return each->devices == devices; });
   // Steps may have one that was there and has ended.
-  const auto made = std::make_shared<Communicators>(devices);
+  auto made = std::make_shared<Communicators>(devices);
   if (found != used_.end()) {
     used_.splice(used_.begin(), used_, found);
-    const std::shared_ptr<Communicators> last = used_.front();
+    std::shared_ptr<Communicators> last = used_.front();
     const std::lock_guard lock(last->mutex);
     if (check(*last) || last->refusals >= max_refusals) return last;
     made->refusals = last->refusals;
