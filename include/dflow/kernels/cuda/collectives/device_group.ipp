@@ -203,11 +203,11 @@ DFLOW_INLINE void DeviceGroup::end(Communicators& by, Status failure, std::uint6
   by.handle = CommunicatorsHandle::none;
 }
 
-/// Of a collective that was issued under that number, when a member's work is done, or has ended with an error: then
-/// the others would wait for that member for ever.
+/// Of a collective that was issued under that number, when a member's work is done, or has ended with an error: if its
+/// GPU is lost, the others would wait for that member for ever.
 DFLOW_INLINE Status DeviceGroup::status_of(Communicators& by, std::uint64_t number, ErrorCode work) {
   const std::lock_guard lock(by.mutex);
-  if (work != ErrorCode::ok) {
+  if (is_sticky(work)) {
     end(by, detail::status_of_collective(work, by.devices, "the work of one of them", {}), 0);
   } else {
     check(by);
