@@ -7,9 +7,9 @@
 //        bench_contest_input THREADS records          reads and checks records of several sizes from the disk cache,
 //                                                     beside a copy of the file's bytes out of it
 #include <dflow/dflow.hpp>
-#include <dflow/io/example.hpp>
-#include <dflow/io/example_parser.hpp>
-#include <dflow/io/record_file.hpp>
+#include <dflow/io/records/example.hpp>
+#include <dflow/io/records/example_parser.hpp>
+#include <dflow/io/records/record_file.hpp>
 #include <dflow/trace/chrome_trace.hpp>
 
 #include "contestant.hpp"

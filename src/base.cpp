@@ -1,4 +1,3 @@
-// The compiled form of base/.
 #include <dflow/base/checked.ipp>
 #include <dflow/base/clock.ipp>
 #include <dflow/base/cpu_features.ipp>
@@ -12,11 +11,8 @@
 #include <dflow/base/files/file_system.ipp>
 #include <dflow/base/files/matching_files.ipp>
 #include <dflow/base/files/memory_file_system.ipp>
-#include <dflow/base/files/proto_reader.ipp>
-#include <dflow/base/files/proto_writer.ipp>
 #include <dflow/base/files/read_ahead_source.ipp>
 #include <dflow/base/files/scratch_file.ipp>
-#include <dflow/base/files/snappy.ipp>
 #include <dflow/base/printable.ipp>
 #include <dflow/base/sha256.ipp>
 #include <dflow/base/status.ipp>

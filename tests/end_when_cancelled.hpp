@@ -2,8 +2,8 @@
 #pragma once
 
 #include <dflow/core/cancellation.hpp>
-#include <dflow/kernels/kernel.hpp>
-#include <dflow/kernels/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <memory>
 #include <mutex>

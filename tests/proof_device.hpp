@@ -9,8 +9,8 @@
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/kernel_cache.hpp>
 #include <dflow/kernels/cpu/standard_kernels.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
-#include <dflow/kernels/send_recv_kernel.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/shared/send_recv_kernel.hpp>
 #include <dflow/runtime/device.hpp>
 
 #include <sys/mman.h>

@@ -6,7 +6,7 @@
 - each heavy header has one door, and so has the CPU: what is not the CPU's own knows no type of devices;
 - what an op is (op/) knows none, and no floor knows an op by its name: nothing outside of ops/ and the kernels spells one as a string;
 - includes form no cycle, and what is included exists;
-- headers stay within 400 lines, every other file within 800, folders of the library within 30 files.
+- headers stay within 400 lines, every other file within 800, folders of the library within 40 files.
 
 Usage: tools/check_layers.py [ROOT]
 Prints one line per violation as file:line: message; exits 1 if there is any.
@@ -17,34 +17,34 @@ import sys
 from pathlib import Path
 
 FLOORS = {
-    "base": 0, "core": 1, "graph": 2, "op": 3, "ops": 3, "autodiff": 4, "kernels": 5, "runtime": 6, "passes": 7,
-    "session": 8, "net": 9, "train": 10, "io": 10, "data": 10, "trace": 10, "interop": 10, "c": 11,
+    "base": 0, "core": 1, "io": 2, "state": 3, "graph": 4, "op": 5, "ops": 5, "autodiff": 6, "kernels": 7, "runtime": 8,
+    "passes": 9, "session": 10, "net": 11, "data": 12, "trace": 13, "train": 14, "interop": 15, "src": 16,
 }  # fmt: skip
 
 # Folders that a folder must not include although they lie below it.
 FORBIDDEN = {"train": {"kernels", "runtime", "net"}, "op": {"ops"}, "interop": {"kernels", "runtime", "net"}}
 
 # Folders that know no op by its name.
-NAMELESS = {"base", "core", "graph", "op", "autodiff", "runtime", "passes", "session"}
+NAMELESS = {"base", "core", "io", "graph", "op", "autodiff", "runtime", "passes", "session"}
 
 # A library, or one type of devices: (what is included, which files may include it, relative to include/dflow/ or src/)
 DOORS = [
-    (re.compile(r"^(unsupported/)?Eigen/"), re.compile(r"^(kernels/cpu/linalg/|interop/eigen\.hpp$)")),
+    (re.compile(r"^(unsupported/)?Eigen/"), re.compile(r"^(kernels/cpu/linalg/|src/units/linalg/|interop/eigen\.hpp$)")),
     (re.compile(r"^(oneapi/)?dnnl"), re.compile(r"^kernels/cpu/")),
-    (re.compile(r"^dflow/kernels/cpu/"), re.compile(r"^(kernels/(cpu/|default_kernels\.)|runtime/cpu_device\.|dflow\.hpp$)")),
-    (re.compile(r"^dflow/runtime/cpu_device\."), re.compile(r"^runtime(/cpu_device\.|/default_devices\.|\.cpp$)")),
+    (re.compile(r"^dflow/kernels/cpu/"), re.compile(r"^(kernels/cpu/|runtime/(cpu_device|default_kernels)\.|dflow\.hpp$|src/)")),
+    (re.compile(r"^dflow/runtime/cpu_device\."), re.compile(r"^runtime(/(cpu_device|default_devices)\.|\.cpp$)")),
     (re.compile(r"^dflow/kernels/cuda/"), re.compile(r"^(kernels/cuda/|runtime/cuda)")),
     (re.compile(r"^(cuda|cub/|thrust/|cublas|cudnn|nvrtc|nccl|curand|nvtx)"), re.compile(r"^kernels/cuda/")),
     (re.compile(r"^(asio|openssl/)"), re.compile(r"^net/asio")),
     (re.compile(r"^cereal/"), re.compile(r"^graph/graph_def_archive\.ipp$")),
-    (re.compile(r"^zlib\.h"), re.compile(r"^(io/(deflate|gzip)|base/records/zlib_stream)\.ipp$")),
+    (re.compile(r"^zlib\.h"), re.compile(r"^io/compression/(deflate|gzip|zlib_stream)\.ipp$")),
     (re.compile(r"^nlohmann/"), re.compile(r"^(graph/graph_def_json|trace/chrome_trace|net/cluster_spec_json|io/safetensors)\.ipp$")),
     (re.compile(r"^(CLI/|catch2/|benchmark/)"), re.compile(r"^$")),
 ]
 
 MAX_HEADER_LINES = 400
 MAX_FILE_LINES = 800
-MAX_FOLDER_FILES = 30
+MAX_FOLDER_FILES = 40
 # A device as a third party writes it, in one file: headers that count as files.
 WHOLE_FILES = {"tests/proof_device.hpp"}
 SOURCE_SUFFIXES = {".hpp", ".ipp", ".cpp", ".cu", ".cuh", ".h", ".py", ".cmake", ".sh"}

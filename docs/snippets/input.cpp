@@ -1,8 +1,8 @@
 // What docs/input.md shows, one function per section.
 
 #include <dflow/dflow.hpp>
-#include <dflow/io/example.hpp>
-#include <dflow/io/record_file.hpp>
+#include <dflow/io/records/example.hpp>
+#include <dflow/io/records/record_file.hpp>
 
 #include <cstdint>
 #include <filesystem>

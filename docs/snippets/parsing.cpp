@@ -1,6 +1,6 @@
 // What docs/parsing.md shows, one function per section.
 
-#include <dflow/core/records/example.hpp>
+#include <dflow/io/records/example.hpp>
 #include <dflow/dflow.hpp>
 
 #include <cstdint>

@@ -1,1 +1,1 @@
-#include <dflow/kernels/inferred_shape.ipp>
+#include <dflow/kernels/contract/inferred_shape.ipp>

@@ -5,7 +5,7 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/data/from.hpp>
-#include <dflow/io/record_file.hpp>
+#include <dflow/io/records/record_file.hpp>
 
 #include <cstdlib>
 #include <string>

@@ -3,8 +3,8 @@
 #include <dflow/base/files/crc32c.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/core/checkpoint/checkpoint_reader.hpp>
-#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/state/accumulator_state.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
 
 #include <cstddef>

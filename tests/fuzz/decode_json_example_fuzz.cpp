@@ -1,7 +1,7 @@
 // Reads bytes as an Example in JSON. One that is read must be the same after it was written as bytes and read again.
 #include <dflow/base/status.hpp>
-#include <dflow/core/records/example.hpp>
-#include <dflow/core/records/example_json.hpp>
+#include <dflow/io/records/example.hpp>
+#include <dflow/io/records/example_json.hpp>
 
 #include <cstdint>
 #include <cstdlib>

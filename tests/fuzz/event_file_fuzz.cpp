@@ -2,7 +2,7 @@
 // bytes, and be what TensorBoard's first event is where it is one.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/events/event_file.hpp>
+#include <dflow/trace/events/event_file.hpp>
 
 #include <cstdint>
 #include <cstdlib>

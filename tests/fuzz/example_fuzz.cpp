@@ -1,8 +1,8 @@
 // Reads bytes as an Example and as a SequenceExample. What is read and written again must be read as the same, and the
 // tensors of a specification of the features that are there must hold as many values.
 #include <dflow/base/status.hpp>
-#include <dflow/core/records/example.hpp>
-#include <dflow/core/records/example_parser.hpp>
+#include <dflow/io/records/example.hpp>
+#include <dflow/io/records/example_parser.hpp>
 
 #include <cstdint>
 #include <cstdlib>

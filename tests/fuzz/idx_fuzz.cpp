@@ -2,7 +2,7 @@
 // must hold the very bytes of the file.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/gzip.hpp>
+#include <dflow/io/compression/gzip.hpp>
 #include <dflow/io/idx.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Reads bytes as an Example and a SequenceExample by a fixed specification of every kind of feature. In a batch of one
 // that is there twice both rows must be what it gives by itself.
 #include <dflow/base/status.hpp>
-#include <dflow/core/records/example_parser.hpp>
+#include <dflow/io/records/example_parser.hpp>
 
 #include <cstdint>
 #include <cstdlib>

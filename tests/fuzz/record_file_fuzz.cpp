@@ -3,7 +3,7 @@
 // same.
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/record_file.hpp>
+#include <dflow/io/records/record_file.hpp>
 
 #include <cstdint>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/kernels/state/tables/table_file.hpp>
+#include <dflow/state/tables/table_file.hpp>
 
 #include <algorithm>
 #include <array>

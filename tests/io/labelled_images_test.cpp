@@ -5,7 +5,7 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/io/gzip.hpp>
+#include <dflow/io/compression/gzip.hpp>
 
 #include <array>
 #include <string>

@@ -6,7 +6,7 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/io/deflate.hpp>
+#include <dflow/io/compression/deflate.hpp>
 
 #include "errors.hpp"
 

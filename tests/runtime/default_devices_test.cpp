@@ -1,6 +1,6 @@
 #include <dflow/runtime/default_devices.hpp>
 
-#include <dflow/kernels/default_kernels.hpp>
+#include <dflow/runtime/default_kernels.hpp>
 #include <dflow/op/op_table.hpp>
 #include <dflow/runtime/device.hpp>
 

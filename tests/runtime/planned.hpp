@@ -2,7 +2,7 @@
 
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/graph/output.hpp>
-#include <dflow/kernels/op_set.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/passes/prune.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 #include <dflow/runtime/plan.hpp>

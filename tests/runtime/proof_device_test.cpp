@@ -2,7 +2,7 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/variables/variable_state.hpp>
+#include <dflow/state/variable_state.hpp>
 #include <dflow/ops/control/dependencies.hpp>
 #include <dflow/ops/control/frames.hpp>
 #include <dflow/runtime/cpu_device.hpp>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/variables/variable_state.hpp>
+#include <dflow/state/variable_state.hpp>
 #include <dflow/runtime/step.hpp>
 
 #include "catch.hpp"

@@ -3,7 +3,7 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/data/dataset.hpp>
 #include <dflow/io/csv.hpp>
-#include <dflow/io/record_file.hpp>
+#include <dflow/io/records/record_file.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/text/parse_number.hpp>
-#include <dflow/core/records/csv_record.hpp>
+#include <dflow/io/records/csv_record.hpp>
 #include <dflow/io/csv.hpp>
-#include <dflow/io/gzip.hpp>
+#include <dflow/io/compression/gzip.hpp>
 
 #include <algorithm>
 #include <cmath>

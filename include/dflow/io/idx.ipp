@@ -2,7 +2,7 @@
 
 #include <dflow/base/checked.hpp>
 #include <dflow/base/files/byte_reader.hpp>
-#include <dflow/io/gzip.hpp>
+#include <dflow/io/compression/gzip.hpp>
 #include <dflow/io/idx.hpp>
 
 #include <algorithm>

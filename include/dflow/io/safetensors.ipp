@@ -5,7 +5,7 @@
 #include <dflow/base/files/byte_reader.hpp>
 #include <dflow/base/files/byte_writer.hpp>
 #include <dflow/base/status.hpp>
-#include <dflow/core/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/io/safetensors.hpp>
 
 #include <algorithm>

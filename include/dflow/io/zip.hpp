@@ -2,7 +2,7 @@
 
 #include <dflow/base/files/atomic_file.hpp>
 #include <dflow/base/files/file_system.hpp>
-#include <dflow/io/deflate.hpp>
+#include <dflow/io/compression/deflate.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
-#include <dflow/kernels/op_set.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/net/cluster_spec.hpp>
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
-#include <dflow/kernels/op_set.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/net/client_sessions.hpp>
 #include <dflow/net/inspect/metrics.hpp>
 #include <dflow/net/inspect/task_log.hpp>

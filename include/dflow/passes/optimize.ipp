@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/position_table.hpp>
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/passes/optimize.hpp>
 #include <dflow/passes/prune.hpp>

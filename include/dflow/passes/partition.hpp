@@ -4,7 +4,7 @@
 #include <dflow/core/device_info.hpp>
 #include <dflow/core/rendezvous.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <cstddef>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/position_table.hpp>
-#include <dflow/kernels/host_arguments.hpp>
+#include <dflow/kernels/contract/host_arguments.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/send_recv/send_recv.hpp>
 #include <dflow/passes/partition.hpp>

@@ -4,7 +4,7 @@
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <cstdint>
 #include <map>

@@ -4,8 +4,8 @@
 #include <dflow/base/threads/completion.hpp>
 #include <dflow/core/device_info.hpp>
 #include <dflow/kernels/collectives/device_collectives.hpp>
-#include <dflow/kernels/kernel_context.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <memory>
 #include <string>

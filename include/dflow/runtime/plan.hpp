@@ -3,9 +3,9 @@
 #include <dflow/base/function_ref.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel.hpp>
-#include <dflow/kernels/kernel_table.hpp>
-#include <dflow/kernels/work_recorder.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
+#include <dflow/kernels/contract/work_recorder.hpp>
 #include <dflow/runtime/inter_op.hpp>
 #include <dflow/runtime/plan_constants.hpp>
 #include <dflow/runtime/unit_id.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/kernels/chains/elementwise_chain.hpp>
-#include <dflow/kernels/host_arguments.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
+#include <dflow/kernels/contract/host_arguments.hpp>
 #include <dflow/runtime/joins/plan_joins.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/kernels/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 #include <dflow/runtime/step_stats.hpp>
 
 #include <map>

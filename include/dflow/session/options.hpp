@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/duration.hpp>
-#include <dflow/kernels/op_set.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/passes/options.hpp>
 #include <dflow/runtime/inter_op.hpp>
 #include <dflow/runtime/step_stats.hpp>

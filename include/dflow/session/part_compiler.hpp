@@ -2,7 +2,7 @@
 
 #include <dflow/base/clock.hpp>
 #include <dflow/base/function_ref.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 #include <dflow/passes/partition.hpp>
 #include <dflow/runtime/inter_op.hpp>
 #include <dflow/session/compiled_step.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/core/checkpoint/checkpoint_slice.hpp>
+#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
 #include <dflow/ops/array/constant.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/random/random.hpp>

@@ -1,6 +1,6 @@
 #include <dflow/kernels/cpu/control/list.hpp>
 #include <dflow/kernels/cpu/control/print.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

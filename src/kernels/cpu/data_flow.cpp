@@ -5,7 +5,7 @@
 #include <dflow/kernels/cpu/data_flow/queue.ipp>
 #include <dflow/kernels/cpu/data_flow/staleness_clock.ipp>
 #include <dflow/kernels/cpu/data_flow/token_barrier.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

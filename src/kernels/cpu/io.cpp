@@ -1,7 +1,7 @@
 #include <dflow/kernels/cpu/io/files.ipp>
 #include <dflow/kernels/cpu/io/list.hpp>
 #include <dflow/kernels/cpu/io/reader.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

@@ -1,6 +1,6 @@
 #include <dflow/kernels/cpu/math/broadcast.ipp>
 #include <dflow/kernels/cpu/math/list.hpp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

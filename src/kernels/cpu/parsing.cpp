@@ -2,7 +2,7 @@
 #include <dflow/kernels/cpu/parsing/decode_raw.ipp>
 #include <dflow/kernels/cpu/parsing/list.hpp>
 #include <dflow/kernels/cpu/parsing/parse_example.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

@@ -1,5 +1,5 @@
 #include <dflow/kernels/cpu/random/list.hpp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

@@ -1,6 +1,6 @@
 #include <dflow/kernels/cpu/state/list.hpp>
 #include <dflow/kernels/cpu/state/variable.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

@@ -5,7 +5,7 @@
 #include <dflow/kernels/cpu/strings/string_number.ipp>
 #include <dflow/kernels/cpu/strings/string_split.ipp>
 #include <dflow/kernels/cpu/strings/substr.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

@@ -1,6 +1,6 @@
 #include <dflow/kernels/cpu/summary/list.hpp>
 #include <dflow/kernels/cpu/summary/summary.ipp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>
 
 namespace dflow {
 

@@ -4,7 +4,7 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/state/accumulator_state.hpp>
 
 #include <atomic>
 #include <chrono>

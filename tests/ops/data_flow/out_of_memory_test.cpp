@@ -1,8 +1,8 @@
 // Every allocation of a resource that is waited for fails in turn: nobody waits for ever, and nothing is told twice.
-#include <dflow/kernels/state/accumulator_state.hpp>
-#include <dflow/kernels/state/barrier_state.hpp>
+#include <dflow/state/accumulator_state.hpp>
+#include <dflow/state/barrier_state.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
-#include <dflow/kernels/state/token_barrier_state.hpp>
+#include <dflow/state/token_barrier_state.hpp>
 
 #include "catch.hpp"
 #include "failing_new.hpp"

@@ -4,7 +4,7 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/staleness_clock_state.hpp>
+#include <dflow/state/staleness_clock_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include <atomic>

@@ -4,7 +4,7 @@
 #include "errors.hpp"
 
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/token_barrier_state.hpp>
+#include <dflow/state/token_barrier_state.hpp>
 
 #include <chrono>
 #include <cstdint>

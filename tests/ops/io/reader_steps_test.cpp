@@ -7,7 +7,7 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/core/resource.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/io/record_file.hpp>
+#include <dflow/io/records/record_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/kernels/state/readers/reader_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>

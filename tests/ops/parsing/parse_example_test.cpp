@@ -3,7 +3,7 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/core/records/example.hpp>
+#include <dflow/io/records/example.hpp>
 #include <dflow/dflow.hpp>
 
 #include <concepts>

@@ -3,7 +3,7 @@
 #include "catch.hpp"
 #include "errors.hpp"
 
-#include <dflow/core/summary/png.hpp>
+#include <dflow/io/summary/png.hpp>
 #include <dflow/dflow.hpp>
 
 #include <cstdint>

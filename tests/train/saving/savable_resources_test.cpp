@@ -5,11 +5,11 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/dflow.hpp>
-#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/state/accumulator_state.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
-#include <dflow/kernels/state/staleness_clock_state.hpp>
-#include <dflow/kernels/state/token_barrier_state.hpp>
+#include <dflow/state/staleness_clock_state.hpp>
+#include <dflow/state/token_barrier_state.hpp>
 #include <dflow/runtime/cpu_device.hpp>
 
 #include <algorithm>

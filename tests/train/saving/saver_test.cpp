@@ -5,9 +5,9 @@
 
 #include <dflow/base/files/base64.hpp>
 #include <dflow/base/files/memory_file_system.hpp>
-#include <dflow/core/checkpoint/checkpoint_reader.hpp>
-#include <dflow/core/checkpoint/checkpoint_writer.hpp>
-#include <dflow/core/checkpoint/tensor_bundle.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 #include <dflow/ops/nn/dropout.hpp>

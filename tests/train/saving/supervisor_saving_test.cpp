@@ -6,8 +6,8 @@
 
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/core/checkpoint/checkpoint_reader.hpp>
-#include <dflow/io/events/event_file.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/trace/events/event_file.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/ops/summary/summary.hpp>
 #include <dflow/runtime/cpu_device.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/function_ref.hpp>
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 
 #include <cstddef>
 #include <memory>

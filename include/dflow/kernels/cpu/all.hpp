@@ -17,4 +17,4 @@
 #include <dflow/kernels/cpu/state/list.hpp>
 #include <dflow/kernels/cpu/strings/list.hpp>
 #include <dflow/kernels/cpu/summary/list.hpp>
-#include <dflow/kernels/library_kernel.hpp>
+#include <dflow/kernels/contract/library_kernel.hpp>

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 
 namespace dflow {
 

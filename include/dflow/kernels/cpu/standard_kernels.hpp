@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 namespace dflow {
 

@@ -7,7 +7,7 @@
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
 #include <dflow/kernels/cuda/nn/convolution_plans.hpp>
 #include <dflow/kernels/cuda/products/product_plans.hpp>
-#include <dflow/kernels/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/host_arguments.hpp>
+#include <dflow/kernels/contract/host_arguments.hpp>
 
 namespace dflow {
 

@@ -4,7 +4,7 @@
 #include <dflow/core/tensor.hpp>
 #include <dflow/kernels/cuda/grid/error_slot.hpp>
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
-#include <dflow/kernels/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <cstddef>
 #include <cstdint>

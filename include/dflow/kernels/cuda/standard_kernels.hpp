@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 namespace dflow {
 

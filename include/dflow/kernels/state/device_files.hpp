@@ -2,7 +2,7 @@
 
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/core/resource.hpp>
-#include <dflow/kernels/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>
 
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/resource.hpp>
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 
 #include <cstdint>
 #include <memory>

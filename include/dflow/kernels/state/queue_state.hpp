@@ -5,7 +5,7 @@
 #include <dflow/core/memory/allocator.hpp>
 #include <dflow/core/partial_shape.hpp>
 #include <dflow/core/tensor.hpp>
-#include <dflow/kernels/state/awaited_resource.hpp>
+#include <dflow/state/awaited_resource.hpp>
 #include <dflow/kernels/state/held_elements.hpp>
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/base/str_cat.hpp>
-#include <dflow/kernels/state/flat_state.hpp>
+#include <dflow/state/flat_state.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
-#include <dflow/kernels/state/wait_list.hpp>
+#include <dflow/state/wait_list.hpp>
 
 #include <algorithm>
 #include <cstddef>

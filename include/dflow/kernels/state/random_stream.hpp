@@ -3,7 +3,7 @@
 #include <dflow/base/philox.hpp>
 #include <dflow/base/threads/spin_lock.hpp>
 #include <dflow/core/savable_resource.hpp>
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/kernels/state/kept_resource.hpp>
 
 #include <cstdint>

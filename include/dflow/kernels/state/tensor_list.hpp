@@ -2,7 +2,7 @@
 
 #include <dflow/base/function_ref.hpp>
 #include <dflow/core/any_tensor.hpp>
-#include <dflow/kernels/kernel_context.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
 
 #include <cstdint>
 #include <optional>

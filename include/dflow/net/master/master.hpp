@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/clock.hpp>
-#include <dflow/kernels/op_set.hpp>
+#include <dflow/runtime/op_set.hpp>
 #include <dflow/net/client_sessions.hpp>
 #include <dflow/net/cluster_tasks.hpp>
 #include <dflow/net/master/master_messages.hpp>

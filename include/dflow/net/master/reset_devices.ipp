@@ -2,7 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/core/resource.hpp>
-#include <dflow/kernels/state/awaited_resource.hpp>
+#include <dflow/state/awaited_resource.hpp>
 #include <dflow/net/call.hpp>
 #include <dflow/net/master/master_messages.hpp>
 #include <dflow/net/master/reset_devices.hpp>

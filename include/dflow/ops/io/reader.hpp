@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/base/records/record_file.hpp>
+#include <dflow/io/records/record_file.hpp>
 #include <dflow/op/build.hpp>
 #include <dflow/ops/data_flow/queue.hpp>
 

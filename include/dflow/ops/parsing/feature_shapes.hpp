@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/core/partial_shape.hpp>
-#include <dflow/core/records/example_parser.hpp>
+#include <dflow/io/records/example_parser.hpp>
 #include <dflow/graph/graph.hpp>
 #include <dflow/graph/infer_context.hpp>
 

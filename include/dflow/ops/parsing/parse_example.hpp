@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/core/records/example_parser.hpp>
+#include <dflow/io/records/example_parser.hpp>
 #include <dflow/ops/parsing/parsing_op.hpp>
 #include <dflow/ops/sparse_output.hpp>
 

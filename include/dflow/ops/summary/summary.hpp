@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/core/summary/summary.hpp>
+#include <dflow/io/summary/summary.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/ops/summary/summary_op.hpp>
 

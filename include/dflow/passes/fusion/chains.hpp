@@ -2,7 +2,7 @@
 
 #include <dflow/base/function_ref.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <cstddef>
 #include <span>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/chains/elementwise_chain.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/op/formula.hpp>
 #include <dflow/passes/aliveness.hpp>
 #include <dflow/passes/contract.hpp>

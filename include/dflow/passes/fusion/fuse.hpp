@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <memory>
 #include <span>

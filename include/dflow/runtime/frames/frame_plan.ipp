@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/host_arguments.hpp>
+#include <dflow/kernels/contract/host_arguments.hpp>
 #include <dflow/runtime/frames/frame_run.hpp>
 #include <dflow/runtime/plan.hpp>
 #include <dflow/runtime/plan_kernels.hpp>

@@ -3,7 +3,7 @@
 #include <dflow/core/cancellation.hpp>
 #include <dflow/graph/frame_layout.hpp>
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 #include <dflow/runtime/plan_constants.hpp>
 
 #include <cstdint>

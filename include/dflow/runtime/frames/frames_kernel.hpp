@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/graph/step_graph.hpp>
-#include <dflow/kernels/kernel.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
 
 #include <memory>
 

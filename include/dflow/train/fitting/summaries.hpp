@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/io/events/event_file.hpp>
+#include <dflow/trace/events/event_file.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/train/fitting/fit.hpp>
 

@@ -4,7 +4,7 @@
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/graph/graph_store.hpp>
-#include <dflow/io/events/event_file.hpp>
+#include <dflow/trace/events/event_file.hpp>
 #include <dflow/ops/checkpoint/save_restore.hpp>
 #include <dflow/ops/control/no_op.hpp>
 #include <dflow/ops/math/compare.hpp>

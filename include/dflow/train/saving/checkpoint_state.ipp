@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/status.hpp>
-#include <dflow/core/checkpoint/checkpoint_index.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_index.hpp>
 #include <dflow/train/saving/checkpoint_state.hpp>
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 
 #include <dflow/base/status.hpp>
 #include <dflow/base/system_seed.hpp>
-#include <dflow/core/checkpoint/checkpoint_index.hpp>
-#include <dflow/core/checkpoint/checkpoint_reader.hpp>
-#include <dflow/core/checkpoint/checkpoint_slice.hpp>
-#include <dflow/core/checkpoint/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_index.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
 #include <dflow/core/device_name.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/ops/array/constant.hpp>

@@ -7,8 +7,8 @@
 #include <dflow/base/files/memory_file_system.hpp>
 #include <dflow/base/threads/pool_event.hpp>
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/core/checkpoint/checkpoint_reader.hpp>
-#include <dflow/core/checkpoint/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 #include <dflow/ops/state/typed_variable.hpp>
 #include <dflow/runtime/cpu_device.hpp>

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
-#include <dflow/kernels/position_text.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/shared/position_text.hpp>
 #include <dflow/ops/array/gather.hpp>
 
 #include <string>

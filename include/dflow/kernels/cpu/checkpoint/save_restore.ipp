@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/core/checkpoint/checkpoint_slice.hpp>
-#include <dflow/core/checkpoint/checkpoint_writer.hpp>
-#include <dflow/core/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/parts/checkpoint_slice.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/saved_tensors.hpp>
 #include <dflow/kernels/cpu/checkpoint/save_restore.hpp>
 #include <dflow/kernels/state/device_files.hpp>
 

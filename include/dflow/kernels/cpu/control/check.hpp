@@ -1,9 +1,9 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/forward_kernels.hpp>
-#include <dflow/kernels/host_kernels.hpp>
-#include <dflow/kernels/position_text.hpp>
+#include <dflow/kernels/shared/forward_kernels.hpp>
+#include <dflow/kernels/shared/host_kernels.hpp>
+#include <dflow/kernels/shared/position_text.hpp>
 #include <dflow/ops/control/check.hpp>
 
 #include <atomic>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/forward_kernels.hpp>
+#include <dflow/kernels/shared/forward_kernels.hpp>
 #include <dflow/ops/control/no_op.hpp>
 
 namespace dflow {

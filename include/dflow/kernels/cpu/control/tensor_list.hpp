@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/array/element_copy.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/lists/list_kernels.hpp>
+#include <dflow/kernels/shared/list_kernels.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace dflow {
 
 namespace detail {
 
-/// `Elements` of <dflow/kernels/lists/list_elements.hpp> in the host's memory.
+/// `Elements` of <dflow/kernels/shared/list_elements.hpp> in the host's memory.
 struct CpuListElements {
   static AnyTensor zeros(KernelContext& context, int output, const Shape& shape) {
     return AnyTensor::zeros(context.output_dtype(output), shape, context.output_allocator(output));

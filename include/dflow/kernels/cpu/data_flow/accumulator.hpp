@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/state/accumulator_state.hpp>
+#include <dflow/state/accumulator_state.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/ops/data_flow/accumulator.hpp>
 

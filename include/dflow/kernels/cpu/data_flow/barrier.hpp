@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/state/barrier_state.hpp>
+#include <dflow/state/barrier_state.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
 #include <dflow/ops/data_flow/barrier.hpp>
 

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/kernels/state/tables/lookup_table_state.hpp>
+#include <dflow/state/tables/lookup_table_state.hpp>
 #include <dflow/ops/data_flow/lookup_table.hpp>
 
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/data_flow/lookup_table.hpp>
 #include <dflow/kernels/state/device_files.hpp>
-#include <dflow/kernels/state/tables/table_file.hpp>
+#include <dflow/state/tables/table_file.hpp>
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/kernels/state/staleness_clock_state.hpp>
+#include <dflow/state/staleness_clock_state.hpp>
 #include <dflow/ops/data_flow/staleness_clock.hpp>
 
 #include <memory>

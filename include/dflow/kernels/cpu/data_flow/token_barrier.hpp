@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/state/handle_kernel.hpp>
-#include <dflow/kernels/state/token_barrier_state.hpp>
+#include <dflow/state/token_barrier_state.hpp>
 #include <dflow/ops/data_flow/token_barrier.hpp>
 
 #include <memory>

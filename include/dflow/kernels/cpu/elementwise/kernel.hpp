@@ -4,7 +4,7 @@
 #include <dflow/core/tensor.hpp>
 #include <dflow/kernels/cpu/cpu.hpp>
 #include <dflow/kernels/cpu/elementwise/code.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/op/elementwise.hpp>
 
 #include <concepts>

@@ -3,7 +3,7 @@
 #include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/elementwise/kernel.hpp>
-#include <dflow/kernels/elementwise_output.hpp>
+#include <dflow/kernels/shared/elementwise_output.hpp>
 
 #include <algorithm>
 #include <atomic>

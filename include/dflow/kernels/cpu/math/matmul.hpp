@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
-#include <dflow/kernels/product_sizes.hpp>
+#include <dflow/kernels/shared/product_sizes.hpp>
 #include <dflow/ops/math/matmul.hpp>
 
 namespace dflow {

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/pool2d.hpp>
-#include <dflow/kernels/window_sizes.hpp>
+#include <dflow/kernels/shared/window_sizes.hpp>
 #include <dflow/ops/nn/pool2d.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/nn/softmax.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/nn/softmax.hpp>
 
 namespace dflow {

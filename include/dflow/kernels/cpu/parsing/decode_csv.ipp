@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/core/records/csv_record.hpp>
+#include <dflow/io/records/csv_record.hpp>
 #include <dflow/kernels/cpu/parsing/decode_csv.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <utility>
 #include <vector>

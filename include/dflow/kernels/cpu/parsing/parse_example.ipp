@@ -1,9 +1,9 @@
 #pragma once
 
-#include <dflow/core/records/example_json.hpp>
-#include <dflow/core/records/example_parser.hpp>
+#include <dflow/io/records/example_json.hpp>
+#include <dflow/io/records/example_parser.hpp>
 #include <dflow/kernels/cpu/parsing/parse_example.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
-#include <dflow/kernels/random_distributions.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/shared/random_distributions.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
 #include <dflow/ops/random/random.hpp>
 

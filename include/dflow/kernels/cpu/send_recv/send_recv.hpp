@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/cpu.hpp>
-#include <dflow/kernels/send_recv_kernel.hpp>
+#include <dflow/kernels/shared/send_recv_kernel.hpp>
 
 namespace dflow {
 

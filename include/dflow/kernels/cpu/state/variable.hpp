@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cpu/cpu_kernel.hpp>
 #include <dflow/kernels/cpu/routines/array/rows.hpp>
-#include <dflow/kernels/state/variables/variable_kernel.hpp>
+#include <dflow/kernels/state/variable_kernel.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/state/variable.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cpu/strings/string_join.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <array>

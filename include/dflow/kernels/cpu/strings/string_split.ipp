@@ -2,7 +2,7 @@
 
 #include <dflow/base/function_ref.hpp>
 #include <dflow/kernels/cpu/strings/string_split.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <vector>

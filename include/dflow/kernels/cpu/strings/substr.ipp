@@ -2,7 +2,7 @@
 
 #include <dflow/core/broadcast.hpp>
 #include <dflow/kernels/cpu/strings/substr.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cpu/summary/summary.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/cuda/array/index_kernel.hpp>
-#include <dflow/kernels/position_text.hpp>
+#include <dflow/kernels/shared/position_text.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -3,9 +3,9 @@
 #include <dflow/core/broadcast.hpp>
 #include <dflow/kernels/cuda/array/bodies.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/dim_runs.hpp>
-#include <dflow/kernels/forward_kernels.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/shared/dim_runs.hpp>
+#include <dflow/kernels/shared/forward_kernels.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/array/concat.hpp>
 #include <dflow/ops/array/fill.hpp>
 #include <dflow/ops/array/like.hpp>

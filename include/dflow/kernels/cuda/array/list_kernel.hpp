@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/array/list_bodies.hpp>
-#include <dflow/kernels/lists/list_kernels.hpp>
+#include <dflow/kernels/shared/list_kernels.hpp>
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@ namespace dflow {
 
 namespace cuda {
 
-/// `Elements` of <dflow/kernels/lists/list_elements.hpp> in a GPU's memory. A list is an object of the host, its
+/// `Elements` of <dflow/kernels/shared/list_elements.hpp> in a GPU's memory. A list is an object of the host, its
 /// elements are tensors of the GPU.
 struct ListElements {
   static AnyTensor zeros(KernelContext& context, int output, const Shape& shape);

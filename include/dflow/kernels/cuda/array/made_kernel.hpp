@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cuda/array/kernel.hpp>
 #include <dflow/kernels/cuda/array/made_bodies.hpp>
-#include <dflow/kernels/host_kernels.hpp>
+#include <dflow/kernels/shared/host_kernels.hpp>
 #include <dflow/ops/array/one_hot.hpp>
 #include <dflow/ops/control/check.hpp>
 #include <dflow/ops/linalg/band.hpp>

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cuda/array/kernel.ipp>
 #include <dflow/kernels/cuda/array/made_kernel.hpp>
-#include <dflow/kernels/position_text.hpp>
+#include <dflow/kernels/shared/position_text.hpp>
 
 #include <algorithm>
 #include <cstdint>

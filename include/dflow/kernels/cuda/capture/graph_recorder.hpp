@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/memory/cuda_memory.hpp>
-#include <dflow/kernels/work_recorder.hpp>
+#include <dflow/kernels/contract/work_recorder.hpp>
 
 #include <atomic>
 #include <cstddef>

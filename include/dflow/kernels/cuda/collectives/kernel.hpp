@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/collectives/member_collective.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 
 #include <memory>
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <dflow/kernels/chains/elementwise_chain.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 
 #include <memory>
 

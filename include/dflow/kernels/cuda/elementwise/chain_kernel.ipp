@@ -3,7 +3,7 @@
 #include <dflow/core/broadcast.hpp>
 #include <dflow/kernels/cuda/elementwise/chain_kernel.hpp>
 #include <dflow/kernels/cuda/elementwise/chain_text.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <algorithm>
 #include <array>

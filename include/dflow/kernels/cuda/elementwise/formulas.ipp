@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/chains/elementwise_chain.hpp>
+#include <dflow/kernels/shared/elementwise_chain.hpp>
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
 
 #include <array>

@@ -3,7 +3,7 @@
 #include <dflow/core/broadcast_walk.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/elementwise/bodies.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/op/symbol.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
-#include <dflow/kernels/elementwise_output.hpp>
+#include <dflow/kernels/shared/elementwise_output.hpp>
 
 #include <algorithm>
 #include <array>

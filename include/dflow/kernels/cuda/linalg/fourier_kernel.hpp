@@ -3,7 +3,7 @@
 #include <dflow/kernels/cuda/array/index_bodies.hpp>
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/linalg/fourier_bodies.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/linalg/fourier.hpp>
 
 #include <complex>

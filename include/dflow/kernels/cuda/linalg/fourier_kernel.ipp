@@ -4,7 +4,7 @@
 #include <dflow/kernels/cuda/linalg/fourier_kernel.hpp>
 #include <dflow/kernels/cuda/linalg/kernel_work.ipp>
 #include <dflow/kernels/cuda/linalg/transforms.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <cstdint>

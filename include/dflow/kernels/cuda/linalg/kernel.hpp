@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/linalg/functions.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/linalg/decompose.hpp>
 #include <dflow/ops/linalg/solve.hpp>
 

@@ -3,7 +3,7 @@
 #include <dflow/kernels/cuda/linalg/kernel.hpp>
 #include <dflow/kernels/cuda/linalg/matrix_work.ipp>
 #include <dflow/kernels/cuda/products/kernel.ipp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/nn/batch_norm_bodies.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/nn/batch_norm.hpp>
 
 #include <type_traits>

@@ -2,7 +2,7 @@
 
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/elementwise/kernel.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/ops/math/binary.hpp>
 #include <dflow/ops/nn/bias.hpp>
 

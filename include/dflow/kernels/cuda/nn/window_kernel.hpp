@@ -5,8 +5,8 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/nn/window_bodies.hpp>
 #include <dflow/kernels/cuda/products/kernel.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
-#include <dflow/kernels/window_sizes.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/shared/window_sizes.hpp>
 #include <dflow/ops/nn/conv2d.hpp>
 #include <dflow/ops/nn/fused.hpp>
 #include <dflow/ops/nn/pool2d.hpp>

@@ -2,8 +2,8 @@
 
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/products/bodies.hpp>
-#include <dflow/kernels/product_sizes.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/shared/product_sizes.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/math/batch_matmul.hpp>
 #include <dflow/ops/math/matmul.hpp>
 #include <dflow/ops/nn/fused.hpp>

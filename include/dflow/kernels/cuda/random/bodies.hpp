@@ -2,7 +2,7 @@
 
 #include <dflow/base/type_list.hpp>
 #include <dflow/core/dtype.hpp>
-#include <dflow/kernels/random_distributions.hpp>
+#include <dflow/kernels/shared/random_distributions.hpp>
 
 #include <cstdint>
 

@@ -2,9 +2,9 @@
 
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/random/bodies.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/random/random.hpp>
 
 #include <cstdint>

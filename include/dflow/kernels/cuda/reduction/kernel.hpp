@@ -3,10 +3,10 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/elementwise/formulas.hpp>
 #include <dflow/kernels/cuda/reduction/bodies.hpp>
-#include <dflow/kernels/dim_runs.hpp>
-#include <dflow/kernels/inferred_shape.hpp>
-#include <dflow/kernels/reduced_shape_kernel.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/shared/dim_runs.hpp>
+#include <dflow/kernels/contract/inferred_shape.hpp>
+#include <dflow/kernels/shared/reduced_shape_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/math/broadcast.hpp>
 #include <dflow/ops/nn/bias.hpp>
 #include <dflow/ops/reduction/add_n.hpp>

@@ -4,7 +4,7 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/rows/move_bodies.hpp>
 #include <dflow/kernels/state/random_stream.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/data_flow/partition.hpp>
 #include <dflow/ops/random/shuffle.hpp>
 

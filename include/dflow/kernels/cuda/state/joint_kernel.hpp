@@ -3,8 +3,8 @@
 #include <dflow/kernels/cuda/cuda.hpp>
 #include <dflow/kernels/cuda/state/joint_bodies.hpp>
 #include <dflow/kernels/cuda/state/update_call.hpp>
-#include <dflow/kernels/kernel.hpp>
-#include <dflow/kernels/kernel_table.hpp>
+#include <dflow/kernels/contract/kernel.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -3,7 +3,7 @@
 #include <dflow/base/threads/no_waiting.hpp>
 #include <dflow/graph/graph_store.hpp>
 #include <dflow/kernels/cuda/state/joint_kernel.hpp>
-#include <dflow/kernels/state/variables/variable_kernel.hpp>
+#include <dflow/kernels/state/variable_kernel.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,8 +5,8 @@
 #include <dflow/kernels/cuda/state/bodies.hpp>
 #include <dflow/kernels/cuda/state/joint_kernel.hpp>
 #include <dflow/kernels/cuda/state/update_call.hpp>
-#include <dflow/kernels/state/variables/variable_kernel.hpp>
-#include <dflow/kernels/typed_kernel.hpp>
+#include <dflow/kernels/state/variable_kernel.hpp>
+#include <dflow/kernels/contract/typed_kernel.hpp>
 #include <dflow/ops/state/update.hpp>
 #include <dflow/ops/state/variable.hpp>
 

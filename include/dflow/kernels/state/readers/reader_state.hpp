@@ -3,7 +3,7 @@
 #include <dflow/base/files/file_system.hpp>
 #include <dflow/base/unique_function.hpp>
 #include <dflow/core/cancellation.hpp>
-#include <dflow/kernels/state/awaited_resource.hpp>
+#include <dflow/state/awaited_resource.hpp>
 #include <dflow/kernels/state/readers/work_unit.hpp>
 
 #include <cstdint>

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <dflow/base/files/proto_reader.hpp>
-#include <dflow/base/files/proto_writer.hpp>
+#include <dflow/io/proto/proto_reader.hpp>
+#include <dflow/io/proto/proto_writer.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/base/threads/elastic_pool.hpp>
 #include <dflow/core/tensor.hpp>
 #include <dflow/kernels/state/queue_state.hpp>
 #include <dflow/kernels/state/readers/reader_state.hpp>
-#include <dflow/kernels/state/wait_list.hpp>
+#include <dflow/state/wait_list.hpp>
 
 #include <mutex>
 #include <optional>

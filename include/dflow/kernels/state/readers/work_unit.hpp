@@ -2,7 +2,7 @@
 
 #include <dflow/base/config.hpp>
 #include <dflow/base/files/file_system.hpp>
-#include <dflow/base/records/fixed_record_file.hpp>
+#include <dflow/io/records/fixed_record_file.hpp>
 
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <dflow/base/records/line_file.hpp>
-#include <dflow/base/records/record_file.hpp>
+#include <dflow/io/records/line_file.hpp>
+#include <dflow/io/records/record_file.hpp>
 #include <dflow/base/status.hpp>
 #include <dflow/base/str_cat.hpp>
 #include <dflow/kernels/state/readers/work_unit.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <dflow/base/threads/thread_pool.hpp>
-#include <dflow/kernels/conv2d_shape.hpp>
+#include <dflow/kernels/shared/conv2d_shape.hpp>
 #include <dflow/kernels/cpu/routines/math/gemm.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <dflow/kernels/conv2d_shape.hpp>
+#include <dflow/kernels/shared/conv2d_shape.hpp>
 
 #include <algorithm>
 #include <cstdint>

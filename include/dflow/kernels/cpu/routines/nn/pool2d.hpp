@@ -4,7 +4,7 @@
 #include <dflow/core/bfloat16.hpp>
 #include <dflow/core/half.hpp>
 #include <dflow/kernels/cpu/routines/options.hpp>
-#include <dflow/kernels/pool2d_shape.hpp>
+#include <dflow/kernels/shared/pool2d_shape.hpp>
 
 namespace dflow::cpu {
 

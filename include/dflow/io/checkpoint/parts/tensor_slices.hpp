@@ -1,0 +1,57 @@
+#pragma once
+
+#include <dflow/io/proto/proto_reader.hpp>
+#include <dflow/core/any_tensor.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+/// A part of a tensor as TensorFlow's checkpoints name it (TensorSliceProto): for each dimension where it begins and
+/// how long it is.
+///
+/// Thread safety: a value type.
+struct TensorSlice {
+  static constexpr std::int64_t all = -1;  ///< a length: the whole dimension
+
+  std::vector<std::int64_t> begin, length;
+
+  /// Errors: DataLoss for what is no such message, Unimplemented for more than `max_rank` dimensions.
+  static TensorSlice parse(ProtoReader message);
+  /// Of all of a tensor.
+  static TensorSlice whole(int rank);
+
+  /// Its shape as a part of a tensor of shape `whole`. Errors: DataLoss if it reaches past that.
+  Shape shape_in(const Shape& whole) const;
+  bool is_all_of(const Shape& whole) const { return shape_in(whole) == whole; }
+  /// The key of the slice of a tensor in TensorFlow's tables: zero, the name, the rank, begin and length by dimension,
+  /// in a code (util/coding/ordered_code) that sorts as they do.
+  std::string key(std::string_view tensor_name) const;
+};
+
+namespace detail {
+
+/// The shape in a TensorShapeProto. Errors: DataLoss for what is no such message or is not known in full, Unimplemented
+/// for more than `max_rank` dimensions.
+Shape parse_tensor_shape(ProtoReader message);
+
+/// A part of a tensor, where it begins in the whole.
+struct TensorPart {
+  std::span<const std::int64_t> begin;
+  AnyTensor tensor;
+};
+
+/// A tensor of its parts. Errors: DataLoss unless they cover it, each element once.
+AnyTensor assembled(DType dtype, const Shape& whole, std::span<const TensorPart> parts);
+
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/io/checkpoint/parts/tensor_slices.ipp>
+#endif

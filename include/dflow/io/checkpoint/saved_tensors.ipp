@@ -1,0 +1,97 @@
+#pragma once
+
+#include <dflow/io/checkpoint/own/checkpoint_reader.hpp>
+#include <dflow/io/checkpoint/tensorflow/saved_slices.hpp>
+#include <dflow/io/checkpoint/saved_tensors.hpp>
+#include <dflow/io/checkpoint/parts/sorted_table.hpp>
+#include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace dflow {
+
+namespace detail {
+
+DFLOW_INLINE void reject_missing_tensor(std::string_view what, std::string_view name,
+                                        const std::vector<std::string>& names) {
+  constexpr std::size_t most = 8;
+  std::string text = str_cat(what, " has no tensor '", name, "'");
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+    text += str_cat(i == 0 ? ", only '" : ", '", names[i], "'");
+  }
+  if (names.size() > most) text += str_cat(" and ", names.size() - most, " others");
+  throw_error(not_found(std::move(text)));
+}
+
+class OwnSavedTensors final : public SavedTensors {
+ public:
+  OwnSavedTensors(FileSystem& files, const std::string& prefix) : reader_(files, prefix) {}
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const CheckpointEntry& entry : reader_.index().entries) {
+      if (names.empty() || names.back() != entry.name) names.push_back(entry.name);
+    }
+    return names;
+  }
+  std::optional<Description> find(std::string_view name) const override {
+    const auto entries = reader_.index().find(name);
+    if (entries.empty()) return std::nullopt;
+    return Description{entries.front().dtype, entries.front().shape};
+  }
+  AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+  std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const override {
+    return reader_.read_slices(name, slices);
+  }
+
+ private:
+  CheckpointReader reader_;
+};
+
+/// Of a reader that finds entries by name.
+template <class Reader>
+class TensorFlowSavedTensors final : public SavedTensors {
+ public:
+  TensorFlowSavedTensors(FileSystem& files, const std::string& prefix) : reader_(files, prefix) {}
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : reader_.entries()) names.push_back(name);
+    return names;
+  }
+  std::optional<Description> find(std::string_view name) const override {
+    const auto* entry = reader_.find(name);
+    if (entry == nullptr) return std::nullopt;
+    return Description{entry->dtype, entry->shape};
+  }
+  AnyTensor read(std::string_view name) const override { return reader_.read(name); }
+  std::vector<AnyTensor> read_slices(std::string_view name, std::span<const CheckpointSlice> slices) const override {
+    if (const auto* entry = reader_.find(name); entry != nullptr) require_slices_of(name, entry->shape, slices);
+    const AnyTensor whole = reader_.read(name);
+    std::vector<AnyTensor> parts;
+    parts.reserve(slices.size());
+    for (const CheckpointSlice& slice : slices) parts.push_back(slice.cut_from(whole));
+    return parts;
+  }
+
+ private:
+  Reader reader_;
+};
+
+}  // namespace detail
+
+DFLOW_INLINE SavedTensors::~SavedTensors() = default;
+
+DFLOW_INLINE std::unique_ptr<SavedTensors> open_saved_tensors(FileSystem& files, const std::string& prefix) {
+  const std::string index = checkpoint_index_path(prefix);
+  if (files.exists(index)) {
+    if (!SortedTableReader::is_table(files, index)) return std::make_unique<detail::OwnSavedTensors>(files, prefix);
+    return std::make_unique<detail::TensorFlowSavedTensors<TensorBundleReader>>(files, prefix);
+  }
+  if (SavedSlicesReader::paths(files, prefix).empty()) {
+    return std::make_unique<detail::OwnSavedTensors>(files, prefix);  // which says what is missing
+  }
+  return std::make_unique<detail::TensorFlowSavedTensors<SavedSlicesReader>>(files, prefix);
+}
+
+}  // namespace dflow

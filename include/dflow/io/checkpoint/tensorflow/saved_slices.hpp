@@ -1,0 +1,69 @@
+#pragma once
+
+#include <dflow/base/files/file_system.hpp>
+#include <dflow/io/checkpoint/parts/sorted_table.hpp>
+#include <dflow/io/checkpoint/parts/tensor_slices.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dflow {
+
+/// A tensor in TensorFlow's checkpoint of version 1.
+struct SavedSlicesEntry {
+  /// A part of it, and in which file.
+  struct Part {
+    TensorSlice slice;
+    std::size_t file = 0;
+  };
+
+  DType dtype = DType::invalid;  ///< stays so for a type that dflow has not
+  std::uint32_t dtype_number = 0;
+  Shape shape;
+  std::vector<Part> parts;
+};
+
+/// Reads a checkpoint that TensorFlow wrote in version 1 of its format: one table PREFIX, or several
+/// PREFIX-00000-of-0000N, of slices of tensors as messages (tensorflow/core/util/saved_tensor_slice.proto). Partitioned
+/// variables are put together of their slices, in whatever files.
+///
+/// Thread safety: const functions may be called from any thread.
+/// Errors: NotFound for a checkpoint, a file or a tensor that is missing, naming it; DataLoss for what is damaged,
+/// naming the file and the tensor; Unimplemented for a newer version, for types that dflow has not and more than
+/// `max_rank` dimensions; those of the file system. All checksums are compared; a tensor takes no more memory than a
+/// small multiple of the bytes of its slices.
+class SavedSlicesReader {
+ public:
+  /// Blocks. Reads what is said of the tensors, in all files.
+  SavedSlicesReader(FileSystem& files, const std::string& prefix);
+
+  const std::map<std::string, SavedSlicesEntry, std::less<>>& entries() const noexcept { return entries_; }
+  /// Null if there is no such tensor.
+  const SavedSlicesEntry* find(std::string_view name) const noexcept;
+  /// Blocks. A tensor of its own.
+  AnyTensor read(std::string_view name) const;
+
+  /// The files of such a checkpoint: PREFIX, or those of its shards; none if there are none. Blocks.
+  /// Errors: NotFound for shards of which some are missing; those of the file system.
+  static std::vector<std::string> paths(FileSystem& files, const std::string& prefix);
+
+ private:
+  void add_tensors(std::size_t file, std::string_view meta);
+
+  std::string prefix_;
+  std::vector<std::string> paths_;
+  std::vector<std::unique_ptr<SortedTableReader>> tables_;
+  std::map<std::string, SavedSlicesEntry, std::less<>> entries_;
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/io/checkpoint/tensorflow/saved_slices.ipp>
+#endif

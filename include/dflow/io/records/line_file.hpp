@@ -1,0 +1,60 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/base/files/file_system.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// Reads a file of text line by line. A line ends with a line feed, before which one carriage return is left out, or
+/// with the file. Memory is some times the longest line, and a buffer.
+///
+///     LineReader lines(files, "words.txt");
+///     for (std::string_view line; lines.next(line);) add(line);
+///
+/// A position can be kept and returned to: `lines.tell()`, later `lines.seek(position)`.
+///
+/// Thread safety: one thread at a time.
+/// Errors: those of FileSystem; ResourceExhausted, naming path and offset, for a line longer than `max_line_bytes`.
+/// After any of them the position is unchanged.
+class LineReader {
+ public:
+  static constexpr std::uint64_t default_max_line_bytes = std::uint64_t{1} << 30;
+
+  LineReader(FileSystem& files, std::string path, std::uint64_t max_line_bytes = default_max_line_bytes);
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
+  ~LineReader();
+
+  /// Blocks. The next line, a view until the next call; false at the end of the file.
+  bool next(std::string_view& line);
+  /// The next line is in memory: reading it does not block.
+  bool has_next_at_hand() const;
+
+  /// Where the next line begins.
+  std::uint64_t tell() const noexcept { return start_ + begin_; }
+  /// Goes to where a line begins, as `tell` says it.
+  void seek(std::uint64_t offset) noexcept;
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  bool read_more();
+
+  std::string path_;
+  std::uint64_t max_line_bytes_;
+  std::unique_ptr<RandomAccessFile> file_;
+  std::string text_;
+  std::uint64_t start_ = 0;  ///< where `text_` begins in the file
+  std::size_t begin_ = 0;    ///< of the next line in `text_`
+};
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/io/records/line_file.ipp>
+#endif

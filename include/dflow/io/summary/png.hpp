@@ -1,0 +1,29 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace dflow {
+
+/// An image as a PNG file (RFC 2083) of 8 bits a channel. pixels: [height, width, channels], 1 channel is grey, 2 grey
+/// and opacity, 3 red, green and blue, 4 those and opacity. A library built without zlib stores them uncompressed.
+///
+/// Errors: InvalidArgument for another number of channels, an extent outside of 1 to 2^31 - 1, or a wrong number of
+/// pixels.
+std::string encode_png(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width,
+                       std::int64_t channels);
+
+namespace detail {
+/// A zlib stream of stored blocks (RFC 1950, RFC 1951 section 3.2.4): what there is without zlib, there to be tested.
+std::string stored_in_zlib(std::string_view content);
+}  // namespace detail
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/io/summary/png.ipp>
+#endif

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <dflow/base/function_ref.hpp>
+#include <dflow/core/partial_shape.hpp>
+#include <dflow/kernels/contract/kernel_context.hpp>
+
+#include <span>
+
+namespace dflow::detail {
+
+/// Lends the shapes that the op's own shape function gives its outputs for the step's input shapes and values.
+/// Allocates nothing for up to 8 inputs and outputs.
+///
+/// Errors: what the shape function refuses.
+void with_inferred_shapes(const KernelContext& context, FunctionRef<void(std::span<const PartialShape>)> take);
+
+/// The shape of output `o` as the op's own shape function gives it for the step's input shapes and values: a kernel
+/// that calls this repeats none of its op's checks. Allocates nothing for up to 8 inputs and outputs.
+///
+/// Errors: what the shape function refuses; InvalidArgument if it leaves the shape open, or there is no such output.
+Shape inferred_shape(const KernelContext& context, int o = 0);
+
+/// Throws what the op's own shape function says of the step's input shapes, for a kernel that cannot compute with them:
+/// so one mistake has one text, whenever it shows. Internal if the shape function accepts them.
+[[noreturn]] void refuse_shapes(const KernelContext& context);
+
+}  // namespace dflow::detail
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/contract/inferred_shape.ipp>
+#endif

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <dflow/kernels/contract/kernel.hpp>
+
+namespace dflow {
+
+DFLOW_INLINE void AsyncKernel::run(KernelContext&) const {
+  throw_error(internal("an asynchronous kernel was run as a synchronous one"));
+}
+
+}  // namespace dflow

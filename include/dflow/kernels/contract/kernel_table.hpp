@@ -1,0 +1,378 @@
+#pragma once
+
+#include <dflow/kernels/contract/typed_kernel.hpp>
+#include <dflow/op/op_table.hpp>
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace dflow {
+
+struct Formula;
+
+/// What one run costs, as far as the shapes tell when the node is built.
+struct KernelCost {
+  double flops = 0;
+  double bytes = 0;  ///< read and written
+};
+
+using KernelFactory = std::unique_ptr<AnyKernel> (*)(const KernelInit&);
+
+/// One kernel that does the work of several nodes of an op without outputs, which have the same element types and
+/// attributes, and of which none depends on another: a launch on a GPU for many variables instead of one for each. The
+/// results are theirs, bit for bit.
+struct JointKernel {
+  /// Bit i: input i is one edge, the same of all of them.
+  std::uint64_t same_inputs = 0;
+  /// What nodes that run as one may hold, all together, until the last of them could run.
+  std::int64_t max_held_bytes = 0;
+  /// What a node holds that it would let go of sooner if it ran alone; none for one that is to run alone.
+  std::optional<std::int64_t> (*held_bytes)(const KernelInit&) = nullptr;
+  /// A synchronous kernel, whose inputs are those of the nodes, one node's after the other's. It `sees_dead_inputs`,
+  /// and passes over a node that has one. What it throws names the node that it concerns. The nodes live as long as it
+  /// does.
+  std::unique_ptr<AnyKernel> (*make)(std::span<const KernelInit> members) = nullptr;
+};
+
+/// One op on one device type.
+struct KernelEntry {
+  const OpDef* op = nullptr;
+  KernelFactory make = nullptr;
+  /// False for element types that there is no kernel for; null: for all that the op allows there is one.
+  bool (*supports)(const TypeArgs&) = nullptr;
+  /// Bit i: argument i of the op's inputs (outputs) is in host memory, wherever the device computes; a list is one
+  /// argument, however long. Shapes, axes and others that say what to do, not what to compute with.
+  std::uint64_t host_inputs = 0;
+  std::uint64_t host_outputs = 0;
+  /// Null: every byte of inputs and outputs once, one operation an output element (`default_cost`).
+  KernelCost (*cost)(const KernelInit&) = nullptr;
+  /// The library's own kernels set all their outputs; of others it is checked.
+  bool is_trusted = false;
+  /// For `make` of tables that are made at run time: what they need to know besides the node.
+  const void* data = nullptr;
+  /// By element types, how several nodes run as one; null, as what it gives may be: each runs alone.
+  const JointKernel* (*joint)(const TypeArgs&) = nullptr;
+  /// What the op computes of one element of each of so many inputs, by which a device puts several into one kernel;
+  /// null, or the function gives none: it is run alone.
+  const Formula* (*formula)(int num_inputs) = nullptr;
+  /// It may wait for what the step makes elsewhere, or leave outputs dead: nodes that depend on it are not put into one
+  /// with nodes that do not. Of the library's ops it does not count.
+  bool may_wait = false;
+
+  bool supports_types(const TypeArgs& types) const noexcept { return supports == nullptr || supports(types); }
+};
+
+/// Rows of a kernel table that the compiler made: sorted by the ops' names.
+struct KernelRows {
+  std::span<const KernelEntry> entries;
+  const KernelRows* parent = nullptr;  ///< asked for what is not among `entries`
+
+  const KernelEntry* find(std::string_view op) const noexcept;
+  /// How many rows are asked before those that have the op; how many there are if none has it.
+  std::size_t depth_of(std::string_view op) const noexcept;
+};
+
+/// Says what a device lacks of what all kernels of a table ask it for, such as a `DeviceState` of their class.
+using DeviceCheck = Status (*)(const DeviceContext& device);
+
+/// The kernels of one device type, by op: beside the op table, which says nothing of devices. A session takes several.
+///
+/// Thread safety: immutable. A value; what it points to is static, or kept by the table.
+class KernelTable {
+ public:
+  /// Precondition: the rows are static.
+  KernelTable(std::string_view device_type, KernelRows rows, DeviceCheck check = nullptr)
+      : device_type_(device_type), rows_(rows), check_(check) {}
+  /// A table made at run time, in any order. Errors: InvalidArgument if an op is in it twice, or a row lacks `op` or
+  /// `make`.
+  KernelTable(std::string device_type, std::vector<KernelEntry> entries, DeviceCheck check = nullptr);
+
+  /// As in a device's name: in upper case.
+  std::string_view device_type() const noexcept { return device_type_; }
+  /// An error if its kernels cannot run on that device.
+  Status check(const DeviceContext& device) const;
+  /// Null if there is no kernel for an op of that name.
+  const KernelEntry* find(std::string_view op) const noexcept { return rows_.find(op); }
+  /// As long as the table lives.
+  const KernelRows& rows() const noexcept { return rows_; }
+  /// Calls `visit` for every entry, the parent's first, each part in order of names.
+  void for_each(FunctionRef<void(const KernelEntry&)> visit) const;
+
+ private:
+  struct Owned;
+
+  std::string_view device_type_;
+  KernelRows rows_;
+  DeviceCheck check_ = nullptr;
+  std::shared_ptr<const Owned> owner_;
+};
+
+/// Kernel tables in the order in which they are asked, for any number of device types: those that a session was given,
+/// or those of one device. Of several for one type the first that has the op counts.
+///
+/// Thread safety: const functions may be called from any thread.
+class KernelTables {
+ public:
+  KernelTables() = default;
+  explicit KernelTables(std::vector<KernelTable> tables) : tables_(std::move(tables)) {}
+
+  void add(KernelTable table);
+  /// As table number `position`, before the one that had it. Precondition: there are at least as many tables.
+  void insert(std::size_t position, KernelTable table);
+  std::span<const KernelTable> tables() const noexcept;
+  /// What one device runs: the tables for its type, then the one that it brings itself, which no other device of the
+  /// type gets; null for none. Errors: InvalidArgument if a table that its kernels come from does not know devices like
+  /// it, or `own` is for another type.
+  KernelTables for_device(const DeviceContext& device, const KernelTable* own) const;
+  /// What a device of that type in another process runs, as far as it is known here: the tables for its type.
+  KernelTables for_type(std::string_view device_type) const;
+  /// Null if no table for that type of device has the op.
+  const KernelEntry* find(std::string_view device_type, std::string_view op) const noexcept;
+
+ private:
+  std::vector<KernelTable> tables_;
+};
+
+/// `bytes` of all inputs and outputs whose shapes are known (unknown dimensions count as 32), one operation per output
+/// element.
+KernelCost default_cost(const KernelInit& init);
+inline KernelCost cost_of(const KernelEntry& entry, const KernelInit& init) {
+  return entry.cost == nullptr ? default_cost(init) : entry.cost(init);
+}
+
+/// A rough time in nanoseconds of one run in the thread that calls, by which the executor decides what is worth another
+/// thread: what the kernel itself says, else made of the row's cost by fixed rates (`KernelRates`). A kernel that
+/// returns when its work is issued, and one of the library's that says nothing, is cheap.
+double estimated_ns(const AnyKernel& kernel, const KernelEntry& entry, const KernelInit& init);
+
+/// One core with plain loops, as a bound on what a kernel takes: the slower of computing and of moving bytes (the
+/// roofline model: Williams, Waterman, Patterson 2009), and the call.
+struct KernelRates {
+  static constexpr double call_ns = 300;
+  static constexpr double flops_per_ns = 2;
+  static constexpr double bytes_per_ns = 8;
+  static constexpr double unknown_ns = 1000;  ///< of what is not estimated
+};
+
+namespace detail {
+
+/// What the kernels of one op for a type of devices, over all element types that there is one for, say of its row.
+struct RowClaims {
+  bool has_kernel = false;
+  bool agree = true;
+  bool have_cost = false;
+  bool have_joint = false;
+  bool may_wait = false;
+  std::uint64_t host_inputs = 0;
+  std::uint64_t host_outputs = 0;
+
+  constexpr void add(std::uint64_t inputs, std::uint64_t outputs, bool has_cost, bool has_joint, bool waits) {
+    agree = agree && (!has_kernel || (inputs == host_inputs && outputs == host_outputs));
+    has_kernel = true;
+    have_cost = have_cost || has_cost;
+    have_joint = have_joint || has_joint;
+    may_wait = may_wait || waits;
+    host_inputs = inputs;
+    host_outputs = outputs;
+  }
+};
+
+template <class K>
+constexpr bool has_cost = requires(const KernelInit& init) { KernelCost(K::cost(init)); };
+template <class K>
+constexpr bool has_joint = requires { K::joint.make; };
+
+template <class K>
+constexpr bool makes_dead_outputs = false;
+template <class K>
+  requires requires { K::makes_dead_outputs; }
+constexpr bool makes_dead_outputs<K> = K::makes_dead_outputs;
+/// What makes its own kernel object may make any; an elementwise op's computes.
+template <class O, class K>
+constexpr bool may_wait = RunsAsync<K> || makes_dead_outputs<K> ||
+                          (!ElementwiseOpType<O> && requires(const KernelInit& init) { K::make(init); });
+
+template <class O, class K>
+constexpr void add_claims(RowClaims& claims) {
+  std::uint64_t inputs = 0, outputs = 0;
+  if constexpr (requires { K::host_inputs; }) inputs = K::host_inputs;
+  if constexpr (requires { K::host_outputs; }) outputs = K::host_outputs;
+  claims.add(inputs, outputs, has_cost<K>, has_joint<K>, !O::in_library && may_wait<O, K>);
+}
+
+template <class O, class Device, class... Bound>
+constexpr void gather_claims(RowClaims& claims, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+constexpr void gather_claims_of_any(RowClaims& claims, TypeList<Bound...>, TypeList<Allowed...>) {
+  (gather_claims<O, Device>(claims, TypeList<Bound..., Allowed>{}), ...);
+}
+template <class O, class Device, class... Bound>
+constexpr void gather_claims(RowClaims& claims, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
+    if constexpr (HasKernel<O, Device, Bound...>) add_claims<O, Kernel<O, Device, Bound...>>(claims);
+  } else {
+    gather_claims_of_any<O, Device>(claims, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  }
+}
+
+/// What the op's kernels for a type of devices say of its formula, which is one for all element types: what the first
+/// of them says.
+template <class O, class Device, class... Firsts>
+constexpr auto formula_of_row(TypeList<Firsts...>) -> const Formula* (*)(int num_inputs) {
+  if constexpr (HasKernel<O, Device, Firsts...>) {
+    if constexpr (requires(int n) { Kernel<O, Device, Firsts...>::formula(n); })
+      return &Kernel<O, Device, Firsts...>::formula;
+  }
+  return nullptr;
+}
+template <class Params>
+struct FirstTypes;
+template <class... Allowed>
+struct FirstTypes<TypeList<Allowed...>> {
+  using type = TypeList<element_t<0, Allowed>...>;
+};
+
+/// The cost of a node by the kernel for its element types.
+template <class O, class Device, class... Bound>
+KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+KernelCost cost_by_any_type(const KernelInit& init, TypeList<Bound...>, TypeList<Allowed...>) {
+  KernelCost cost;
+  const DType wanted = init.node.types[sizeof...(Bound)];
+  static_cast<void>(
+      ((wanted == dtype_of<Allowed> && (cost = cost_by_types<O, Device>(init, TypeList<Bound..., Allowed>{}), true)) ||
+       ...));
+  return cost;
+}
+template <class O, class Device, class... Bound>
+KernelCost cost_by_types(const KernelInit& init, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) < O::TypeParams::size) {
+    return cost_by_any_type<O, Device>(init, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  } else if constexpr (HasKernel<O, Device, Bound...>) {
+    if constexpr (has_cost<Kernel<O, Device, Bound...>>) return Kernel<O, Device, Bound...>::cost(init);
+  }
+  return default_cost(init);
+}
+
+template <class O, class Device, class... Bound>
+bool supports_types(const TypeArgs& types, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+bool supports_any_type(const TypeArgs& types, TypeList<Bound...>, TypeList<Allowed...>) {
+  return ((types[sizeof...(Bound)] == dtype_of<Allowed> &&
+           supports_types<O, Device>(types, TypeList<Bound..., Allowed>{})) ||
+          ...);
+}
+template <class O, class Device, class... Bound>
+bool supports_types(const TypeArgs& types, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) == O::TypeParams::size) {
+    return HasKernel<O, Device, Bound...>;
+  } else {
+    return supports_any_type<O, Device>(types, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  }
+}
+
+template <class O, class Device, class... Bound>
+const JointKernel* joint_by_types(const TypeArgs& types, TypeList<Bound...>);
+template <class O, class Device, class... Bound, class... Allowed>
+const JointKernel* joint_by_any_type(const TypeArgs& types, TypeList<Bound...>, TypeList<Allowed...>) {
+  const JointKernel* joint = nullptr;
+  static_cast<void>(((types[sizeof...(Bound)] == dtype_of<Allowed> &&
+                      (joint = joint_by_types<O, Device>(types, TypeList<Bound..., Allowed>{}), true)) ||
+                     ...));
+  return joint;
+}
+template <class O, class Device, class... Bound>
+const JointKernel* joint_by_types(const TypeArgs& types, TypeList<Bound...> bound) {
+  if constexpr (sizeof...(Bound) < O::TypeParams::size) {
+    return joint_by_any_type<O, Device>(types, bound, element_t<sizeof...(Bound), typename O::TypeParams>{});
+  } else if constexpr (HasKernel<O, Device, Bound...>) {
+    if constexpr (has_joint<Kernel<O, Device, Bound...>>) return &Kernel<O, Device, Bound...>::joint;
+  }
+  return nullptr;
+}
+
+template <class O, class Device>
+constexpr KernelEntry entry_of() {
+  if constexpr (in_library<O, Device>) {
+    return {.op = &op_def<O>, .make = &make_library_kernel<O, Device>, .is_trusted = true};
+  } else {
+    constexpr RowClaims claims = [] {
+      RowClaims gathered;
+      gather_claims<O, Device>(gathered, TypeList<>{});
+      return gathered;
+    }();
+    static_assert(
+        claims.has_kernel,
+        "no kernel of this op can be seen here: specialise dflow::Kernel<Op, Device, T> for an element type of "
+        "the op before the op is put into a table");
+    static_assert(
+        claims.agree,
+        "the kernels of an op for a type of devices must give the same host_inputs and host_outputs for all element "
+        "types");
+    KernelEntry entry{.op = &op_def<O>,
+                      .make = &make_kernel<O, Device>,
+                      .supports = [](const TypeArgs& types) { return supports_types<O, Device>(types, TypeList<>{}); },
+                      .host_inputs = claims.host_inputs,
+                      .host_outputs = claims.host_outputs,
+                      .formula = formula_of_row<O, Device>(typename FirstTypes<typename O::TypeParams>::type{}),
+                      .may_wait = claims.may_wait};
+    if constexpr (claims.have_cost) {
+      entry.cost = [](const KernelInit& init) { return cost_by_types<O, Device>(init, TypeList<>{}); };
+    }
+    if constexpr (claims.have_joint) {
+      entry.joint = [](const TypeArgs& types) { return joint_by_types<O, Device>(types, TypeList<>{}); };
+    }
+    return entry;
+  }
+}
+
+template <class Device, class List>
+struct SortedKernels;
+template <class Device, class... Ops>
+struct SortedKernels<Device, TypeList<Ops...>> {
+  // Lists instead of folds, of which clang takes up to 256.
+  static constexpr std::size_t size = [] {
+    std::size_t count = 0;
+    for (const bool has_kernel : std::initializer_list<bool>{Ops::has_kernel...}) count += has_kernel ? 1 : 0;
+    return count;
+  }();
+  static constexpr auto entries = [] {
+    std::array<KernelEntry, size> sorted{};
+    std::size_t n = 0;
+    [[maybe_unused]] const auto add = [&]<class O>() {
+      if constexpr (O::has_kernel) sorted[n++] = entry_of<O, Device>();
+    };
+    static_cast<void>(std::initializer_list<int>{(add.template operator()<Ops>(), 0)...});
+    sort_by_name(sorted, [](const KernelEntry& entry) { return entry.op->name; });
+    return sorted;
+  }();
+};
+
+}  // namespace detail
+
+/// The kernels of a list of ops for a type of devices: what `Kernel<Op, Device, Ts...>` the including file can see, and
+/// the library's. `static Status Device::check(const DeviceContext&)`, if there is one, says which devices they can run
+/// on. The list must not have the standard ops in it.
+template <class Device, class... Ops>
+KernelTable kernels_of(OpList<false, Ops...>, const KernelRows* parent = nullptr) {
+  using Sorted =
+      detail::SortedKernels<Device,
+                            typename detail::Concatenated<typename detail::WithDerivatives<Ops>::type...>::type>;
+  DeviceCheck check = nullptr;
+  if constexpr (requires(const DeviceContext& device) { Device::check(device); }) check = &Device::check;
+  return {Device::type, KernelRows{Sorted::entries, parent}, check};
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/contract/kernel_table.ipp>
+#endif

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <dflow/kernels/cpu/standard_kernels.hpp>
+#include <dflow/kernels/contract/kernel_table.hpp>
+
+namespace dflow {
+
+/// The kernels that come with a list of ops unasked: those for the devices that a session makes itself where it was
+/// given none (`make_default_devices`), which are the host's processors.
+template <bool with_standard, class... Ops>
+KernelTable default_kernels(OpList<with_standard, Ops...>) {
+  const KernelRows* parent = nullptr;
+  if constexpr (with_standard) parent = &standard_cpu_kernels();
+  return kernels_of<Cpu>(OpList<false, Ops...>{}, parent);
+}
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/kernels/cpu/cpu_kernel.hpp>
+#endif

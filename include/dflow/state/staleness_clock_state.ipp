@@ -1,0 +1,282 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/state/replica_ranks.hpp>
+#include <dflow/state/staleness_clock_state.hpp>
+#include <dflow/state/wait_list.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <mutex>
+#include <utility>
+
+namespace dflow {
+
+struct StalenessClockState::State {
+  enum class Standing : std::uint8_t { unknown, present, left, given_up };
+  struct Replica {
+    Standing standing = Standing::unknown;
+    std::int64_t member = 0;
+    std::int64_t clock = 0;
+  };
+  struct Waiter {
+    std::int64_t member;
+    std::int64_t clock;
+    WaitDone done;
+  };
+  struct Leaver {
+    std::int64_t rank;
+    LeaveDone done;
+  };
+  struct Watcher {
+    WatchDone done;
+  };
+  /// What is to be told when the lock is released.
+  struct Due {
+    std::vector<Waiter> waiters, others;
+    std::vector<Leaver> leavers;
+    std::vector<Watcher> watchers;
+    std::vector<std::int32_t> gone;
+    Status others_status, leavers_status;
+
+    Due() = default;
+    Due(const Due&) = delete;
+    Due& operator=(const Due&) = delete;
+    ~Due() {
+      for (Waiter& waiter : waiters) waiter.done(Status(), waiter.clock);
+      for (Waiter& waiter : others) waiter.done(others_status, waiter.clock);
+      for (Leaver& leaver : leavers) leaver.done(leavers_status);
+      for (Watcher& watcher : watchers) watcher.done(Status(), gone);
+    }
+  };
+
+  State(std::int64_t replicas, std::int64_t most) : staleness(most), of(static_cast<std::size_t>(replicas)) {}
+
+  const std::int64_t staleness;
+  mutable std::mutex mutex;
+  std::vector<Replica> of;  ///< by rank
+  std::int64_t last_member = 0;
+  std::int64_t least = 0;
+  std::int64_t num_changes = 0;     ///< of who is present, and of clocks
+  Status failed = Status();         ///< others were too late
+  bool is_watched = false;          ///< or was
+  bool have_all_left = false;       ///< and who watches knows
+  std::vector<std::int32_t> known;  ///< to who watches
+  detail::WaitList<Waiter> waiters;
+  detail::WaitList<Leaver> leavers;
+  detail::WaitList<Watcher> watchers;
+
+  void give_up(Waiter& waiter, const Status& status) { waiter.done(status, waiter.clock); }
+  void give_up(Leaver& leaver, const Status& status) { leaver.done(status); }
+  void give_up(Watcher& watcher, const Status& status) { watcher.done(status, {}); }
+
+  Replica& replica(std::int64_t rank) { return of[static_cast<std::size_t>(rank)]; }
+  /// Null if it is present no more.
+  Replica* find(std::int64_t member) {
+    const auto found = std::find_if(of.begin(), of.end(), [&](const Replica& one) {
+      return one.standing == Standing::present && one.member == member;
+    });
+    return found == of.end() ? nullptr : &*found;
+  }
+  bool is_known(std::int64_t rank) const {
+    return std::find(known.begin(), known.end(), static_cast<std::int32_t>(rank)) != known.end();
+  }
+  bool may_begin(std::int64_t clock) const noexcept { return clock - least <= staleness; }
+  std::vector<std::int32_t> gone() const {
+    return detail::ranks_where(
+        of, [](const Replica& one) { return one.standing == Standing::left || one.standing == Standing::given_up; });
+  }
+  /// Tells all who are concerned of a change of who is present or of a clock.
+  void note_change(Due& due) {
+    ++num_changes;
+    std::int64_t slowest = -1;
+    for (const Replica& one : of) {
+      if (one.standing == Standing::present && (slowest < 0 || one.clock < slowest)) slowest = one.clock;
+    }
+    if (slowest >= 0) least = slowest;
+    due.others = waiters.take_if([&](const Waiter& waiter) { return find(waiter.member) == nullptr; });
+    due.waiters = waiters.take_if([&](const Waiter& waiter) { return may_begin(waiter.clock); });
+    due.gone = gone();
+    if (due.gone != known) due.watchers = watchers.take_all();
+  }
+};
+
+DFLOW_INLINE StalenessClockState::StalenessClockState(std::string name, std::int64_t replicas, std::int64_t staleness)
+    : name_(std::move(name)),
+      replicas_(replicas),
+      staleness_(staleness),
+      state_(std::make_shared<State>(std::max<std::int64_t>(replicas, 0), staleness)) {
+  if (replicas < 1 || staleness < 0) {
+    throw_error(invalid_argument(str_cat(debug_string(), ": not 1 <= replicas and 0 <= staleness")));
+  }
+}
+DFLOW_INLINE StalenessClockState::~StalenessClockState() = default;
+
+DFLOW_INLINE std::string StalenessClockState::debug_string() const {
+  return str_cat("StalenessClock '", name_, "' (", replicas_, " replicas, staleness ", staleness_, ")");
+}
+
+DFLOW_INLINE std::vector<AnyTensor> StalenessClockState::saved_state() const {
+  const std::lock_guard lock(state_->mutex);
+  return detail::left_state(state_->of,
+                            [](const State::Replica& one) { return one.standing == State::Standing::left; });
+}
+
+DFLOW_INLINE void StalenessClockState::restore_state(std::span<const AnyTensor> state) {
+  const std::span<const bool> left = detail::left_in(state, replicas_, *this);
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  for (std::size_t rank = 0; rank < left.size(); ++rank) {
+    State::Replica& one = state_->of[rank];
+    if (left[rank] && one.standing == State::Standing::unknown) one.standing = State::Standing::left;
+  }
+  state_->note_change(due);
+}
+
+DFLOW_INLINE void StalenessClockState::abandon(const Status& why) {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  detail::end_waiting(kept, &State::waiters, why);
+  detail::end_waiting(kept, &State::leavers, why);
+  detail::end_waiting(kept, &State::watchers, why);
+}
+
+DFLOW_INLINE void StalenessClockState::require_rank(std::int64_t rank) const {
+  detail::require_rank(rank, replicas_, *this);
+}
+
+DFLOW_INLINE Status StalenessClockState::not_present(std::int64_t member) const {
+  return aborted(str_cat(debug_string(), ": member ", member,
+                         " is present no more: it was given up, has left, or another one has its rank"));
+}
+
+DFLOW_INLINE std::int64_t StalenessClockState::join(std::int64_t rank) {
+  require_rank(rank);
+  State::Due due;
+  const std::string taken = str_cat(debug_string(), ": another one has joined as replica ", rank);
+  due.others_status = aborted(taken);
+  due.leavers_status = already_exists(taken);
+  const std::lock_guard lock(state_->mutex);
+  due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return leaver.rank == rank; });
+  // The one before, if it is the slowest, has not finished its step: its successor begins with that.
+  state_->replica(rank) = {State::Standing::present, ++state_->last_member, state_->least};
+  state_->failed = Status();
+  state_->have_all_left = false;
+  const std::int64_t member = state_->last_member;
+  state_->note_change(due);
+  return member;
+}
+
+DFLOW_INLINE void StalenessClockState::wait_async(std::int64_t member, const CancellationToken& cancellation,
+                                                  WaitDone done) {
+  std::unique_lock lock(state_->mutex);
+  const State::Replica* const one = state_->find(member);
+  if (one == nullptr) {
+    lock.unlock();
+    return done(not_present(member), 0);
+  }
+  const std::int64_t clock = one->clock;
+  const bool may_begin = state_->may_begin(clock);
+  if (may_begin || !state_->failed.ok()) {
+    const Status status = may_begin ? Status() : state_->failed;
+    lock.unlock();
+    return done(status, clock);
+  }
+  detail::wait_for(state_, &State::waiters, lock, state_->waiters.add(State::Waiter{member, clock, std::move(done)}),
+                   cancellation);
+}
+
+DFLOW_INLINE void StalenessClockState::tick(std::int64_t member) {
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  State::Replica* const one = state_->find(member);
+  if (one == nullptr) throw_error(not_present(member));
+  ++one->clock;
+  state_->note_change(due);
+}
+
+DFLOW_INLINE void StalenessClockState::leave_async(std::int64_t rank, const CancellationToken& cancellation,
+                                                   LeaveDone done) {
+  require_rank(rank);
+  State::Due due;
+  due.others_status = aborted(str_cat(debug_string(), ": replica ", rank, " has left"));
+  std::unique_lock lock(state_->mutex);
+  State::Replica& one = state_->replica(rank);
+  const State::Standing before = std::exchange(one.standing, State::Standing::left);
+  const bool had_gone = before == State::Standing::left || before == State::Standing::given_up;
+  state_->note_change(due);
+  if (!state_->is_watched || state_->have_all_left || (had_gone && state_->is_known(rank))) {
+    lock.unlock();
+    return done(Status());
+  }
+  detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
+                   cancellation);
+}
+
+DFLOW_INLINE void StalenessClockState::watch_async(std::vector<std::int32_t> known,
+                                                   const CancellationToken& cancellation, WatchDone done) {
+  for (const std::int32_t rank : known) require_rank(rank);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (known.empty() && std::exchange(state_->have_all_left, false)) {
+    for (State::Replica& one : state_->of) one.standing = State::Standing::unknown;  // they train anew
+  }
+  for (const std::int32_t rank : known) {
+    State::Replica& one = state_->replica(rank);
+    if (one.standing == State::Standing::unknown) one.standing = State::Standing::left;
+  }
+  state_->is_watched = true;
+  state_->known = std::move(known);
+  due.leavers = state_->leavers.take_if([&](const State::Leaver& leaver) { return state_->is_known(leaver.rank); });
+  std::vector<std::int32_t> gone = state_->gone();
+  state_->have_all_left = gone.size() == state_->of.size() && gone == state_->known;
+  if (gone != state_->known || state_->have_all_left) {
+    lock.unlock();
+    return done(Status(), std::move(gone));
+  }
+  detail::wait_for(state_, &State::watchers, lock, state_->watchers.add(State::Watcher{std::move(done)}), cancellation);
+}
+
+DFLOW_INLINE std::int64_t StalenessClockState::drop_late(std::int64_t since, bool fails) {
+  using Standing = State::Standing;
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  const auto has = [&](Standing standing) {
+    return std::any_of(state_->of.begin(), state_->of.end(),
+                       [&](const State::Replica& one) { return one.standing == standing; });
+  };
+  const bool are_others_gone = !has(Standing::present) && (has(Standing::left) || has(Standing::given_up));
+  const Standing of_late = are_others_gone ? Standing::unknown : Standing::present;
+  // Who has left waits for the rest too: one that died on the way would never leave.
+  const bool is_one_left = has(Standing::present) && has(Standing::left);
+  if (state_->waiters.is_empty() && !is_one_left && !(are_others_gone && has(Standing::unknown))) return -1;
+  if (since != state_->num_changes) return state_->num_changes;
+  const auto is_late = [&](const State::Replica& one) {
+    return one.standing == of_late && (are_others_gone || one.clock == state_->least);
+  };
+  const Status late = deadline_exceeded(str_cat(debug_string(), ": replicas ",
+                                                detail::ranks_text(detail::ranks_where(state_->of, is_late)),
+                                                " have not finished step ", state_->least, " in time"));
+  if (fails) {
+    state_->failed = due.others_status = late;
+    due.others = state_->waiters.take_all();
+    throw_error(late);
+  }
+  for (State::Replica& one : state_->of) {
+    if (is_late(one)) one.standing = Standing::given_up;
+  }
+  state_->note_change(due);
+  return -1;
+}
+
+DFLOW_INLINE std::int64_t StalenessClockState::num_present() const {
+  const std::lock_guard lock(state_->mutex);
+  return std::count_if(state_->of.begin(), state_->of.end(),
+                       [](const auto& one) { return one.standing == State::Standing::present; });
+}
+
+DFLOW_INLINE std::int64_t StalenessClockState::least_clock() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->least;
+}
+
+}  // namespace dflow

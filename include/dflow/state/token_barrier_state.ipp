@@ -1,0 +1,385 @@
+#pragma once
+
+#include <dflow/base/str_cat.hpp>
+#include <dflow/state/replica_ranks.hpp>
+#include <dflow/state/token_barrier_state.hpp>
+#include <dflow/state/wait_list.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace dflow {
+
+struct TokenBarrierState::State {
+  struct Waiter {
+    std::int64_t rank;
+    std::int64_t local_step;
+    WaitDone done;
+  };
+  struct Collector {
+    CollectDone done;
+  };
+  struct Leaver {
+    std::int64_t rank;
+    LeaveDone done;
+  };
+  enum class Left : std::uint8_t { no, untold, told, known };  ///< to who leads
+  struct Replica {
+    bool is_present = true;
+    bool has_arrived = false;
+    Left left = Left::no;
+    bool is_leaving = false;  ///< and has not been told that it is known
+    bool was_here = false;
+  };
+  /// What is to be told when the lock is released.
+  struct Due {
+    std::vector<Waiter> waiters;
+    std::vector<Collector> collectors;
+    std::vector<Leaver> leavers, known_leavers;
+    Collected collected;
+    Status waiters_status, collectors_status, leavers_status;
+    std::int64_t step = 0;
+
+    Due() = default;
+    Due(const Due&) = delete;
+    Due& operator=(const Due&) = delete;
+    ~Due() {
+      for (Waiter& waiter : waiters) waiter.done(waiters_status, step);
+      for (Collector& collector : collectors) collector.done(collectors_status, std::exchange(collected, {}));
+      for (Leaver& leaver : leavers) leaver.done(leavers_status);
+      for (Leaver& leaver : known_leavers) leaver.done(Status());
+    }
+  };
+
+  explicit State(std::int64_t replicas) : of(static_cast<std::size_t>(replicas)) {}
+
+  mutable std::mutex mutex;
+  std::vector<Replica> of;  ///< by rank
+  std::int64_t step = -1;
+  std::int64_t leader = 0;  ///< that opened it last
+  bool is_open = false;
+  bool is_advancing = false;  ///< who leads knows who has arrived, and makes the step
+  bool is_over = false;       ///< the last step has been done
+  Status closed = Status();   ///< why, where it was open before
+  detail::WaitList<Waiter> waiters;
+  detail::WaitList<Collector> collectors;
+  detail::WaitList<Leaver> leavers;
+
+  void give_up(Waiter& waiter, const Status& status) { waiter.done(status, step_now()); }
+  void give_up(Collector& collector, const Status& status) { collector.done(status, {}); }
+  void give_up(Leaver& leaver, const Status& status) {
+    {
+      const std::lock_guard lock(mutex);
+      const bool still_leaves = leavers.has_if([&](const Leaver& other) { return other.rank == leaver.rank; });
+      if (!still_leaves && replica(leaver.rank).left != Left::known) stay(leaver.rank);
+    }
+    leaver.done(status);
+  }
+  std::int64_t step_now() const {
+    const std::lock_guard lock(mutex);
+    return step;
+  }
+
+  Replica& replica(std::int64_t rank) { return of[static_cast<std::size_t>(rank)]; }
+  std::vector<std::int32_t> missing() const {
+    return detail::ranks_where(of, [](const Replica& one) { return one.is_present && !one.has_arrived; });
+  }
+  /// Who `begins` takes the place of the one that waits under its rank. `barrier` is what the others are told of.
+  void return_to(std::int64_t rank, bool begins, const TokenBarrierState& barrier, Due& due) {
+    stay(rank);
+    replica(rank).was_here = true;
+    due.leavers = leavers.take_if([&](const Leaver& leaver) { return leaver.rank == rank; });
+    if (begins) due.waiters = waiters.take_if([&](const Waiter& waiter) { return waiter.rank == rank; });
+    if (due.leavers.empty() && due.waiters.empty()) return;
+    due.leavers_status = due.waiters_status =
+        already_exists(str_cat(barrier.debug_string(), ": another process is replica ", rank, " now"));
+  }
+  /// After the last step all are present again, to train anew.
+  void begin_anew() {
+    if (!std::exchange(is_over, false)) return;
+    for (Replica& one : of) one = {};
+  }
+  /// Whether the collector may be served, and what it is told.
+  bool is_collected(std::int64_t aggregate, Collected& collected, Status& status) {
+    collected.arrived = detail::ranks_where(of, [](const Replica& one) { return one.has_arrived; });
+    collected.left = detail::ranks_where(of, [](const Replica& one) { return one.left != Left::no; });
+    const auto reachable =
+        std::count_if(of.begin(), of.end(), [](const Replica& one) { return one.is_present || one.has_arrived; });
+    if (reachable == 0) status = out_of_range("all replicas have left");
+    const bool is_enough =
+        static_cast<std::int64_t>(collected.arrived.size()) >= std::min<std::int64_t>(aggregate, reachable);
+    if (!is_enough) collected.arrived.clear();
+    const bool tells = std::any_of(of.begin(), of.end(), [](const Replica& one) { return one.left == Left::untold; });
+    if (!is_enough && !tells) return false;
+    for (Replica& one : of) {
+      if (one.left == Left::untold) one.left = Left::told;
+    }
+    is_advancing = is_enough && status.ok();
+    return true;
+  }
+  void serve_collectors(std::int64_t aggregate, Due& due) {
+    if (!collectors.is_empty() && is_collected(aggregate, due.collected, due.collectors_status)) {
+      due.collectors = collectors.take_all();
+    }
+  }
+  /// Who leads has come again, so it knows what it was told.
+  void note_known(Due& due) {
+    for (Replica& one : of) {
+      if (one.left != Left::told) continue;
+      one.left = Left::known;
+      one.is_leaving = false;
+    }
+    due.leavers = leavers.take_if(
+        [&](const Leaver& leaver) { return of[static_cast<std::size_t>(leaver.rank)].left == Left::known; });
+  }
+  void stay(std::int64_t rank) {
+    replica(rank).is_present = true;
+    replica(rank).left = Left::no;
+    replica(rank).is_leaving = false;
+  }
+  /// Who is leaving is to come back.
+  void call_back_leavers(Due& due, Status why) {
+    due.leavers = leavers.take_all();
+    due.leavers_status = std::move(why);
+    for (const Leaver& leaver : due.leavers) stay(leaver.rank);
+  }
+  /// No step is being made: who has not arrived is to do this one.
+  void release_latecomers(Due& due) {
+    due.waiters = waiters.take_if(
+        [&](const Waiter& waiter) { return waiter.local_step != step || !replica(waiter.rank).has_arrived; });
+    due.step = step;
+  }
+  void begin(std::int64_t next, Due& due) {
+    is_advancing = false;
+    due.waiters = waiters.take_all();
+    step = due.step = next;
+    for (Replica& one : of) one.has_arrived = false;
+  }
+};
+
+DFLOW_INLINE TokenBarrierState::TokenBarrierState(std::string name, std::int64_t replicas, std::int64_t aggregate)
+    : name_(std::move(name)),
+      replicas_(replicas),
+      aggregate_(aggregate),
+      state_(std::make_shared<State>(std::max<std::int64_t>(replicas, 0))) {
+  if (replicas < 1 || aggregate < 1 || aggregate > replicas) {
+    throw_error(invalid_argument(str_cat(debug_string(), ": not 1 <= aggregate <= replicas")));
+  }
+}
+DFLOW_INLINE TokenBarrierState::~TokenBarrierState() = default;
+
+DFLOW_INLINE void TokenBarrierState::abandon(const Status& why) {
+  const std::shared_ptr<State> kept = state_;  // who is told may let go of this
+  detail::end_waiting(kept, &State::waiters, why);
+  detail::end_waiting(kept, &State::collectors, why);
+  detail::end_waiting(kept, &State::leavers, why);
+}
+
+DFLOW_INLINE std::string TokenBarrierState::debug_string() const {
+  return str_cat("TokenBarrier '", name_, "' (", aggregate_, " of ", replicas_, ")");
+}
+
+DFLOW_INLINE std::vector<AnyTensor> TokenBarrierState::saved_state() const {
+  const std::lock_guard lock(state_->mutex);
+  return detail::left_state(state_->of,
+                            [](const State::Replica& one) { return one.left != State::Left::no && !one.is_leaving; });
+}
+
+DFLOW_INLINE void TokenBarrierState::restore_state(std::span<const AnyTensor> state) {
+  const std::span<const bool> left = detail::left_in(state, replicas_, *this);
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  for (std::size_t rank = 0; rank < left.size(); ++rank) {
+    State::Replica& one = state_->of[rank];
+    if (!left[rank] || one.was_here) continue;
+    one.is_present = false;
+    one.left = State::Left::untold;
+  }
+  state_->serve_collectors(aggregate_, due);
+}
+
+DFLOW_INLINE void TokenBarrierState::require_rank(std::int64_t rank) const {
+  detail::require_rank(rank, replicas_, *this);
+}
+
+/// Called with the lock.
+DFLOW_INLINE void TokenBarrierState::require_leader(std::int64_t leader) const {
+  if (leader == state_->leader) return;
+  throw_error(already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now")));
+}
+
+DFLOW_INLINE void TokenBarrierState::open(std::int64_t step, std::int64_t leader, std::span<const std::int32_t> left) {
+  for (const std::int32_t rank : left) require_rank(rank);
+  State::Due due;
+  due.collectors_status = already_exists(str_cat(debug_string(), " was opened by somebody else, who leads now"));
+  const std::lock_guard lock(state_->mutex);
+  due.collectors = state_->collectors.take_all();
+  state_->begin_anew();
+  state_->begin(step, due);
+  state_->leader = leader;
+  state_->is_open = true;
+  for (State::Replica& one : state_->of) {
+    if (one.left != State::Left::no) one.left = State::Left::untold;
+  }
+  const auto waits = [&](std::int32_t rank) {
+    return std::any_of(due.waiters.begin(), due.waiters.end(),
+                       [&](const State::Waiter& waiter) { return waiter.rank == rank; });
+  };
+  std::vector<State::Leaver> known;
+  for (const std::int32_t rank : left) {
+    if (waits(rank)) continue;  // it is back
+    state_->replica(rank).is_present = false;
+    state_->replica(rank).left = State::Left::known;
+    state_->replica(rank).is_leaving = false;
+    for (State::Leaver& leaver : state_->leavers.take_if([&](const auto& one) { return one.rank == rank; })) {
+      known.push_back(std::move(leaver));
+    }
+  }
+  due.known_leavers = std::move(known);
+  state_->call_back_leavers(due, aborted(str_cat(debug_string(), " was opened again before its leader knew")));
+}
+
+DFLOW_INLINE void TokenBarrierState::arrive(std::int64_t rank, std::int64_t local_step) {
+  require_rank(rank);
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  State::Replica& one = state_->replica(rank);
+  state_->return_to(rank, false, *this, due);
+  if (!state_->is_open || local_step != state_->step) return;
+  one.has_arrived = true;
+  state_->serve_collectors(aggregate_, due);
+}
+
+DFLOW_INLINE void TokenBarrierState::wait_async(std::int64_t rank, std::int64_t local_step,
+                                                const CancellationToken& cancellation, WaitDone done) {
+  require_rank(rank);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  if (cancellation.is_cancelled()) {
+    lock.unlock();
+    return done(cancellation.status(), -1);
+  }
+  const bool begins = local_step < 0;
+  if (begins) state_->begin_anew();
+  const State::Replica& one = state_->replica(rank);
+  state_->return_to(rank, begins, *this, due);
+  const std::int64_t step = state_->step;
+  if (!state_->is_open && !state_->closed.ok() && !begins) {
+    const Status closed = state_->closed;
+    lock.unlock();
+    return done(closed, step);
+  }
+  // Who has not arrived, maybe because the barrier was opened again since, would wait for itself.
+  if (state_->is_open && !state_->is_advancing && (step != local_step || !one.has_arrived)) {
+    lock.unlock();
+    return done(Status(), step);
+  }
+  detail::wait_for(state_, &State::waiters, lock, state_->waiters.add(State::Waiter{rank, local_step, std::move(done)}),
+                   cancellation);
+}
+
+DFLOW_INLINE void TokenBarrierState::collect_async(std::int64_t leader, const CancellationToken& cancellation,
+                                                   CollectDone done) {
+  State::Due due;
+  due.collectors_status = already_exists(str_cat(debug_string(), ": somebody else collects, and leads now"));
+  std::unique_lock lock(state_->mutex);
+  require_leader(leader);
+  due.collectors = state_->collectors.take_all();
+  state_->note_known(due);
+  Collected collected;
+  Status status;
+  if (!state_->is_open) {
+    status = aborted(str_cat(debug_string(), " is not open"));
+  } else if (!state_->is_collected(aggregate_, collected, status)) {
+    if (std::exchange(state_->is_advancing, false)) state_->release_latecomers(due);
+    return detail::wait_for(state_, &State::collectors, lock, state_->collectors.add(State::Collector{std::move(done)}),
+                            cancellation);
+  }
+  lock.unlock();
+  done(std::move(status), std::move(collected));
+}
+
+DFLOW_INLINE void TokenBarrierState::advance(std::int64_t step, std::int64_t leader) {
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  require_leader(leader);
+  if (!state_->is_open) throw_error(aborted(str_cat(debug_string(), " is not open")));
+  state_->begin(step, due);
+}
+
+DFLOW_INLINE void TokenBarrierState::leave_async(std::int64_t rank, const CancellationToken& cancellation,
+                                                 LeaveDone done) {
+  require_rank(rank);
+  State::Due due;
+  std::unique_lock lock(state_->mutex);
+  State::Replica& one = state_->replica(rank);
+  if (!state_->is_over) {
+    one.is_present = false;
+    if (one.left == State::Left::no) one.left = State::Left::untold;
+    state_->serve_collectors(aggregate_, due);
+  }
+  if (!state_->is_open || one.left == State::Left::known) {
+    const bool is_lost = one.left != State::Left::known && state_->closed.code() == Code::aborted;
+    const Status status = is_lost ? state_->closed : Status();
+    if (is_lost) state_->stay(rank);
+    lock.unlock();
+    return done(status);
+  }
+  one.is_leaving = true;
+  detail::wait_for(state_, &State::leavers, lock, state_->leavers.add(State::Leaver{rank, std::move(done)}),
+                   cancellation);
+}
+
+DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::missing() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->missing();
+}
+
+DFLOW_INLINE std::vector<std::int32_t> TokenBarrierState::drop_missing(std::int64_t leader) {
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  require_leader(leader);
+  const bool has_any =
+      std::any_of(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.has_arrived; });
+  if (!has_any) return {};
+  std::vector<std::int32_t> ranks = state_->missing();
+  for (const std::int32_t rank : ranks) state_->replica(rank).is_present = false;
+  state_->serve_collectors(aggregate_, due);
+  return ranks;
+}
+
+DFLOW_INLINE void TokenBarrierState::close(Close why, std::int64_t leader) {
+  State::Due due;
+  const std::lock_guard lock(state_->mutex);
+  require_leader(leader);
+  if (why == Close::done) {
+    state_->closed = out_of_range(str_cat(debug_string(), ": the last step, ", state_->step, ", has been done"));
+  } else if (why == Close::lost) {
+    state_->closed = aborted(str_cat(debug_string(), ": who leads has failed at step ", state_->step));
+  } else {
+    state_->closed = deadline_exceeded(str_cat(debug_string(), ": replicas ", detail::ranks_text(state_->missing()),
+                                               " have not arrived at step ", state_->step, " in time"));
+  }
+  state_->is_open = state_->is_advancing = false;
+  state_->is_over |= why == Close::done;
+  due.step = state_->step;
+  due.waiters_status = due.collectors_status = state_->closed;
+  due.waiters = state_->waiters.take_if([](const State::Waiter& waiter) { return waiter.local_step >= 0; });
+  due.collectors = state_->collectors.take_all();
+  if (why == Close::lost) {
+    state_->call_back_leavers(due, state_->closed);
+  } else {
+    due.leavers = state_->leavers.take_all();
+    for (const State::Leaver& leaver : due.leavers) state_->replica(leaver.rank).is_leaving = false;
+  }
+}
+
+DFLOW_INLINE std::int64_t TokenBarrierState::step() const { return state_->step_now(); }
+
+DFLOW_INLINE std::int64_t TokenBarrierState::num_present() const {
+  const std::lock_guard lock(state_->mutex);
+  return std::count_if(state_->of.begin(), state_->of.end(), [](const auto& one) { return one.is_present; });
+}
+
+}  // namespace dflow

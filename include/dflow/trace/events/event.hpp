@@ -1,0 +1,62 @@
+#pragma once
+
+#include <dflow/base/config.hpp>
+#include <dflow/io/summary/summary.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace dflow {
+
+/// The first event of a file.
+struct EventFileVersion {
+  static constexpr std::string_view current = "brain.Event:2";
+  std::string text{current};
+};
+
+/// A GraphDef of TensorFlow, serialised.
+struct EventGraph {
+  std::string graph_def;
+};
+
+/// What a training run says of itself.
+struct SessionLog {
+  enum class Status : std::int32_t {
+    unspecified = 0,
+    start = 1,  ///< events of the same step and later ones that stand before it are void
+    stop = 2,
+    checkpoint = 3,
+  };
+  Status status = Status::unspecified;
+  std::string checkpoint_path;
+  std::string message;
+};
+
+/// A RunMetadata of TensorFlow, serialised, under a tag.
+struct TaggedRunMetadata {
+  std::string tag;
+  std::string run_metadata;
+};
+
+/// One record of an event file (tensorflow/core/util/event.proto). Content of another kind is read as none.
+///
+/// Thread safety: a value type.
+struct Event {
+  double wall_time = 0;  ///< seconds since 1970
+  std::int64_t step = 0;
+  std::variant<std::monostate, EventFileVersion, EventGraph, Summary, SessionLog, TaggedRunMetadata> content;
+};
+
+/// Errors: as serialize(const Summary&).
+std::string serialize(const Event& event);
+
+/// Errors: DataLoss with the offset.
+Event parse_event(std::string_view bytes);
+
+}  // namespace dflow
+
+#if defined(DFLOW_HEADER_ONLY)
+#include <dflow/trace/events/event.ipp>
+#endif

@@ -1,0 +1,103 @@
+#include <dflow/io/checkpoint/saved_tensors.hpp>
+
+#include "catch.hpp"
+#include "errors.hpp"
+
+#include <dflow/base/files/memory_file_system.hpp>
+#include <dflow/io/checkpoint/own/checkpoint_writer.hpp>
+#include <dflow/io/checkpoint/tensorflow/tensor_bundle.hpp>
+#include <dflow/core/tensor.hpp>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using dflow::Code;
+using dflow::Shape;
+using dflow::Tensor;
+
+namespace {
+
+/// The float scalars, and vectors or boxes of one float, of a checkpoint of TensorFlow's.
+std::map<std::string, float> floats_of_golden(const std::string& path) {
+  dflow::PosixFileSystem files;
+  const auto saved = dflow::open_saved_tensors(files, path);
+  std::map<std::string, float> values;
+  for (const std::string& name : saved->names()) {
+    const dflow::AnyTensor tensor = saved->read(name);
+    REQUIRE(tensor.num_elements() == 1);
+    CHECK(saved->find(name)->dtype == dflow::DType::float32);
+    CHECK(saved->find(name)->shape == tensor.shape());
+    values[name] = tensor.span<float>()[0];
+  }
+  return values;
+}
+
+}  // namespace
+
+// tensorflow/serving, servables/tensorflow/testdata, whose values are those of its README and of the models' names.
+TEST_CASE("checkpoints that TensorFlow published with its models are read, of both versions") {
+  const char* root = std::getenv("DFLOW_DATA");
+  if (root == nullptr) {
+    WARN("DFLOW_DATA is not set: tf_golden is not read");
+    return;
+  }
+  const std::string data = std::string(root) + "/tf_golden/";
+  using Values = std::map<std::string, float>;
+  CHECK(floats_of_golden(data + "saved_model_counter/variables") == Values{{"counter", 0}});
+  CHECK(floats_of_golden(data + "saved_model_half_plus_three/variables") == Values{{"a", 0.5f}, {"b", 3}, {"c", 3}});
+  CHECK(floats_of_golden(data + "saved_model_half_plus_two_cpu/variables") ==
+        Values{{"a", 0.5f}, {"a2", 0.5f}, {"b", 2}, {"c", 3}, {"c2", 3}});
+  CHECK(floats_of_golden(data + "saved_model_half_plus_two_mkl/variables") == Values{{"a", 0.5f},
+                                                                                     {"b", 2},
+                                                                                     {"c", 3},
+                                                                                     {"conv2d/bias", 0},
+                                                                                     {"conv2d/kernel", -0.52239597f},
+                                                                                     {"conv2d_1/bias", 0},
+                                                                                     {"conv2d_1/kernel", -1.0451120f},
+                                                                                     {"conv2d_2/bias", 0},
+                                                                                     {"conv2d_2/kernel", 1.5779432f}});
+  CHECK(floats_of_golden(data + "v1_bad_half_plus_two/export") == Values{{"Variable", 0.5f}, {"Variable_1", 2}});
+}
+
+TEST_CASE("a tensor that a checkpoint lacks is answered with those that it has") {
+  dflow::MemoryFileSystem files;
+  const Tensor<float> one(1.0f);
+  std::vector<dflow::NamedTensor> many;
+  for (char name = 'a'; name < 'l'; ++name) many.push_back({std::string(1, name), one});
+  dflow::write_tensor_bundle(files, "/many", many);
+  CHECK(mentions(status_of([&] { return dflow::open_saved_tensors(files, "/many")->read("w"); }),
+                 "has no tensor 'w', only 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 3 others"));
+  dflow::CheckpointShardWriter shard(files, "/own");
+  shard.add("w/Adam", one);
+  shard.finish();
+  dflow::merge_checkpoint(files, std::vector<std::string>{"/own"}, "/own");
+  CHECK(mentions(status_of([&] { return dflow::open_saved_tensors(files, "/own")->read("w"); }),
+                 "has no tensor 'w', only 'w/Adam'"));
+}
+
+TEST_CASE("a checkpoint of dflow's own and one of TensorFlow's are told apart by their files") {
+  dflow::MemoryFileSystem files;
+  const Tensor<float> one(1.0f), two({2}, {1, 2});
+  dflow::CheckpointShardWriter shard(files, "/own");
+  shard.add("a", one);
+  shard.add("b", two);
+  shard.finish();
+  dflow::merge_checkpoint(files, std::vector<std::string>{"/own"}, "/own");
+  dflow::write_tensor_bundle(files, "/bundle", std::vector<dflow::NamedTensor>{{"a", one}, {"b", two}});
+  for (const std::string prefix : {"/own", "/bundle"}) {
+    const auto saved = dflow::open_saved_tensors(files, prefix);
+    CHECK(saved->names() == std::vector<std::string>{"a", "b"});
+    CHECK(bitwise_equal(saved->read("b"), two));
+    CHECK(saved->find("b")->shape == Shape{2});
+    CHECK_FALSE(saved->find("c").has_value());
+    CHECK(contains(error_of([&] { return saved->read("c"); }, Code::not_found), "'c'"));
+  }
+  CHECK(code_of([&] { return dflow::open_saved_tensors(files, "/none"); }) == Code::not_found);
+  files.write_file_atomically("/bad.index", std::string_view("neither"));
+  CHECK(code_of([&] { return dflow::open_saved_tensors(files, "/bad"); }) == Code::data_loss);
+  files.write_file_atomically("/worse", std::string_view("neither"));
+  CHECK(code_of([&] { return dflow::open_saved_tensors(files, "/worse"); }) == Code::data_loss);
+}
